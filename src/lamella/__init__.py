@@ -1,0 +1,67 @@
+"""Lamella, the context engine for LLM chat.
+
+from lamella import Conversation, Note
+
+chat = Conversation(system="You are terse.")
+turn = chat.ask("Summarize this", attach=[Note(path="spec.md", text=spec)])
+turn.messages, turn.envelope, turn.tokens, turn.prefix
+chat.reply("Here is a summary ...")
+"""
+
+from lamella.core.envelope.model import Envelope
+from lamella.core.layers.model import Layer, Segment
+from lamella.core.messages.model import Message
+from lamella.errors import BadInputError, BudgetExceededError, LamellaError, LawBrokenError
+from lamella.faces.library.attach import (
+    ActiveNote,
+    Canvas,
+    Code,
+    Dataview,
+    Folder,
+    Note,
+    Office,
+    Pdf,
+    Picture,
+    Selection,
+    Tag,
+    Tool,
+    ToolResult,
+    Unknown,
+    Url,
+    WebTab,
+    YouTube,
+)
+from lamella.faces.library.conversation import Conversation
+from lamella.runners.turns import Turn
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ActiveNote",
+    "BadInputError",
+    "BudgetExceededError",
+    "Canvas",
+    "Code",
+    "Conversation",
+    "Dataview",
+    "Envelope",
+    "Folder",
+    "LamellaError",
+    "LawBrokenError",
+    "Layer",
+    "Message",
+    "Note",
+    "Office",
+    "Pdf",
+    "Picture",
+    "Segment",
+    "Selection",
+    "Tag",
+    "Tool",
+    "ToolResult",
+    "Turn",
+    "Unknown",
+    "Url",
+    "WebTab",
+    "YouTube",
+]

@@ -1,0 +1,25 @@
+"""Prices from the ``genai-prices`` package: dated, with tiers, offline."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+
+from lamella.core.ledger.cache import CacheUse
+
+# The day of the price snapshot in the pinned genai-prices 0.2.1. A turn without a time is billed at this day's
+# prices, so that the same transcript costs the same whenever it is replayed.
+SNAPSHOT_DATE = datetime(2026, 10, 30, tzinfo=UTC)
+
+
+class SnapshotPrices:
+    """Input prices at the time of a turn. An unknown model has no price, which is not a price of zero."""
+
+    def price(self, model: str, use: CacheUse, at: datetime | None) -> Decimal | None:
+        from genai_prices import Usage, calc_price  # 0.4 s to import, and only money needs it
+
+        provider, _, bare = model.rpartition(":")
+        usage = Usage(input_tokens=use.total, cache_read_tokens=use.read, cache_write_tokens=use.write, output_tokens=0)
+        try:
+            found = calc_price(usage, bare, provider_id=provider or None, genai_request_timestamp=at or SNAPSHOT_DATE)
+        except LookupError:
+            return None
+        return found.input_price

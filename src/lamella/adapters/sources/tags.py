@@ -1,0 +1,41 @@
+"""Tags of a note: those in its front matter and those in its text."""
+
+import re
+
+import yaml
+
+from lamella.core.artifacts.fences import walk_lines
+
+_FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
+_INLINE_TAG = re.compile(r"(?:^|(?<=\s))#([\w/-]*[^\W\d_][\w/-]*)")
+_INLINE_CODE = re.compile(r"`[^`\n]*`")
+
+
+def find_tags(text: str) -> frozenset[str]:
+    """The note's tags in lower case, without the hash sign."""
+    front = _FRONT_MATTER.match(text)
+    tags = set(_front_tags(front.group(1))) if front else set()
+    body = text[front.end() :] if front else text
+    if "#" in body:
+        for line, is_code in walk_lines(body):
+            if not is_code and "#" in line:
+                tags.update(_INLINE_TAG.findall(_INLINE_CODE.sub("", line)))
+    return frozenset(tag.strip("/").lower() for tag in tags if tag.strip("/"))
+
+
+def carries_tag(text: str, tag: str) -> bool:
+    """Whether a note carries the tag or one below it: ``project`` is carried by ``project/beta``."""
+    wanted = tag.lstrip("#").strip("/").lower()
+    return any(found == wanted or found.startswith(wanted + "/") for found in find_tags(text))
+
+
+def _front_tags(block: str) -> list[str]:
+    try:
+        front = yaml.safe_load(block)
+    except yaml.YAMLError:
+        return []  # a note with broken front matter is still a note; its inline tags count
+    if not isinstance(front, dict):
+        return []
+    found = front.get("tags", front.get("tag"))
+    values = found if isinstance(found, list) else re.split(r"[,\s]+", found) if isinstance(found, str) else []
+    return [str(value).lstrip("#") for value in values if value is not None and value != ""]

@@ -1,0 +1,4 @@
+"""Tokens: counting offline, exactly where the vocabulary is known, else as an estimate that says so.
+
+Enters: text. Leaves: counts, memoised by content hash. May not enter: the network.
+"""

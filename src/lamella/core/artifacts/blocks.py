@@ -1,0 +1,64 @@
+"""Blocks: an artifact as the text that stands in a prompt.
+
+Every block starts with ``<`` and ends with a line break. Two blocks side by side therefore tokenise apart, which is
+what makes counting one block at a time exact (see ``core.budget.counting``).
+"""
+
+from lamella.core.artifacts.content import escape_line, neutralise
+from lamella.core.artifacts.kinds import KINDS, BlockForm
+from lamella.core.artifacts.model import Artifact, Kind
+
+
+def render_block(artifact: Artifact, *, kind: Kind | None = None) -> str:
+    """The artifact in full."""
+    if artifact.kind is Kind.TOOL:
+        return render_tool(artifact)
+    return _wrap(artifact, kind, [f"<content>\n{neutralise(artifact.text)}\n</content>"])
+
+
+def render_preview(artifact: Artifact, outline: str, *, kind: Kind | None = None) -> str:
+    """The artifact as its outline, with the way back to the whole."""
+    way_back = f"[This is a preview. Attach {escape_line(artifact.id)} again for the whole text.]"
+    return _wrap(artifact, kind, [f"<preview>\n{neutralise(outline)}\n{way_back}\n</preview>"])
+
+
+def render_update(artifact: Artifact, *, diff: str | None) -> str:
+    """The artifact's new text, or how it differs from the copy above, marked as replacing that copy."""
+    if diff is None:
+        body = f"<content>\n{neutralise(artifact.text)}\n</content>"
+        return _wrap(artifact, None, ["<update>This text replaces the copy above.</update>", body])
+    body = f"<diff>\n{neutralise(diff)}\n</diff>"
+    return _wrap(artifact, None, ["<update>The copy above, changed by this diff, is the text now.</update>", body])
+
+
+def render_tool(artifact: Artifact) -> str:
+    """A tool's call and its output, together."""
+    source = artifact.source
+    return (
+        f"<tool_result>\n<name>{escape_line(source.tool or '')}</name>\n"
+        f"<arguments>{escape_line(source.arguments or '{}')}</arguments>\n<id>{escape_line(artifact.id)}</id>\n"
+        f"<output>\n{neutralise(artifact.text)}\n</output>\n</tool_result>\n"
+    )
+
+
+def _wrap(artifact: Artifact, kind: Kind | None, body: list[str]) -> str:
+    spec = KINDS[kind or artifact.kind]
+    lines = [f"<{spec.tag}>", *_head(artifact, spec.block), *body, f"</{spec.tag}>", ""]
+    return "\n".join(lines)
+
+
+def _head(artifact: Artifact, form: BlockForm) -> list[str]:
+    source = artifact.source
+    head = [] if form is BlockForm.BARE and not artifact.title else [f"<title>{escape_line(artifact.title)}</title>"]
+    if source.path is not None:
+        head.append(f"<path>{escape_line(source.path)}</path>")
+    if source.url is not None:
+        head.append(f"<url>{escape_line(source.url)}</url>")
+    if artifact.id not in (source.path, source.url):
+        # A reference line names the id; a block whose place is not its id says it, so that the two can be matched.
+        head.append(f"<id>{escape_line(artifact.id)}</id>")
+    if source.lines is not None:
+        head.append(f"<lines>{source.lines[0]}-{source.lines[1]}</lines>")
+    if source.query is not None:
+        head.append(f"<query>{escape_line(source.query)}</query>")
+    return head

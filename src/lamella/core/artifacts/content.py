@@ -1,0 +1,69 @@
+"""Text on its way in: normalised once, hashed once, and made safe to stand inside a block."""
+
+import re
+from hashlib import sha256
+
+from lamella.errors import TextError
+
+SHORT_HASH = 12
+
+_CLOSERS = re.compile(
+    r"<(?=\s*/\s*(?:content|preview|diff|output|[a-z_]+_context|active_note|url_content"
+    r"|selected_text|web_selected_text|tool_result)\s*>)",
+    re.IGNORECASE,
+)
+_AMBIGUOUS_AMPERSAND = re.compile(r"&(?=(?:amp|lt|gt|#\d+);)")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
+
+
+def normalise(text: str) -> str:
+    """Turn CRLF into LF and drop a leading byte order mark; nothing else changes."""
+    if text.startswith("\ufeff"):
+        text = text[1:]
+    return text.replace("\r\n", "\n") if "\r\n" in text else text
+
+
+def hash_text(text: str) -> str:
+    """The content hash of a text, as ``sha256:`` and 64 hex digits."""
+    return hash_bytes(encode_text(text))
+
+
+def hash_bytes(data: bytes) -> str:
+    """The content hash of bytes, in the same form."""
+    return "sha256:" + sha256(data).hexdigest()
+
+
+def short_hash(text: str) -> str:
+    """Enough of a content hash to tell ids apart."""
+    return sha256(encode_text(text)).hexdigest()[:SHORT_HASH]
+
+
+def encode_text(text: str) -> bytes:
+    """The text as UTF-8, or an error that says which character has no such form."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise TextError(
+            f"Character {error.start + 1:,} of a text is U+{ord(text[error.start]):04X}, half of a pair.",
+            hint="Lone surrogates cannot be sent to any model. Remove it, or write the whole character.",
+        ) from error
+
+
+def neutralise(text: str) -> str:
+    r"""Text as it may stand inside a block: a closing tag of ours becomes ``<\/tag>``.
+
+    One backslash keeps it readable for people and models, and the block cannot be broken out of.
+    """
+    if "<" not in text:
+        return text
+    return _CLOSERS.sub(lambda _: "<\\", text)
+
+
+def escape_line(text: str) -> str:
+    """A title, path or id on one line: angle brackets and line breaks escaped, everything else as it is.
+
+    An ampersand is escaped only where it would read as one of these escapes, so two ids never look the same.
+    """
+    text = _AMBIGUOUS_AMPERSAND.sub("&amp;", text)
+    text = text.replace("<", "&lt;").replace(">", "&gt;")
+    return _CONTROL.sub(lambda match: f"&#{ord(match.group())};", text)

@@ -1,0 +1,36 @@
+"""Images that a note embeds: which ones, and whether there are any."""
+
+import re
+
+from lamella.core.artifacts.fences import walk_lines
+
+_IMAGE_ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".svg", ".bmp", ".avif", ".heic", ".tif", ".tiff")
+_WIKI = re.compile(r"!\[\[([^\]\n|#]+)[^\]\n]*\]\]")
+_MARKDOWN = re.compile(r"!\[[^\]\n]*\]\(\s*(?:<([^>\n]+)>|((?:[^()\s]|\([^()\s]*\))+))[^)\n]*\)")
+
+
+def embeds_images(text: str) -> bool:
+    """Whether a note embeds any image."""
+    return "![" in text and bool(embedded_images(text))
+
+
+def embedded_images(text: str) -> tuple[str, ...]:
+    """The targets of a note's embedded images, in order, each once; code fences do not embed."""
+    if "![" not in text:
+        return ()
+    found: dict[str, None] = {}
+    for line, is_code in walk_lines(text):
+        if is_code:
+            continue
+        for match in _WIKI.finditer(line):
+            if _names_image(match.group(1).strip()):
+                found.setdefault(match.group(1).strip())
+        for match in _MARKDOWN.finditer(line):
+            target = match.group(1) or match.group(2)
+            if _names_image(target) or target.startswith(("http://", "https://", "data:image/")):
+                found.setdefault(target)
+    return tuple(found)
+
+
+def _names_image(target: str) -> bool:
+    return target.lower().partition("?")[0].endswith(_IMAGE_ENDINGS)

@@ -1,0 +1,68 @@
+"""How each kind of artifact gets its id: from where it stands, or from its content."""
+
+from lamella.core.artifacts.content import hash_text, short_hash
+from lamella.core.artifacts.model import ArtifactId, Source
+from lamella.errors import ArtifactError
+
+# A fragment that only scrolls (#install) names the same content; these select or route to other content.
+_SELECTING_FRAGMENTS = (":~:", "/", "!", "t=", "page=")
+
+
+def path_id(source: Source, _text: str) -> ArtifactId:
+    """The vault path, with ``./`` and doubled slashes taken out."""
+    if not source.path:
+        raise ArtifactError("An attachment has no path.", hint="Give it a `path` relative to the vault.")
+    parts = [part for part in source.path.split("/") if part not in ("", ".")]
+    root = "/" if source.path.startswith("/") else ""
+    if not parts:
+        raise ArtifactError(f"The path {source.path!r} names no file.", hint="Give it a `path` relative to the vault.")
+    return ArtifactId(root + "/".join(parts))
+
+
+def url_id(source: Source, _text: str) -> ArtifactId:
+    """The URL as given; a fragment stays only if it selects content."""
+    if not source.url:
+        raise ArtifactError("An attachment has no url.", hint="Give it a `url`.")
+    page, mark, fragment = source.url.partition("#")
+    return ArtifactId(page + mark + fragment if fragment.startswith(_SELECTING_FRAGMENTS) else page)
+
+
+def dataview_id(source: Source, text: str) -> ArtifactId:
+    """The note that holds the query, and a short hash of the query."""
+    if not source.query:
+        raise ArtifactError("A dataview attachment has no query.", hint="Give it a `query`.")
+    return ArtifactId(f"{path_id(source, text)}#dataview:{short_hash(source.query)}")
+
+
+def selection_id(source: Source, text: str) -> ArtifactId:
+    """Where the selection stands and a short hash of it: two selections never share an id."""
+    if source.path is None and source.url is None:
+        raise ArtifactError("A selection has neither path nor url.", hint="Give it a `path` or a `url`.")
+    place = path_id(source, text) if source.path is not None else source.url
+    span = f"L{source.lines[0]}-L{source.lines[1]}" if source.lines else "selection"
+    return ArtifactId(f"{place}#{span}:{short_hash(text)}")
+
+
+def tool_id(source: Source, text: str) -> ArtifactId:
+    """The tool's name and a short hash of its arguments and output."""
+    if not source.tool:
+        raise ArtifactError("A tool result has no name.", hint="Give it the `name` of the tool.")
+    digest = short_hash(f"{source.arguments or '{}'}\n{text}")
+    return ArtifactId(f"tool:{source.tool}:{digest}")
+
+
+def unparsed_id(_source: Source, text: str) -> ArtifactId:
+    """The content itself: the same unknown block is the same artifact on any day."""
+    return ArtifactId("unparsed:" + hash_text(text).removeprefix("sha256:"))
+
+
+def tag_id(source: Source, _text: str) -> ArtifactId:
+    """The tag with its hash sign."""
+    if not source.query:
+        raise ArtifactError("A tag attachment has no tag.", hint="Give it a `tag`, such as `#project`.")
+    return ArtifactId("#" + source.query.lstrip("#"))
+
+
+def image_id(_source: Source, content_hash: str) -> ArtifactId:
+    """The hash of the image's bytes, handed in where other kinds hand in their text."""
+    return ArtifactId(content_hash)

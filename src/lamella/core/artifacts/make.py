@@ -1,0 +1,91 @@
+"""Making artifacts: the only way in, so that every one is normalised, hashed and named by its kind's rule."""
+
+import json
+from collections.abc import Mapping, Sequence
+
+from lamella.core.artifacts.content import hash_bytes, hash_text, normalise
+from lamella.core.artifacts.embeds import embeds_images
+from lamella.core.artifacts.kinds import KINDS, BlockForm
+from lamella.core.artifacts.model import Artifact, Image, Kind, Policy, Source, ToolDefinition
+from lamella.errors import ArtifactError
+
+_NOTES = (Kind.NOTE, Kind.ACTIVE_NOTE)
+
+
+def make_artifact(
+    kind: Kind,
+    *,
+    text: str,
+    source: Source,
+    title: str = "",
+    policy: Policy | None = None,
+    images: Sequence[Image] = (),
+) -> Artifact:
+    """An artifact of any kind that has text of its own."""
+    spec = KINDS[kind]
+    if spec.block in (BlockForm.EXPANDS, BlockForm.IMAGE_PART):
+        raise ArtifactError(
+            f"A {kind} is not a text.",
+            hint="Expand a folder or tag to its notes; make an image with `Image`.",
+        )
+    text = normalise(text)
+    return Artifact(
+        id=spec.id_rule(source, text),
+        kind=kind,
+        title=title or default_title(source),
+        text=text,
+        hash=hash_text(text),
+        source=source,
+        recoverable=spec.recoverable,
+        trust=spec.trust,
+        policy=policy,
+        images=tuple(images),
+        has_images=kind in _NOTES and (bool(images) or embeds_images(text)),
+    )
+
+
+def make_image(image: Image, *, title: str = "", path: str | None = None) -> Artifact:
+    """A picture attached directly; its id is the hash of its bytes."""
+    source = Source(path=path)
+    return Artifact(
+        id=KINDS[Kind.IMAGE].id_rule(source, image.hash),
+        kind=Kind.IMAGE,
+        title=title or default_title(source) or "image",
+        text="",
+        hash=image.hash,
+        source=source,
+        recoverable=False,
+        trust=KINDS[Kind.IMAGE].trust,
+        images=(image,),
+        has_images=True,
+    )
+
+
+def make_tool_result(name: str, *, arguments: Mapping[str, object], output: str) -> Artifact:
+    """A tool's call and its output: one artifact, so that neither can be lost without the other."""
+    source = Source(tool=name, arguments=canonical_json(arguments))
+    return make_artifact(Kind.TOOL, text=output, source=source, title=name)
+
+
+def make_tool_definition(name: str, *, description: str, parameters: Mapping[str, object]) -> ToolDefinition:
+    """A tool definition whose equal schemas are equal bytes."""
+    return ToolDefinition(name=name, description=description, parameters=canonical_json(parameters))
+
+
+def make_image_value(data: bytes, *, media_type: str, width: int, height: int) -> Image:
+    """A picture with its hash."""
+    return Image(media_type=media_type, data=data, width=width, height=height, hash=hash_bytes(data))
+
+
+def canonical_json(value: object) -> str:
+    """JSON with sorted keys and fixed separators: equal values give equal bytes."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
+def default_title(source: Source) -> str:
+    """The file's name without its ending, else the URL, else nothing."""
+    if source.path:
+        name = source.path.rstrip("/").rsplit("/", 1)[-1]
+        stem, dot, _ = name.rpartition(".")
+        return stem if dot and stem else name
+    return source.url or ""

@@ -1,0 +1,96 @@
+"""The artifact: one typed value from its source to the moment it becomes text."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NewType
+
+ArtifactId = NewType("ArtifactId", str)
+
+
+class Kind(StrEnum):
+    """What an artifact is; the registry in ``kinds`` says what follows from it."""
+
+    NOTE = "note"
+    ACTIVE_NOTE = "active_note"
+    URL = "url"
+    WEB_TAB = "web_tab"
+    YOUTUBE = "youtube"
+    PDF = "pdf"
+    OFFICE = "office"
+    CANVAS = "canvas"
+    CODE = "code"
+    FOLDER = "folder"
+    TAG = "tag"
+    DATAVIEW = "dataview"
+    SELECTED_TEXT = "selected_text"
+    WEB_SELECTION = "web_selection"
+    TOOL = "tool"
+    IMAGE = "image"
+    UNKNOWN = "unknown"
+
+
+class Trust(StrEnum):
+    """Whose words these are."""
+
+    USER = "user"
+    VAULT = "vault"
+    WEB = "web"
+    TOOL = "tool"
+
+
+class Policy(StrEnum):
+    """How an attached artifact follows its source, and whether it may shrink."""
+
+    FOLLOW = "follow"
+    SNAPSHOT = "snapshot"
+    PIN = "pin"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where an artifact came from; which fields are set depends on its kind."""
+
+    path: str | None = None
+    url: str | None = None
+    query: str | None = None
+    lines: tuple[int, int] | None = None
+    tool: str | None = None
+    arguments: str | None = None
+    via: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Image:
+    """A picture as sent: its bytes and what is needed to count it."""
+
+    media_type: str
+    data: bytes
+    width: int
+    height: int
+    hash: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Artifact:
+    """Something attached to a turn. Equal text gives an equal hash, whenever it was modified."""
+
+    id: ArtifactId
+    kind: Kind
+    title: str
+    text: str
+    hash: str
+    source: Source
+    recoverable: bool
+    trust: Trust
+    policy: Policy | None = None
+    images: tuple[Image, ...] = ()
+    has_images: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolDefinition:
+    """A tool the model may call; ``parameters`` is its JSON schema, already serialised with sorted keys."""
+
+    name: str
+    description: str
+    parameters: str

@@ -1,0 +1,68 @@
+"""Counting: what text, pictures and messages weigh in tokens."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from lamella.core.artifacts.make import canonical_json
+from lamella.core.artifacts.model import Image, ToolDefinition
+
+_MERGES_LEFT = " \t\n\r\v\f/\x1c\x1d\x1e\x1f\x85\xa0"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """How a family of models counts: plain callables and the overhead of its chat format.
+
+    ``encode`` gives tokens to compare texts by; ``factor`` turns their number into this family's. ``error`` says how
+    far a count may be off.
+    """
+
+    name: str
+    count: Callable[[str], int]
+    encode: Callable[[str], Sequence[int]]
+    count_image: Callable[[int, int], int]
+    per_message: int
+    per_request: int
+    factor: float
+    error: str
+
+
+def count_pieces(pieces: Sequence[str], count: Callable[[str], int]) -> int:
+    """The tokens of the joined text, counted piece by piece so that known pieces are not counted again.
+
+    Byte-pair vocabularies split text by a pattern before they merge, and no pattern in use joins a line break to a
+    following character that is neither white space nor a slash. Pieces that meet at such a place are counted apart;
+    all others are joined first, so the sum is exact.
+    """
+    total = 0
+    pending = ""
+    for piece in pieces:
+        if not piece:
+            continue
+        if pending and not meets_cleanly(pending, piece):
+            pending += piece
+            continue
+        total += count(pending) if pending else 0
+        pending = piece
+    return total + (count(pending) if pending else 0)
+
+
+def count_images(images: Sequence[Image], measure: Measure) -> int:
+    """What pictures weigh."""
+    return sum(measure.count_image(image.width, image.height) for image in images)
+
+
+def count_tools(tools: Sequence[ToolDefinition], count: Callable[[str], int]) -> int:
+    """Tool definitions as providers bill them: as the JSON that describes them."""
+    return sum(count(render_definition(tool)) for tool in tools)
+
+
+def render_definition(tool: ToolDefinition) -> str:
+    """A tool definition as JSON with sorted keys."""
+    head = canonical_json({"description": tool.description, "name": tool.name})
+    return f'{head[:-1]},"parameters":{tool.parameters}}}'
+
+
+def meets_cleanly(left: str, right: str) -> bool:
+    """Whether two adjoining texts tokenise apart: a line break, then neither white space nor a slash."""
+    return bool(left and right) and left[-1] == "\n" and right[0] not in _MERGES_LEFT and not right[0].isspace()

@@ -1,0 +1,27 @@
+"""The envelope's own hashes: of the prefix, which is the system message, and of all layers together."""
+
+from collections.abc import Iterator, Sequence
+
+from lamella.core.layers.fingerprint import hash_pieces
+from lamella.core.layers.model import Layer
+from lamella.core.messages.model import Message, Speaker
+
+
+def hash_prefix(messages: Sequence[Message]) -> str:
+    """The hash of the system message; of nothing where none is sent."""
+    system = messages[0].pieces if messages and messages[0].role is Speaker.SYSTEM else ()
+    return hash_pieces(system)
+
+
+def hash_layers(layers: Sequence[Layer]) -> str:
+    """The hash of the envelope's text."""
+    return hash_pieces(_joined(layers))
+
+
+def _joined(layers: Sequence[Layer]) -> Iterator[str]:
+    gap = ""
+    for layer in layers:
+        if layer.pieces:
+            yield gap
+            yield from layer.pieces
+            gap = "\n\n"

@@ -1,0 +1,22 @@
+"""Within an epoch of layout in_place, each request extends the one before it."""
+
+from collections.abc import Iterable
+
+from lamella.core.envelope.diff import extends
+from lamella.core.envelope.invariants.law import Law
+from lamella.core.envelope.model import Envelope
+from lamella.core.layers.model import Layout
+
+
+def _check(envelope: Envelope, before: Envelope | None) -> Iterable[str]:
+    if before is None or envelope.layout is not Layout.IN_PLACE or before.layout is not Layout.IN_PLACE:
+        return
+    if before.epoch == envelope.epoch and not extends(before, envelope):
+        yield f"the request does not extend the one before it, within epoch {envelope.epoch}"
+
+
+LAW = Law(
+    name="growing_prefix",
+    statement="Within an epoch of layout in_place, each request extends the one before it.",
+    check=_check,
+)

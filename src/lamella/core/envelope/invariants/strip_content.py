@@ -1,0 +1,38 @@
+"""L4 holds typed text, replies and, in layout in_place, earlier tool results; nothing else."""
+
+from collections.abc import Iterable
+
+from lamella.core.artifacts.model import Kind
+from lamella.core.envelope.invariants.law import Law
+from lamella.core.envelope.model import Envelope
+from lamella.core.layers.model import Layer, LayerId, Layout, Role
+
+
+def _check(envelope: Envelope, _before: Envelope | None) -> Iterable[str]:
+    allowed = {Role.USER.value, Role.REPLY.value}
+    if envelope.layout is Layout.IN_PLACE:
+        allowed.add(Kind.TOOL.value)
+    for segment in envelope.layer(LayerId.L4).segments:
+        if segment.kind not in allowed:
+            yield f"L4 holds {segment.id}, a {segment.kind}"
+
+
+def _cuts(layer: Layer) -> frozenset[int]:
+    """A strip is cut only where a turn begins: an answer without its question is no longer what the user saw."""
+    if layer.id is not LayerId.L4:
+        return frozenset(range(len(layer.segments) + 1))
+    starts = {0, len(layer.segments)}
+    starts.update(
+        index
+        for index, segment in enumerate(layer.segments)
+        if index > 0 and layer.segments[index - 1].kind == Role.REPLY and segment.kind != Role.REPLY
+    )
+    return frozenset(starts)
+
+
+LAW = Law(
+    name="strip_content",
+    statement="L4 holds typed text, replies and, in_place, earlier tool results; nothing else.",
+    check=_check,
+    cuts=_cuts,
+)

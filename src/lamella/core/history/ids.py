@@ -1,0 +1,17 @@
+"""Message ids: from content and ancestry, so that the same conversation has the same ids everywhere."""
+
+from collections.abc import Sequence
+from hashlib import sha256
+
+from lamella.core.artifacts.make import canonical_json
+from lamella.core.artifacts.model import Artifact
+from lamella.core.layers.model import Role
+
+_ID_DIGITS = 16
+
+
+def message_id(conversation: str, *, parent: str, role: Role, text: str, attached: Sequence[Artifact] = ()) -> str:
+    """The id of a message; it stands in no rendered byte and no envelope hash."""
+    attachments = [[artifact.id, artifact.hash] for artifact in attached]
+    key = canonical_json([conversation, parent, role.value, text, attachments])
+    return sha256(key.encode()).hexdigest()[:_ID_DIGITS]

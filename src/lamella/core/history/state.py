@@ -1,0 +1,74 @@
+"""The state a conversation folds to: what is known, what stands in the request, what was said."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lamella.core.artifacts.model import Artifact, ToolDefinition
+from lamella.core.budget.counting import Measure
+from lamella.core.budget.thresholds import Budget
+from lamella.core.envelope.model import Envelope
+from lamella.core.layers.library import Standing
+from lamella.core.layers.model import CarryForward, Layout
+from lamella.core.layers.strip import Exchange, Said
+from lamella.core.layers.system import SystemParts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What holds for every turn of a conversation, until it is changed."""
+
+    measure: Measure
+    layout: Layout = Layout.LIBRARY
+    carry_forward: CarryForward = CarryForward.FULL
+    budget: Budget = field(default_factory=Budget)
+    image_notes: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnInput:
+    """What the user does in one turn, after templates. ``None`` means: as it was."""
+
+    text: str
+    attached: tuple[Artifact, ...] = ()
+    results: tuple[Artifact, ...] = ()
+    system: SystemParts | None = None
+    tools: tuple[ToolDefinition, ...] | None = None
+    model: str | None = None
+    drop: tuple[str, ...] = ()
+    fold: bool = False
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """A conversation between two turns.
+
+    ``known`` is every promoted artifact in first-seen order, with its newest text. ``shelf`` is the part of it that
+    the system message holds; ``standing`` is everything that stands in the messages of the epoch, shelf included.
+    """
+
+    conversation: str
+    system: SystemParts = field(default_factory=SystemParts)
+    tools: tuple[ToolDefinition, ...] = ()
+    model: str | None = None
+    head: str = ""
+    known: Mapping[str, Artifact] = field(default_factory=dict)
+    shelf: Mapping[str, Standing] = field(default_factory=dict)
+    standing: Mapping[str, Standing] = field(default_factory=dict)
+    exchanges: tuple[Exchange, ...] = ()
+    epoch: int = 0
+    epoch_start: int = 0
+    carry_forward: CarryForward | None = None
+    measured_by: str = ""
+    last: Envelope | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenTurn:
+    """A turn that was asked and not answered yet: its envelope, and the state once the reply is known."""
+
+    envelope: Envelope
+    state: State
+    user: Said
+    attached: tuple[Artifact, ...]
+    tools: tuple[Standing, ...]

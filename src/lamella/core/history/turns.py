@@ -1,0 +1,210 @@
+"""Folding turns: a state and what the user does become an envelope; that and the reply become the next state."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from lamella.core.artifacts.make import make_image
+from lamella.core.artifacts.model import Artifact, Kind, Policy
+from lamella.core.envelope.build import Ground, build_envelope
+from lamella.core.history.ids import message_id
+from lamella.core.history.state import OpenTurn, Rules, State, TurnInput
+from lamella.core.layers.library import Standing, fold_shelf, promotes
+from lamella.core.layers.model import SYSTEM_PLACE, Form, Layout, Role
+from lamella.core.layers.strip import Exchange, make_said
+from lamella.core.layers.turn import merge_standing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Attached:
+    artifacts: tuple[Artifact, ...]
+    warnings: tuple[str, ...]
+
+
+def open_turn(state: State, turn: TurnInput, rules: Rules) -> OpenTurn:
+    """The envelope of the turn that the user asks now."""
+    known, drop_warnings = _drop(state.known, turn.drop)
+    now = _begin(state, turn, rules, known=known)
+    attached = _gather(turn, known)
+    user_id = message_id(
+        state.conversation, parent=state.head, role=Role.USER, text=turn.text, attached=attached.artifacts
+    )
+    user = make_said(user_id, Role.USER, turn.text, measure=rules.measure)
+    ground = Ground(
+        conversation_id=state.conversation,
+        epoch=now.epoch,
+        layout=rules.layout,
+        model=now.model,
+        tools=now.tools,
+        system=now.system,
+        shelf=tuple(now.shelf.values()),
+        library=_library(now),
+        carried=_carried(now),
+        standing=now.standing,
+        exchanges=now.exchanges,
+        epoch_start=now.epoch_start,
+        attached=attached.artifacts,
+        user=user,
+        dropped=tuple(name for name in turn.drop if name not in known),
+        warnings=(*turn.warnings, *drop_warnings, *attached.warnings),
+    )
+    built = build_envelope(ground, measure=rules.measure, budget=rules.budget, before=state.last)
+    after = replace(
+        now,
+        head=user.id,
+        known=_learn(known, attached.artifacts, image_notes=rules.image_notes),
+        standing=merge_standing(now.standing, built.turn.added),
+        last=built.envelope,
+    )
+    tools = tuple(added for added in built.turn.added if added.artifact.kind is Kind.TOOL)
+    return OpenTurn(envelope=built.envelope, state=after, user=user, attached=attached.artifacts, tools=tools)
+
+
+def close_turn(opened: OpenTurn, reply: str, rules: Rules) -> State:
+    """The state after the reply; a turn that was never answered gets the empty reply."""
+    state = opened.state
+    reply_id = message_id(state.conversation, parent=state.head, role=Role.REPLY, text=reply)
+    exchange = Exchange(
+        user=opened.user,
+        sent=opened.envelope.messages[-1],
+        tools=opened.tools,
+        reply=make_said(reply_id, Role.REPLY, reply, measure=rules.measure),
+    )
+    return replace(state, head=reply_id, exchanges=(*state.exchanges, exchange))
+
+
+def _begin(state: State, turn: TurnInput, rules: Rules, *, known: Mapping[str, Artifact]) -> State:
+    """The state the turn is built on: with its settings in force, folded if an epoch begins."""
+    now = replace(
+        state,
+        known=known,
+        system=turn.system if turn.system is not None else state.system,
+        tools=turn.tools if turn.tools is not None else state.tools,
+        model=turn.model if turn.model is not None else state.model,
+    )
+    if state.last is None or _begins_epoch(state, now, turn, rules):
+        return _fold(now, rules)
+    return now
+
+
+def _begins_epoch(state: State, now: State, turn: TurnInput, rules: Rules) -> bool:
+    if rules.layout is Layout.LIBRARY or (state.last is not None and state.last.layout is not rules.layout):
+        return True
+    changed = state.system != now.system or state.tools != now.tools or state.model != now.model
+    return changed or bool(turn.drop) or turn.fold
+
+
+def _fold(state: State, rules: Rules) -> State:
+    """Everything earlier goes into the library and the strip; image notes and tool results leave with their turn."""
+    if state.measured_by != rules.measure.name:
+        state = _measure_again(state, rules)
+    inlined = {artifact.id: artifact for artifact in state.system.inlined}
+    shelf = fold_shelf(
+        [artifact for artifact in state.known.values() if not _same(inlined.get(artifact.id), artifact)],
+        state.shelf if state.carry_forward is rules.carry_forward else {},
+        carry_forward=rules.carry_forward,
+        count=rules.measure.count,
+    )
+    return replace(
+        state,
+        shelf=shelf,
+        standing={**{name: _inlined(artifact) for name, artifact in inlined.items()}, **shelf},
+        epoch=state.epoch if state.last is None else state.epoch + 1,
+        epoch_start=len(state.exchanges),
+        carry_forward=rules.carry_forward,
+    )
+
+
+def _measure_again(state: State, rules: Rules) -> State:
+    """Another family of models counts differently: what was counted before is counted again."""
+    exchanges = tuple(
+        replace(
+            exchange,
+            user=make_said(exchange.user.id, Role.USER, exchange.user.text, measure=rules.measure),
+            reply=make_said(exchange.reply.id, Role.REPLY, exchange.reply.text, measure=rules.measure),
+        )
+        for exchange in state.exchanges
+    )
+    return replace(state, exchanges=exchanges, shelf={}, measured_by=rules.measure.name)
+
+
+def _same(one: Artifact | None, other: Artifact) -> bool:
+    return one is not None and one.hash == other.hash
+
+
+def _inlined(artifact: Artifact) -> Standing:
+    """A note that stands inside L1's instructions: it can be referred to, and is not shelved again."""
+    return Standing(artifact=artifact, form=Form.FULL, place=SYSTEM_PLACE, pieces=(), tokens=0)
+
+
+def _library(state: State) -> tuple[Standing, ...]:
+    standings = (state.standing[name] for name in state.known)
+    return tuple(standing for standing in standings if standing.pieces)
+
+
+def _carried(state: State) -> tuple[Standing, ...]:
+    return tuple(
+        standing
+        for name, standing in state.standing.items()
+        if standing.place != SYSTEM_PLACE and name not in state.known and standing.artifact.kind is not Kind.TOOL
+    )
+
+
+def _drop(known: Mapping[str, Artifact], names: Sequence[str]) -> tuple[dict[str, Artifact], list[str]]:
+    kept = dict(known)
+    warnings: list[str] = []
+    for name in names:
+        artifact = kept.get(name)
+        if artifact is None:
+            warnings.append(f"Nothing to drop: {name} is not in the library.")
+        elif artifact.policy is Policy.PIN:
+            warnings.append(f"{name} is pinned and was not dropped; attach it with policy follow to unpin it.")
+        else:
+            del kept[name]
+    return kept, warnings
+
+
+def _gather(turn: TurnInput, known: Mapping[str, Artifact]) -> _Attached:
+    """Each attachment once, in order; a snapshot keeps its first text; the active note brings its pictures."""
+    merged: dict[str, Artifact] = {}
+    warnings: list[str] = []
+    for artifact in (*turn.results, *turn.attached):
+        old = known.get(artifact.id)
+        if old is not None and _keeps_snapshot(old, artifact):
+            artifact = old
+        before = merged.get(artifact.id)
+        if before is not None and before.hash != artifact.hash:
+            warnings.append(f"{artifact.id} is attached twice with different text; the last text is used.")
+        if before is None or before.hash != artifact.hash or artifact.kind is Kind.ACTIVE_NOTE:
+            merged[artifact.id] = artifact
+    for picture in _pictures(merged.values()):
+        merged.setdefault(picture.id, picture)
+    return _Attached(artifacts=tuple(merged.values()), warnings=tuple(warnings))
+
+
+def _keeps_snapshot(known: Artifact, attached: Artifact) -> bool:
+    return known.policy is Policy.SNAPSHOT and attached.policy in (None, Policy.SNAPSHOT)
+
+
+def _pictures(attached: Iterable[Artifact]) -> list[Artifact]:
+    return [
+        make_image(image, title=f"{artifact.title} (embedded)")
+        for artifact in attached
+        if artifact.kind is Kind.ACTIVE_NOTE
+        for image in artifact.images
+    ]
+
+
+def _learn(known: Mapping[str, Artifact], attached: Sequence[Artifact], *, image_notes: bool) -> dict[str, Artifact]:
+    """What is known once the turn is over: new at the end, newer text at its first-seen place."""
+    learnt = dict(known)
+    for artifact in attached:
+        old = learnt.get(artifact.id)
+        if not promotes(artifact, image_notes=image_notes):
+            learnt.pop(artifact.id, None)
+            continue
+        policy = artifact.policy or (old.policy if old is not None else None)
+        if old is None or old.hash != artifact.hash:
+            learnt[artifact.id] = artifact if artifact.policy is policy else replace(artifact, policy=policy)
+        elif old.policy is not policy:
+            learnt[artifact.id] = replace(old, policy=policy)
+    return learnt

@@ -1,0 +1,94 @@
+"""Segment and layer: an artifact as it stands in a request, and the five shelves it can stand on."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+Count = Callable[[str], int]
+
+SYSTEM_PLACE = "system"
+
+
+class LayerId(StrEnum):
+    """The five layers, from most stable to most volatile."""
+
+    L1 = "L1_SYSTEM"
+    L2 = "L2_PREVIOUS"
+    L3 = "L3_TURN"
+    L4 = "L4_STRIP"
+    L5 = "L5_USER"
+
+
+LAYER_ORDER: tuple[LayerId, ...] = tuple(LayerId)
+
+
+class Form(StrEnum):
+    """How much of an artifact stands in the request."""
+
+    FULL = "full"
+    PREVIEW = "preview"
+    HANDLE = "handle"
+    REFERENCE = "reference"
+    UPDATE = "update"
+    SUMMARY = "summary"
+
+
+class Role(StrEnum):
+    """The kinds of segment that are no artifact: parts of L1, typed text, replies."""
+
+    SYSTEM = "system"
+    USER = "user"
+    REPLY = "reply"
+
+
+class Layout(StrEnum):
+    """Where the library physically stands."""
+
+    LIBRARY = "library"
+    IN_PLACE = "in_place"
+
+
+class CarryForward(StrEnum):
+    """What becomes of an artifact's text once its turn is over."""
+
+    FULL = "full"
+    PREVIEW = "preview"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """One artifact, system part or typed text as it stands in a layer.
+
+    ``hash`` is the hash of the content it stands for; ``text`` is what it renders to here, which is shorter for a
+    preview or a reference.
+    """
+
+    id: str
+    kind: str
+    form: Form
+    place: str | None
+    hash: str
+    text: str
+    tokens: int
+    recoverable: bool
+    inlines: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layer:
+    """A layer: its segments, and the pieces of text they render to, in order."""
+
+    id: LayerId
+    segments: tuple[Segment, ...]
+    pieces: tuple[str, ...]
+    hash: str
+    tokens: int
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
+
+
+def message_place(index: int) -> str:
+    """The place of what stands in the message of this index."""
+    return f"message:{index}"

@@ -1,0 +1,131 @@
+"""Prompt templates: ``{activeNote}``, ``{[[Note]]}``, ``{#tag}``, ``{folder/path}``, and ``{}`` for the selection.
+
+In typed text a template becomes an attachment and its token the attachment's id in quotes. In L1's instructions the
+text is drawn in. A brace that names nothing stays as it was typed.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from lamella.core.artifacts.blocks import render_block
+from lamella.core.artifacts.model import Artifact, Kind
+
+_BRACES = re.compile(r"\{([^{}\n]*)\}")
+_LINK = re.compile(r"\[\[([^\[\]]+)\]\]\Z")
+_TAG = re.compile(r"#[^\s#,{}]+\Z")
+
+
+class TemplateKind(StrEnum):
+    """What a template names."""
+
+    ACTIVE_NOTE = "active_note"
+    NOTE = "note"
+    TAG = "tag"
+    FOLDER = "folder"
+    SELECTION = "selection"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Template:
+    """One template in a text: what it names, and the token as typed."""
+
+    kind: TemplateKind
+    name: str
+    token: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolved:
+    """What a template stands for: its id, and the artifacts it draws in. No id: it names nothing, as ``why`` says."""
+
+    id: str | None = None
+    artifacts: tuple[Artifact, ...] = ()
+    why: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expanded:
+    """A text after its templates."""
+
+    text: str
+    artifacts: tuple[Artifact, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+Resolve = Callable[[Template], Resolved]
+_Replace = Callable[[Resolved], str]
+
+
+def find_templates(text: str) -> tuple[Template, ...]:
+    """Everything in the text that could be a template; only resolving tells whether it names something."""
+    return tuple(_read(match) for match in _BRACES.finditer(text)) if "{" in text else ()
+
+
+def expand_typed(text: str, resolve: Resolve) -> Expanded:
+    """Typed text: each token that names something becomes its id in quotes, and what it names is attached."""
+    return _expand(text, resolve, lambda resolved: f'"{resolved.id}"')
+
+
+def expand_instructions(text: str, resolve: Resolve) -> Expanded:
+    """L1's instructions: each token that names notes becomes their text. ``{}`` is literal here."""
+    return _expand(text, resolve, _inline, skip=TemplateKind.SELECTION)
+
+
+def _inline(resolved: Resolved) -> str:
+    blocks = (render_block(artifact, kind=_plain(artifact.kind)) for artifact in resolved.artifacts)
+    return "".join(blocks).rstrip("\n")
+
+
+def _plain(kind: Kind) -> Kind:
+    return Kind.NOTE if kind is Kind.ACTIVE_NOTE else kind
+
+
+def _expand(text: str, resolve: Resolve, replace: _Replace, *, skip: TemplateKind | None = None) -> Expanded:
+    if "{" not in text:
+        return Expanded(text=text)
+    found: dict[str, Artifact] = {}
+    warnings: list[str] = []
+
+    def put(match: re.Match[str]) -> str:
+        template = _read(match)
+        resolved = Resolved() if template.kind is skip else resolve(template)
+        if resolved.why is not None:
+            warnings.append(f"{template.token} was left as typed: {resolved.why}")
+        if resolved.id is None:
+            return template.token
+        found.update((artifact.id, artifact) for artifact in resolved.artifacts)
+        return replace(resolved)
+
+    expanded = _BRACES.sub(put, text)
+    return Expanded(text=expanded, artifacts=tuple(found.values()), warnings=tuple(warnings))
+
+
+def _read(match: re.Match[str]) -> Template:
+    token, name = match.group(), match.group(1).strip()
+    link = _LINK.match(name)
+    if not match.group(1):
+        kind = TemplateKind.SELECTION
+    elif name == "activeNote":
+        kind = TemplateKind.ACTIVE_NOTE
+    elif link:
+        kind, name = TemplateKind.NOTE, _link_target(link.group(1))
+    elif all(_TAG.match(part.strip()) for part in name.split(",")):
+        kind = TemplateKind.TAG
+    else:
+        kind = TemplateKind.FOLDER
+    return Template(kind=kind, name=name, token=token)
+
+
+def _link_target(link: str) -> str:
+    """``Note|shown as`` and ``Note#Heading`` both name Note."""
+    return link.partition("|")[0].partition("#")[0].strip()
+
+
+def match_note(name: str, notes: Sequence[Artifact]) -> tuple[Artifact, ...]:
+    """The notes a link can mean: by path, by path without ``.md``, else by file name or title."""
+    by_path = [note for note in notes if note.id in (name, f"{name}.md")]
+    if by_path:
+        return tuple(by_path)
+    return tuple(note for note in notes if name in (note.title, note.id.rsplit("/", 1)[-1].removesuffix(".md")))

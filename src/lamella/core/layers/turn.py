@@ -1,0 +1,123 @@
+"""L3, this turn: what is attached now. New things in full, known things as references, changed things as updates."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from lamella.core.artifacts.blocks import render_block, render_update
+from lamella.core.artifacts.content import escape_line
+from lamella.core.artifacts.model import Artifact, Image, Kind
+from lamella.core.budget.counting import Measure, count_images, count_pieces
+from lamella.core.layers.changes import build_diff
+from lamella.core.layers.fingerprint import make_layer
+from lamella.core.layers.library import Standing
+from lamella.core.layers.model import Form, Layer, LayerId, Layout, Segment
+
+_REFERENCE_HEADING: Mapping[Layout, str] = {
+    Layout.LIBRARY: "Attached to this message; the text stands in the Context Library above:\n",
+    Layout.IN_PLACE: "Attached to this message; the text stands above:\n",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltTurn:
+    """L3 as built: the layer, what the request holds once it is sent, and the pictures that go with it."""
+
+    layer: Layer
+    added: tuple[Standing, ...]
+    images: tuple[Image, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shown:
+    """One attachment as L3 shows it."""
+
+    segment: Segment
+    standing: Standing | None = None
+
+
+def build_turn(
+    attached: Sequence[Artifact],
+    *,
+    standing: Mapping[str, Standing],
+    layout: Layout,
+    place: str,
+    measure: Measure,
+) -> BuiltTurn:
+    """L3 for what is attached now, given what already stands in the request."""
+    shown = [_show(artifact, standing.get(artifact.id), place=place, measure=measure) for artifact in attached]
+    tools = [s for s in shown if s.segment.kind == Kind.TOOL and s.standing]
+    references = [s for s in shown if s.segment.form is Form.REFERENCE]
+    pictures = [s for s in shown if s.segment.kind == Kind.IMAGE and s.standing]
+    new = [s for s in shown if s.standing and s.segment.kind not in (Kind.TOOL, Kind.IMAGE)]
+    pieces = [s.segment.text for s in tools]
+    if references:
+        pieces.append(_REFERENCE_HEADING[layout])
+    pieces += [s.segment.text for s in (*references, *new)]
+    ordered = [*tools, *references, *new, *pictures]
+    images = tuple(image for s in pictures if s.standing for image in s.standing.artifact.images)
+    return BuiltTurn(
+        layer=make_layer(
+            LayerId.L3,
+            segments=[s.segment for s in ordered],
+            pieces=pieces,
+            tokens=count_pieces(pieces, measure.count) + count_images(images, measure),
+        ),
+        added=tuple(s.standing for s in ordered if s.standing),
+        images=images,
+    )
+
+
+def _show(artifact: Artifact, known: Standing | None, *, place: str, measure: Measure) -> _Shown:
+    if known is not None and known.in_full and known.artifact.hash == artifact.hash:
+        return _Shown(segment=_reference(artifact, place=place, measure=measure))
+    if artifact.kind is Kind.IMAGE:
+        return _shown(artifact, Form.FULL, "", place=place, tokens=count_images(artifact.images, measure))
+    if known is None or known.artifact.hash == artifact.hash:
+        text = render_block(artifact)
+        return _shown(artifact, Form.FULL, text, place=place, tokens=measure.count(text))
+    diff = build_diff(known.artifact.text, artifact.text) if known.in_full else None
+    text = render_update(artifact, diff=diff)
+    return _shown(artifact, Form.UPDATE, text, place=place, tokens=measure.count(text))
+
+
+def _shown(artifact: Artifact, form: Form, text: str, *, place: str, tokens: int) -> _Shown:
+    segment = Segment(
+        id=artifact.id,
+        kind=artifact.kind,
+        form=form,
+        place=place,
+        hash=artifact.hash,
+        text=text,
+        tokens=tokens,
+        recoverable=artifact.recoverable,
+    )
+    pieces = (text,) if text else ()
+    return _Shown(
+        segment=segment,
+        standing=Standing(artifact=artifact, form=form, place=place, pieces=pieces, tokens=tokens),
+    )
+
+
+def _reference(artifact: Artifact, *, place: str, measure: Measure) -> Segment:
+    line = f"- {escape_line(artifact.id)}\n"
+    return Segment(
+        id=artifact.id,
+        kind=artifact.kind,
+        form=Form.REFERENCE,
+        place=place,
+        hash=artifact.hash,
+        text=line,
+        tokens=measure.count(line),
+        recoverable=artifact.recoverable,
+    )
+
+
+def merge_standing(before: Mapping[str, Standing], added: Sequence[Standing]) -> dict[str, Standing]:
+    """What stands in the request once L3 is part of it: an update joins the copy it updates."""
+    merged = dict(before)
+    for standing in added:
+        old = merged.get(standing.artifact.id)
+        if old is not None:
+            standing = replace(standing, pieces=(*old.pieces, *standing.pieces), tokens=old.tokens + standing.tokens)
+        merged[standing.artifact.id] = standing
+    return merged

@@ -1,0 +1,102 @@
+"""The cache model: what a provider that keeps prefixes would have served, by its documented rules."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from lamella.core.artifacts.model import ToolDefinition
+from lamella.core.budget.counting import Measure, count_tools
+from lamella.core.ledger.common import common_tokens
+from lamella.core.messages.model import Message
+
+# A request that shares less than its whole with every later one can still be hit; past this many it is forgotten.
+_REMEMBERED = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheProfile:
+    """What a provider's prefix cache does. ``lifetime`` in seconds, none for no expiry."""
+
+    name: str
+    minimum: int = 0
+    granularity: int = 1
+    lifetime: int | None = None
+    bills_writes: bool = False
+
+
+GENERIC_PROFILE = CacheProfile(name="generic")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One request as a cache sees it."""
+
+    model: str | None
+    tools: tuple[ToolDefinition, ...]
+    messages: tuple[Message, ...]
+    total: int
+    at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheUse:
+    """A request's tokens by what becomes of them: read from the cache, written to it, neither."""
+
+    read: int
+    write: int
+    uncached: int
+
+    @property
+    def total(self) -> int:
+        return self.read + self.write + self.uncached
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheModel:
+    """The requests of one conversation that can still be hit. Answering gives a new model."""
+
+    requests: tuple[Request, ...] = ()
+
+    def answer(self, request: Request, *, profile: CacheProfile, measure: Measure) -> tuple[CacheUse, "CacheModel"]:
+        """What the cache serves of a request, and the cache afterwards."""
+        best = 0
+        kept: list[Request] = []
+        for earlier in self.requests:
+            if _expired(earlier, request, profile):
+                continue
+            shared = shared_tokens(earlier, request, measure)
+            best = max(best, shared)
+            if not _starts(earlier, request):
+                kept.append(earlier)
+        return split_use(best, request.total, profile), replace(self, requests=(*kept[-_REMEMBERED + 1 :], request))
+
+
+def shared_tokens(before: Request, now: Request, measure: Measure) -> int:
+    """The common prefix of two requests; another model or other tools share nothing."""
+    if before.model != now.model or before.tools != now.tools:
+        return 0
+    shared = common_tokens(before.messages, now.messages, measure)
+    return min(shared + count_tools(now.tools, measure.count) if shared else 0, now.total)
+
+
+def split_use(shared: int, total: int, profile: CacheProfile) -> CacheUse:
+    """Tokens by price class, given how many of them a live entry shares."""
+    read = shared - shared % profile.granularity
+    if read < max(profile.minimum, 1):
+        read = 0
+    rest = total - read
+    if profile.bills_writes and total >= profile.minimum:
+        return CacheUse(read=read, write=rest, uncached=0)
+    return CacheUse(read=read, write=0, uncached=rest)
+
+
+def _expired(earlier: Request, now: Request, profile: CacheProfile) -> bool:
+    if profile.lifetime is None or earlier.at is None or now.at is None:
+        return False
+    return (now.at - earlier.at).total_seconds() > profile.lifetime
+
+
+def _starts(earlier: Request, now: Request) -> bool:
+    """Whether the newer request begins with all of the earlier one, so that nothing more can hit the earlier."""
+    if earlier.model != now.model or earlier.tools != now.tools or len(earlier.messages) > len(now.messages):
+        return False
+    return all(old.extends_to(new) for old, new in zip(earlier.messages, now.messages, strict=False))

@@ -1,0 +1,122 @@
+"""The ledger's entry for one turn: what moved, what was cached, what it costs."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+
+from lamella.core.budget.counting import Measure
+from lamella.core.envelope.diff import Movement, find_movement
+from lamella.core.envelope.model import Envelope
+from lamella.core.history.state import OpenTurn
+from lamella.core.layers.model import LayerId
+from lamella.core.ledger.cache import CacheModel, CacheProfile, CacheUse, Request, shared_tokens
+from lamella.core.ledger.compare import PerfectCache, naive_messages
+from lamella.core.messages.weigh import weigh
+
+Price = Callable[[CacheUse, datetime | None], Decimal | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prefix:
+    """What moved since the request before, and how many tokens the two share from the start."""
+
+    movement: Movement
+    common_tokens: int
+
+    @property
+    def cause(self) -> str:
+        return self.movement.cause.value
+
+    @property
+    def segment(self) -> str | None:
+        return self.movement.segment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """Input cost of one turn: as sent, as naive gluing would cost, and with a cache that never misses."""
+
+    amount: Decimal
+    naive: Decimal
+    limit: Decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """What the ledger says of one turn."""
+
+    prefix: Prefix
+    cache: CacheUse
+    cost: Cost | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """Under which rules a turn is billed: the provider's cache, its prices, and how it counts."""
+
+    profile: CacheProfile
+    price: Price
+    measure: Measure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Books:
+    """The ledger between two turns: what three caches hold, one real, one for naive gluing, one perfect."""
+
+    last: Request | None = None
+    envelope: Envelope | None = None
+    cache: CacheModel = field(default_factory=CacheModel)
+    naive: CacheModel = field(default_factory=CacheModel)
+    perfect: PerfectCache = field(default_factory=PerfectCache)
+
+
+def enter_turn(books: Books, opened: OpenTurn, *, terms: Terms, at: datetime | None) -> tuple[Entry, Books]:
+    """The entry for a turn as asked, and the books after it."""
+    envelope = opened.envelope
+    request = Request(
+        model=envelope.model,
+        tools=envelope.tools,
+        messages=envelope.messages,
+        total=envelope.tokens.total,
+        at=at,
+    )
+    glued = _glued(opened, request, terms)
+    use, cache = books.cache.answer(request, profile=terms.profile, measure=terms.measure)
+    naive_use, naive = books.naive.answer(glued, profile=terms.profile, measure=terms.measure)
+    ideal, perfect = books.perfect.answer(request.messages, request.total, profile=terms.profile, measure=terms.measure)
+    entry = Entry(
+        prefix=Prefix(
+            movement=find_movement(books.envelope, envelope),
+            common_tokens=shared_tokens(books.last, request, terms.measure) if books.last else 0,
+        ),
+        cache=use,
+        cost=_cost(terms.price, at, use=use, naive=naive_use, ideal=ideal),
+    )
+    return entry, Books(last=request, envelope=envelope, cache=cache, naive=naive, perfect=perfect)
+
+
+def _glued(opened: OpenTurn, request: Request, terms: Terms) -> Request:
+    envelope = opened.envelope
+    messages = naive_messages(
+        envelope.layer(LayerId.L1),
+        envelope.layer(LayerId.L5),
+        exchanges=opened.state.exchanges,
+        attached=opened.attached,
+        measure=terms.measure,
+    )
+    return Request(
+        model=request.model,
+        tools=request.tools,
+        messages=messages,
+        total=weigh(messages, request.tools, terms.measure),
+        at=request.at,
+    )
+
+
+def _cost(price: Price, at: datetime | None, *, use: CacheUse, naive: CacheUse, ideal: CacheUse) -> Cost | None:
+    amounts = [price(one, at) for one in (use, naive, ideal)]
+    if any(amount is None for amount in amounts):
+        return None
+    amount, glued, limit = (amount or Decimal(0) for amount in amounts)
+    return Cost(amount=amount, naive=glued, limit=limit)

@@ -1,0 +1,53 @@
+"""A message: a role, text and pictures, belonging to no provider."""
+
+from base64 import b64encode
+from dataclasses import dataclass
+from enum import StrEnum
+
+from lamella.core.artifacts.model import Image
+
+
+class Speaker(StrEnum):
+    """Who speaks in a message."""
+
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One message as sent. Its text is kept in the pieces it was made of, so that equal pieces are one object."""
+
+    role: Speaker
+    pieces: tuple[str, ...]
+    images: tuple[Image, ...] = ()
+    tokens: int = 0
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
+
+    def to_dict(self) -> dict[str, object]:
+        """Role and content as plain data; content is a string, or a list of parts where there are pictures."""
+        if not self.images:
+            return {"role": self.role.value, "content": self.text}
+        parts: list[dict[str, str]] = [{"type": "text", "text": self.text}]
+        parts += [
+            {"type": "image", "media_type": image.media_type, "data": b64encode(image.data).decode()}
+            for image in self.images
+        ]
+        return {"role": self.role.value, "content": parts}
+
+    def extends_to(self, other: "Message") -> bool:
+        """Whether the other message is this one, byte for byte."""
+        return self is other or (
+            self.role == other.role and self.images == other.images and _same_text(self.pieces, other.pieces)
+        )
+
+
+def _same_text(ours: tuple[str, ...], theirs: tuple[str, ...]) -> bool:
+    # Pieces are shared objects, so equal messages are mostly told by identity; joining megabytes is the last resort.
+    if ours == theirs:
+        return True
+    return sum(map(len, ours)) == sum(map(len, theirs)) and "".join(ours) == "".join(theirs)

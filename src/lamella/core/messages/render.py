@@ -1,0 +1,31 @@
+"""Layers in wire order: system = L1 and the library; then earlier messages; then one user message = L3 and L5."""
+
+from collections.abc import Callable, Sequence
+
+from lamella.core.artifacts.model import Image
+from lamella.core.budget.counting import count_pieces
+from lamella.core.layers.library import Standing
+from lamella.core.layers.model import Layer
+from lamella.core.messages.model import Message, Speaker
+
+LIBRARY_HEADING = "## Context Library\n\n"
+QUERY_LABEL = "[User query]:\n"
+
+
+def render_system(system: Layer, shelf: Sequence[Standing], *, count: Callable[[str], int]) -> Message | None:
+    """The system message, or none where there is nothing to say; an empty L1 still sends the library."""
+    head = list(system.pieces)
+    tokens = 0
+    shelved = [piece for standing in shelf for piece in standing.pieces]
+    if shelved:
+        head = ["\n\n".join((*head, LIBRARY_HEADING))]
+        tokens = sum(standing.tokens for standing in shelf)
+    if not head:
+        return None
+    return Message(role=Speaker.SYSTEM, pieces=(*head, *shelved), tokens=tokens + count_pieces(head, count))
+
+
+def render_user(turn: Layer, user: Layer, images: Sequence[Image], *, count: Callable[[str], int]) -> Message:
+    """The last message: tool results, references, new artifacts, the label, the question. Alone, just the question."""
+    pieces = (*turn.pieces, QUERY_LABEL, *user.pieces) if turn.pieces else user.pieces
+    return Message(role=Speaker.USER, pieces=pieces, images=tuple(images), tokens=count_pieces(pieces, count))

@@ -1,0 +1,134 @@
+"""Every error Lamella raises, in one tree.
+
+LamellaError
+├── BadInputError            what was given cannot be used; the caller can mend it
+│   ├── TranscriptError        bad_transcript      the transcript is not JSON, or not of the known shape
+│   ├── SettingError           bad_setting         a setting has no such value, or values contradict each other
+│   ├── ArtifactError          bad_artifact        an attachment lacks what its kind needs
+│   ├── TextError              bad_text            text that cannot be written as UTF-8
+│   ├── CallError              bad_call            calls in an order that makes no sense
+│   ├── UsageError             bad_usage           the command line was given words it does not know
+│   ├── SourceMissingError     source_missing      a file, folder or tag is not there
+│   ├── SourceOutsideError     source_outside      a path leaves the vault
+│   ├── SourceUnreadableError  source_unreadable   a file is there and cannot be read as what it should be
+│   ├── SourceTooLargeError    source_too_large    a file is larger than Lamella reads
+│   └── NotAvailableError      not_available       a documented choice that this version does not offer
+├── BudgetExceededError        budget_exceeded     the request does not fit, and nothing more may shrink
+└── LawBrokenError             law_broken          an envelope violates a law: a bug in Lamella
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+
+class LamellaError(Exception):
+    """What went wrong, with numbers, and a hint that says what to do next."""
+
+    code: ClassVar[str] = "lamella_error"
+
+    def __init__(self, message: str, *, hint: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class BadInputError(LamellaError):
+    """What was given cannot be used; nothing was changed."""
+
+    code = "bad_input"
+
+
+class TranscriptError(BadInputError):
+    """The transcript is not JSON, or not of the known shape."""
+
+    code = "bad_transcript"
+
+
+class SettingError(BadInputError):
+    """A setting has no such value, or two settings contradict each other."""
+
+    code = "bad_setting"
+
+
+class ArtifactError(BadInputError):
+    """An attachment lacks what its kind needs."""
+
+    code = "bad_artifact"
+
+
+class TextError(BadInputError):
+    """Text that cannot be written as UTF-8."""
+
+    code = "bad_text"
+
+
+class CallError(BadInputError):
+    """Calls in an order that makes no sense, such as a reply to nothing."""
+
+    code = "bad_call"
+
+
+class UsageError(BadInputError):
+    """The command line was given words it does not know."""
+
+    code = "bad_usage"
+
+
+class SourceMissingError(BadInputError):
+    """A file, folder or tag is not there."""
+
+    code = "source_missing"
+
+
+class SourceOutsideError(BadInputError):
+    """A path leaves the vault, by itself or through a link."""
+
+    code = "source_outside"
+
+
+class SourceUnreadableError(BadInputError):
+    """A file is there and cannot be read as what it should be."""
+
+    code = "source_unreadable"
+
+
+class SourceTooLargeError(BadInputError):
+    """A file is larger than Lamella reads."""
+
+    code = "source_too_large"
+
+
+class NotAvailableError(BadInputError):
+    """A documented choice that this version does not offer yet."""
+
+    code = "not_available"
+
+
+class BudgetExceededError(LamellaError):
+    """The request does not fit the window, and nothing in it may shrink further."""
+
+    code = "budget_exceeded"
+
+    def __init__(self, *, needed: int, hard: int, limit: int, protected: Sequence[str]) -> None:
+        super().__init__(
+            f"The request needs {needed:,} tokens; at most {hard:,} of the {limit:,} that fit may be used.",
+            hint=f"Largest parts: {', '.join(protected)}. Detach or drop one, or choose a larger window.",
+        )
+        self.needed = needed
+        self.hard = hard
+        self.limit = limit
+        self.protected = tuple(protected)
+
+
+class LawBrokenError(LamellaError):
+    """An envelope violates a law: a bug in Lamella, never the caller's mistake."""
+
+    code = "law_broken"
+
+    def __init__(self, *, law: str, findings: Sequence[str]) -> None:
+        super().__init__(
+            f"The envelope breaks the law '{law}': {'; '.join(findings)}.",
+            hint="This is a bug in Lamella. Please report it with the transcript that shows it.",
+        )
+        self.law = law
+        self.findings = tuple(findings)

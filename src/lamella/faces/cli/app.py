@@ -1,0 +1,88 @@
+"""The command ``lamella``: its commands, and what happens when one fails."""
+
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+from typer.exceptions import Abort, TyperException
+
+import lamella
+from lamella.errors import LamellaError, UsageError
+from lamella.faces.cli.failures import exit_code, print_failure
+from lamella.faces.cli.replay import replay
+
+_EXAMPLES = """
+The context engine for LLM chat.
+
+Describe a conversation in a file, and see byte for byte what a model would be sent on each turn:
+
+    lamella replay examples/walkthrough.json
+
+Compare where the library stands, print the messages, or fail a build when the prefix moves:
+
+    lamella replay examples/walkthrough.json --layout in_place
+
+    lamella replay examples/walkthrough.json --messages
+
+    lamella replay examples/walkthrough.json --check --max-prefix-breaks 2
+"""
+
+app = typer.Typer(name="lamella", help=_EXAMPLES, add_completion=False, pretty_exceptions_enable=False)
+app.command()(replay)
+
+
+def _print_version(wanted: bool) -> None:  # noqa: FBT001 - the shape typer calls
+    if wanted:
+        typer.echo(f"lamella {lamella.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    """Options of every command. ``main`` looks for ``--debug`` itself, since an error ends the command."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command. 0: good. 1: a check failed or the work could not be done. 2: wrong usage or bad input."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in words
+    words = [word for word in words if word != "--debug"] or ["--help"]
+    try:
+        result = typer.main.get_command(app).main(words, prog_name="lamella", standalone_mode=False)
+        sys.stdout.flush()
+        return result if isinstance(result, int) else 0
+    except BrokenPipeError:
+        # The reader has seen enough. Closing stderr keeps Python from complaining about stdout at exit.
+        sys.stderr.close()
+        return 0
+    except (Abort, KeyboardInterrupt):
+        print_failure(UsageError("Stopped.", hint="Run the command again to start over."), as_json=False)
+        return 1
+    except Exception as error:  # noqa: BLE001 - the last door: people get a sentence, never a traceback
+        if debug:
+            traceback.print_exc()
+        failure = _explain(error)
+        print_failure(failure, as_json="--json" in words)
+        return exit_code(failure)
+
+
+def _explain(error: Exception) -> LamellaError:
+    if isinstance(error, LamellaError):
+        return error
+    if isinstance(error, TyperException):
+        told = getattr(error, "format_message", error.__str__)()
+        return UsageError(told, hint="See: lamella --help, or lamella COMMAND --help.")
+    if isinstance(error, MemoryError | RecursionError):
+        return LamellaError("There is not enough memory for this.", hint="Use a smaller input.")
+    return LamellaError(
+        f"Something unexpected went wrong: {type(error).__name__}: {error}",
+        hint="This is a bug in Lamella. Run again with --debug and report what it shows.",
+    )

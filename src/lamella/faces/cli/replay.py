@@ -1,0 +1,71 @@
+"""``lamella replay``: what a model would be sent on each turn of a conversation in a file."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lamella.errors import UsageError
+from lamella.faces.cli.replay_json import write_json
+from lamella.faces.cli.replay_table import print_messages, print_table
+from lamella.faces.cli.totals import Totals
+from lamella.wiring import Transcript, load_transcript, parse_transcript, replay_transcript
+
+
+def replay(
+    *,
+    file: Annotated[str, typer.Argument(help="A transcript (docs/transcript.md), or - to read it from stdin.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object: envelopes, messages, costs.")] = False,
+    messages: Annotated[bool, typer.Option("--messages", help="Print the messages of each turn as sent.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Print the verdict on every law; exit 1 if one fails.")
+    ] = False,
+    max_prefix_breaks: Annotated[
+        int | None, typer.Option(min=0, help="With --check: exit 1 if the prefix moved more often.")
+    ] = None,
+    layout: Annotated[str | None, typer.Option(help="Override the layout: library or in_place.")] = None,
+    window: Annotated[int | None, typer.Option(help="Override the window, in tokens.")] = None,
+    model: Annotated[str | None, typer.Option(help="Override the model, as provider:name.")] = None,
+) -> int:
+    """Show, turn by turn, what a model would be sent, what moved, what was cached and what it costs.
+
+    lamella replay examples/walkthrough.json --layout in_place
+    """
+    if as_json and messages:
+        raise UsageError("--json and --messages exclude each other.", hint="--json holds the messages, too.")
+    if max_prefix_breaks is not None and not check:
+        raise UsageError("--max-prefix-breaks needs --check.", hint="Add --check.")
+    transcript = _load(file)
+    overrides = {"layout": layout, "window": window, "model": model}
+    turns = replay_transcript(transcript, overrides=overrides, beside=_folder(file))
+    totals = Totals()
+    counted = totals.counting(turns)
+    if as_json:
+        write_json(transcript.conversation, counted, totals, sys.stdout)
+    elif messages:
+        print_messages(counted)
+    else:
+        print_table(transcript.conversation, counted, totals)
+    return _verdict(totals, max_prefix_breaks, quiet=as_json) if check else 0
+
+
+def _load(file: str) -> Transcript:
+    if file == "-":
+        return parse_transcript(sys.stdin.buffer.read(), name="stdin")
+    return load_transcript(Path(file))
+
+
+def _folder(file: str) -> Path:
+    return Path.cwd() if file == "-" else Path(file).parent
+
+
+def _verdict(totals: Totals, allowed: int | None, *, quiet: bool) -> int:
+    good = allowed is None or totals.prefix_breaks <= allowed
+    limit = "" if allowed is None else f", {allowed:,} allowed"
+    typer.echo(
+        f"check {'passed' if good else 'failed'}: {totals.turns:,} turns hold every law; "
+        f"the prefix moved {totals.prefix_breaks:,} times{limit}.",
+        err=quiet or not good,
+    )
+    return 0 if good else 1

@@ -1,0 +1,133 @@
+"""The replay for people: a bar per layer, the cached part of it filled, and a line on what moved and what it cost."""
+
+import sys
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+
+from rich.console import Console
+from rich.text import Text
+
+from lamella.core.envelope.diff import Cause
+from lamella.core.layers.model import Form, Layer, LayerId
+from lamella.core.ledger.entry import Cost
+from lamella.faces.cli.totals import Totals, plain
+from lamella.runners.turns import Turn
+
+_BAR = 28
+_NAMES_SHOWN = 3
+_TYPED_SHOWN = 60
+_CACHED, _SENT = "█", "░"
+_COLOURS = {LayerId.L1: "blue", LayerId.L2: "cyan", LayerId.L3: "green", LayerId.L4: "magenta", LayerId.L5: "yellow"}
+_MARKS = {Form.REFERENCE: "→", Form.UPDATE: "±", Form.PREVIEW: "…", Form.FULL: "+"}
+
+
+def print_table(conversation: str, turns: Iterable[Turn], totals: Totals) -> None:
+    """Each turn as it is built, then the sums."""
+    console = _console()
+    console.print(Text(f"{conversation}  ", style="bold").append(f"{_CACHED} cached  {_SENT} sent anew", style="dim"))
+    for turn in turns:
+        _print_turn(console, turn)
+    console.print(_sums(totals))
+
+
+def print_messages(turns: Iterable[Turn]) -> None:
+    """The messages of each turn, exactly as sent, under headings."""
+    console = _console()
+    for turn in turns:
+        console.print(Text(f"═══ turn {turn.number}", style="bold"))
+        for message in turn.messages:
+            console.print(Text(f"─── {message.role}", style="dim"))
+            console.out(message.text, highlight=False)
+            for image in message.images:
+                console.print(Text(f"[{image.media_type}, {image.width}x{image.height}]", style="dim"))
+
+
+def _console() -> Console:
+    return Console(file=sys.stdout, highlight=False, soft_wrap=True, emoji=False, markup=False)
+
+
+def _print_turn(console: Console, turn: Turn) -> None:
+    typed = " ".join(turn.envelope.layer(LayerId.L5).text.split())
+    shown = typed if len(typed) <= _TYPED_SHOWN else typed[: _TYPED_SHOWN - 1] + "…"
+    console.print()
+    console.print(Text(f"turn {turn.number}  ", style="bold").append(shown, style="default"))
+    largest = max(1, *(layer.tokens for layer in turn.envelope.layers))
+    cached = cached_by_layer(turn)
+    for layer in turn.envelope.layers:
+        console.print(_layer_line(layer, cached[layer.id], largest))
+    console.print(_summary(turn))
+    for warning in turn.envelope.warnings:
+        console.print(Text(f"  warning: {warning}", style="yellow"))
+
+
+def _layer_line(layer: Layer, cached: int, largest: int) -> Text:
+    length = min(_BAR, -(-layer.tokens * _BAR // largest))
+    filled = min(length, round(length * cached / layer.tokens)) if layer.tokens else 0
+    colour = _COLOURS[layer.id]
+    line = Text(f"  {layer.id:<12}")
+    line.append(_CACHED * filled, style=colour).append(_SENT * (length - filled), style=colour)
+    line.append(" " * (_BAR - length) + f"{layer.tokens:>8,}  ")
+    return line.append(_named(layer), style="dim")
+
+
+def _named(layer: Layer) -> str:
+    if layer.id in (LayerId.L4, LayerId.L5):
+        return ""
+    names = [f"{_MARKS.get(segment.form, '')}{segment.id}" for segment in layer.segments]
+    more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+    return ", ".join(names[:_NAMES_SHOWN]) + more
+
+
+def _summary(turn: Turn) -> Text:
+    tokens, cache = turn.tokens, turn.cache
+    share = cache.read / tokens.total if tokens.total else 0
+    line = Text(f"  {tokens.total:,} of {tokens.limit:,} tokens · {cache.read:,} cached ({share:.0%})", style="dim")
+    line.append(f" · {_money(turn.cost)}", style="dim")
+    movement = turn.prefix.movement
+    if movement.cause is Cause.NONE:
+        return line.append(" · prefix kept", style="green")
+    if movement.cause is Cause.FIRST_TURN:
+        return line.append(" · first turn", style="dim")
+    return line.append(f" · moved: {movement}", style="red")
+
+
+def _money(cost: Cost | None) -> str:
+    return "no price known" if cost is None else f"${plain(cost.amount)} (naive ${plain(cost.naive)})"
+
+
+def _sums(totals: Totals) -> Text:
+    line = Text("\n")
+    line.append(f"{totals.turns:,} turns", style="bold")
+    line.append(f" · {totals.tokens:,} tokens sent · {totals.cache_read_share:.0%} cached")
+    line.append(f" · prefix moved {totals.prefix_breaks:,} times")
+    if totals.priced and totals.turns:
+        line.append(f"\ncost ${plain(totals.cost)} · naive ${plain(totals.naive)}{_ratio(totals)}")
+        line.append(f" · a perfect cache ${plain(totals.limit)}")
+    return line
+
+
+def _ratio(totals: Totals) -> str:
+    return f" ({totals.cost / totals.naive:.2f}x)" if totals.naive > Decimal(0) else ""
+
+
+def cached_by_layer(turn: Turn) -> dict[LayerId, int]:
+    """How much of each layer the cached prefix covers, walking its segments in wire order."""
+    left = turn.cache.read
+    covered = dict.fromkeys(LayerId, 0)
+    for layer_id, _, tokens in sorted(_wire_order(turn), key=lambda row: row[1]):
+        taken = min(left, tokens)
+        covered[layer_id] += taken
+        left -= taken
+    return covered
+
+
+def _wire_order(turn: Turn) -> Sequence[tuple[LayerId, int, int]]:
+    return [
+        (
+            layer.id,
+            -1 if segment.place == "system" else int((segment.place or "message:0").partition(":")[2]),
+            segment.tokens,
+        )
+        for layer in turn.envelope.layers
+        for segment in layer.segments
+    ]

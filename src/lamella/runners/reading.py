@@ -1,0 +1,123 @@
+"""Reading what a turn asks for: files, folders, tags, and whatever its templates name."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from lamella.core.artifacts.make import make_image
+from lamella.core.artifacts.model import Artifact, Kind, Policy
+from lamella.core.history.asked import Wanted
+from lamella.core.layers.templates import Resolved, Template, TemplateKind, match_note
+from lamella.errors import SourceMissingError
+from lamella.ports import SourceReader
+
+_NOTES = (Kind.NOTE, Kind.ACTIVE_NOTE)
+
+
+class Reading:
+    """One turn's reads. ``known`` are artifacts of earlier turns, for links that no source can answer."""
+
+    def __init__(self, sources: SourceReader | None, *, known: Iterable[Artifact]) -> None:
+        self._sources = sources
+        self._known = tuple(known)
+        self._attached: tuple[Artifact, ...] = ()
+        self.warnings: list[str] = []
+
+    def read_wanted(self, attach: Sequence[Artifact | Wanted]) -> tuple[Artifact, ...]:
+        """Every attachment as an artifact; a folder or tag becomes its notes."""
+        self._attached = tuple(self._with_images(artifact) for item in attach for artifact in self._read(item))
+        return self._attached
+
+    def _read(self, item: Artifact | Wanted) -> Iterator[Artifact]:
+        if isinstance(item, Artifact):
+            yield item
+        elif item.kind is Kind.IMAGE:
+            yield make_image(self._reader(item.name).read_image(item.name), title=item.title, path=item.name)
+        elif item.kind in (Kind.FOLDER, Kind.TAG):
+            yield from self._read_notes(item.kind, item.name, policy=item.policy)
+        else:
+            read = self._reader(item.name).read_file(item.name, item.kind, policy=item.policy)
+            yield replace(read, title=item.title or read.title)
+
+    def _with_images(self, artifact: Artifact) -> Artifact:
+        """Images are taken from the active note only; one that cannot be sent is said, not skipped."""
+        if artifact.kind is not Kind.ACTIVE_NOTE or artifact.images or not artifact.has_images:
+            return artifact
+        if self._sources is None:
+            self.warnings.append(f"The images of {artifact.id} are not sent: there is no vault to read them from.")
+            return artifact
+        images, missing = self._sources.read_embedded(artifact)
+        self.warnings += [f"An image of {artifact.id} is not sent: {reason}" for reason in missing]
+        return replace(artifact, images=tuple(images))
+
+    def _read_notes(self, kind: Kind, name: str, *, policy: Policy | None = None) -> Iterator[Artifact]:
+        reader = self._reader(name)
+        paths = reader.list_folder(name) if kind is Kind.FOLDER else reader.list_tag(name)
+        if not paths:
+            self.warnings.append(f"The {kind} {name} holds no notes; nothing was attached for it.")
+        for path in paths:
+            yield reader.read_file(path, Kind.NOTE, policy=policy, via=f"{kind}:{name}")
+
+    def _reader(self, name: str) -> SourceReader:
+        if self._sources is None:
+            raise SourceMissingError(
+                f"{name} has no text, and there is no vault to read it from.",
+                hint="Give the attachment its `text`, or name a `vault` folder.",
+            )
+        return self._sources
+
+    def resolve(self, template: Template) -> Resolved:
+        """What a template names, from what is attached or known, else from the vault."""
+        match template.kind:
+            case TemplateKind.ACTIVE_NOTE:
+                return self._resolve_active()
+            case TemplateKind.SELECTION:
+                return self._resolve_selection()
+            case TemplateKind.NOTE:
+                return self._resolve_note(template.name)
+            case TemplateKind.TAG:
+                return self._resolve_tags(template.name)
+            case TemplateKind.FOLDER:
+                return self._resolve_folder(template.name)
+
+    def _resolve_active(self) -> Resolved:
+        active = next((a for a in self._attached if a.kind is Kind.ACTIVE_NOTE), None)
+        if active is None:
+            return Resolved(why="no active note is attached.")
+        return Resolved(id=active.id, artifacts=(active,))
+
+    def _resolve_selection(self) -> Resolved:
+        selected = tuple(a for a in self._attached if a.kind in (Kind.SELECTED_TEXT, Kind.WEB_SELECTION))
+        if not selected:
+            return Resolved()
+        return Resolved(id='", "'.join(a.id for a in selected), artifacts=selected)
+
+    def _resolve_note(self, name: str) -> Resolved:
+        """A link means what is attached now, else what the vault has, else what an earlier turn attached."""
+        notes = match_note(name, [a for a in self._attached if a.kind in _NOTES])
+        paths = self._sources.find_note(name) if self._sources and not notes else ()
+        if len(paths) == 1 and self._sources:
+            notes = (self._sources.read_file(paths[0], Kind.NOTE, via="template"),)
+        elif not notes and not paths:
+            notes = match_note(name, [a for a in self._known if a.kind in _NOTES])
+        found = list(dict.fromkeys((*(note.id for note in notes), *paths)))
+        if not found:
+            return Resolved(why=f"no note is called {name}.")
+        if len(found) > 1:
+            return Resolved(why=f"{len(found)} notes are called {name}: {', '.join(found[:3])}. Name one by its path.")
+        return Resolved(id=notes[0].id, artifacts=(notes[0],))
+
+    def _resolve_tags(self, names: str) -> Resolved:
+        tags = [name.strip() for name in names.split(",")]
+        paths = sorted({path for tag in tags for path in (self._sources.list_tag(tag) if self._sources else ())})
+        if not paths or self._sources is None:
+            return Resolved(why=f"no note carries {names}.")
+        notes = tuple(self._sources.read_file(path, Kind.NOTE, via=f"template:{names}") for path in paths)
+        return Resolved(id=", ".join(tags), artifacts=notes)
+
+    def _resolve_folder(self, name: str) -> Resolved:
+        if self._sources is None or not self._sources.has_folder(name):
+            return Resolved()
+        notes = tuple(
+            self._sources.read_file(path, Kind.NOTE, via=f"template:{name}") for path in self._sources.list_folder(name)
+        )
+        return Resolved(id=name, artifacts=notes, why=None if notes else "the folder holds no notes.")

@@ -1,0 +1,25 @@
+"""Settings: read once, by wiring, from the environment and from what the caller gives.
+
+Every setting has a default, a name that is the same in the environment (``LAMELLA_WINDOW``), in a transcript
+(``"window"``) and in the library (``window=``), and a line in ``docs/settings.md``.
+"""
+
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """Defaults of a conversation. Values are checked where they are used: in wiring."""
+
+    model_config = SettingsConfigDict(env_prefix="LAMELLA_", extra="forbid", frozen=True)
+
+    model: str | None = None
+    window: int = 128_000
+    reserve: int = 4_096
+    layout: str = "library"
+    carry_forward: str = "full"
+    history: str = "full"
+    warn: float = 0.60
+    target: float = 0.70
+    trigger: float = 0.85
+    hard: float = 0.95
+    image_notes: bool = False

@@ -1,0 +1,111 @@
+"""Wiring: the one place that knows both a port and its adapter, and that reads settings."""
+
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from lamella.adapters.archive.transcript import Transcript, load_transcript, parse_transcript, read_turn
+from lamella.adapters.providers.prices import SnapshotPrices
+from lamella.adapters.providers.profiles import BuiltInProfiles
+from lamella.adapters.sources.vault import Vault, parse_image
+from lamella.adapters.tokens.counter import OfflineCounter
+from lamella.core.budget.thresholds import Budget
+from lamella.core.history.state import Rules
+from lamella.core.layers.model import CarryForward, Layout
+from lamella.errors import NotAvailableError, SettingError
+from lamella.runners.replay import Scripted, replay
+from lamella.runners.turns import Turn, TurnRunner, World
+from lamella.settings import Settings
+
+__all__ = [
+    "Transcript",
+    "load_settings",
+    "load_transcript",
+    "open_runner",
+    "parse_image",
+    "parse_transcript",
+    "replay_transcript",
+]
+
+_Choice = TypeVar("_Choice", bound=StrEnum)
+
+# Documented choices that this version does not offer, and what to use meanwhile.
+_LATER = {
+    ("layout", "auto"): "library or in_place",
+    ("history", "window"): "full",
+    ("history", "strip"): "full",
+}
+
+
+class _History(StrEnum):
+    FULL = "full"
+
+
+def load_settings(overrides: Mapping[str, object] | None = None) -> Settings:
+    """Settings from the environment, with what the caller gives on top."""
+    given = {name: value for name, value in (overrides or {}).items() if value is not None}
+    try:
+        return Settings.model_validate({**Settings().model_dump(), **given})
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(str(part) for part in first["loc"]) or "a setting"
+        raise SettingError(
+            f"The setting {name} is {first['input']!r}: {first['msg'][0].lower()}{first['msg'][1:]}.",
+            hint=f"Settings are: {', '.join(Settings.model_fields)}. See docs/settings.md.",
+        ) from error
+
+
+def open_runner(settings: Settings, *, conversation: str, vault: Path | None = None) -> TurnRunner:
+    """A runner for one conversation, over the adapters that ship with Lamella."""
+    _choose("history", settings.history, _History)
+    counter = OfflineCounter()
+    rules = Rules(
+        measure=counter.measure(settings.model),
+        layout=_choose("layout", settings.layout, Layout),
+        carry_forward=_choose("carry_forward", settings.carry_forward, CarryForward),
+        image_notes=settings.image_notes,
+        budget=Budget(
+            window=settings.window,
+            reserve=settings.reserve,
+            warn=settings.warn,
+            target=settings.target,
+            trigger=settings.trigger,
+            hard=settings.hard,
+        ),
+    )
+    world = World(
+        counter=counter,
+        prices=SnapshotPrices(),
+        profiles=BuiltInProfiles(),
+        sources=Vault(vault) if vault is not None else None,
+    )
+    return TurnRunner(world, rules, conversation=conversation, model=settings.model)
+
+
+def replay_transcript(transcript: Transcript, *, overrides: Mapping[str, object], beside: Path) -> Iterator[Turn]:
+    """Every turn of a transcript as it would be sent. Its vault is relative to ``beside``."""
+    given = {name: value for name, value in overrides.items() if value is not None}
+    settings = load_settings({**transcript.settings(), **given})
+    vault = beside / transcript.vault if transcript.vault is not None else None
+    runner = open_runner(settings, conversation=transcript.conversation, vault=vault)
+    return replay(runner, _scripted(transcript))
+
+
+def _scripted(transcript: Transcript) -> Iterator[Scripted]:
+    for number, turn in enumerate(transcript.turns, start=1):
+        asked = read_turn(turn, number, system=transcript.system if number == 1 else None)
+        yield Scripted(asked=asked, reply=turn.reply, at=turn.at)
+
+
+def _choose(name: str, value: str, choices: type[_Choice]) -> _Choice:
+    if (name, value) in _LATER:
+        raise NotAvailableError(
+            f"{name} {value!r} is not available in this version.", hint=f"Use {_LATER[name, value]} for now."
+        )
+    try:
+        return choices(value)
+    except ValueError as error:
+        raise SettingError(f"There is no {name} {value!r}.", hint=f"Choose one of: {', '.join(choices)}.") from error
