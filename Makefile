@@ -1,0 +1,64 @@
+# Everything a person or a machine does with this repository. Needs Python 3.11 or newer, and make.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+WALKTHROUGH := examples/walkthrough.json
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check bench lock clean
+
+help:
+	@echo "make setup   make .venv from requirements.lock (done by the others when needed)"
+	@echo "make demo    replay a conversation in both layouts"
+	@echo "make test    format, lint, types, import contracts, all tests"
+	@echo "make check   the same"
+	@echo "make bench   measure build time and memory"
+	@echo "make lock    resolve requirements.lock anew"
+	@echo "make clean   remove .venv and caches"
+
+setup: $(STAMP)
+
+# Every package comes from the lock, with its hash, the build backend of Lamella itself included.
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "error: $(PYTHON) is older than Python 3.11" >&2; echo "hint: make PYTHON=python3.12" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing requirements.lock into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: $(STAMP)
+	@echo "The library as one block in the system message:"
+	@echo
+	@$(BIN)/lamella replay $(WALKTHROUGH) --layout library
+	@echo
+	@echo "Every message as it was sent, so that the prefix only grows:"
+	@echo
+	@$(BIN)/lamella replay $(WALKTHROUGH) --layout in_place
+	@echo
+	@echo "Go on: .venv/bin/lamella replay examples/edits.json --messages, then write a transcript of your own (docs/transcript.md)."
+
+test: $(STAMP)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/python -m pytest -q -n 2
+
+check: test
+
+bench: $(STAMP)
+	$(BIN)/python -m bench
+
+# The lock names no index and no address: whoever installs it uses the index they are configured for.
+lock: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --upgrade \
+		--no-emit-index-url --no-emit-find-links --no-annotate --no-header --quiet --output-file requirements.lock
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
