@@ -58,7 +58,7 @@ def load_settings(overrides: Mapping[str, object] | None = None) -> Settings:
         ) from error
 
 
-def open_runner(settings: Settings, *, conversation: str, vault: Path | None = None) -> TurnRunner:
+def open_runner(settings: Settings, *, conversation: str, vault: Path | None = None, ledger: bool = True) -> TurnRunner:
     """A runner for one conversation, over the adapters that ship with Lamella."""
     _choose("history", settings.history, _History)
     counter = OfflineCounter()
@@ -82,7 +82,7 @@ def open_runner(settings: Settings, *, conversation: str, vault: Path | None = N
         profiles=BuiltInProfiles(),
         sources=Vault(vault) if vault is not None else None,
     )
-    return TurnRunner(world, rules, conversation=conversation, model=settings.model)
+    return TurnRunner(world, rules, conversation=conversation, model=settings.model, ledger=ledger)
 
 
 def replay_transcript(transcript: Transcript, *, overrides: Mapping[str, object], beside: Path) -> Iterator[Turn]:

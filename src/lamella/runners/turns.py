@@ -6,6 +6,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from lamella.core.artifacts.model import Artifact, Kind
+from lamella.core.envelope.diff import find_movement
 from lamella.core.envelope.model import Envelope, TokenCounts
 from lamella.core.history.asked import Asked
 from lamella.core.history.state import OpenTurn, Rules, State, TurnInput
@@ -41,7 +42,7 @@ class Turn:
         return self.entry.prefix
 
     @property
-    def cache(self) -> CacheUse:
+    def cache(self) -> CacheUse | None:
         return self.entry.cache
 
     @property
@@ -62,7 +63,10 @@ class World:
 class TurnRunner:
     """One conversation, in memory. Ask, then reply; asking again leaves the turn before with the empty reply."""
 
-    def __init__(self, world: World, rules: Rules, *, conversation: str, model: str | None) -> None:
+    def __init__(
+        self, world: World, rules: Rules, *, conversation: str, model: str | None, ledger: bool = True
+    ) -> None:
+        self._ledger = ledger
         self._world = world
         self._rules = rules
         self._state = State(conversation=conversation, model=model)
@@ -79,7 +83,7 @@ class TurnRunner:
         model = turn_input.model or state.model
         rules = replace(self._rules, measure=self._world.counter.measure(model))
         opened = open_turn(state, turn_input, rules)
-        entry, books = enter_turn(self._books, opened, terms=self._terms(model, rules), at=at)
+        entry, books = self._enter(state, opened, at=at)
         self._state, self._rules, self._parts = state, rules, parts
         self._opened, self._books = opened, books
         self._number += 1
@@ -91,6 +95,12 @@ class TurnRunner:
             raise CallError("There is no open turn to reply to.", hint="Call ask() first; each turn takes one reply.")
         self._state = close_turn(self._opened, text, self._rules)
         self._opened = None
+
+    def _enter(self, state: State, opened: OpenTurn, *, at: datetime | None) -> tuple[Entry, Books]:
+        if self._ledger:
+            return enter_turn(self._books, opened, terms=self._terms(opened), at=at)
+        movement = find_movement(state.last, opened.envelope)
+        return Entry(prefix=Prefix(movement=movement, common_tokens=None)), self._books
 
     def _read(self, asked: Asked, state: State, parts: Mapping[str, str]) -> TurnInput:
         reading = Reading(self._world.sources, known=_newest(state))
@@ -109,11 +119,15 @@ class TurnRunner:
             warnings=(*reading.warnings, *typed.warnings, *drawn.warnings),
         )
 
-    def _terms(self, model: str | None, rules: Rules) -> Terms:
+    def _terms(self, opened: OpenTurn) -> Terms:
+        model = opened.envelope.model
+
         def price(use: CacheUse, at: datetime | None) -> Decimal | None:
             return self._world.prices.price(model, use, at) if model else None
 
-        return Terms(profile=self._world.profiles.profile(model), price=price, measure=rules.measure)
+        return Terms(
+            profile=self._world.profiles.profile(model), price=price, measure=self._world.counter.measure(model)
+        )
 
 
 def _system_parts(parts: Mapping[str, str], reading: Reading) -> tuple[SystemParts, Expanded]:

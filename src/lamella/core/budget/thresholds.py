@@ -1,6 +1,6 @@
 """Thresholds: how much of the window a request may use, and from when on it is warned about or shrunk."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -38,11 +38,11 @@ class Budget:
         return self.window - self.reserve
 
 
-def check_budget(total: int, budget: Budget, *, largest: Sequence[str]) -> tuple[str, ...]:
+def check_budget(total: int, budget: Budget, *, largest: Callable[[], Sequence[str]]) -> tuple[str, ...]:
     """Warnings for a request of this size; raises if it is over the hard threshold."""
     if total > budget.hard * budget.limit:
         hard = int(budget.hard * budget.limit)
-        raise BudgetExceededError(needed=total, hard=hard, limit=budget.limit, protected=largest)
+        raise BudgetExceededError(needed=total, hard=hard, limit=budget.limit, protected=largest())
     if total > budget.warn * budget.limit:
         return (f"The request uses {total:,} of {budget.limit:,} tokens, {total / budget.limit:.0%} of what fits.",)
     return ()

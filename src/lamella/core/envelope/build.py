@@ -69,10 +69,10 @@ def build_envelope(ground: Ground, *, measure: Measure, budget: Budget, before: 
     messages = (
         *((head,) if head else ()),
         *past_messages(ground.exchanges, epoch_start=ground.epoch_start),
-        render_user(turn.layer, layers[4], turn.images, count=measure.count),
+        render_user(turn.layer.pieces, layers[4].pieces, turn.images, count=measure.count),
     )
     tokens = count_request(layers, messages, ground.tools, measure=measure, budget=budget)
-    warnings = check_budget(tokens.total, budget, largest=_largest(layers))
+    warnings = check_budget(tokens.total, budget, largest=lambda: _largest(layers))
     envelope = Envelope(
         conversation_id=ground.conversation_id,
         message_id=ground.user.id,

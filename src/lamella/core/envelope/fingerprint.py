@@ -1,6 +1,6 @@
 """The envelope's own hashes: of the prefix, which is the system message, and of all layers together."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from lamella.core.layers.fingerprint import hash_pieces
 from lamella.core.layers.model import Layer
@@ -14,14 +14,5 @@ def hash_prefix(messages: Sequence[Message]) -> str:
 
 
 def hash_layers(layers: Sequence[Layer]) -> str:
-    """The hash of the envelope's text."""
-    return hash_pieces(_joined(layers))
-
-
-def _joined(layers: Sequence[Layer]) -> Iterator[str]:
-    gap = ""
-    for layer in layers:
-        if layer.pieces:
-            yield gap
-            yield from layer.pieces
-            gap = "\n\n"
+    """The hash of the layers' hashes, a line each: equal exactly when every layer is, without reading them again."""
+    return hash_pieces(f"{layer.id} {layer.hash}\n" for layer in layers)

@@ -8,7 +8,7 @@ from lamella.core.artifacts.model import Artifact, Kind, Policy
 from lamella.core.envelope.build import Ground, build_envelope
 from lamella.core.history.ids import message_id
 from lamella.core.history.state import OpenTurn, Rules, State, TurnInput
-from lamella.core.layers.library import Standing, fold_shelf, promotes
+from lamella.core.layers.library import Standing, fold_shelf, make_standing, promotes
 from lamella.core.layers.model import SYSTEM_PLACE, Form, Layout, Role
 from lamella.core.layers.strip import Exchange, make_said
 from lamella.core.layers.turn import merge_standing
@@ -100,7 +100,8 @@ def _fold(state: State, rules: Rules) -> State:
     inlined = {artifact.id: artifact for artifact in state.system.inlined}
     shelf = fold_shelf(
         [artifact for artifact in state.known.values() if not _same(inlined.get(artifact.id), artifact)],
-        state.shelf if state.carry_forward is rules.carry_forward else {},
+        shelf=state.shelf if state.carry_forward is rules.carry_forward else {},
+        standing=state.standing,
         carry_forward=rules.carry_forward,
         count=rules.measure.count,
     )
@@ -124,7 +125,7 @@ def _measure_again(state: State, rules: Rules) -> State:
         )
         for exchange in state.exchanges
     )
-    return replace(state, exchanges=exchanges, shelf={}, measured_by=rules.measure.name)
+    return replace(state, exchanges=exchanges, shelf={}, standing={}, measured_by=rules.measure.name)
 
 
 def _same(one: Artifact | None, other: Artifact) -> bool:
@@ -133,7 +134,7 @@ def _same(one: Artifact | None, other: Artifact) -> bool:
 
 def _inlined(artifact: Artifact) -> Standing:
     """A note that stands inside L1's instructions: it can be referred to, and is not shelved again."""
-    return Standing(artifact=artifact, form=Form.FULL, place=SYSTEM_PLACE, pieces=(), tokens=0)
+    return make_standing(artifact, form=Form.FULL, place=SYSTEM_PLACE, pieces=(), tokens=0)
 
 
 def _library(state: State) -> tuple[Standing, ...]:

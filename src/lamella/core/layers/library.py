@@ -1,6 +1,6 @@
 """L2, the context library: everything attached in earlier turns, one entry per id, in first-seen order."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lamella.core.artifacts.blocks import render_block, render_preview
@@ -15,19 +15,50 @@ from lamella.core.layers.model import SYSTEM_PLACE, CarryForward, Count, Form, L
 class Standing:
     """What stands in a request for one artifact: its newest content, and the pieces of text that say it.
 
-    An artifact that changed stands as its first copy and one piece per update; ``place`` is that of the newest.
+    An artifact that changed stands as its first copy and one piece per update. ``segment`` is its entry in L2, made
+    once; its place is that of the newest piece.
     """
 
     artifact: Artifact
-    form: Form
-    place: str
     pieces: tuple[str, ...]
-    tokens: int
+    segment: Segment
+
+    @property
+    def form(self) -> Form:
+        return self.segment.form
+
+    @property
+    def place(self) -> str | None:
+        return self.segment.place
+
+    @property
+    def tokens(self) -> int:
+        return self.segment.tokens
 
     @property
     def in_full(self) -> bool:
         """Whether the newest text can be read off the request."""
-        return self.form in (Form.FULL, Form.UPDATE)
+        return self.segment.form in (Form.FULL, Form.UPDATE)
+
+
+def make_standing(artifact: Artifact, *, form: Form, place: str, pieces: tuple[str, ...], tokens: int) -> Standing:
+    """An artifact as it stands, with its entry in L2."""
+    segment = Segment(
+        id=artifact.id,
+        kind=shelved_kind(artifact),
+        form=form,
+        place=place,
+        hash=artifact.hash,
+        text=pieces[0] if len(pieces) == 1 else "".join(pieces),
+        tokens=tokens,
+        recoverable=artifact.recoverable,
+    )
+    return Standing(artifact=artifact, pieces=pieces, segment=segment)
+
+
+def shelved_kind(artifact: Artifact) -> Kind:
+    """The kind an artifact has in the library: an active note is a plain note there."""
+    return Kind.NOTE if KINDS[artifact.kind].promotion is Promotion.AS_NOTE else artifact.kind
 
 
 def promotes(artifact: Artifact, *, image_notes: bool) -> bool:
@@ -37,15 +68,23 @@ def promotes(artifact: Artifact, *, image_notes: bool) -> bool:
     return image_notes or not artifact.has_images
 
 
-def shelve(artifact: Artifact, *, carry_forward: CarryForward, count: Count) -> Standing:
-    """An artifact as it stands in the library: in full, or as its outline where that is asked for and allowed."""
-    kind = Kind.NOTE if KINDS[artifact.kind].promotion is Promotion.AS_NOTE else artifact.kind
-    text, form = render_block(artifact, kind=kind), Form.FULL
+def shelve(artifact: Artifact, *, carry_forward: CarryForward, count: Count, shown: Standing | None = None) -> Standing:
+    """An artifact as it stands in the library: in full, or as its outline where that is asked for and allowed.
+
+    ``shown`` is how it stood in its own turn; text that would be the same is the same object, counted once.
+    """
+    kind = shelved_kind(artifact)
     if carry_forward is CarryForward.PREVIEW and _may_shrink(artifact):
         preview = render_preview(artifact, build_outline(artifact.text), kind=kind)
-        if len(preview) < len(text):
-            text, form = preview, Form.PREVIEW
-    return Standing(artifact=artifact, form=form, place=SYSTEM_PLACE, pieces=(text,), tokens=count(text))
+        if len(preview) < len(artifact.text):
+            return make_standing(
+                artifact, form=Form.PREVIEW, place=SYSTEM_PLACE, pieces=(preview,), tokens=count(preview)
+            )
+    same = shown is not None and shown.artifact is artifact and shown.form is Form.FULL and kind is artifact.kind
+    if shown is not None and same and shown.pieces:
+        return make_standing(artifact, form=Form.FULL, place=SYSTEM_PLACE, pieces=shown.pieces, tokens=shown.tokens)
+    text = render_block(artifact, kind=kind)
+    return make_standing(artifact, form=Form.FULL, place=SYSTEM_PLACE, pieces=(text,), tokens=count(text))
 
 
 def _may_shrink(artifact: Artifact) -> bool:
@@ -53,42 +92,27 @@ def _may_shrink(artifact: Artifact) -> bool:
 
 
 def fold_shelf(
-    known: Iterable[Artifact], before: Mapping[str, Standing], *, carry_forward: CarryForward, count: Count
+    known: Iterable[Artifact],
+    *,
+    shelf: Mapping[str, Standing],
+    standing: Mapping[str, Standing],
+    carry_forward: CarryForward,
+    count: Count,
 ) -> dict[str, Standing]:
     """The library's shelf at the start of an epoch; entries that did not change are the same objects as before."""
-    shelf: dict[str, Standing] = {}
+    folded: dict[str, Standing] = {}
     for artifact in known:
-        old = before.get(artifact.id)
+        old = shelf.get(artifact.id)
         if old is not None and old.artifact is artifact:
-            shelf[artifact.id] = old
+            folded[artifact.id] = old
         else:
-            shelf[artifact.id] = shelve(artifact, carry_forward=carry_forward, count=count)
-    return shelf
+            shown = standing.get(artifact.id)
+            folded[artifact.id] = shelve(artifact, carry_forward=carry_forward, count=count, shown=shown)
+    return folded
 
 
-def build_library(standings: Iterable[Standing]) -> Layer:
+def build_library(standings: Sequence[Standing]) -> Layer:
     """L2 from what stands in the request, wherever it stands."""
-    segments: list[Segment] = []
-    pieces: list[str] = []
-    tokens = 0
-    for standing in standings:
-        segments.append(_segment(standing))
-        pieces.extend(standing.pieces)
-        tokens += standing.tokens
-    return make_layer(LayerId.L2, segments=segments, pieces=pieces, tokens=tokens)
-
-
-def _segment(standing: Standing) -> Segment:
-    artifact = standing.artifact
-    kind = Kind.NOTE if KINDS[artifact.kind].promotion is Promotion.AS_NOTE else artifact.kind
-    text = standing.pieces[0] if len(standing.pieces) == 1 else "".join(standing.pieces)
-    return Segment(
-        id=artifact.id,
-        kind=kind,
-        form=standing.form,
-        place=standing.place,
-        hash=artifact.hash,
-        text=text,
-        tokens=standing.tokens,
-        recoverable=artifact.recoverable,
-    )
+    segments = [standing.segment for standing in standings]
+    pieces = [piece for standing in standings for piece in standing.pieces]
+    return make_layer(LayerId.L2, segments=segments, pieces=pieces, tokens=sum(s.tokens for s in segments))

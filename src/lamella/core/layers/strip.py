@@ -45,7 +45,7 @@ def build_strip(exchanges: Sequence[Exchange], *, first: int, epoch_start: int) 
     for index, exchange in enumerate(exchanges):
         place = first + 2 * index
         if index >= epoch_start:
-            segments += [_tool(tool) for tool in exchange.tools]
+            segments += [tool.segment for tool in exchange.tools]
         segments += (_said(exchange.user, place), _said(exchange.reply, place + 1))
     pieces = [part for segment in segments for part in (segment.text, "\n\n") if part]
     return make_layer(
@@ -70,18 +70,4 @@ def _said(said: Said, place: int) -> Segment:
         text=said.text,
         tokens=said.message.tokens,
         recoverable=False,
-    )
-
-
-def _tool(tool: Standing) -> Segment:
-    artifact = tool.artifact
-    return Segment(
-        id=artifact.id,
-        kind=artifact.kind,
-        form=tool.form,
-        place=tool.place,
-        hash=artifact.hash,
-        text=tool.pieces[0],
-        tokens=tool.tokens,
-        recoverable=artifact.recoverable,
     )

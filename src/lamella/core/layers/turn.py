@@ -1,7 +1,7 @@
 """L3, this turn: what is attached now. New things in full, known things as references, changed things as updates."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from lamella.core.artifacts.blocks import render_block, render_update
 from lamella.core.artifacts.content import escape_line
@@ -9,7 +9,7 @@ from lamella.core.artifacts.model import Artifact, Image, Kind
 from lamella.core.budget.counting import Measure, count_images, count_pieces
 from lamella.core.layers.changes import build_diff
 from lamella.core.layers.fingerprint import make_layer
-from lamella.core.layers.library import Standing
+from lamella.core.layers.library import Standing, make_standing
 from lamella.core.layers.model import Form, Layer, LayerId, Layout, Segment
 
 _REFERENCE_HEADING: Mapping[Layout, str] = {
@@ -94,7 +94,7 @@ def _shown(artifact: Artifact, form: Form, text: str, *, place: str, tokens: int
     pieces = (text,) if text else ()
     return _Shown(
         segment=segment,
-        standing=Standing(artifact=artifact, form=form, place=place, pieces=pieces, tokens=tokens),
+        standing=make_standing(artifact, form=form, place=place, pieces=pieces, tokens=tokens),
     )
 
 
@@ -116,8 +116,16 @@ def merge_standing(before: Mapping[str, Standing], added: Sequence[Standing]) ->
     """What stands in the request once L3 is part of it: an update joins the copy it updates."""
     merged = dict(before)
     for standing in added:
-        old = merged.get(standing.artifact.id)
-        if old is not None:
-            standing = replace(standing, pieces=(*old.pieces, *standing.pieces), tokens=old.tokens + standing.tokens)
-        merged[standing.artifact.id] = standing
+        name = standing.artifact.id
+        merged[name] = _join(merged[name], standing) if name in merged else standing
     return merged
+
+
+def _join(copy: Standing, update: Standing) -> Standing:
+    return make_standing(
+        update.artifact,
+        form=update.form,
+        place=update.place or "",
+        pieces=(*copy.pieces, *update.pieces),
+        tokens=copy.tokens + update.tokens,
+    )

@@ -1,13 +1,13 @@
 """What a turn is compared with: gluing everything into the last message, and a cache that never misses."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from lamella.core.artifacts.model import Artifact
+from lamella.core.artifacts.blocks import render_block
+from lamella.core.artifacts.model import Artifact, Kind
 from lamella.core.budget.counting import Measure
-from lamella.core.layers.model import Layer, Layout, message_place
+from lamella.core.layers.model import Layer
 from lamella.core.layers.strip import Exchange, past_messages
-from lamella.core.layers.turn import build_turn
 from lamella.core.ledger.cache import CacheProfile, CacheUse, split_use
 from lamella.core.messages.model import Message
 from lamella.core.messages.render import render_system, render_user
@@ -19,17 +19,21 @@ def naive_messages(
     *,
     exchanges: Sequence[Exchange],
     attached: Sequence[Artifact],
+    blocks: Mapping[tuple[str, str], str],
     measure: Measure,
 ) -> tuple[Message, ...]:
-    """The request of an application that glues this turn's attachments into the last message, every turn."""
+    """The request of an application that glues this turn's attachments into the last message, every turn.
+
+    ``blocks`` are blocks already rendered, by id and hash, so that the comparison holds no second copy of the text.
+    """
     head = render_system(system, (), count=measure.count)
-    turn = build_turn(
-        attached, standing={}, layout=Layout.LIBRARY, place=message_place(2 * len(exchanges)), measure=measure
-    )
+    texts = [artifact for artifact in attached if artifact.kind is not Kind.IMAGE]
+    glued = [blocks.get((artifact.id, artifact.hash)) or render_block(artifact) for artifact in texts]
+    images = [image for artifact in attached if artifact.kind is Kind.IMAGE for image in artifact.images]
     return (
         *((head,) if head else ()),
         *past_messages(exchanges, epoch_start=len(exchanges)),
-        render_user(turn.layer, user, turn.images, count=measure.count),
+        render_user(glued, user.pieces, images, count=measure.count),
     )
 
 

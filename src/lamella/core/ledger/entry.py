@@ -9,7 +9,7 @@ from lamella.core.budget.counting import Measure
 from lamella.core.envelope.diff import Movement, find_movement
 from lamella.core.envelope.model import Envelope
 from lamella.core.history.state import OpenTurn
-from lamella.core.layers.model import LayerId
+from lamella.core.layers.model import Form, LayerId
 from lamella.core.ledger.cache import CacheModel, CacheProfile, CacheUse, Request, shared_tokens
 from lamella.core.ledger.compare import PerfectCache, naive_messages
 from lamella.core.messages.weigh import weigh
@@ -19,10 +19,10 @@ Price = Callable[[CacheUse, datetime | None], Decimal | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prefix:
-    """What moved since the request before, and how many tokens the two share from the start."""
+    """What moved since the request before, and how many tokens the two share from the start, where that was asked."""
 
     movement: Movement
-    common_tokens: int
+    common_tokens: int | None
 
     @property
     def cause(self) -> str:
@@ -44,11 +44,11 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """What the ledger says of one turn."""
+    """What the ledger says of one turn: what moved, always; what was cached and what it costs, where books are kept."""
 
     prefix: Prefix
-    cache: CacheUse
-    cost: Cost | None
+    cache: CacheUse | None = None
+    cost: Cost | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +103,7 @@ def _glued(opened: OpenTurn, request: Request, terms: Terms) -> Request:
         envelope.layer(LayerId.L5),
         exchanges=opened.state.exchanges,
         attached=opened.attached,
+        blocks=_rendered(envelope),
         measure=terms.measure,
     )
     return Request(
@@ -112,6 +113,15 @@ def _glued(opened: OpenTurn, request: Request, terms: Terms) -> Request:
         total=weigh(messages, request.tools, terms.measure),
         at=request.at,
     )
+
+
+def _rendered(envelope: Envelope) -> dict[tuple[str, str], str]:
+    return {
+        (segment.id, segment.hash): segment.text
+        for layer_id in (LayerId.L2, LayerId.L3)
+        for segment in envelope.layer(layer_id).segments
+        if segment.form is Form.FULL
+    }
 
 
 def _cost(price: Price, at: datetime | None, *, use: CacheUse, naive: CacheUse, ideal: CacheUse) -> Cost | None:

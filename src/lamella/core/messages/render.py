@@ -25,7 +25,9 @@ def render_system(system: Layer, shelf: Sequence[Standing], *, count: Callable[[
     return Message(role=Speaker.SYSTEM, pieces=(*head, *shelved), tokens=tokens + count_pieces(head, count))
 
 
-def render_user(turn: Layer, user: Layer, images: Sequence[Image], *, count: Callable[[str], int]) -> Message:
+def render_user(
+    turn: Sequence[str], typed: Sequence[str], images: Sequence[Image], *, count: Callable[[str], int]
+) -> Message:
     """The last message: tool results, references, new artifacts, the label, the question. Alone, just the question."""
-    pieces = (*turn.pieces, QUERY_LABEL, *user.pieces) if turn.pieces else user.pieces
+    pieces = (*turn, QUERY_LABEL, *typed) if turn else tuple(typed)
     return Message(role=Speaker.USER, pieces=pieces, images=tuple(images), tokens=count_pieces(pieces, count))

@@ -33,7 +33,7 @@ def write_json(conversation: str, turns: Iterable[Turn], totals: Totals, out: Te
 
 def turn_body(turn: Turn) -> dict[str, object]:
     """One turn, in the names of docs/replay.md."""
-    cost = turn.cost
+    cost, cache = turn.cost, turn.cache
     return {
         "turn": turn.number,
         "envelope": envelope_body(turn.envelope),
@@ -48,7 +48,7 @@ def turn_body(turn: Turn) -> dict[str, object]:
             "segment": turn.prefix.segment,
             "common_tokens": turn.prefix.common_tokens,
         },
-        "cache": {"read": turn.cache.read, "write": turn.cache.write, "uncached": turn.cache.uncached},
+        "cache": cache and {"read": cache.read, "write": cache.write, "uncached": cache.uncached},
         "cost": cost and {"currency": "USD", "amount": plain(cost.amount), "naive": plain(cost.naive)},
         "compaction": None,
     }

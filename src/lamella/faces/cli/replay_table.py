@@ -79,9 +79,9 @@ def _named(layer: Layer) -> str:
 
 
 def _summary(turn: Turn) -> Text:
-    tokens, cache = turn.tokens, turn.cache
-    share = cache.read / tokens.total if tokens.total else 0
-    line = Text(f"  {tokens.total:,} of {tokens.limit:,} tokens · {cache.read:,} cached ({share:.0%})", style="dim")
+    tokens, read = turn.tokens, turn.cache.read if turn.cache else 0
+    share = read / tokens.total if tokens.total else 0
+    line = Text(f"  {tokens.total:,} of {tokens.limit:,} tokens · {read:,} cached ({share:.0%})", style="dim")
     line.append(f" · {_money(turn.cost)}", style="dim")
     movement = turn.prefix.movement
     if movement.cause is Cause.NONE:
@@ -112,7 +112,7 @@ def _ratio(totals: Totals) -> str:
 
 def cached_by_layer(turn: Turn) -> dict[LayerId, int]:
     """How much of each layer the cached prefix covers, walking its segments in wire order."""
-    left = turn.cache.read
+    left = turn.cache.read if turn.cache else 0
     covered = dict.fromkeys(LayerId, 0)
     for layer_id, _, tokens in sorted(_wire_order(turn), key=lambda row: row[1]):
         taken = min(left, tokens)

@@ -32,7 +32,7 @@ class Totals:
     def _add(self, turn: Turn) -> None:
         self.turns += 1
         self.tokens += turn.tokens.total
-        self.read += turn.cache.read
+        self.read += turn.cache.read if turn.cache else 0
         self.prefix_breaks += turn.prefix.movement.cause not in _STILL
         if turn.cost is None:
             self.priced = False

@@ -17,6 +17,7 @@ class Conversation:
     """One conversation. ``ask`` gives what a model would be sent; ``reply`` records what it answered.
 
     Settings such as ``layout``, ``window`` or ``carry_forward`` are given by their names; see docs/settings.md.
+    Without a ``ledger`` nothing is predicted or priced: a turn has its messages, tokens and the cause of a move.
     """
 
     def __init__(
@@ -25,6 +26,7 @@ class Conversation:
         system: str | Mapping[str, str] = "",
         conversation: str = "chat",
         vault: str | PathLike[str] | None = None,
+        ledger: bool = True,
         **settings: object,
     ) -> None:
         self._system = _parts(system)
@@ -32,6 +34,7 @@ class Conversation:
             load_settings(settings),
             conversation=conversation,
             vault=Path(vault) if vault is not None else None,
+            ledger=ledger,
         )
 
     def ask(
