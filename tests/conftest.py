@@ -1,0 +1,53 @@
+"""What every test may use: conversations whose requests are watched.
+
+Each request extends the one before it, or the test says why not: ``@pytest.mark.moves_prefix(reason="...")``. A test
+that opens its conversations with ``converse`` is held to that; so is one that hands its turns to ``movements``.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import ClassVar, Concatenate, ParamSpec
+
+import pytest
+
+from lamella import Conversation, Turn
+from lamella.core.envelope.diff import Cause, Movement
+
+P = ParamSpec("P")
+_STILL = (Cause.FIRST_TURN, Cause.NONE)
+
+
+def _watched(ask: Callable[Concatenate[Conversation, P], Turn]) -> Callable[Concatenate["Watched", P], Turn]:
+    def asked(self: "Watched", /, *args: P.args, **kwargs: P.kwargs) -> Turn:
+        turn = ask(self, *args, **kwargs)
+        self.movements.append(turn.prefix.movement)
+        return turn
+
+    return asked
+
+
+class Watched(Conversation):
+    """A conversation that writes down, per turn, what moved its prefix."""
+
+    movements: ClassVar[list[Movement]] = []
+    ask = _watched(Conversation.ask)
+
+
+@pytest.fixture(autouse=True)
+def movements(request: pytest.FixtureRequest) -> Iterator[list[Movement]]:
+    """Every movement this test has seen; checked against its mark when it is over."""
+    seen: list[Movement] = []
+    yield seen
+    moved = [str(movement) for movement in seen if movement.cause not in _STILL]
+    mark = request.node.get_closest_marker("moves_prefix")
+    if moved and mark is None:
+        pytest.fail(f"the prefix moved: {', '.join(moved)}. Mark the test with moves_prefix(reason=...)")
+    if mark is not None and not mark.kwargs.get("reason"):
+        pytest.fail("moves_prefix needs a reason")
+    if mark is not None and not moved:
+        pytest.fail("the test is marked moves_prefix, and every request it recorded extends the one before")
+
+
+@pytest.fixture
+def converse(movements: list[Movement]) -> type[Watched]:
+    """Conversations of this test: called as ``Conversation`` is."""
+    return type("Conversing", (Watched,), {"movements": movements})

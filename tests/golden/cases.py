@@ -1,0 +1,54 @@
+"""The golden cases: each conversation in both layouts and both carry-forward modes, and how one is run."""
+
+import json
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from lamella.faces.cli import main
+
+HERE = Path(__file__).parent
+EXPECTED = HERE / "expected"
+CONVERSATIONS = ("walkthrough", "growing", "folded")
+LAYOUTS = ("library", "in_place")
+CARRY_FORWARD = ("full", "preview")
+OUTPUTS = {"json": "--json", "txt": "--messages"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One conversation under one pair of settings."""
+
+    conversation: str
+    layout: str
+    carry_forward: str
+
+    def __str__(self) -> str:
+        return f"{self.conversation}.{self.layout}.{self.carry_forward}"
+
+    def expected(self, ending: str) -> Path:
+        return EXPECTED / f"{self}.{ending}"
+
+
+def every_case() -> Iterator[Case]:
+    for conversation in CONVERSATIONS:
+        for layout in LAYOUTS:
+            for carry_forward in CARRY_FORWARD:
+                yield Case(conversation=conversation, layout=layout, carry_forward=carry_forward)
+
+
+def run_case(case: Case, option: str) -> str:
+    """What ``lamella replay`` prints for the case."""
+    transcript = json.loads((HERE / f"{case.conversation}.json").read_text(encoding="utf-8"))
+    transcript |= {"layout": case.layout, "carry_forward": case.carry_forward, "vault": str(HERE / "vault")}
+    out = StringIO()
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "transcript.json"
+        file.write_text(json.dumps(transcript), encoding="utf-8")
+        with redirect_stdout(out):
+            code = main(["replay", str(file), option])
+    assert code == 0, f"{case} ended with exit code {code}"
+    return out.getvalue()

@@ -1,0 +1,16 @@
+"""Write the golden files again: ``python -m tests.golden.regenerate``, from the root of the repository."""
+
+from tests.golden.cases import EXPECTED, OUTPUTS, every_case, run_case
+
+
+def regenerate() -> None:
+    EXPECTED.mkdir(exist_ok=True)
+    for old in EXPECTED.iterdir():
+        old.unlink()
+    for case in every_case():
+        for ending, option in OUTPUTS.items():
+            case.expected(ending).write_text(run_case(case, option), encoding="utf-8", newline="\n")
+
+
+if __name__ == "__main__":
+    regenerate()
