@@ -10,7 +10,6 @@ _WORDS = (
     *("window", "context", "message", "model", "reads", "writes", "keeps", "moves", "folds", "names", "counts"),
     *("sends", "never", "once", "again", "while", "after", "before", "the", "a", "of", "in", "to", "and"),
 )
-)
 
 
 def make_text(seed: int, size: int = NOTE_BYTES) -> str:
