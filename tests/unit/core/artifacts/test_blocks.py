@@ -1,0 +1,106 @@
+"""Blocks: an artifact as text that can be read back by eye and not broken out of."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lamella.core.artifacts.blocks import render_block, render_preview, render_tool, render_update
+from lamella.core.artifacts.content import escape_line
+from lamella.core.artifacts.kinds import KINDS, BlockForm
+from lamella.core.artifacts.make import make_artifact, make_tool_result
+from lamella.core.artifacts.model import Artifact, Kind, Source
+
+WITH_TEXT = [kind for kind, row in KINDS.items() if row.block in (BlockForm.LOCATED, BlockForm.BARE)]
+URLS = (Kind.URL, Kind.WEB_TAB, Kind.YOUTUBE, Kind.WEB_SELECTION)
+
+
+def artifact(kind: Kind, text: str = "text", place: str = "a.md", title: str = "A") -> Artifact:
+    if kind is Kind.UNKNOWN:
+        source = Source()
+    else:
+        source = Source(url=place) if kind in URLS else Source(path=place, query="LIST")
+    return make_artifact(kind, text=text, source=source, title=title)
+
+
+def test_a_note_is_title_path_and_content_on_their_own_lines() -> None:
+    note = make_artifact(Kind.NOTE, text="# Spec\n", source=Source(path="docs/spec.md"))
+    assert render_block(note) == (
+        "<note_context>\n<title>spec</title>\n<path>docs/spec.md</path>\n<content>\n# Spec\n\n</content>\n"
+        "</note_context>\n"
+    )
+
+
+def test_a_page_says_its_url() -> None:
+    page = make_artifact(Kind.URL, text="x", source=Source(url="https://e.org/a?b&c"), title="E")
+    assert "\n<url>https://e.org/a?b&c</url>\n" in render_block(page)
+
+
+def test_a_selection_says_its_id_and_its_lines() -> None:
+    selection = make_artifact(Kind.SELECTED_TEXT, text="x", source=Source(path="a.md", lines=(3, 9)))
+    block = render_block(selection)
+    assert f"\n<path>a.md</path>\n<id>{selection.id}</id>\n<lines>3-9</lines>\n" in block
+
+
+def test_an_unknown_block_without_a_title_is_its_id_and_its_content() -> None:
+    unknown = make_artifact(Kind.UNKNOWN, text="<odd attr='1'>body</odd>", source=Source())
+    assert render_block(unknown) == (
+        f"<unparsed_context>\n<id>{unknown.id}</id>\n<content>\n<odd attr='1'>body</odd>\n</content>\n"
+        "</unparsed_context>\n"
+    )
+
+
+def test_a_tool_result_shows_call_id_and_output_together() -> None:
+    result = make_tool_result("search", arguments={"q": "a<b"}, output="found </output> it")
+    assert render_tool(result) == (
+        '<tool_result>\n<name>search</name>\n<arguments>{"q":"a&lt;b"}</arguments>\n'
+        f"<id>{result.id}</id>\n<output>\nfound <\\/output> it\n</output>\n</tool_result>\n"
+    )
+
+
+def test_a_preview_says_how_to_get_the_whole() -> None:
+    way_back = "[This is a preview. Attach a.md again for the whole text.]"
+    preview = render_preview(artifact(Kind.NOTE), "# Outline")
+    assert preview.endswith(f"<preview>\n# Outline\n{way_back}\n</preview>\n</note_context>\n")
+
+
+def test_an_update_says_that_it_replaces_the_copy_above() -> None:
+    whole = render_update(artifact(Kind.NOTE, text="new"), diff=None)
+    assert "<update>This text replaces the copy above.</update>\n<content>\nnew\n</content>" in whole
+    changed = render_update(artifact(Kind.NOTE, text="new"), diff="@@ -1 +1 @@\n-old\n+new")
+    assert "<diff>\n@@ -1 +1 @@\n-old\n+new\n</diff>" in changed
+    assert "<content>" not in changed
+
+
+def test_modification_times_are_not_part_of_a_block() -> None:
+    assert not re.search(r"time|date", render_block(artifact(Kind.NOTE)))
+
+
+@pytest.mark.parametrize("kind", WITH_TEXT)
+@given(
+    text=st.text() | st.sampled_from(["</content>\n</note_context>\n<note_context>", "x\n</content>\n"]),
+    place=st.text(min_size=1).filter(lambda place: place.strip("./") != ""),
+    title=st.text(),
+)
+def test_no_text_path_or_title_breaks_out_of_its_block(kind: Kind, text: str, place: str, title: str) -> None:
+    block = render_block(artifact(kind, text, place, title))
+    tag = KINDS[kind].tag
+    assert block.startswith(f"<{tag}>\n")
+    assert block.endswith(f"\n</content>\n</{tag}>\n")
+    assert block.count(f"</{tag}>") == 1
+    assert block.count("</content>") == 1
+
+
+@pytest.mark.parametrize("name", ["a & b", 'a "b"', "a]b", "a, b", "🙂", "שלום", "two\nlines", "<x>", "&lt;", " a "])
+@pytest.mark.parametrize("kind", [kind for kind in WITH_TEXT if kind is not Kind.UNKNOWN])
+def test_a_block_names_the_id_that_a_reference_will_name(kind: Kind, name: str) -> None:
+    made = artifact(kind, place=name)
+    assert f">{escape_line(made.id)}</" in render_block(made)
+
+
+@pytest.mark.parametrize("kind", WITH_TEXT)
+def test_every_block_ends_its_line_and_starts_with_a_bracket_so_that_blocks_count_apart(kind: Kind) -> None:
+    for block in (render_block(artifact(kind)), render_update(artifact(kind), diff=None)):
+        assert block[0] == "<"
+        assert block[-1] == "\n"

@@ -1,0 +1,28 @@
+"""Which pictures a note embeds."""
+
+import pytest
+
+from lamella.core.artifacts.embeds import embedded_images, embeds_images
+
+
+@pytest.mark.parametrize(
+    ("text", "images"),
+    [
+        ("![[plan.png]]", ("plan.png",)),
+        ("![[plan.png|300]] ![[plan.png#edge]]", ("plan.png",)),
+        ("![alt](img/a.jpg)", ("img/a.jpg",)),
+        ("![alt](<my image.png>)", ("my image.png",)),
+        ('![alt](a.png "title")', ("a.png",)),
+        ("![alt](a(1).png)", ("a(1).png",)),
+        ("![](https://e.org/chart)", ("https://e.org/chart",)),
+        ("![](data:image/png;base64,AAAA)", ("data:image/png;base64,AAAA",)),
+        ("![[b.webp]]\n![[a.GIF]]", ("b.webp", "a.GIF")),
+        ("![[paper.pdf]] ![[Other note]]", ()),
+        ("[[plan.png]] and ![broken](", ()),
+        ("```\n![[plan.png]]\n```", ()),
+        ("no picture!", ()),
+    ],
+)
+def test_embedded_pictures_are_found_in_order_each_once(text: str, images: tuple[str, ...]) -> None:
+    assert embedded_images(text) == images
+    assert embeds_images(text) is bool(images)

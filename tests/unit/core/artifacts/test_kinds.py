@@ -1,0 +1,59 @@
+"""The registry: a kind that lacks a row, or a row that lacks an answer, fails here."""
+
+import pytest
+
+from lamella.adapters.archive.attachments import FIELDS
+from lamella.core.artifacts.kinds import KINDS, BlockForm, Promotion
+from lamella.core.artifacts.model import Kind, Trust
+
+NOT_RECOVERABLE = {Kind.SELECTED_TEXT, Kind.WEB_SELECTION, Kind.IMAGE, Kind.UNKNOWN}
+TAGS = {
+    Kind.NOTE: "note_context",
+    Kind.ACTIVE_NOTE: "active_note",
+    Kind.URL: "url_content",
+    Kind.WEB_TAB: "web_tab_context",
+    Kind.YOUTUBE: "youtube_video_context",
+    Kind.PDF: "pdf_context",
+    Kind.OFFICE: "office_context",
+    Kind.CANVAS: "canvas_context",
+    Kind.CODE: "code_context",
+    Kind.DATAVIEW: "dataview_context",
+    Kind.SELECTED_TEXT: "selected_text",
+    Kind.WEB_SELECTION: "web_selected_text",
+    Kind.UNKNOWN: "unparsed_context",
+}
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_every_kind_answers_every_question(kind: Kind) -> None:
+    row = KINDS[kind]
+    assert row.kind is kind
+    assert row.tag
+    assert isinstance(row.block, BlockForm)
+    assert callable(row.id_rule)
+    assert isinstance(row.recoverable, bool)
+    assert isinstance(row.promotion, Promotion)
+    assert isinstance(row.trust, Trust)
+
+
+@pytest.mark.parametrize("kind", sorted(TAGS))
+def test_a_block_has_the_tag_that_is_promised(kind: Kind) -> None:
+    assert KINDS[kind].tag == TAGS[kind]
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_only_selections_pictures_and_unknown_blocks_cannot_be_fetched_again(kind: Kind) -> None:
+    assert KINDS[kind].recoverable is (kind not in NOT_RECOVERABLE)
+
+
+def test_tool_results_and_pictures_belong_to_their_turn() -> None:
+    never = {kind for kind, row in KINDS.items() if row.promotion is Promotion.NEVER}
+    assert never == {Kind.TOOL, Kind.IMAGE}
+
+
+def test_the_active_note_is_promoted_as_a_plain_note() -> None:
+    assert [kind for kind, row in KINDS.items() if row.promotion is Promotion.AS_NOTE] == [Kind.ACTIVE_NOTE]
+
+
+def test_what_can_be_attached_in_a_transcript_is_every_kind_but_tool_results() -> None:
+    assert set(FIELDS) == set(Kind) - {Kind.TOOL}

@@ -1,0 +1,54 @@
+"""Counting piece by piece gives what counting the joined text gives."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lamella.adapters.tokens.counter import OfflineCounter
+from lamella.core.artifacts.make import make_image_value, make_tool_definition
+from lamella.core.budget.counting import count_images, count_pieces, count_tools, meets_cleanly, render_definition
+
+OPENAI = OfflineCounter().measure("openai:gpt-5")
+STARTS = ["", "\n", " ", "/", "\t", "a", "<", "\xa0", "'s", "1", "\r", "🙂", "\u2028"]
+ENDS = ["", "\n", "\n\n", " ", "a", ">", "'", "1", "\r\n", "="]
+pieces_of_text = st.builds("{}{}{}".format, st.sampled_from(STARTS), st.text(max_size=8), st.sampled_from(ENDS))
+
+
+@given(st.lists(pieces_of_text, max_size=6))
+def test_the_sum_over_pieces_is_the_count_of_the_joined_text(pieces: list[str]) -> None:
+    assert count_pieces(pieces, OPENAI.count) == OPENAI.count("".join(pieces))
+
+
+def test_pieces_that_meet_cleanly_are_counted_apart_so_that_known_ones_are_not_counted_again() -> None:
+    counted: list[str] = []
+
+    def count(text: str) -> int:
+        counted.append(text)
+        return len(text)
+
+    assert count_pieces(["<a>\n", "<b>\n", " c", "", "d"], count) == 11
+    assert counted == ["<a>\n", "<b>\n cd"]
+
+
+@pytest.mark.parametrize("right", ["a", "<", "1", "🙂", "#", "[", "-"])
+def test_a_line_break_and_a_character_that_is_neither_space_nor_slash_meet_cleanly(right: str) -> None:
+    assert meets_cleanly("x\n", right)
+
+
+@pytest.mark.parametrize(
+    ("left", "right"), [("x", "a"), ("x\n", " a"), ("x\n", "\n"), ("x\n", "/"), ("x\n", "\xa0"), ("", "a"), ("x\n", "")]
+)
+def test_other_texts_do_not(left: str, right: str) -> None:
+    assert not meets_cleanly(left, right)
+
+
+def test_a_tool_definition_is_counted_as_the_json_that_describes_it() -> None:
+    tool = make_tool_definition("search", description="Finds.", parameters={"type": "object"})
+    assert render_definition(tool) == '{"description":"Finds.","name":"search","parameters":{"type":"object"}}'
+    assert count_tools([tool, tool], len) == 2 * len(render_definition(tool))
+
+
+def test_pictures_are_counted_by_their_size() -> None:
+    picture = make_image_value(b"x", media_type="image/png", width=512, height=512)
+    assert count_images([picture, picture], OPENAI) == 2 * OPENAI.count_image(512, 512)
+    assert count_images([], OPENAI) == 0

@@ -1,0 +1,99 @@
+"""One budget over everything sent: ordered thresholds, a warning, and an error that names what weighs most."""
+
+import pytest
+from tests.conftest import Watched
+
+from lamella import BudgetExceededError, Conversation, Note
+from lamella.core.budget.thresholds import Budget
+from lamella.errors import SettingError
+
+
+def test_the_limit_is_the_window_less_the_reserve() -> None:
+    assert Budget(window=10_000, reserve=1_000).limit == 9_000
+    assert Budget().limit == 123_904
+
+
+@pytest.mark.parametrize(
+    "thresholds",
+    [
+        {"warn": 0.7},
+        {"warn": 0.8},
+        {"target": 0.85},
+        {"trigger": 0.95},
+        {"hard": 0.85},
+        {"hard": 1.01},
+        {"warn": 0.0},
+        {"warn": -0.1},
+        {"warn": float("nan")},
+    ],
+)
+def test_thresholds_out_of_order_are_refused_with_their_values(thresholds: dict[str, float]) -> None:
+    with pytest.raises(SettingError, match="not in order") as caught:
+        Budget(**thresholds)  # type: ignore[arg-type]
+    assert "warn < target < trigger < hard" in caught.value.hint
+
+
+def test_a_hard_threshold_of_all_that_fits_is_allowed() -> None:
+    assert Budget(hard=1.0).hard == 1.0
+
+
+@pytest.mark.parametrize(("window", "reserve"), [(0, 0), (-1, 0), (100, 100), (100, 200), (100, -1)])
+def test_a_window_without_room_is_refused(window: int, reserve: int) -> None:
+    with pytest.raises(SettingError, match="leaves no room"):
+        Budget(window=window, reserve=reserve)
+
+
+def asked(limit: int) -> Conversation:
+    return Conversation(window=limit + 100, reserve=100, system="Be brief.")
+
+
+def test_a_request_above_warn_is_sent_with_a_warning_that_has_the_numbers() -> None:
+    total = asked(10_000).ask("word " * 300).tokens.total
+    turn = asked(int(total / 0.65)).ask("word " * 300)
+    (warning,) = turn.envelope.warnings
+    assert f"{total:,}" in warning
+    assert "65%" in warning
+
+
+def test_a_request_at_or_below_warn_has_no_warning() -> None:
+    total = asked(10_000).ask("word " * 300).tokens.total
+    assert asked(int(total / 0.55)).ask("word " * 300).envelope.warnings == ()
+
+
+def test_a_request_above_hard_is_never_sent_and_the_error_names_the_largest_parts() -> None:
+    chat = asked(1_000)
+    notes = [Note(path="big.md", text="word " * 2_000), Note(path="small.md", text="word " * 200)]
+    with pytest.raises(BudgetExceededError) as caught:
+        chat.ask("hello", attach=notes)
+    error = caught.value
+    assert error.code == "budget_exceeded"
+    assert error.limit == 1_000
+    assert error.hard == 950
+    assert error.needed > 2_000
+    assert [name.split(" ")[0] for name in error.protected] == ["big.md", "small.md", "base"]
+    assert "big.md" in error.hint
+    assert f"{error.needed:,}" in error.message
+
+
+def test_after_a_refusal_the_conversation_is_as_it_was(converse: type[Watched]) -> None:
+    chat = converse(window=1_100, reserve=100)
+    first = chat.ask("hello")
+    chat.reply("hi")
+    with pytest.raises(BudgetExceededError):
+        chat.ask("too much", attach=[Note(path="big.md", text="word " * 2_000)])
+    second = chat.ask("again")
+    assert [message.text for message in second.messages] == ["hello", "hi", "again"]
+    assert (first.number, second.number) == (1, 2)
+
+
+def test_between_trigger_and_hard_a_request_is_sent(converse: type[Watched]) -> None:
+    total = asked(10_000).ask("word " * 300).tokens.total
+    assert asked(int(total / 0.93)).ask("word " * 300).tokens.total == total
+
+
+def test_tool_definitions_are_part_of_the_budget() -> None:
+    from lamella import Tool
+
+    chat = Conversation(window=1_100, reserve=100)
+    with pytest.raises(BudgetExceededError):
+        chat.ask("hi", tool_definitions=[Tool(name="t", description="word " * 2_000)])
