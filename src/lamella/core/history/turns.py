@@ -23,8 +23,8 @@ class _Attached:
 def open_turn(state: State, turn: TurnInput, rules: Rules) -> OpenTurn:
     """The envelope of the turn that the user asks now."""
     known, drop_warnings = _drop(state.known, turn.drop)
-    now = _begin(state, turn, rules, known=known)
     attached = _gather(turn, known)
+    now = _begin(state, turn, rules, known=known, attached=attached.artifacts)
     user_id = message_id(
         state.conversation, parent=state.head, role=Role.USER, text=turn.text, attached=attached.artifacts
     )
@@ -72,7 +72,9 @@ def close_turn(opened: OpenTurn, reply: str, rules: Rules) -> State:
     return replace(state, head=reply_id, exchanges=(*state.exchanges, exchange))
 
 
-def _begin(state: State, turn: TurnInput, rules: Rules, *, known: Mapping[str, Artifact]) -> State:
+def _begin(
+    state: State, turn: TurnInput, rules: Rules, *, known: Mapping[str, Artifact], attached: Sequence[Artifact]
+) -> State:
     """The state the turn is built on: with its settings in force, folded if an epoch begins."""
     now = replace(
         state,
@@ -82,24 +84,28 @@ def _begin(state: State, turn: TurnInput, rules: Rules, *, known: Mapping[str, A
         model=turn.model if turn.model is not None else state.model,
     )
     if state.last is None or _begins_epoch(state, now, turn, rules):
-        return _fold(now, rules)
+        return _fold(now, rules, attached=attached)
     return now
 
 
 def _begins_epoch(state: State, now: State, turn: TurnInput, rules: Rules) -> bool:
     if rules.layout is Layout.LIBRARY or (state.last is not None and state.last.layout is not rules.layout):
         return True
-    changed = state.system != now.system or state.tools != now.tools or state.model != now.model
-    return changed or bool(turn.drop) or turn.fold
+    parts_changed = tuple(state.system.named()) != tuple(now.system.named())
+    return parts_changed or state.tools != now.tools or state.model != now.model or bool(turn.drop) or turn.fold
 
 
-def _fold(state: State, rules: Rules) -> State:
-    """Everything earlier goes into the library and the strip; image notes and tool results leave with their turn."""
+def _fold(state: State, rules: Rules, *, attached: Sequence[Artifact]) -> State:
+    """Everything earlier goes into the library and the strip; image notes and tool results leave with their turn.
+
+    A note whose text, as known or as attached now, is drawn into L1 stands there and not on the shelf.
+    """
     if state.measured_by != rules.measure.name:
         state = _measure_again(state, rules)
     inlined = {artifact.id: artifact for artifact in state.system.inlined}
+    drawn_in = {a.id for a in (*state.known.values(), *attached) if a.id in inlined and inlined[a.id].hash == a.hash}
     shelf = fold_shelf(
-        [artifact for artifact in state.known.values() if not _same(inlined.get(artifact.id), artifact)],
+        [artifact for artifact in state.known.values() if artifact.id not in drawn_in],
         shelf=state.shelf if state.carry_forward is rules.carry_forward else {},
         standing=state.standing,
         carry_forward=rules.carry_forward,
@@ -128,10 +134,6 @@ def _measure_again(state: State, rules: Rules) -> State:
     return replace(state, exchanges=exchanges, shelf={}, standing={}, measured_by=rules.measure.name)
 
 
-def _same(one: Artifact | None, other: Artifact) -> bool:
-    return one is not None and one.hash == other.hash
-
-
 def _inlined(artifact: Artifact) -> Standing:
     """A note that stands inside L1's instructions: it can be referred to, and is not shelved again."""
     return make_standing(artifact, form=Form.FULL, place=SYSTEM_PLACE, pieces=(), tokens=0)
@@ -143,10 +145,13 @@ def _library(state: State) -> tuple[Standing, ...]:
 
 
 def _carried(state: State) -> tuple[Standing, ...]:
+    """What the request holds without knowing it; a note inlined in L1 has no pieces there and is L1's."""
     return tuple(
         standing
         for name, standing in state.standing.items()
-        if standing.place != SYSTEM_PLACE and name not in state.known and standing.artifact.kind is not Kind.TOOL
+        if name not in state.known
+        and standing.artifact.kind is not Kind.TOOL
+        and (standing.place != SYSTEM_PLACE or standing.pieces)
     )
 
 

@@ -55,7 +55,7 @@ class Expanded:
 
 
 Resolve = Callable[[Template], Resolved]
-_Replace = Callable[[Resolved], str]
+_Replace = Callable[[Resolved, Sequence[Artifact]], str]
 
 
 def find_templates(text: str) -> tuple[Template, ...]:
@@ -65,17 +65,21 @@ def find_templates(text: str) -> tuple[Template, ...]:
 
 def expand_typed(text: str, resolve: Resolve) -> Expanded:
     """Typed text: each token that names something becomes its id in quotes, and what it names is attached."""
-    return _expand(text, resolve, lambda resolved: f'"{resolved.id}"')
+    return _expand(text, resolve, _quote)
 
 
 def expand_instructions(text: str, resolve: Resolve) -> Expanded:
-    """L1's instructions: each token that names notes becomes their text. ``{}`` is literal here."""
+    """L1's instructions: each token that names notes becomes their text, once. ``{}`` is literal here."""
     return _expand(text, resolve, _inline, skip=TemplateKind.SELECTION)
 
 
-def _inline(resolved: Resolved) -> str:
-    blocks = (render_block(artifact, kind=_plain(artifact.kind)) for artifact in resolved.artifacts)
-    return "".join(blocks).rstrip("\n")
+def _quote(resolved: Resolved, _new: Sequence[Artifact] = ()) -> str:
+    return f'"{resolved.id}"'
+
+
+def _inline(resolved: Resolved, new: Sequence[Artifact]) -> str:
+    blocks = (render_block(artifact, kind=_plain(artifact.kind)) for artifact in new)
+    return "".join(blocks).rstrip("\n") if new else _quote(resolved)
 
 
 def _plain(kind: Kind) -> Kind:
@@ -90,16 +94,22 @@ def _expand(text: str, resolve: Resolve, replace: _Replace, *, skip: TemplateKin
 
     def put(match: re.Match[str]) -> str:
         template = _read(match)
-        resolved = Resolved() if template.kind is skip else resolve(template)
+        resolved = Resolved() if template.kind is skip or _names_nothing(template) else resolve(template)
         if resolved.why is not None:
             warnings.append(f"{template.token} was left as typed: {resolved.why}")
         if resolved.id is None:
             return template.token
-        found.update((artifact.id, artifact) for artifact in resolved.artifacts)
-        return replace(resolved)
+        new = [artifact for artifact in resolved.artifacts if artifact.id not in found]
+        found.update((artifact.id, artifact) for artifact in new)
+        return replace(resolved, new)
 
     expanded = _BRACES.sub(put, text)
     return Expanded(text=expanded, artifacts=tuple(found.values()), warnings=tuple(warnings))
+
+
+def _names_nothing(template: Template) -> bool:
+    """Braces around white space or dots alone, as in ``f() { }``: no folder, least of all the whole vault."""
+    return template.kind is TemplateKind.FOLDER and not template.name.strip("./ ")
 
 
 def _read(match: re.Match[str]) -> Template:

@@ -1,11 +1,11 @@
 """The cache model: what a provider that keeps prefixes would have served, by its documented rules."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.budget.counting import Measure, count_tools
-from lamella.core.ledger.common import common_tokens
+from lamella.core.ledger.common import Fork, common_tokens, find_fork
 from lamella.core.messages.model import Message
 
 # A request that shares less than its whole with every later one can still be hit; past this many it is forgotten.
@@ -58,16 +58,13 @@ class CacheModel:
 
     def answer(self, request: Request, *, profile: CacheProfile, measure: Measure) -> tuple[CacheUse, "CacheModel"]:
         """What the cache serves of a request, and the cache afterwards."""
-        best = 0
-        kept: list[Request] = []
-        for earlier in self.requests:
-            if _expired(earlier, request, profile):
-                continue
-            shared = shared_tokens(earlier, request, measure)
-            best = max(best, shared)
-            if not _starts(earlier, request):
-                kept.append(earlier)
-        return split_use(best, request.total, profile), replace(self, requests=(*kept[-_REMEMBERED + 1 :], request))
+        alive = [earlier for earlier in self.requests if not _expired(earlier, request, profile)]
+        forks = [(_fork(earlier, request), earlier) for earlier in alive]
+        _, nearest = max(forks, key=lambda pair: pair[0], default=(None, None))
+        shared = shared_tokens(nearest, request, measure) if nearest else 0
+        # A request that the newer one starts with can serve nothing that the newer one cannot.
+        kept = [earlier for fork, earlier in forks if fork.messages < len(earlier.messages)]
+        return split_use(shared, request.total, profile), CacheModel(requests=(*kept[-_REMEMBERED + 1 :], request))
 
 
 def shared_tokens(before: Request, now: Request, measure: Measure) -> int:
@@ -95,8 +92,6 @@ def _expired(earlier: Request, now: Request, profile: CacheProfile) -> bool:
     return (now.at - earlier.at).total_seconds() > profile.lifetime
 
 
-def _starts(earlier: Request, now: Request) -> bool:
-    """Whether the newer request begins with all of the earlier one, so that nothing more can hit the earlier."""
-    if earlier.model != now.model or earlier.tools != now.tools or len(earlier.messages) > len(now.messages):
-        return False
-    return all(old.extends_to(new) for old, new in zip(earlier.messages, now.messages, strict=False))
+def _fork(earlier: Request, now: Request) -> Fork:
+    same = earlier.model == now.model and earlier.tools == now.tools
+    return find_fork(earlier.messages, now.messages) if same else Fork(0, 0, 0)

@@ -1,6 +1,7 @@
 """The common prefix of two requests, in tokens."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from lamella.core.budget.counting import Measure, count_images, count_pieces, meets_cleanly
 from lamella.core.messages.model import Message
@@ -8,6 +9,27 @@ from lamella.core.messages.model import Message
 _STRIDE = 4_096
 # Longer than any token of the vocabularies in use, so a token cut by the window's end is never compared.
 _LOOKAHEAD = 512
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Fork:
+    """Where two requests part: after so many equal messages, and so many equal pieces of the next one."""
+
+    messages: int
+    pieces: int
+    characters: int
+
+
+def find_fork(before: Sequence[Message], now: Sequence[Message]) -> Fork:
+    """Where the newer request parts from the earlier; the later fork of two shares more tokens."""
+    for index, (old, new) in enumerate(zip(before, now, strict=False)):
+        if not old.extends_to(new):
+            shared = _shared_pieces(old.pieces, new.pieces) if old.role == new.role else 0
+            rest = _common_characters(
+                "".join(old.pieces[shared : shared + 1]), "".join(new.pieces[shared : shared + 1])
+            )
+            return Fork(index, shared, rest)
+    return Fork(min(len(before), len(now)), 0, 0)
 
 
 def common_tokens(before: Sequence[Message], now: Sequence[Message], measure: Measure) -> int:
@@ -22,20 +44,23 @@ def common_tokens(before: Sequence[Message], now: Sequence[Message], measure: Me
 
 def _common_in_message(old: Message, new: Message, measure: Measure) -> int:
     shared = _shared_pieces(old.pieces, new.pieces)
-    known = count_pieces(old.pieces[:shared], measure.count)
+    while shared and not (_ends_apart(old.pieces, shared) and _ends_apart(new.pieces, shared)):
+        shared -= 1
+    weighed = len(old.weights) == len(old.pieces)
+    known = sum(old.weights[:shared]) if weighed else count_pieces(old.pieces[:shared], measure.count)
     return known + _common_in_text("".join(old.pieces[shared:]), "".join(new.pieces[shared:]), measure)
 
 
 def _shared_pieces(old: Sequence[str], new: Sequence[str]) -> int:
-    """How many leading pieces are equal and tokenise apart from what follows in either message."""
-    shared = 0
-    for one, other in zip(old, new, strict=False):
-        if one != other:
-            break
-        shared += 1
-    while shared and not (_ends_apart(old, shared) and _ends_apart(new, shared)):
-        shared -= 1
-    return shared
+    """How many leading pieces are equal, by halving: slices of shared objects compare at the speed of pointers."""
+    low, high = 0, min(len(old), len(new))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if old[low:middle] == new[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def _ends_apart(pieces: Sequence[str], at: int) -> bool:

@@ -17,12 +17,16 @@ class Speaker(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One message as sent. Its text is kept in the pieces it was made of, so that equal pieces are one object."""
+    """One message as sent. Its text is kept in the pieces it was made of, so that equal pieces are one object.
+
+    ``weights`` are the tokens of each piece, given where the pieces tokenise apart and so add up.
+    """
 
     role: Speaker
     pieces: tuple[str, ...]
     images: tuple[Image, ...] = ()
     tokens: int = 0
+    weights: tuple[int, ...] = ()
 
     @property
     def text(self) -> str:

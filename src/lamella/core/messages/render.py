@@ -14,15 +14,12 @@ QUERY_LABEL = "[User query]:\n"
 
 def render_system(system: Layer, shelf: Sequence[Standing], *, count: Callable[[str], int]) -> Message | None:
     """The system message, or none where there is nothing to say; an empty L1 still sends the library."""
-    head = list(system.pieces)
-    tokens = 0
     shelved = [piece for standing in shelf for piece in standing.pieces]
-    if shelved:
-        head = ["\n\n".join((*head, LIBRARY_HEADING))]
-        tokens = sum(standing.tokens for standing in shelf)
+    head = ["\n\n".join((*system.pieces, LIBRARY_HEADING))] if shelved else list(system.pieces)
     if not head:
         return None
-    return Message(role=Speaker.SYSTEM, pieces=(*head, *shelved), tokens=tokens + count_pieces(head, count))
+    weights = (count_pieces(head, count), *(standing.tokens for standing in shelf))
+    return Message(role=Speaker.SYSTEM, pieces=(*head, *shelved), tokens=sum(weights), weights=weights)
 
 
 def render_user(

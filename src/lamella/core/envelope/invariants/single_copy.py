@@ -13,12 +13,12 @@ def _check(envelope: Envelope, _before: Envelope | None) -> Iterable[str]:
     for layer_id in (LayerId.L2, LayerId.L4):
         for segment in envelope.layer(layer_id).segments:
             if segment.form in (Form.FULL, Form.UPDATE):
-                if segment.id in readable or (inlined and (segment.id, segment.hash) in inlined):
+                drawn_in = segment.form is Form.FULL and bool(inlined) and (segment.id, segment.hash) in inlined
+                if segment.id in readable or drawn_in:
                     yield f"{segment.id} stands in the request more than once"
                 readable.add(segment.id)
     for segment in envelope.layer(LayerId.L3).segments:
-        again = segment.form is Form.FULL and segment.id in readable
-        if again or (segment.form is not Form.REFERENCE and (segment.id, segment.hash) in inlined):
+        if segment.form is Form.FULL and (segment.id in readable or (segment.id, segment.hash) in inlined):
             yield f"{segment.id} is sent in full although the request already holds it"
 
 
