@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from lamella.core.artifacts.model import Kind
 from lamella.core.envelope.model import Envelope
 from lamella.core.layers.library import Standing
-from lamella.core.layers.model import LayerId, Layout
+from lamella.core.layers.model import LayerId, Layout, message_place
 from lamella.core.layers.system import changed_part
+from lamella.core.messages.model import Message
 
 
 class Cause(StrEnum):
@@ -91,8 +93,24 @@ def _first_difference(old: Sequence[Standing], new: Sequence[Standing]) -> int |
 def _history_movement(before: Envelope, now: Envelope) -> Movement:
     if before.epoch == now.epoch:
         return Movement(cause=Cause.HISTORY_EDITED)
-    turn = before.layer(LayerId.L3).segments
-    return Movement(cause=Cause.EPOCH_FOLDED, segment=turn[0].id if turn else None)
+    for index, (old, new) in enumerate(zip(before.messages, now.messages, strict=False)):
+        if not old.extends_to(new):
+            return Movement(cause=Cause.EPOCH_FOLDED, segment=_first_lost(before, index, new))
+    return Movement(cause=Cause.EPOCH_FOLDED)
+
+
+def _first_lost(before: Envelope, index: int, new: Message) -> str | None:
+    """What a folded message loses first. A reference line of an earlier turn is no segment, so there it is none."""
+    place, old = message_place(index), before.messages[index]
+    tools = (segment for segment in before.layer(LayerId.L4).segments if segment.kind == Kind.TOOL)
+    named = [segment.id for segment in (*before.layer(LayerId.L3).segments, *tools) if segment.place == place]
+    carried = [
+        standing.artifact.id
+        for standing in before.carried
+        if standing.place == place
+        and (standing.pieces[-1] == old.pieces[0] if standing.pieces else old.pieces == new.pieces)
+    ]
+    return next(iter((*named, *carried)), None)
 
 
 def _changed_tool(before: Envelope, now: Envelope) -> str | None:
