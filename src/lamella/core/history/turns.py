@@ -170,18 +170,20 @@ def _drop(known: Mapping[str, Artifact], names: Sequence[str]) -> tuple[dict[str
 
 
 def _gather(turn: TurnInput, known: Mapping[str, Artifact]) -> _Attached:
-    """Each attachment once, in order; a snapshot keeps its first text; the active note brings its pictures."""
+    """Each attachment once, with the last text and policy given; a snapshot keeps its first text.
+
+    The active note brings its pictures.
+    """
     merged: dict[str, Artifact] = {}
     warnings: list[str] = []
     for artifact in (*turn.results, *turn.attached):
         old = known.get(artifact.id)
         if old is not None and _keeps_snapshot(old, artifact):
-            artifact = old
+            artifact = _snapshot(old, artifact)
         before = merged.get(artifact.id)
         if before is not None and before.hash != artifact.hash:
             warnings.append(f"{artifact.id} is attached twice with different text; the last text is used.")
-        if before is None or before.hash != artifact.hash or artifact.kind is Kind.ACTIVE_NOTE:
-            merged[artifact.id] = artifact
+        merged[artifact.id] = artifact if before is None else _again(before, artifact)
     for picture in _pictures(merged.values()):
         merged.setdefault(picture.id, picture)
     return _Attached(artifacts=tuple(merged.values()), warnings=tuple(warnings))
@@ -189,6 +191,20 @@ def _gather(turn: TurnInput, known: Mapping[str, Artifact]) -> _Attached:
 
 def _keeps_snapshot(known: Artifact, attached: Artifact) -> bool:
     return known.policy is Policy.SNAPSHOT and attached.policy in (None, Policy.SNAPSHOT)
+
+
+def _snapshot(known: Artifact, attached: Artifact) -> Artifact:
+    """The text as it was first; whether the note is the active one is a matter of this turn."""
+    if known.kind is attached.kind or Kind.ACTIVE_NOTE not in (known.kind, attached.kind):
+        return known
+    return replace(known, kind=attached.kind, images=attached.images)
+
+
+def _again(before: Artifact, artifact: Artifact) -> Artifact:
+    """The same id attached twice in a turn."""
+    newest = artifact if before.hash != artifact.hash or artifact.kind is Kind.ACTIVE_NOTE else before
+    policy = artifact.policy or before.policy
+    return newest if newest.policy is policy else replace(newest, policy=policy)
 
 
 def _pictures(attached: Iterable[Artifact]) -> list[Artifact]:
