@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 
-from lamella.core.artifacts.content import hash_bytes, hash_text, normalise
+from lamella.core.artifacts.content import encode_text, hash_bytes, hash_text, normalise
 from lamella.core.artifacts.embeds import embeds_images
 from lamella.core.artifacts.kinds import KINDS, BlockForm
 from lamella.core.artifacts.model import Artifact, Image, Kind, Policy, Source, ToolDefinition
@@ -28,6 +28,7 @@ def make_artifact(
             f"A {kind} is not a text.",
             hint="Expand a folder or tag to its notes; make an image with `Image`.",
         )
+    _check_names(title, source)
     text = normalise(text)
     return Artifact(
         id=spec.id_rule(source, text),
@@ -47,6 +48,7 @@ def make_artifact(
 def make_image(image: Image, *, title: str = "", path: str | None = None) -> Artifact:
     """A picture attached directly; its id is the hash of its bytes."""
     source = Source(path=path)
+    _check_names(title, source)
     return Artifact(
         id=KINDS[Kind.IMAGE].id_rule(source, image.hash),
         kind=Kind.IMAGE,
@@ -69,7 +71,9 @@ def make_tool_result(name: str, *, arguments: Mapping[str, object], output: str)
 
 def make_tool_definition(name: str, *, description: str, parameters: Mapping[str, object]) -> ToolDefinition:
     """A tool definition whose equal schemas are equal bytes."""
-    return ToolDefinition(name=name, description=description, parameters=canonical_json(parameters))
+    definition = ToolDefinition(name=name, description=description, parameters=canonical_json(parameters))
+    encode_text(definition.name + definition.description + definition.parameters)
+    return definition
 
 
 def make_image_value(data: bytes, *, media_type: str, width: int, height: int) -> Image:
@@ -80,6 +84,13 @@ def make_image_value(data: bytes, *, media_type: str, width: int, height: int) -
 def canonical_json(value: object) -> str:
     """JSON with sorted keys and fixed separators: equal values give equal bytes."""
     return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
+def _check_names(title: str, source: Source) -> None:
+    """Titles and places are sent as well: what cannot be written as UTF-8 is refused here, not when it is counted."""
+    for name in (title, source.path, source.url, source.query, source.tool, source.arguments):
+        if name:
+            encode_text(name)
 
 
 def default_title(source: Source) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from hashlib import sha256
 
+from lamella.core.artifacts.content import encode_text
 from lamella.core.artifacts.make import canonical_json
 from lamella.core.artifacts.model import Artifact
 from lamella.core.layers.model import Role
@@ -14,4 +15,4 @@ def message_id(conversation: str, *, parent: str, role: Role, text: str, attache
     """The id of a message; it stands in no rendered byte and no envelope hash."""
     attachments = [[artifact.id, artifact.hash] for artifact in attached]
     key = canonical_json([conversation, parent, role.value, text, attachments])
-    return sha256(key.encode()).hexdigest()[:_ID_DIGITS]
+    return sha256(encode_text(key)).hexdigest()[:_ID_DIGITS]
