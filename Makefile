@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 WALKTHROUGH := examples/walkthrough.json
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench lock clean
+.PHONY: help setup demo test check bench docs lock clean
 
 help:
 	@echo "make setup   make .venv from requirements.lock (done by the others when needed)"
@@ -15,6 +15,7 @@ help:
 	@echo "make test    format, lint, types, import contracts, all tests"
 	@echo "make check   the same"
 	@echo "make bench   measure build time and memory"
+	@echo "make docs    write what the commands in README and docs print now"
 	@echo "make lock    resolve requirements.lock anew"
 	@echo "make clean   remove .venv and caches"
 
@@ -52,6 +53,9 @@ check: test
 
 bench: $(STAMP)
 	$(BIN)/python -m bench
+
+docs: $(STAMP)
+	$(BIN)/python -m tests.contracts.console
 
 # The lock names no index and no address: whoever installs it uses the index they are configured for.
 lock: $(STAMP)

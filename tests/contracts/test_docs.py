@@ -1,0 +1,225 @@
+"""Everything that has a name is in the docs, with its true values; and what the docs name is there."""
+
+import inspect
+import json
+import re
+from collections.abc import Iterator
+
+import pytest
+import typer.main
+from pydantic import BaseModel
+from tests.contracts.console import blocks, run_command
+from tests.contracts.places import DOCS, ROOT, doc, shown
+from tests.contracts.tables import names, rows
+
+from lamella import errors
+from lamella.adapters.archive.attachments import FIELDS, AttachmentIn
+from lamella.adapters.archive.transcript import (
+    SystemIn,
+    ToolDefinitionIn,
+    ToolIn,
+    Transcript,
+    TurnIn,
+    parse_transcript,
+)
+from lamella.adapters.providers import prices, profiles
+from lamella.adapters.sources.vault import MAX_FILE_BYTES
+from lamella.adapters.tokens.families import FAMILIES, GENERIC
+from lamella.core.artifacts.kinds import KINDS, Promotion
+from lamella.core.artifacts.model import Kind, Policy
+from lamella.core.envelope.diff import Cause
+from lamella.core.envelope.invariants import LAWS
+from lamella.core.layers.model import Form, LayerId
+from lamella.core.layers.system import PART_NAMES
+from lamella.core.ledger.cache import GENERIC_PROFILE, CacheProfile
+from lamella.faces.cli.app import app
+from lamella.settings import Settings
+
+
+def test_every_setting_is_documented_with_its_variable_and_default() -> None:
+    told = [[cell.strip("`") for cell in cells[:3]] for cells in rows(doc("settings.md"))]
+    assert told == [
+        [name, f"LAMELLA_{name.upper()}", _default(field.default)] for name, field in Settings.model_fields.items()
+    ]
+
+
+def _default(value: object) -> str:
+    return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def test_every_setting_can_stand_in_a_transcript() -> None:
+    assert set(Settings.model_fields) <= set(Transcript.model_fields)
+
+
+def _error_classes(root: type[errors.LamellaError] = errors.LamellaError) -> Iterator[type[errors.LamellaError]]:
+    yield root
+    for child in root.__subclasses__():
+        yield from _error_classes(child)
+
+
+def test_every_error_code_is_documented_with_its_exit_code() -> None:
+    told = {cells[0].strip("`"): cells[1] for cells in rows(doc("errors.md"))}
+    assert told == {c.code: "2" if issubclass(c, errors.BadInputError) else "1" for c in _error_classes()}
+
+
+def test_every_error_stands_in_the_drawn_tree() -> None:
+    drawn = inspect.getdoc(errors) or ""
+    for error in _error_classes():
+        has_own_code = error not in (errors.LamellaError, errors.BadInputError)
+        assert re.search(rf"{error.__name__}\b" + (rf"\s+{error.code}\b" if has_own_code else ""), drawn), error
+
+
+def test_every_error_has_a_code_of_its_own() -> None:
+    codes = [error.code for error in _error_classes()]
+    assert len(set(codes)) == len(codes)
+
+
+def test_the_size_of_a_file_that_is_too_large_is_documented() -> None:
+    assert f"{MAX_FILE_BYTES:,} bytes" in doc("errors.md")
+
+
+def test_every_law_is_documented_under_its_name_with_its_statement() -> None:
+    text = doc("laws.md")
+    assert re.findall(r"^## (\w+)\n\n(.+)$", text, re.MULTILINE) == [(law.name, law.statement) for law in LAWS]
+
+
+MODELS: list[tuple[str, type[BaseModel]]] = [
+    ("The conversation", Transcript),
+    ("A turn", TurnIn),
+    ("system", SystemIn),
+    ("tools", ToolIn),
+    ("tool_definitions", ToolDefinitionIn),
+]
+
+
+@pytest.mark.parametrize(("heading", "model"), MODELS)
+def test_every_field_of_a_transcript_is_documented(heading: str, model: type[BaseModel]) -> None:
+    assert sorted(names(doc("transcript.md"), under=heading)) == sorted(model.model_fields)
+
+
+def test_every_field_of_an_attachment_is_documented() -> None:
+    told = [cells[0].strip("`") for cells in rows(doc("transcript.md"), under="Attachments") if len(cells) == 3]
+    assert sorted(told) == sorted(AttachmentIn.model_fields)
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_every_kind_is_documented_with_all_that_follows_from_it(kind: Kind) -> None:
+    table = {c[0].strip("`"): c for c in rows(doc("transcript.md"), under="Attachments") if len(c) == 7}
+    assert set(table) == set(Kind)
+    _, fields, tag, _, recoverable, promotion, trust = table[kind]
+    spec = KINDS[kind]
+    assert kind is Kind.TOOL or set(re.findall(r"`(\w+)`", fields)) == FIELDS[kind]
+    assert kind is Kind.IMAGE or tag == f"`{spec.tag}`"
+    assert recoverable == ("yes" if spec.recoverable else "no")
+    assert promotion == {"as_note": "as a plain note"}.get(spec.promotion, spec.promotion.replace("_", " "))
+    assert trust == spec.trust
+    assert spec.promotion in Promotion
+
+
+def test_policies_and_parts_of_the_system_prompt_are_documented() -> None:
+    text = doc("transcript.md")
+    assert [policy for policy in Policy if f"`{policy}`" not in text] == []
+    assert names(text, under="system") == list(PART_NAMES)
+
+
+@pytest.mark.parametrize("page", ["transcript.md"])
+def test_every_transcript_shown_is_one(page: str) -> None:
+    shown_ones = [block.body for block in blocks(doc(page)) if block.language == "json"]
+    assert shown_ones
+    for body in shown_ones:
+        assert parse_transcript(body.encode(), name=page).turns
+
+
+def test_every_command_and_option_is_documented() -> None:
+    told = doc("replay.md") + (ROOT / "README.md").read_text(encoding="utf-8")
+    command = typer.main.get_command(app)
+    options = {option for parameter in command.params for option in parameter.opts}
+    subcommands = getattr(command, "commands", {})
+    assert subcommands
+    for name, subcommand in subcommands.items():
+        assert f"lamella {name}" in told
+        options |= {option for parameter in subcommand.params for option in parameter.opts if option.startswith("-")}
+    assert sorted(option for option in options if f"`{option}" not in told) == []
+
+
+def _keys(value: object) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield key
+            yield from _keys(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _keys(inner)
+
+
+def test_every_field_of_the_replay_is_documented() -> None:
+    told = set(re.findall(r"`(\w+)`", doc("replay.md")))
+    printed = json.loads(run_command("lamella replay examples/edits.json --json"))
+    assert sorted(set(_keys(printed)) - told) == []
+
+
+def test_causes_forms_and_layers_are_documented() -> None:
+    text = doc("replay.md")
+    assert sorted(names(text, under="prefix")) == sorted(Cause)
+    assert [word for word in (*Form, *LayerId) if f"`{word}`" not in text] == []
+
+
+def test_every_family_is_documented_with_its_factor_and_error() -> None:
+    told = rows(doc("tokens-and-money.md"), under="How tokens are counted")
+    assert told == [
+        [
+            family.name,
+            ", ".join(f"`{start}`" for start in family.starts) or "anything else",
+            str(family.factor),
+            str(family.per_message),
+            str(family.per_request),
+            family.image,
+            family.error,
+        ]
+        for family in (*FAMILIES, GENERIC)
+    ]
+
+
+def test_every_cache_profile_is_documented_as_it_is() -> None:
+    told = rows(doc("tokens-and-money.md"), under="What a cache would serve")
+    known = [(f"`{start}`", profile) for start, profile in profiles._BY_START]
+    assert told == [_profile_row(start, profile) for start, profile in (*known, ("anything else", GENERIC_PROFILE))]
+
+
+def _profile_row(start: str, profile: CacheProfile) -> list[str]:
+    lifetime = "none" if profile.lifetime is None else f"{profile.lifetime} s"
+    billed = "yes" if profile.bills_writes else "no"
+    return [start, profile.name, str(profile.minimum), str(profile.granularity), lifetime, billed]
+
+
+def test_facts_about_providers_carry_the_dates_they_are_from() -> None:
+    text = doc("tokens-and-money.md")
+    assert profiles.FACTS_DATE in text
+    assert prices.SNAPSHOT_DATE.date().isoformat() in text
+
+
+def test_every_form_of_template_is_documented() -> None:
+    assert names(doc("templates.md"))[0] == "{activeNote}"
+    forms = {cells[0].strip("`") for cells in rows(doc("templates.md"))}
+    assert forms == {"{activeNote}", "{[[Note]]}", "{#tag}", "{folder/path}", "{}"}
+
+
+def test_every_room_is_in_the_architecture() -> None:
+    text = doc("architecture.md")
+    rooms = [p.parent for p in (ROOT / "src" / "lamella").glob("*/*/__init__.py")]
+    assert rooms
+    assert [shown(room) for room in rooms if not re.search(rf"\b{room.name}\b", text)] == []
+
+
+def test_the_promises_of_the_readme_have_the_numbers_that_its_command_prints() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    promises, _, rest = text.partition("```console")
+    turns, cached, moved = re.search(r"(\d+) turns .* (\d+%) cached · prefix moved (\d+) times", rest).groups()  # type: ignore[union-attr]
+    ratio = re.search(r"naive \S+ \((\S+x)\)", rest).group(1)  # type: ignore[union-attr]
+    for number in (f"{turns} turns", f"moves {moved} times", cached, ratio, f"{len(LAWS)} laws"):
+        assert number in promises
+
+
+def test_every_decision_is_in_the_list_of_decisions() -> None:
+    listed = set(re.findall(r"\]\(([\w-]+\.md)\)", doc("decisions/README.md")))
+    assert listed == {path.name for path in (DOCS / "decisions").glob("*.md")} - {"README.md"}

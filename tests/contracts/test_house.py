@@ -1,0 +1,102 @@
+"""The house: one command sets it up from a lock without addresses, and one command checks everything."""
+
+import os
+import re
+import subprocess
+import tomllib
+from typing import Any
+
+from tests.contracts.places import DOCS, ROOT
+
+LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+HASHED = re.compile(r"(?:[a-z0-9-]+==\S+(?: ; [^\\\n]+)? \\\n(?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)+")
+
+
+def _project() -> dict[str, Any]:
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        return tomllib.load(file)
+
+
+def _name(requirement: str) -> str:
+    return re.split(r"[<>=!~;\[ ]", requirement, maxsplit=1)[0].lower()
+
+
+def test_the_lock_is_nothing_but_versions_and_hashes() -> None:
+    assert HASHED.fullmatch(LOCK)
+    assert not HASHED.fullmatch(f"--index-url {'https'}://example.org\n{LOCK}")
+    assert not HASHED.fullmatch(LOCK + "loose==1.0\n")
+    assert "://" not in LOCK
+
+
+def test_the_lock_holds_everything_that_setup_needs_the_build_backend_included() -> None:
+    project = _project()
+    wanted = [
+        *project["project"]["dependencies"],
+        *project["dependency-groups"]["dev"],
+        *project["build-system"]["requires"],
+    ]
+    locked = set(re.findall(r"^([a-z0-9-]+)==", LOCK, re.MULTILINE))
+    assert sorted({_name(requirement) for requirement in wanted} - locked) == []
+
+
+def test_every_runtime_dependency_has_a_record_that_justifies_it() -> None:
+    wanted = {_name(requirement) for requirement in _project()["project"]["dependencies"]}
+    assert sorted(name for name in wanted if not (DOCS / "decisions" / f"{name}.md").exists()) == []
+
+
+def test_the_makefile_has_the_targets_people_know() -> None:
+    targets = set(re.findall(r"^([a-z]+):", MAKEFILE, re.MULTILINE))
+    assert {"setup", "demo", "test", "check", "bench", "clean", "lock", "docs"} <= targets
+
+
+def _plan(target: str) -> list[str]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    command = ["make", "--dry-run", "--no-print-directory", "-o", ".venv/.installed", target]
+    result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
+    return result.stdout.splitlines()
+
+
+def test_make_test_runs_every_check() -> None:
+    plan = _plan("test")
+    checks = ["ruff format --check .", "ruff check .", "mypy", "lint-imports --no-cache", "python -m pytest -q -n 2"]
+    assert plan == [f".venv/bin/{check}" for check in checks]
+    assert _plan("check") == plan
+
+
+def test_make_demo_replays_the_walkthrough_in_both_layouts() -> None:
+    replays = [line for line in _plan("demo") if "lamella replay examples/walkthrough.json" in line]
+    assert [line.rpartition(" ")[2] for line in replays[:2]] == ["library", "in_place"]
+
+
+def test_make_bench_runs_the_bench() -> None:
+    assert _plan("bench") == [".venv/bin/python -m bench"]
+
+
+def test_setup_takes_nothing_from_outside_the_lock() -> None:
+    recipe = MAKEFILE.partition("$(STAMP): ")[2].partition("\n\n")[0]
+    installs = [line for line in recipe.splitlines() if "pip install" in line]
+    assert len(installs) == 2
+    assert "--require-hashes --requirement requirements.lock" in installs[0]
+    assert "--no-deps --no-build-isolation --editable ." in installs[1]
+
+
+def test_the_build_machine_runs_make_test() -> None:
+    script = ROOT / ".ci" / "run"
+    assert os.access(script, os.X_OK)
+    lines = script.read_text(encoding="utf-8").splitlines()
+    assert lines[0] == "#!/usr/bin/env bash"
+    assert "set -euo pipefail" in lines
+    assert lines[-1] == "make test"
+
+
+def test_types_are_checked_strictly_everywhere() -> None:
+    settings = _project()["tool"]["mypy"]
+    assert settings["strict"] is True
+    assert settings["files"] == ["src", "tests", "bench"]
+
+
+def test_complexity_is_limited_by_the_linter_too() -> None:
+    lint = _project()["tool"]["ruff"]["lint"]
+    assert "C90" in lint["select"]
+    assert lint["mccabe"]["max-complexity"] <= 8

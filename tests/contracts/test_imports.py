@@ -1,0 +1,100 @@
+"""Imports point one way, and importing the package does nothing else."""
+
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+from tests.contracts.places import ROOT, SRC
+
+import lamella
+
+EXPORTS = [
+    "ActiveNote",
+    "BadInputError",
+    "BudgetExceededError",
+    "Canvas",
+    "Code",
+    "Conversation",
+    "Dataview",
+    "Envelope",
+    "Folder",
+    "LamellaError",
+    "LawBrokenError",
+    "Layer",
+    "Message",
+    "Note",
+    "Office",
+    "Pdf",
+    "Picture",
+    "Segment",
+    "Selection",
+    "Tag",
+    "Tool",
+    "ToolResult",
+    "Turn",
+    "Unknown",
+    "Url",
+    "WebTab",
+    "YouTube",
+]
+
+# What ``import lamella`` opens, connects to and starts, and which modules it loads, as JSON on stdout.
+WATCH = """
+import json, sys
+seen = []
+sys.addaudithook(lambda event, args: seen.append([event, str(args[0]) if args else "", str(args[1:2])]))
+import lamella
+print(json.dumps({"seen": seen, "modules": sorted(sys.modules), "path": sys.path}))
+"""
+HEAVY = {"genai_prices", "httpx2", "rich", "typer"}
+
+
+def test_the_public_names_are_pinned() -> None:
+    assert lamella.__all__ == EXPORTS
+    assert len(lamella.__all__) <= 30
+    assert [name for name in lamella.__all__ if not hasattr(lamella, name)] == []
+
+
+def test_the_version_is_the_one_in_the_changelog() -> None:
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"## [{lamella.__version__}]" in changelog
+
+
+def test_the_import_contracts_hold() -> None:
+    linter = Path(sys.executable).parent / "lint-imports"
+    result = subprocess.run([linter, "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout
+    assert "0 broken" in result.stdout
+
+
+def test_the_import_contracts_are_those_of_the_architecture() -> None:
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        contracts = tomllib.load(file)["tool"]["importlinter"]["contracts"]
+    by_type = {contract["type"]: contract for contract in contracts if "lamella.core" in str(contract)}
+    order = ["faces", "wiring", "adapters | lamella.runners", "ports", "core", "errors"]
+    assert by_type["layers"]["layers"] == [f"lamella.{name}" for name in order]
+    forbidden = next(c for c in contracts if c["type"] == "forbidden" and c["source_modules"] == ["lamella.core"])
+    assert {"os", "time", "random", "pydantic", "pathlib", "asyncio", "sqlite3"} <= set(forbidden["forbidden_modules"])
+
+
+def test_importing_lamella_reads_prints_and_creates_nothing(tmp_path: Path) -> None:
+    home = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    result = subprocess.run(
+        [sys.executable, "-c", WATCH], cwd=tmp_path, env=home, capture_output=True, text=True, check=True
+    )
+    report = json.loads(result.stdout)
+    code = (*(str(Path(place).resolve()) for place in report["path"] if place), str(SRC))
+    opened = [name for event, name, _ in report["seen"] if event == "open"]
+    assert [name for name in opened if not str(Path(name).resolve()).startswith(code)] == []
+    assert [event for event, *_ in report["seen"] if event.startswith(("socket.", "subprocess.", "os.mkdir"))] == []
+    assert result.stderr == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_importing_lamella_loads_nothing_heavy_before_it_is_needed(tmp_path: Path) -> None:
+    result = subprocess.run([sys.executable, "-c", WATCH], cwd=tmp_path, capture_output=True, text=True, check=True)
+    loaded = {name.partition(".")[0] for name in json.loads(result.stdout)["modules"]}
+    assert "lamella" in loaded
+    assert sorted(loaded & HEAVY) == []

@@ -1,0 +1,155 @@
+"""Rooms: every folder is one noun, says at its door what may enter, and keeps the core out of the world."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.contracts.places import CORE, ROOT, SRC, python_files, shown, tree
+
+BANNED_NAMES = {"utils", "util", "helpers", "helper", "manager", "base", "common_utils", "misc"}
+ROOMS = {
+    "core": {
+        "artifacts", "budget", "compaction", "envelope", "history", "layers", "ledger", "messages", "workflow",
+    },
+    "adapters": {"archive", "providers", "retrieval", "sources", "stores", "tokens", "tools"},
+    "faces": {"cli", "library", "mcp", "server"},
+    "runners": set[str](),
+}  # fmt: skip
+
+# What the core may import of the standard library. Each of these is a pure function of its arguments.
+PURE_MODULES = {
+    "base64", "collections", "dataclasses", "datetime", "decimal", "difflib", "enum", "functools", "hashlib",
+    "itertools", "json", "math", "re", "types", "typing",
+}  # fmt: skip
+WORLD_CALLS = {
+    "open", "print", "input", "exec", "eval", "compile", "__import__", "globals", "breakpoint",
+    # Both differ between two runs of the same program.
+    "hash", "id",
+}  # fmt: skip
+CLOCK_CALLS = {"now", "utcnow", "today", "fromtimestamp"}
+
+
+def test_the_rooms_are_those_of_the_architecture() -> None:
+    for parent, rooms in ROOMS.items():
+        found = {path.parent.name for path in (SRC / parent).glob("*/__init__.py")}
+        assert found == rooms
+
+
+def test_every_room_says_what_enters_what_leaves_and_what_may_not() -> None:
+    silent = [
+        f"{shown(path)} does not say {word!r}"
+        for path in python_files("src")
+        if path.name == "__init__.py" and path.parent != SRC
+        for word in ("Enters:", "Leaves:", "May not enter:")
+        if word not in (ast.get_docstring(tree(path)) or "")
+    ]
+    assert silent == []
+
+
+def test_every_module_opens_with_a_docstring() -> None:
+    assert [shown(path) for path in python_files("src", "bench") if not ast.get_docstring(tree(path))] == []
+
+
+def test_no_module_has_a_name_that_says_nothing() -> None:
+    assert [shown(path) for path in python_files("src", "bench", "tests") if _says_nothing(path)] == []
+
+
+def _says_nothing(path: Path) -> bool:
+    words = [part.removesuffix(".py") for part in path.relative_to(ROOT).parts]
+    return any(word in BANNED_NAMES or word.rstrip("0123456789").endswith("_v") for word in words)
+
+
+def test_names_that_say_nothing_are_recognised() -> None:
+    assert _says_nothing(ROOT / "src/lamella/core/utils.py")
+    assert _says_nothing(ROOT / "src/lamella/helpers/text.py")
+    assert _says_nothing(ROOT / "src/lamella/core/envelope/build_v2.py")
+    assert not _says_nothing(ROOT / "src/lamella/core/envelope/build.py")
+
+
+def test_the_core_names_no_any() -> None:
+    assert [where for path in python_files("src/lamella/core") for where in find_any(tree(path), shown(path))] == []
+
+
+def find_any(module: ast.Module, where: str) -> Iterator[str]:
+    for node in ast.walk(module):
+        if (isinstance(node, ast.Name) and node.id == "Any") or (
+            isinstance(node, ast.Attribute) and node.attr == "Any"
+        ):
+            yield f"{where}:{node.lineno} names Any"
+
+
+def test_the_core_does_nothing_to_the_world() -> None:
+    found = [where for path in python_files("src/lamella/core") for where in find_world(tree(path), shown(path))]
+    assert found == []
+
+
+def find_world(module: ast.Module, where: str) -> Iterator[str]:
+    """Imports, calls and statements that reach out of a pure function."""
+    for node in ast.walk(module):
+        match node:
+            case ast.Import(names=names):
+                yield from (f"{where}:{node.lineno} imports {n.name}" for n in names if not _is_pure(n.name))
+            case ast.ImportFrom(module=str(name)) if not _is_pure(name):
+                yield f"{where}:{node.lineno} imports {name}"
+            case ast.Call(func=ast.Name(id=name)) if name in WORLD_CALLS:
+                yield f"{where}:{node.lineno} calls {name}"
+            case ast.Attribute(attr=name) if name in CLOCK_CALLS:
+                yield f"{where}:{node.lineno} asks the clock: {name}"
+            case ast.Global() | ast.AsyncFunctionDef() | ast.Await():
+                yield f"{where}:{node.lineno} has a {type(node).__name__}"
+
+
+def _is_pure(module: str) -> bool:
+    return module.partition(".")[0] in PURE_MODULES or module.startswith(("lamella.core.", "lamella.errors"))
+
+
+def test_reaching_for_the_world_is_recognised() -> None:
+    reaching = """
+import os
+from pathlib import Path
+from lamella.ports import PriceBook
+text = open("note.md").read()
+moment = datetime.now()
+seed = hash(text)
+async def walk(): ...
+"""
+    found = [what.partition(" ")[2] for what in find_world(ast.parse(reaching), "here")]
+    assert sorted(found) == [
+        "asks the clock: now",
+        "calls hash",
+        "calls open",
+        "has a AsyncFunctionDef",
+        "imports lamella.ports",
+        "imports os",
+        "imports pathlib",
+    ]
+    assert list(find_any(ast.parse("from typing import Any\nx: Any = 1"), "here")) == ["here:2 names Any"]
+
+
+def test_the_values_of_the_core_cannot_be_changed() -> None:
+    loose = [
+        f"{shown(path)}:{node.lineno} {node.name}"
+        for path in python_files("src/lamella/core")
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_") and _is_loose(node)
+    ]
+    assert loose == []
+
+
+def _is_loose(node: ast.ClassDef) -> bool:
+    wanted = {"frozen", "slots", "kw_only"}
+    for decorator in node.decorator_list:
+        if isinstance(decorator, ast.Name) and decorator.id == "dataclass":
+            return True
+        if (
+            isinstance(decorator, ast.Call)
+            and isinstance(decorator.func, ast.Name)
+            and decorator.func.id == "dataclass"
+        ):
+            return not wanted <= {keyword.arg for keyword in decorator.keywords}
+    return False
+
+
+def test_core_has_files_to_check() -> None:
+    assert len(python_files("src/lamella/core")) > len(ROOMS["core"])
+    assert CORE.is_dir()
