@@ -83,12 +83,12 @@ def _begin(
         tools=turn.tools if turn.tools is not None else state.tools,
         model=turn.model if turn.model is not None else state.model,
     )
-    if state.last is None or _begins_epoch(state, now, turn, rules):
+    if state.last is None or _begins_epoch(state, now, turn, rules=rules):
         return _fold(now, rules, attached=attached)
     return now
 
 
-def _begins_epoch(state: State, now: State, turn: TurnInput, rules: Rules) -> bool:
+def _begins_epoch(state: State, now: State, turn: TurnInput, *, rules: Rules) -> bool:
     if rules.layout is Layout.LIBRARY or (state.last is not None and state.last.layout is not rules.layout):
         return True
     parts_changed = tuple(state.system.named()) != tuple(now.system.named())

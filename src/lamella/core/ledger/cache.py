@@ -94,4 +94,4 @@ def _expired(earlier: Request, now: Request, profile: CacheProfile) -> bool:
 
 def _fork(earlier: Request, now: Request) -> Fork:
     same = earlier.model == now.model and earlier.tools == now.tools
-    return find_fork(earlier.messages, now.messages) if same else Fork(0, 0, 0)
+    return find_fork(earlier.messages, now.messages) if same else Fork(messages=0, pieces=0, characters=0)

@@ -11,7 +11,7 @@ _STRIDE = 4_096
 _LOOKAHEAD = 512
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Fork:
     """Where two requests part: after so many equal messages, and so many equal pieces of the next one."""
 
@@ -28,8 +28,8 @@ def find_fork(before: Sequence[Message], now: Sequence[Message]) -> Fork:
             rest = _common_characters(
                 "".join(old.pieces[shared : shared + 1]), "".join(new.pieces[shared : shared + 1])
             )
-            return Fork(index, shared, rest)
-    return Fork(min(len(before), len(now)), 0, 0)
+            return Fork(messages=index, pieces=shared, characters=rest)
+    return Fork(messages=min(len(before), len(now)), pieces=0, characters=0)
 
 
 def common_tokens(before: Sequence[Message], now: Sequence[Message], measure: Measure) -> int:

@@ -42,7 +42,7 @@ def replay(
     totals = Totals()
     counted = totals.counting(turns)
     if as_json:
-        write_json(transcript.conversation, counted, totals, sys.stdout)
+        write_json(transcript.conversation, counted, totals=totals, out=sys.stdout)
     elif messages:
         print_messages(counted)
     else:

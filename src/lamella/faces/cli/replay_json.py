@@ -12,7 +12,7 @@ from lamella.faces.cli.totals import Totals, plain
 from lamella.runners.turns import Turn
 
 
-def write_json(conversation: str, turns: Iterable[Turn], totals: Totals, out: TextIO) -> None:
+def write_json(conversation: str, turns: Iterable[Turn], *, totals: Totals, out: TextIO) -> None:
     """Write the object when it is whole: an error on the way leaves no half of it behind."""
     with TemporaryFile("w+", encoding="utf-8", newline="\n") as draft:
         first = True
