@@ -1,0 +1,130 @@
+"""The cache model: longest common prefix, minimum, granularity, lifetime, and what writing costs."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from lamella.adapters.tokens.counter import OfflineCounter
+from lamella.core.artifacts.make import make_tool_definition
+from lamella.core.artifacts.model import ToolDefinition
+from lamella.core.budget.counting import count_tools
+from lamella.core.ledger.cache import CacheModel, CacheProfile, CacheUse, Request, shared_tokens, split_use
+from lamella.core.messages.model import Message, Speaker
+
+MEASURE = OfflineCounter().measure("openai:gpt-5")
+NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
+OPEN = CacheProfile(name="open")
+SEARCH = make_tool_definition("search", description="", parameters={})
+
+
+def message(text: str, role: Speaker = Speaker.USER) -> Message:
+    return Message(role=role, pieces=(text,), tokens=MEASURE.count(text))
+
+
+def request(*texts: str, after: int | None = None, model: str = "m", tools: tuple[ToolDefinition, ...] = ()) -> Request:
+    messages = tuple(message(text) for text in texts)
+    total = sum(one.tokens for one in messages) + 3 * len(messages) + 3
+    at = None if after is None else NOON + timedelta(seconds=after)
+    return Request(model=model, tools=tools, messages=messages, total=total, at=at)
+
+
+def reads(profile: CacheProfile, *requests: Request) -> list[int]:
+    cache = CacheModel()
+    found = []
+    for one in requests:
+        use, cache = cache.answer(one, profile=profile, measure=MEASURE)
+        assert use.total == one.total
+        found.append(use.read)
+    return found
+
+
+def test_the_first_request_reads_nothing() -> None:
+    assert reads(OPEN, request("hello")) == [0]
+
+
+def test_a_request_that_extends_the_one_before_reads_all_of_it() -> None:
+    first, second = request("one two three"), request("one two three", "more")
+    assert reads(OPEN, first, second) == [0, first.total - 3]
+
+
+def test_a_request_reads_the_tokens_it_shares_with_the_nearest_earlier_one() -> None:
+    a, b = request("alpha beta gamma delta"), request("one two three four")
+    again = request("alpha beta other")
+    assert reads(OPEN, a, b, again) == [0, 0, 2]
+
+
+def test_another_model_or_other_tools_share_nothing() -> None:
+    one = request("the same text")
+    assert reads(OPEN, one, request("the same text", model="n")) == [0, 0]
+    assert reads(OPEN, one, request("the same text", tools=(SEARCH,))) == [0, 0]
+
+
+def test_tool_definitions_are_part_of_the_shared_prefix() -> None:
+    bare, armed = request("the same text"), request("the same text", tools=(SEARCH,))
+    longer = replace(armed, total=armed.total + 100)
+    tools = shared_tokens(armed, longer, MEASURE) - shared_tokens(bare, bare, MEASURE)
+    assert tools == count_tools([SEARCH], MEASURE.count)
+
+
+def test_below_the_minimum_nothing_is_read_and_nothing_is_written() -> None:
+    profile = CacheProfile(name="p", minimum=1_024, bills_writes=True)
+    assert split_use(1_000, 1_023, profile) == CacheUse(read=0, write=0, uncached=1_023)
+    assert split_use(1_000, 2_000, profile) == CacheUse(read=0, write=2_000, uncached=0)
+    assert split_use(1_024, 2_000, profile) == CacheUse(read=1_024, write=976, uncached=0)
+
+
+def test_reads_come_in_whole_steps() -> None:
+    profile = CacheProfile(name="p", granularity=128)
+    assert split_use(300, 400, profile) == CacheUse(read=256, write=0, uncached=144)
+    assert split_use(127, 400, profile).read == 0
+
+
+def test_steps_are_taken_before_the_minimum_is_asked_for() -> None:
+    profile = CacheProfile(name="p", minimum=1_024, granularity=2_048)
+    assert split_use(2_047, 3_000, profile).read == 0
+    assert split_use(2_048, 3_000, profile).read == 2_048
+
+
+def test_without_write_billing_what_is_not_read_is_plain_input() -> None:
+    assert split_use(10, 100, OPEN) == CacheUse(read=10, write=0, uncached=90)
+
+
+@pytest.mark.parametrize(("pause", "shared"), [(299, 5), (300, 5), (301, 0)])
+def test_an_entry_lives_for_its_lifetime(pause: int, shared: int) -> None:
+    profile = CacheProfile(name="p", lifetime=300)
+    found = reads(profile, request("one two", after=0), request("one two", "more", after=pause))
+    assert found == [0, shared]
+
+
+def test_each_use_keeps_the_prefix_alive() -> None:
+    profile = CacheProfile(name="p", lifetime=300)
+    texts = ["one", "two", "three", "four"]
+    requests = [request(*texts[: n + 1], after=200 * n) for n in range(4)]
+    assert all(read > 0 for read in reads(profile, *requests)[1:])
+
+
+def test_without_times_nothing_expires() -> None:
+    profile = CacheProfile(name="p", lifetime=300)
+    assert reads(profile, request("one two"), request("one two", "more"))[1] > 0
+    assert reads(profile, request("one two", after=0), request("one two", "more"))[1] > 0
+
+
+def test_a_request_from_before_the_pause_can_still_be_hit_where_nothing_expires() -> None:
+    long, short = request("a b c d", "e f"), request("x")
+    assert reads(OPEN, long, short, request("a b c d", "e f", "g"))[2] == long.total - 3
+
+
+def test_the_cache_forgets_requests_that_a_newer_one_starts_with() -> None:
+    cache = CacheModel()
+    for number in range(5):
+        texts = [f"text {n}" for n in range(number + 1)]
+        _, cache = cache.answer(request(*texts), profile=OPEN, measure=MEASURE)
+    assert len(cache.requests) == 1
+
+
+def test_the_cache_remembers_a_bounded_number_of_requests() -> None:
+    cache = CacheModel()
+    for number in range(200):
+        _, cache = cache.answer(request(f"different {number}"), profile=OPEN, measure=MEASURE)
+    assert len(cache.requests) == 64

@@ -1,0 +1,61 @@
+"""The common prefix of two requests, in tokens: never more than is true, and exact where text tokenises apart."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lamella.adapters.tokens.counter import OfflineCounter
+from lamella.adapters.tokens.o200k import encode
+from lamella.core.artifacts.make import make_image_value
+from lamella.core.ledger.common import common_tokens
+from lamella.core.messages.model import Message, Speaker
+
+MEASURE = OfflineCounter().measure("openai:gpt-5")
+words = st.lists(st.sampled_from(["alpha", " beta", "\n", "\n\n", "<a>", "</a>\n", " ", "/", "1", "é"]), max_size=30)
+
+
+def message(*pieces: str, role: Speaker = Speaker.USER) -> Message:
+    return Message(role=role, pieces=pieces, tokens=MEASURE.count("".join(pieces)))
+
+
+def true_common(old: str, new: str) -> int:
+    common = 0
+    for one, other in zip(encode(old), encode(new), strict=False):
+        if one != other:
+            break
+        common += 1
+    return common
+
+
+@given(words, words, words)
+def test_within_a_message_it_is_the_common_start_of_both_token_sequences(
+    same: list[str], old: list[str], new: list[str]
+) -> None:
+    before, now = "".join(same + old), "".join(same + new)
+    if before == now:
+        return
+    assert common_tokens([message(before)], [message(now)], MEASURE) == true_common(before, now)
+
+
+@given(words, words, words)
+def test_how_a_text_is_cut_into_pieces_does_not_matter(same: list[str], old: list[str], new: list[str]) -> None:
+    before, now = "".join(same + old), "".join(same + new)
+    if before == now:
+        return
+    whole = common_tokens([message(before)], [message(now)], MEASURE)
+    assert common_tokens([message(*same, *old)], [message(*same, *new)], MEASURE) == whole
+
+
+def test_equal_messages_count_with_their_overhead_and_their_pictures() -> None:
+    picture = make_image_value(b"x", media_type="image/png", width=512, height=512)
+    seen = Message(role=Speaker.USER, pieces=("hello world",), images=(picture,), tokens=2)
+    assert common_tokens([seen], [seen, message("more")], MEASURE) == 2 + 255 + 3
+
+
+def test_messages_of_different_roles_share_nothing() -> None:
+    assert common_tokens([message("hello")], [message("hello", role=Speaker.ASSISTANT)], MEASURE) == 0
+
+
+def test_a_difference_far_into_a_long_text_is_found() -> None:
+    start = "".join(f"line {number}\n" for number in range(5_000))
+    before, now = start + "old end", start + "new end"
+    assert common_tokens([message(before)], [message(now)], MEASURE) == true_common(before, now)

@@ -1,0 +1,134 @@
+"""What a turn costs, beside what naive gluing would cost and what a perfect cache would."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+from genai_prices import Usage, calc_price
+from tests.conftest import Watched
+
+from lamella import Conversation, Note, ToolResult, Turn
+from lamella.adapters.tokens.o200k import count
+
+OPUS = "anthropic:claude-opus-5-5"
+NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
+TEXT = "\n".join(f"A sentence with the number {number} in it." for number in range(200))
+PROMOTES = pytest.mark.moves_prefix(reason="in layout library what was attached goes into the system message")
+
+
+def billed(turn: Turn, model: str = "claude-opus-5-5", provider: str = "anthropic") -> Decimal:
+    assert turn.cache is not None
+    usage = Usage(input_tokens=turn.cache.total, cache_read_tokens=turn.cache.read, cache_write_tokens=turn.cache.write)
+    return calc_price(usage, model, provider_id=provider, genai_request_timestamp=NOON).input_price
+
+
+def use(turn: Turn) -> tuple[int, int, int]:
+    assert turn.cache is not None
+    return turn.cache.read, turn.cache.write, turn.cache.uncached
+
+
+def test_a_turn_costs_what_genai_prices_says_of_its_reads_and_writes(converse: type[Watched]) -> None:
+    chat = converse(model=OPUS, layout="in_place")
+    for number in range(3):
+        turn = chat.ask(f"q{number}", attach=[Note(path="a.md", text=TEXT)], at=NOON)
+        chat.reply("r")
+        assert turn.cost is not None
+        assert turn.cost.amount == billed(turn)
+    read, write, uncached = use(turn)
+    assert read > 2_000
+    assert write > 0
+    assert uncached == 0
+
+
+def test_reads_writes_and_the_rest_add_up_to_the_total(converse: type[Watched]) -> None:
+    for model in (OPUS, "openai:gpt-5", "deepseek:deepseek-chat", None):
+        chat = converse(model=model, layout="in_place")
+        for number in range(3):
+            turn = chat.ask(f"q{number}", attach=[Note(path="a.md", text=TEXT)])
+            chat.reply("r")
+            assert sum(use(turn)) == turn.tokens.total
+
+
+def test_the_clock_expires_the_cache_and_moves_no_byte(converse: type[Watched]) -> None:
+    chat = converse(model=OPUS, layout="in_place")
+    for minutes, hit in ((0, False), (4, True), (10, False), (14, True)):
+        turn = chat.ask("q", attach=[Note(path="a.md", text=TEXT)], at=NOON + timedelta(minutes=minutes))
+        chat.reply("r")
+        assert (use(turn)[0] > 0) is hit
+        assert turn.prefix.cause in ("first_turn", "none")
+
+
+def test_below_the_minimum_of_the_model_nothing_is_cached(converse: type[Watched]) -> None:
+    chat = converse(model=OPUS)
+    for _ in range(2):
+        turn = chat.ask("short")
+        chat.reply("r")
+        assert use(turn) == (0, 0, turn.tokens.total)
+
+
+def test_naive_gluing_repeats_every_attachment_and_caches_only_what_precedes_it(converse: type[Watched]) -> None:
+    chat = converse(model="openai:gpt-5", layout="in_place", system="B.")
+    for number in range(2):
+        turn = chat.ask(f"q{number}", attach=[Note(path="a.md", text=TEXT)], at=NOON)
+        chat.reply("r")
+    block = f"<note_context>\n<title>a</title>\n<path>a.md</path>\n<content>\n{TEXT}\n</content>\n</note_context>\n"
+    glued = [count("B."), count("q0"), count("r"), count(f"{block}[User query]:\nq1")]
+    naive = calc_price(
+        Usage(input_tokens=sum(glued) + 4 * 3 + 3), "gpt-5", provider_id="openai", genai_request_timestamp=NOON
+    )
+    assert turn.cost is not None
+    assert turn.cost.naive == naive.input_price
+    assert turn.cost.amount < turn.cost.naive
+
+
+def test_in_the_first_turn_everyone_pays_the_same_for_input() -> None:
+    turn = Conversation(model="openai:gpt-5").ask("q", attach=[Note(path="a.md", text=TEXT)])
+    assert turn.cost is not None
+    assert turn.cost.amount == turn.cost.naive == turn.cost.limit
+
+
+@PROMOTES
+def test_the_limit_is_what_a_cache_that_never_misses_would_leave_to_pay(converse: type[Watched]) -> None:
+    chat = converse(model=OPUS)
+    for number in range(4):
+        turn = chat.ask(f"q{number}", attach=[Note(path=f"{number}.md", text=TEXT + str(number))])
+        chat.reply("r")
+        assert turn.cost is not None
+        assert turn.cost.limit <= turn.cost.amount
+    assert turn.cost is not None
+    assert turn.cost.limit < turn.cost.amount / 2
+
+
+@pytest.mark.parametrize("model", [None, "local:nobody-knows-it"])
+def test_a_model_without_a_known_price_has_no_cost_and_a_cache_all_the_same(
+    converse: type[Watched], model: str | None
+) -> None:
+    chat = converse(model=model, layout="in_place")
+    for _ in range(2):
+        turn = chat.ask("hello", tools=[ToolResult(name="t", output="T")])
+        chat.reply("r")
+        assert turn.cost is None
+    assert use(turn)[0] > 0
+
+
+@PROMOTES
+def test_common_tokens_are_those_shared_with_the_request_before(converse: type[Watched]) -> None:
+    chat = converse(model="openai:gpt-5", system="Base.")
+    first = chat.ask("one", attach=[Note(path="a.md", text=TEXT)])
+    chat.reply("r")
+    second = chat.ask("two")
+    chat.reply("r")
+    third = chat.ask("three")
+    assert first.prefix.common_tokens == 0
+    assert second.prefix.common_tokens is not None
+    assert second.prefix.common_tokens <= count("Base.")
+    assert third.prefix.common_tokens == second.tokens.total - 3
+
+
+def test_without_a_ledger_nothing_is_predicted_and_what_moved_is_still_said(converse: type[Watched]) -> None:
+    chat = converse(model=OPUS, ledger=False)
+    chat.ask("one")
+    chat.reply("r")
+    turn = chat.ask("two")
+    assert (turn.cache, turn.cost, turn.prefix.common_tokens) == (None, None, None)
+    assert turn.prefix.cause == "none"
