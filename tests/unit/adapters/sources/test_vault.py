@@ -1,0 +1,231 @@
+"""A vault: notes below one folder, read safely."""
+
+from pathlib import Path
+
+import pytest
+from tests.unit.pictures import png
+
+from lamella.adapters.sources.vault import MAX_FILE_BYTES, Vault, parse_image
+from lamella.core.artifacts.make import make_artifact
+from lamella.core.artifacts.model import Artifact, Kind, Policy, Source
+from lamella.errors import (
+    NotAvailableError,
+    SourceMissingError,
+    SourceOutsideError,
+    SourceTooLargeError,
+    SourceUnreadableError,
+)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "vault"
+    for path, text in {
+        "a.md": "A",
+        "docs/api-docs.md": "API #public",
+        "docs/deep/b.md": "---\ntags: [public/beta]\n---\n",
+        "docs/image.png.md": "no picture",
+        ".obsidian/hidden.md": "#public",
+        "docs/.draft.md": "#public",
+        "docs/table.csv": "1,2",
+        "Bob's & co, [x].md": "B",
+    }.items():
+        file = root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    (root / "img").mkdir()
+    (root / "img" / "plan.png").write_bytes(png(4, 3))
+    (tmp_path / "outside.md").write_text("secret", encoding="utf-8")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "more.md").write_text("secret", encoding="utf-8")
+    return root
+
+
+@pytest.fixture
+def vault(root: Path) -> Vault:
+    return Vault(root)
+
+
+def test_a_file_is_read_as_an_artifact_of_the_kind_asked_for(vault: Vault) -> None:
+    note = vault.read_file("docs/api-docs.md", Kind.ACTIVE_NOTE, policy=Policy.PIN, via="folder:docs")
+    assert (note.id, note.kind, note.title, note.text) == (
+        "docs/api-docs.md",
+        Kind.ACTIVE_NOTE,
+        "api-docs",
+        "API #public",
+    )
+    assert (note.policy, note.source.via) == (Policy.PIN, "folder:docs")
+
+
+def test_a_name_with_strange_characters_is_read_and_is_its_id(vault: Vault) -> None:
+    assert vault.read_file("Bob's & co, [x].md", Kind.NOTE).id == "Bob's & co, [x].md"
+
+
+def test_windows_line_ends_and_a_byte_order_mark_are_normalised(root: Path, vault: Vault) -> None:
+    (root / "w.md").write_bytes(b"\xef\xbb\xbfone\r\ntwo  \r\n")
+    assert vault.read_file("w.md", Kind.NOTE).text == "one\ntwo  \n"
+
+
+@pytest.mark.parametrize("path", ["../outside.md", "docs/../../outside.md", "../elsewhere/more.md"])
+def test_a_path_that_leaves_the_vault_is_refused(vault: Vault, path: str) -> None:
+    with pytest.raises(SourceOutsideError, match="outside the vault") as caught:
+        vault.read_file(path, Kind.NOTE)
+    assert caught.value.code == "source_outside"
+
+
+def test_an_absolute_path_is_refused_even_into_the_vault(root: Path, vault: Vault) -> None:
+    with pytest.raises(SourceOutsideError):
+        vault.read_file(str(root / "a.md"), Kind.NOTE)
+
+
+def test_a_link_that_leaves_the_vault_is_refused(root: Path, vault: Vault, tmp_path: Path) -> None:
+    (root / "link.md").symlink_to(tmp_path / "outside.md")
+    (root / "linked").symlink_to(tmp_path / "elsewhere")
+    for path in ("link.md", "linked/more.md"):
+        with pytest.raises(SourceOutsideError):
+            vault.read_file(path, Kind.NOTE)
+    with pytest.raises(SourceOutsideError):
+        vault.list_folder("linked")
+
+
+def test_links_that_leave_the_vault_are_not_listed(root: Path, vault: Vault, tmp_path: Path) -> None:
+    before = list(vault.list_folder("docs"))
+    (root / "docs" / "link.md").symlink_to(tmp_path / "outside.md")
+    (root / "docs" / "linked").symlink_to(tmp_path / "elsewhere")
+    assert vault.list_folder("docs") == before
+
+
+def test_a_link_within_the_vault_is_followed(root: Path, vault: Vault) -> None:
+    (root / "alias.md").symlink_to(root / "a.md")
+    assert vault.read_file("alias.md", Kind.NOTE).text == "A"
+
+
+def test_a_link_to_itself_is_an_error_and_no_endless_walk(root: Path, vault: Vault) -> None:
+    (root / "loop.md").symlink_to(root / "loop.md")
+    (root / "docs" / "up").symlink_to(root)
+    with pytest.raises(SourceMissingError):
+        vault.read_file("loop.md", Kind.NOTE)
+    assert "docs/up/a.md" not in vault.list_folder("docs")
+
+
+def test_a_missing_file_is_an_error_that_suggests_what_is_near(vault: Vault) -> None:
+    with pytest.raises(SourceMissingError, match=r"no file docs/api-doc\.md") as caught:
+        vault.read_file("docs/api-doc.md", Kind.NOTE)
+    assert "docs/api-docs.md" in caught.value.hint
+
+
+@pytest.mark.parametrize("path", ["docs", "a.md/x", "\0"])
+def test_a_path_that_is_no_file_is_missing(vault: Vault, path: str) -> None:
+    with pytest.raises(SourceMissingError):
+        vault.read_file(path, Kind.NOTE)
+
+
+def test_a_missing_vault_is_said(tmp_path: Path) -> None:
+    with pytest.raises(SourceMissingError, match="no vault folder"):
+        Vault(tmp_path / "nowhere")
+    with pytest.raises(SourceMissingError, match="no vault folder"):
+        Vault(tmp_path / "outside.md")
+
+
+def test_a_file_that_is_not_utf8_is_said_with_its_byte(root: Path, vault: Vault) -> None:
+    (root / "latin.md").write_bytes("café".encode("latin-1"))
+    with pytest.raises(SourceUnreadableError, match="byte 4 is 0xe9"):
+        vault.read_file("latin.md", Kind.NOTE)
+
+
+def test_a_file_too_large_is_said_with_its_size_before_it_is_read(root: Path, vault: Vault) -> None:
+    with (root / "huge.md").open("wb") as huge:
+        huge.truncate(MAX_FILE_BYTES + 1)
+    with pytest.raises(SourceTooLargeError, match=f"{MAX_FILE_BYTES + 1:,} bytes"):
+        vault.read_file("huge.md", Kind.NOTE)
+
+
+@pytest.mark.parametrize("kind", [Kind.PDF, Kind.OFFICE])
+def test_a_kind_that_is_not_read_yet_says_so(vault: Vault, kind: Kind) -> None:
+    with pytest.raises(NotAvailableError):
+        vault.read_file("a.md", kind)
+
+
+def test_a_folder_lists_its_notes_sorted_and_leaves_out_what_is_hidden(vault: Vault) -> None:
+    assert vault.list_folder("docs") == ["docs/api-docs.md", "docs/deep/b.md", "docs/image.png.md"]
+    assert not any("obsidian" in path for path in vault.list_folder("."))
+
+
+def test_a_missing_folder_is_an_error(vault: Vault) -> None:
+    with pytest.raises(SourceMissingError, match="no folder nowhere"):
+        vault.list_folder("nowhere")
+    assert not vault.has_folder("nowhere")
+    assert not vault.has_folder("../elsewhere")
+    assert not vault.has_folder("a.md")
+    assert vault.has_folder("docs/deep")
+
+
+def test_a_tag_lists_the_notes_that_carry_it_or_one_below_it(vault: Vault) -> None:
+    assert vault.list_tag("#public") == ["docs/api-docs.md", "docs/deep/b.md"]
+    assert vault.list_tag("nothing") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "paths"),
+    [
+        ("a", ["a.md"]),
+        ("a.md", ["a.md"]),
+        ("API-Docs", ["docs/api-docs.md"]),
+        ("docs/api-docs", ["docs/api-docs.md"]),
+        ("nothing", []),
+        ("hidden", []),
+    ],
+)
+def test_a_link_finds_the_exact_path_else_every_note_of_that_name(vault: Vault, name: str, paths: list[str]) -> None:
+    assert vault.find_note(name) == paths
+
+
+def test_a_name_that_two_notes_have_finds_both(root: Path, vault: Vault) -> None:
+    (root / "docs" / "a.md").write_text("other", encoding="utf-8")
+    (root / "docs" / "deep" / "c.md").write_text("c", encoding="utf-8")
+    (root / "docs" / "c.md").write_text("c", encoding="utf-8")
+    assert vault.find_note("a") == ["a.md"]
+    assert vault.find_note("c") == ["docs/c.md", "docs/deep/c.md"]
+
+
+def test_a_picture_is_read_with_its_size(vault: Vault) -> None:
+    image = vault.read_image("img/plan.png")
+    assert (image.media_type, image.width, image.height) == ("image/png", 4, 3)
+
+
+@pytest.mark.parametrize("name", ["a.md", "docs/table.csv"])
+def test_a_file_that_is_no_picture_is_said(vault: Vault, name: str) -> None:
+    with pytest.raises(SourceUnreadableError):
+        vault.read_image(name)
+
+
+@pytest.mark.parametrize("data", [b"", b"not a picture", png(2, 2)[:10]])
+def test_bytes_that_are_no_picture_are_said(data: bytes) -> None:
+    with pytest.raises(SourceUnreadableError, match="not a picture"):
+        parse_image(data, media_type="image/png", name="x")
+
+
+def note(text: str, path: str = "docs/n.md") -> Artifact:
+    return make_artifact(Kind.ACTIVE_NOTE, text=text, source=Source(path=path))
+
+
+@pytest.mark.parametrize("target", ["![[plan.png]]", "![](../img/plan.png)", "![](img/plan.png)", "![[img/plan.png]]"])
+def test_an_embedded_picture_is_found_beside_the_note_in_the_vault_or_by_its_name(vault: Vault, target: str) -> None:
+    images, missing = vault.read_embedded(note(target))
+    assert ([image.width for image in images], list(missing)) == ([4], [])
+
+
+@pytest.mark.parametrize(
+    "target", ["![[gone.png]]", "![](../../outside.png)", "![](https://e.org/a.png)", "![](data:image/png;base64,AA)"]
+)
+def test_an_embedded_picture_that_cannot_be_sent_is_named_with_the_reason(vault: Vault, target: str) -> None:
+    images, missing = vault.read_embedded(note(target))
+    assert list(images) == []
+    assert len(missing) == 1
+
+
+def test_a_picture_of_which_the_vault_has_two_is_not_guessed(root: Path, vault: Vault) -> None:
+    (root / "docs" / "deep" / "plan.png").write_bytes(png(9, 9))
+    images, missing = vault.read_embedded(note("![[plan.png]]"))
+    assert list(images) == []
+    assert "2 times" in missing[0]

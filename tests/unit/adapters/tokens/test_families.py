@@ -1,0 +1,75 @@
+"""Families of models: how each counts, and how sure that is."""
+
+import pytest
+
+from lamella.adapters.tokens.counter import OfflineCounter
+from lamella.adapters.tokens.families import FAMILIES, GENERIC, count_image, find_family
+from lamella.adapters.tokens.o200k import count
+
+
+@pytest.mark.parametrize(
+    ("model", "family"),
+    [
+        ("openai:gpt-5", "openai"),
+        ("gpt-4o", "openai"),
+        ("o3-mini", "openai"),
+        ("anthropic:claude-opus-5-5", "anthropic"),
+        ("claude-3-5-haiku", "anthropic"),
+        ("google:gemini-2.5-pro", "google"),
+        ("Gemini-3", "google"),
+        ("deepseek:deepseek-chat", "deepseek"),
+        ("mistral:mistral-large", "mistral"),
+        ("groq:llama-3-70b", "llama"),
+        ("alibaba:qwen3", "qwen"),
+        ("local:something", "generic"),
+        ("ollama:phi4", "generic"),
+        (None, "generic"),
+        ("", "generic"),
+    ],
+)
+def test_a_model_belongs_to_the_family_its_name_begins_with(model: str | None, family: str) -> None:
+    assert find_family(model).name == family
+
+
+@pytest.mark.parametrize("family", [*FAMILIES, GENERIC], ids=lambda family: family.name)
+def test_every_family_says_how_sure_its_counts_are(family: object) -> None:
+    error = getattr(family, "error", "")
+    assert "exact" in error or "estimate" in error
+
+
+def test_only_openai_is_exact() -> None:
+    assert [family.name for family in FAMILIES if family.error.startswith("exact")] == ["openai"]
+
+
+def test_openai_counts_exactly_and_others_scale_and_round_up() -> None:
+    counter = OfflineCounter()
+    text = "some words to be counted, and some more of them"
+    exact = count(text)
+    assert counter.measure("openai:gpt-5").count(text) == exact
+    assert counter.measure("google:gemini-3").count(text) == -int(-exact * 1.09 // 1)
+    assert counter.measure("anthropic:claude-opus-5-5").count("") == 0
+
+
+def test_a_measure_is_made_once_per_family() -> None:
+    counter = OfflineCounter()
+    assert counter.measure("gpt-5") is counter.measure("openai:gpt-4o")
+
+
+@pytest.mark.parametrize(
+    ("rule", "width", "height", "tokens"),
+    [
+        ("tiles", 512, 512, 255),
+        ("tiles", 1024, 1024, 765),
+        ("tiles", 2048, 4096, 1105),
+        ("tiles", 1, 1, 255),
+        ("squares", 768, 768, 258),
+        ("squares", 769, 768, 516),
+        ("area", 1000, 750, 1000),
+        ("area", 5000, 5000, 1600),
+        ("area", 10, 10, 1),
+        ("tiles", 0, 0, 765),
+        ("area", -1, 5, 1399),
+    ],
+)
+def test_a_picture_weighs_what_its_familys_rule_says(rule: str, width: int, height: int, tokens: int) -> None:
+    assert count_image(rule, width, height) == tokens
