@@ -13,7 +13,7 @@ from lamella.core.artifacts.kinds import KINDS, BlockForm, KindSpec, Promotion
 from lamella.core.artifacts.make import make_artifact, make_tool_result
 from lamella.core.artifacts.model import Artifact, Kind, Source, Trust
 
-TEXT_KINDS = [kind for kind in Kind if KINDS[kind].block not in (BlockForm.EXPANDS, BlockForm.IMAGE_PART)]
+TEXT_KINDS = [kind for kind, spec in KINDS.items() if spec.block not in (BlockForm.EXPANDS, BlockForm.IMAGE_PART)]
 
 
 def test_every_kind_has_one_row_in_the_registry() -> None:
