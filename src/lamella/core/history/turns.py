@@ -9,8 +9,8 @@ from lamella.core.envelope.build import Ground, build_envelope
 from lamella.core.history.ids import message_id
 from lamella.core.history.state import OpenTurn, Rules, State, TurnInput
 from lamella.core.layers.library import Standing, fold_shelf, make_standing, promotes
-from lamella.core.layers.model import SYSTEM_PLACE, Form, Layout, Role
-from lamella.core.layers.strip import Exchange, make_said
+from lamella.core.layers.model import SYSTEM_PLACE, Form, LayerId, Layout, Role, message_place
+from lamella.core.layers.strip import Exchange, Said, make_said
 from lamella.core.layers.turn import merge_standing
 
 
@@ -28,7 +28,7 @@ def open_turn(state: State, turn: TurnInput, rules: Rules) -> OpenTurn:
     user_id = message_id(
         state.conversation, parent=state.head, role=Role.USER, text=turn.text, attached=attached.artifacts
     )
-    user = make_said(user_id, Role.USER, turn.text, measure=rules.measure)
+    user = make_said(user_id, Role.USER, turn.text, place="", measure=rules.measure)
     ground = Ground(
         conversation_id=state.conversation,
         epoch=now.epoch,
@@ -56,18 +56,21 @@ def open_turn(state: State, turn: TurnInput, rules: Rules) -> OpenTurn:
         last=built.envelope,
     )
     tools = tuple(added for added in built.turn.added if added.artifact.kind is Kind.TOOL)
-    return OpenTurn(envelope=built.envelope, state=after, user=user, attached=attached.artifacts, tools=tools)
+    placed = replace(user, segment=built.envelope.layer(LayerId.L5).segments[0])
+    return OpenTurn(envelope=built.envelope, state=after, user=placed, attached=attached.artifacts, tools=tools)
 
 
 def close_turn(opened: OpenTurn, reply: str, rules: Rules) -> State:
     """The state after the reply; a turn that was never answered gets the empty reply."""
     state = opened.state
     reply_id = message_id(state.conversation, parent=state.head, role=Role.REPLY, text=reply)
+    sent = opened.envelope.messages
+    place = message_place(len(sent))
     exchange = Exchange(
         user=opened.user,
-        sent=opened.envelope.messages[-1],
+        sent=sent[-1],
         tools=opened.tools,
-        reply=make_said(reply_id, Role.REPLY, reply, measure=rules.measure),
+        reply=make_said(reply_id, Role.REPLY, reply, place=place, measure=rules.measure),
     )
     return replace(state, head=reply_id, exchanges=(*state.exchanges, exchange))
 
@@ -126,12 +129,16 @@ def _measure_again(state: State, rules: Rules) -> State:
     exchanges = tuple(
         replace(
             exchange,
-            user=make_said(exchange.user.id, Role.USER, exchange.user.text, measure=rules.measure),
-            reply=make_said(exchange.reply.id, Role.REPLY, exchange.reply.text, measure=rules.measure),
+            user=_said_again(exchange.user, Role.USER, rules),
+            reply=_said_again(exchange.reply, Role.REPLY, rules),
         )
         for exchange in state.exchanges
     )
     return replace(state, exchanges=exchanges, shelf={}, standing={}, measured_by=rules.measure.name)
+
+
+def _said_again(said: Said, role: Role, rules: Rules) -> Said:
+    return make_said(said.id, role, said.text, place=said.segment.place or "", measure=rules.measure)
 
 
 def _inlined(artifact: Artifact) -> Standing:

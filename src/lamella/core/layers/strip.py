@@ -1,7 +1,7 @@
 """L4, the conversation strip: earlier turns as the user saw them."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lamella.core.artifacts.content import hash_text
 from lamella.core.budget.counting import Measure
@@ -13,13 +13,18 @@ from lamella.core.messages.model import Message, Speaker
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """Typed text or a reply: its message id, and its hash and message made once."""
+    """Typed text or a reply: its message, and its segment where it stands, both made once."""
 
-    id: str
-    role: Role
-    text: str
-    hash: str
     message: Message
+    segment: Segment
+
+    @property
+    def id(self) -> str:
+        return self.segment.id
+
+    @property
+    def text(self) -> str:
+        return self.segment.text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,25 +37,45 @@ class Exchange:
     reply: Said
 
 
-def make_said(message_id: str, role: Role, text: str, *, measure: Measure) -> Said:
-    """Typed text or a reply, with its hash and message."""
+def make_said(message_id: str, role: Role, text: str, *, place: str, measure: Measure) -> Said:
+    """Typed text or a reply as it stands at a place."""
     speaker = Speaker.USER if role is Role.USER else Speaker.ASSISTANT
-    message = Message(role=speaker, pieces=(text,) if text else (), tokens=measure.count(text) if text else 0)
-    return Said(id=message_id, role=role, text=text, hash=hash_text(text), message=message)
+    tokens = measure.count(text) if text else 0
+    segment = Segment(
+        id=message_id,
+        kind=role,
+        form=Form.FULL,
+        place=place,
+        hash=hash_text(text),
+        text=text,
+        tokens=tokens,
+        recoverable=False,
+    )
+    return Said(message=Message(role=speaker, pieces=(text,) if text else (), tokens=tokens), segment=segment)
 
 
 def build_strip(exchanges: Sequence[Exchange], *, first: int, epoch_start: int) -> Layer:
     """L4: typed text and replies, and the tool results that still stand in the messages of this epoch."""
     segments: list[Segment] = []
     for index, exchange in enumerate(exchanges):
-        place = first + 2 * index
         if index >= epoch_start:
             segments += [tool.segment for tool in exchange.tools]
-        segments += (_said(exchange.user, place), _said(exchange.reply, place + 1))
+        segments += (exchange.user.segment, exchange.reply.segment)
+    if exchanges and exchanges[0].user.segment.place != message_place(first):
+        segments = _placed(segments, exchanges, first)
     pieces = [part for segment in segments for part in (segment.text, "\n\n") if part]
     return make_layer(
         LayerId.L4, segments=segments, pieces=pieces[:-1], tokens=sum(segment.tokens for segment in segments)
     )
+
+
+def _placed(segments: Iterable[Segment], exchanges: Sequence[Exchange], first: int) -> list[Segment]:
+    """Segments moved by one message, because a system message came or went."""
+    places: dict[str, str] = {}
+    for index, exchange in enumerate(exchanges):
+        places[exchange.user.id] = message_place(first + 2 * index)
+        places[exchange.reply.id] = message_place(first + 2 * index + 1)
+    return [replace(s, place=places[s.id]) if s.id in places else s for s in segments]
 
 
 def past_messages(exchanges: Sequence[Exchange], *, epoch_start: int) -> Iterable[Message]:
@@ -58,16 +83,3 @@ def past_messages(exchanges: Sequence[Exchange], *, epoch_start: int) -> Iterabl
     for index, exchange in enumerate(exchanges):
         yield exchange.sent if index >= epoch_start else exchange.user.message
         yield exchange.reply.message
-
-
-def _said(said: Said, place: int) -> Segment:
-    return Segment(
-        id=said.id,
-        kind=said.role,
-        form=Form.FULL,
-        place=message_place(place),
-        hash=said.hash,
-        text=said.text,
-        tokens=said.message.tokens,
-        recoverable=False,
-    )

@@ -38,7 +38,7 @@ def common_tokens(before: Sequence[Message], now: Sequence[Message], measure: Me
     for old, new in zip(before, now, strict=False):
         if not old.extends_to(new):
             return total + (_common_in_message(old, new, measure) if old.role == new.role else 0)
-        total += old.tokens + count_images(old.images, measure) + measure.per_message
+        total += old.tokens + measure.per_message + (count_images(old.images, measure) if old.images else 0)
     return total
 
 

@@ -1,7 +1,7 @@
 """What a turn is compared with: gluing everything into the last message, and a cache that never misses."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from lamella.core.artifacts.blocks import render_block
 from lamella.core.artifacts.model import Artifact, Kind
@@ -41,13 +41,14 @@ def naive_messages(
 class PerfectCache:
     """A cache that serves every piece of text ever sent, wherever it stood and however long ago."""
 
-    seen: frozenset[str] = frozenset()
+    seen: Mapping[str, int] = field(default_factory=dict)
 
     def answer(
         self, messages: Iterable[Message], total: int, *, profile: CacheProfile, measure: Measure
     ) -> tuple[CacheUse, "PerfectCache"]:
         """The least that any arrangement of the same text could cost: what is known is read, the rest is plain."""
         pieces = {piece for message in messages for piece in message.pieces}
-        known = sum(measure.count(piece) for piece in pieces & self.seen)
+        new = {piece: measure.count(piece) for piece in pieces if piece not in self.seen}
+        known = sum(self.seen[piece] for piece in pieces if piece in self.seen)
         ideal = replace(profile, minimum=0, granularity=1, bills_writes=False)
-        return split_use(min(known, total), total, ideal), PerfectCache(seen=self.seen | pieces)
+        return split_use(min(known, total), total, ideal), PerfectCache(seen={**self.seen, **new})
