@@ -1,0 +1,115 @@
+"""Attachments as transcripts write them."""
+
+from base64 import b64encode
+
+import pytest
+from tests.unit.pictures import png
+
+from lamella.adapters.archive.attachments import FIELDS, AttachmentIn, read_attachment
+from lamella.core.artifacts.model import Artifact, Kind, Policy
+from lamella.core.history.asked import Wanted
+from lamella.errors import ArtifactError, LamellaError, NotAvailableError, SourceUnreadableError
+
+VALUES: dict[str, object] = {
+    "path": "a.md",
+    "url": "https://e.org",
+    "tag": "#x",
+    "query": "LIST",
+    "lines": [1, 2],
+    "text": "text",
+    "data": b64encode(png(2, 2)).decode(),
+    "media_type": "image/png",
+}
+
+
+def read(**fields: object) -> Artifact | Wanted:
+    return read_attachment(AttachmentIn.model_validate(fields))
+
+
+def refused(**fields: object) -> LamellaError:
+    with pytest.raises(LamellaError) as caught:
+        read(**fields)
+    assert caught.value.hint
+    return caught.value
+
+
+@pytest.mark.parametrize("kind", sorted(FIELDS))
+def test_every_kind_takes_all_of_its_fields(kind: Kind) -> None:
+    fields = {name: VALUES[name] for name in FIELDS[kind]}
+    made = read(kind=kind.value, title="T", policy="snapshot", **fields)
+    assert made.kind is kind
+
+
+@pytest.mark.parametrize("kind", sorted(FIELDS))
+def test_every_kind_refuses_the_fields_of_others_and_names_its_own(kind: Kind) -> None:
+    for name in VALUES.keys() - FIELDS[kind]:
+        error = refused(kind=kind.value, **{name: VALUES[name]})
+        assert isinstance(error, ArtifactError)
+        assert f"takes no {name}" in error.message
+        assert all(field in error.hint for field in FIELDS[kind])
+
+
+def test_tool_results_are_not_attachments() -> None:
+    assert "`tools`" in refused(kind="tool").hint
+
+
+@pytest.mark.parametrize("kind", ["note", "active_note", "pdf", "office", "canvas", "code"])
+def test_a_file_without_text_is_to_be_read(kind: str) -> None:
+    assert read(kind=kind, path="a.md", policy="pin", title="T") == Wanted(
+        kind=Kind(kind), name="a.md", policy=Policy.PIN, title="T"
+    )
+
+
+def test_a_file_with_empty_text_is_not_read() -> None:
+    made = read(kind="note", path="a.md", text="")
+    assert isinstance(made, Artifact)
+    assert made.text == ""
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"kind": "url", "url": "https://e.org"},
+        {"kind": "youtube", "url": "https://e.org"},
+        {"kind": "selected_text", "path": "a.md"},
+        {"kind": "dataview", "path": "a.md", "query": "LIST"},
+        {"kind": "unknown"},
+    ],
+)
+def test_what_nobody_can_read_needs_its_text(fields: dict[str, str]) -> None:
+    assert isinstance(refused(**fields), NotAvailableError)
+
+
+@pytest.mark.parametrize(
+    ("fields", "missing"),
+    [
+        ({"kind": "note"}, "path"),
+        ({"kind": "note", "text": "x"}, "path"),
+        ({"kind": "folder"}, "path"),
+        ({"kind": "tag"}, "tag"),
+        ({"kind": "tag", "tag": ""}, "tag"),
+        ({"kind": "image"}, "path"),
+        ({"kind": "image", "data": "AA=="}, "media_type"),
+        ({"kind": "url", "text": "x"}, "url"),
+        ({"kind": "dataview", "path": "a.md", "text": "x"}, "query"),
+    ],
+)
+def test_a_missing_field_is_named(fields: dict[str, str], missing: str) -> None:
+    assert missing in refused(**fields).message
+
+
+def test_lines_run_forwards() -> None:
+    assert (
+        "starts at line 9 and ends at line 3" in refused(kind="selected_text", path="a", lines=[9, 3], text="").message
+    )
+
+
+def test_a_picture_that_is_not_base64_or_no_picture_is_refused() -> None:
+    assert "not base64" in refused(kind="image", data="!!!", media_type="image/png").message
+    error = refused(kind="image", data=b64encode(b"no").decode(), media_type="image/png")
+    assert isinstance(error, SourceUnreadableError)
+
+
+def test_folders_and_tags_are_to_be_expanded() -> None:
+    assert read(kind="folder", path="docs", policy="pin") == Wanted(kind=Kind.FOLDER, name="docs", policy=Policy.PIN)
+    assert read(kind="tag", tag="#x") == Wanted(kind=Kind.TAG, name="#x")

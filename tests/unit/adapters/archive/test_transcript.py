@@ -1,0 +1,180 @@
+"""Transcripts: what is not of the known shape is refused, with the place and what to do."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lamella.adapters.archive.transcript import Transcript, load_transcript, parse_transcript, read_turn
+from lamella.errors import ArtifactError, TranscriptError
+
+
+def parse(**fields: object) -> Transcript:
+    return parse_transcript(json.dumps({"lamella": 1, "turns": [], **fields}).encode(), name="t.json")
+
+
+def refused(data: bytes | str) -> TranscriptError:
+    with pytest.raises(TranscriptError) as caught:
+        parse_transcript(data if isinstance(data, bytes) else data.encode(), name="t.json")
+    assert caught.value.code == "bad_transcript"
+    assert caught.value.hint
+    return caught.value
+
+
+def test_only_lamella_turns_and_user_are_required() -> None:
+    transcript = parse(turns=[{"user": "hi"}])
+    assert transcript.conversation == "chat"
+    assert transcript.settings() == {}
+    assert transcript.turns[0].reply == ""
+
+
+def test_settings_may_be_given_by_their_names() -> None:
+    given = {
+        "model": "openai:gpt-5",
+        "window": 1_000,
+        "reserve": 10,
+        "layout": "in_place",
+        "carry_forward": "preview",
+        "history": "full",
+        "warn": 0.1,
+        "target": 0.2,
+        "trigger": 0.3,
+        "hard": 1,
+        "image_notes": True,
+    }
+    assert parse(**given).settings() == given
+
+
+def test_a_byte_order_mark_before_the_json_is_no_error() -> None:
+    assert parse_transcript(b'\xef\xbb\xbf{"lamella": 1, "turns": []}', name="t").turns == []
+
+
+@pytest.mark.parametrize(
+    "data", ["", "{", "[1, 2", '{"lamella": 1, "turns": [}', "nonsense", b"\xff\xfe", '{"a": "\\ud800"}']
+)
+def test_broken_json_is_said_with_its_place(data: bytes | str) -> None:
+    error = refused(data)
+    assert "t.json is not JSON" in error.message
+
+
+@pytest.mark.parametrize(
+    ("data", "place", "what"),
+    [
+        ("[]", "the top level", "object"),
+        ('{"turns": []}', "lamella", "this field is missing"),
+        ('{"lamella": 1}', "turns", "this field is missing"),
+        ('{"lamella": "1", "turns": []}', "lamella", "integer"),
+        ('{"lamella": true, "turns": []}', "lamella", "integer"),
+        ('{"lamella": 1, "turns": {}}', "turns", "array"),
+        ('{"lamella": 1, "turns": [{}]}', "turns[0].user", "this field is missing"),
+        ('{"lamella": 1, "turns": [{"user": 5}]}', "turns[0].user", "string"),
+        ('{"lamella": 1, "turns": [{"user": null}]}', "turns[0].user", "string"),
+        ('{"lamella": 1, "turns": [{"user": "a"}, {"user": "b", "fold": 1}]}', "turns[1].fold", "boolean"),
+        ('{"lamella": 1, "turns": [{"user": "a", "at": "2026-11-15T10:00:00"}]}', "turns[0].at", "timezone"),
+        ('{"lamella": 1, "turns": [{"user": "a", "at": "noon"}]}', "turns[0].at", "datetime"),
+        ('{"lamella": 1, "turns": [{"user": "a", "attach": [{}]}]}', "turns[0].attach[0].kind", "missing"),
+        (
+            '{"lamella": 1, "turns": [{"user": "a", "attach": [{"kind": "note", "lines": [1]}]}]}',
+            "turns[0].attach[0].lines[1]",
+            "missing",
+        ),
+        (
+            '{"lamella": 1, "turns": [{"user": "a", "tools": [{"name": "t"}]}]}',
+            "turns[0].tools[0].output",
+            "this field is missing",
+        ),
+        ('{"lamella": 1, "turns": [], "window": "big"}', "window", "integer"),
+        ('{"lamella": 1, "turns": [], "window": 1.5}', "window", "integer"),
+    ],
+)
+def test_a_wrong_shape_is_said_with_its_place(data: str, place: str, what: str) -> None:
+    error = refused(data)
+    assert f"t.json: {place}: " in error.message
+    assert what in error.message
+
+
+@pytest.mark.parametrize(
+    ("data", "place", "known"),
+    [
+        ('{"lamella": 1, "turns": [], "layuot": "x"}', "layuot", "layout"),
+        ('{"lamella": 1, "turns": [{"user": "a", "atach": []}]}', "turns[0].atach", "attach"),
+        (
+            '{"lamella": 1, "turns": [{"user": "a", "attach": [{"kind": "note", "pth": "x"}]}]}',
+            "turns[0].attach[0].pth",
+            "path",
+        ),
+        ('{"lamella": 1, "turns": [], "system": {"bse": ""}}', "system.bse", "base"),
+        (
+            '{"lamella": 1, "turns": [{"user": "a", "tools": [{"name": "t", "output": "", "result": ""}]}]}',
+            "turns[0].tools[0].result",
+            "output",
+        ),
+    ],
+)
+def test_an_unknown_field_is_refused_and_the_known_ones_are_named(data: str, place: str, known: str) -> None:
+    error = refused(data)
+    assert f"{place}: no such field" in error.message
+    assert known in error.hint
+
+
+def test_an_unknown_kind_is_refused_and_the_known_ones_are_named() -> None:
+    error = refused('{"lamella": 1, "turns": [{"user": "a", "attach": [{"kind": "novel"}]}]}')
+    assert "turns[0].attach[0].kind" in error.message
+    assert "'note'" in error.message
+
+
+def test_several_mistakes_are_counted() -> None:
+    assert "(2 more places)" in refused('{"lamella": 1, "turns": [{}, {}, {}]}').message
+
+
+def test_another_format_is_refused_with_what_is_read() -> None:
+    error = refused('{"lamella": 2, "turns": []}')
+    assert "format 2; this version reads format 1" in error.message
+
+
+@pytest.mark.parametrize("name", ["missing.json", "."])
+def test_a_file_that_cannot_be_read_is_said(tmp_path: Path, name: str) -> None:
+    with pytest.raises(TranscriptError, match="cannot be read"):
+        load_transcript(tmp_path / name)
+
+
+def test_a_file_is_read_as_utf8_whatever_the_locale(tmp_path: Path) -> None:
+    file = tmp_path / "t.json"
+    file.write_bytes('{"lamella": 1, "turns": [{"user": "ü 🙂"}]}'.encode())
+    assert load_transcript(file).turns[0].user == "ü 🙂"
+
+
+def test_a_turn_is_read_with_everything_it_carries() -> None:
+    turn = parse(
+        system={"base": "B."},
+        turns=[
+            {
+                "user": "hi",
+                "attach": [{"kind": "note", "path": "a.md", "text": "A", "policy": "pin"}],
+                "tools": [{"name": "t", "arguments": {"q": 1}, "output": "T"}],
+                "system": {"memory": "M."},
+                "tool_definitions": [{"name": "t", "parameters": {"x": 1}}],
+                "model": "m",
+                "drop": ["b.md"],
+                "fold": True,
+            }
+        ],
+    )
+    asked = read_turn(turn.turns[0], 1, system=turn.system)
+    assert asked.system == {"base": "B.", "memory": "M."}
+    assert asked.tools is not None
+    assert [tool.name for tool in asked.tools] == ["t"]
+    assert (asked.text, asked.model, asked.drop, asked.fold) == ("hi", "m", ("b.md",), True)
+    assert [result.text for result in asked.results] == ["T"]
+
+
+def test_no_tool_definitions_means_as_before_and_an_empty_list_means_none() -> None:
+    kept, emptied = parse(turns=[{"user": "a"}, {"user": "b", "tool_definitions": []}]).turns
+    assert read_turn(kept, 1, system=None).tools is None
+    assert read_turn(emptied, 2, system=None).tools == ()
+
+
+def test_a_mistake_in_an_attachment_names_the_turn() -> None:
+    turn = parse(turns=[{"user": "a", "attach": [{"kind": "url", "path": "a.md", "text": ""}]}]).turns[0]
+    with pytest.raises(ArtifactError, match="In turn 7: A url attachment takes no path"):
+        read_turn(turn, 7, system=None)
