@@ -1,0 +1,70 @@
+"""Wiring: settings read once, from the caller before the environment before the defaults."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lamella.errors import SettingError
+from lamella.wiring import load_settings
+
+
+def test_defaults_are_those_that_are_documented() -> None:
+    settings = load_settings()
+    assert settings.model_dump() == {
+        "model": None,
+        "window": 128_000,
+        "reserve": 4_096,
+        "layout": "library",
+        "carry_forward": "full",
+        "history": "full",
+        "warn": 0.60,
+        "target": 0.70,
+        "trigger": 0.85,
+        "hard": 0.95,
+        "image_notes": False,
+    }
+
+
+def test_what_the_caller_gives_wins_and_none_means_not_given() -> None:
+    settings = load_settings({"window": 10, "layout": None})
+    assert (settings.window, settings.layout) == (10, "library")
+
+
+def test_an_unknown_setting_is_refused_and_the_known_ones_are_named() -> None:
+    with pytest.raises(SettingError, match="colour") as caught:
+        load_settings({"colour": "red"})
+    assert "carry_forward" in caught.value.hint
+
+
+def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, **environment}, capture_output=True, text=True, check=False
+    )
+
+
+def test_the_environment_is_read_under_the_same_names() -> None:
+    done = run(
+        "from lamella.wiring import load_settings as s; print(s().window, s().layout, s({'window': 7}).window)",
+        LAMELLA_WINDOW="9999",
+        LAMELLA_LAYOUT="in_place",
+    )
+    assert done.stdout.split() == ["9999", "in_place", "7"]
+
+
+def test_a_wrong_value_in_the_environment_is_an_error_with_its_name() -> None:
+    code = (
+        "from lamella.wiring import load_settings\nfrom lamella.errors import SettingError\n"
+        "try:\n    load_settings()\nexcept SettingError as error:\n    print(error)"
+    )
+    assert "window" in run(code, LAMELLA_WINDOW="wide").stdout
+
+
+def test_importing_the_package_prints_reads_and_creates_nothing(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "import lamella"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert (done.stdout, done.stderr) == ("", "")
+    assert list(tmp_path.iterdir()) == []
