@@ -13,6 +13,12 @@ LamellaError
 │   ├── SourceUnreadableError  source_unreadable   a file is there and cannot be read as what it should be
 │   ├── SourceTooLargeError    source_too_large    a file is larger than Lamella reads
 │   └── NotAvailableError      not_available       a documented choice that this version does not offer
+├── StoreError               conversations could not be read or written; what was acknowledged is safe
+│   ├── ConflictError          conflict            someone else wrote to the conversation first
+│   ├── ErasedError            erased              the conversation was erased
+│   ├── StoreUnavailableError  store_unavailable   the disk, file or server did not take it; trying again may work
+│   ├── StoreDamagedError      store_damaged       what is stored is not what was written
+│   └── StoreVersionError      store_version       the store was written by a newer version, or needs migrating
 ├── BudgetExceededError        budget_exceeded     the request does not fit, and nothing more may shrink
 └── LawBrokenError             law_broken          an envelope violates a law: a bug in Lamella
 """
@@ -102,6 +108,50 @@ class NotAvailableError(BadInputError):
     """A documented choice that this version does not offer yet."""
 
     code = "not_available"
+
+
+class StoreError(LamellaError):
+    """Conversations could not be read or written; what was acknowledged is safe."""
+
+    code = "store_error"
+
+
+class ConflictError(StoreError):
+    """Someone else wrote to the conversation first; nothing was written."""
+
+    code = "conflict"
+
+    def __init__(self, *, conversation: str, expected: int, found: int) -> None:
+        super().__init__(
+            f"The conversation {conversation} has {found:,} events; {expected:,} were expected.",
+            hint="Someone else wrote to it. Load it again and repeat what you did.",
+        )
+        self.expected = expected
+        self.found = found
+
+
+class ErasedError(StoreError):
+    """The conversation was erased; only its tombstone is left."""
+
+    code = "erased"
+
+
+class StoreUnavailableError(StoreError):
+    """The disk, file or server did not take it; nothing was lost, and trying again may work."""
+
+    code = "store_unavailable"
+
+
+class StoreDamagedError(StoreError):
+    """What is stored is not what was written."""
+
+    code = "store_damaged"
+
+
+class StoreVersionError(StoreError):
+    """The store was written by a newer version of Lamella, or must be migrated first."""
+
+    code = "store_version"
 
 
 class BudgetExceededError(LamellaError):

@@ -3,13 +3,14 @@
 Adapters satisfy them by shape. Core never sees a port: it gets values, and plain callables such as ``count``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Protocol
 
 from lamella.core.artifacts.model import Artifact, Image, Kind, Policy
 from lamella.core.budget.counting import Measure
+from lamella.core.history.records import Damage, Listed, Record, StoreStats, Written
 from lamella.core.ledger.cache import CacheProfile, CacheUse
 
 
@@ -61,3 +62,47 @@ class ProfileBook(Protocol):
     """What each provider's prefix cache does."""
 
     def profile(self, model: str | None) -> CacheProfile: ...
+
+
+class Store(Protocol):
+    """Where conversations last. Appending is durable before it returns, all or nothing, and never interleaves."""
+
+    def append(self, conversation: str, written: Written, *, expected: int, title: str | None = None) -> int:
+        """Append after exactly ``expected`` events and give the new number of events.
+
+        Raises ``conflict`` if the conversation has another number of events, ``erased`` if it was erased. A title
+        other than none becomes the conversation's title in lists.
+        """
+        ...
+
+    def load(self, conversation: str, *, after: int = 0) -> Sequence[Record]:
+        """The events after a number of events, in order; none for a conversation that does not exist."""
+        ...
+
+    def read_contents(self, conversation: str, hashes: Sequence[str]) -> Mapping[str, bytes]:
+        """The contents this conversation holds, by hash; what was erased is left out."""
+        ...
+
+    def list_conversations(self) -> Sequence[Listed]:
+        """Every conversation, the last changed first; erased ones as their tombstones."""
+        ...
+
+    def erase_conversation(self, conversation: str, *, at: str) -> None:
+        """Remove the events and all contents that no other conversation holds; a tombstone stays."""
+        ...
+
+    def erase_contents(self, conversation: str, hashes: Sequence[str], written: Written, *, expected: int) -> int:
+        """Remove contents from one conversation, with an event that says so; what others hold stays theirs."""
+        ...
+
+    def verify(self, conversation: str | None = None) -> Iterator[Damage]:
+        """Every hash derived again, for one conversation or all: what is damaged, precisely."""
+        ...
+
+    def verify_erased(self, conversation: str) -> Iterator[Damage]:
+        """What is left of an erased conversation, if anything."""
+        ...
+
+    def stats(self) -> StoreStats: ...
+
+    def close(self) -> None: ...

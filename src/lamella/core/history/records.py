@@ -1,0 +1,75 @@
+"""Records: one event as it is stored, and the contents it refers to by hash."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class EventKind(StrEnum):
+    """What can happen to a conversation. The log only grows; what the model sees is a fold over it."""
+
+    MESSAGE = "message"
+    REPLY = "reply"
+    ATTACHMENT = "attachment"
+    SETTINGS = "settings"
+    EDIT = "edit"
+    DELETE = "delete"
+    FORK = "fork"
+    SWITCH = "switch"
+    RENAME = "rename"
+    FOLD = "fold"
+    COMPACTION = "compaction"
+    UNDO = "undo"
+    STAGE = "stage"
+    ERASURE = "erasure"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One event: what kind, when (RFC 3339, UTC), its body as canonical JSON, and the hashes its body refers to."""
+
+    kind: EventKind
+    at: str
+    body: str
+    contents: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """Records to append, and the bytes of the contents that they bring."""
+
+    records: tuple[Record, ...]
+    contents: Mapping[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """A conversation in a list: how many events it has, and when the first and the last of them happened."""
+
+    conversation: str
+    title: str
+    created: str
+    updated: str
+    version: int
+    erased: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Damage:
+    """Something in a store that is not what it was: where, and what is wrong with it."""
+
+    conversation: str | None
+    place: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreStats:
+    """How much a store holds."""
+
+    schema: int
+    conversations: int
+    erased: int
+    events: int
+    contents: int
+    content_bytes: int
