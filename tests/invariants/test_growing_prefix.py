@@ -1,0 +1,62 @@
+"""Law: within an epoch of layout in_place, each request extends the one before it."""
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+from tests.invariants.forging import broken_laws, turns
+from tests.invariants.playing import play
+from tests.invariants.strategies import Plan, plans
+
+from lamella import Message
+
+TRIED = settings.get_profile("invariants")
+
+
+def as_bytes(messages: tuple[Message, ...]) -> list[bytes]:
+    """Each message as sent, down to its pictures."""
+    return [repr(sorted(message.to_dict().items())).encode() for message in messages]
+
+
+@TRIED
+@given(plan=plans(layout="in_place", calm=True))
+def test_within_an_epoch_each_request_starts_with_all_of_the_one_before(plan: Plan) -> None:
+    for seen in play(plan):
+        if seen.before is not None and seen.before.epoch == seen.envelope.epoch:
+            before, now = as_bytes(seen.before.messages), as_bytes(seen.turn.messages)
+            assert now[: len(before)] == before
+            assert len(now) == len(before) + 2
+
+
+@TRIED
+@given(plan=plans(layout="in_place"))
+def test_an_epoch_begins_exactly_when_the_prefix_has_to_move(plan: Plan) -> None:
+    for seen in play(plan):
+        if seen.before is not None:
+            assert (seen.envelope.epoch == seen.before.epoch + 1) == seen.expected.begins_epoch
+            assert seen.envelope.epoch - seen.before.epoch in (0, 1)
+
+
+@TRIED
+@given(plan=plans(layout="library"))
+def test_in_layout_library_every_turn_begins_an_epoch(plan: Plan) -> None:
+    assert [seen.envelope.epoch for seen in play(plan)] == list(range(len(plan.steps)))
+
+
+def test_a_changed_earlier_message_breaks_it() -> None:
+    first, second = turns("in_place")
+    changed = replace(second.messages[1], pieces=("Something else.",))
+    system, _, *later = second.messages
+    rewritten = replace(second.envelope, messages=(system, changed, *later))
+    assert broken_laws(rewritten, before=first.envelope) == ["growing_prefix"]
+
+
+def test_a_request_that_lost_its_end_breaks_it() -> None:
+    first, second = turns("in_place")
+    cut = replace(second.envelope, messages=second.messages[:1])
+    assert broken_laws(cut, before=first.envelope) == ["growing_prefix"]
+
+
+def test_a_new_epoch_may_change_anything() -> None:
+    first, second = turns("in_place")
+    cut = replace(second.envelope, messages=second.messages[:1], epoch=1)
+    assert broken_laws(cut, before=first.envelope) == []

@@ -1,0 +1,62 @@
+"""Law: a reference points only to what stands in the request in full, or in full plus its updates."""
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+from tests.invariants.blocks import find_blocks, held_text
+from tests.invariants.forging import broken_laws, segments_of, turns, with_segments
+from tests.invariants.playing import play
+from tests.invariants.strategies import Plan, plans
+from tests.invariants.texts import readable
+from tests.invariants.truth import digest
+
+from lamella.core.layers.model import Form, LayerId
+
+TRIED = settings.get_profile("invariants")
+
+
+@TRIED
+@given(plan=plans())
+def test_the_text_of_every_reference_can_be_read_above_it(plan: Plan) -> None:
+    for seen in play(plan):
+        blocks = find_blocks(seen.turn.messages[:-1])
+        earlier_pictures = [image.data for message in seen.turn.messages[:-1] for image in message.images]
+        for segment in segments_of(seen.envelope, LayerId.L3):
+            if segment.form is not Form.REFERENCE:
+                continue
+            if segment.kind == "image":
+                assert segment.hash in [f"sha256:{digest(picture)}" for picture in earlier_pictures]
+                continue
+            fact = seen.expected.attached[segment.id]
+            assert held_text(blocks[segment.id]) == readable(fact.text)
+
+
+@TRIED
+@given(plan=plans())
+def test_a_reference_line_names_the_id_that_the_block_above_names(plan: Plan) -> None:
+    for seen in play(plan):
+        lines = seen.turn.messages[-1].text.split("\n")
+        for segment in segments_of(seen.envelope, LayerId.L3):
+            if segment.form is Form.REFERENCE:
+                assert segment.text.endswith("\n")
+                assert segment.text.count("\n") == 1
+                assert segment.text.removesuffix("\n") in lines
+
+
+def test_a_reference_to_what_is_not_there_breaks_it() -> None:
+    _, second = turns("library")
+    left = [s for s in segments_of(second.envelope, LayerId.L2) if s.id != "a.md"]
+    assert broken_laws(with_segments(second.envelope, LayerId.L2, left)) == ["reference_targets"]
+
+
+def test_a_reference_to_an_outline_breaks_it() -> None:
+    _, second = turns("library")
+    shrunk = [replace(s, form=Form.PREVIEW) if s.id == "a.md" else s for s in segments_of(second.envelope, LayerId.L2)]
+    assert broken_laws(with_segments(second.envelope, LayerId.L2, shrunk)) == ["reference_targets"]
+
+
+def test_a_reference_to_another_text_of_the_same_id_breaks_it() -> None:
+    _, second = turns("in_place")
+    other = "sha256:" + "0" * 64
+    stale = [replace(s, hash=other) if s.id == "a.md" else s for s in segments_of(second.envelope, LayerId.L2)]
+    assert broken_laws(with_segments(second.envelope, LayerId.L2, stale)) == ["reference_targets"]

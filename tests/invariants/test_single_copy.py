@@ -1,0 +1,80 @@
+"""Law: every artifact stands in a request at most once, updates excepted."""
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+from tests.invariants.blocks import Block, find_blocks
+from tests.invariants.forging import broken_laws, segments_of, turns, with_segments
+from tests.invariants.playing import Seen, play
+from tests.invariants.strategies import Plan, plans
+from tests.invariants.truth import newest
+
+from lamella.core.layers.model import Form, LayerId
+
+TRIED = settings.get_profile("invariants")
+
+
+@TRIED
+@given(plan=plans())
+def test_no_request_says_a_text_twice(plan: Plan) -> None:
+    for seen in play(plan):
+        for name, blocks in find_blocks(seen.turn.messages).items():
+            copies = [block.body for block in blocks if block.is_copy]
+            assert len(copies) == len(set(copies)), f"{name} is said twice"
+            allowed = 2 if name in seen.expected.inlined else 1  # L1 may draw in another text than was attached
+            assert len(copies) <= allowed, f"{name} stands {len(copies)} times"
+            assert sum(block.part == "preview" for block in blocks) <= 1
+
+
+@TRIED
+@given(plan=plans())
+def test_the_mark_at_the_end_of_a_text_is_found_once(plan: Plan) -> None:
+    for seen in play(plan):
+        blocks = find_blocks(seen.turn.messages)
+        for fact in newest(seen.expected):
+            standing = blocks.get(fact.id, [])
+            if len(standing) == 1 and not fact.picture:
+                times = 0 if standing[0].part == "preview" else 1
+                assert seen.text.count(fact.tail) == times, fact.id
+
+
+@TRIED
+@given(plan=plans())
+def test_a_picture_is_sent_once(plan: Plan) -> None:
+    for seen in play(plan):
+        pictures = [image.data for message in seen.turn.messages for image in message.images]
+        assert len(pictures) == len(set(pictures))
+        wanted = {fact.picture for fact in seen.expected.attached.values() if fact.picture}
+        assert wanted <= set(pictures)
+
+
+@TRIED
+@given(plan=plans())
+def test_each_artifact_stands_where_its_segment_says(plan: Plan) -> None:
+    for seen in play(plan):
+        blocks = find_blocks(seen.turn.messages)
+        last = len(seen.turn.messages) - 1
+        for layer_id in (LayerId.L2, LayerId.L3):
+            for segment in segments_of(seen.envelope, layer_id):
+                if segment.text and segment.form is not Form.REFERENCE:
+                    pieces = [b for b in blocks[segment.id] if (b.message == last) == (layer_id is LayerId.L3)]
+                    assert segment.place == place_of(seen, pieces[-1])
+
+
+def place_of(seen: Seen, block: Block) -> str:
+    speaker = seen.turn.messages[block.message].role
+    return "system" if speaker == "system" else f"message:{block.message}"
+
+
+def test_a_second_full_copy_breaks_it() -> None:
+    _, second = turns("library")
+    segments = segments_of(second.envelope, LayerId.L3)
+    again = [replace(s, form=Form.FULL) if s.form is Form.REFERENCE else s for s in segments]
+    assert broken_laws(with_segments(second.envelope, LayerId.L3, again)) == ["single_copy"]
+
+
+def test_a_full_copy_of_what_the_instructions_draw_in_breaks_it() -> None:
+    first, _ = turns("library")
+    note = next(s for s in segments_of(first.envelope, LayerId.L3) if s.id == "a.md")
+    parts = [replace(part, inlines=((note.id, note.hash),)) for part in segments_of(first.envelope, LayerId.L1)]
+    assert broken_laws(with_segments(first.envelope, LayerId.L1, parts)) == ["single_copy"]

@@ -1,0 +1,45 @@
+"""Law: no id stands twice in a layer. With it: the library's ids are those known, in first-seen order."""
+
+from hypothesis import given, settings
+from tests.invariants.forging import broken_laws, segments_of, turns, with_segments
+from tests.invariants.playing import play
+from tests.invariants.strategies import Plan, plans
+
+from lamella.core.layers.model import Form, LayerId
+
+TRIED = settings.get_profile("invariants")
+
+
+@TRIED
+@given(plan=plans())
+def test_no_layer_names_an_id_twice(plan: Plan) -> None:
+    for seen in play(plan):
+        for layer in seen.envelope.layers:
+            names = [segment.id for segment in layer.segments]
+            assert sorted(names) == sorted(set(names))
+
+
+@TRIED
+@given(plan=plans())
+def test_the_library_holds_what_earlier_turns_attached_in_first_seen_order(plan: Plan) -> None:
+    for seen in play(plan):
+        drawn_in = seen.expected.inlined  # these stand in L1, and in L2 only while their texts differ
+        names = [segment.id for segment in segments_of(seen.envelope, LayerId.L2) if segment.id not in drawn_in]
+        assert names == [name for name in seen.expected.known if name not in drawn_in]
+
+
+@TRIED
+@given(plan=plans())
+def test_this_turn_names_each_of_its_attachments_once(plan: Plan) -> None:
+    for seen in play(plan):
+        named = [s.id for s in segments_of(seen.envelope, LayerId.L3) if s.id in seen.expected.attached]
+        assert sorted(named) == sorted(seen.expected.attached)
+        extra = [s for s in segments_of(seen.envelope, LayerId.L3) if s.id not in seen.expected.attached]
+        assert {s.kind for s in extra} <= {"image"}, "only the pictures of the active note come along"
+
+
+def test_an_id_that_stands_twice_breaks_it() -> None:
+    _, second = turns("library")
+    segments = segments_of(second.envelope, LayerId.L3)
+    reference = next(segment for segment in segments if segment.form is Form.REFERENCE)
+    assert broken_laws(with_segments(second.envelope, LayerId.L3, [*segments, reference])) == ["unique_ids"]

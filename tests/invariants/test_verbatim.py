@@ -1,0 +1,69 @@
+"""Law: text that cannot be fetched again stands verbatim, and leaves only when the user drops it."""
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+from tests.invariants.blocks import find_blocks, held_text
+from tests.invariants.forging import broken_laws, segments_of, turns, with_segments
+from tests.invariants.playing import play
+from tests.invariants.strategies import Plan, plans
+from tests.invariants.texts import readable
+from tests.invariants.truth import newest
+
+from lamella.core.layers.model import Form, LayerId
+
+TRIED = settings.get_profile("invariants")
+
+
+@TRIED
+@given(plan=plans())
+def test_what_cannot_be_fetched_again_stands_whole_until_it_is_dropped(plan: Plan) -> None:
+    for seen in play(plan):
+        blocks = find_blocks(seen.turn.messages)
+        for fact in newest(seen.expected):
+            if fact.fetched_again or fact.picture:
+                continue
+            assert [block.part for block in blocks[fact.id]] == ["content"], fact.id
+            assert held_text(blocks[fact.id]) == readable(fact.text)
+
+
+@TRIED
+@given(plan=plans(layout="library"))
+def test_a_selection_keeps_its_bytes_from_turn_to_turn(plan: Plan) -> None:
+    texts: dict[str, str] = {}
+    for seen in play(plan):
+        for segment in segments_of(seen.envelope, LayerId.L2):
+            if not segment.recoverable:
+                assert texts.setdefault(segment.id, segment.text) == segment.text
+
+
+@TRIED
+@given(plan=plans())
+def test_recoverable_is_said_of_exactly_what_can_be_fetched_again(plan: Plan) -> None:
+    for seen in play(plan):
+        facts = {**seen.expected.known, **seen.expected.attached}
+        for layer_id in (LayerId.L2, LayerId.L3):
+            for segment in segments_of(seen.envelope, layer_id):
+                if segment.id in facts:
+                    assert segment.recoverable == facts[segment.id].fetched_again
+
+
+def test_a_selection_that_shrinks_breaks_it() -> None:
+    _, second = turns("library")
+    shrunk = [s if s.recoverable else replace(s, form=Form.PREVIEW) for s in segments_of(second.envelope, LayerId.L2)]
+    assert broken_laws(with_segments(second.envelope, LayerId.L2, shrunk)) == ["verbatim"]
+
+
+def test_a_selection_that_vanishes_breaks_it() -> None:
+    first, second = turns("library")
+    left = [s for s in segments_of(second.envelope, LayerId.L2) if s.recoverable]
+    lost = with_segments(second.envelope, LayerId.L2, left)
+    assert broken_laws(lost, before=first.envelope) == ["verbatim"]
+
+
+def test_a_selection_that_was_dropped_may_vanish() -> None:
+    first, second = turns("library")
+    picked = [s.id for s in segments_of(second.envelope, LayerId.L2) if not s.recoverable]
+    left = [s for s in segments_of(second.envelope, LayerId.L2) if s.recoverable]
+    dropped = replace(with_segments(second.envelope, LayerId.L2, left), dropped=tuple(picked))
+    assert broken_laws(dropped, before=first.envelope) == []
