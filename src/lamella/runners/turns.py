@@ -70,7 +70,6 @@ class TurnRunner:
         self._world = world
         self._rules = rules
         self._state = State(conversation=conversation, model=model)
-        self._parts: Mapping[str, str] = {}
         self._books = Books()
         self._opened: OpenTurn | None = None
         self._number = 0
@@ -78,13 +77,12 @@ class TurnRunner:
     def ask(self, asked: Asked, *, at: datetime | None = None) -> Turn:
         """Build the next turn. If it cannot be built, nothing has changed."""
         state = close_turn(self._opened, "", self._rules) if self._opened else self._state
-        parts = {**self._parts, **asked.system}
-        turn_input = self._read(asked, state, parts)
+        turn_input = self._read(asked, state)
         model = turn_input.model or state.model
         rules = replace(self._rules, measure=self._world.counter.measure(model))
         opened = open_turn(state, turn_input, rules)
         entry, books = self._enter(state, opened, at=at)
-        self._state, self._rules, self._parts = state, rules, parts
+        self._state, self._rules = state, rules
         self._opened, self._books = opened, books
         self._number += 1
         return Turn(number=self._number, envelope=opened.envelope, entry=entry)
@@ -102,16 +100,17 @@ class TurnRunner:
         movement = find_movement(state.last, opened.envelope)
         return Entry(prefix=Prefix(movement=movement, common_tokens=None)), self._books
 
-    def _read(self, asked: Asked, state: State, parts: Mapping[str, str]) -> TurnInput:
+    def _read(self, asked: Asked, state: State) -> TurnInput:
         reading = Reading(self._world.sources, known=_newest(state))
         attached = reading.read_wanted(asked.attach)
         typed = expand_typed(asked.text, reading.resolve)
-        system, drawn = _system_parts(parts, reading)
+        system, drawn = _system_parts({**state.system.as_typed(), **asked.system}, reading)
         return TurnInput(
             text=typed.text,
+            typed=asked.text,
             attached=(*attached, *typed.artifacts),
             results=asked.results,
-            system=system,
+            system=None if system == state.system else system,
             tools=asked.tools,
             model=asked.model,
             drop=asked.drop,
@@ -131,9 +130,10 @@ class TurnRunner:
 
 
 def _system_parts(parts: Mapping[str, str], reading: Reading) -> tuple[SystemParts, Expanded]:
-    drawn = expand_instructions(parts.get("instructions", ""), reading.resolve)
+    typed = parts.get("instructions", "")
+    drawn = expand_instructions(typed, reading.resolve)
     named = {**parts, "instructions": drawn.text}
-    return SystemParts(**named, inlined=drawn.artifacts), drawn
+    return SystemParts(**named, inlined=drawn.artifacts, typed_instructions=typed), drawn
 
 
 def _newest(state: State) -> list[Artifact]:

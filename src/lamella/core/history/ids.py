@@ -6,9 +6,17 @@ from hashlib import sha256
 from lamella.core.artifacts.content import encode_text
 from lamella.core.artifacts.make import canonical_json
 from lamella.core.artifacts.model import Artifact
+from lamella.core.history.state import TurnInput
 from lamella.core.layers.model import Role
 
 _ID_DIGITS = 16
+
+
+def turn_id(conversation: str, parent: str, turn: TurnInput) -> str:
+    """The id of the message that a turn sends: from its text and from what is attached, as given."""
+    return message_id(
+        conversation, parent=parent, role=Role.USER, text=turn.text, attached=(*turn.results, *turn.attached)
+    )
 
 
 def message_id(conversation: str, *, parent: str, role: Role, text: str, attached: Sequence[Artifact] = ()) -> str:

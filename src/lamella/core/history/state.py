@@ -26,9 +26,10 @@ class Rules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnInput:
-    """What the user does in one turn, after templates. ``None`` means: as it was."""
+    """What the user does in one turn: the text after templates and as typed. ``None`` means: as it was."""
 
     text: str
+    typed: str = ""
     attached: tuple[Artifact, ...] = ()
     results: tuple[Artifact, ...] = ()
     system: SystemParts | None = None
@@ -58,6 +59,7 @@ class State:
     exchanges: tuple[Exchange, ...] = ()
     epoch: int = 0
     epoch_start: int = 0
+    layout: Layout | None = None
     carry_forward: CarryForward | None = None
     measured_by: str = ""
     last: Envelope | None = None

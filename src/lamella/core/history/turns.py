@@ -1,34 +1,27 @@
 """Folding turns: a state and what the user does become an envelope; that and the reply become the next state."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from lamella.core.artifacts.make import make_image
-from lamella.core.artifacts.model import Artifact, Kind, Policy
+from lamella.core.artifacts.model import Artifact, Kind
 from lamella.core.envelope.build import Ground, build_envelope
-from lamella.core.history.ids import message_id
+from lamella.core.history.attached import drop_known, gather, learn
+from lamella.core.history.ids import message_id, turn_id
 from lamella.core.history.state import OpenTurn, Rules, State, TurnInput
-from lamella.core.layers.library import Standing, fold_shelf, make_standing, promotes
+from lamella.core.layers.library import Standing, fold_shelf, make_standing
 from lamella.core.layers.model import SYSTEM_PLACE, Form, LayerId, Layout, Role, message_place
 from lamella.core.layers.strip import Exchange, Said, make_said
 from lamella.core.layers.turn import merge_standing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Attached:
-    artifacts: tuple[Artifact, ...]
-    warnings: tuple[str, ...]
-
-
 def open_turn(state: State, turn: TurnInput, rules: Rules) -> OpenTurn:
     """The envelope of the turn that the user asks now."""
-    known, drop_warnings = _drop(state.known, turn.drop)
-    attached = _gather(turn, known)
-    now = _begin(state, turn, rules, known=known, attached=attached.artifacts)
-    user_id = message_id(
-        state.conversation, parent=state.head, role=Role.USER, text=turn.text, attached=attached.artifacts
+    known, drop_warnings = drop_known(state.known, turn.drop)
+    attached = gather(turn, known)
+    now = begin_turn(state, turn, rules, known=known, attached=attached.artifacts)
+    user = make_said(
+        turn_id(state.conversation, state.head, turn), Role.USER, turn.text, place="", measure=rules.measure
     )
-    user = make_said(user_id, Role.USER, turn.text, place="", measure=rules.measure)
     ground = Ground(
         conversation_id=state.conversation,
         epoch=now.epoch,
@@ -51,7 +44,7 @@ def open_turn(state: State, turn: TurnInput, rules: Rules) -> OpenTurn:
     after = replace(
         now,
         head=user.id,
-        known=_learn(known, attached.artifacts, image_notes=rules.image_notes),
+        known=learn(known, attached.artifacts, image_notes=rules.image_notes),
         standing=merge_standing(now.standing, built.turn.added),
         last=built.envelope,
     )
@@ -75,7 +68,7 @@ def close_turn(opened: OpenTurn, reply: str, rules: Rules) -> State:
     return replace(state, head=reply_id, exchanges=(*state.exchanges, exchange))
 
 
-def _begin(
+def begin_turn(
     state: State, turn: TurnInput, rules: Rules, *, known: Mapping[str, Artifact], attached: Sequence[Artifact]
 ) -> State:
     """The state the turn is built on: with its settings in force, folded if an epoch begins."""
@@ -86,13 +79,14 @@ def _begin(
         tools=turn.tools if turn.tools is not None else state.tools,
         model=turn.model if turn.model is not None else state.model,
     )
-    if state.last is None or _begins_epoch(state, now, turn, rules=rules):
+    if begins_epoch(state, now, turn, rules=rules):
         return _fold(now, rules, attached=attached)
     return now
 
 
-def _begins_epoch(state: State, now: State, turn: TurnInput, *, rules: Rules) -> bool:
-    if rules.layout is Layout.LIBRARY or (state.last is not None and state.last.layout is not rules.layout):
+def begins_epoch(state: State, now: State, turn: TurnInput, *, rules: Rules) -> bool:
+    """Whether everything earlier folds into the library and the strip before this turn is built."""
+    if rules.layout is Layout.LIBRARY or state.layout is not rules.layout:
         return True
     parts_changed = tuple(state.system.named()) != tuple(now.system.named())
     return parts_changed or state.tools != now.tools or state.model != now.model or bool(turn.drop) or turn.fold
@@ -118,9 +112,10 @@ def _fold(state: State, rules: Rules, *, attached: Sequence[Artifact]) -> State:
         state,
         shelf=shelf,
         standing={**{name: _inlined(artifact) for name, artifact in inlined.items()}, **shelf},
-        epoch=state.epoch if state.last is None else state.epoch + 1,
+        epoch=state.epoch if state.layout is None else state.epoch + 1,
         epoch_start=len(state.exchanges),
         carry_forward=rules.carry_forward,
+        layout=rules.layout,
     )
 
 
@@ -160,80 +155,3 @@ def _carried(state: State) -> tuple[Standing, ...]:
         and standing.artifact.kind is not Kind.TOOL
         and (standing.place != SYSTEM_PLACE or standing.pieces)
     )
-
-
-def _drop(known: Mapping[str, Artifact], names: Sequence[str]) -> tuple[dict[str, Artifact], list[str]]:
-    kept = dict(known)
-    warnings: list[str] = []
-    for name in names:
-        artifact = kept.get(name)
-        if artifact is None:
-            warnings.append(f"Nothing to drop: {name} is not in the library.")
-        elif artifact.policy is Policy.PIN:
-            warnings.append(f"{name} is pinned and was not dropped; attach it with policy follow to unpin it.")
-        else:
-            del kept[name]
-    return kept, warnings
-
-
-def _gather(turn: TurnInput, known: Mapping[str, Artifact]) -> _Attached:
-    """Each attachment once, with the last text and policy given; a snapshot keeps its first text.
-
-    The active note brings its pictures.
-    """
-    merged: dict[str, Artifact] = {}
-    warnings: list[str] = []
-    for artifact in (*turn.results, *turn.attached):
-        old = known.get(artifact.id)
-        if old is not None and _keeps_snapshot(old, artifact):
-            artifact = _snapshot(old, artifact)
-        before = merged.get(artifact.id)
-        if before is not None and before.hash != artifact.hash:
-            warnings.append(f"{artifact.id} is attached twice with different text; the last text is used.")
-        merged[artifact.id] = artifact if before is None else _again(before, artifact)
-    for picture in _pictures(merged.values()):
-        merged.setdefault(picture.id, picture)
-    return _Attached(artifacts=tuple(merged.values()), warnings=tuple(warnings))
-
-
-def _keeps_snapshot(known: Artifact, attached: Artifact) -> bool:
-    return known.policy is Policy.SNAPSHOT and attached.policy in (None, Policy.SNAPSHOT)
-
-
-def _snapshot(known: Artifact, attached: Artifact) -> Artifact:
-    """The text as it was first; whether the note is the active one is a matter of this turn."""
-    if known.kind is attached.kind or Kind.ACTIVE_NOTE not in (known.kind, attached.kind):
-        return known
-    return replace(known, kind=attached.kind, images=attached.images)
-
-
-def _again(before: Artifact, artifact: Artifact) -> Artifact:
-    """The same id attached twice in a turn."""
-    newest = artifact if before.hash != artifact.hash or artifact.kind is Kind.ACTIVE_NOTE else before
-    policy = artifact.policy or before.policy
-    return newest if newest.policy is policy else replace(newest, policy=policy)
-
-
-def _pictures(attached: Iterable[Artifact]) -> list[Artifact]:
-    return [
-        make_image(image, title=f"{artifact.title} (embedded)")
-        for artifact in attached
-        if artifact.kind is Kind.ACTIVE_NOTE
-        for image in artifact.images
-    ]
-
-
-def _learn(known: Mapping[str, Artifact], attached: Sequence[Artifact], *, image_notes: bool) -> dict[str, Artifact]:
-    """What is known once the turn is over: new at the end, newer text at its first-seen place."""
-    learnt = dict(known)
-    for artifact in attached:
-        old = learnt.get(artifact.id)
-        if not promotes(artifact, image_notes=image_notes):
-            learnt.pop(artifact.id, None)
-            continue
-        policy = artifact.policy or (old.policy if old is not None else None)
-        if old is None or old.hash != artifact.hash:
-            learnt[artifact.id] = artifact if artifact.policy is policy else replace(artifact, policy=policy)
-        elif old.policy is not policy:
-            learnt[artifact.id] = replace(old, policy=policy)
-    return learnt

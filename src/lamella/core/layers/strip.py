@@ -60,22 +60,17 @@ def build_strip(exchanges: Sequence[Exchange], *, first: int, epoch_start: int) 
     for index, exchange in enumerate(exchanges):
         if index >= epoch_start:
             segments += [tool.segment for tool in exchange.tools]
-        segments += (exchange.user.segment, exchange.reply.segment)
-    if exchanges and exchanges[0].user.segment.place != message_place(first):
-        segments = _placed(segments, exchanges, first)
+        segments += (_at(exchange.user, first + 2 * index), _at(exchange.reply, first + 2 * index + 1))
     pieces = [part for segment in segments for part in (segment.text, "\n\n") if part]
     return make_layer(
         LayerId.L4, segments=segments, pieces=pieces[:-1], tokens=sum(segment.tokens for segment in segments)
     )
 
 
-def _placed(segments: Iterable[Segment], exchanges: Sequence[Exchange], first: int) -> list[Segment]:
-    """Segments moved by one message, because a system message came or went."""
-    places: dict[str, str] = {}
-    for index, exchange in enumerate(exchanges):
-        places[exchange.user.id] = message_place(first + 2 * index)
-        places[exchange.reply.id] = message_place(first + 2 * index + 1)
-    return [replace(s, place=places[s.id]) if s.id in places else s for s in segments]
+def _at(said: Said, index: int) -> Segment:
+    """The segment where it stands now: a system message that came or went moves it by one message."""
+    place = message_place(index)
+    return said.segment if said.segment.place == place else replace(said.segment, place=place)
 
 
 def past_messages(exchanges: Sequence[Exchange], *, epoch_start: int) -> Iterable[Message]:

@@ -11,13 +11,21 @@ from lamella.core.layers.model import SYSTEM_PLACE, Count, Form, Layer, LayerId,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemParts:
-    """L1's parts in the order they are sent. ``inlined`` are the notes that templates drew into instructions."""
+    """L1's parts in the order they are sent. ``inlined`` are the notes that templates drew into instructions.
+
+    ``typed_instructions`` are the instructions before their templates, so that they can be expanded again.
+    """
 
     base: str = ""
     instructions: str = ""
     project: str = ""
     memory: str = ""
     inlined: tuple[Artifact, ...] = ()
+    typed_instructions: str = ""
+
+    def as_typed(self) -> dict[str, str]:
+        """The parts as the user gave them."""
+        return {**dict(self.named()), "instructions": self.typed_instructions}
 
     def named(self) -> Iterator[tuple[str, str]]:
         """Each part that has text, with its name."""
@@ -27,7 +35,9 @@ class SystemParts:
                 yield name, text
 
 
-PART_NAMES: tuple[str, ...] = tuple(field.name for field in fields(SystemParts) if field.name != "inlined")
+PART_NAMES: tuple[str, ...] = tuple(
+    field.name for field in fields(SystemParts) if field.name not in ("inlined", "typed_instructions")
+)
 
 
 def build_system(parts: SystemParts, *, count: Count) -> Layer:
