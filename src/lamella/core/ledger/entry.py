@@ -1,6 +1,6 @@
 """The ledger's entry for one turn: what moved, what was cached, what it costs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -12,6 +12,7 @@ from lamella.core.history.state import OpenTurn
 from lamella.core.layers.model import Form, LayerId
 from lamella.core.ledger.cache import CacheModel, CacheProfile, CacheUse, Request, shared_tokens
 from lamella.core.ledger.compare import PerfectCache, naive_messages
+from lamella.core.ledger.cover import cover_layers
 from lamella.core.messages.weigh import weigh
 
 Price = Callable[[CacheUse, datetime | None], Decimal | None]
@@ -48,6 +49,7 @@ class Entry:
 
     prefix: Prefix
     cache: CacheUse | None = None
+    cached_by_layer: Mapping[LayerId, int] = field(default_factory=dict)
     cost: Cost | None = None
 
 
@@ -91,6 +93,7 @@ def enter_turn(books: Books, opened: OpenTurn, *, terms: Terms, at: datetime | N
             common_tokens=shared_tokens(books.last, request, terms.measure) if books.last else 0,
         ),
         cache=use,
+        cached_by_layer=cover_layers(envelope, use.read, terms.measure),
         cost=_cost(terms.price, at, use=use, naive=naive_use, ideal=ideal),
     )
     return entry, Books(last=request, envelope=envelope, cache=cache, naive=naive, perfect=perfect)

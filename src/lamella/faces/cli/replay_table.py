@@ -1,7 +1,7 @@
 """The replay for people: a bar per layer, the cached part of it filled, and a line on what moved and what it cost."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from decimal import Decimal
 
 from rich.console import Console
@@ -16,6 +16,7 @@ from lamella.runners.turns import Turn
 _BAR = 28
 _NAMES_SHOWN = 3
 _TYPED_SHOWN = 60
+_ID_SHOWN = 40
 _CACHED, _SENT = "█", "░"
 _COLOURS = {LayerId.L1: "blue", LayerId.L2: "cyan", LayerId.L3: "green", LayerId.L4: "magenta", LayerId.L5: "yellow"}
 _MARKS = {Form.REFERENCE: "→", Form.UPDATE: "±", Form.PREVIEW: "…", Form.FULL: "+"}
@@ -52,9 +53,9 @@ def _print_turn(console: Console, turn: Turn) -> None:
     console.print()
     console.print(Text(f"turn {turn.number}  ", style="bold").append(shown, style="default"))
     largest = max(1, *(layer.tokens for layer in turn.envelope.layers))
-    cached = cached_by_layer(turn)
+    cached = turn.entry.cached_by_layer
     for layer in turn.envelope.layers:
-        console.print(_layer_line(layer, cached[layer.id], largest))
+        console.print(_layer_line(layer, cached.get(layer.id, 0), largest))
     console.print(_summary(turn))
     for warning in turn.envelope.warnings:
         console.print(Text(f"  warning: {warning}", style="yellow"))
@@ -73,9 +74,14 @@ def _layer_line(layer: Layer, cached: int, largest: int) -> Text:
 def _named(layer: Layer) -> str:
     if layer.id in (LayerId.L4, LayerId.L5):
         return ""
-    names = [f"{_MARKS.get(segment.form, '')}{segment.id}" for segment in layer.segments]
+    names = [f"{_MARKS.get(segment.form, '')}{_short(segment.id)}" for segment in layer.segments]
     more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
     return ", ".join(names[:_NAMES_SHOWN]) + more
+
+
+def _short(name: str) -> str:
+    """An id that fits a line: a picture's or unknown block's is a long hash."""
+    return name if len(name) <= _ID_SHOWN else name[: _ID_SHOWN - 1] + "…"
 
 
 def _summary(turn: Turn) -> Text:
@@ -108,26 +114,3 @@ def _sums(totals: Totals) -> Text:
 
 def _ratio(totals: Totals) -> str:
     return f" ({totals.cost / totals.naive:.2f}x)" if totals.naive > Decimal(0) else ""
-
-
-def cached_by_layer(turn: Turn) -> dict[LayerId, int]:
-    """How much of each layer the cached prefix covers, walking its segments in wire order."""
-    left = turn.cache.read if turn.cache else 0
-    covered = dict.fromkeys(LayerId, 0)
-    for layer_id, _, tokens in sorted(_wire_order(turn), key=lambda row: row[1]):
-        taken = min(left, tokens)
-        covered[layer_id] += taken
-        left -= taken
-    return covered
-
-
-def _wire_order(turn: Turn) -> Sequence[tuple[LayerId, int, int]]:
-    return [
-        (
-            layer.id,
-            -1 if segment.place == "system" else int((segment.place or "message:0").partition(":")[2]),
-            segment.tokens,
-        )
-        for layer in turn.envelope.layers
-        for segment in layer.segments
-    ]
