@@ -1,0 +1,55 @@
+"""What is attached in a turn: each artifact once, with the last policy given."""
+
+from pathlib import Path
+
+import pytest
+from tests.conftest import Watched
+from tests.unit.pictures import png
+from tests.unit.seen import attached, library
+
+from lamella import ActiveNote, Note, Picture
+
+PROMOTES = pytest.mark.moves_prefix(reason="in layout library what was attached goes into the system message")
+
+
+@PROMOTES
+def test_attached_twice_in_a_turn_the_policy_given_is_kept(converse: type[Watched]) -> None:
+    chat = converse()
+    chat.ask("one", attach=[Note(path="a.md", text="A", policy="pin"), Note(path="a.md", text="A")])
+    chat.reply("r")
+    assert library(chat.ask("two", drop=["a.md"])) == ["a.md"]
+
+
+@PROMOTES
+def test_of_two_policies_given_in_a_turn_the_last_holds(converse: type[Watched]) -> None:
+    chat = converse()
+    chat.ask("one", attach=[Note(path="a.md", text="A", policy="pin"), Note(path="a.md", text="A", policy="follow")])
+    chat.reply("r")
+    assert library(chat.ask("two", drop=["a.md"])) == []
+
+
+@PROMOTES
+def test_a_snapshot_may_be_the_active_note_and_is_so_in_that_turn_alone(converse: type[Watched]) -> None:
+    chat = converse(carry_forward="preview")
+    text = "first " * 2_000
+    chat.ask("one", attach=[Note(path="a.md", text=text, policy="snapshot")])
+    chat.reply("r")
+    active = chat.ask("two", attach=[ActiveNote(path="a.md", text="second")])
+    chat.reply("r")
+    plain = chat.ask("three", attach=[Note(path="a.md", text="third")])
+    assert active.messages[-1].text.startswith("<active_note>\n")
+    assert plain.messages[-1].text.startswith("<note_context>\n")
+    assert all(text in turn.messages[-1].text for turn in (active, plain))
+
+
+def test_a_picture_attached_and_embedded_is_sent_once(converse: type[Watched], tmp_path: Path) -> None:
+    (tmp_path / "plan.png").write_bytes(png(5, 5))
+    note = ActiveNote(path="a.md", text="![[plan.png]] ![[plan.png|50]]")
+    turn = converse(vault=tmp_path).ask("q", attach=[note, Picture(path="plan.png")])
+    assert len(turn.messages[-1].images) == 1
+    assert len(attached(turn)) == 2
+
+
+def test_two_pictures_are_sent_in_the_order_they_are_attached(converse: type[Watched]) -> None:
+    turn = converse().ask("q", attach=[Picture(data=png(2, 1)), Picture(data=png(3, 1))])
+    assert [image.width for image in turn.messages[-1].images] == [2, 3]
