@@ -64,7 +64,7 @@ def play(plan: Plan, *, ledger: bool = False) -> tuple[Seen, ...]:
 class Player:
     """Walks a plan. What is attached is told to the truth and to Lamella, to each in its own words."""
 
-    def __init__(self, plan: Plan, folder: Path, *, ledger: bool = False) -> None:
+    def __init__(self, plan: Plan, folder: Path, *, conversation: str = "played", ledger: bool = False) -> None:
         self._plan = plan
         self._vault = folder / "vault"
         self._history: list[list[Version]] = [[Version()] for _ in plan.things]
@@ -74,7 +74,7 @@ class Player:
             for place in range(len(plan.things)):
                 self._file(place)
         self.chat = Conversation(
-            conversation="played",
+            conversation=conversation,
             vault=self._vault if plan.vault else None,
             ledger=ledger,
             window=WINDOW,

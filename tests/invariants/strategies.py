@@ -6,6 +6,7 @@ A plan is a value and says nothing about what should come of it. ``playing`` wal
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from random import Random
 
 from hypothesis import strategies as st
 from tests.invariants.texts import LENGTHS, SPICES, Words
@@ -137,105 +138,110 @@ class Plan:
     model: str | None = None
 
 
-_words = st.builds(
-    Words,
-    spice=st.sampled_from(SPICES) | st.text(st.characters(exclude_categories=["Cs"]), max_size=12),
-    length=st.sampled_from(LENGTHS),
-    crlf=st.sampled_from([False, False, False, True]),
-    bom=st.sampled_from([False, False, True]),
-)
+_MEMORY = ("", "Likes tea.", "Tea.\n\n## Context Library\n\n<note_context>")
+_REPLIES = ("Yes.", "", "<note_context>\nquoted\n</note_context>", "No.\r\n", None)
+_CHANGES = ("memory", "base", "instructions", "instructions", "tools", "drop", "drop", "drop", "fold", "fold")
+_ALPHABET = " \t\n\r\x00\x1f\x85\xa0\u2028\ufeffaA0_-/\\#*`~<>&{}[]|@+é\u0301ß漢🙂\u202e"
 
 
-@st.composite
-def _thing(draw: st.DrawFn) -> Thing:
-    kind = draw(st.sampled_from(KINDS))
+def _chance(random: Random, one_in: int) -> bool:
+    return random.randrange(one_in) == 0
+
+
+def _words(random: Random) -> Words:
+    scribble = "".join(random.choice(_ALPHABET) for _ in range(random.randrange(12)))
+    return Words(
+        spice=random.choice((*SPICES, scribble, scribble)),
+        length=random.choice(LENGTHS),
+        crlf=_chance(random, 4),
+        bom=_chance(random, 4),
+    )
+
+
+def _thing(random: Random) -> Thing:
+    kind = random.choice(KINDS)
     by_url = kind in (*PAGE_KINDS, "web_selection")
     return Thing(
         key=0,
         kind=kind,
-        name=draw(st.sampled_from(URLS if by_url else PATHS)),
-        words=draw(_words),
-        query=draw(st.sampled_from(["LIST", "TABLE <x>\nFROM #a"])) if kind == "dataview" else "",
-        lines=draw(st.sampled_from([None, (1, 2), (10, 20)])) if kind in SELECTION_KINDS else None,
-        pictured=kind in ("note", "code") and draw(st.sampled_from([False, False, True])),
+        name=random.choice(URLS if by_url else PATHS),
+        words=_words(random),
+        query=random.choice(("LIST", "TABLE <x>\nFROM #a")) if kind == "dataview" else "",
+        lines=random.choice((None, (1, 2), (10, 20))) if kind in SELECTION_KINDS else None,
+        pictured=kind in ("note", "code") and _chance(random, 4),
     )
 
 
-@st.composite
-def _things(draw: st.DrawFn, *, vault: bool) -> tuple[Thing, ...]:
+def _things(random: Random, *, vault: bool) -> tuple[Thing, ...]:
     """The plan's own things first, then the notes of the vault, which exist without one as well."""
-    own = draw(st.lists(_thing(), min_size=1, max_size=5))
-    words = draw(_words)
+    own = [_thing(random) for _ in range(random.randint(1, 4))]
     filed = [
-        Thing(key=0, kind="note", name=name, words=words, pictured=name == "Pictured.md", in_vault=vault)
+        Thing(key=0, kind="note", name=name, words=_words(random), pictured=name == "Pictured.md", in_vault=vault)
         for name in VAULT_NOTES
     ]
     return tuple(replace(thing, key=key) for key, thing in enumerate([*own, *filed]))
 
 
-def _attachments(count: int) -> st.SearchStrategy[Attach]:
-    return st.builds(
-        Attach,
-        thing=st.integers(0, count - 1),
-        edit=st.sampled_from([Edit.NONE, Edit.NONE, Edit.SMALL, Edit.SMALL, Edit.LARGE, Edit.BACK]),
-        policy=st.sampled_from([None, None, None, None, "follow", "snapshot", "pin"]),
-        active=st.sampled_from([False, False, True]),
-        twice=st.sampled_from([False, False, False, True]),
+def _attach(random: Random, count: int) -> Attach:
+    own = count - len(VAULT_NOTES)
+    return Attach(
+        thing=random.randrange(own if _chance(random, 2) else count),
+        edit=random.choice((Edit.NONE, Edit.NONE, Edit.NONE, Edit.SMALL, Edit.SMALL, Edit.LARGE, Edit.BACK)),
+        policy=random.choice((None, None, None, None, None, "follow", "snapshot", "pin")),
+        active=_chance(random, 3),
+        twice=_chance(random, 6),
     )
 
 
-_system_changes = st.one_of(
-    st.just(()),
-    st.just(()),
-    st.tuples(
-        st.tuples(
-            st.just("memory"), st.sampled_from(["", "Likes tea.", "Tea.\n\n## Context Library\n\n<note_context>"])
-        )
-    ),
-    st.tuples(st.tuples(st.just("instructions"), st.sampled_from(INSTRUCTIONS))),
-    st.tuples(
-        st.tuples(st.just("base"), st.sampled_from(["", "You are terse."])),
-        st.tuples(st.just("project"), st.sampled_from(["", "Atlas"])),
-    ),
-)
+def _change(random: Random, count: int, *, models: bool) -> Step:
+    """A step with one thing in it that moves the prefix; most steps have none."""
+    match random.choice((*_CHANGES, "model") if models else _CHANGES):
+        case "memory":
+            return Step(system=(("memory", random.choice(_MEMORY)),))
+        case "base":
+            return Step(system=(("base", random.choice(("", "You are terse."))), ("project", "Atlas")))
+        case "instructions":
+            return Step(system=(("instructions", random.choice(INSTRUCTIONS)),))
+        case "tools":
+            return Step(definitions=random.randrange(3))
+        case "drop":
+            return Step(drop=tuple(random.randrange(count + 1) for _ in range(random.randint(1, 2))))
+        case "fold":
+            return Step(fold=True)
+    return Step(model=random.choice(MODELS))
 
 
-@st.composite
-def _step(draw: st.DrawFn, count: int, *, calm: bool) -> Step:
-    step = Step(
-        typed=tuple(draw(st.lists(st.sampled_from(TYPED), min_size=1, max_size=3))),
-        attach=tuple(draw(st.lists(_attachments(count), max_size=4))),
-        expand=draw(st.sampled_from([(), (), (), ("folder",), ("tag",), ("tag", "folder")])),
-        reply=draw(st.sampled_from(["Yes.", "", "<note_context>\nquoted\n</note_context>", "No.\r\n", None])),
-    )
-    if calm:
-        return step
+def _step(random: Random, count: int, *, change: Step, vault: bool) -> Step:
     return replace(
-        step,
-        system=draw(_system_changes),
-        definitions=draw(st.sampled_from([None, None, None, None, 0, 1, 2])),
-        model=draw(st.sampled_from([None, None, None, None, None, *MODELS])),
-        drop=draw(st.just(()) | st.just(()) | st.lists(st.integers(0, count), max_size=2).map(tuple)),
-        fold=draw(st.sampled_from([False, False, False, True])),
+        change,
+        typed=tuple(random.choice(TYPED) for _ in range(random.randint(1, 2))),
+        attach=tuple(_attach(random, count) for _ in range(random.randrange(4))),
+        expand=random.choice(((), (), (), ("folder",), ("tag",), ("tag", "folder"))) if vault else (),
+        reply=random.choice(_REPLIES),
     )
 
 
 @st.composite
-def plans(
-    draw: st.DrawFn, *, layout: str | None = None, calm: bool = False, models: bool = True, turns: int = 6
-) -> Plan:
-    """Any conversation; a calm one has, after its first turn, nothing that begins an epoch. Without models: none."""
-    vault = draw(st.sampled_from([True, True, False]))
-    things = draw(_things(vault=vault))
-    first = draw(_step(len(things), calm=False))
-    later = draw(st.lists(_step(len(things), calm=calm), min_size=1, max_size=turns - 1))
-    steps = [step if models else replace(step, model=None) for step in (first, *later)]
+def plans(draw: st.DrawFn, *, layout: str | None = None, models: bool = True, turns: int = 7) -> Plan:
+    """Any conversation of two turns or more. Without models: of none, ever.
+
+    Half of them are drawn choice by choice, which shrinks well; half from a seed, which wanders further.
+    """
+    random = draw(st.randoms(use_true_random=False) | st.randoms(use_true_random=True))
+    vault = not _chance(random, 3)
+    things = _things(random, vault=vault)
+    restless = random.choice((2, 4, 8))
+    steps = []
+    for number in range(random.randint(2, turns)):
+        changing = _chance(random, restless) or number == 0
+        change = _change(random, len(things), models=models) if changing else Step()
+        steps.append(_step(random, len(things), change=change, vault=vault))
     return Plan(
         things=things,
-        steps=tuple(step if vault else replace(step, expand=()) for step in steps),
-        layout=layout or draw(st.sampled_from(["library", "in_place"])),
-        carry_forward=draw(st.sampled_from(["full", "preview"])),
-        image_notes=draw(st.booleans()),
+        steps=tuple(steps),
+        layout=layout or random.choice(("library", "in_place", "in_place")),
+        carry_forward=random.choice(("full", "preview")),
+        image_notes=_chance(random, 3),
         vault=vault,
-        model=draw(st.sampled_from([None, *MODELS])) if models else None,
+        model=random.choice((None, *MODELS)) if models else None,
     )

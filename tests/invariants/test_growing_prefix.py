@@ -18,7 +18,7 @@ def as_bytes(messages: tuple[Message, ...]) -> list[bytes]:
 
 
 @TRIED
-@given(plan=plans(layout="in_place", calm=True))
+@given(plan=plans(layout="in_place"))
 def test_within_an_epoch_each_request_starts_with_all_of_the_one_before(plan: Plan) -> None:
     for seen in play(plan):
         if seen.before is not None and seen.before.epoch == seen.envelope.epoch:

@@ -1,0 +1,96 @@
+"""The same conversation gives the same bytes, whichever door it comes in by and whatever failed on the way."""
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import given, settings
+from tests.invariants.items import Item, attachment_of
+from tests.invariants.playing import Played, Player, play, playing
+from tests.invariants.strategies import Edit, Plan, Step, plans
+
+from lamella import BadInputError, Note, Turn
+from lamella.wiring import parse_transcript, replay_transcript
+
+TRIED = settings.get_profile("invariants")
+
+
+def still(plan: Plan) -> Plan:
+    """The plan without edits of files: a transcript names a vault that does not change while it is replayed."""
+    steps = []
+    for step in plan.steps:
+        attach = [replace(one, edit=Edit.NONE) if plan.things[one.thing].in_vault else one for one in step.attach]
+        steps.append(replace(step, attach=tuple(attach)))
+    return replace(plan, steps=tuple(steps))
+
+
+def replayed(played: Played, folder: Path) -> list[Turn]:
+    """The transcript of what was played, read back from its JSON."""
+    written = json.dumps(played.transcript).encode()
+    return list(replay_transcript(parse_transcript(written, name="played"), overrides={}, beside=folder))
+
+
+def sent(turn: Turn) -> str:
+    """Everything a turn is, as text."""
+    envelope = turn.envelope
+    layers = [(layer.id, layer.text, layer.hash, layer.tokens, layer.segments) for layer in envelope.layers]
+    messages = [message.to_dict() for message in turn.messages]
+    return repr((layers, messages, envelope.hash, envelope.message_id, envelope.epoch, turn.tokens, turn.prefix.cause))
+
+
+@TRIED
+@given(plan=plans())
+def test_a_transcript_replays_to_what_the_library_built(plan: Plan) -> None:
+    with playing(still(plan)) as (played, folder):
+        turns = replayed(played, folder)
+        assert [sent(turn) for turn in turns] == [sent(seen.turn) for seen in played.seen]
+        assert [turn.envelope.warnings for turn in turns] == [seen.envelope.warnings for seen in played.seen]
+
+
+@TRIED
+@given(plan=plans())
+def test_playing_it_again_gives_the_same_bytes(plan: Plan) -> None:
+    assert [sent(seen.turn) for seen in play(plan)] == [sent(seen.turn) for seen in play(plan)]
+
+
+@TRIED
+@given(plan=plans(turns=5))
+def test_a_turn_that_cannot_be_built_leaves_no_trace(plan: Plan) -> None:
+    undisturbed = [sent(seen.turn) for seen in play(plan)]
+    with TemporaryDirectory() as folder:
+        disturbed = [sent(seen.turn) for seen in Stumbling(plan, Path(folder)).play().seen]
+    assert disturbed == undisturbed
+
+
+class Stumbling(Player):
+    """Asks, before each turn, for something that cannot be had."""
+
+    def ask(self, step: Step, items: Sequence[Item], drop: Sequence[str]) -> Turn:
+        missing = Note(path="nowhere/to/be/found.md")
+        with suppress(BadInputError):
+            self.chat.ask(
+                "Lost {[[Alpha]]}",
+                attach=[*(attachment_of(item) for item in items if item.kind != "tool"), missing],
+                system={"memory": "lost", "base": "lost"},
+                model="lost:model",
+                drop=drop,
+                fold=True,
+            )
+            raise AssertionError("a missing file was found")
+        return super().ask(step, items, drop)
+
+
+@TRIED
+@given(plan=plans(turns=4))
+def test_no_rendered_byte_and_no_envelope_hash_depends_on_the_conversations_name(plan: Plan) -> None:
+    named = play(plan)
+    with TemporaryDirectory() as folder:
+        renamed = Player(plan, Path(folder), conversation="another").play().seen
+    for one, other in zip(named, renamed, strict=True):
+        assert one.envelope.hash == other.envelope.hash
+        assert one.envelope.prefix_hash == other.envelope.prefix_hash
+        assert [m.to_dict() for m in one.turn.messages] == [m.to_dict() for m in other.turn.messages]
+        assert one.envelope.message_id != other.envelope.message_id

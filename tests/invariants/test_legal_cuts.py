@@ -1,0 +1,102 @@
+"""Where a layer may be cut: what is left after a legal cut still satisfies every law."""
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+from tests.invariants.forging import broken_laws, segments_of, with_segments
+from tests.invariants.playing import play
+from tests.invariants.strategies import Plan, plans
+
+from lamella import Conversation, Envelope, Layer, Note, Selection, ToolResult
+from lamella.core.envelope.invariants import LAWS, legal_cuts
+from lamella.core.layers.model import Form, LayerId
+
+TRIED = settings.get_profile("invariants")
+
+
+def cut(envelope: Envelope, layer_id: LayerId, at: int) -> Envelope:
+    """The envelope without what stands before a place in a layer."""
+    return with_segments(envelope, layer_id, segments_of(envelope, layer_id)[at:])
+
+
+def referred(envelope: Envelope) -> set[str]:
+    return {s.id for s in segments_of(envelope, LayerId.L3) if s.form is Form.REFERENCE}
+
+
+@TRIED
+@given(plan=plans())
+def test_after_a_legal_cut_of_the_strip_every_law_holds(plan: Plan) -> None:
+    for seen in play(plan):
+        strip = segments_of(seen.envelope, LayerId.L4)
+        for at in legal_cuts(seen.envelope.layers[3]):
+            # A cut knows its layer alone; what this turn refers to is for the planner to keep.
+            if not referred(seen.envelope) & {segment.id for segment in strip[:at]}:
+                assert broken_laws(cut(seen.envelope, LayerId.L4, at), before=seen.before) == []
+
+
+@TRIED
+@given(plan=plans())
+def test_a_strip_is_cut_between_turns_only(plan: Plan) -> None:
+    for seen in play(plan):
+        strip = segments_of(seen.envelope, LayerId.L4)
+        sizes = [0]
+        for segment in strip:
+            sizes[-1] += 1
+            if segment.kind == "reply":
+                sizes.append(0)
+        borders = {sum(sizes[:n]) for n in range(len(sizes))}
+        assert set(legal_cuts(seen.envelope.layers[3])) == borders
+
+
+@TRIED
+@given(plan=plans())
+def test_after_a_legal_cut_of_the_library_every_law_holds(plan: Plan) -> None:
+    for seen in play(plan):
+        library = segments_of(seen.envelope, LayerId.L2)
+        for at in legal_cuts(seen.envelope.layers[1]):
+            assert all(segment.recoverable for segment in library[:at])
+            if not referred(seen.envelope) & {segment.id for segment in library[:at]}:
+                assert broken_laws(cut(seen.envelope, LayerId.L2, at), before=seen.before) == []
+
+
+@TRIED
+@given(plan=plans())
+def test_every_other_cut_of_the_library_would_lose_what_cannot_be_fetched_again(plan: Plan) -> None:
+    for seen in play(plan):
+        library = segments_of(seen.envelope, LayerId.L2)
+        illegal = set(range(len(library) + 1)) - set(legal_cuts(seen.envelope.layers[1]))
+        for at in illegal:
+            assert not all(segment.recoverable for segment in library[:at])
+            assert "verbatim" in broken_laws(cut(seen.envelope, LayerId.L2, at), before=seen.envelope)
+
+
+def test_a_layer_may_always_be_left_whole() -> None:
+    turn = Conversation().ask("Why?", attach=[Note(path="a.md", text="a")], tools=[ToolResult(name="t", output="o")])
+    for layer in turn.envelope.layers:
+        assert legal_cuts(layer)[0] == 0
+        assert all(0 in law.cuts(layer) for law in LAWS)
+
+
+def test_tool_results_are_not_cut_from_the_question_they_answer() -> None:
+    chat = Conversation(layout="in_place")
+    for number in range(2):
+        chat.ask("Why?", tools=[ToolResult(name=name, output=f"{name} {number}") for name in ("one", "two")])
+        chat.reply("So.")
+    strip = chat.ask("And then?").envelope.layers[3]
+    assert [segment.kind for segment in strip.segments] == ["tool", "tool", "user", "reply"] * 2
+    assert legal_cuts(strip) == (0, 4, 8)
+    tool_pairs = next(law for law in LAWS if law.name == "tool_pairs")
+    assert tool_pairs.cuts(strip) == frozenset({0, 3, 4, 7, 8})
+
+
+def test_a_library_is_cut_only_before_its_first_selection() -> None:
+    chat = Conversation()
+    notes = [Note(path=f"{name}.md", text=name) for name in "abc"]
+    chat.ask("Why?", attach=[*notes[:2], Selection(path="x.md", text="picked"), notes[2]])
+    library = chat.ask("And then?").envelope.layers[1]
+    assert legal_cuts(library) == (0, 1, 2)
+    assert legal_cuts(_without_selection(library)) == (0, 1, 2, 3)
+
+
+def _without_selection(layer: Layer) -> Layer:
+    return replace(layer, segments=tuple(segment for segment in layer.segments if segment.recoverable))

@@ -1,0 +1,98 @@
+"""Nothing attached is ever absent: it stands in full, as an outline, or as a copy plus updates, until it is dropped."""
+
+from hypothesis import given, settings
+from tests.invariants.blocks import Block, find_blocks, held_text
+from tests.invariants.playing import Seen, play
+from tests.invariants.strategies import Plan, plans
+from tests.invariants.texts import LONG, readable
+from tests.invariants.truth import Fact
+
+TRIED = settings.get_profile("invariants")
+
+
+@TRIED
+@given(plan=plans())
+def test_what_is_attached_now_can_be_read_whole(plan: Plan) -> None:
+    for seen in play(plan):
+        blocks = find_blocks(seen.turn.messages)
+        for fact in seen.expected.attached.values():
+            if not fact.picture:
+                assert held_text(blocks[fact.id]) == readable(fact.text)
+
+
+@TRIED
+@given(plan=plans())
+def test_what_was_attached_earlier_is_there_in_its_newest_text_or_as_its_outline(plan: Plan) -> None:
+    for seen in play(plan):
+        blocks = find_blocks(seen.turn.messages)
+        for fact in seen.expected.known.values():
+            if fact.id in seen.expected.attached:
+                continue
+            drawn_in = seen.expected.inlined.get(fact.id)
+            if drawn_in is not None and drawn_in.hash != fact.hash:
+                assert readable(drawn_in.text) in [readable(block.body) for block in blocks[fact.id]]
+            elif blocks[fact.id][-1].part == "preview":
+                assert_outline(plan, fact, blocks[fact.id][-1])
+            else:
+                assert held_text(blocks[fact.id]) == readable(fact.text)
+
+
+def assert_outline(plan: Plan, fact: Fact, block: Block) -> None:
+    """Only a long text that can be fetched again and is not pinned may shrink, and it says how to get the whole."""
+    assert plan.carry_forward == "preview"
+    assert fact.fetched_again
+    assert fact.policy != "pin"
+    assert len(fact.text) > LONG
+    assert fact.head in block.body
+    assert fact.tail not in block.body
+    assert f"{fact.id} again" in block.body or "\n" in fact.id or "<" in fact.id or "&" in fact.id or "\x00" in fact.id
+
+
+@TRIED
+@given(plan=plans())
+def test_with_carry_forward_full_nothing_shrinks(plan: Plan) -> None:
+    for seen in play(plan):
+        if plan.carry_forward == "full":
+            assert "preview" not in {block.part for _, block in _all(seen)}
+
+
+def _all(seen: Seen) -> list[tuple[str, Block]]:
+    return [(name, block) for name, found in find_blocks(seen.turn.messages).items() for block in found]
+
+
+@TRIED
+@given(plan=plans())
+def test_what_is_dropped_leaves_the_request_at_once(plan: Plan) -> None:
+    known: dict[str, Fact] = {}
+    for seen in play(plan):
+        for name in seen.expected.dropped - seen.expected.attached.keys() - seen.expected.inlined.keys():
+            assert known[name].head not in seen.text
+            assert known[name].tail not in seen.text
+        known = {**seen.expected.known, **seen.expected.attached}
+
+
+@TRIED
+@given(plan=plans())
+def test_no_block_stands_in_a_request_that_nobody_attached(plan: Plan) -> None:
+    attached: set[str] = set()
+    for seen in play(plan):
+        attached |= seen.expected.attached.keys() | seen.expected.inlined.keys()
+        assert {name for name, _ in _all(seen)} <= attached
+
+
+@TRIED
+@given(plan=plans())
+def test_a_pinned_artifact_is_never_dropped_or_shrunk(plan: Plan) -> None:
+    pinned: dict[str, Fact] = {}
+    for seen in play(plan):
+        blocks = find_blocks(seen.turn.messages)
+        for name in pinned:
+            assert name in blocks
+            if name not in seen.expected.inlined:
+                assert held_text(blocks[name]) is not None
+        after = {**seen.expected.known, **seen.expected.attached}
+        pinned = {
+            name: fact
+            for name, fact in after.items()
+            if fact.policy == "pin" and fact.shelved(image_notes=plan.image_notes)
+        }

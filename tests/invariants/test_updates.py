@@ -1,0 +1,74 @@
+"""What changed is told as an update: the new text, or a diff that gives it exactly, against the copy above."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.invariants.blocks import apply_diff, find_blocks, held_text, read_blocks
+from tests.invariants.forging import segments_of
+from tests.invariants.playing import play
+from tests.invariants.strategies import Attach, Edit, Plan, Step, Thing, plans
+from tests.invariants.texts import Words, readable
+
+from lamella.core.layers.changes import build_diff
+from lamella.core.layers.model import Form, LayerId
+
+TRIED = settings.get_profile("invariants")
+
+_LINES = ("", "a", "b", " a", "+b", "-a", "@@ -1 +1 @@", "\\", "</content>", "x\r", "\x0c", "\u2028", "é")
+_lines = st.lists(st.sampled_from(_LINES), max_size=60).map("\n".join)
+
+
+@TRIED
+@given(old=_lines, new=_lines)
+def test_a_diff_applied_to_the_older_text_gives_the_newer(old: str, new: str) -> None:
+    padding = "\n".join(f"line {n}" for n in range(200))
+    for before, after in ((old + padding, new + padding), (padding + old, padding + new)):
+        diff = build_diff(before, after)
+        if diff is not None:
+            assert apply_diff(before, diff) == after
+            assert len(diff) * 3 <= len(after)
+
+
+@TRIED
+@given(plan=plans())
+def test_the_newest_text_of_an_updated_entry_can_be_read_off_its_pieces(plan: Plan) -> None:
+    for seen in play(plan):
+        for segment in segments_of(seen.envelope, LayerId.L2):
+            if segment.form is Form.UPDATE and segment.id not in seen.expected.inlined:
+                pieces = read_blocks(segment.text)
+                assert held_text(pieces) == readable(seen.expected.known[segment.id].text)
+                assert pieces[-1].is_update
+
+
+@TRIED
+@given(plan=plans())
+def test_an_update_says_that_it_replaces_the_copy_above_and_a_first_copy_does_not(plan: Plan) -> None:
+    for seen in play(plan):
+        blocks = find_blocks(seen.turn.messages)
+        for segment in segments_of(seen.envelope, LayerId.L3):
+            if segment.text and segment.form is not Form.REFERENCE:
+                assert blocks[segment.id][-1].is_update == (segment.form is Form.UPDATE)
+                copies = [block for block in blocks[segment.id][:-1] if block.is_copy or block.is_update]
+                assert bool(copies or blocks[segment.id][0].part == "preview") or segment.form is Form.FULL
+
+
+def test_a_small_edit_of_a_long_note_is_sent_as_a_diff_and_a_large_one_as_the_text() -> None:
+    note = Thing(key=0, kind="note", name="a.md", words=Words(length=120))
+    edits = (Edit.NONE, Edit.SMALL, Edit.SMALL, Edit.LARGE, Edit.BACK)
+    steps = tuple(Step(attach=(Attach(thing=0, edit=edit),)) for edit in edits)
+    for layout in ("library", "in_place"):
+        parts = []
+        for seen in play(Plan(things=(note,), steps=steps, layout=layout)):
+            found = find_blocks(seen.turn.messages)["a.md"]
+            assert held_text(found) == seen.expected.attached["a.md"].text
+            parts.append(found[-1].part)
+        assert parts == ["content", "diff", "diff", "content", "content"]
+
+
+def test_a_short_note_is_sent_again_as_its_text() -> None:
+    note = Thing(key=0, kind="note", name="a.md")
+    steps = tuple(Step(attach=(Attach(thing=0, edit=edit),)) for edit in (Edit.NONE, Edit.SMALL))
+    seen = play(Plan(things=(note,), steps=steps, layout="in_place"))[-1]
+    assert [(b.part, b.is_update) for b in find_blocks(seen.turn.messages)["a.md"]] == [
+        ("content", False),
+        ("content", True),
+    ]
