@@ -82,6 +82,12 @@ def _pictures(attached: Iterable[Artifact]) -> list[Artifact]:
 def learn(known: Mapping[str, Artifact], attached: Sequence[Artifact], *, image_notes: bool) -> dict[str, Artifact]:
     """What is known once the turn is over: new at the end, newer text at its first-seen place."""
     learnt = dict(known)
+    learn_into(learnt, attached, image_notes=image_notes)
+    return learnt
+
+
+def learn_into(learnt: dict[str, Artifact], attached: Sequence[Artifact], *, image_notes: bool) -> None:
+    """The same, for a caller who folds many turns and owns the mapping."""
     for artifact in attached:
         old = learnt.get(artifact.id)
         if not promotes(artifact, image_notes=image_notes):
@@ -92,4 +98,3 @@ def learn(known: Mapping[str, Artifact], attached: Sequence[Artifact], *, image_
             learnt[artifact.id] = artifact if artifact.policy is policy else replace(artifact, policy=policy)
         elif old.policy is not policy:
             learnt[artifact.id] = replace(old, policy=policy)
-    return learnt

@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 from hashlib import sha256
 
-from lamella.core.artifacts.content import encode_text
 from lamella.core.artifacts.make import canonical_json
-from lamella.core.artifacts.model import Artifact
 from lamella.core.history.state import TurnInput
 from lamella.core.layers.model import Role
 
@@ -14,13 +12,17 @@ _ID_DIGITS = 16
 
 def turn_id(conversation: str, parent: str, turn: TurnInput) -> str:
     """The id of the message that a turn sends: from its text and from what is attached, as given."""
-    return message_id(
-        conversation, parent=parent, role=Role.USER, text=turn.text, attached=(*turn.results, *turn.attached)
-    )
+    attached = [(artifact.id, artifact.hash) for artifact in (*turn.results, *turn.attached)]
+    return message_id(conversation, parent=parent, role=Role.USER, text=turn.text, attached=attached)
 
 
-def message_id(conversation: str, *, parent: str, role: Role, text: str, attached: Sequence[Artifact] = ()) -> str:
-    """The id of a message; it stands in no rendered byte and no envelope hash."""
-    attachments = [[artifact.id, artifact.hash] for artifact in attached]
+def message_id(
+    conversation: str, *, parent: str, role: Role, text: str, attached: Sequence[tuple[str, str]] = ()
+) -> str:
+    """The id of a message; it stands in no rendered byte and no envelope hash.
+
+    ``attached`` are the ids and hashes of what is attached to it.
+    """
+    attachments = [list(pair) for pair in attached]
     key = canonical_json([conversation, parent, role.value, text, attachments])
-    return sha256(encode_text(key)).hexdigest()[:_ID_DIGITS]
+    return sha256(key.encode()).hexdigest()[:_ID_DIGITS]

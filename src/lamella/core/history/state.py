@@ -37,6 +37,9 @@ class TurnInput:
     model: str | None = None
     drop: tuple[str, ...] = ()
     fold: bool = False
+    layout: Layout | None = None
+    carry_forward: CarryForward | None = None
+    image_notes: bool | None = None
     warnings: tuple[str, ...] = ()
 
 

@@ -16,6 +16,7 @@ from lamella.core.layers.turn import merge_standing
 
 def open_turn(state: State, turn: TurnInput, rules: Rules) -> OpenTurn:
     """The envelope of the turn that the user asks now."""
+    rules = turn_rules(rules, turn)
     known, drop_warnings = drop_known(state.known, turn.drop)
     attached = gather(turn, known)
     now = begin_turn(state, turn, rules, known=known, attached=attached.artifacts)
@@ -72,16 +73,32 @@ def begin_turn(
     state: State, turn: TurnInput, rules: Rules, *, known: Mapping[str, Artifact], attached: Sequence[Artifact]
 ) -> State:
     """The state the turn is built on: with its settings in force, folded if an epoch begins."""
-    now = replace(
+    now = replace(with_settings(state, turn), known=known)
+    if begins_epoch(state, now, turn, rules=rules):
+        return _fold(now, rules, attached=attached)
+    return now
+
+
+def with_settings(state: State, turn: TurnInput) -> State:
+    """The state with what the turn changes from now on."""
+    return replace(
         state,
-        known=known,
         system=turn.system if turn.system is not None else state.system,
         tools=turn.tools if turn.tools is not None else state.tools,
         model=turn.model if turn.model is not None else state.model,
     )
-    if begins_epoch(state, now, turn, rules=rules):
-        return _fold(now, rules, attached=attached)
-    return now
+
+
+def turn_rules(rules: Rules, turn: TurnInput) -> Rules:
+    """The rules a turn was asked under, where it says so."""
+    if turn.layout is None and turn.carry_forward is None and turn.image_notes is None:
+        return rules
+    return replace(
+        rules,
+        layout=turn.layout or rules.layout,
+        carry_forward=turn.carry_forward or rules.carry_forward,
+        image_notes=rules.image_notes if turn.image_notes is None else turn.image_notes,
+    )
 
 
 def begins_epoch(state: State, now: State, turn: TurnInput, *, rules: Rules) -> bool:

@@ -1,0 +1,69 @@
+"""The chain: each event's hash covers the one before it, so that no event can change, move or vanish unseen."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from lamella.core.artifacts.content import encode_text, hash_bytes
+from lamella.core.history.records import EventKind, Record, Written
+from lamella.errors import CallError, TextError
+
+FIRST = ""
+
+
+def link(previous: str, conversation: str, *, seq: int, record: Record) -> str:
+    """The hash of an event: over the hash before it, where it stands, and all that it says."""
+    fields = (previous, conversation, str(seq), record.kind, record.at, record.body, *record.contents)
+    encoded = (encode_text(field) for field in fields)
+    # Each field after its length: no two different events can give the same bytes.
+    return hash_bytes(b"".join(b"%d:%b" % (len(field), field) for field in encoded))
+
+
+def link_all(previous: str, conversation: str, *, after: int, records: Sequence[Record]) -> Iterator[str]:
+    """The hashes of events that follow one another."""
+    for seq, record in enumerate(records, start=after + 1):
+        previous = link(previous, conversation, seq=seq, record=record)
+        yield previous
+
+
+def check_written(conversation: str, written: Written) -> None:
+    """Refuse what a store could not give back exactly, before anything is touched."""
+    if not conversation or not written.records:
+        raise CallError("An append needs a conversation's id and at least one event.", hint="Give both.")
+    for text in (conversation, *(field for record in written.records for field in (record.at, record.body))):
+        if "\0" in text:
+            raise TextError(
+                f"The text {text[:40]!r} holds a NUL, which not every store can keep.",
+                hint="Write bodies as JSON, which escapes it.",
+            )
+    if loose := set(written.contents).difference(*(record.contents for record in written.records)):
+        raise CallError(
+            f"The content {min(loose)} is brought by no event.", hint="Name its hash in the contents of its event."
+        )
+
+
+def check_contents(contents: Mapping[str, bytes]) -> None:
+    """Refuse contents that do not have the hash they are filed under."""
+    for name, data in contents.items():
+        if hash_bytes(data) != name:
+            raise CallError(
+                f"The content filed under {name} has the hash {hash_bytes(data)}.", hint="File contents by their hash."
+            )
+
+
+def check_known(missing: set[str], erased: set[str]) -> None:
+    """Refuse events that refer to contents which are neither brought, nor held, nor known to be erased."""
+    if unknown := missing - erased:
+        raise CallError(
+            f"An event refers to the content {min(unknown)}, which the conversation does not hold.",
+            hint="Bring its bytes with the event.",
+        )
+
+
+def find_erased(records: Sequence[Record]) -> set[str]:
+    """The contents that erasure events name: each such event lists what it removed."""
+    return {name for record in records if record.kind is EventKind.ERASURE for name in record.contents}
+
+
+def clean_title(title: str) -> str:
+    """A title as every store can keep it."""
+    encode_text(title)
+    return title.replace("\0", "\ufffd")

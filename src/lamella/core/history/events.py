@@ -1,0 +1,233 @@
+"""Events as JSON: how a turn, a reply and what happens to them are written down, and read back exactly.
+
+An event's body names contents by hash and never holds them; ``Written`` carries the bytes beside the records.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+
+from lamella.core.artifacts.content import encode_text
+from lamella.core.artifacts.kinds import KINDS
+from lamella.core.artifacts.make import canonical_json
+from lamella.core.artifacts.model import (
+    Artifact,
+    ArtifactId,
+    Image,
+    Kind,
+    Policy,
+    Source,
+    ToolDefinition,
+)
+from lamella.core.history.records import EventKind, Record, Written
+from lamella.core.history.state import TurnInput
+from lamella.core.layers.model import CarryForward, Layout
+from lamella.core.layers.system import SystemParts
+
+Body = Mapping[str, object]
+Contents = Mapping[str, bytes]
+
+_SOURCE_FIELDS = ("path", "url", "query", "lines", "tool", "arguments", "via")
+
+
+def write_message(turn: TurnInput, *, message_id: str, parent: str, at: str, edits: str | None = None) -> Written:
+    """The event of a message asked, or of one that replaces another."""
+    body: dict[str, object] = {"id": message_id, "parent": parent, **write_turn(turn)}
+    if edits is not None:
+        body["target"] = edits
+    artifacts = (*turn.results, *turn.attached, *(turn.system.inlined if turn.system else ()))
+    contents = gather_contents(artifacts)
+    kind = EventKind.MESSAGE if edits is None else EventKind.EDIT
+    record = Record(kind=kind, at=at, body=canonical_json(body), contents=tuple(contents))
+    return Written(records=(record,), contents=contents)
+
+
+def write_event(kind: EventKind, at: str, **body: object) -> Written:
+    """An event that brings no contents."""
+    return Written(records=(Record(kind=kind, at=at, body=canonical_json(body)),))
+
+
+def gather_contents(artifacts: Iterable[Artifact]) -> dict[str, bytes]:
+    """The bytes behind artifacts, by hash: their texts and pictures."""
+    contents: dict[str, bytes] = {}
+    for artifact in artifacts:
+        if artifact.kind is not Kind.IMAGE:
+            contents[artifact.hash] = encode_text(artifact.text)
+        contents.update((image.hash, image.data) for image in artifact.images)
+    return contents
+
+
+def write_turn(turn: TurnInput) -> dict[str, object]:
+    """A turn as a body; what is as it was is left out."""
+    body: dict[str, object] = {"text": turn.text}
+    optional: dict[str, object] = {
+        "typed": turn.typed if turn.typed != turn.text else None,
+        "attached": [write_artifact(artifact) for artifact in turn.attached],
+        "results": [write_artifact(artifact) for artifact in turn.results],
+        "system": None if turn.system is None else _write_system(turn.system),
+        "tools": None if turn.tools is None else [[t.name, t.description, t.parameters] for t in turn.tools],
+        "model": turn.model,
+        "drop": list(turn.drop),
+        "fold": turn.fold,
+        "layout": turn.layout,
+        "carry_forward": turn.carry_forward,
+        "image_notes": turn.image_notes,
+        "warnings": list(turn.warnings),
+    }
+    body.update((name, value) for name, value in optional.items() if value not in (None, False, []))
+    if turn.tools == ():
+        body["tools"] = []
+    return body
+
+
+def read_turn(body: Body, contents: Contents) -> TurnInput:
+    """The turn a body describes; artifacts whose contents were erased are left out, and said."""
+    attached, gone = _read_artifacts(body.get("attached"), contents)
+    results, results_gone = _read_artifacts(body.get("results"), contents)
+    erased = [f"{name} was erased and is left out." for name in (*results_gone, *gone)]
+    tools = body.get("tools")
+    return TurnInput(
+        text=_text(body["text"]),
+        typed=_text(body.get("typed", body["text"])),
+        attached=attached,
+        results=results,
+        system=_read_system(body["system"], contents) if "system" in body else None,
+        tools=None if tools is None else tuple(_read_tool(tool) for tool in _list(tools)),
+        model=None if body.get("model") is None else _text(body["model"]),
+        drop=tuple(_text(name) for name in _list(body.get("drop"))),
+        fold=bool(body.get("fold")),
+        layout=None if body.get("layout") is None else Layout(_text(body["layout"])),
+        carry_forward=None if body.get("carry_forward") is None else CarryForward(_text(body["carry_forward"])),
+        image_notes=bool(body.get("image_notes")),
+        warnings=(*(_text(warning) for warning in _list(body.get("warnings"))), *erased),
+    )
+
+
+def write_artifact(artifact: Artifact) -> dict[str, object]:
+    """An artifact without its content, which its hash names."""
+    source = {name: getattr(artifact.source, name) for name in _SOURCE_FIELDS}
+    written: dict[str, object] = {
+        "id": artifact.id,
+        "kind": artifact.kind.value,
+        "title": artifact.title,
+        "hash": artifact.hash,
+        "source": {name: value for name, value in source.items() if value is not None},
+    }
+    if artifact.policy is not None:
+        written["policy"] = artifact.policy.value
+    if artifact.has_images:
+        written["has_images"] = True
+    if artifact.images:
+        written["images"] = [[i.hash, i.media_type, i.width, i.height] for i in artifact.images]
+    return written
+
+
+def read_artifact(written: Body, contents: Contents) -> Artifact | None:
+    """The artifact, or none if its content was erased. Hashes are taken as written; ``verify`` derives them again."""
+    kind = Kind(_text(written["kind"]))
+    content_hash = _text(written["hash"])
+    images = [_read_image(image, contents) for image in _list(written.get("images"))]
+    if (kind is not Kind.IMAGE and content_hash not in contents) or any(image is None for image in images):
+        return None
+    source = _dict(written["source"])
+    lines = source.get("lines")
+    spec = KINDS[kind]
+    return Artifact(
+        id=ArtifactId(_text(written["id"])),
+        kind=kind,
+        title=_text(written["title"]),
+        text="" if kind is Kind.IMAGE else contents[content_hash].decode(),
+        hash=content_hash,
+        source=Source(
+            **{name: _text(source[name]) for name in _SOURCE_FIELDS if name in source and name != "lines"},
+            lines=None if lines is None else (_int(_list(lines)[0]), _int(_list(lines)[1])),
+        ),
+        recoverable=spec.recoverable,
+        trust=spec.trust,
+        policy=None if written.get("policy") is None else Policy(_text(written["policy"])),
+        images=tuple(image for image in images if image is not None),
+        has_images=bool(written.get("has_images")),
+    )
+
+
+def named_hashes(body: Body) -> tuple[str, ...]:
+    """Every content hash a message's body names."""
+    system = _dict(body["system"]) if "system" in body else {}
+    refs = [*_list(body.get("attached")), *_list(body.get("results")), *_list(system.get("inlined"))]
+    hashes: dict[str, None] = {}
+    for ref in map(_dict, refs):
+        if ref["kind"] != Kind.IMAGE:
+            hashes.setdefault(_text(ref["hash"]))
+        for image in _list(ref.get("images")):
+            hashes.setdefault(_text(_list(image)[0]))
+    return tuple(hashes)
+
+
+def parse_body(record: Record) -> Body:
+    """A record's body as data."""
+    return _dict(json.loads(record.body))
+
+
+def _write_system(parts: SystemParts) -> dict[str, object]:
+    written: dict[str, object] = dict(parts.named())
+    written["typed_instructions"] = parts.typed_instructions
+    written["inlined"] = [write_artifact(artifact) for artifact in parts.inlined]
+    return {name: value for name, value in written.items() if value not in ("", [])}
+
+
+def _read_system(written: object, contents: Contents) -> SystemParts:
+    fields = _dict(written)
+    inlined, _ = _read_artifacts(fields.get("inlined"), contents)
+    return SystemParts(**{name: _text(value) for name, value in fields.items() if name != "inlined"}, inlined=inlined)
+
+
+def _read_artifacts(written: object, contents: Contents) -> tuple[tuple[Artifact, ...], list[str]]:
+    found: list[Artifact] = []
+    gone: list[str] = []
+    for ref in map(_dict, _list(written)):
+        artifact = read_artifact(ref, contents)
+        if artifact is None:
+            gone.append(_text(ref["id"]))
+        else:
+            found.append(artifact)
+    return tuple(found), gone
+
+
+def _read_image(written: object, contents: Contents) -> Image | None:
+    content_hash, media_type, width, height = _list(written)
+    data = contents.get(_text(content_hash))
+    if data is None:
+        return None
+    return Image(
+        media_type=_text(media_type), data=data, width=_int(width), height=_int(height), hash=_text(content_hash)
+    )
+
+
+def _read_tool(written: object) -> ToolDefinition:
+    name, description, parameters = (_text(part) for part in _list(written))
+    return ToolDefinition(name=name, description=description, parameters=parameters)
+
+
+def _dict(value: object) -> Mapping[str, object]:
+    if not isinstance(value, dict):
+        raise ValueError(f"an object was expected, not {type(value).__name__}")
+    return value
+
+
+def _list(value: object) -> Sequence[object]:
+    if value is None:
+        return ()
+    if not isinstance(value, list):
+        raise ValueError(f"a list was expected, not {type(value).__name__}")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"a text was expected, not {type(value).__name__}")
+    return value
+
+
+def _int(value: object) -> int:
+    if not isinstance(value, int):
+        raise ValueError(f"a number was expected, not {type(value).__name__}")
+    return value

@@ -1,0 +1,185 @@
+"""The log: events folded into a tree of messages, its branches, and the one that is active.
+
+Editing, regenerating, deleting and forking never change what was written: each makes a branch, and the old one stays
+readable. A branch is named by its last message.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from lamella.core.history.events import Body, Contents, named_hashes, parse_body, read_turn
+from lamella.core.history.ids import message_id
+from lamella.core.history.records import EventKind, Record
+from lamella.core.history.state import TurnInput
+from lamella.core.layers.model import Role
+from lamella.errors import StoreDamagedError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One message of the tree: typed text with its turn's body, or a reply."""
+
+    id: str
+    parent: str
+    role: Role
+    text: str
+    at: str
+    body: Body
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """One turn of a branch: what was asked, and the reply if there is one."""
+
+    message: Node
+    reply: Node | None
+
+
+@dataclass(slots=True, kw_only=True)
+class Log:
+    """A conversation's events, folded one by one."""
+
+    conversation: str
+    version: int = 0
+    head: str = ""
+    title: str = ""
+    created: str = ""
+    settings: dict[str, object] = field(default_factory=dict)
+    nodes: dict[str, Node] = field(default_factory=dict)
+    _leaves: dict[str, None] = field(default_factory=dict)
+
+    def extend(self, records: Iterable[Record]) -> None:
+        """Fold more events, in order."""
+        for record in records:
+            try:
+                self._fold(record)
+            except (KeyError, ValueError, TypeError) as error:
+                raise StoreDamagedError(
+                    f"Event {self.version + 1} of {self.conversation} cannot be read: {error}.",
+                    hint="Run `lamella store verify` to see what is damaged.",
+                ) from error
+            self.version += 1
+            self.created = self.created or record.at
+
+    def path(self, head: str | None = None) -> list[Told]:
+        """The turns from the beginning to a message, by default the active one."""
+        nodes: list[Node] = []
+        name = self.head if head is None else head
+        while name:
+            node = self.nodes[name]
+            nodes.append(node)
+            name = node.parent
+        told: list[Told] = []
+        for node in reversed(nodes):
+            if node.role is Role.USER:
+                told.append(Told(message=node, reply=None))
+            else:
+                told[-1] = Told(message=told[-1].message, reply=node)
+        return told
+
+    def branches(self) -> tuple[str, ...]:
+        """The last message of every branch, in the order in which the branches ended; the active one among them."""
+        return tuple(dict.fromkeys((*self._leaves, self.head))) if self.head else tuple(self._leaves)
+
+    def _fold(self, record: Record) -> None:
+        body = parse_body(record)
+        match record.kind:
+            case EventKind.MESSAGE | EventKind.EDIT:
+                self._add(_message_node(body, record.at))
+            case EventKind.REPLY:
+                self._add(_reply_node(body, record.at))
+            case EventKind.DELETE:
+                self._delete(_name(body, "target"))
+            case EventKind.FORK | EventKind.SWITCH:
+                self._move(_name(body, "head"))
+            case EventKind.RENAME:
+                self.title = _name(body, "title")
+            case EventKind.SETTINGS:
+                self.settings.update(body)
+            case _:
+                # Folds, compactions, undos and stages shape what is sent, not what was said; erasure keeps the tree.
+                pass
+
+    def _add(self, node: Node) -> None:
+        if node.parent and node.parent not in self.nodes:
+            raise ValueError(f"message {node.id} follows {node.parent}, which is not there")
+        self.nodes[node.id] = node
+        self._arrive(node.id)
+
+    def _move(self, head: str) -> None:
+        if head and head not in self.nodes:
+            raise ValueError(f"there is no message {head}")
+        self._arrive(head)
+
+    def _arrive(self, head: str) -> None:
+        """Make a message the active one; the one left behind ends a branch unless the new one follows it."""
+        if self.head and not self._follows(head, self.head):
+            self._leaves.setdefault(self.head)
+        self._leaves.pop(head, None)
+        self.head = head
+
+    def _follows(self, name: str, ancestor: str) -> bool:
+        return name == ancestor or (name in self.nodes and self.nodes[name].parent == ancestor)
+
+    def _delete(self, target: str) -> None:
+        """A branch without one message: a question goes with its answer, an answer alone leaves the question open."""
+        told = self.path()
+        parent = ""
+        for turn in told:
+            if turn.message.id == target:
+                continue
+            parent = self._graft(turn.message, parent)
+            if turn.reply is not None and turn.reply.id != target:
+                parent = self._graft(turn.reply, parent)
+        self._arrive(parent)
+
+    def _graft(self, node: Node, parent: str) -> str:
+        """The same message under another parent; its id follows from both."""
+        if node.parent == parent:
+            return node.id
+        name = derive_id(self.conversation, parent, node)
+        self.nodes[name] = Node(id=name, parent=parent, role=node.role, text=node.text, at=node.at, body=node.body)
+        return name
+
+
+def derive_id(conversation: str, parent: str, node: Node) -> str:
+    """A message's id from what it says and what it follows."""
+    refs = [*_refs(node.body, "results"), *_refs(node.body, "attached")]
+    return message_id(conversation, parent=parent, role=node.role, text=node.text, attached=refs)
+
+
+def path_hashes(told: Iterable[Told]) -> tuple[str, ...]:
+    """Every content that a branch names."""
+    hashes: dict[str, None] = {}
+    for turn in told:
+        hashes.update(dict.fromkeys(named_hashes(turn.message.body)))
+    return tuple(hashes)
+
+
+def read_turns(told: Iterable[Told], contents: Contents) -> list[tuple[TurnInput, str | None]]:
+    """A branch's turns with their contents, each with its reply."""
+    return [(read_turn(turn.message.body, contents), turn.reply.text if turn.reply else None) for turn in told]
+
+
+def _message_node(body: Body, at: str) -> Node:
+    return Node(
+        id=_name(body, "id"), parent=_name(body, "parent"), role=Role.USER, text=_name(body, "text"), at=at, body=body
+    )
+
+
+def _reply_node(body: Body, at: str) -> Node:
+    return Node(
+        id=_name(body, "id"), parent=_name(body, "parent"), role=Role.REPLY, text=_name(body, "text"), at=at, body={}
+    )
+
+
+def _name(body: Body, field_name: str) -> str:
+    value = body[field_name]
+    if not isinstance(value, str):
+        raise ValueError(f"{field_name} is not a text")
+    return value
+
+
+def _refs(body: Mapping[str, object], field_name: str) -> list[tuple[str, str]]:
+    refs = body.get(field_name, [])
+    return [(ref["id"], ref["hash"]) for ref in refs] if isinstance(refs, list) else []
