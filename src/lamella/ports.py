@@ -64,6 +64,12 @@ class ProfileBook(Protocol):
     def profile(self, model: str | None) -> CacheProfile: ...
 
 
+class Clock(Protocol):
+    """What time it is."""
+
+    def now(self) -> datetime: ...
+
+
 class Store(Protocol):
     """Where conversations last. Appending is durable before it returns, all or nothing, and never interleaves."""
 

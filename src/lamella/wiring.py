@@ -8,15 +8,18 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from lamella.adapters.archive.transcript import Transcript, load_transcript, parse_transcript, read_turn
+from lamella.adapters.clocks.system import SystemClock
 from lamella.adapters.providers.prices import SnapshotPrices
 from lamella.adapters.providers.profiles import BuiltInProfiles
 from lamella.adapters.sources.vault import Vault, parse_image
 from lamella.adapters.tokens.counter import OfflineCounter
 from lamella.core.budget.thresholds import Budget
+from lamella.core.history.resume import resume
 from lamella.core.history.state import Rules
 from lamella.core.layers.model import CarryForward, Layout
 from lamella.errors import NotAvailableError, SettingError
 from lamella.runners.replay import Scripted, replay
+from lamella.runners.stored import Configured, Desk
 from lamella.runners.turns import Turn, TurnRunner, World
 from lamella.settings import Settings
 
@@ -24,6 +27,7 @@ __all__ = [
     "Transcript",
     "load_settings",
     "load_transcript",
+    "open_desk",
     "open_runner",
     "parse_image",
     "parse_transcript",
@@ -60,10 +64,27 @@ def load_settings(overrides: Mapping[str, object] | None = None) -> Settings:
 
 def open_runner(settings: Settings, *, conversation: str, vault: Path | None = None, ledger: bool = True) -> TurnRunner:
     """A runner for one conversation, over the adapters that ship with Lamella."""
+    world = open_world(vault)
+    rules = make_rules(settings, world)
+    start = resume((), rules, conversation=conversation, model=settings.model)
+    return TurnRunner(world, rules, start, ledger=ledger)
+
+
+def open_world(vault: Path | None) -> World:
+    """The adapters that ship with Lamella."""
+    return World(
+        counter=OfflineCounter(),
+        prices=SnapshotPrices(),
+        profiles=BuiltInProfiles(),
+        sources=Vault(vault) if vault is not None else None,
+    )
+
+
+def make_rules(settings: Settings, world: World) -> Rules:
+    """What settings mean for a conversation; raises if they contradict each other."""
     _choose("history", settings.history, _History)
-    counter = OfflineCounter()
-    rules = Rules(
-        measure=counter.measure(settings.model),
+    return Rules(
+        measure=world.counter.measure(settings.model),
         layout=_choose("layout", settings.layout, Layout),
         carry_forward=_choose("carry_forward", settings.carry_forward, CarryForward),
         image_notes=settings.image_notes,
@@ -76,13 +97,19 @@ def open_runner(settings: Settings, *, conversation: str, vault: Path | None = N
             hard=settings.hard,
         ),
     )
-    world = World(
-        counter=counter,
-        prices=SnapshotPrices(),
-        profiles=BuiltInProfiles(),
-        sources=Vault(vault) if vault is not None else None,
-    )
-    return TurnRunner(world, rules, conversation=conversation, model=settings.model, ledger=ledger)
+
+
+def open_desk(url: str, *, vault: Path | None = None, ledger: bool = True) -> Desk:
+    """A desk over the store at a URL: everything that conversations which last work with."""
+    from lamella.adapters.stores.opening import open_store  # databases are for those who keep conversations
+
+    world = open_world(vault)
+
+    def configure(given: Mapping[str, object]) -> Configured:
+        settings = load_settings(given)
+        return Configured(rules=make_rules(settings, world), model=settings.model)
+
+    return Desk(store=open_store(url), clock=SystemClock(), world=world, configure=configure, ledger=ledger)
 
 
 def replay_transcript(transcript: Transcript, *, overrides: Mapping[str, object], beside: Path) -> Iterator[Turn]:

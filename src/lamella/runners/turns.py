@@ -4,16 +4,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
+from typing import Protocol
 
 from lamella.core.artifacts.model import Artifact, Kind
 from lamella.core.envelope.diff import find_movement
-from lamella.core.envelope.model import Envelope, TokenCounts
+from lamella.core.envelope.model import Envelope, Rewrite, TokenCounts
 from lamella.core.history.asked import Asked
+from lamella.core.history.resume import Resumed
 from lamella.core.history.state import OpenTurn, Rules, State, TurnInput
 from lamella.core.history.turns import close_turn, open_turn
 from lamella.core.layers.system import SystemParts
 from lamella.core.layers.templates import Expanded, expand_instructions, expand_typed
-from lamella.core.ledger.cache import CacheUse
+from lamella.core.ledger.cache import CacheModel, CacheUse, Request
 from lamella.core.ledger.entry import Books, Cost, Entry, Prefix, Terms, enter_turn
 from lamella.core.messages.model import Message
 from lamella.errors import CallError
@@ -60,39 +62,72 @@ class World:
     sources: SourceReader | None = None
 
 
+class Journal(Protocol):
+    """Where turns and replies are written down before they count as asked and answered."""
+
+    def write_asked(
+        self, turn: TurnInput, *, unanswered: OpenTurn | None, parent: str, at: datetime | None
+    ) -> None: ...
+
+    def write_reply(self, text: str, *, parent: str, at: datetime | None) -> None: ...
+
+
 class TurnRunner:
-    """One conversation, in memory. Ask, then reply; asking again leaves the turn before with the empty reply."""
+    """One conversation. Ask, then reply; asking again leaves the turn before with the empty reply.
+
+    With a journal, what cannot be written down did not happen.
+    """
 
     def __init__(
-        self, world: World, rules: Rules, *, conversation: str, model: str | None, ledger: bool = True
+        self,
+        world: World,
+        rules: Rules,
+        resumed: Resumed,
+        *,
+        ledger: bool = True,
+        journal: Journal | None = None,
+        number: int = 0,
     ) -> None:
-        self._ledger = ledger
         self._world = world
         self._rules = rules
-        self._state = State(conversation=conversation, model=model)
-        self._books = Books()
-        self._opened: OpenTurn | None = None
-        self._number = 0
+        self._ledger = ledger
+        self._journal = journal
+        self._state = resumed.state
+        self._opened = resumed.opened
+        self._books = _books(resumed)
+        self._number = number
 
-    def ask(self, asked: Asked, *, at: datetime | None = None) -> Turn:
-        """Build the next turn. If it cannot be built, nothing has changed."""
+    def ask(self, asked: Asked, *, at: datetime | None = None, rewritten: Rewrite | None = None) -> Turn:
+        """Build the next turn. If it cannot be built or written down, nothing has changed."""
         state = close_turn(self._opened, "", self._rules) if self._opened else self._state
-        turn_input = self._read(asked, state)
-        model = turn_input.model or state.model
-        rules = replace(self._rules, measure=self._world.counter.measure(model))
-        opened = open_turn(state, turn_input, rules)
+        turn = replace(self._read(asked, state), rewritten=rewritten)
+        rules = replace(self._rules, measure=self._world.counter.measure(turn.model or state.model))
+        opened = open_turn(state, turn, rules)
         entry, books = self._enter(state, opened, at=at)
+        if self._journal is not None:
+            self._journal.write_asked(turn, unanswered=self._opened, parent=state.head, at=at)
         self._state, self._rules = state, rules
         self._opened, self._books = opened, books
         self._number += 1
         return Turn(number=self._number, envelope=opened.envelope, entry=entry)
 
-    def reply(self, text: str) -> None:
+    def reply(self, text: str, *, at: datetime | None = None) -> None:
         """Record what the model answered to the turn asked last."""
         if self._opened is None:
             raise CallError("There is no open turn to reply to.", hint="Call ask() first; each turn takes one reply.")
-        self._state = close_turn(self._opened, text, self._rules)
-        self._opened = None
+        state = close_turn(self._opened, text, self._rules)
+        if self._journal is not None:
+            self._journal.write_reply(text, parent=self._opened.user.id, at=at)
+        self._state, self._opened = state, None
+
+    def waiting(self) -> Turn | None:
+        """The turn that waits for its reply, as it was sent."""
+        if self._opened is None:
+            return None
+        entry = Entry(
+            prefix=Prefix(movement=find_movement(self._state.last, self._opened.envelope), common_tokens=None)
+        )
+        return Turn(number=self._number, envelope=self._opened.envelope, entry=entry)
 
     def _enter(self, state: State, opened: OpenTurn, *, at: datetime | None) -> tuple[Entry, Books]:
         if self._ledger:
@@ -112,9 +147,12 @@ class TurnRunner:
             results=asked.results,
             system=None if system == state.system else system,
             tools=asked.tools,
-            model=asked.model,
+            model=asked.model or (state.model if state.layout is None else None),
             drop=asked.drop,
             fold=asked.fold,
+            layout=self._rules.layout,
+            carry_forward=self._rules.carry_forward,
+            image_notes=self._rules.image_notes,
             warnings=(*reading.warnings, *typed.warnings, *drawn.warnings),
         )
 
@@ -127,6 +165,21 @@ class TurnRunner:
         return Terms(
             profile=self._world.profiles.profile(model), price=price, measure=self._world.counter.measure(model)
         )
+
+
+def _books(resumed: Resumed) -> Books:
+    """Books for a conversation that goes on: the request sent last is what the next is compared with."""
+    envelope = resumed.opened.envelope if resumed.opened else resumed.state.last
+    if envelope is None:
+        return Books()
+    request = Request(
+        model=envelope.model,
+        tools=envelope.tools,
+        messages=envelope.messages,
+        total=envelope.tokens.total,
+        at=None,
+    )
+    return Books(last=request, envelope=envelope, cache=CacheModel(requests=(request,)))
 
 
 def _system_parts(parts: Mapping[str, str], reading: Reading) -> tuple[SystemParts, Expanded]:

@@ -8,7 +8,7 @@ from lamella.core.budget.counting import Measure, count_tools
 from lamella.core.budget.thresholds import Budget, check_budget
 from lamella.core.envelope.fingerprint import hash_layers, hash_prefix
 from lamella.core.envelope.invariants import check_laws
-from lamella.core.envelope.model import Envelope, TokenCounts
+from lamella.core.envelope.model import Envelope, Rewrite, TokenCounts
 from lamella.core.layers.library import Standing, build_library
 from lamella.core.layers.model import Layer, Layout, Segment, message_place
 from lamella.core.layers.strip import Exchange, Said, build_strip, past_messages
@@ -41,6 +41,7 @@ class Ground:
     attached: tuple[Artifact, ...]
     user: Said
     dropped: tuple[str, ...]
+    rewritten: Rewrite | None
     warnings: tuple[str, ...]
 
 
@@ -88,6 +89,7 @@ def build_envelope(ground: Ground, *, measure: Measure, budget: Budget, before: 
         shelf=ground.shelf,
         carried=ground.carried,
         dropped=ground.dropped,
+        rewritten=ground.rewritten,
         warnings=(*ground.warnings, *warnings),
     )
     check_laws(envelope, before=before)

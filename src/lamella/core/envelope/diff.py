@@ -55,6 +55,8 @@ def find_movement(before: Envelope | None, now: Envelope) -> Movement:
     part = changed_part(before.layer(LayerId.L1).segments, now.layer(LayerId.L1).segments)
     if part is not None:
         return Movement(cause=Cause.SYSTEM_CHANGED, segment=part)
+    if now.rewritten is not None:
+        return Movement(cause=Cause(now.rewritten.value))
     return _library_movement(before, now) or _history_movement(before, now)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
 from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.layers.library import Standing
@@ -9,6 +10,13 @@ from lamella.core.layers.model import LAYER_ORDER, Layer, LayerId, Layout
 from lamella.core.messages.model import Message
 
 ENVELOPE_VERSION = 1
+
+
+class Rewrite(StrEnum):
+    """How the history before a turn came to differ from what was sent last."""
+
+    HISTORY_EDITED = "history_edited"
+    BRANCH = "branch"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +34,7 @@ class Envelope:
 
     ``shelf`` is what the system message holds of L2. ``carried`` is what earlier messages of the epoch hold without
     belonging to a layer (pictures, notes with pictures). ``dropped`` is what the user took out with this turn.
+    ``rewritten`` says that an edit or another branch changed what came before it.
     """
 
     conversation_id: str
@@ -42,6 +51,7 @@ class Envelope:
     shelf: tuple[Standing, ...]
     carried: tuple[Standing, ...]
     dropped: tuple[str, ...] = ()
+    rewritten: Rewrite | None = None
     warnings: tuple[str, ...] = ()
     version: int = ENVELOPE_VERSION
 

@@ -18,6 +18,7 @@ from lamella.core.artifacts.model import (
     Source,
     ToolDefinition,
 )
+from lamella.core.envelope.model import Rewrite
 from lamella.core.history.records import EventKind, Record, Written
 from lamella.core.history.state import TurnInput
 from lamella.core.layers.model import CarryForward, Layout
@@ -71,6 +72,7 @@ def write_turn(turn: TurnInput) -> dict[str, object]:
         "layout": turn.layout,
         "carry_forward": turn.carry_forward,
         "image_notes": turn.image_notes,
+        "rewritten": turn.rewritten,
         "warnings": list(turn.warnings),
     }
     body.update((name, value) for name, value in optional.items() if value not in (None, False, []))
@@ -98,6 +100,7 @@ def read_turn(body: Body, contents: Contents) -> TurnInput:
         layout=None if body.get("layout") is None else Layout(_text(body["layout"])),
         carry_forward=None if body.get("carry_forward") is None else CarryForward(_text(body["carry_forward"])),
         image_notes=bool(body.get("image_notes")),
+        rewritten=None if body.get("rewritten") is None else Rewrite(_text(body["rewritten"])),
         warnings=(*(_text(warning) for warning in _list(body.get("warnings"))), *erased),
     )
 

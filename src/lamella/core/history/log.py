@@ -7,6 +7,7 @@ readable. A branch is named by its last message.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from lamella.core.envelope.model import Rewrite
 from lamella.core.history.events import Body, Contents, named_hashes, parse_body, read_turn
 from lamella.core.history.ids import message_id
 from lamella.core.history.records import EventKind, Record
@@ -46,6 +47,7 @@ class Log:
     created: str = ""
     settings: dict[str, object] = field(default_factory=dict)
     nodes: dict[str, Node] = field(default_factory=dict)
+    rewritten: Rewrite | None = None
     _leaves: dict[str, None] = field(default_factory=dict)
 
     def extend(self, records: Iterable[Record]) -> None:
@@ -86,12 +88,14 @@ class Log:
         match record.kind:
             case EventKind.MESSAGE | EventKind.EDIT:
                 self._add(_message_node(body, record.at))
+                self.rewritten = None
             case EventKind.REPLY:
                 self._add(_reply_node(body, record.at))
             case EventKind.DELETE:
                 self._delete(_name(body, "target"))
+                self.rewritten = Rewrite.HISTORY_EDITED
             case EventKind.FORK | EventKind.SWITCH:
-                self._move(_name(body, "head"))
+                self._switch(_name(body, "head"))
             case EventKind.RENAME:
                 self.title = _name(body, "title")
             case EventKind.SETTINGS:
@@ -106,10 +110,16 @@ class Log:
         self.nodes[node.id] = node
         self._arrive(node.id)
 
-    def _move(self, head: str) -> None:
+    def _switch(self, head: str) -> None:
         if head and head not in self.nodes:
             raise ValueError(f"there is no message {head}")
+        if not self._answers_again(head):
+            self.rewritten = Rewrite.BRANCH
         self._arrive(head)
+
+    def _answers_again(self, head: str) -> bool:
+        """Going back to the question just answered sends the same request again: nothing is rewritten."""
+        return self.head in self.nodes and self.nodes[self.head].parent == head and bool(head)
 
     def _arrive(self, head: str) -> None:
         """Make a message the active one; the one left behind ends a branch unless the new one follows it."""

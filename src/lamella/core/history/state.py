@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from lamella.core.artifacts.model import Artifact, ToolDefinition
 from lamella.core.budget.counting import Measure
 from lamella.core.budget.thresholds import Budget
-from lamella.core.envelope.model import Envelope
+from lamella.core.envelope.model import Envelope, Rewrite
 from lamella.core.layers.library import Standing
 from lamella.core.layers.model import CarryForward, Layout
 from lamella.core.layers.strip import Exchange, Said
@@ -26,7 +26,10 @@ class Rules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnInput:
-    """What the user does in one turn: the text after templates and as typed. ``None`` means: as it was."""
+    """What the user does in one turn: the text after templates and as typed. ``None`` means: as it was.
+
+    ``rewritten`` says that what came before this turn is not what was sent last: an edit, or another branch.
+    """
 
     text: str
     typed: str = ""
@@ -40,6 +43,7 @@ class TurnInput:
     layout: Layout | None = None
     carry_forward: CarryForward | None = None
     image_notes: bool | None = None
+    rewritten: Rewrite | None = None
     warnings: tuple[str, ...] = ()
 
 

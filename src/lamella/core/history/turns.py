@@ -39,6 +39,7 @@ def open_turn(state: State, turn: TurnInput, rules: Rules) -> OpenTurn:
         attached=attached.artifacts,
         user=user,
         dropped=tuple(name for name in turn.drop if name not in known),
+        rewritten=turn.rewritten,
         warnings=(*turn.warnings, *drop_warnings, *attached.warnings),
     )
     built = build_envelope(ground, measure=rules.measure, budget=rules.budget, before=state.last)
@@ -103,7 +104,7 @@ def turn_rules(rules: Rules, turn: TurnInput) -> Rules:
 
 def begins_epoch(state: State, now: State, turn: TurnInput, *, rules: Rules) -> bool:
     """Whether everything earlier folds into the library and the strip before this turn is built."""
-    if rules.layout is Layout.LIBRARY or state.layout is not rules.layout:
+    if rules.layout is Layout.LIBRARY or state.layout is not rules.layout or turn.rewritten is not None:
         return True
     parts_changed = tuple(state.system.named()) != tuple(now.system.named())
     return parts_changed or state.tools != now.tools or state.model != now.model or bool(turn.drop) or turn.fold

@@ -1,0 +1,196 @@
+"""A conversation that lasts: every turn, reply and change of branch is an event in a store before it counts."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from lamella.core.artifacts.make import canonical_json
+from lamella.core.envelope.model import Rewrite
+from lamella.core.history.asked import Asked
+from lamella.core.history.events import named_hashes, read_turn, write_event
+from lamella.core.history.log import Log, Told, path_hashes, read_turns
+from lamella.core.history.records import EventKind, Written
+from lamella.core.history.resume import resume
+from lamella.core.history.state import Rules
+from lamella.core.layers.model import Role
+from lamella.errors import CallError
+from lamella.ports import Clock, Store
+from lamella.runners.journal import ChatJournal
+from lamella.runners.turns import Turn, TurnRunner, World
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configured:
+    """What settings come to: the rules of a conversation, and the model it starts with."""
+
+    rules: Rules
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """What a stored conversation works with. ``configure`` turns settings by name into rules."""
+
+    store: Store
+    clock: Clock
+    world: World
+    configure: Callable[[Mapping[str, object]], Configured]
+    ledger: bool = True
+
+
+class StoredChat:
+    """One conversation in a store. Opening it reads the log once; the last epoch is laid out on the first turn.
+
+    Settings given by name are written down with the next event, so that the conversation goes on under them.
+    """
+
+    def __init__(self, desk: Desk, conversation: str, settings: Mapping[str, object] | None = None) -> None:
+        self._desk = desk
+        self._log = Log(conversation=conversation)
+        self._log.extend(desk.store.load(conversation))
+        self._changed = {k: v for k, v in (settings or {}).items() if self._log.settings.get(k) != v}
+        self._configured = desk.configure({**self._log.settings, **self._changed})
+        self._runner: TurnRunner | None = None
+
+    @property
+    def id(self) -> str:
+        return self._log.conversation
+
+    @property
+    def title(self) -> str:
+        return self._log.title
+
+    @property
+    def head(self) -> str:
+        """The id of the active branch's last message."""
+        return self._log.head
+
+    @property
+    def version(self) -> int:
+        """How many events the conversation has."""
+        return self._log.version
+
+    def turns(self, head: str | None = None) -> Sequence[Told]:
+        """The turns of a branch as they were said, by default of the active one."""
+        return self._log.path(head)
+
+    def branches(self) -> Sequence[str]:
+        """Every branch by its last message."""
+        return self._log.branches()
+
+    def ask(self, asked: Asked, *, at: datetime | None = None) -> Turn:
+        """The next turn, written down. A conflict with another writer changes nothing: ``reload`` and ask again."""
+        return self._running().ask(asked, at=at, rewritten=self._log.rewritten)
+
+    def reply(self, text: str, *, at: datetime | None = None) -> None:
+        """What the model answered to the turn asked last, written down."""
+        self._running().reply(text, at=at)
+
+    def regenerate(self, message: str | None = None, *, at: datetime | None = None) -> Turn:
+        """Open a question again, by default the last one; the next reply starts a branch of its own."""
+        question = self._question(message or self._log.head)
+        if question != self._log.head:
+            self._write(write_event(EventKind.SWITCH, self._moment(at), head=question))
+        turn = self._running().waiting()
+        if turn is None:
+            raise self._missing(question)
+        return turn
+
+    def edit(self, message: str, text: str, *, at: datetime | None = None) -> Turn:
+        """Ask another text in place of a message, with the same attachments; the old branch stays."""
+        node = self._log.nodes.get(message)
+        if node is None or node.role is not Role.USER:
+            raise self._missing(message)
+        original = read_turn(node.body, self._contents(named_hashes(node.body)))
+        runner = self._resume(self._log.path(node.parent), edits=message)
+        asked = Asked(
+            text=text,
+            attach=original.attached,
+            results=original.results,
+            system=original.system.as_typed() if original.system else {},
+            tools=original.tools,
+            model=original.model,
+            drop=original.drop,
+            fold=original.fold,
+        )
+        turn = runner.ask(asked, at=at, rewritten=Rewrite.HISTORY_EDITED)
+        self._runner = runner
+        return turn
+
+    def delete(self, message: str, *, at: datetime | None = None) -> None:
+        """Go on without a message, on a branch of its own; a question goes with its answer."""
+        if not any(message in (told.message.id, told.reply and told.reply.id) for told in self._log.path()):
+            raise self._missing(message)
+        self._write(write_event(EventKind.DELETE, self._moment(at), target=message))
+
+    def fork(self, message: str, *, at: datetime | None = None) -> None:
+        """Go on from an earlier message, on a branch of its own."""
+        self._go(EventKind.FORK, message, at)
+
+    def switch(self, head: str, *, at: datetime | None = None) -> None:
+        """Make another branch the active one, by its last message."""
+        self._go(EventKind.SWITCH, head, at)
+
+    def rename(self, title: str, *, at: datetime | None = None) -> None:
+        """Give the conversation a title."""
+        self._write(write_event(EventKind.RENAME, self._moment(at), title=title), title=title)
+
+    def reload(self) -> None:
+        """Read what others wrote since."""
+        self._log.extend(self._desk.store.load(self.id, after=self._log.version))
+        self._runner = None
+
+    def _go(self, kind: EventKind, head: str, at: datetime | None) -> None:
+        if head not in self._log.nodes:
+            raise self._missing(head)
+        self._write(write_event(kind, self._moment(at), head=head))
+
+    def _write(self, written: Written, *, title: str | None = None) -> None:
+        self._append(written, title=title)
+        self._runner = None
+
+    def _append(self, written: Written, *, title: str | None = None) -> None:
+        if self._changed:
+            settings = write_event(EventKind.SETTINGS, written.records[0].at, **self._changed)
+            written = Written(records=(*settings.records, *written.records), contents=written.contents)
+        self._desk.store.append(self.id, written, expected=self._log.version, title=title)
+        self._changed = {}
+        self._log.extend(written.records)
+
+    def _running(self) -> TurnRunner:
+        if self._runner is None:
+            self._runner = self._resume(self._log.path())
+        return self._runner
+
+    def _resume(self, told: Sequence[Told], *, edits: str | None = None) -> TurnRunner:
+        past = read_turns(told, self._contents(path_hashes(told)))
+        start = None if past else self._configured.model
+        model = next((turn.model for turn, _ in reversed(past) if turn.model), start)
+        rules = replace(self._configured.rules, measure=self._desk.world.counter.measure(model))
+        journal = ChatJournal(self.id, append=self._append, moment=self._moment, edits=edits)
+        return TurnRunner(
+            self._desk.world,
+            rules,
+            resume(past, rules, conversation=self.id, model=start),
+            ledger=self._desk.ledger,
+            journal=journal,
+            number=len(past),
+        )
+
+    def _contents(self, hashes: Sequence[str]) -> Mapping[str, bytes]:
+        return self._desk.store.read_contents(self.id, hashes) if hashes else {}
+
+    def _question(self, message: str) -> str:
+        node = self._log.nodes.get(message)
+        if node is None:
+            raise self._missing(message)
+        return node.id if node.role is Role.USER else node.parent
+
+    def _missing(self, message: str) -> CallError:
+        return CallError(
+            f"The conversation {self.id} has no such message: {canonical_json(message)}.",
+            hint="See its messages with `lamella chats show`.",
+        )
+
+    def _moment(self, at: datetime | None) -> str:
+        return (at or self._desk.clock.now()).astimezone(UTC).isoformat().replace("+00:00", "Z")
