@@ -77,12 +77,16 @@ class Store(Protocol):
         """Append after exactly ``expected`` events and give the new number of events.
 
         Raises ``conflict`` if the conversation has another number of events, ``erased`` if it was erased. A title
-        other than none becomes the conversation's title in lists.
+        other than none becomes the conversation's title in lists. Each content is named by one of the events that
+        bring it; an event may name contents without bringing them if the conversation holds them already.
         """
         ...
 
     def load(self, conversation: str, *, after: int = 0) -> Sequence[Record]:
-        """The events after a number of events, in order; none for a conversation that does not exist."""
+        """The events after a number of events, in order; none for a conversation that does not exist.
+
+        Raises ``erased`` for one that was erased.
+        """
         ...
 
     def read_contents(self, conversation: str, hashes: Sequence[str]) -> Mapping[str, bytes]:
@@ -94,11 +98,18 @@ class Store(Protocol):
         ...
 
     def erase_conversation(self, conversation: str, *, at: str) -> None:
-        """Remove the events and all contents that no other conversation holds; a tombstone stays."""
+        """Remove the events and all contents that no other conversation holds; a tombstone stays.
+
+        One that is not there gets its tombstone too, so that no copy of it is taken in later.
+        """
         ...
 
     def erase_contents(self, conversation: str, hashes: Sequence[str], written: Written, *, expected: int) -> int:
-        """Remove contents from one conversation, with an event that says so; what others hold stays theirs."""
+        """Remove contents from one conversation; what others hold stays theirs.
+
+        ``written`` has an event of kind ``erasure`` that lists the hashes in its ``contents``: that is how the log
+        tells contents that were erased from contents that are missing.
+        """
         ...
 
     def verify(self, conversation: str | None = None) -> Iterator[Damage]:

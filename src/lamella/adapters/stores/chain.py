@@ -63,6 +63,14 @@ def find_erased(records: Sequence[Record]) -> set[str]:
     return {name for record in records if record.kind is EventKind.ERASURE for name in record.contents}
 
 
+def check_named(hashes: Sequence[str], written: Written) -> None:
+    """Refuse to erase what no erasure event would explain."""
+    if unnamed := set(hashes) - find_erased(written.records):
+        raise CallError(
+            f"No erasure event names the content {min(unnamed)}.", hint="List it in the contents of the event."
+        )
+
+
 def clean_title(title: str) -> str:
     """A title as every store can keep it."""
     encode_text(title)

@@ -1,0 +1,154 @@
+"""Appending: events after exactly the ones that are expected, with the contents they bring."""
+
+import json
+from dataclasses import dataclass
+
+from lamella.adapters.stores.chain import FIRST, check_contents, check_known, clean_title, find_erased, link_all
+from lamella.adapters.stores.database import Database, Transaction, marks, split
+from lamella.adapters.stores.rows import EVENT_COLUMNS, read_record
+from lamella.core.history.records import EventKind, Written
+from lamella.errors import ConflictError, ErasedError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What one caller wants to add to a conversation, and which contents it is to let go of."""
+
+    conversation: str
+    written: Written
+    expected: int
+    title: str | None = None
+    erase: tuple[str, ...] = ()
+
+    @property
+    def version(self) -> int:
+        """The number of events once it is done."""
+        return self.expected + len(self.written.records)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """Where a conversation stands while it is locked for one writer."""
+
+    version: int
+    head: str
+    erased: str | None
+    schema: int
+
+
+def lock_state(database: Database, transaction: Transaction, change: Change) -> State:
+    """Lock the conversation, made now if it is to be new, and read where it stands."""
+    if change.expected == 0:
+        at = change.written.records[0].at
+        transaction.run(
+            "INSERT INTO conversations (id, version, head, title, created, updated) VALUES (?, 0, ?, '', ?, ?)"
+            " ON CONFLICT DO NOTHING",
+            *(change.conversation, FIRST, at, at),
+        )
+    found = transaction.rows(
+        "SELECT version, head, erased, (SELECT max(version) FROM schema_version) FROM conversations WHERE id = ?"
+        + database.lock_row,
+        change.conversation,
+    )
+    for version, head, erased, schema in found:
+        return State(version=version, head=head, erased=erased, schema=schema)
+    raise ConflictError(conversation=change.conversation, expected=change.expected, found=0)
+
+
+def refuse_erased(conversation: str, erased: str | None) -> None:
+    """Only a tombstone is left of an erased conversation."""
+    if erased is not None:
+        raise ErasedError(
+            f"The conversation {conversation} was erased at {erased}.", hint="Begin a new one under another id."
+        )
+
+
+def has_landed(transaction: Transaction, change: Change, state: State) -> bool:
+    """Whether the change is what the conversation ends in: an earlier try was committed and its answer lost."""
+    if state.version != change.version:
+        return False
+    before = transaction.rows(
+        "SELECT hash FROM events WHERE conversation = ? AND seq = ?", change.conversation, change.expected
+    )
+    previous = next((name for (name,) in before), FIRST)
+    return _hashes(previous, change)[-1] == state.head
+
+
+def append_events(database: Database, transaction: Transaction, *, change: Change, state: State) -> str:
+    """Write the change, and give the new head."""
+    if change.erase:
+        database.hold_contents(transaction)
+        let_go(transaction, change.conversation, change.erase)
+    _hold(transaction, change)
+    hashes = _hashes(state.head, change)
+    records = change.written.records
+    transaction.run_each(
+        f"INSERT INTO events (conversation, {EVENT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [
+            (change.conversation, seq, record.kind.value, record.at, record.body, json.dumps(record.contents), name)
+            for seq, (record, name) in enumerate(zip(records, hashes, strict=True), start=change.expected + 1)
+        ],
+    )
+    title = None if change.title is None else clean_title(change.title)
+    transaction.run(
+        "UPDATE conversations SET version = ?, head = ?, title = coalesce(?, title), updated = ? WHERE id = ?",
+        *(change.version, hashes[-1], title, records[-1].at, change.conversation),
+    )
+    return hashes[-1]
+
+
+def _hashes(previous: str, change: Change) -> list[str]:
+    return list(link_all(previous, change.conversation, after=change.expected, records=change.written.records))
+
+
+def _hold(transaction: Transaction, change: Change) -> None:
+    """Hold the contents that are brought, and store those that nobody holds yet."""
+    named = {name for record in change.written.records for name in record.contents}
+    brought = sorted(change.written.contents)
+    _check_named(transaction, change, missing=named.difference(brought))
+    if not brought:
+        return
+    # Holding comes first: from here on nobody erases contents until this transaction is over.
+    transaction.run_each(
+        "INSERT INTO holdings (conversation, hash) VALUES (?, ?) ON CONFLICT DO NOTHING",
+        [(change.conversation, name) for name in brought],
+    )
+    stored = {
+        name
+        for names in split(brought)
+        for (name,) in transaction.rows(f"SELECT hash FROM contents WHERE hash IN {marks(names)}", *names)
+    }
+    new = {name: change.written.contents[name] for name in brought if name not in stored}
+    check_contents(new)
+    if new:
+        transaction.run_each(
+            "INSERT INTO contents (hash, data) VALUES (?, ?) ON CONFLICT DO NOTHING", list(new.items())
+        )
+
+
+def _check_named(transaction: Transaction, change: Change, *, missing: set[str]) -> None:
+    """Contents that are named without being brought must be held already, or have been erased."""
+    for names in split(sorted(missing)):
+        held = transaction.rows(
+            f"SELECT hash FROM holdings WHERE conversation = ? AND hash IN {marks(names)}", change.conversation, *names
+        )
+        missing = missing.difference(name for (name,) in held)
+    if not missing:
+        return
+    erasures = transaction.rows(
+        f"SELECT {EVENT_COLUMNS} FROM events WHERE conversation = ? AND kind = ?",
+        *(change.conversation, EventKind.ERASURE.value),
+    )
+    logged = [read_record(change.conversation, row) for row in erasures]
+    check_known(missing, find_erased([*logged, *change.written.records]))
+
+
+def let_go(transaction: Transaction, conversation: str, hashes: tuple[str, ...]) -> None:
+    """Let go of contents, and remove those that no conversation holds any more."""
+    for names in split(hashes):
+        transaction.run(f"DELETE FROM holdings WHERE conversation = ? AND hash IN {marks(names)}", conversation, *names)
+        transaction.run(
+            f"DELETE FROM contents WHERE hash IN {marks(names)}"
+            " AND NOT EXISTS (SELECT 1 FROM holdings WHERE holdings.hash = contents.hash)",
+            *names,
+        )

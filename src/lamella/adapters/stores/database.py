@@ -1,0 +1,83 @@
+"""What differs between databases, as a small protocol. The logic above it is written once."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol, TypeVar
+
+from lamella.core.history.records import Damage
+
+Result = TypeVar("Result")
+Row = tuple[Any, ...]
+
+# Both databases take far more values in one statement; this keeps statements short.
+_CHUNK = 500
+
+
+class Transaction(Protocol):
+    """Statements that happen together or not at all. Values stand in SQL as ``?``."""
+
+    def run(self, sql: str, *values: object) -> None: ...
+
+    def run_each(self, sql: str, rows: Sequence[Row]) -> None:
+        """One statement for each row of values."""
+        ...
+
+    def rows(self, sql: str, *values: object) -> Iterator[Row]: ...
+
+
+class Database(Protocol):
+    """One database: how it begins, commits, locks, and says what went wrong."""
+
+    @property
+    def dialect(self) -> str:
+        """The folder of its migrations."""
+        ...
+
+    @property
+    def lock_row(self) -> str:
+        """What a SELECT ends in so that nobody else changes the row before this transaction is over."""
+        ...
+
+    def read(self, work: Callable[[Transaction], Result]) -> Result:
+        """Run work on one consistent state."""
+        ...
+
+    def write(self, work: Callable[[Transaction], Result]) -> Result:
+        """Run work and commit it; durable when this returns. Work that was lost on the way may be run again."""
+        ...
+
+    def migrate(self, work: Callable[[Transaction], Result]) -> Result:
+        """Run work alone: nobody else migrates or writes meanwhile."""
+        ...
+
+    def tables(self, transaction: Transaction) -> set[str]:
+        """The tables that are there."""
+        ...
+
+    def hold_contents(self, transaction: Transaction) -> None:
+        """Keep everyone else from taking hold of contents until the transaction is over."""
+        ...
+
+    def purge(self) -> None:
+        """Remove the bytes of what was deleted from where they may linger."""
+        ...
+
+    def inspect(self) -> Iterator[Damage]:
+        """What the database itself finds wrong with its files."""
+        ...
+
+    def find_lingering(self) -> Iterator[Damage]:
+        """Where bytes of what was deleted may linger."""
+        ...
+
+    def close(self) -> None: ...
+
+
+def split(values: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Values in pieces that fit one statement."""
+    for start in range(0, len(values), _CHUNK):
+        yield values[start : start + _CHUNK]
+
+
+def marks(values: Sequence[object]) -> str:
+    """As many question marks as there are values, in brackets."""
+    return f"({', '.join('?' * len(values))})"

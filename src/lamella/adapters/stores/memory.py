@@ -1,0 +1,166 @@
+"""A store in memory: the same promises except to last. For tests, and for conversations that need no file."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from threading import RLock
+
+from lamella.adapters.stores.appending import refuse_erased
+from lamella.adapters.stores.chain import (
+    FIRST,
+    check_contents,
+    check_known,
+    check_named,
+    check_written,
+    clean_title,
+    find_erased,
+    link_all,
+)
+from lamella.adapters.stores.schema import load_migrations
+from lamella.core.artifacts.content import encode_text, hash_bytes
+from lamella.core.history.records import Damage, Listed, Record, StoreStats, Written
+from lamella.errors import ConflictError
+
+
+@dataclass(slots=True, kw_only=True)
+class _Kept:
+    """One conversation, or its tombstone."""
+
+    created: str
+    updated: str
+    title: str = ""
+    erased: str | None = None
+    records: list[Record] = field(default_factory=list)
+    hashes: list[str] = field(default_factory=list)
+    held: set[str] = field(default_factory=set)
+
+
+class MemoryStore:
+    """Conversations in this process's memory, safe for its threads."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, _Kept] = {}
+        self._contents: dict[str, bytes] = {}
+        self._lock = RLock()
+
+    def append(self, conversation: str, written: Written, *, expected: int, title: str | None = None) -> int:
+        """Append after exactly ``expected`` events."""
+        with self._lock:
+            return self._append(conversation, written, expected=expected, title=title)
+
+    def _append(self, conversation: str, written: Written, *, expected: int, title: str | None = None) -> int:
+        check_written(conversation, written)
+        at = written.records[0].at
+        kept = self._kept.get(conversation) or _Kept(created=at, updated=at)
+        refuse_erased(conversation, kept.erased)
+        if len(kept.records) != expected:
+            raise ConflictError(conversation=conversation, expected=expected, found=len(kept.records))
+        named = {name for record in written.records for name in record.contents}
+        if missing := named - kept.held - set(written.contents):
+            check_known(missing, find_erased([*kept.records, *written.records]))
+        check_contents({name: data for name, data in written.contents.items() if name not in self._contents})
+        previous = kept.hashes[-1] if kept.hashes else FIRST
+        hashes = list(link_all(previous, conversation, after=expected, records=written.records))
+        kept.title = kept.title if title is None else clean_title(title)
+        kept.updated = written.records[-1].at
+        kept.hashes += hashes
+        kept.records += written.records
+        kept.held |= set(written.contents)
+        for name, data in written.contents.items():
+            self._contents.setdefault(name, data)
+        self._kept[conversation] = kept
+        return len(kept.records)
+
+    def load(self, conversation: str, *, after: int = 0) -> Sequence[Record]:
+        """The events after a number of events."""
+        with self._lock:
+            kept = self._kept.get(conversation)
+            if kept is None:
+                return ()
+            refuse_erased(conversation, kept.erased)
+            return tuple(kept.records[after:])
+
+    def read_contents(self, conversation: str, hashes: Sequence[str]) -> Mapping[str, bytes]:
+        """The contents this conversation holds."""
+        with self._lock:
+            kept = self._kept.get(conversation)
+            held = kept.held if kept else set[str]()
+            return {name: self._contents[name] for name in dict.fromkeys(hashes) if name in held}
+
+    def list_conversations(self) -> Sequence[Listed]:
+        """Every conversation, the last changed first."""
+        with self._lock:
+            listed = [
+                Listed(
+                    conversation=name,
+                    title=kept.title,
+                    created=kept.created,
+                    updated=kept.updated,
+                    version=len(kept.records),
+                    erased=kept.erased,
+                )
+                for name, kept in sorted(self._kept.items(), key=lambda item: encode_text(item[0]))
+            ]
+        return sorted(listed, key=lambda one: one.updated, reverse=True)
+
+    def erase_conversation(self, conversation: str, *, at: str) -> None:
+        """Leave a tombstone, also for one that is not there."""
+        with self._lock:
+            kept = self._kept.get(conversation) or _Kept(created=at, updated=at)
+            if kept.erased is None:
+                self._kept[conversation] = _Kept(created=kept.created, updated=at, erased=at)
+                self._forget(kept.held)
+
+    def erase_contents(self, conversation: str, hashes: Sequence[str], written: Written, *, expected: int) -> int:
+        """Remove contents, with an erasure event that names them all."""
+        check_named(hashes, written)
+        with self._lock:
+            version = self._append(conversation, written, expected=expected)
+            self._kept[conversation].held -= set(hashes)
+            self._forget(hashes)
+            return version
+
+    def _forget(self, hashes: Sequence[str] | set[str]) -> None:
+        """Remove contents that nobody holds any more."""
+        held = set[str]().union(*(kept.held for kept in self._kept.values()))
+        for name in set(hashes) - held:
+            self._contents.pop(name, None)
+
+    def verify(self, conversation: str | None = None) -> Iterator[Damage]:
+        """Every hash derived again. Memory is damaged only by whoever reaches into it."""
+        with self._lock:
+            for name, kept in self._kept.items():
+                if conversation in (None, name):
+                    yield from self._verify(name, kept)
+            if conversation is not None and conversation not in self._kept:
+                yield Damage(conversation=conversation, place="conversation", what="is not in this store")
+
+    def _verify(self, conversation: str, kept: _Kept) -> Iterator[Damage]:
+        derived = link_all(FIRST, conversation, after=0, records=kept.records)
+        for seq, (stored, true) in enumerate(zip(kept.hashes, derived, strict=True), start=1):
+            if stored != true:
+                what = f"has the hash {stored}; what it says gives {true}"
+                yield Damage(conversation=conversation, place=f"event {seq}", what=what)
+        for name in sorted(kept.held):
+            if hash_bytes(self._contents[name]) != name:
+                yield Damage(conversation=conversation, place=f"content {name}", what="has another hash")
+
+    def verify_erased(self, conversation: str) -> Iterator[Damage]:
+        """Whether only a tombstone is left."""
+        kept = self._kept.get(conversation)
+        if kept is None or kept.erased is None:
+            yield Damage(conversation=conversation, place="conversation", what="was not erased from this store")
+
+    def stats(self) -> StoreStats:
+        with self._lock:
+            erased = sum(kept.erased is not None for kept in self._kept.values())
+            return StoreStats(
+                schema=len(load_migrations("sqlite")),
+                conversations=len(self._kept) - erased,
+                erased=erased,
+                events=sum(len(kept.records) for kept in self._kept.values()),
+                contents=len(self._contents),
+                content_bytes=sum(map(len, self._contents.values())),
+            )
+
+    def close(self) -> None:
+        """Nothing to close."""

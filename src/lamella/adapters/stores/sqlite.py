@@ -1,0 +1,188 @@
+"""SQLite: one file, several processes. Every write begins as a writer, so that none is lost to another."""
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from threading import RLock
+
+from lamella.adapters.stores.database import Result, Row, Transaction
+from lamella.core.history.records import Damage
+from lamella.errors import CallError, LamellaError, StoreDamagedError, StoreUnavailableError
+
+MEMORY = ":memory:"
+
+# Durable when acknowledged: the log is synced at every commit, on macOS past the disk's own cache. What is deleted is
+# overwritten with zeros.
+_PRAGMAS = ("synchronous = FULL", "fullfsync = ON", "foreign_keys = ON", "secure_delete = ON")
+_PAUSE = 0.02
+
+
+class SqliteDatabase:
+    """A connection to one file, for all threads of this process in turn."""
+
+    dialect = "sqlite"
+    # A transaction that begins as a writer is the only one; no row needs a lock of its own.
+    lock_row = ""
+
+    def __init__(self, path: str, *, patience: float) -> None:
+        self._path = path
+        self._patience = patience
+        self._lock = RLock()
+        try:
+            self._connection = sqlite3.connect(path, timeout=patience, isolation_level=None, check_same_thread=False)
+        except sqlite3.Error as error:
+            raise self._explain(error) from error
+        try:
+            self._prepare()
+        except LamellaError:
+            self._connection.close()
+            raise
+
+    def _prepare(self) -> None:
+        for pragma in _PRAGMAS:
+            self._run(f"PRAGMA {pragma}")
+        # Changing the mode does not wait for others by itself; once changed, it stays with the file.
+        self._persist(lambda: self._run("PRAGMA journal_mode = WAL").fetchone())
+
+    def _persist(self, work: Callable[[], Result]) -> Result:
+        deadline = time.monotonic() + self._patience
+        while True:
+            try:
+                return work()
+            except StoreUnavailableError as error:
+                if not _is_busy(error.__cause__) or time.monotonic() > deadline:
+                    raise
+                time.sleep(_PAUSE)
+
+    def read(self, work: Callable[[Transaction], Result]) -> Result:
+        return self._transact("BEGIN", work)
+
+    def write(self, work: Callable[[Transaction], Result]) -> Result:
+        return self._transact("BEGIN IMMEDIATE", work)
+
+    def migrate(self, work: Callable[[Transaction], Result]) -> Result:
+        return self._transact("BEGIN IMMEDIATE", work)
+
+    def _transact(self, begin: str, work: Callable[[Transaction], Result]) -> Result:
+        with self._lock:
+            self._run(begin)
+            try:
+                result = work(_SqliteTransaction(self._run, self._run_each))
+                self._run("COMMIT")
+            except BaseException:
+                # A full disk may have rolled it back already.
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+            return result
+
+    def tables(self, transaction: Transaction) -> set[str]:
+        return {name for (name,) in transaction.rows("SELECT name FROM sqlite_master WHERE type = 'table'")}
+
+    def hold_contents(self, transaction: Transaction) -> None:
+        """Nothing to do: a writer is alone."""
+
+    def purge(self) -> None:
+        """Move everything from the write-ahead log to the file and cut the log to nothing."""
+        with self._lock:
+            self._persist(self._empty_log)
+
+    def _empty_log(self) -> None:
+        busy, *_ = self._run("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if busy:
+            locked = sqlite3.OperationalError("the write-ahead log is being read")
+            raise self._explain(locked) from locked
+
+    def inspect(self) -> Iterator[Damage]:
+        """What SQLite's own check of pages, indexes and references finds."""
+        with self._lock:
+            found = [str(what) for (what,) in self._run("PRAGMA integrity_check") if what != "ok"]
+            found += [f"a row of {table} refers to nothing" for table, *_ in self._run("PRAGMA foreign_key_check")]
+        yield from (Damage(conversation=None, place="file", what=what) for what in found)
+
+    def find_lingering(self) -> Iterator[Damage]:
+        try:
+            self.purge()
+        except StoreUnavailableError as error:
+            yield Damage(conversation=None, place="write-ahead log", what=f"may still hold it: {error.message}")
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
+
+    def _run(self, sql: str, values: Sequence[object] = ()) -> sqlite3.Cursor:
+        try:
+            return self._connection.execute(sql, values)
+        except sqlite3.Error as error:
+            raise self._explain(error) from error
+
+    def _run_each(self, sql: str, rows: Sequence[Row]) -> None:
+        try:
+            self._connection.executemany(sql, rows)
+        except sqlite3.Error as error:
+            raise self._explain(error) from error
+
+    def _explain(self, error: sqlite3.Error) -> LamellaError:
+        return explain(error, self._path, patience=self._patience)
+
+
+class _SqliteTransaction:
+    def __init__(
+        self, run: Callable[[str, Sequence[object]], sqlite3.Cursor], run_each: Callable[[str, Sequence[Row]], None]
+    ) -> None:
+        self._run = run
+        self.run_each = run_each
+
+    def run(self, sql: str, *values: object) -> None:
+        self._run(sql, values)
+
+    def rows(self, sql: str, *values: object) -> Iterator[Row]:
+        yield from self._run(sql, values)
+
+
+def _is_busy(error: BaseException | None) -> bool:
+    return isinstance(error, sqlite3.Error) and _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def _code(error: sqlite3.Error) -> int:
+    """The primary code of an error: the lowest byte of what SQLite gives."""
+    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_BUSY) & 0xFF
+
+
+def explain(error: sqlite3.Error, path: str, *, patience: float) -> LamellaError:
+    """What an error of SQLite means here, and what to do next."""
+    if isinstance(error, sqlite3.ProgrammingError):
+        return CallError(f"The store {path} is closed.", hint="Open it again.")
+    kind, what, hint = _MEANINGS.get(_code(error), (StoreUnavailableError, "cannot be used: {error}", _AGAIN))
+    told = what.format(error=error, patience=f"{patience:g}", why=_why(path))
+    return kind(f"The store {path} {told}.", hint=hint)
+
+
+_AGAIN = "Nothing was written. Try again."
+_RESTORE = "`lamella store verify` says what is left of it; restore the file from a backup."
+_PERMIT = "Nothing was written. Permit writing to the file and to its folder."
+_MEANINGS: dict[int, tuple[type[StoreUnavailableError | StoreDamagedError], str, str]] = {
+    sqlite3.SQLITE_BUSY: (StoreUnavailableError, "was locked by someone else for {patience} s", _AGAIN),
+    sqlite3.SQLITE_LOCKED: (StoreUnavailableError, "was locked by someone else for {patience} s", _AGAIN),
+    sqlite3.SQLITE_FULL: (StoreUnavailableError, "is on a disk that is full", "Nothing was written. Make room."),
+    sqlite3.SQLITE_READONLY: (StoreUnavailableError, "is read-only", _PERMIT),
+    sqlite3.SQLITE_PERM: (StoreUnavailableError, "may not be read", _PERMIT),
+    sqlite3.SQLITE_CANTOPEN: (StoreUnavailableError, "cannot be opened: {why}", "Make the folder, or permit it."),
+    sqlite3.SQLITE_IOERR: (StoreUnavailableError, "is on a disk that failed: {error}", _AGAIN),
+    sqlite3.SQLITE_NOTADB: (
+        StoreDamagedError,
+        "is not a SQLite database, or its first page is damaged",
+        "Name another file, or restore this one from a backup.",
+    ),
+    sqlite3.SQLITE_CORRUPT: (StoreDamagedError, "is damaged: {error}", _RESTORE),
+    sqlite3.SQLITE_CONSTRAINT: (StoreDamagedError, "is damaged: {error}", _RESTORE),
+    sqlite3.SQLITE_ERROR: (StoreDamagedError, "is damaged: {error}", _RESTORE),
+}
+
+
+def _why(path: str) -> str:
+    folder = Path(path).absolute().parent
+    if not folder.is_dir():
+        return f"there is no folder {folder}"
+    return "it is a folder" if Path(path).is_dir() else "the system does not permit it"

@@ -1,0 +1,180 @@
+"""The store: conversations in a SQL database, written once for every dialect."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+
+from lamella.adapters.stores.appending import (
+    Change,
+    append_events,
+    has_landed,
+    lock_state,
+    refuse_erased,
+)
+from lamella.adapters.stores.chain import check_named, check_written
+from lamella.adapters.stores.database import Database, Transaction, marks, split
+from lamella.adapters.stores.erasing import bury
+from lamella.adapters.stores.rows import EVENT_COLUMNS, VERIFY, read_record
+from lamella.adapters.stores.schema import check_version, load_migrations, migrate
+from lamella.adapters.stores.verifying import verify_conversation, verify_strays, verify_tombstone
+from lamella.core.artifacts.content import hash_bytes
+from lamella.core.history.records import Damage, Listed, Record, StoreStats, Written
+from lamella.errors import CallError, ConflictError, StoreDamagedError, StoreUnavailableError
+
+
+class SqlStore:
+    """Conversations in a SQL database; ``name`` is how errors call it."""
+
+    def __init__(self, database: Database, *, name: str, migrations: Sequence[str] | None = None) -> None:
+        self._database = database
+        self._name = name
+        self._process = os.getpid()
+        # Heads of appends that were written and whose commit may have been lost: repeated, they are recognised.
+        self._unsettled: dict[str, str] = {}
+        scripts = load_migrations(database.dialect) if migrations is None else migrations
+        self._schema = migrate(database, scripts, name=name)
+
+    def append(self, conversation: str, written: Written, *, expected: int, title: str | None = None) -> int:
+        """Append after exactly ``expected`` events; repeated after a lost answer, it is not written twice."""
+        return self._change(Change(conversation=conversation, written=written, expected=expected, title=title))
+
+    def erase_contents(self, conversation: str, hashes: Sequence[str], written: Written, *, expected: int) -> int:
+        """Remove contents, with an erasure event that names them all."""
+        check_named(hashes, written)
+        change = Change(conversation=conversation, written=written, expected=expected, erase=tuple(hashes))
+        version = self._change(change)
+        self._database.purge()
+        return version
+
+    def _change(self, change: Change) -> int:
+        check_written(change.conversation, change.written)
+        try:
+            version = self._opened().write(lambda transaction: self._apply(transaction, change))
+        except StoreUnavailableError:
+            # Whether it was committed is not known: the next try finds out.
+            raise
+        except Exception:
+            self._unsettled.pop(change.conversation, None)
+            raise
+        self._unsettled.pop(change.conversation, None)
+        return version
+
+    def _apply(self, transaction: Transaction, change: Change) -> int:
+        state = lock_state(self._database, transaction, change)
+        check_version(state.schema, self._schema, name=self._name)
+        refuse_erased(change.conversation, state.erased)
+        if state.version == change.expected:
+            head = append_events(self._database, transaction, change=change, state=state)
+            self._unsettled[change.conversation] = head
+        elif self._unsettled.get(change.conversation) != state.head or not has_landed(transaction, change, state):
+            raise ConflictError(conversation=change.conversation, expected=change.expected, found=state.version)
+        return change.version
+
+    def load(self, conversation: str, *, after: int = 0) -> Sequence[Record]:
+        """The events after a number of events; an error if some of them are missing."""
+        return self._opened().read(lambda transaction: _load(transaction, conversation, after=after))
+
+    def read_contents(self, conversation: str, hashes: Sequence[str]) -> Mapping[str, bytes]:
+        """The contents this conversation holds, each checked against its hash."""
+        names = list(dict.fromkeys(hashes))
+        return self._opened().read(lambda transaction: _read_contents(transaction, conversation, names))
+
+    def list_conversations(self) -> Sequence[Listed]:
+        """Every conversation, the last changed first."""
+        sql = "SELECT id, title, created, updated, version, erased FROM conversations ORDER BY updated DESC, id"
+        rows = self._opened().read(lambda transaction: list(transaction.rows(sql)))
+        return [
+            Listed(conversation=name, title=title, created=created, updated=updated, version=version, erased=erased)
+            for name, title, created, updated, version, erased in rows
+        ]
+
+    def erase_conversation(self, conversation: str, *, at: str) -> None:
+        """Leave a tombstone. Repeated, it removes what an interrupted erasure may have left in the files."""
+        database = self._opened()
+        database.write(lambda transaction: bury(database, transaction, conversation, at=at))
+        self._unsettled.pop(conversation, None)
+        database.purge()
+
+    def verify(self, conversation: str | None = None) -> Iterator[Damage]:
+        """Every hash derived again, a conversation at a time; for all, the database's own checks come first."""
+        database = self._opened()
+        try:
+            if conversation is None:
+                yield from database.inspect()
+                names = database.read(lambda transaction: [n for (n,) in transaction.rows(_NAMES)])
+                yield from database.read(verify_strays)
+            else:
+                names = [conversation]
+            for name in names:
+                yield from database.read(partial(verify_conversation, conversation=name))
+        except StoreDamagedError as error:
+            yield Damage(conversation=None, place="database", what=error.message)
+
+    def verify_erased(self, conversation: str) -> Iterator[Damage]:
+        """What is left of an erased conversation: in the tables, or where deleted bytes may linger."""
+        database = self._opened()
+        yield from database.read(lambda transaction: verify_tombstone(transaction, conversation))
+        yield from database.find_lingering()
+
+    def stats(self) -> StoreStats:
+        rows = self._opened().read(lambda transaction: list(transaction.rows(_STATS)))
+        schema, conversations, erased, events, contents, content_bytes = (int(number) for number in rows[0])
+        return StoreStats(
+            schema=schema,
+            conversations=conversations,
+            erased=erased,
+            events=events,
+            contents=contents,
+            content_bytes=content_bytes,
+        )
+
+    def close(self) -> None:
+        self._database.close()
+
+    def _opened(self) -> Database:
+        if os.getpid() != self._process:
+            raise CallError(
+                f"The store {self._name} was opened in another process.", hint="Open it in each process that uses it."
+            )
+        return self._database
+
+
+_NAMES = "SELECT id FROM conversations ORDER BY id"
+_STATS = (
+    "SELECT (SELECT max(version) FROM schema_version), (SELECT count(*) FROM conversations WHERE erased IS NULL),"
+    " (SELECT count(*) FROM conversations WHERE erased IS NOT NULL), (SELECT count(*) FROM events),"
+    " (SELECT count(*) FROM contents), (SELECT coalesce(sum(length(data)), 0) FROM contents)"
+)
+
+
+def _load(transaction: Transaction, conversation: str, *, after: int) -> list[Record]:
+    found = transaction.rows("SELECT version, erased FROM conversations WHERE id = ?", conversation)
+    version, erased = next(found, (0, None))
+    refuse_erased(conversation, erased)
+    rows = list(
+        transaction.rows(
+            f"SELECT {EVENT_COLUMNS} FROM events WHERE conversation = ? AND seq > ? ORDER BY seq", conversation, after
+        )
+    )
+    if [row[0] for row in rows] != list(range(after + 1, version + 1)):
+        raise StoreDamagedError(
+            f"The conversation {conversation} has {version:,} events; after {after:,} of them {len(rows):,} are there.",
+            hint=VERIFY,
+        )
+    return [read_record(conversation, row) for row in rows]
+
+
+def _read_contents(transaction: Transaction, conversation: str, names: Sequence[str]) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    for some in split(names):
+        rows = transaction.rows(
+            "SELECT holdings.hash, data FROM holdings LEFT JOIN contents ON contents.hash = holdings.hash"
+            f" WHERE conversation = ? AND holdings.hash IN {marks(some)}",
+            *(conversation, *some),
+        )
+        for name, data in rows:
+            if data is None or hash_bytes(data) != name:
+                what = "is missing" if data is None else "is not what was written"
+                raise StoreDamagedError(f"The content {name} of {conversation} {what}.", hint=VERIFY)
+            found[name] = data
+    return found

@@ -1,0 +1,126 @@
+"""Verifying: every hash derived again, and everything that is not what it was named precisely."""
+
+from collections.abc import Iterator, Sequence
+
+from lamella.adapters.stores.chain import FIRST, find_erased, link
+from lamella.adapters.stores.database import Row, Transaction
+from lamella.adapters.stores.rows import EVENT_COLUMNS, read_record
+from lamella.core.artifacts.content import hash_bytes
+from lamella.core.history.records import Damage, Record
+from lamella.errors import StoreDamagedError, TextError
+
+
+def verify_conversation(transaction: Transaction, conversation: str) -> list[Damage]:
+    """What is wrong with one conversation: its events, and the contents it holds."""
+    found = transaction.rows("SELECT version, head, erased FROM conversations WHERE id = ?", conversation)
+    for version, head, erased in found:
+        if erased is not None:
+            return verify_tombstone(transaction, conversation)
+        chain = _Chain(conversation)
+        rows = transaction.rows(f"SELECT {EVENT_COLUMNS} FROM events WHERE conversation = ? ORDER BY seq", conversation)
+        for row in rows:
+            chain.follow(row)
+        chain.end(version, head)
+        return [*chain.damages, *_verify_holdings(transaction, conversation, chain.records)]
+    return [Damage(conversation=conversation, place="conversation", what="is not in this store")]
+
+
+class _Chain:
+    """A walk along the events of a conversation. Damage to one event does not accuse those after it."""
+
+    def __init__(self, conversation: str) -> None:
+        self.damages: list[Damage] = []
+        self.records: list[Record] = []
+        self._conversation = conversation
+        self._seq = 0
+        # What the next event may build on: the hash that stands in the row before it, and the one that should.
+        self._previous: set[str] = {FIRST}
+
+    def follow(self, row: Row) -> None:
+        seq, stored = int(row[0]), str(row[-1])
+        if seq != self._seq + 1:
+            self._miss(self._seq + 1, seq - 1)
+            self._report(seq, "cannot be checked without the event before it")
+            self._previous = set()
+        self._seq = seq
+        try:
+            record = read_record(self._conversation, row)
+            derived = {link(name, self._conversation, seq=seq, record=record) for name in self._previous}
+        except (StoreDamagedError, TextError) as error:
+            self._report(seq, error.message)
+            derived = set()
+        else:
+            self.records.append(record)
+            if derived and stored not in derived:
+                self._report(seq, f"has the hash {stored}; what it says gives {min(derived)}")
+        self._previous = {stored} | derived
+
+    def end(self, version: int, head: str) -> None:
+        if version > self._seq:
+            self._miss(self._seq + 1, version)
+        elif version < self._seq:
+            self._damage("conversation", f"has {self._seq:,} events and says that it has {version:,}")
+        elif head not in self._previous:
+            self._damage("conversation", f"says that its last event has the hash {head}")
+
+    def _miss(self, first: int, last: int) -> None:
+        self._damage(f"event {first}" if first == last else f"events {first} to {last}", "missing")
+
+    def _report(self, seq: int, what: str) -> None:
+        self._damage(f"event {seq}", what)
+
+    def _damage(self, place: str, what: str) -> None:
+        self.damages.append(Damage(conversation=self._conversation, place=place, what=what))
+
+
+def _verify_holdings(transaction: Transaction, conversation: str, records: Sequence[Record]) -> Iterator[Damage]:
+    rows = transaction.rows("SELECT hash FROM holdings WHERE conversation = ? ORDER BY hash", conversation)
+    held = {name: None for (name,) in rows}
+    named = {name for record in records for name in record.contents}
+    erased = find_erased(records)
+    for name in sorted(named - set(held) - erased):
+        yield Damage(conversation=conversation, place=f"content {name}", what="missing, and never erased")
+    for name in held:
+        if name not in named:
+            yield Damage(conversation=conversation, place=f"content {name}", what="held, and no event names it")
+        yield from _verify_content(transaction, conversation, name)
+
+
+def _verify_content(transaction: Transaction, conversation: str, name: str) -> Iterator[Damage]:
+    data = next((data for (data,) in transaction.rows("SELECT data FROM contents WHERE hash = ?", name)), None)
+    if data is None:
+        yield Damage(conversation=conversation, place=f"content {name}", what="missing, and never erased")
+    elif hash_bytes(data) != name:
+        yield Damage(
+            conversation=conversation,
+            place=f"content {name}",
+            what=f"its {len(data):,} bytes have the hash {hash_bytes(data)}",
+        )
+
+
+def verify_tombstone(transaction: Transaction, conversation: str) -> list[Damage]:
+    """What is left of an erased conversation beside its tombstone."""
+    rows = list(transaction.rows("SELECT erased, title FROM conversations WHERE id = ?", conversation))
+    if not rows or rows[0][0] is None:
+        return [Damage(conversation=conversation, place="conversation", what="was not erased from this store")]
+    events = transaction.rows("SELECT seq FROM events WHERE conversation = ? ORDER BY seq", conversation)
+    held = transaction.rows("SELECT hash FROM holdings WHERE conversation = ? ORDER BY hash", conversation)
+    left = [*(f"event {seq}" for (seq,) in events), *(f"content {name}" for (name,) in held)]
+    left += ["title"] if rows[0][1] else []
+    return [Damage(conversation=conversation, place=place, what="left after erasure") for place in left]
+
+
+def verify_strays(transaction: Transaction) -> list[Damage]:
+    """Contents that no conversation holds, and events and holdings of no conversation."""
+    loose = transaction.rows(
+        "SELECT hash FROM contents WHERE NOT EXISTS (SELECT 1 FROM holdings WHERE holdings.hash = contents.hash)"
+        " ORDER BY hash"
+    )
+    strays = [Damage(conversation=None, place=f"content {name}", what="held by no conversation") for (name,) in loose]
+    for table in ("events", "holdings"):
+        rows = transaction.rows(
+            f"SELECT DISTINCT conversation FROM {table} WHERE NOT EXISTS"
+            f" (SELECT 1 FROM conversations WHERE conversations.id = {table}.conversation) ORDER BY conversation"
+        )
+        strays += [Damage(conversation=name, place=table, what="belong to no conversation") for (name,) in rows]
+    return strays
