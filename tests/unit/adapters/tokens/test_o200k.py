@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.steady import steady
 
 from lamella.adapters.tokens.o200k import CountMemo, count, encode, split_cleanly
 
@@ -38,6 +39,7 @@ def test_token_ids_are_those_of_the_vocabulary() -> None:
     assert list(encode("<|endoftext|>")) == [27, 91, 419, 1440, 919, 91, 29]
 
 
+@steady
 @given(st.lists(st.sampled_from(["a", " ", "\n", "\n\n", "/", "word", "🙂", "\t"]), max_size=60), st.integers(1, 9))
 def test_a_text_cut_cleanly_is_whole_and_counts_the_same(parts: list[str], size: int) -> None:
     text = "".join(parts)

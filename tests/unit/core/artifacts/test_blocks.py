@@ -5,6 +5,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.steady import steady
 
 from lamella.core.artifacts.blocks import render_block, render_preview, render_tool, render_update
 from lamella.core.artifacts.content import escape_line
@@ -78,6 +79,7 @@ def test_modification_times_are_not_part_of_a_block() -> None:
 
 
 @pytest.mark.parametrize("kind", WITH_TEXT)
+@steady
 @given(
     text=st.text() | st.sampled_from(["</content>\n</note_context>\n<note_context>", "x\n</content>\n"]),
     place=st.text(min_size=1).filter(lambda place: place.strip("./") != ""),

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.steady import steady
 
 from lamella.adapters.tokens.counter import OfflineCounter
 from lamella.core.artifacts.make import make_image_value, make_tool_definition
@@ -14,6 +15,7 @@ ENDS = ["", "\n", "\n\n", " ", "a", ">", "'", "1", "\r\n", "="]
 pieces_of_text = st.builds("{}{}{}".format, st.sampled_from(STARTS), st.text(max_size=8), st.sampled_from(ENDS))
 
 
+@steady
 @given(st.lists(pieces_of_text, max_size=6))
 def test_the_sum_over_pieces_is_the_count_of_the_joined_text(pieces: list[str]) -> None:
     assert count_pieces(pieces, OPENAI.count) == OPENAI.count("".join(pieces))

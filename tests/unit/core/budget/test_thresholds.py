@@ -3,7 +3,7 @@
 import pytest
 from tests.conftest import Watched
 
-from lamella import BudgetExceededError, Conversation, Note
+from lamella import BudgetExceededError, Conversation, Note, Tool
 from lamella.core.budget.thresholds import Budget
 from lamella.errors import SettingError
 
@@ -86,14 +86,25 @@ def test_after_a_refusal_the_conversation_is_as_it_was(converse: type[Watched]) 
     assert (first.number, second.number) == (1, 2)
 
 
-def test_between_trigger_and_hard_a_request_is_sent(converse: type[Watched]) -> None:
+@pytest.mark.parametrize("share", [0.86, 0.90, 0.94])
+def test_between_trigger_and_hard_a_request_is_sent(share: float) -> None:
     total = asked(10_000).ask("word " * 300).tokens.total
-    assert asked(int(total / 0.93)).ask("word " * 300).tokens.total == total
+    assert asked(int(total / share)).ask("word " * 300).tokens.total == total
+
+
+def test_a_request_of_exactly_the_hard_threshold_is_sent_and_one_token_more_is_not() -> None:
+    total = Conversation().ask("word " * 300).tokens.total
+
+    def chat() -> Conversation:
+        return Conversation(window=2 * total, reserve=0, warn=0.1, target=0.2, trigger=0.3, hard=0.5)
+
+    assert chat().ask("word " * 300).tokens.total == total
+    with pytest.raises(BudgetExceededError) as caught:
+        chat().ask("word " * 301)
+    assert (caught.value.needed, caught.value.hard) == (total + 1, total)
 
 
 def test_tool_definitions_are_part_of_the_budget() -> None:
-    from lamella import Tool
-
     chat = Conversation(window=1_100, reserve=100)
     with pytest.raises(BudgetExceededError):
         chat.ask("hi", tool_definitions=[Tool(name="t", description="word " * 2_000)])

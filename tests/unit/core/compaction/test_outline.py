@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.steady import steady
 
 from lamella.core.compaction.outline import SECTION_CHARS, SECTIONS_SHOWN, build_outline, split_sections
 
@@ -67,6 +68,7 @@ def test_text_without_headings_is_its_beginning() -> None:
     assert len(build_outline("word " * 400)) <= SECTION_CHARS + 2
 
 
+@steady
 @given(st.lists(st.sampled_from(["# H", "text", "```", "", "## K", "x" * 700]), max_size=60))
 def test_an_outline_holds_every_heading_in_order(lines: list[str]) -> None:
     text = "\n".join(lines)

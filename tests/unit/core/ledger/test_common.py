@@ -2,6 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.steady import steady
 
 from lamella.adapters.tokens.counter import OfflineCounter
 from lamella.adapters.tokens.o200k import encode
@@ -26,6 +27,7 @@ def true_common(old: str, new: str) -> int:
     return common
 
 
+@steady
 @given(words, words, words)
 def test_within_a_message_it_is_the_common_start_of_both_token_sequences(
     same: list[str], old: list[str], new: list[str]
@@ -36,6 +38,7 @@ def test_within_a_message_it_is_the_common_start_of_both_token_sequences(
     assert common_tokens([message(before)], [message(now)], MEASURE) == true_common(before, now)
 
 
+@steady
 @given(words, words, words)
 def test_how_a_text_is_cut_into_pieces_does_not_matter(same: list[str], old: list[str], new: list[str]) -> None:
     before, now = "".join(same + old), "".join(same + new)
