@@ -60,7 +60,7 @@ docs: $(STAMP)
 # The lock names no index and no address: whoever installs it uses the index they are configured for.
 lock: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
-	$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --upgrade \
+	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --universal --python-version 3.11 --generate-hashes --upgrade \
 		--no-emit-index-url --no-emit-find-links --no-annotate --no-header --quiet --output-file requirements.lock
 
 clean:

@@ -1,0 +1,267 @@
+"""PostgreSQL: many processes on many machines. A conversation's row is locked by the one who appends to it."""
+
+import logging
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from math import ceil
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+
+import psycopg
+from psycopg import errors as pg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
+
+from lamella.adapters.stores.database import Result, Row, Transaction
+from lamella.adapters.stores.store import SqlStore
+from lamella.core.history.records import Damage
+from lamella.errors import CallError, LamellaError, SettingError, StoreDamagedError, StoreUnavailableError
+
+_SCHEMA = "lamella"
+_SCHEMA_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+_CONNECTIONS = 10
+# Whoever migrates holds the advisory lock of this number, which nothing else on the server should use.
+_MIGRATION_LOCK = 7_136_044_918
+_AGAIN = "What was acknowledged is safe. Try again when the server is back."
+
+_Connection = psycopg.Connection[Row]
+
+
+def open_postgresql(url: str, *, patience: float) -> SqlStore:
+    """The store in a schema of a database on a server, made if it is not there."""
+    conninfo, schema = _read_url(url)
+    name = _show(conninfo)
+    database = PostgresDatabase(conninfo, schema=schema, name=name, patience=patience)
+    try:
+        return SqlStore(database, name=name)
+    except BaseException:
+        database.close()
+        raise
+
+
+def _read_url(url: str) -> tuple[str, str]:
+    """The URL as the driver takes it, and the schema that Lamella's own parameter names."""
+    address, _, query = url.partition("?")
+    parameters = dict(parse_qsl(query, keep_blank_values=True))
+    schema = parameters.pop("schema", _SCHEMA)
+    if not _SCHEMA_NAME.fullmatch(schema):
+        raise SettingError(
+            f"The schema {schema!r} has no plain name.", hint="Use small letters, digits and _, as in ?schema=chats."
+        )
+    try:
+        urlsplit(address)
+        rest = urlencode(parameters, quote_via=quote)
+        return make_conninfo(f"{address}?{rest}" if rest else address, client_encoding="utf8"), schema
+    except (psycopg.Error, ValueError):
+        # The driver's own words may repeat a part of the password.
+        raise SettingError(
+            "The address of the PostgreSQL server cannot be read.",
+            hint="Write postgresql://user:password@host:5432/database; escape special characters as %40.",
+        ) from None
+
+
+def _show(conninfo: str) -> str:
+    """The address as messages may show it: without user and password."""
+    parts = conninfo_to_dict(conninfo)
+    host = parts.get("host") or "localhost"
+    return f"postgresql://{host}:{parts.get('port') or 5432}/{parts.get('dbname') or ''}"
+
+
+class PostgresDatabase:
+    """A pool of connections to one server, renewed when it was lost."""
+
+    dialect = "postgresql"
+    lock_row = " FOR UPDATE"
+
+    def __init__(self, conninfo: str, *, schema: str, name: str, patience: float) -> None:
+        # The driver waits at least two seconds.
+        given = conninfo_to_dict(conninfo).get("connect_timeout")
+        self._conninfo = make_conninfo(conninfo, connect_timeout=given or max(2, ceil(patience)))
+        self._schema = schema
+        self._name = name
+        self._patience = patience
+        self._check_server()
+        # What the pool would log about lost connections reaches the caller as an error.
+        logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
+        self._pool: ConnectionPool[_Connection] = ConnectionPool(
+            self._conninfo,
+            kwargs={"autocommit": True},
+            min_size=0,
+            max_size=_CONNECTIONS,
+            timeout=patience,
+            configure=self._configure,
+            open=True,
+        )
+
+    def _check_server(self) -> None:
+        """Connect once outside the pool, which would only say that it waited."""
+        try:
+            with psycopg.connect(self._conninfo, autocommit=True) as connection:
+                encoding = connection.info.parameter_status("server_encoding")
+        except psycopg.Error as error:
+            raise self._explain(error) from error
+        if encoding != "UTF8":
+            raise SettingError(
+                f"The database {self._name} has the encoding {encoding}, which cannot hold every text.",
+                hint="CREATE DATABASE chats ENCODING 'UTF8' TEMPLATE template0",
+            )
+
+    def _configure(self, connection: _Connection) -> None:
+        """Acknowledged means durable here too, whatever the role's defaults are."""
+        statements = (
+            f"SET search_path TO {self._schema}",
+            f"SET lock_timeout TO {ceil(self._patience * 1000)}",
+            "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'",
+        )
+        connection.execute("; ".join(statements).encode())
+
+    def read(self, work: Callable[[Transaction], Result]) -> Result:
+        return self._transact("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", work)
+
+    def write(self, work: Callable[[Transaction], Result]) -> Result:
+        return self._transact("BEGIN ISOLATION LEVEL READ COMMITTED", work)
+
+    def migrate(self, work: Callable[[Transaction], Result]) -> Result:
+        def alone(transaction: Transaction) -> Result:
+            transaction.run("SELECT pg_advisory_xact_lock(?)", _MIGRATION_LOCK)
+            # Even IF NOT EXISTS needs the right to make schemas, which those who only use one may not have.
+            if not list(transaction.rows("SELECT 1 FROM pg_namespace WHERE nspname = ?", self._schema)):
+                transaction.run(f"CREATE SCHEMA {self._schema}")
+            return work(transaction)
+
+        return self.write(alone)
+
+    def _transact(self, begin: str, work: Callable[[Transaction], Result]) -> Result:
+        """Run work in a transaction; once more on a new connection if the server went away under it."""
+        try:
+            return self._try(begin, work)
+        except _LostError:
+            # After a restart the other connections of the pool are dead too.
+            with suppress(psycopg.Error):
+                self._pool.check()
+        try:
+            return self._try(begin, work)
+        except _LostError as error:
+            raise self._explain(error.cause) from error.cause
+
+    def _try(self, begin: str, work: Callable[[Transaction], Result]) -> Result:
+        try:
+            with self._pool.connection() as connection:
+                return _run(connection, begin, work)
+        except (pg.DeadlockDetected, pg.SerializationFailure) as error:
+            raise _LostError(error) from error
+        except psycopg.Error as error:
+            raise self._explain(error) from error
+
+    def tables(self, transaction: Transaction) -> set[str]:
+        rows = transaction.rows("SELECT tablename FROM pg_tables WHERE schemaname = ?", self._schema)
+        return {name for (name,) in rows}
+
+    def hold_contents(self, transaction: Transaction) -> None:
+        """Whoever takes hold of contents inserts into ``holdings`` first, and waits for this lock there."""
+        transaction.run("LOCK TABLE holdings, contents IN SHARE ROW EXCLUSIVE MODE")
+
+    def purge(self) -> None:
+        """Free what deleted rows took; the server writes over it."""
+        try:
+            with self._pool.connection() as connection:
+                connection.execute("VACUUM conversations, events, holdings, contents")
+        except psycopg.Error as error:
+            raise self._explain(error) from error
+
+    def inspect(self) -> Iterator[Damage]:
+        """Nothing: a server's files are its operator's to check."""
+        return iter(())
+
+    def find_lingering(self) -> Iterator[Damage]:
+        """Nothing that can be seen from here: pages and archives of the server are its operator's."""
+        return iter(())
+
+    def close(self) -> None:
+        self._pool.close()
+
+    def _explain(self, error: psycopg.Error) -> LamellaError:
+        if isinstance(error, PoolTimeout):
+            return StoreUnavailableError(f"{self._name} cannot be used: {self._find_reason()}.", hint=_AGAIN)
+        return explain(error, self._name)
+
+    def _find_reason(self) -> str:
+        try:
+            psycopg.connect(make_conninfo(self._conninfo, connect_timeout=2)).close()
+        except psycopg.Error as error:
+            return _first_line(error)
+        return f"all {_CONNECTIONS} connections were in use for {self._patience:g} s"
+
+
+class _LostError(Exception):
+    """The transaction is gone and may be tried again."""
+
+    def __init__(self, cause: psycopg.Error) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
+
+def _run(connection: _Connection, begin: str, work: Callable[[Transaction], Result]) -> Result:
+    try:
+        connection.execute(begin.encode())
+        result = work(_PostgresTransaction(connection))
+        connection.execute("COMMIT")
+    except BaseException as error:
+        if connection.broken and isinstance(error, psycopg.Error):
+            raise _LostError(error) from error
+        with suppress(psycopg.Error):
+            connection.execute("ROLLBACK")
+        raise
+    return result
+
+
+class _PostgresTransaction:
+    def __init__(self, connection: _Connection) -> None:
+        self._connection = connection
+
+    def run(self, sql: str, *values: object) -> None:
+        self._connection.execute(_translate(sql), values)
+
+    def run_each(self, sql: str, rows: Sequence[Row]) -> None:
+        with self._connection.cursor() as cursor:
+            cursor.executemany(_translate(sql), rows)
+
+    def rows(self, sql: str, *values: object) -> Iterator[Row]:
+        yield from self._connection.execute(_translate(sql), values)
+
+
+def _translate(sql: str) -> bytes:
+    return sql.replace("?", "%s").encode()
+
+
+def explain(error: psycopg.Error, name: str) -> LamellaError:
+    """What an error of the driver or the server means here, and what to do next."""
+    reason = _first_line(error)
+    match error:
+        case PoolClosed():
+            return CallError(f"The store {name} is closed.", hint="Open it again.")
+        case pg.InsufficientPrivilege():
+            return StoreUnavailableError(
+                f"{name} does not permit it: {reason}.",
+                hint="Grant the role CREATE on the database, or the tables of its schema.",
+            )
+        case pg.ReadOnlySqlTransaction():
+            return StoreUnavailableError(
+                f"{name} is read-only: {reason}.", hint="Nothing was written. Use the primary server."
+            )
+        case pg.DiskFull():
+            return StoreUnavailableError(
+                f"The disk of {name} is full: {reason}.", hint="Nothing was written. Make room and try again."
+            )
+        case pg.LockNotAvailable():
+            return StoreUnavailableError(f"{name} was locked for too long: {reason}.", hint="Nothing was written.")
+        case psycopg.OperationalError():
+            return StoreUnavailableError(f"{name} cannot be used: {reason}.", hint=_AGAIN)
+    return StoreDamagedError(
+        f"{name} is damaged: {reason}.", hint="`lamella store verify` says what; restore it from a backup."
+    )
+
+
+def _first_line(error: psycopg.Error) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0].rstrip(".") if lines else type(error).__name__
