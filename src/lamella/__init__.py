@@ -32,18 +32,24 @@ from lamella.faces.library.attach import (
     YouTube,
 )
 from lamella.faces.library.conversation import Conversation
+from lamella.faces.library.engine import Chat, Engine, open_engine
 from lamella.runners.turns import Turn
 
 __version__ = "0.1.0"
+
+# ``lamella.open(url)`` reads well; it stays out of ``__all__`` so that a star import leaves the builtin alone.
+open = open_engine
 
 __all__ = [
     "ActiveNote",
     "BadInputError",
     "BudgetExceededError",
     "Canvas",
+    "Chat",
     "Code",
     "Conversation",
     "Dataview",
+    "Engine",
     "Envelope",
     "Folder",
     "LamellaError",

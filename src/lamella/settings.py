@@ -23,3 +23,4 @@ class Settings(BaseSettings):
     trigger: float = 0.85
     hard: float = 0.95
     image_notes: bool = False
+    store: str = "sqlite:///~/.lamella/chats.db"

@@ -14,10 +14,14 @@ from lamella.adapters.providers.profiles import BuiltInProfiles
 from lamella.adapters.sources.vault import Vault, parse_image
 from lamella.adapters.tokens.counter import OfflineCounter
 from lamella.core.budget.thresholds import Budget
+from lamella.core.history.chronicle import Chronicle
 from lamella.core.history.resume import resume
 from lamella.core.history.state import Rules
 from lamella.core.layers.model import CarryForward, Layout
 from lamella.errors import NotAvailableError, SettingError
+from lamella.ports import Store
+from lamella.runners.copying import copy_store
+from lamella.runners.keeping import Keeper
 from lamella.runners.replay import Scripted, replay
 from lamella.runners.stored import Configured, Desk
 from lamella.runners.turns import Turn, TurnRunner, World
@@ -25,13 +29,17 @@ from lamella.settings import Settings
 
 __all__ = [
     "Transcript",
+    "copy_conversations",
+    "load_archive",
     "load_settings",
     "load_transcript",
     "open_desk",
+    "open_keeper",
     "open_runner",
     "parse_image",
     "parse_transcript",
     "replay_transcript",
+    "save_archive",
 ]
 
 _Choice = TypeVar("_Choice", bound=StrEnum)
@@ -101,15 +109,52 @@ def make_rules(settings: Settings, world: World) -> Rules:
 
 def open_desk(url: str, *, vault: Path | None = None, ledger: bool = True) -> Desk:
     """A desk over the store at a URL: everything that conversations which last work with."""
-    from lamella.adapters.stores.opening import open_store  # databases are for those who keep conversations
-
     world = open_world(vault)
 
     def configure(given: Mapping[str, object]) -> Configured:
         settings = load_settings(given)
         return Configured(rules=make_rules(settings, world), model=settings.model)
 
-    return Desk(store=open_store(url), clock=SystemClock(), world=world, configure=configure, ledger=ledger)
+    return Desk(store=_open_store(url), clock=SystemClock(), world=world, configure=configure, ledger=ledger)
+
+
+def open_keeper(url: str | None = None) -> Keeper:
+    """What can be done with whole conversations, at a URL or in the configured store."""
+    return Keeper(_open_store(url or load_settings().store), SystemClock())
+
+
+def copy_conversations(source: str, target: str) -> Iterator[tuple[str, str]]:
+    """Each conversation of a store, and what became of it in another: new, extended, same, older, diverged, erased."""
+    theirs, ours = _open_store(source), _open_store(target)
+    try:
+        yield from copy_store(theirs, ours, SystemClock())
+    finally:
+        theirs.close()
+        ours.close()
+
+
+def save_archive(chronicle: Chronicle, folder: Path) -> Path:
+    """Write a conversation as markdown; its id decides the file."""
+    from lamella.adapters.archive.markdown import save_archive as save
+
+    return save(chronicle, folder)
+
+
+def load_archive(path: Path, *, vault: Path | None) -> Chronicle:
+    """Read a conversation from markdown, its notes from a vault."""
+    from lamella.adapters.archive.markdown import load_archive as load
+
+    return load(path, Vault(vault) if vault is not None else None)
+
+
+def _open_store(url: str) -> Store:
+    from lamella.adapters.stores.opening import open_store  # databases are for those who keep conversations
+
+    if not url.startswith("sqlite:///~"):
+        return open_store(url)
+    path = Path(url.removeprefix("sqlite:///")).expanduser()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return open_store(f"sqlite:///{path}")
 
 
 def replay_transcript(transcript: Transcript, *, overrides: Mapping[str, object], beside: Path) -> Iterator[Turn]:

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from lamella.core.artifacts.make import canonical_json
-from lamella.core.envelope.model import Rewrite
+from lamella.core.envelope.model import Envelope, Rewrite
 from lamella.core.history.asked import Asked
 from lamella.core.history.events import named_hashes, read_turn, write_event
 from lamella.core.history.log import Log, Told, path_hashes, read_turns
 from lamella.core.history.records import EventKind, Written
-from lamella.core.history.resume import resume
+from lamella.core.history.resume import Resumed, resume
 from lamella.core.history.state import Rules
 from lamella.core.layers.model import Role
 from lamella.errors import CallError
@@ -163,19 +163,28 @@ class StoredChat:
         return self._runner
 
     def _resume(self, told: Sequence[Told], *, edits: str | None = None) -> TurnRunner:
+        rules, resumed = self._rebuild(told)
+        before: Envelope | None = None
+        if (edits or self._log.rewritten) and self._log.last_asked:
+            sent = self._rebuild(self._log.path(self._log.last_asked))[1].opened
+            before = sent.envelope if sent else None
+        return TurnRunner(
+            self._desk.world,
+            rules,
+            resumed,
+            ledger=self._desk.ledger,
+            journal=ChatJournal(self.id, append=self._append, moment=self._moment, edits=edits),
+            before=before,
+            number=len(told),
+        )
+
+    def _rebuild(self, told: Sequence[Told]) -> tuple[Rules, Resumed]:
+        """A branch as it was left, from the log and the contents it names."""
         past = read_turns(told, self._contents(path_hashes(told)))
         start = None if past else self._configured.model
         model = next((turn.model for turn, _ in reversed(past) if turn.model), start)
         rules = replace(self._configured.rules, measure=self._desk.world.counter.measure(model))
-        journal = ChatJournal(self.id, append=self._append, moment=self._moment, edits=edits)
-        return TurnRunner(
-            self._desk.world,
-            rules,
-            resume(past, rules, conversation=self.id, model=start),
-            ledger=self._desk.ledger,
-            journal=journal,
-            number=len(past),
-        )
+        return rules, resume(past, rules, conversation=self.id, model=start)
 
     def _contents(self, hashes: Sequence[str]) -> Mapping[str, bytes]:
         return self._desk.store.read_contents(self.id, hashes) if hashes else {}

@@ -86,6 +86,7 @@ class TurnRunner:
         *,
         ledger: bool = True,
         journal: Journal | None = None,
+        before: Envelope | None = None,
         number: int = 0,
     ) -> None:
         self._world = world
@@ -94,7 +95,7 @@ class TurnRunner:
         self._journal = journal
         self._state = resumed.state
         self._opened = resumed.opened
-        self._books = _books(resumed)
+        self._books = _books(before or _last_sent(resumed))
         self._number = number
 
     def ask(self, asked: Asked, *, at: datetime | None = None, rewritten: Rewrite | None = None) -> Turn:
@@ -167,9 +168,12 @@ class TurnRunner:
         )
 
 
-def _books(resumed: Resumed) -> Books:
+def _last_sent(resumed: Resumed) -> Envelope | None:
+    return resumed.opened.envelope if resumed.opened else resumed.state.last
+
+
+def _books(envelope: Envelope | None) -> Books:
     """Books for a conversation that goes on: the request sent last is what the next is compared with."""
-    envelope = resumed.opened.envelope if resumed.opened else resumed.state.last
     if envelope is None:
         return Books()
     request = Request(

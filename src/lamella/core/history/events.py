@@ -47,6 +47,12 @@ def write_event(kind: EventKind, at: str, **body: object) -> Written:
     return Written(records=(Record(kind=kind, at=at, body=canonical_json(body)),))
 
 
+def write_erasure(artifact: str, hashes: Sequence[str], *, at: str) -> Written:
+    """The event that says an artifact was erased, and which contents went with it."""
+    body = canonical_json({"artifact": artifact})
+    return Written(records=(Record(kind=EventKind.ERASURE, at=at, body=body, contents=tuple(hashes)),))
+
+
 def gather_contents(artifacts: Iterable[Artifact]) -> dict[str, bytes]:
     """The bytes behind artifacts, by hash: their texts and pictures."""
     contents: dict[str, bytes] = {}
@@ -162,6 +168,18 @@ def named_hashes(body: Body) -> tuple[str, ...]:
             hashes.setdefault(_text(ref["hash"]))
         for image in _list(ref.get("images")):
             hashes.setdefault(_text(_list(image)[0]))
+    return tuple(hashes)
+
+
+def referenced_artifacts(body: Body, artifact: str) -> tuple[str, ...]:
+    """The hashes of everything a body holds of one artifact: its text, and the pictures that came with it."""
+    system = _dict(body["system"]) if "system" in body else {}
+    refs = [*_list(body.get("attached")), *_list(body.get("results")), *_list(system.get("inlined"))]
+    hashes: dict[str, None] = {}
+    for ref in map(_dict, refs):
+        if ref["id"] == artifact:
+            hashes.setdefault(_text(ref["hash"]))
+            hashes.update((_text(_list(image)[0]), None) for image in _list(ref.get("images")))
     return tuple(hashes)
 
 

@@ -11,7 +11,12 @@ _ID_DIGITS = 16
 
 
 def turn_id(conversation: str, parent: str, turn: TurnInput) -> str:
-    """The id of the message that a turn sends: from its text and from what is attached, as given."""
+    """The id of the message that a turn sends: from its text and from what is attached, as given.
+
+    A turn that was sent before keeps its id, also when something attached to it was erased since.
+    """
+    if turn.id is not None:
+        return turn.id
     attached = [(artifact.id, artifact.hash) for artifact in (*turn.results, *turn.attached)]
     return message_id(conversation, parent=parent, role=Role.USER, text=turn.text, attached=attached)
 

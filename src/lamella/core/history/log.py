@@ -5,7 +5,7 @@ readable. A branch is named by its last message.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lamella.core.envelope.model import Rewrite
 from lamella.core.history.events import Body, Contents, named_hashes, parse_body, read_turn
@@ -48,6 +48,7 @@ class Log:
     settings: dict[str, object] = field(default_factory=dict)
     nodes: dict[str, Node] = field(default_factory=dict)
     rewritten: Rewrite | None = None
+    last_asked: str = ""
     _leaves: dict[str, None] = field(default_factory=dict)
 
     def extend(self, records: Iterable[Record]) -> None:
@@ -88,7 +89,7 @@ class Log:
         match record.kind:
             case EventKind.MESSAGE | EventKind.EDIT:
                 self._add(_message_node(body, record.at))
-                self.rewritten = None
+                self.rewritten, self.last_asked = None, self.head
             case EventKind.REPLY:
                 self._add(_reply_node(body, record.at))
             case EventKind.DELETE:
@@ -98,10 +99,12 @@ class Log:
                 self._switch(_name(body, "head"))
             case EventKind.RENAME:
                 self.title = _name(body, "title")
+            case EventKind.ERASURE:
+                self.rewritten = Rewrite.HISTORY_EDITED
             case EventKind.SETTINGS:
                 self.settings.update(body)
             case _:
-                # Folds, compactions, undos and stages shape what is sent, not what was said; erasure keeps the tree.
+                # Folds, compactions, undos and stages shape what is sent, not what was said.
                 pass
 
     def _add(self, node: Node) -> None:
@@ -168,7 +171,10 @@ def path_hashes(told: Iterable[Told]) -> tuple[str, ...]:
 
 def read_turns(told: Iterable[Told], contents: Contents) -> list[tuple[TurnInput, str | None]]:
     """A branch's turns with their contents, each with its reply."""
-    return [(read_turn(turn.message.body, contents), turn.reply.text if turn.reply else None) for turn in told]
+    return [
+        (replace(read_turn(turn.message.body, contents), id=turn.message.id), turn.reply.text if turn.reply else None)
+        for turn in told
+    ]
 
 
 def _message_node(body: Body, at: str) -> Node:

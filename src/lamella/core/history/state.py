@@ -28,11 +28,13 @@ class Rules:
 class TurnInput:
     """What the user does in one turn: the text after templates and as typed. ``None`` means: as it was.
 
-    ``rewritten`` says that what came before this turn is not what was sent last: an edit, or another branch.
+    ``id`` is the message's, where it has one already. ``rewritten`` says that what came before this turn is not what
+    was sent last: an edit, or another branch.
     """
 
     text: str
     typed: str = ""
+    id: str | None = None
     attached: tuple[Artifact, ...] = ()
     results: tuple[Artifact, ...] = ()
     system: SystemParts | None = None

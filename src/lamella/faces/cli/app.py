@@ -10,8 +10,10 @@ from typer.exceptions import Abort, TyperException
 
 import lamella
 from lamella.errors import LamellaError, UsageError
+from lamella.faces.cli.chats import chats
 from lamella.faces.cli.failures import exit_code, print_failure
 from lamella.faces.cli.replay import replay
+from lamella.faces.cli.store import store_app
 
 _EXAMPLES = """
 The context engine for LLM chat.
@@ -31,6 +33,8 @@ Compare where the library stands, print the messages, or fail a build when the p
 
 app = typer.Typer(name="lamella", help=_EXAMPLES, add_completion=False, pretty_exceptions_enable=False)
 app.command()(replay)
+app.add_typer(chats)
+app.add_typer(store_app)
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - the shape typer calls

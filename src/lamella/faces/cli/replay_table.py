@@ -1,6 +1,5 @@
 """The replay for people: a bar per layer, the cached part of it filled, and a line on what moved and what it cost."""
 
-import sys
 from collections.abc import Iterable
 from decimal import Decimal
 
@@ -10,6 +9,7 @@ from rich.text import Text
 from lamella.core.envelope.diff import Cause
 from lamella.core.layers.model import Form, Layer, LayerId
 from lamella.core.ledger.entry import Cost
+from lamella.faces.cli.console import make_console
 from lamella.faces.cli.totals import Totals, plain
 from lamella.runners.turns import Turn
 
@@ -24,7 +24,7 @@ _MARKS = {Form.REFERENCE: "→", Form.UPDATE: "±", Form.PREVIEW: "…", Form.FU
 
 def print_table(conversation: str, turns: Iterable[Turn], totals: Totals) -> None:
     """Each turn as it is built, then the sums."""
-    console = _console()
+    console = make_console()
     console.print(Text(f"{conversation}  ", style="bold").append(f"{_CACHED} cached  {_SENT} sent anew", style="dim"))
     for turn in turns:
         _print_turn(console, turn)
@@ -33,7 +33,7 @@ def print_table(conversation: str, turns: Iterable[Turn], totals: Totals) -> Non
 
 def print_messages(turns: Iterable[Turn]) -> None:
     """The messages of each turn, exactly as sent, under headings."""
-    console = _console()
+    console = make_console()
     for turn in turns:
         console.print(Text(f"═══ turn {turn.number}", style="bold"))
         for message in turn.messages:
@@ -41,10 +41,6 @@ def print_messages(turns: Iterable[Turn]) -> None:
             console.out(message.text, highlight=False)
             for image in message.images:
                 console.print(Text(f"[{image.media_type}, {image.width}x{image.height}]", style="dim"))
-
-
-def _console() -> Console:
-    return Console(file=sys.stdout, highlight=False, soft_wrap=True, emoji=False, markup=False)
 
 
 def _print_turn(console: Console, turn: Turn) -> None:

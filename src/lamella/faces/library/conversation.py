@@ -1,19 +1,14 @@
 """The conversation: ask and reply, in memory, with no store and no provider."""
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 
-from lamella.core.history.asked import Asked
-from lamella.core.layers.system import PART_NAMES
-from lamella.errors import SettingError
-from lamella.faces.library.attach import Attachment, Tool, ToolResult
-from lamella.runners.turns import Turn
+from lamella.faces.library.talk import Talk
 from lamella.wiring import load_settings, open_runner
 
 
-class Conversation:
+class Conversation(Talk):
     """One conversation. ``ask`` gives what a model would be sent; ``reply`` records what it answered.
 
     Settings such as ``layout``, ``window`` or ``carry_forward`` are given by their names; see docs/settings.md.
@@ -29,54 +24,10 @@ class Conversation:
         ledger: bool = True,
         **settings: object,
     ) -> None:
-        self._system = _parts(system)
-        self._runner = open_runner(
+        runner = open_runner(
             load_settings(settings),
             conversation=conversation,
             vault=Path(vault) if vault is not None else None,
             ledger=ledger,
         )
-
-    def ask(
-        self,
-        text: str,
-        *,
-        attach: Sequence[Attachment] = (),
-        tools: Sequence[ToolResult] = (),
-        tool_definitions: Sequence[Tool] | None = None,
-        system: str | Mapping[str, str] | None = None,
-        model: str | None = None,
-        drop: Sequence[str] = (),
-        fold: bool = False,
-        at: datetime | None = None,
-    ) -> Turn:
-        """The next turn, built and checked. If it cannot be built, an error says why and nothing has changed."""
-        parts = {**self._system, **(_parts(system) if system is not None else {})}
-        asked = Asked(
-            text=text,
-            attach=tuple(one.attachment() for one in attach),
-            results=tuple(one.attachment() for one in tools),
-            system=parts,
-            tools=None if tool_definitions is None else tuple(tool.definition() for tool in tool_definitions),
-            model=model,
-            drop=tuple(drop),
-            fold=fold,
-        )
-        turn = self._runner.ask(asked, at=at)
-        self._system = parts
-        return turn
-
-    def reply(self, text: str) -> None:
-        """What the model answered to the turn asked last."""
-        self._runner.reply(text)
-
-
-def _parts(system: str | Mapping[str, str]) -> dict[str, str]:
-    parts = {"base": system} if isinstance(system, str) else dict(system)
-    unknown = sorted(set(parts) - set(PART_NAMES))
-    if unknown:
-        raise SettingError(
-            f"The system prompt has no part {', '.join(unknown)}.",
-            hint=f"Its parts are: {', '.join(PART_NAMES)}.",
-        )
-    return parts
+        super().__init__(runner, system=system)

@@ -1,0 +1,168 @@
+"""``lamella chats``: the conversations of a store, as wholes."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from lamella.core.history.log import Told
+from lamella.errors import UsageError
+from lamella.faces.cli.console import make_console
+from lamella.faces.cli.opened import StoreOption, opened
+from lamella.wiring import load_archive, save_archive
+
+chats = typer.Typer(name="chats", help="List, read, search, move and erase conversations.", no_args_is_help=False)
+
+_Name = Annotated[str, typer.Argument(help="The conversation's id, as `lamella chats list` shows it.")]
+_Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@chats.command("list")
+def list_chats(*, store: StoreOption = None, as_json: _Json = False) -> None:
+    """Every conversation, the last changed first."""
+    with opened(store) as keeper:
+        rows = keeper.list_alive()
+    if as_json:
+        shown = [
+            {
+                "conversation": r.conversation,
+                "title": r.title,
+                "created": r.created,
+                "updated": r.updated,
+                "events": r.version,
+            }
+            for r in rows
+        ]
+        typer.echo(json.dumps({"chats": shown}, ensure_ascii=False))
+        return
+    if not rows:
+        typer.echo("No conversations yet. Bring some in with `lamella chats import`.")
+        return
+    table = Table("id", "title", "changed", "events", box=None, pad_edge=False)
+    for row in rows:
+        table.add_row(row.conversation, row.title, row.updated[:19].replace("T", " "), f"{row.version:,}")
+    make_console().print(table)
+
+
+@chats.command()
+def show(
+    *,
+    chat: _Name,
+    branch: Annotated[str | None, typer.Option(help="Show another branch, by its last message.")] = None,
+    store: StoreOption = None,
+) -> None:
+    """What was said, with message ids to fork at, and the other branches."""
+    with opened(store) as keeper:
+        log = keeper.load_log(chat)
+    if branch is not None and branch not in log.nodes:
+        raise UsageError(f"{chat} has no message {branch}.", hint=f"Its branches: {', '.join(log.branches())}.")
+    console = make_console()
+    for told in log.path(branch):
+        for line in _said(told):
+            console.out(line, highlight=False)
+    others = [name for name in log.branches() if name != (branch or log.head)]
+    if others:
+        console.out(f"other branches: {', '.join(others)}", highlight=False)
+
+
+@chats.command()
+def export(
+    *,
+    chat: Annotated[list[str] | None, typer.Argument(help="Conversations to export; none with --all.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Export every conversation.")] = False,
+    to: Annotated[Path, typer.Option(help="The folder for the markdown files.")] = Path(),
+    store: StoreOption = None,
+) -> None:
+    """Write conversations as markdown; saving again updates the same file, also after it was renamed."""
+    if bool(chat) == every:
+        raise UsageError("Name conversations, or say --all.", hint="See `lamella chats list`.")
+    with opened(store) as keeper:
+        names = [row.conversation for row in keeper.list_alive()] if every else chat or []
+        for name in names:
+            typer.echo(str(save_archive(keeper.take_out(name), to)))
+
+
+@chats.command("import")
+def import_chats(
+    *,
+    files: Annotated[list[Path], typer.Argument(help="Markdown archives, of Lamella or of Obsidian Copilot.")],
+    vault: Annotated[Path | None, typer.Option(help="The vault that the archives' notes are in.")] = None,
+    store: StoreOption = None,
+) -> None:
+    """Bring archived conversations in; one that is there already is extended, never doubled."""
+    with opened(store) as keeper:
+        for file in files:
+            chronicle = load_archive(file, vault=vault)
+            taken = keeper.take_in(chronicle)
+            typer.echo(f"{taken}  {chronicle.conversation}  {chronicle.title}")
+            for warning in chronicle.warnings:
+                typer.echo(f"warning: {file.name}: {warning}", err=True)
+
+
+@chats.command()
+def fork(
+    *,
+    chat: _Name,
+    at: Annotated[str, typer.Option(help="The message to go on from, as `lamella chats show` names it.")],
+    store: StoreOption = None,
+) -> None:
+    """Go on from an earlier message, or switch to a branch by its last one; the old branch stays."""
+    with opened(store) as keeper:
+        keeper.fork(chat, at)
+    typer.echo(f"{chat} goes on from {at}.")
+
+
+@chats.command()
+def rename(
+    *, chat: _Name, title: Annotated[str, typer.Argument(help="The new title.")], store: StoreOption = None
+) -> None:
+    """Give a conversation a title."""
+    with opened(store) as keeper:
+        keeper.rename(chat, title)
+    typer.echo(f"{chat} is now called {title}.")
+
+
+@chats.command()
+def delete(
+    *,
+    chat: _Name,
+    artifact: Annotated[str | None, typer.Option(help="Erase only this artifact, in all its versions.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    store: StoreOption = None,
+) -> None:
+    """Erase a conversation, or one artifact of it, for good. A tombstone stays; what others share stays theirs."""
+    what = f"{artifact} in {chat}" if artifact else chat
+    if not yes and not typer.confirm(f"Erase {what} for good?"):
+        raise UsageError("Nothing was erased.", hint="Say --yes to erase without being asked.")
+    with opened(store) as keeper:
+        if artifact:
+            versions = keeper.erase_artifact(chat, artifact)
+            typer.echo(f"Erased {artifact}: {versions:,} {'version' if versions == 1 else 'versions'}.")
+        else:
+            keeper.load_log(chat)
+            keeper.erase(chat)
+            typer.echo(f"Erased {chat}. See that nothing is left: lamella store verify --erased {chat}")
+
+
+@chats.command()
+def search(*, words: Annotated[str, typer.Argument(help="Words to look for.")], store: StoreOption = None) -> None:
+    """Every message, on every branch, that holds the words. Exit 1 if there is none."""
+    found = False
+    with opened(store) as keeper:
+        for hit in keeper.search(words):
+            found = True
+            typer.echo(f"{hit.conversation}  {hit.message}  {hit.role}: {hit.excerpt}")
+    if not found:
+        raise typer.Exit(1)
+
+
+def _said(told: Told) -> list[str]:
+    lines = [f"{told.message.id}  user: {told.message.text}"]
+    attached = told.message.body.get("attached")
+    if isinstance(attached, list):
+        lines += [f"                  + {ref['id']}" for ref in attached]
+    if told.reply is not None:
+        lines.append(f"{told.reply.id}  reply: {told.reply.text}")
+    return lines

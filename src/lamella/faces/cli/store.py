@@ -1,0 +1,64 @@
+"""``lamella store``: the database behind the conversations."""
+
+import json
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from lamella.faces.cli.opened import StoreOption, opened
+from lamella.wiring import copy_conversations
+
+store_app = typer.Typer(name="store", help="Migrate, verify, measure and copy the store of conversations.")
+
+
+@store_app.command()
+def migrate(*, store: StoreOption = None) -> None:
+    """Bring the store to this version's schema. Opening does this by itself; this says what version it has."""
+    with opened(store) as keeper:
+        typer.echo(f"The store has schema {keeper.stats().schema}.")
+
+
+@store_app.command()
+def stats(
+    *, store: StoreOption = None, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
+) -> None:
+    """How much the store holds."""
+    with opened(store) as keeper:
+        found = asdict(keeper.stats())
+    if as_json:
+        typer.echo(json.dumps(found))
+        return
+    for name, value in found.items():
+        typer.echo(f"{name.replace('_', ' '):<14}{value:>16,}")
+
+
+@store_app.command()
+def verify(
+    *,
+    chat: Annotated[str | None, typer.Argument(help="One conversation; without it, all.")] = None,
+    erased: Annotated[str | None, typer.Option(help="Prove that nothing is left of an erased conversation.")] = None,
+    store: StoreOption = None,
+) -> int:
+    """Derive every hash and id again. Exit 1 and one line for each damage, if there is any."""
+    with opened(store) as keeper:
+        damages = list(keeper.verify_erased(erased) if erased else keeper.verify(chat))
+    for damage in damages:
+        typer.echo(f"{damage.conversation or 'store'}  {damage.place}: {damage.what}", err=True)
+    subject = f"of {erased} nothing is left" if erased else "every hash and id is true"
+    typer.echo(f"verified: {subject}." if not damages else f"damaged: {len(damages):,} findings.")
+    return 1 if damages else 0
+
+
+@store_app.command()
+def copy(
+    *,
+    source: Annotated[str, typer.Option("--from", help="The store to copy.")],
+    target: Annotated[str, typer.Option("--to", help="The store to copy into.")],
+) -> int:
+    """Copy every conversation. Those already there are extended; a diverged one is reported and left alone."""
+    diverged = False
+    for name, outcome in copy_conversations(source, target):
+        diverged |= outcome == "diverged"
+        typer.echo(f"{outcome}  {name}")
+    return 1 if diverged else 0

@@ -1,0 +1,109 @@
+"""The engine: conversations that last, behind one object."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from lamella.core.history.log import Told
+from lamella.core.history.records import Listed
+from lamella.faces.library.talk import Talk
+from lamella.runners.keeping import Keeper
+from lamella.runners.stored import Desk, StoredChat
+from lamella.runners.turns import Turn
+from lamella.wiring import open_desk
+
+
+class Chat(Talk):
+    """A conversation in a store: what it acknowledges is durable, and opening it again goes on where it was left."""
+
+    def __init__(self, desk: Desk, conversation: str, settings: dict[str, object]) -> None:
+        self._stored = StoredChat(desk, conversation, settings)
+        super().__init__(self._stored, system=None)
+
+    @property
+    def id(self) -> str:
+        return self._stored.id
+
+    @property
+    def title(self) -> str:
+        return self._stored.title
+
+    @property
+    def head(self) -> str:
+        """The id of the active branch's last message."""
+        return self._stored.head
+
+    def turns(self, head: str | None = None) -> Sequence[Told]:
+        """The turns of a branch as they were said, by default of the active one."""
+        return self._stored.turns(head)
+
+    def branches(self) -> Sequence[str]:
+        """Every branch by its last message; none is ever lost by editing, regenerating, deleting or forking."""
+        return self._stored.branches()
+
+    def edit(self, message: str, text: str, *, at: datetime | None = None) -> Turn:
+        """Ask another text in place of a message, with the same attachments."""
+        return self._stored.edit(message, text, at=at)
+
+    def regenerate(self, message: str | None = None, *, at: datetime | None = None) -> Turn:
+        """Open a question again, by default the last; the next reply stands beside the old one."""
+        return self._stored.regenerate(message, at=at)
+
+    def delete(self, message: str, *, at: datetime | None = None) -> None:
+        """Go on without a message; a question goes with its answer."""
+        self._stored.delete(message, at=at)
+
+    def fork(self, message: str, *, at: datetime | None = None) -> None:
+        """Go on from an earlier message."""
+        self._stored.fork(message, at=at)
+
+    def switch(self, head: str, *, at: datetime | None = None) -> None:
+        """Make another branch the active one."""
+        self._stored.switch(head, at=at)
+
+    def rename(self, title: str, *, at: datetime | None = None) -> None:
+        """Give the conversation a title."""
+        self._stored.rename(title, at=at)
+
+    def reload(self) -> None:
+        """Read what others wrote since; do this after a conflict, then repeat what you did."""
+        self._stored.reload()
+
+
+class Engine:
+    """A store of conversations. Use it in a ``with`` block, or close it."""
+
+    def __init__(self, url: str, *, vault: str | PathLike[str] | None = None, ledger: bool = True) -> None:
+        self._desk = open_desk(url, vault=Path(vault) if vault is not None else None, ledger=ledger)
+        self._keeper = Keeper(self._desk.store, self._desk.clock)
+
+    def chat(self, conversation: str, **settings: object) -> Chat:
+        """A conversation, new or as it was left. Settings given here are written down and hold from now on."""
+        return Chat(self._desk, conversation, settings)
+
+    def chats(self) -> Sequence[Listed]:
+        """Every conversation, the last changed first."""
+        return [listed for listed in self._desk.store.list_conversations() if listed.erased is None]
+
+    def erase(self, conversation: str) -> None:
+        """Remove a conversation's content and all that was derived from it, for good."""
+        self._keeper.erase(conversation)
+
+    def close(self) -> None:
+        self._desk.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def open_engine(url: str, *, vault: str | PathLike[str] | None = None, ledger: bool = True) -> Engine:
+    """Open a store of conversations: ``sqlite:///chats.db`` or ``postgresql://host/name``."""
+    return Engine(url, vault=vault, ledger=ledger)

@@ -1,0 +1,21 @@
+"""Copying a whole store into another."""
+
+from collections.abc import Iterator
+
+from lamella.errors import CallError
+from lamella.ports import Clock, Store
+from lamella.runners.keeping import Keeper
+
+
+def copy_store(source: Store, target: Store, clock: Clock) -> Iterator[tuple[str, str]]:
+    """Each conversation and what became of it: new, extended, same, older, diverged, erased. Repeating it is safe."""
+    theirs, ours = Keeper(source, clock), Keeper(target, clock)
+    for listed in source.list_conversations():
+        if listed.erased is not None:
+            target.erase_conversation(listed.conversation, at=listed.erased)
+            yield listed.conversation, "erased"
+            continue
+        try:
+            yield listed.conversation, str(ours.take_in(theirs.take_out(listed.conversation)))
+        except CallError:
+            yield listed.conversation, "diverged"
