@@ -78,7 +78,8 @@ class Store(Protocol):
 
         Raises ``conflict`` if the conversation has another number of events, ``erased`` if it was erased. A title
         other than none becomes the conversation's title in lists. Each content is named by one of the events that
-        bring it; an event may name contents without bringing them if the conversation holds them already.
+        bring it; an event may name contents without bringing them if the conversation holds them already. An event
+        of kind ``erasure`` removes the contents it names, unless the same append brings them.
         """
         ...
 

@@ -12,13 +12,17 @@ from lamella.errors import ConflictError, ErasedError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What one caller wants to add to a conversation, and which contents it is to let go of."""
+    """What one caller wants to add to a conversation."""
 
     conversation: str
     written: Written
     expected: int
     title: str | None = None
-    erase: tuple[str, ...] = ()
+
+    @property
+    def erases(self) -> tuple[str, ...]:
+        """The contents that its erasure events remove; what it brings itself stays."""
+        return tuple(sorted(find_erased(self.written.records).difference(self.written.contents)))
 
     @property
     def version(self) -> int:
@@ -76,9 +80,9 @@ def has_landed(transaction: Transaction, change: Change, state: State) -> bool:
 
 def append_events(database: Database, transaction: Transaction, *, change: Change, state: State) -> str:
     """Write the change, and give the new head."""
-    if change.erase:
-        database.hold_contents(transaction)
-        let_go(transaction, change.conversation, change.erase)
+    if change.erases:
+        database.begin_erasing(transaction)
+        _let_go(transaction, change.conversation, change.erases)
     _hold(transaction, change)
     hashes = _hashes(state.head, change)
     records = change.written.records
@@ -143,7 +147,7 @@ def _check_named(transaction: Transaction, change: Change, *, missing: set[str])
     check_known(missing, find_erased([*logged, *change.written.records]))
 
 
-def let_go(transaction: Transaction, conversation: str, hashes: tuple[str, ...]) -> None:
+def _let_go(transaction: Transaction, conversation: str, hashes: tuple[str, ...]) -> None:
     """Let go of contents, and remove those that no conversation holds any more."""
     for names in split(hashes):
         transaction.run(f"DELETE FROM holdings WHERE conversation = ? AND hash IN {marks(names)}", conversation, *names)

@@ -46,19 +46,19 @@ class Database(Protocol):
         ...
 
     def migrate(self, work: Callable[[Transaction], Result]) -> Result:
-        """Run work alone: nobody else migrates or writes meanwhile."""
+        """Run work alone: nobody else migrates meanwhile."""
         ...
 
     def tables(self, transaction: Transaction) -> set[str]:
         """The tables that are there."""
         ...
 
-    def hold_contents(self, transaction: Transaction) -> None:
-        """Keep everyone else from taking hold of contents until the transaction is over."""
+    def begin_erasing(self, transaction: Transaction) -> None:
+        """Keep everyone else from taking hold of contents until the transaction is over, and note that it erases."""
         ...
 
     def purge(self) -> None:
-        """Remove the bytes of what was deleted from where they may linger."""
+        """Remove the bytes of what was erased from where they may linger."""
         ...
 
     def inspect(self) -> Iterator[Damage]:
@@ -66,7 +66,7 @@ class Database(Protocol):
         ...
 
     def find_lingering(self) -> Iterator[Damage]:
-        """Where bytes of what was deleted may linger."""
+        """Where bytes of what was erased may linger."""
         ...
 
     def close(self) -> None: ...

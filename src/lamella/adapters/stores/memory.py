@@ -68,6 +68,9 @@ class MemoryStore:
         for name, data in written.contents.items():
             self._contents.setdefault(name, data)
         self._kept[conversation] = kept
+        if erased := find_erased(written.records).difference(written.contents):
+            kept.held -= erased
+            self._forget(erased)
         return len(kept.records)
 
     def load(self, conversation: str, *, after: int = 0) -> Sequence[Record]:
@@ -113,16 +116,12 @@ class MemoryStore:
     def erase_contents(self, conversation: str, hashes: Sequence[str], written: Written, *, expected: int) -> int:
         """Remove contents, with an erasure event that names them all."""
         check_named(hashes, written)
-        with self._lock:
-            version = self._append(conversation, written, expected=expected)
-            self._kept[conversation].held -= set(hashes)
-            self._forget(hashes)
-            return version
+        return self.append(conversation, written, expected=expected)
 
-    def _forget(self, hashes: Sequence[str] | set[str]) -> None:
+    def _forget(self, hashes: set[str]) -> None:
         """Remove contents that nobody holds any more."""
         held = set[str]().union(*(kept.held for kept in self._kept.values()))
-        for name in set(hashes) - held:
+        for name in hashes - held:
             self._contents.pop(name, None)
 
     def verify(self, conversation: str | None = None) -> Iterator[Damage]:

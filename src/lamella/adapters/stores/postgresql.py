@@ -157,7 +157,7 @@ class PostgresDatabase:
         rows = transaction.rows("SELECT tablename FROM pg_tables WHERE schemaname = ?", self._schema)
         return {name for (name,) in rows}
 
-    def hold_contents(self, transaction: Transaction) -> None:
+    def begin_erasing(self, transaction: Transaction) -> None:
         """Whoever takes hold of contents inserts into ``holdings`` first, and waits for this lock there."""
         transaction.run("LOCK TABLE holdings, contents IN SHARE ROW EXCLUSIVE MODE")
 

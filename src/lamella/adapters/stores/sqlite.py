@@ -80,13 +80,28 @@ class SqliteDatabase:
     def tables(self, transaction: Transaction) -> set[str]:
         return {name for (name,) in transaction.rows("SELECT name FROM sqlite_master WHERE type = 'table'")}
 
-    def hold_contents(self, transaction: Transaction) -> None:
-        """Nothing to do: a writer is alone."""
+    def begin_erasing(self, transaction: Transaction) -> None:
+        """A writer is alone already; the number of erasures that were not purged yet stands in the file's header."""
+        transaction.run(f"PRAGMA user_version = {self._unpurged() + 1}")
+
+    def _unpurged(self) -> int:
+        return int(self._run("PRAGMA user_version").fetchone()[0])
 
     def purge(self) -> None:
-        """Move everything from the write-ahead log to the file and cut the log to nothing."""
+        """Write the file anew and cut the write-ahead log to nothing.
+
+        Overwriting what is deleted is not enough: when a page is split, copies of rows stay behind in its free space.
+        """
         with self._lock:
+            erasures = self._unpurged()
+            self._persist(lambda: self._run("VACUUM"))
+            self.write(lambda _: self._settle(erasures))
             self._persist(self._empty_log)
+
+    def _settle(self, erasures: int) -> None:
+        """Everything is purged, unless someone else has erased meanwhile, who will purge that."""
+        if self._unpurged() == erasures:
+            self._run("PRAGMA user_version = 0")
 
     def _empty_log(self) -> None:
         busy, *_ = self._run("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -102,10 +117,14 @@ class SqliteDatabase:
         yield from (Damage(conversation=None, place="file", what=what) for what in found)
 
     def find_lingering(self) -> Iterator[Damage]:
-        try:
-            self.purge()
-        except StoreUnavailableError as error:
-            yield Damage(conversation=None, place="write-ahead log", what=f"may still hold it: {error.message}")
+        """An erasure that was interrupted before the file was written anew, or a log that others still read."""
+        with self._lock:
+            if self._unpurged():
+                yield Damage(conversation=None, place="file", what="may hold it until the erasure is repeated")
+            try:
+                self._persist(self._empty_log)
+            except StoreUnavailableError as error:
+                yield Damage(conversation=None, place="write-ahead log", what=f"may hold it: {error.message}")
 
     def close(self) -> None:
         with self._lock:
@@ -159,13 +178,17 @@ def explain(error: sqlite3.Error, path: str, *, patience: float) -> LamellaError
     return kind(f"The store {path} {told}.", hint=hint)
 
 
-_AGAIN = "Nothing was written. Try again."
+_AGAIN = "What was acknowledged is safe. Try again."
 _RESTORE = "`lamella store verify` says what is left of it; restore the file from a backup."
-_PERMIT = "Nothing was written. Permit writing to the file and to its folder."
+_PERMIT = "Permit writing to the file and to its folder."
 _MEANINGS: dict[int, tuple[type[StoreUnavailableError | StoreDamagedError], str, str]] = {
     sqlite3.SQLITE_BUSY: (StoreUnavailableError, "was locked by someone else for {patience} s", _AGAIN),
     sqlite3.SQLITE_LOCKED: (StoreUnavailableError, "was locked by someone else for {patience} s", _AGAIN),
-    sqlite3.SQLITE_FULL: (StoreUnavailableError, "is on a disk that is full", "Nothing was written. Make room."),
+    sqlite3.SQLITE_FULL: (
+        StoreUnavailableError,
+        "is on a disk that is full",
+        "What was acknowledged is safe. Make room and try again.",
+    ),
     sqlite3.SQLITE_READONLY: (StoreUnavailableError, "is read-only", _PERMIT),
     sqlite3.SQLITE_PERM: (StoreUnavailableError, "may not be read", _PERMIT),
     sqlite3.SQLITE_CANTOPEN: (StoreUnavailableError, "cannot be opened: {why}", "Make the folder, or permit it."),

@@ -41,17 +41,17 @@ class SqlStore:
     def erase_contents(self, conversation: str, hashes: Sequence[str], written: Written, *, expected: int) -> int:
         """Remove contents, with an erasure event that names them all."""
         check_named(hashes, written)
-        change = Change(conversation=conversation, written=written, expected=expected, erase=tuple(hashes))
-        version = self._change(change)
-        self._database.purge()
-        return version
+        return self.append(conversation, written, expected=expected)
 
     def _change(self, change: Change) -> int:
         check_written(change.conversation, change.written)
+        database = self._opened()
         try:
-            version = self._opened().write(lambda transaction: self._apply(transaction, change))
+            version = database.write(lambda transaction: self._apply(transaction, change))
+            if change.erases:
+                database.purge()
         except StoreUnavailableError:
-            # Whether it was committed is not known: the next try finds out.
+            # Whether it was committed is not known here: repeated, it finds out.
             raise
         except Exception:
             self._unsettled.pop(change.conversation, None)
