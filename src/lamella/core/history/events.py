@@ -87,7 +87,7 @@ def write_turn(turn: TurnInput) -> dict[str, object]:
     return body
 
 
-def read_turn(body: Body, contents: Contents) -> TurnInput:
+def read_turn(body: Body, contents: Contents, *, message_id: str | None = None) -> TurnInput:
     """The turn a body describes; artifacts whose contents were erased are left out, and said."""
     attached, gone = _read_artifacts(body.get("attached"), contents)
     results, results_gone = _read_artifacts(body.get("results"), contents)
@@ -96,6 +96,7 @@ def read_turn(body: Body, contents: Contents) -> TurnInput:
     return TurnInput(
         text=_text(body["text"]),
         typed=_text(body.get("typed", body["text"])),
+        id=message_id,
         attached=attached,
         results=results,
         system=_read_system(body["system"], contents) if "system" in body else None,
@@ -181,6 +182,16 @@ def referenced_artifacts(body: Body, artifact: str) -> tuple[str, ...]:
             hashes.setdefault(_text(ref["hash"]))
             hashes.update((_text(_list(image)[0]), None) for image in _list(ref.get("images")))
     return tuple(hashes)
+
+
+def parse_bodies(records: Sequence[Record]) -> Sequence[Body | None]:
+    """Many bodies in one go, several times faster than one by one; none where one of them is damaged."""
+    try:
+        parsed = json.loads(f"[{','.join(record.body for record in records)}]")
+    except ValueError:
+        return [None] * len(records)
+    good = len(parsed) == len(records) and all(isinstance(body, dict) for body in parsed)
+    return parsed if good else [None] * len(records)
 
 
 def parse_body(record: Record) -> Body:

@@ -5,13 +5,13 @@ readable. A branch is named by its last message.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from lamella.core.envelope.model import Rewrite
-from lamella.core.history.events import Body, Contents, named_hashes, parse_body, read_turn
+from lamella.core.history.events import Body, Contents, named_hashes, parse_bodies, parse_body, read_turn
 from lamella.core.history.ids import message_id
 from lamella.core.history.records import EventKind, Record
-from lamella.core.history.state import TurnInput
+from lamella.core.history.resume import PastTurn
 from lamella.core.layers.model import Role
 from lamella.errors import StoreDamagedError
 
@@ -53,9 +53,10 @@ class Log:
 
     def extend(self, records: Iterable[Record]) -> None:
         """Fold more events, in order."""
-        for record in records:
+        given = list(records)
+        for record, body in zip(given, parse_bodies(given), strict=True):
             try:
-                self._fold(record)
+                self._fold(record, body if body is not None else parse_body(record))
             except (KeyError, ValueError, TypeError) as error:
                 raise StoreDamagedError(
                     f"Event {self.version + 1} of {self.conversation} cannot be read: {error}.",
@@ -84,8 +85,7 @@ class Log:
         """The last message of every branch, in the order in which the branches ended; the active one among them."""
         return tuple(dict.fromkeys((*self._leaves, self.head))) if self.head else tuple(self._leaves)
 
-    def _fold(self, record: Record) -> None:
-        body = parse_body(record)
+    def _fold(self, record: Record, body: Body) -> None:
         match record.kind:
             case EventKind.MESSAGE | EventKind.EDIT:
                 self._add(_message_node(body, record.at))
@@ -169,10 +169,14 @@ def path_hashes(told: Iterable[Told]) -> tuple[str, ...]:
     return tuple(hashes)
 
 
-def read_turns(told: Iterable[Told], contents: Contents) -> list[tuple[TurnInput, str | None]]:
+def read_turns(told: Iterable[Told], contents: Contents) -> list[PastTurn]:
     """A branch's turns with their contents, each with its reply."""
     return [
-        (replace(read_turn(turn.message.body, contents), id=turn.message.id), turn.reply.text if turn.reply else None)
+        PastTurn(
+            turn=read_turn(turn.message.body, contents, message_id=turn.message.id),
+            reply=turn.reply.text if turn.reply else None,
+            reply_id=turn.reply.id if turn.reply else None,
+        )
         for turn in told
     ]
 

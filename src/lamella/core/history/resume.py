@@ -12,12 +12,20 @@ from lamella.core.history.attached import drop_known, gather, learn_into
 from lamella.core.history.ids import message_id, turn_id
 from lamella.core.history.state import OpenTurn, Rules, State, TurnInput
 from lamella.core.history.turns import begin_turn, begins_epoch, close_turn, open_turn, turn_rules, with_settings
-from lamella.core.layers.model import Role, message_place
+from lamella.core.layers.library import Standing
+from lamella.core.layers.model import Layout, Role, message_place
 from lamella.core.layers.strip import Exchange, Said, make_said
-from lamella.core.layers.turn import build_turn, merge_standing
+from lamella.core.layers.turn import add_standing, build_turn
 from lamella.core.messages.render import render_user
 
-Past = Sequence[tuple[TurnInput, str | None]]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastTurn:
+    """A turn of the past: what was asked, and the reply with its id, if there was one."""
+
+    turn: TurnInput
+    reply: str | None = None
+    reply_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,94 +39,99 @@ class Resumed:
     opened: OpenTurn | None = None
 
 
-def resume(past: Past, rules: Rules, *, conversation: str, model: str | None) -> Resumed:
+def resume(past: Sequence[PastTurn], rules: Rules, *, conversation: str, model: str | None) -> Resumed:
     """What turn-by-turn folding gives, at the cost of the last epoch. ``rules`` measure for the model in force."""
     state = State(conversation=conversation, model=model, measured_by=rules.measure.name)
     if not past:
         return Resumed(state=state)
     start = _last_epoch(state, past, rules)
     state = _skim(state, past[:start], rules)
-    for turn, reply in past[start:-1]:
-        state = _lay_out(state, turn, reply or "", rules=rules)
-    turn, reply = past[-1]
-    opened = open_turn(state, turn, rules)
-    if reply is None:
+    if start < len(past) - 1:
+        state = _lay_out(state, past[start:-1], rules)
+    last = past[-1]
+    # Its laws were checked when it was sent; the next turn's are checked against it.
+    opened = open_turn(state, last.turn, rules, checked=False)
+    if last.reply is None:
         return Resumed(state=state, opened=opened)
-    return Resumed(state=close_turn(opened, reply, rules))
+    return Resumed(state=close_turn(opened, last.reply, rules))
 
 
-def _last_epoch(state: State, past: Past, rules: Rules) -> int:
+def _last_epoch(state: State, past: Sequence[PastTurn], rules: Rules) -> int:
     """The index of the turn that began the epoch which the last turn belongs to."""
     start = 0
-    for index, (turn, _) in enumerate(past):
-        own = turn_rules(rules, turn)
-        now = with_settings(state, turn)
-        if begins_epoch(state, now, turn, rules=own):
+    for index, told in enumerate(past):
+        own = turn_rules(rules, told.turn)
+        now = with_settings(state, told.turn)
+        if begins_epoch(state, now, told.turn, rules=own):
             start = index
-        state = replace(now, layout=own.layout)
+        state = now if now.layout is own.layout else replace(now, layout=own.layout)
     return start
 
 
-def _skim(state: State, past: Past, rules: Rules) -> State:
+def _skim(state: State, past: Sequence[PastTurn], rules: Rules) -> State:
     """Turns of earlier epochs: what was said and what is known; how they were laid out no longer matters."""
     known: dict[str, Artifact] = {}
     exchanges: list[Exchange] = []
-    head, epoch = "", -1
-    for turn, reply in past:
-        own = turn_rules(rules, turn)
-        now = with_settings(state, turn)
-        epoch += begins_epoch(state, now, turn, rules=own)
-        state = replace(now, layout=own.layout)
-        known = drop_known(known, turn.drop)[0] if turn.drop else known
-        learn_into(known, gather(turn, known).artifacts, image_notes=own.image_notes)
-        place = 1 + 2 * len(exchanges)
-        user = make_said(
-            turn_id(state.conversation, head, turn),
-            Role.USER,
-            turn.text,
-            place=message_place(place),
-            measure=rules.measure,
-        )
-        answer = _answer(state.conversation, user.id, reply or "", place=place + 1, rules=rules)
-        exchanges.append(Exchange(user=user, sent=user.message, tools=(), reply=answer))
-        head = answer.id
+    epoch = -1
+    for told in past:
+        own = turn_rules(rules, told.turn)
+        now = with_settings(state, told.turn)
+        epoch += begins_epoch(state, now, told.turn, rules=own)
+        state = now if now.layout is own.layout else replace(now, layout=own.layout)
+        known = drop_known(known, told.turn.drop)[0] if told.turn.drop else known
+        if told.turn.attached or told.turn.results:
+            learn_into(known, gather(told.turn, known).artifacts, image_notes=own.image_notes)
+        parent = exchanges[-1].reply.id if exchanges else ""
+        user, reply = _say(told, state.conversation, parent, place=1 + 2 * len(exchanges), rules=rules)
+        exchanges.append(Exchange(user=user, sent=user.message, tools=(), reply=reply))
+    head = exchanges[-1].reply.id if exchanges else ""
     return replace(state, known=known, exchanges=tuple(exchanges), head=head, epoch=max(0, epoch))
 
 
-def _lay_out(state: State, turn: TurnInput, reply: str, *, rules: Rules) -> State:
-    """A turn of the last epoch, laid out as it was sent, without its envelope."""
-    own = turn_rules(rules, turn)
-    known, _ = drop_known(state.known, turn.drop)
-    attached = gather(turn, known).artifacts
-    now = begin_turn(state, turn, own, known=known, attached=attached)
-    place = (1 if now.shelf or any(now.system.named()) else 0) + 2 * len(now.exchanges)
-    built = build_turn(
-        attached, standing=now.standing, layout=own.layout, place=message_place(place), measure=rules.measure
-    )
-    user = make_said(
-        turn_id(state.conversation, state.head, turn),
-        Role.USER,
-        turn.text,
-        place=message_place(place),
-        measure=rules.measure,
-    )
-    answer = _answer(state.conversation, user.id, reply, place=place + 1, rules=rules)
-    exchange = Exchange(
-        user=user,
-        sent=render_user(built.layer.pieces, user.message.pieces, built.images, count=rules.measure.count),
-        tools=tuple(added for added in built.added if added.artifact.kind is Kind.TOOL),
-        reply=answer,
-    )
-    learn_into(known, attached, image_notes=own.image_notes)
-    return replace(
-        now,
-        head=answer.id,
-        known=known,
-        standing=merge_standing(now.standing, built.added) if built.added else now.standing,
-        exchanges=(*now.exchanges, exchange),
-    )
+def _lay_out(state: State, past: Sequence[PastTurn], rules: Rules) -> State:
+    """The turns of the last epoch, laid out as they were sent, without their envelopes."""
+    first = past[0].turn
+    own = turn_rules(rules, first)
+    known, _ = drop_known(state.known, first.drop)
+    now = begin_turn(state, first, own, known=known, attached=gather(first, known).artifacts)
+    standing = dict(now.standing)
+    exchanges = list(now.exchanges)
+    system = 1 if now.shelf or any(now.system.named()) else 0
+    for told in past:
+        place = system + 2 * len(exchanges)
+        parent = exchanges[-1].reply.id if exchanges else ""
+        user, reply = _say(told, state.conversation, parent, place=place, rules=rules)
+        attached = gather(told.turn, known).artifacts if told.turn.attached or told.turn.results else ()
+        built = _build(attached, user, standing, layout=own.layout, rules=rules)
+        exchanges.append(replace(built.exchange, reply=reply))
+        add_standing(standing, built.added)
+        learn_into(known, attached, image_notes=turn_rules(rules, told.turn).image_notes)
+    return replace(now, head=exchanges[-1].reply.id, known=known, standing=standing, exchanges=tuple(exchanges))
 
 
-def _answer(conversation: str, parent: str, text: str, *, place: int, rules: Rules) -> Said:
-    name = message_id(conversation, parent=parent, role=Role.REPLY, text=text)
-    return make_said(name, Role.REPLY, text, place=message_place(place), measure=rules.measure)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Built:
+    exchange: Exchange
+    added: tuple[Standing, ...] = ()
+
+
+def _build(
+    attached: Sequence[Artifact], user: Said, standing: dict[str, Standing], *, layout: Layout, rules: Rules
+) -> _Built:
+    """A message as it was sent, still without its reply; with nothing attached it is just what was typed."""
+    if not attached:
+        return _Built(exchange=Exchange(user=user, sent=user.message, tools=(), reply=user))
+    place = user.segment.place or ""
+    turn = build_turn(attached, standing=standing, layout=layout, place=place, measure=rules.measure)
+    sent = render_user(turn.layer.pieces, user.message.pieces, turn.images, count=rules.measure.count)
+    tools = tuple(added for added in turn.added if added.artifact.kind is Kind.TOOL)
+    return _Built(exchange=Exchange(user=user, sent=sent, tools=tools, reply=user), added=turn.added)
+
+
+def _say(told: PastTurn, conversation: str, parent: str, *, place: int, rules: Rules) -> tuple[Said, Said]:
+    """What was typed and what was answered."""
+    text = told.reply or ""
+    asked = turn_id(conversation, parent, told.turn)
+    user = make_said(asked, Role.USER, told.turn.text, place=message_place(place), measure=rules.measure)
+    answered = told.reply_id or message_id(conversation, parent=asked, role=Role.REPLY, text=text)
+    return user, make_said(answered, Role.REPLY, text, place=message_place(place + 1), measure=rules.measure)

@@ -14,8 +14,8 @@ from lamella.core.layers.strip import Exchange, Said, make_said
 from lamella.core.layers.turn import merge_standing
 
 
-def open_turn(state: State, turn: TurnInput, rules: Rules) -> OpenTurn:
-    """The envelope of the turn that the user asks now."""
+def open_turn(state: State, turn: TurnInput, rules: Rules, *, checked: bool = True) -> OpenTurn:
+    """The envelope of the turn that the user asks now. Only one that was built and checked before may go unchecked."""
     rules = turn_rules(rules, turn)
     known, drop_warnings = drop_known(state.known, turn.drop)
     attached = gather(turn, known)
@@ -42,7 +42,7 @@ def open_turn(state: State, turn: TurnInput, rules: Rules) -> OpenTurn:
         rewritten=turn.rewritten,
         warnings=(*turn.warnings, *drop_warnings, *attached.warnings),
     )
-    built = build_envelope(ground, measure=rules.measure, budget=rules.budget, before=state.last)
+    built = build_envelope(ground, measure=rules.measure, budget=rules.budget, before=state.last, checked=checked)
     after = replace(
         now,
         head=user.id,
@@ -82,6 +82,8 @@ def begin_turn(
 
 def with_settings(state: State, turn: TurnInput) -> State:
     """The state with what the turn changes from now on."""
+    if turn.system is None and turn.tools is None and turn.model in (None, state.model):
+        return state
     return replace(
         state,
         system=turn.system if turn.system is not None else state.system,
@@ -92,21 +94,19 @@ def with_settings(state: State, turn: TurnInput) -> State:
 
 def turn_rules(rules: Rules, turn: TurnInput) -> Rules:
     """The rules a turn was asked under, where it says so."""
-    if turn.layout is None and turn.carry_forward is None and turn.image_notes is None:
+    layout = turn.layout or rules.layout
+    carry_forward = turn.carry_forward or rules.carry_forward
+    image_notes = rules.image_notes if turn.image_notes is None else turn.image_notes
+    if (layout, carry_forward, image_notes) == (rules.layout, rules.carry_forward, rules.image_notes):
         return rules
-    return replace(
-        rules,
-        layout=turn.layout or rules.layout,
-        carry_forward=turn.carry_forward or rules.carry_forward,
-        image_notes=rules.image_notes if turn.image_notes is None else turn.image_notes,
-    )
+    return replace(rules, layout=layout, carry_forward=carry_forward, image_notes=image_notes)
 
 
 def begins_epoch(state: State, now: State, turn: TurnInput, *, rules: Rules) -> bool:
     """Whether everything earlier folds into the library and the strip before this turn is built."""
     if rules.layout is Layout.LIBRARY or state.layout is not rules.layout or turn.rewritten is not None:
         return True
-    parts_changed = tuple(state.system.named()) != tuple(now.system.named())
+    parts_changed = state.system is not now.system and tuple(state.system.named()) != tuple(now.system.named())
     return parts_changed or state.tools != now.tools or state.model != now.model or bool(turn.drop) or turn.fold
 
 

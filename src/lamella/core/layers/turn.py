@@ -115,10 +115,15 @@ def _reference(artifact: Artifact, *, place: str, measure: Measure) -> Segment:
 def merge_standing(before: Mapping[str, Standing], added: Sequence[Standing]) -> dict[str, Standing]:
     """What stands in the request once L3 is part of it: an update joins the copy it updates."""
     merged = dict(before)
+    add_standing(merged, added)
+    return merged
+
+
+def add_standing(merged: dict[str, Standing], added: Sequence[Standing]) -> None:
+    """The same, for a caller who folds many turns and owns the mapping."""
     for standing in added:
         name = standing.artifact.id
         merged[name] = _join(merged[name], standing) if name in merged else standing
-    return merged
 
 
 def _join(copy: Standing, update: Standing) -> Standing:
