@@ -20,6 +20,16 @@ def test_a_rewritten_text_is_sent_whole() -> None:
     assert build_diff("\n".join(LINES), "\n".join(line[::-1] for line in LINES)) is None
 
 
+def test_a_diff_of_half_the_length_is_not_much_smaller() -> None:
+    new = [f"{line} changed" if number % 25 == 0 else line for number, line in enumerate(LINES)]
+    text = "\n".join(new)
+    spare = "\n" + "unchanged words " * 10
+    diff = build_diff("\n".join(LINES) + spare * 50, text + spare * 50)
+    assert diff is not None
+    assert len(text) / 3 < len(diff) < len(text)
+    assert build_diff("\n".join(LINES), text) is None
+
+
 def test_a_short_text_is_sent_whole() -> None:
     assert build_diff("one\ntwo", "one\nthree") is None
 
