@@ -25,6 +25,7 @@ def test_defaults_are_those_that_are_documented() -> None:
         "trigger": 0.85,
         "hard": 0.95,
         "image_notes": False,
+        "store": "sqlite:///~/.lamella/chats.db",
     }
     assert {name: defaults[name] for name in expected} == expected
 

@@ -22,6 +22,8 @@ def read_record(conversation: str, row: Row) -> Record:
 
 
 def _read_hashes(contents: str) -> tuple[str, ...]:
+    if contents == "[]":
+        return ()
     names = json.loads(contents)
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ValueError("its contents are not a list of hashes")

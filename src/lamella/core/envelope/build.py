@@ -75,7 +75,7 @@ def build_envelope(
         render_user(turn.layer.pieces, layers[4].pieces, turn.images, count=measure.count),
     )
     tokens = count_request(layers, messages, ground.tools, measure=measure, budget=budget)
-    warnings = check_budget(tokens.total, budget, largest=lambda: _largest(layers))
+    warnings = check_budget(tokens.total, budget, largest=lambda: _largest(layers)) if checked else ()
     envelope = Envelope(
         conversation_id=ground.conversation_id,
         message_id=ground.user.id,

@@ -27,6 +27,9 @@ from lamella.core.layers.system import SystemParts
 Body = Mapping[str, object]
 Contents = Mapping[str, bytes]
 
+_PLAIN = frozenset({"id", "parent", "text", "layout", "carry_forward"})
+_LAYOUTS: Mapping[object, Layout | None] = {None: None, **{layout.value: layout for layout in Layout}}
+_CARRIES: Mapping[object, CarryForward | None] = {None: None, **{carry.value: carry for carry in CarryForward}}
 _SOURCE_FIELDS = ("path", "url", "query", "lines", "tool", "arguments", "via")
 
 
@@ -89,6 +92,17 @@ def write_turn(turn: TurnInput) -> dict[str, object]:
 
 def read_turn(body: Body, contents: Contents, *, message_id: str | None = None) -> TurnInput:
     """The turn a body describes; artifacts whose contents were erased are left out, and said."""
+    if _PLAIN.issuperset(body):
+        # Most turns only say something; reading them is most of what opening a long conversation takes.
+        text = _text(body["text"])
+        return TurnInput(
+            text=text,
+            typed=text,
+            id=message_id,
+            layout=_LAYOUTS[body.get("layout")],
+            carry_forward=_CARRIES[body.get("carry_forward")],
+            image_notes=False,
+        )
     attached, gone = _read_artifacts(body.get("attached"), contents)
     results, results_gone = _read_artifacts(body.get("results"), contents)
     erased = [f"{name} was erased and is left out." for name in (*results_gone, *gone)]
@@ -104,8 +118,8 @@ def read_turn(body: Body, contents: Contents, *, message_id: str | None = None) 
         model=None if body.get("model") is None else _text(body["model"]),
         drop=tuple(_text(name) for name in _list(body.get("drop"))),
         fold=bool(body.get("fold")),
-        layout=None if body.get("layout") is None else Layout(_text(body["layout"])),
-        carry_forward=None if body.get("carry_forward") is None else CarryForward(_text(body["carry_forward"])),
+        layout=_LAYOUTS[body.get("layout")],
+        carry_forward=_CARRIES[body.get("carry_forward")],
         image_notes=bool(body.get("image_notes")),
         rewritten=None if body.get("rewritten") is None else Rewrite(_text(body["rewritten"])),
         warnings=(*(_text(warning) for warning in _list(body.get("warnings"))), *erased),

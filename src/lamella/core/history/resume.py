@@ -16,6 +16,7 @@ from lamella.core.layers.library import Standing
 from lamella.core.layers.model import Layout, Role, message_place
 from lamella.core.layers.strip import Exchange, Said, make_said
 from lamella.core.layers.turn import add_standing, build_turn
+from lamella.core.messages.model import Message
 from lamella.core.messages.render import render_user
 
 
@@ -49,10 +50,10 @@ def resume(past: Sequence[PastTurn], rules: Rules, *, conversation: str, model: 
     if start < len(past) - 1:
         state = _lay_out(state, past[start:-1], rules)
     last = past[-1]
-    # Its laws were checked when it was sent; the next turn's are checked against it.
-    opened = open_turn(state, last.turn, rules, checked=False)
     if last.reply is None:
-        return Resumed(state=state, opened=opened)
+        return Resumed(state=state, opened=open_turn(state, last.turn, rules))
+    # Its laws and its size were checked when it was sent; it is only what the next turn is compared with.
+    opened = open_turn(state, last.turn, rules, checked=False)
     return Resumed(state=close_turn(opened, last.reply, rules))
 
 
@@ -102,30 +103,24 @@ def _lay_out(state: State, past: Sequence[PastTurn], rules: Rules) -> State:
         parent = exchanges[-1].reply.id if exchanges else ""
         user, reply = _say(told, state.conversation, parent, place=place, rules=rules)
         attached = gather(told.turn, known).artifacts if told.turn.attached or told.turn.results else ()
-        built = _build(attached, user, standing, layout=own.layout, rules=rules)
-        exchanges.append(replace(built.exchange, reply=reply))
-        add_standing(standing, built.added)
+        sent, added = _send(attached, user, standing, layout=own.layout, rules=rules)
+        tools = tuple(one for one in added if one.artifact.kind is Kind.TOOL)
+        exchanges.append(Exchange(user=user, sent=sent, tools=tools, reply=reply))
+        add_standing(standing, added)
         learn_into(known, attached, image_notes=turn_rules(rules, told.turn).image_notes)
     return replace(now, head=exchanges[-1].reply.id, known=known, standing=standing, exchanges=tuple(exchanges))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Built:
-    exchange: Exchange
-    added: tuple[Standing, ...] = ()
-
-
-def _build(
+def _send(
     attached: Sequence[Artifact], user: Said, standing: dict[str, Standing], *, layout: Layout, rules: Rules
-) -> _Built:
-    """A message as it was sent, still without its reply; with nothing attached it is just what was typed."""
+) -> tuple[Message, tuple[Standing, ...]]:
+    """A message as it was sent, and what it added; with nothing attached it is just what was typed."""
     if not attached:
-        return _Built(exchange=Exchange(user=user, sent=user.message, tools=(), reply=user))
+        return user.message, ()
     place = user.segment.place or ""
     turn = build_turn(attached, standing=standing, layout=layout, place=place, measure=rules.measure)
     sent = render_user(turn.layer.pieces, user.message.pieces, turn.images, count=rules.measure.count)
-    tools = tuple(added for added in turn.added if added.artifact.kind is Kind.TOOL)
-    return _Built(exchange=Exchange(user=user, sent=sent, tools=tools, reply=user), added=turn.added)
+    return sent, turn.added
 
 
 def _say(told: PastTurn, conversation: str, parent: str, *, place: int, rules: Rules) -> tuple[Said, Said]:
