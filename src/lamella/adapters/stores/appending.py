@@ -54,9 +54,10 @@ def lock_state(database: Database, transaction: Transaction, change: Change) -> 
         + database.lock_row,
         change.conversation,
     )
-    for version, head, erased, schema in found:
-        return State(version=version, head=head, erased=erased, schema=schema)
-    raise ConflictError(conversation=change.conversation, expected=change.expected, found=0)
+    if not found:
+        raise ConflictError(conversation=change.conversation, expected=change.expected, found=0)
+    version, head, erased, schema = found[0]
+    return State(version=version, head=head, erased=erased, schema=schema)
 
 
 def refuse_erased(conversation: str, erased: str | None) -> None:
@@ -74,7 +75,7 @@ def has_landed(transaction: Transaction, change: Change, state: State) -> bool:
     before = transaction.rows(
         "SELECT hash FROM events WHERE conversation = ? AND seq = ?", change.conversation, change.expected
     )
-    previous = next((name for (name,) in before), FIRST)
+    previous = before[0][0] if before else FIRST
     return _hashes(previous, change)[-1] == state.head
 
 

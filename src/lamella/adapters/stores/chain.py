@@ -24,16 +24,30 @@ def link_all(previous: str, conversation: str, *, after: int, records: Sequence[
         yield previous
 
 
+def check_name(conversation: str) -> None:
+    """Refuse an id that not every store could keep."""
+    if not conversation:
+        raise CallError("A conversation needs an id that is not empty.", hint="Give it one.")
+    _check_text(conversation)
+
+
+def _check_text(text: str) -> None:
+    encode_text(text)
+    if "\0" in text:
+        raise TextError(
+            f"The text {text[:40]!r} holds a NUL, which not every store can keep.",
+            hint="Write bodies as JSON, which escapes it.",
+        )
+
+
 def check_written(conversation: str, written: Written) -> None:
     """Refuse what a store could not give back exactly, before anything is touched."""
-    if not conversation or not written.records:
-        raise CallError("An append needs a conversation's id and at least one event.", hint="Give both.")
-    for text in (conversation, *(field for record in written.records for field in (record.at, record.body))):
-        if "\0" in text:
-            raise TextError(
-                f"The text {text[:40]!r} holds a NUL, which not every store can keep.",
-                hint="Write bodies as JSON, which escapes it.",
-            )
+    check_name(conversation)
+    if not written.records:
+        raise CallError("There is no event to append.", hint="Give at least one.")
+    for record in written.records:
+        _check_text(record.at)
+        _check_text(record.body)
     if loose := set(written.contents).difference(*(record.contents for record in written.records)):
         raise CallError(
             f"The content {min(loose)} is brought by no event.", hint="Name its hash in the contents of its event."

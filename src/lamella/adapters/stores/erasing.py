@@ -16,7 +16,7 @@ def bury(database: Database, transaction: Transaction, conversation: str, *, at:
         *(conversation, FIRST, at, at),
     )
     # Appending locks the conversation first and holds contents after; so does this, or two could wait for each other.
-    list(transaction.rows("SELECT id FROM conversations WHERE id = ?" + database.lock_row, conversation))
+    transaction.rows("SELECT id FROM conversations WHERE id = ?" + database.lock_row, conversation)
     database.begin_erasing(transaction)
     transaction.run(
         "DELETE FROM contents WHERE hash IN (SELECT hash FROM holdings WHERE conversation = ?) AND NOT EXISTS"

@@ -9,6 +9,7 @@ from lamella.adapters.stores.chain import (
     FIRST,
     check_contents,
     check_known,
+    check_name,
     check_named,
     check_written,
     clean_title,
@@ -75,6 +76,7 @@ class MemoryStore:
 
     def load(self, conversation: str, *, after: int = 0) -> Sequence[Record]:
         """The events after a number of events."""
+        check_name(conversation)
         with self._lock:
             kept = self._kept.get(conversation)
             if kept is None:
@@ -84,6 +86,7 @@ class MemoryStore:
 
     def read_contents(self, conversation: str, hashes: Sequence[str]) -> Mapping[str, bytes]:
         """The contents this conversation holds."""
+        check_name(conversation)
         with self._lock:
             kept = self._kept.get(conversation)
             held = kept.held if kept else set[str]()
@@ -107,6 +110,7 @@ class MemoryStore:
 
     def erase_conversation(self, conversation: str, *, at: str) -> None:
         """Leave a tombstone, also for one that is not there."""
+        check_name(conversation)
         with self._lock:
             kept = self._kept.get(conversation) or _Kept(created=at, updated=at)
             if kept.erased is None:

@@ -125,7 +125,7 @@ class PostgresDatabase:
         def alone(transaction: Transaction) -> Result:
             transaction.run("SELECT pg_advisory_xact_lock(?)", _MIGRATION_LOCK)
             # Even IF NOT EXISTS needs the right to make schemas, which those who only use one may not have.
-            if not list(transaction.rows("SELECT 1 FROM pg_namespace WHERE nspname = ?", self._schema)):
+            if not transaction.rows("SELECT 1 FROM pg_namespace WHERE nspname = ?", self._schema):
                 transaction.run(f"CREATE SCHEMA {self._schema}")
             return work(transaction)
 
@@ -226,8 +226,8 @@ class _PostgresTransaction:
         with self._connection.cursor() as cursor:
             cursor.executemany(_translate(sql), rows)
 
-    def rows(self, sql: str, *values: object) -> Iterator[Row]:
-        yield from self._connection.execute(_translate(sql), values)
+    def rows(self, sql: str, *values: object) -> list[Row]:
+        return self._connection.execute(_translate(sql), values).fetchall()
 
 
 def _translate(sql: str) -> bytes:

@@ -27,7 +27,7 @@ def migrate(database: Database, migrations: Sequence[str], *, name: str) -> int:
 def _read_version(database: Database, transaction: Transaction, *, name: str) -> int:
     tables = database.tables(transaction)
     if _TABLE in tables:
-        return int(next(transaction.rows(f"SELECT coalesce(max(version), 0) FROM {_TABLE}"))[0])
+        return int(transaction.rows(f"SELECT coalesce(max(version), 0) FROM {_TABLE}")[0][0])
     if tables:
         raise SettingError(
             f"{name} is a database of something else: it has the table {min(tables)} and no table {_TABLE}.",

@@ -43,7 +43,7 @@ class SqliteDatabase:
         for pragma in _PRAGMAS:
             self._run(f"PRAGMA {pragma}")
         # Changing the mode does not wait for others by itself; once changed, it stays with the file.
-        self._persist(lambda: self._run("PRAGMA journal_mode = WAL").fetchone())
+        self._persist(lambda: self._run("PRAGMA journal_mode = WAL"))
 
     def _persist(self, work: Callable[[], Result]) -> Result:
         deadline = time.monotonic() + self._patience
@@ -85,7 +85,7 @@ class SqliteDatabase:
         transaction.run(f"PRAGMA user_version = {self._unpurged() + 1}")
 
     def _unpurged(self) -> int:
-        return int(self._run("PRAGMA user_version").fetchone()[0])
+        return int(self._run("PRAGMA user_version")[0][0])
 
     def purge(self) -> None:
         """Write the file anew and cut the write-ahead log to nothing.
@@ -104,7 +104,7 @@ class SqliteDatabase:
             self._run("PRAGMA user_version = 0")
 
     def _empty_log(self) -> None:
-        busy, *_ = self._run("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        [(busy, *_)] = self._run("PRAGMA wal_checkpoint(TRUNCATE)")
         if busy:
             locked = sqlite3.OperationalError("the write-ahead log is being read")
             raise self._explain(locked) from locked
@@ -130,9 +130,9 @@ class SqliteDatabase:
         with self._lock:
             self._connection.close()
 
-    def _run(self, sql: str, values: Sequence[object] = ()) -> sqlite3.Cursor:
+    def _run(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
         try:
-            return self._connection.execute(sql, values)
+            return self._connection.execute(sql, values).fetchall()
         except sqlite3.Error as error:
             raise self._explain(error) from error
 
@@ -148,7 +148,7 @@ class SqliteDatabase:
 
 class _SqliteTransaction:
     def __init__(
-        self, run: Callable[[str, Sequence[object]], sqlite3.Cursor], run_each: Callable[[str, Sequence[Row]], None]
+        self, run: Callable[[str, Sequence[object]], list[Row]], run_each: Callable[[str, Sequence[Row]], None]
     ) -> None:
         self._run = run
         self.run_each = run_each
@@ -156,8 +156,8 @@ class _SqliteTransaction:
     def run(self, sql: str, *values: object) -> None:
         self._run(sql, values)
 
-    def rows(self, sql: str, *values: object) -> Iterator[Row]:
-        yield from self._run(sql, values)
+    def rows(self, sql: str, *values: object) -> list[Row]:
+        return self._run(sql, values)
 
 
 def _is_busy(error: BaseException | None) -> bool:

@@ -11,7 +11,7 @@ from lamella.adapters.stores.appending import (
     lock_state,
     refuse_erased,
 )
-from lamella.adapters.stores.chain import check_named, check_written
+from lamella.adapters.stores.chain import check_name, check_named, check_written
 from lamella.adapters.stores.database import Database, Transaction, marks, split
 from lamella.adapters.stores.erasing import bury
 from lamella.adapters.stores.rows import EVENT_COLUMNS, VERIFY, read_record
@@ -72,17 +72,19 @@ class SqlStore:
 
     def load(self, conversation: str, *, after: int = 0) -> Sequence[Record]:
         """The events after a number of events; an error if some of them are missing."""
+        check_name(conversation)
         return self._opened().read(lambda transaction: _load(transaction, conversation, after=after))
 
     def read_contents(self, conversation: str, hashes: Sequence[str]) -> Mapping[str, bytes]:
         """The contents this conversation holds, each checked against its hash."""
+        check_name(conversation)
         names = list(dict.fromkeys(hashes))
         return self._opened().read(lambda transaction: _read_contents(transaction, conversation, names))
 
     def list_conversations(self) -> Sequence[Listed]:
         """Every conversation, the last changed first."""
         sql = "SELECT id, title, created, updated, version, erased FROM conversations ORDER BY updated DESC, id"
-        rows = self._opened().read(lambda transaction: list(transaction.rows(sql)))
+        rows = self._opened().read(lambda transaction: transaction.rows(sql))
         return [
             Listed(conversation=name, title=title, created=created, updated=updated, version=version, erased=erased)
             for name, title, created, updated, version, erased in rows
@@ -90,6 +92,7 @@ class SqlStore:
 
     def erase_conversation(self, conversation: str, *, at: str) -> None:
         """Leave a tombstone. Repeated, it removes what an interrupted erasure may have left in the files."""
+        check_name(conversation)
         database = self._opened()
         database.write(lambda transaction: bury(database, transaction, conversation, at=at))
         self._unsettled.pop(conversation, None)
@@ -117,7 +120,7 @@ class SqlStore:
         yield from database.find_lingering()
 
     def stats(self) -> StoreStats:
-        rows = self._opened().read(lambda transaction: list(transaction.rows(_STATS)))
+        rows = self._opened().read(lambda transaction: transaction.rows(_STATS))
         schema, conversations, erased, events, contents, content_bytes = (int(number) for number in rows[0])
         return StoreStats(
             schema=schema,
@@ -149,12 +152,10 @@ _STATS = (
 
 def _load(transaction: Transaction, conversation: str, *, after: int) -> list[Record]:
     found = transaction.rows("SELECT version, erased FROM conversations WHERE id = ?", conversation)
-    version, erased = next(found, (0, None))
+    version, erased = found[0] if found else (0, None)
     refuse_erased(conversation, erased)
-    rows = list(
-        transaction.rows(
-            f"SELECT {EVENT_COLUMNS} FROM events WHERE conversation = ? AND seq > ? ORDER BY seq", conversation, after
-        )
+    rows = transaction.rows(
+        f"SELECT {EVENT_COLUMNS} FROM events WHERE conversation = ? AND seq > ? ORDER BY seq", conversation, after
     )
     if [row[0] for row in rows] != list(range(after + 1, version + 1)):
         raise StoreDamagedError(

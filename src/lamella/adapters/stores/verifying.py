@@ -13,16 +13,17 @@ from lamella.errors import StoreDamagedError, TextError
 def verify_conversation(transaction: Transaction, conversation: str) -> list[Damage]:
     """What is wrong with one conversation: its events, and the contents it holds."""
     found = transaction.rows("SELECT version, head, erased FROM conversations WHERE id = ?", conversation)
-    for version, head, erased in found:
-        if erased is not None:
-            return verify_tombstone(transaction, conversation)
-        chain = _Chain(conversation)
-        rows = transaction.rows(f"SELECT {EVENT_COLUMNS} FROM events WHERE conversation = ? ORDER BY seq", conversation)
-        for row in rows:
-            chain.follow(row)
-        chain.end(version, head)
-        return [*chain.damages, *_verify_holdings(transaction, conversation, chain.records)]
-    return [Damage(conversation=conversation, place="conversation", what="is not in this store")]
+    if not found:
+        return [Damage(conversation=conversation, place="conversation", what="is not in this store")]
+    version, head, erased = found[0]
+    if erased is not None:
+        return verify_tombstone(transaction, conversation)
+    chain = _Chain(conversation)
+    rows = transaction.rows(f"SELECT {EVENT_COLUMNS} FROM events WHERE conversation = ? ORDER BY seq", conversation)
+    for row in rows:
+        chain.follow(row)
+    chain.end(version, head)
+    return [*chain.damages, *_verify_holdings(transaction, conversation, chain.records)]
 
 
 class _Chain:
@@ -75,7 +76,7 @@ class _Chain:
 
 def _verify_holdings(transaction: Transaction, conversation: str, records: Sequence[Record]) -> Iterator[Damage]:
     rows = transaction.rows("SELECT hash FROM holdings WHERE conversation = ? ORDER BY hash", conversation)
-    held = {name: None for (name,) in rows}
+    held = [name for (name,) in rows]
     named = {name for record in records for name in record.contents}
     erased = find_erased(records)
     for name in sorted(named - set(held) - erased):
@@ -87,7 +88,8 @@ def _verify_holdings(transaction: Transaction, conversation: str, records: Seque
 
 
 def _verify_content(transaction: Transaction, conversation: str, name: str) -> Iterator[Damage]:
-    data = next((data for (data,) in transaction.rows("SELECT data FROM contents WHERE hash = ?", name)), None)
+    rows = transaction.rows("SELECT data FROM contents WHERE hash = ?", name)
+    data = rows[0][0] if rows else None
     if data is None:
         yield Damage(conversation=conversation, place=f"content {name}", what="missing, and never erased")
     elif hash_bytes(data) != name:
@@ -100,7 +102,7 @@ def _verify_content(transaction: Transaction, conversation: str, name: str) -> I
 
 def verify_tombstone(transaction: Transaction, conversation: str) -> list[Damage]:
     """What is left of an erased conversation beside its tombstone."""
-    rows = list(transaction.rows("SELECT erased, title FROM conversations WHERE id = ?", conversation))
+    rows = transaction.rows("SELECT erased, title FROM conversations WHERE id = ?", conversation)
     if not rows or rows[0][0] is None:
         return [Damage(conversation=conversation, place="conversation", what="was not erased from this store")]
     events = transaction.rows("SELECT seq FROM events WHERE conversation = ? ORDER BY seq", conversation)
