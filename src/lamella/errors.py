@@ -13,7 +13,7 @@ LamellaError
 │   ├── SourceUnreadableError  source_unreadable   a file is there and cannot be read as what it should be
 │   ├── SourceTooLargeError    source_too_large    a file is larger than Lamella reads
 │   └── NotAvailableError      not_available       a documented choice that this version does not offer
-├── StoreError               conversations could not be read or written; what was acknowledged is safe
+├── StoreError                 store_error         conversations could not be read or written
 │   ├── ConflictError          conflict            someone else wrote to the conversation first
 │   ├── ErasedError            erased              the conversation was erased
 │   ├── StoreUnavailableError  store_unavailable   the disk, file or server did not take it; trying again may work

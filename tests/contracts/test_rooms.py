@@ -11,7 +11,7 @@ ROOMS = {
     "core": {
         "artifacts", "budget", "compaction", "envelope", "history", "layers", "ledger", "messages", "workflow",
     },
-    "adapters": {"archive", "providers", "retrieval", "sources", "stores", "tokens", "tools"},
+    "adapters": {"archive", "clocks", "providers", "retrieval", "sources", "stores", "tokens", "tools"},
     "faces": {"cli", "library", "mcp", "server"},
     "runners": set[str](),
 }  # fmt: skip

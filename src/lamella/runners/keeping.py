@@ -44,7 +44,7 @@ class Keeper:
 
     def load_log(self, conversation: str) -> Log:
         """A conversation's log; an error if there is none."""
-        log = Log(conversation=conversation)
+        log = Log(conversation)
         log.extend(self._store.load(conversation))
         if not log.version:
             raise CallError(

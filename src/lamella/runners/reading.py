@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from lamella.core.artifacts.ids import path_id
 from lamella.core.artifacts.make import make_image
-from lamella.core.artifacts.model import Artifact, Kind, Policy
+from lamella.core.artifacts.model import Artifact, Kind, Policy, Source
 from lamella.core.history.asked import Wanted
 from lamella.core.layers.templates import Resolved, Template, TemplateKind, match_note
-from lamella.errors import SourceMissingError
+from lamella.errors import ArtifactError, SourceMissingError
 from lamella.ports import SourceReader
 
 _NOTES = (Kind.NOTE, Kind.ACTIVE_NOTE)
@@ -30,6 +31,12 @@ class Reading:
     def _read(self, item: Artifact | Wanted) -> Iterator[Artifact]:
         if isinstance(item, Artifact):
             yield item
+            return
+        if not item.name:
+            raise ArtifactError(f"A {item.kind} attachment has no name.", hint="Give it a `path`, or a `tag`.")
+        snapshot = self._snapshot(item)
+        if snapshot is not None:
+            yield snapshot
         elif item.kind is Kind.IMAGE:
             yield make_image(self._reader(item.name).read_image(item.name), title=item.title, path=item.name)
         elif item.kind in (Kind.FOLDER, Kind.TAG):
@@ -37,6 +44,14 @@ class Reading:
         else:
             read = self._reader(item.name).read_file(item.name, item.kind, policy=item.policy)
             yield replace(read, title=item.title or read.title)
+
+    def _snapshot(self, item: Wanted) -> Artifact | None:
+        """What was attached as a snapshot is not read again, also when its file has gone."""
+        if item.kind in (Kind.IMAGE, Kind.FOLDER, Kind.TAG) or item.policy not in (None, Policy.SNAPSHOT):
+            return None
+        name = path_id(Source(path=item.name), "")
+        taken = (a for a in self._known if a.id == name and a.policy is Policy.SNAPSHOT)
+        return next((replace(known, kind=item.kind) for known in taken), None)
 
     def _with_images(self, artifact: Artifact) -> Artifact:
         """Images are taken from the active note only; one that cannot be sent is said, not skipped."""

@@ -46,7 +46,7 @@ class StoredChat:
 
     def __init__(self, desk: Desk, conversation: str, settings: Mapping[str, object] | None = None) -> None:
         self._desk = desk
-        self._log = Log(conversation=conversation)
+        self._log = Log(conversation)
         self._log.extend(desk.store.load(conversation))
         self._changed = {k: v for k, v in (settings or {}).items() if self._log.settings.get(k) != v}
         self._configured = desk.configure({**self._log.settings, **self._changed})

@@ -100,6 +100,11 @@ class TurnRunner:
 
     def ask(self, asked: Asked, *, at: datetime | None = None, rewritten: Rewrite | None = None) -> Turn:
         """Build the next turn. If it cannot be built or written down, nothing has changed."""
+        if at is not None and at.tzinfo is None:
+            raise CallError(
+                f"The time {at.isoformat()} has no time zone.",
+                hint="Give an aware datetime, for example with tzinfo=UTC.",
+            )
         state = close_turn(self._opened, "", self._rules) if self._opened else self._state
         turn = replace(self._read(asked, state), rewritten=rewritten)
         rules = replace(self._rules, measure=self._world.counter.measure(turn.model or state.model))

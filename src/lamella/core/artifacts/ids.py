@@ -38,6 +38,11 @@ def selection_id(source: Source, text: str) -> ArtifactId:
     """Where the selection stands and a short hash of it: two selections never share an id."""
     if source.path is None and source.url is None:
         raise ArtifactError("A selection has neither path nor url.", hint="Give it a `path` or a `url`.")
+    if source.lines is not None and not 1 <= source.lines[0] <= source.lines[1]:
+        raise ArtifactError(
+            f"A selection starts at line {source.lines[0]} and ends at line {source.lines[1]}.",
+            hint="Give `lines` as first and last, counted from 1.",
+        )
     place = path_id(source, text) if source.path is not None else source.url
     span = f"L{source.lines[0]}-L{source.lines[1]}" if source.lines else "selection"
     return ArtifactId(f"{place}#{span}:{short_hash(text)}")

@@ -83,7 +83,13 @@ def make_image_value(data: bytes, *, media_type: str, width: int, height: int) -
 
 def canonical_json(value: object) -> str:
     """JSON with sorted keys and fixed separators: equal values give equal bytes."""
-    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    try:
+        return json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except (TypeError, ValueError) as error:
+        raise ArtifactError(
+            f"A value cannot be written as JSON: {error}.",
+            hint="Tool arguments and schemas are made of texts, finite numbers, lists and objects.",
+        ) from error
 
 
 def _check_names(title: str, source: Source) -> None:

@@ -5,7 +5,7 @@ readable. A branch is named by its last message.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from lamella.core.envelope.model import Rewrite
 from lamella.core.history.events import Body, Contents, named_hashes, parse_bodies, parse_body, read_turn
@@ -36,20 +36,20 @@ class Told:
     reply: Node | None
 
 
-@dataclass(slots=True, kw_only=True)
 class Log:
-    """A conversation's events, folded one by one."""
+    """A fold in progress: a conversation's events, taken in one by one."""
 
-    conversation: str
-    version: int = 0
-    head: str = ""
-    title: str = ""
-    created: str = ""
-    settings: dict[str, object] = field(default_factory=dict)
-    nodes: dict[str, Node] = field(default_factory=dict)
-    rewritten: Rewrite | None = None
-    last_asked: str = ""
-    _leaves: dict[str, None] = field(default_factory=dict)
+    def __init__(self, conversation: str) -> None:
+        self.conversation = conversation
+        self.version = 0
+        self.head = ""
+        self.title = ""
+        self.created = ""
+        self.settings: dict[str, object] = {}
+        self.nodes: dict[str, Node] = {}
+        self.rewritten: Rewrite | None = None
+        self.last_asked = ""
+        self._leaves: dict[str, None] = {}
 
     def extend(self, records: Iterable[Record]) -> None:
         """Fold more events, in order."""

@@ -44,11 +44,15 @@ class PerfectCache:
     seen: Mapping[str, int] = field(default_factory=dict)
 
     def answer(
-        self, messages: Iterable[Message], total: int, *, profile: CacheProfile, measure: Measure
+        self, messages: Iterable[Message], use: CacheUse, *, profile: CacheProfile, measure: Measure
     ) -> tuple[CacheUse, "PerfectCache"]:
-        """The least that any arrangement of the same text could cost: what is known is read, the rest is plain."""
+        """The least that any arrangement of the same text could cost: what is known is read, the rest is plain.
+
+        ``use`` is what the real cache served of it; a perfect one serves no less, overhead of messages included.
+        """
         pieces = {piece for message in messages for piece in message.pieces}
         new = {piece: measure.count(piece) for piece in pieces if piece not in self.seen}
         known = sum(self.seen[piece] for piece in pieces if piece in self.seen)
         ideal = replace(profile, minimum=0, granularity=1, bills_writes=False)
-        return split_use(min(known, total), total, ideal), PerfectCache(seen={**self.seen, **new})
+        read = min(max(known, use.read), use.total)
+        return split_use(read, use.total, ideal), PerfectCache(seen={**self.seen, **new})

@@ -86,7 +86,7 @@ def enter_turn(books: Books, opened: OpenTurn, *, terms: Terms, at: datetime | N
     glued = _glued(opened, request, terms)
     use, cache = books.cache.answer(request, profile=terms.profile, measure=terms.measure)
     naive_use, naive = books.naive.answer(glued, profile=terms.profile, measure=terms.measure)
-    ideal, perfect = books.perfect.answer(request.messages, request.total, profile=terms.profile, measure=terms.measure)
+    ideal, perfect = books.perfect.answer(request.messages, use, profile=terms.profile, measure=terms.measure)
     entry = Entry(
         prefix=Prefix(
             movement=find_movement(books.envelope, envelope),
