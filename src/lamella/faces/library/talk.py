@@ -52,7 +52,8 @@ class Talk:
             fold=fold,
         )
         turn = self._runner.ask(asked, at=at)
-        self._system = parts
+        # From here on the conversation knows its system prompt, each branch its own.
+        self._system = {}
         return turn
 
     def reply(self, text: str, *, at: datetime | None = None) -> None:
