@@ -162,10 +162,13 @@ class PostgresDatabase:
         transaction.run("LOCK TABLE holdings, contents IN SHARE ROW EXCLUSIVE MODE")
 
     def purge(self) -> None:
-        """Free what deleted rows took; the server writes over it."""
+        """Free what deleted rows took; the server writes over it.
+
+        To give space back to the system it would wait for everyone else and keep others waiting.
+        """
         try:
             with self._pool.connection() as connection:
-                connection.execute("VACUUM conversations, events, holdings, contents")
+                connection.execute("VACUUM (TRUNCATE false) conversations, events, holdings, contents")
         except psycopg.Error as error:
             raise self._explain(error) from error
 
