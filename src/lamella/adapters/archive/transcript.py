@@ -1,18 +1,33 @@
 """Transcripts: a conversation as JSON. Unknown fields are refused; the error says where and what was expected."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
+from pydantic_core import ErrorDetails, from_json
 
 from lamella.adapters.archive.attachments import AttachmentIn, read_attachment
+from lamella.adapters.archive.strict_json import MAX_BYTES, check_json, explain_broken
 from lamella.core.artifacts.make import make_tool_definition, make_tool_result
 from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.history.asked import Asked
-from lamella.errors import BadInputError, TranscriptError
+from lamella.errors import BadInputError, SourceTooLargeError, TranscriptError
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, strict=True)
+_DATED = re.compile(r"\d{4}-\d\d-\d\d")
+
+
+def _check_dated(value: object) -> object:
+    """A bare number would be read as seconds since 1970, which no one writes by hand and means."""
+    if isinstance(value, str) and not _DATED.match(value):
+        raise ValueError("a time is written as 2026-11-15T10:00:00Z")
+    return value
+
+
+_Time = Annotated[AwareDatetime, BeforeValidator(_check_dated)]
+_Name = Annotated[str, Field(min_length=1)]
 
 
 class SystemIn(BaseModel):
@@ -41,7 +56,7 @@ class ToolDefinitionIn(BaseModel):
 
     model_config = _STRICT
 
-    name: str
+    name: _Name
     description: str = ""
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
 
@@ -52,12 +67,12 @@ class TurnIn(BaseModel):
     model_config = _STRICT
 
     user: str
-    at: AwareDatetime | None = Field(default=None, strict=False)
+    at: _Time | None = None
     attach: list[AttachmentIn] = Field(default_factory=list)
     tools: list[ToolIn] = Field(default_factory=list)
     system: SystemIn | None = None
     tool_definitions: list[ToolDefinitionIn] | None = None
-    model: str | None = None
+    model: _Name | None = None
     drop: list[str] = Field(default_factory=list)
     fold: bool = False
     reply: str = ""
@@ -71,7 +86,7 @@ class Transcript(BaseModel):
     lamella: int
     conversation: str = "chat"
     system: SystemIn | None = None
-    vault: str | None = None
+    vault: _Name | None = None
     turns: list[TurnIn]
     model: str | None = None
     window: int | None = None
@@ -79,10 +94,10 @@ class Transcript(BaseModel):
     layout: str | None = None
     carry_forward: str | None = None
     history: str | None = None
-    warn: float | None = Field(default=None, strict=False)
-    target: float | None = Field(default=None, strict=False)
-    trigger: float | None = Field(default=None, strict=False)
-    hard: float | None = Field(default=None, strict=False)
+    warn: float | None = None
+    target: float | None = None
+    trigger: float | None = None
+    hard: float | None = None
     image_notes: bool | None = None
 
     def settings(self) -> dict[str, object]:
@@ -98,25 +113,29 @@ _SETTINGS = tuple(
 def load_transcript(path: Path) -> Transcript:
     """A transcript from a file."""
     try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise TranscriptError(
-            f"{path} cannot be read: {error.strerror or error}.", hint="Check the path of the transcript."
-        ) from error
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise TranscriptError(f"{path} cannot be read: {reason}.", hint="Check the path of the transcript.") from error
     return parse_transcript(data, name=str(path))
 
 
 def parse_transcript(data: bytes, *, name: str) -> Transcript:
     """A transcript from its bytes; the error names the place and what was expected there."""
-    try:
-        transcript = Transcript.model_validate_json(data.removeprefix(b"\xef\xbb\xbf"))
-    except ValidationError as error:
-        raise _explain(error, name) from error
-    if transcript.lamella != 1:
-        raise TranscriptError(
-            f"{name} is in transcript format {transcript.lamella}; this version reads format 1.",
-            hint='Set "lamella": 1, or use a newer version of Lamella.',
+    if len(data) > MAX_BYTES:
+        raise SourceTooLargeError(
+            f"{name} has more than {MAX_BYTES:,} bytes, which is the most that Lamella reads.",
+            hint="Split the conversation, or let its notes be read from a vault.",
         )
+    data = data.removeprefix(b"\xef\xbb\xbf")
+    try:
+        transcript = Transcript.model_validate_json(data)
+    except ValidationError as error:
+        raise _explain(error, name, data) from error
+    check_json(data, name)
+    if transcript.lamella != 1:
+        raise _other_format(name, transcript.lamella)
     return transcript
 
 
@@ -152,16 +171,29 @@ def _given(system: SystemIn | None) -> dict[str, str]:
     return {name: value for name, value in system.model_dump().items() if value is not None}
 
 
-def _explain(error: ValidationError, name: str) -> TranscriptError:
+def _other_format(name: str, number: int) -> TranscriptError:
+    return TranscriptError(
+        f"{name} is in transcript format {number}; this version reads format 1.",
+        hint='Set "lamella": 1, or use a newer version of Lamella.',
+    )
+
+
+def _explain(error: ValidationError, name: str, data: bytes) -> TranscriptError:
     first = error.errors(include_url=False)[0]
     if first["type"] == "json_invalid":
-        return TranscriptError(
-            f"{name} is not JSON: {first['ctx']['error']}.",
-            hint="Check the file near that place; docs/transcript.md shows the format.",
-        )
+        return explain_broken(data, name, first["ctx"]["error"])
+    number = _format_number(from_json(data))
+    if number not in (None, 1):
+        return _other_format(name, number)
     more = error.error_count() - 1
     others = f" ({more} more {'place' if more == 1 else 'places'})" if more else ""
     return TranscriptError(f"{name}: {_where(first['loc'])}: {_what(first)}{others}.", hint=_hint(first))
+
+
+def _format_number(given: object) -> int | None:
+    """The format a transcript says it is in: fields of another one are not this one's mistakes."""
+    number = given.get("lamella") if isinstance(given, dict) else None
+    return number if type(number) is int else None
 
 
 def _where(location: Sequence[int | str]) -> str:

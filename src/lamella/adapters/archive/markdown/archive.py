@@ -1,0 +1,114 @@
+"""An archive as text: a chronicle written out, and read back as it was."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from lamella.adapters.archive.markdown.carried import FileRef, part_contents
+from lamella.adapters.archive.markdown.comment import parse_comment, render_comment, split_comment
+from lamella.adapters.archive.markdown.edits import fold_edits
+from lamella.adapters.archive.markdown.front import Front, check_format, render_front, split_front
+from lamella.adapters.archive.markdown.legacy import parse_legacy
+from lamella.adapters.archive.markdown.lookup import Lookup
+from lamella.adapters.archive.markdown.resolve import resolve_files
+from lamella.adapters.archive.markdown.rewrite import rewrite_records
+from lamella.adapters.archive.markdown.scribe import Scribe
+from lamella.adapters.archive.markdown.visible import parse_page, render_page, show_log
+from lamella.core.artifacts.content import encode_text
+from lamella.core.history.chronicle import Chronicle
+from lamella.core.history.log import Log
+from lamella.core.history.records import Record
+from lamella.errors import BadInputError, StoreDamagedError
+from lamella.ports import SourceReader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What people added to a file that is not part of the conversation: front matter, and text before the messages."""
+
+    front_lines: tuple[str, ...] = ()
+    preface: str = ""
+
+
+_NOTHING = Kept()
+
+
+def render_archive(chronicle: Chronicle, *, sources: SourceReader | None = None, kept: Kept = _NOTHING) -> str:
+    """A conversation as markdown. With ``sources``, a file that they do not give as it was rides along."""
+    front = render_front(
+        conversation=chronicle.conversation,
+        title=chronicle.title,
+        created=chronicle.created,
+        others=kept.front_lines,
+    )
+    log = fold_log(chronicle.conversation, chronicle.records)
+    page = (f"{kept.preface}\n\n" if kept.preface else "") + render_page(show_log(log))
+    return f"{front}\n{page}{render_comment(chronicle, part_contents(chronicle, sources))}"
+
+
+def parse_archive(text: str, *, sources: SourceReader | None) -> Chronicle:
+    """The conversation that a markdown text holds; what could not be brought along is in its warnings."""
+    front, body = split_front(unify_lines(text))
+    if not front.is_ours:
+        return parse_legacy(front, body, sources)
+    chronicle, files = read_own(front, body)
+    resolved = resolve_files(files, Lookup(sources))
+    newer = {artifact.hash: encode_text(artifact.text) for artifact in resolved.changed.values()}
+    return replace(
+        chronicle,
+        records=chronicle.records
+        if resolved.is_exact
+        else rewrite_records(chronicle.conversation, chronicle.records, resolved),
+        contents={**chronicle.contents, **resolved.contents, **newer},
+        warnings=(*chronicle.warnings, *resolved.warnings),
+    )
+
+
+def read_own(front: Front, body: str) -> tuple[Chronicle, tuple[FileRef, ...]]:
+    """An archive of Lamella, with what was edited in it by hand, and the files it only names."""
+    check_format(front)
+    visible, comment = split_comment(body)
+    chronicle, files = parse_comment(comment)
+    named = front.fields.get("conversation")
+    if named != chronicle.conversation:
+        raise BadInputError(
+            f"The front matter names the conversation {named!r}; the comment holds {chronicle.conversation!r}.",
+            hint="Put the id back into the front matter. To have a copy, import the archive and fork it.",
+        )
+    return _with_edits(chronicle, title=front.fields.get("title") or chronicle.title, visible=visible), files
+
+
+def read_kept(text: str) -> Kept:
+    """What a file of ours has that is not ours."""
+    front, body = split_front(unify_lines(text))
+    visible, _ = split_comment(body)
+    return Kept(front_lines=front.others, preface=parse_page(visible).preface)
+
+
+def unify_lines(text: str) -> str:
+    """A file's text whatever system or editor saved it last."""
+    return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def fold_log(conversation: str, records: Iterable[Record]) -> Log:
+    """A conversation's events, folded."""
+    log = Log(conversation=conversation)
+    log.extend(records)
+    return log
+
+
+def _with_edits(chronicle: Chronicle, *, title: str, visible: str) -> Chronicle:
+    try:
+        log = fold_log(chronicle.conversation, chronicle.records)
+    except StoreDamagedError as error:
+        raise BadInputError(
+            f"The archive's comment is damaged: {error.message}",
+            hint="Take the file from a backup or export the conversation again.",
+        ) from error
+    edited = fold_edits(log, parse_page(visible))
+    records, warnings = edited.records, edited.warnings
+    if title != chronicle.title:
+        scribe = Scribe(log=log)
+        scribe.rename(title, at=(chronicle.records or records)[-1].at if log.version else chronicle.created)
+        records = (*records, *scribe.records)
+        warnings = (*warnings, "The title was changed by hand; the conversation is renamed.")
+    return replace(chronicle, title=title, records=(*chronicle.records, *records), warnings=warnings)

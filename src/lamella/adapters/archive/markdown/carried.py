@@ -1,0 +1,76 @@
+"""What rides in an archive's comment, and what is only named because the vault has it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from lamella.adapters.archive.markdown.refs import Ref, list_refs
+from lamella.core.artifacts.model import Kind, Policy
+from lamella.core.history.chronicle import Chronicle
+from lamella.core.history.events import parse_body
+from lamella.core.history.records import EventKind, Record
+from lamella.errors import BadInputError
+from lamella.ports import SourceReader
+
+# Files whose text is the file itself. The text of a PDF or an office file is what some program made of it.
+_TEXT_FILES = (Kind.NOTE, Kind.ACTIVE_NOTE, Kind.CANVAS, Kind.CODE)
+ASKING = (EventKind.MESSAGE, EventKind.EDIT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRef:
+    """A content that rides by name only: the file it is the text of."""
+
+    hash: str
+    kind: Kind
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cargo:
+    """A conversation's contents, parted into those that ride and those that are named."""
+
+    files: tuple[FileRef, ...]
+    contents: Mapping[str, bytes]
+
+
+def part_contents(chronicle: Chronicle, sources: SourceReader | None) -> Cargo:
+    """Part the contents. A file's newest text is named; all that a vault cannot give back as it was rides.
+
+    That is everything but files, snapshots, and the older texts of a file that was edited between two turns. With
+    ``sources`` at hand, so is every file that they do not give with this text now.
+    """
+    refs = list(list_all_refs(chronicle.records))
+    newest = {ref.id: ref.hash for ref in refs if _is_file(ref)}
+    riding = {ref.hash for ref in refs if not _is_file(ref) or newest[ref.id] != ref.hash}
+    named = {
+        (ref.hash, ref.path): FileRef(hash=ref.hash, kind=_plain(ref.kind), path=ref.path)
+        for ref in refs
+        if ref.path is not None and ref.hash in chronicle.contents and ref.hash not in riding
+    }
+    files = tuple(file for file in named.values() if sources is None or _gives(sources, file))
+    by_name = {file.hash for file in files}
+    contents = {name: data for name, data in chronicle.contents.items() if name not in by_name}
+    return Cargo(files=files, contents=contents)
+
+
+def list_all_refs(records: Iterable[Record]) -> Iterable[Ref]:
+    """Every reference of a log, in its order."""
+    for record in records:
+        if record.kind in ASKING:
+            yield from list_refs(parse_body(record))
+
+
+def _is_file(ref: Ref) -> bool:
+    return ref.kind in _TEXT_FILES and ref.path is not None and ref.policy is not Policy.SNAPSHOT
+
+
+def _plain(kind: Kind) -> Kind:
+    """Which note was the active one is a matter of its turn, not of the file."""
+    return Kind.NOTE if kind is Kind.ACTIVE_NOTE else kind
+
+
+def _gives(sources: SourceReader, file: FileRef) -> bool:
+    try:
+        return sources.read_file(file.path, file.kind).hash == file.hash
+    except BadInputError:
+        return False

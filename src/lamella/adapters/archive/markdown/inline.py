@@ -1,0 +1,108 @@
+"""Context blocks inside message text, as old exports of other programs have them.
+
+This is the one place where text is read back into artifacts. What is not surely a known block stays whole: a block
+nobody knows becomes an ``unknown`` artifact, verbatim, and everything else is what the user typed.
+"""
+
+import re
+from dataclasses import dataclass
+from html import unescape
+
+from lamella.core.artifacts.fences import walk_lines
+from lamella.core.artifacts.make import make_artifact
+from lamella.core.artifacts.model import Artifact, Kind, Source
+from lamella.errors import BadInputError
+
+_KINDS = {
+    "note_context": Kind.NOTE,
+    "active_note": Kind.ACTIVE_NOTE,
+    "url_content": Kind.URL,
+    "web_tab_context": Kind.WEB_TAB,
+    "youtube_video_context": Kind.YOUTUBE,
+    "pdf_context": Kind.PDF,
+    "office_context": Kind.OFFICE,
+    "canvas_context": Kind.CANVAS,
+    "code_context": Kind.CODE,
+    "selected_text": Kind.SELECTED_TEXT,
+    "web_selected_text": Kind.WEB_SELECTION,
+}
+# No element of HTML has an underscore in its name, so such a tag is not what somebody typed about a web page.
+_TAG = re.compile(r"<([A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+)(?: [^<>]*)?>")
+_CONTENT = re.compile(r"<content>(.*)</content>", re.DOTALL)
+_FIELD = re.compile(r"<(title|path|url|start_line|end_line)>(.*?)</\1>", re.DOTALL)
+_LABEL = "[User query]:"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inlined:
+    """A message's own text, and what stood in it as blocks."""
+
+    typed: str
+    artifacts: tuple[Artifact, ...]
+
+
+def extract_blocks(text: str) -> Inlined:
+    """Part a message into what the user typed and the context blocks around it."""
+    lines = text.split("\n")
+    code = [is_code for _, is_code in walk_lines(text)]
+    typed: list[str] = []
+    artifacts: list[Artifact] = []
+    at = 0
+    while at < len(lines):
+        tag = _opening(lines[at]) if not code[at] else None
+        end = _closing(lines, at, tag) if tag else None
+        if tag and end is not None:
+            artifacts.append(_read_block(tag, "\n".join(lines[at : end + 1])))
+            at = end + 1
+        else:
+            typed.append(lines[at])
+            at += 1
+    if not artifacts:
+        return Inlined(typed=text, artifacts=())
+    own = "\n".join(typed).strip()
+    return Inlined(typed=own.removeprefix(_LABEL).lstrip(), artifacts=tuple(artifacts))
+
+
+def _opening(line: str) -> str | None:
+    """The tag a line opens; one that nobody knows must stand on a line of its own."""
+    match = _TAG.match(line)
+    if match is None:
+        return None
+    return match[1] if match[1] in _KINDS or not line[match.end() :].strip() else None
+
+
+def _closing(lines: list[str], start: int, tag: str) -> int | None:
+    """The line that closes the block; blocks of the same tag inside it are part of it."""
+    depth = 0
+    first = None
+    for at in range(start, len(lines)):
+        depth += lines[at].startswith((f"<{tag}>", f"<{tag} "))
+        if lines[at].rstrip().endswith(f"</{tag}>"):
+            first = at if first is None else first
+            depth -= 1
+            if depth == 0:
+                return at
+    return first
+
+
+def _read_block(tag: str, block: str) -> Artifact:
+    content = _CONTENT.search(block)
+    kind = _KINDS.get(tag)
+    if kind is None or content is None:
+        return _unknown(block)
+    fields = {name: unescape(value.strip()) for name, value in _FIELD.findall(block[: content.start()])}
+    text = content[1].removeprefix("\n").removesuffix("\n")
+    source = Source(path=fields.get("path"), url=fields.get("url"), lines=_lines(fields))
+    try:
+        return make_artifact(kind, text=text, source=source, title=fields.get("title", ""))
+    except BadInputError:
+        return _unknown(block)
+
+
+def _unknown(block: str) -> Artifact:
+    return make_artifact(Kind.UNKNOWN, text=block, source=Source())
+
+
+def _lines(fields: dict[str, str]) -> tuple[int, int] | None:
+    first, last = fields.get("start_line", ""), fields.get("end_line", "")
+    return (int(first), int(last)) if first.isdecimal() and last.isdecimal() else None

@@ -1,0 +1,75 @@
+"""Finding files again: by path, else by a name that only one note has. An ambiguous name is never guessed."""
+
+from dataclasses import dataclass
+
+from lamella.core.artifacts.model import Artifact, Kind
+from lamella.errors import BadInputError, SourceMissingError, SourceOutsideError
+from lamella.ports import SourceReader
+
+_SHOWN = 3
+_NO_VAULT = "no vault was given to read it from"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A file as it is now, with its new place if it has moved; or why there is none."""
+
+    artifact: Artifact | None = None
+    moved_to: str | None = None
+    why: str = ""
+
+
+class Lookup:
+    """Reads files, each once."""
+
+    def __init__(self, sources: SourceReader | None) -> None:
+        self.sources = sources
+        self._found: dict[tuple[str, Kind, str | None], Found] = {}
+
+    def find(self, path: str, kind: Kind, *, wanted: str | None = None) -> Found:
+        """The file at a path, or the one of its name elsewhere. ``wanted`` is the hash its text had."""
+        key = (path, kind, wanted)
+        if key not in self._found:
+            self._found[key] = self._find(path, kind, wanted)
+        return self._found[key]
+
+    def exists(self, path: str, kind: Kind) -> bool:
+        """Whether there is a file at exactly this path."""
+        found = self.find(path, kind)
+        return found.artifact is not None and found.moved_to is None
+
+    def _find(self, path: str, kind: Kind, wanted: str | None) -> Found:
+        if self.sources is None:
+            return Found(why=_NO_VAULT)
+        try:
+            return Found(artifact=self.sources.read_file(path, kind))
+        except (SourceMissingError, SourceOutsideError):
+            return self._find_moved(self.sources, path, wanted) if kind is Kind.NOTE else Found(why="it is not there")
+        except BadInputError as error:
+            return Found(why=_reason(error))
+
+    def _find_moved(self, sources: SourceReader, path: str, wanted: str | None) -> Found:
+        places = [place for place in sources.find_note(_name(path)) if place != path]
+        notes: list[tuple[str, Artifact]] = []
+        for place in places:
+            try:
+                notes.append((place, sources.read_file(place, Kind.NOTE)))
+            except BadInputError as error:
+                return Found(why=_reason(error))
+        for place, note in notes:
+            if len(notes) == 1 or note.hash == wanted:
+                return Found(artifact=note, moved_to=place)
+        if not notes:
+            return Found(why="it is not there")
+        shown = ", ".join(places[:_SHOWN])
+        return Found(why=f"it is not there, and {len(places)} notes have its name: {shown}")
+
+
+def _name(path: str) -> str:
+    """A note's name: the end of its path, without ``.md``."""
+    name = path.rstrip("/").rsplit("/", 1)[-1]
+    return name[:-3] if name.lower().endswith(".md") else name
+
+
+def _reason(error: BadInputError) -> str:
+    return error.message.rstrip(".")

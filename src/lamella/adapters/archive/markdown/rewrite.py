@@ -1,0 +1,89 @@
+"""The same conversation with other texts: events whose files have changed or are gone, under ids that say so.
+
+A message's id covers what is attached to it and the message before it. So other texts give other ids from there on,
+and every event that names a message is made to name it by its new id.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from lamella.adapters.archive.markdown.carried import ASKING
+from lamella.adapters.archive.markdown.refs import Raw, Ref, change_refs
+from lamella.adapters.archive.markdown.resolve import Resolved
+from lamella.core.artifacts.make import canonical_json
+from lamella.core.history.events import Body, named_hashes, parse_body
+from lamella.core.history.log import Log, Node, Told, derive_id
+from lamella.core.history.records import EventKind, Record
+from lamella.core.layers.model import Role
+
+
+def rewrite_records(conversation: str, records: Iterable[Record], resolved: Resolved) -> tuple[Record, ...]:
+    """The events as they are with the files of now."""
+    rewriting = _Rewriting(conversation, resolved)
+    return tuple(rewriting.rewrite(record) for record in records)
+
+
+class _Rewriting:
+    """Folds the old log and the new one side by side: their active branches match, message by message."""
+
+    def __init__(self, conversation: str, resolved: Resolved) -> None:
+        self._resolved = resolved
+        self._old = Log(conversation)
+        self._new = Log(conversation)
+        self._names: dict[object, str] = {}
+
+    def rewrite(self, record: Record) -> Record:
+        """One event with its new names; the next is rewritten on top of it."""
+        rewritten = self._rewritten(record, parse_body(record))
+        self._old.extend([record])
+        self._new.extend([rewritten])
+        # Deleting a message gives those after it new ids on the way.
+        for old, new in zip(_ids(self._old.path()), _ids(self._new.path()), strict=True):
+            self._names[old] = new
+        return rewritten
+
+    def _rewritten(self, record: Record, body: Body) -> Record:
+        if record.kind in ASKING:
+            body = self._with_id(change_refs(body, self._change), Role.USER)
+            named = named_hashes(body)
+            kept = [name for name in record.contents if name in named]
+            contents = dict.fromkeys((*kept, *named))
+            return replace(record, body=canonical_json(body), contents=tuple(contents))
+        if record.kind is EventKind.REPLY:
+            return replace(record, body=canonical_json(self._with_id(body, Role.REPLY)))
+        return replace(record, body=canonical_json(self._renamed(body)))
+
+    def _with_id(self, body: Body, role: Role) -> Body:
+        """A message under the id that follows from what it says now."""
+        named = {**body, "parent": self._renamed(body["parent"])}
+        if "target" in body:
+            named["target"] = self._renamed(body["target"])
+        node = Node(id="", parent=str(named["parent"]), role=role, text=str(body["text"]), at="", body=named)
+        return {**named, "id": derive_id(self._new.conversation, node.parent, node)}
+
+    def _renamed(self, value: object) -> object:
+        """Any value of a body, with every message in it under its new id."""
+        if isinstance(value, dict):
+            return {name: self._renamed(inner) for name, inner in value.items()}
+        if isinstance(value, list):
+            return [self._renamed(inner) for inner in value]
+        return self._names.get(value, value)
+
+    def _change(self, ref: Ref) -> Raw | None:
+        """A reference as it is now. Instructions keep the text they drew in, so they cannot name the text of now."""
+        key = (ref.path or "", ref.hash)
+        if key in self._resolved.missing:
+            return None
+        artifact = self._resolved.changed.get(key)
+        if artifact is None:
+            return ref.raw
+        if ref.inlined:
+            return None
+        changed = {**ref.raw, "hash": artifact.hash}
+        if artifact.has_images or ref.pictures:
+            return {**changed, "has_images": True}
+        return {name: value for name, value in changed.items() if name != "has_images"}
+
+
+def _ids(told: Iterable[Told]) -> list[str]:
+    return [node.id for turn in told for node in (turn.message, turn.reply) if node is not None]
