@@ -27,13 +27,13 @@ _AGAIN = "What was acknowledged is safe. Try again when the server is back."
 _Connection = psycopg.Connection[Row]
 
 
-def open_postgresql(url: str, *, patience: float) -> SqlStore:
+def open_postgresql(url: str, *, patience: float, migrations: Sequence[str] | None = None) -> SqlStore:
     """The store in a schema of a database on a server, made if it is not there."""
     conninfo, schema = _read_url(url)
     name = _show(conninfo)
     database = PostgresDatabase(conninfo, schema=schema, name=name, patience=patience)
     try:
-        return SqlStore(database, name=name)
+        return SqlStore(database, name=name, migrations=migrations)
     except BaseException:
         database.close()
         raise

@@ -1,0 +1,53 @@
+"""The story that every golden store tells: written through the store, read back as plain data."""
+
+from tests.conformance.stores.material import attach, erasure, say
+
+from lamella.core.artifacts.content import hash_bytes
+from lamella.core.history.records import EventKind, Record, Written
+from lamella.ports import Store
+
+NOTE = "# Budget\n\nRoof: 4,200 €\n".encode()
+SECRET = b"a page that was erased again"
+PICTURE = bytes(range(256))
+# The kinds of the first version. Kinds that came later are not in files that were written before them.
+KINDS = "message reply attachment settings edit delete fork switch rename fold compaction undo stage erasure"
+
+
+def tell(store: Store) -> None:
+    """Write the story: every kind of event, shared and erased contents, a tombstone, hard text."""
+    store.append("house", attach(NOTE, PICTURE, text="What is missing?", at="2026-01-05T08:00:00Z"), expected=0)
+    store.append("house", say("\u0000 '--' %s ? 🦉", at="2026-01-05T08:00:01Z"), expected=1, title="The house")
+    store.append("house", attach(SECRET, at="2026-01-05T08:01:00Z"), expected=2)
+    store.append("house", erasure(hash_bytes(SECRET), at="2026-01-05T08:02:00Z"), expected=3)
+    every = tuple(
+        Record(kind=kind, at=f"2026-01-06T00:00:{number:02}Z", body=f'{{"number": {number}}}')
+        for number, kind in enumerate(map(EventKind, KINDS.split()))
+    )
+    store.append("every kind of event", Written(records=every), expected=0, title="Ünïcode")
+    store.append("boat", attach(NOTE, text="Same note", at="2026-01-07T00:00:00Z"), expected=0)
+    store.append("gone", say("nothing", at="2026-01-08T00:00:00Z"), expected=0, title="Gone")
+    store.erase_conversation("gone", at="2026-01-09T00:00:00Z")
+
+
+def read_back(store: Store) -> dict[str, object]:
+    """Everything a store holds, as plain data."""
+    listed = store.list_conversations()
+    return {
+        "conversations": [
+            [one.conversation, one.title, one.created, one.updated, one.version, one.erased] for one in listed
+        ],
+        "events": {
+            one.conversation: [
+                [record.kind.value, record.at, record.body, list(record.contents)]
+                for record in store.load(one.conversation)
+            ]
+            for one in listed
+            if one.erased is None
+        },
+        "contents": {
+            one.conversation: sorted(
+                store.read_contents(one.conversation, [hash_bytes(data) for data in (NOTE, SECRET, PICTURE)])
+            )
+            for one in listed
+        },
+    }

@@ -1,0 +1,116 @@
+"""Migrations: forward from every version, all together or not at all; newer stores are refused."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.conformance.conftest import OpenStore, make_url
+from tests.conformance.stores.golden.dumps import FOLDER, dump, golden_file, restore
+from tests.conformance.stores.golden.story import read_back, tell
+from tests.conformance.stores.material import say, tamper, texts
+
+from lamella.adapters.stores.opening import open_store
+from lamella.adapters.stores.postgresql import open_postgresql
+from lamella.adapters.stores.schema import load_migrations
+from lamella.adapters.stores.sqlite import SqliteDatabase
+from lamella.adapters.stores.store import SqlStore
+from lamella.errors import LamellaError, SettingError, StoreDamagedError, StoreVersionError
+from lamella.ports import Store
+
+DIALECTS = ("sqlite", "postgresql")
+EVERY_VERSION = [(dialect, version) for dialect in DIALECTS for version in range(1, len(load_migrations(dialect)) + 1)]
+
+
+@pytest.mark.parametrize(("dialect", "version"), EVERY_VERSION)
+def test_a_store_of_every_version_opens_with_all_it_holds(
+    dialect: str, version: int, tmp_path: Path, opened: OpenStore
+) -> None:
+    url = make_url(dialect, tmp_path)
+    restore(url, golden_file(dialect, version).read_text(encoding="utf-8"))
+    store = opened(url)
+    assert read_back(store) == json.loads((FOLDER / "expected.json").read_text(encoding="utf-8"))
+    assert list(store.verify()) == []
+    assert list(store.verify_erased("gone")) == []
+    assert store.stats().schema == len(load_migrations(dialect))
+    assert store.append("boat", say("and on"), expected=1) == 2
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_the_newest_version_still_writes_what_its_golden_file_says(
+    dialect: str, tmp_path: Path, opened: OpenStore
+) -> None:
+    url = make_url(dialect, tmp_path)
+    tell(opened(url))
+    newest = golden_file(dialect, len(load_migrations(dialect)))
+    assert dump(url) == newest.read_text(encoding="utf-8")
+
+
+def test_both_databases_have_the_same_versions() -> None:
+    assert len(load_migrations("sqlite")) == len(load_migrations("postgresql")) >= 1
+
+
+def open_with(url: str, migrations: tuple[str, ...]) -> Store:
+    """Open a store as a version of Lamella with other migrations would."""
+    if url.startswith("sqlite"):
+        database = SqliteDatabase(url.removeprefix("sqlite:///"), patience=5.0)
+        try:
+            return SqlStore(database, name="chats.db", migrations=migrations)
+        except LamellaError:
+            database.close()
+            raise
+    return open_postgresql(url, patience=5.0, migrations=migrations)
+
+
+def _migrations(url: str) -> tuple[str, ...]:
+    return load_migrations("sqlite" if url.startswith("sqlite") else "postgresql")
+
+
+NEXT = "ALTER TABLE conversations ADD COLUMN starred INTEGER;\nUPDATE conversations SET starred = 0;\n"
+
+
+def test_an_older_store_is_migrated_when_it_is_opened(url: str, opened: OpenStore) -> None:
+    opened(url).append("c", say("one"), expected=0)
+    newer = open_with(url, (*_migrations(url), NEXT))
+    assert newer.stats().schema == len(_migrations(url)) + 1
+    assert texts(newer, "c") == ["one"]
+    assert newer.append("c", say("two"), expected=1) == 2
+    newer.close()
+    assert tamper(url, "SELECT starred FROM conversations") == [(0,)]
+
+
+def test_a_newer_store_is_refused_and_left_alone(url: str) -> None:
+    newer = open_with(url, (*_migrations(url), NEXT))
+    newer.append("c", say("one"), expected=0)
+    newer.close()
+    with pytest.raises(StoreVersionError, match=r"schema version 2.*up to 1"):
+        open_store(url)
+    again = open_with(url, (*_migrations(url), NEXT))
+    assert texts(again, "c") == ["one"]
+    again.close()
+
+
+def test_migrations_that_fail_halfway_change_nothing(url: str, opened: OpenStore) -> None:
+    opened(url).append("c", say("one"), expected=0)
+    broken = "ALTER TABLE conversations ADD COLUMN half INTEGER;\nINSERT INTO nowhere VALUES (1);\n"
+    with pytest.raises(StoreDamagedError, match="nowhere"):
+        open_with(url, (*_migrations(url), NEXT, broken))
+    store = opened(url)
+    assert store.stats().schema == len(_migrations(url))
+    assert texts(store, "c") == ["one"]
+    with pytest.raises(Exception, match="starred"):
+        tamper(url, "SELECT starred FROM conversations")
+
+
+def test_a_store_that_was_never_finished_is_made_when_it_is_opened_again(url: str, opened: OpenStore) -> None:
+    with pytest.raises(StoreDamagedError):
+        open_with(url, (*_migrations(url), "INSERT INTO nowhere VALUES (1);\n"))
+    assert opened(url).append("c", say("one"), expected=0) == 1
+
+
+def test_a_database_of_something_else_is_left_alone(url: str) -> None:
+    _, schema = (None, "") if url.startswith("sqlite") else (None, url.rpartition("schema=")[2])
+    if schema:
+        tamper(url, f"CREATE SCHEMA {schema}")
+    tamper(url, "CREATE TABLE recipes (name TEXT)")
+    with pytest.raises(SettingError, match="recipes"):
+        open_store(url)
