@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
-from pydantic_core import ErrorDetails, from_json
+from pydantic_core import ErrorDetails, PydanticCustomError, from_json
 
 from lamella.adapters.archive.attachments import AttachmentIn, read_attachment
 from lamella.adapters.archive.strict_json import MAX_BYTES, check_json, explain_broken
@@ -16,17 +16,17 @@ from lamella.core.history.asked import Asked
 from lamella.errors import BadInputError, SourceTooLargeError, TranscriptError
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, strict=True)
-_DATED = re.compile(r"\d{4}-\d\d-\d\d")
+_NUMBER = re.compile(r"\s*[+-]?[\d.]+\s*")
 
 
-def _check_dated(value: object) -> object:
-    """A bare number would be read as seconds since 1970, which no one writes by hand and means."""
-    if isinstance(value, str) and not _DATED.match(value):
-        raise ValueError("a time is written as 2026-11-15T10:00:00Z")
+def _refuse_numbers(value: object) -> object:
+    """A number would be read as seconds since 1970, and no one who writes a transcript means that."""
+    if not isinstance(value, str) or _NUMBER.fullmatch(value):
+        raise PydanticCustomError("bad_time", "input should be a datetime such as 2026-11-15T10:00:00Z")
     return value
 
 
-_Time = Annotated[AwareDatetime, BeforeValidator(_check_dated)]
+_Time = Annotated[AwareDatetime, BeforeValidator(_refuse_numbers), Field(strict=False)]
 _Name = Annotated[str, Field(min_length=1)]
 
 
@@ -84,11 +84,11 @@ class Transcript(BaseModel):
     model_config = _STRICT
 
     lamella: int
-    conversation: str = "chat"
+    conversation: _Name = "chat"
     system: SystemIn | None = None
     vault: _Name | None = None
     turns: list[TurnIn]
-    model: str | None = None
+    model: _Name | None = None
     window: int | None = None
     reserve: int | None = None
     layout: str | None = None
@@ -209,6 +209,8 @@ def _what(detail: ErrorDetails) -> str:
         return "no such field"
     if detail["type"] == "missing":
         return "this field is missing"
+    if detail["type"] == "string_too_short":
+        return "this field is empty"
     return f"{detail['msg'][0].lower()}{detail['msg'][1:]}"
 
 
