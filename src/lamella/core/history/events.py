@@ -6,7 +6,7 @@ An event's body names contents by hash and never holds them; ``Written`` carries
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
-from lamella.core.artifacts.content import encode_text
+from lamella.core.artifacts.content import encode_text, hash_text
 from lamella.core.artifacts.kinds import KINDS
 from lamella.core.artifacts.make import canonical_json
 from lamella.core.artifacts.model import (
@@ -38,8 +38,10 @@ def write_message(turn: TurnInput, *, message_id: str, parent: str, at: str, edi
     body: dict[str, object] = {"id": message_id, "parent": parent, **write_turn(turn)}
     if edits is not None:
         body["target"] = edits
-    artifacts = (*turn.results, *turn.attached, *(turn.system.inlined if turn.system else ()))
-    contents = gather_contents(artifacts)
+    contents = gather_contents((*turn.results, *turn.attached))
+    if turn.system is not None and turn.system.inlined:
+        contents.update(gather_contents(turn.system.inlined))
+        contents[hash_text(turn.system.instructions)] = encode_text(turn.system.instructions)
     kind = EventKind.MESSAGE if edits is None else EventKind.EDIT
     record = Record(kind=kind, at=at, body=canonical_json(body), contents=tuple(contents))
     return Written(records=(record,), contents=contents)
@@ -87,6 +89,8 @@ def write_turn(turn: TurnInput) -> dict[str, object]:
     body.update((name, value) for name, value in optional.items() if value not in (None, False, []))
     if turn.tools == ():
         body["tools"] = []
+    if turn.image_notes is None:
+        body["image_notes"] = None
     return body
 
 
@@ -120,7 +124,7 @@ def read_turn(body: Body, contents: Contents, *, message_id: str | None = None) 
         fold=bool(body.get("fold")),
         layout=_LAYOUTS[body.get("layout")],
         carry_forward=_CARRIES[body.get("carry_forward")],
-        image_notes=bool(body.get("image_notes")),
+        image_notes=None if "image_notes" in body and body["image_notes"] is None else bool(body.get("image_notes")),
         rewritten=None if body.get("rewritten") is None else Rewrite(_text(body["rewritten"])),
         warnings=(*(_text(warning) for warning in _list(body.get("warnings"))), *erased),
     )
@@ -146,11 +150,14 @@ def write_artifact(artifact: Artifact) -> dict[str, object]:
 
 
 def read_artifact(written: Body, contents: Contents) -> Artifact | None:
-    """The artifact, or none if its content was erased. Hashes are taken as written; ``verify`` derives them again."""
+    """The artifact without its erased pictures, or none if its own content was erased.
+
+    Hashes are taken as written; ``verify`` derives them again.
+    """
     kind = Kind(_text(written["kind"]))
     content_hash = _text(written["hash"])
     images = [_read_image(image, contents) for image in _list(written.get("images"))]
-    if (kind is not Kind.IMAGE and content_hash not in contents) or any(image is None for image in images):
+    if None in images if kind is Kind.IMAGE else content_hash not in contents:
         return None
     source = _dict(written["source"])
     lines = source.get("lines")
@@ -175,27 +182,46 @@ def read_artifact(written: Body, contents: Contents) -> Artifact | None:
 
 def named_hashes(body: Body) -> tuple[str, ...]:
     """Every content hash a message's body names."""
-    system = _dict(body["system"]) if "system" in body else {}
-    refs = [*_list(body.get("attached")), *_list(body.get("results")), *_list(system.get("inlined"))]
     hashes: dict[str, None] = {}
-    for ref in map(_dict, refs):
+    for ref in _refs(body):
         if ref["kind"] != Kind.IMAGE:
             hashes.setdefault(_text(ref["hash"]))
         for image in _list(ref.get("images")):
             hashes.setdefault(_text(_list(image)[0]))
+    hashes.update((_text(name), None) for name in _drawn(body))
     return tuple(hashes)
 
 
 def referenced_artifacts(body: Body, artifact: str) -> tuple[str, ...]:
-    """The hashes of everything a body holds of one artifact: its text, and the pictures that came with it."""
-    system = _dict(body["system"]) if "system" in body else {}
-    refs = [*_list(body.get("attached")), *_list(body.get("results")), *_list(system.get("inlined"))]
+    """The hashes of everything a body holds of one artifact: its text, its pictures, instructions that draw it in.
+
+    A picture is also found inside the notes that embed it.
+    """
     hashes: dict[str, None] = {}
-    for ref in map(_dict, refs):
+    for ref in _refs(body):
+        images = [_text(_list(image)[0]) for image in _list(ref.get("images"))]
         if ref["id"] == artifact:
-            hashes.setdefault(_text(ref["hash"]))
-            hashes.update((_text(_list(image)[0]), None) for image in _list(ref.get("images")))
+            hashes.update(dict.fromkeys((_text(ref["hash"]), *images)))
+        elif artifact in images:
+            hashes.setdefault(artifact)
+    if any(ref["id"] == artifact for ref in map(_dict, _list(_system(body).get("inlined")))):
+        hashes.update((_text(name), None) for name in _drawn(body))
     return tuple(hashes)
+
+
+def _refs(body: Body) -> list[Body]:
+    """What a body says of artifacts, wherever it does."""
+    refs = [*_list(body.get("attached")), *_list(body.get("results")), *_list(_system(body).get("inlined"))]
+    return [_dict(ref) for ref in refs]
+
+
+def _system(body: Body) -> Body:
+    return _dict(body["system"]) if "system" in body else {}
+
+
+def _drawn(body: Body) -> list[object]:
+    system = _system(body)
+    return [system["drawn"]] if "drawn" in system else []
 
 
 def parse_bodies(records: Sequence[Record]) -> Sequence[Body | None]:
@@ -214,16 +240,27 @@ def parse_body(record: Record) -> Body:
 
 
 def _write_system(parts: SystemParts) -> dict[str, object]:
+    """The system prompt; instructions that draw notes in are a content of their own, which can be erased with them."""
     written: dict[str, object] = dict(parts.named())
     written["typed_instructions"] = parts.typed_instructions
     written["inlined"] = [write_artifact(artifact) for artifact in parts.inlined]
+    if parts.inlined:
+        written.pop("instructions", None)
+        written["drawn"] = hash_text(parts.instructions)
     return {name: value for name, value in written.items() if value not in ("", [])}
 
 
 def _read_system(written: object, contents: Contents) -> SystemParts:
+    """The system prompt; instructions whose text was erased stand as they were typed."""
     fields = _dict(written)
+    parts = {name: _text(value) for name, value in fields.items() if name not in ("inlined", "drawn")}
+    if "drawn" not in fields:
+        return SystemParts(**parts, inlined=())
+    drawn = contents.get(_text(fields["drawn"]))
+    if drawn is None:
+        return SystemParts(**{**parts, "instructions": parts.get("typed_instructions", "")}, inlined=())
     inlined, _ = _read_artifacts(fields.get("inlined"), contents)
-    return SystemParts(**{name: _text(value) for name, value in fields.items() if name != "inlined"}, inlined=inlined)
+    return SystemParts(**{**parts, "instructions": drawn.decode()}, inlined=inlined)
 
 
 def _read_artifacts(written: object, contents: Contents) -> tuple[tuple[Artifact, ...], list[str]]:
@@ -235,6 +272,8 @@ def _read_artifacts(written: object, contents: Contents) -> tuple[tuple[Artifact
             gone.append(_text(ref["id"]))
         else:
             found.append(artifact)
+            lost = len(_list(ref.get("images"))) - len(artifact.images)
+            gone += [f"A picture of {artifact.id}"] * lost
     return tuple(found), gone
 
 
