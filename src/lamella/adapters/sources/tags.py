@@ -31,11 +31,17 @@ def carries_tag(text: str, tag: str) -> bool:
 
 def _front_tags(block: str) -> list[str]:
     try:
-        front = yaml.safe_load(block)
-    except yaml.YAMLError:
+        # Every value as the text it is: a date that does not exist is no reason to fail.
+        front = yaml.load(block, Loader=yaml.BaseLoader)
+    except (yaml.YAMLError, RecursionError):
         return []  # a note with broken front matter is still a note; its inline tags count
     if not isinstance(front, dict):
         return []
     found = front.get("tags", front.get("tag"))
     values = found if isinstance(found, list) else re.split(r"[,\s]+", found) if isinstance(found, str) else []
-    return [str(value).lstrip("#") for value in values if value is not None and value != ""]
+    return [value.lstrip("#") for value in values if isinstance(value, str) and _names_tag(value)]
+
+
+def _names_tag(value: str) -> bool:
+    """A number alone is no tag, as in text; and an empty list may be written out as null."""
+    return value.lower() != "null" and any(character.isalpha() for character in value)

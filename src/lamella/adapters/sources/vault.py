@@ -1,7 +1,9 @@
 """A folder of notes on disk, read safely."""
 
 import os
-from collections.abc import Iterator, Sequence
+import re
+import stat
+from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
 from io import BytesIO
 from pathlib import Path, PurePosixPath
@@ -22,12 +24,19 @@ from lamella.errors import (
 )
 
 MAX_FILE_BYTES = 50_000_000
+_LONGEST_GUESS = 1_000
 MEDIA_TYPES = {
     ".png": "image/png",
     ".jpg": "image/jpeg",
     ".jpeg": "image/jpeg",
     ".gif": "image/gif",
     ".webp": "image/webp",
+}
+_SIGNATURES = {
+    "image/png": re.compile(rb"\x89PNG\r\n\x1a\n"),
+    "image/jpeg": re.compile(rb"\xff\xd8\xff"),
+    "image/gif": re.compile(rb"GIF8[79]a"),
+    "image/webp": re.compile(rb"RIFF....WEBP", re.DOTALL),
 }
 _TEXT_KINDS = (Kind.NOTE, Kind.ACTIVE_NOTE, Kind.CANVAS, Kind.CODE)
 
@@ -47,15 +56,14 @@ class Vault:
                 hint="Give the attachment its `text`; reading this kind comes with a later version.",
             )
         text = self._read_text(path)
-        return make_artifact(kind, text=text, source=Source(path=path, via=via), policy=policy)
+        return make_artifact(kind, text=text, source=Source(path=self._name(path), via=via), policy=policy)
 
     def read_image(self, path: str) -> Image:
-        media_type = MEDIA_TYPES.get(PurePosixPath(path).suffix.lower())
-        if media_type is None:
+        if PurePosixPath(path).suffix.lower() not in MEDIA_TYPES:
             raise SourceUnreadableError(
                 f"{path} is not a picture that models take.", hint=f"Use one of: {', '.join(MEDIA_TYPES)}."
             )
-        return parse_image(self._read_bytes(path), media_type=media_type, name=path)
+        return parse_image(self._read_bytes(path), media_type=None, name=path)
 
     def read_embedded(self, note: Artifact) -> tuple[Sequence[Image], Sequence[str]]:
         images: list[Image] = []
@@ -69,7 +77,7 @@ class Vault:
 
     def list_folder(self, path: str) -> Sequence[str]:
         folder = self._locate(path)
-        if not folder.is_dir():
+        if not self._is(stat.S_ISDIR, folder):
             raise SourceMissingError(f"There is no folder {path} in the vault.", hint=self._suggest(path))
         return sorted(self._notes(folder))
 
@@ -78,7 +86,7 @@ class Vault:
 
     def has_folder(self, path: str) -> bool:
         try:
-            return self._locate(path).is_dir()
+            return self._is(stat.S_ISDIR, self._locate(path))
         except (SourceOutsideError, SourceMissingError):
             return False
 
@@ -108,7 +116,7 @@ class Vault:
 
     def _exists(self, path: str) -> bool:
         try:
-            return self._locate(path).is_file()
+            return self._is(stat.S_ISREG, self._locate(path))
         except (SourceOutsideError, SourceMissingError):
             return False
 
@@ -124,8 +132,8 @@ class Vault:
 
     def _read_bytes(self, path: str) -> bytes:
         file = self._locate(path)
-        if not file.is_file():
-            raise SourceMissingError(f"There is no file {path} in the vault.", hint=self._suggest(path))
+        if not self._is(stat.S_ISREG, file):
+            raise self._no_file(path, file)
         try:
             size = file.stat().st_size
             if size > MAX_FILE_BYTES:
@@ -135,15 +143,23 @@ class Vault:
                 )
             return file.read_bytes()
         except OSError as error:
-            raise SourceUnreadableError(
-                f"{path} cannot be read: {error.strerror or error}.", hint="Check the file's permissions."
-            ) from error
+            raise _unreadable(path, error) from error
+
+    def _no_file(self, path: str, place: Path) -> SourceMissingError:
+        if place.exists():
+            return SourceMissingError(f"{path} is not a file.", hint="Attach a file, or a folder as a folder.")
+        if (self._root / path).is_symlink():
+            return SourceMissingError(f"{path} is a link to nothing.", hint="Mend the link, or remove it.")
+        return SourceMissingError(f"There is no file {path} in the vault.", hint=self._suggest(path))
 
     def _locate(self, path: str) -> Path:
         """The file a relative path names, after links; an error if that is outside the vault."""
         try:
             place = (self._root / path).resolve()
-        except (OSError, ValueError, RuntimeError) as error:
+            place.exists()
+        except RuntimeError as error:
+            raise SourceMissingError(f"{path} is a link to itself.", hint="Mend the link, or remove it.") from error
+        except (OSError, ValueError) as error:
             raise SourceMissingError(f"{path!r} is not a usable path.", hint="Check the path.") from error
         if PurePosixPath(path).is_absolute() or not place.is_relative_to(self._root):
             raise SourceOutsideError(
@@ -152,28 +168,73 @@ class Vault:
             )
         return place
 
+    def _name(self, path: str) -> str:
+        """The path as an id: one that goes up and down again is the same note as without the detour."""
+        return self._locate(path).relative_to(self._root).as_posix() if ".." in PurePosixPath(path).parts else path
+
+    @staticmethod
+    def _is(what: Callable[[int], bool], place: Path) -> bool:
+        try:
+            return what(place.stat().st_mode)
+        except OSError:
+            return False
+
     def _notes(self, folder: Path) -> Iterator[str]:
         return (path for path in self._files(folder) if path.lower().endswith(".md"))
 
     def _files(self, folder: Path) -> Iterator[str]:
-        """Every file below a folder, as a vault path; hidden ones, and links that leave the vault, are left out."""
-        for parent, folders, names in os.walk(folder):
+        """Every file below a folder, as a vault path; hidden ones, and links that leave the vault, are left out.
+
+        A link that leads nowhere is listed, and is an error when it is read.
+        """
+        for parent, folders, names in os.walk(folder, onerror=self._refuse_folder):
             folders[:] = sorted(name for name in folders if not name.startswith("."))
             for name in names:
                 file = Path(parent) / name
-                if not name.startswith(".") and file.resolve().is_relative_to(self._root):
-                    yield file.relative_to(self._root).as_posix()
+                if not name.startswith(".") and self._stays(file):
+                    yield self._vault_path(file)
+
+    def _stays(self, file: Path) -> bool:
+        try:
+            return file.resolve().is_relative_to(self._root)
+        except (OSError, RuntimeError):
+            return True
+
+    def _vault_path(self, file: Path) -> str:
+        path = file.relative_to(self._root).as_posix()
+        try:
+            path.encode()
+        except UnicodeEncodeError as error:
+            raise SourceUnreadableError(
+                f"The name of the file {os.fsencode(path)!r} is not UTF-8.", hint="Rename the file."
+            ) from error
+        return path
+
+    def _refuse_folder(self, error: OSError) -> None:
+        raise _unreadable(str(error.filename or self._root.name), error) from error
 
     def _suggest(self, path: str) -> str:
-        near = get_close_matches(path, list(self._files(self._root)), n=3)
+        near = get_close_matches(path, list(self._files(self._root)), n=3) if len(path) <= _LONGEST_GUESS else []
         return f"Did you mean {', '.join(near)}?" if near else "Paths are relative to the vault folder."
 
 
-def parse_image(data: bytes, *, media_type: str, name: str) -> Image:
-    """A picture with its size; an error if its bytes are no picture."""
-    width, height = imagesize.get(BytesIO(data))
-    if width <= 0 or height <= 0:
+def _unreadable(path: str, error: OSError) -> SourceUnreadableError:
+    return SourceUnreadableError(
+        f"{path} cannot be read: {error.strerror or error}.", hint="Check its permissions and the length of its path."
+    )
+
+
+def parse_image(data: bytes, *, media_type: str | None, name: str) -> Image:
+    """A picture with its size; an error if its bytes are no picture that models take, or not of the type given."""
+    found = next((kind for kind, signature in _SIGNATURES.items() if signature.match(data)), None)
+    width, height = imagesize.get(BytesIO(data)) if found else (0, 0)
+    if found is None or width <= 0 or height <= 0:
         raise SourceUnreadableError(
-            f"{name} is not a picture that can be read ({len(data):,} bytes).", hint="Check the file."
+            f"{name} is not a picture that models take ({len(data):,} bytes).",
+            hint=f"Use one of: {', '.join(_SIGNATURES)}.",
         )
-    return make_image_value(data, media_type=media_type, width=int(width), height=int(height))
+    if media_type not in (None, found):
+        raise SourceUnreadableError(
+            f"{name} is given as {media_type}, and its bytes are {found}.", hint=f"Give it the media type {found}."
+        )
+    return make_image_value(data, media_type=found, width=int(width), height=int(height))
