@@ -5,14 +5,17 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from lamella.core.artifacts.make import canonical_json
+from lamella.core.envelope.diff import find_movement
 from lamella.core.envelope.model import Envelope, Rewrite
 from lamella.core.history.asked import Asked
-from lamella.core.history.events import named_hashes, read_turn, write_event
-from lamella.core.history.log import Log, Told, path_hashes, read_turns
+from lamella.core.history.events import read_turn, write_event
+from lamella.core.history.log import Log, Told, path_hashes, read_message, read_turns
 from lamella.core.history.records import EventKind, Written
 from lamella.core.history.resume import Resumed, resume
 from lamella.core.history.state import Rules
 from lamella.core.layers.model import Role
+from lamella.core.layers.system import PART_NAMES, SystemParts
+from lamella.core.ledger.entry import Prefix
 from lamella.errors import CallError
 from lamella.ports import Clock, Store
 from lamella.runners.journal import ChatJournal
@@ -48,9 +51,15 @@ class StoredChat:
         self._desk = desk
         self._log = Log(conversation)
         self._log.extend(desk.store.load(conversation))
-        self._changed = {k: v for k, v in (settings or {}).items() if self._log.settings.get(k) != v}
-        self._configured = desk.configure({**self._log.settings, **self._changed})
+        self._changed = dict(settings or {})
+        self._configure()
         self._runner: TurnRunner | None = None
+
+    def _configure(self) -> None:
+        """The settings as written down, with those on top that were given and are not written down yet."""
+        written = self._log.settings
+        self._changed = {name: value for name, value in self._changed.items() if written.get(name) != value}
+        self._configured = self._desk.configure({**written, **self._changed})
 
     @property
     def id(self) -> str:
@@ -80,7 +89,21 @@ class StoredChat:
 
     def ask(self, asked: Asked, *, at: datetime | None = None) -> Turn:
         """The next turn, written down. A conflict with another writer changes nothing: ``reload`` and ask again."""
-        return self._running().ask(asked, at=at, rewritten=self._log.rewritten)
+        return self._running().ask(self._with_lasting(asked), at=at, rewritten=self._log.rewritten)
+
+    def _with_lasting(self, asked: Asked) -> Asked:
+        """What is asked, under what holds although no turn of the branch says so."""
+        left = read_turn({"text": "", **self._log.left}, {})
+        return replace(
+            asked,
+            system={**(_as_typed(left.system) if left.system else {}), **asked.system},
+            tools=left.tools if asked.tools is None else asked.tools,
+            model=asked.model or self._chosen_model() or left.model,
+        )
+
+    def _chosen_model(self) -> str | None:
+        """The model that settings name, if they were changed to it since the last turn."""
+        return self._configured.model if self._log.chose_model or "model" in self._changed else None
 
     def reply(self, text: str, *, at: datetime | None = None) -> None:
         """What the model answered to the turn asked last, written down."""
@@ -94,22 +117,26 @@ class StoredChat:
         turn = self._running().waiting()
         if turn is None:
             raise self._missing(question)
-        return turn
+        rewritten = self._log.rewritten
+        before = self._sent_last() if rewritten else turn.envelope
+        movement = find_movement(before, replace(turn.envelope, rewritten=rewritten))
+        return replace(turn, entry=replace(turn.entry, prefix=Prefix(movement=movement, common_tokens=None)))
 
     def edit(self, message: str, text: str, *, at: datetime | None = None) -> Turn:
         """Ask another text in place of a message, with the same attachments; the old branch stays."""
         node = self._log.nodes.get(message)
         if node is None or node.role is not Role.USER:
             raise self._missing(message)
-        original = read_turn(node.body, self._contents(named_hashes(node.body)))
+        told = Told(message=node, reply=None)
+        original = read_message(node, self._contents(path_hashes([told])))
         runner = self._resume(self._log.path(node.parent), edits=message)
         asked = Asked(
             text=text,
             attach=original.attached,
             results=original.results,
-            system=original.system.as_typed() if original.system else {},
+            system=_as_typed(original.system) if original.system else {},
             tools=original.tools,
-            model=original.model,
+            model=self._chosen_model() or original.model,
             drop=original.drop,
             fold=original.fold,
         )
@@ -138,6 +165,7 @@ class StoredChat:
     def reload(self) -> None:
         """Read what others wrote since."""
         self._log.extend(self._desk.store.load(self.id, after=self._log.version))
+        self._configure()
         self._runner = None
 
     def _go(self, kind: EventKind, head: str, at: datetime | None) -> None:
@@ -164,10 +192,7 @@ class StoredChat:
 
     def _resume(self, told: Sequence[Told], *, edits: str | None = None) -> TurnRunner:
         rules, resumed = self._rebuild(told)
-        before: Envelope | None = None
-        if (edits or self._log.rewritten) and self._log.last_asked:
-            sent = self._rebuild(self._log.path(self._log.last_asked))[1].opened
-            before = sent.envelope if sent else None
+        before = self._sent_last() if edits or self._log.rewritten else None
         return TurnRunner(
             self._desk.world,
             rules,
@@ -177,6 +202,11 @@ class StoredChat:
             before=before,
             number=len(told),
         )
+
+    def _sent_last(self) -> Envelope | None:
+        """The request of the turn asked last, on whatever branch it was."""
+        sent = self._rebuild(self._log.path(self._log.last_asked))[1].opened if self._log.last_asked else None
+        return sent.envelope if sent else None
 
     def _rebuild(self, told: Sequence[Told]) -> tuple[Rules, Resumed]:
         """A branch as it was left, from the log and the contents it names."""
@@ -203,3 +233,8 @@ class StoredChat:
 
     def _moment(self, at: datetime | None) -> str:
         return (at or self._desk.clock.now()).astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _as_typed(parts: SystemParts) -> dict[str, str]:
+    """Every part as it was given; one that was taken away is empty, not as it was before."""
+    return {**dict.fromkeys(PART_NAMES, ""), **parts.as_typed()}

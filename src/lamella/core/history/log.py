@@ -12,8 +12,12 @@ from lamella.core.history.events import Body, Contents, named_hashes, parse_bodi
 from lamella.core.history.ids import message_id
 from lamella.core.history.records import EventKind, Record
 from lamella.core.history.resume import PastTurn
+from lamella.core.history.state import TurnInput
 from lamella.core.layers.model import Role
 from lamella.errors import StoreDamagedError
+
+_UNREADABLE = (LookupError, TypeError, ValueError)
+_LASTING = ("system", "tools", "model")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +53,10 @@ class Log:
         self.nodes: dict[str, Node] = {}
         self.rewritten: Rewrite | None = None
         self.last_asked = ""
+        # What holds although no turn of the branch says so: a model chosen since the last turn, and what the last
+        # question had set when it was deleted.
+        self.chose_model = False
+        self.left: Body = {}
         self._leaves: dict[str, None] = {}
 
     def extend(self, records: Iterable[Record]) -> None:
@@ -57,11 +65,8 @@ class Log:
         for record, body in zip(given, parse_bodies(given), strict=True):
             try:
                 self._fold(record, body if body is not None else parse_body(record))
-            except (KeyError, ValueError, TypeError) as error:
-                raise StoreDamagedError(
-                    f"Event {self.version + 1} of {self.conversation} cannot be read: {error}.",
-                    hint="Run `lamella store verify` to see what is damaged.",
-                ) from error
+            except _UNREADABLE as error:
+                raise _damaged(f"Event {self.version + 1} of {self.conversation}", error) from error
             self.version += 1
             self.created = self.created or record.at
 
@@ -90,6 +95,7 @@ class Log:
             case EventKind.MESSAGE | EventKind.EDIT:
                 self._add(_message_node(body, record.at))
                 self.rewritten, self.last_asked = None, self.head
+                self.chose_model, self.left = False, {}
             case EventKind.REPLY:
                 self._add(_reply_node(body, record.at))
             case EventKind.DELETE:
@@ -103,13 +109,19 @@ class Log:
                 self.rewritten = Rewrite.HISTORY_EDITED
             case EventKind.SETTINGS:
                 self.settings.update(body)
+                self.chose_model |= "model" in body
             case _:
                 # Folds, compactions, undos and stages shape what is sent, not what was said.
                 pass
 
     def _add(self, node: Node) -> None:
-        if node.parent and node.parent not in self.nodes:
+        parent, same = self.nodes.get(node.parent), self.nodes.get(node.id, node)
+        if node.parent and parent is None:
             raise ValueError(f"message {node.id} follows {node.parent}, which is not there")
+        if node.role is Role.REPLY and (parent is None or parent.role is not Role.USER):
+            raise ValueError(f"reply {node.id} answers no message")
+        if (same.parent, same.role) != (node.parent, node.role):
+            raise ValueError(f"message {node.id} is there already, in another place")
         self.nodes[node.id] = node
         self._arrive(node.id)
 
@@ -117,7 +129,7 @@ class Log:
         if head and head not in self.nodes:
             raise ValueError(f"there is no message {head}")
         if not self._answers_again(head):
-            self.rewritten = Rewrite.BRANCH
+            self.rewritten, self.left = Rewrite.BRANCH, {}
         self._arrive(head)
 
     def _answers_again(self, head: str) -> bool:
@@ -132,26 +144,34 @@ class Log:
         self.head = head
 
     def _follows(self, name: str, ancestor: str) -> bool:
-        return name == ancestor or (name in self.nodes and self.nodes[name].parent == ancestor)
+        while name and name != ancestor:
+            name = self.nodes[name].parent
+        return bool(name)
 
     def _delete(self, target: str) -> None:
-        """A branch without one message: a question goes with its answer, an answer alone leaves the question open."""
-        told = self.path()
-        parent = ""
-        for turn in told:
+        """A branch without one message: a question goes with its answer, an answer alone leaves the question open.
+
+        What a question had set from then on (system prompt, tools, model) was no part of what it said: it stays.
+        """
+        parent, left = "", {}
+        for turn in self.path():
             if turn.message.id == target:
+                left = {name: turn.message.body[name] for name in _LASTING if name in turn.message.body}
                 continue
-            parent = self._graft(turn.message, parent)
+            parent = self._graft(turn.message, parent, left)
+            left = {}
             if turn.reply is not None and turn.reply.id != target:
                 parent = self._graft(turn.reply, parent)
+        self.left = {**left, **self.left}
         self._arrive(parent)
 
-    def _graft(self, node: Node, parent: str) -> str:
+    def _graft(self, node: Node, parent: str, left: Body | None = None) -> str:
         """The same message under another parent; its id follows from both."""
         if node.parent == parent:
             return node.id
         name = derive_id(self.conversation, parent, node)
-        self.nodes[name] = Node(id=name, parent=parent, role=node.role, text=node.text, at=node.at, body=node.body)
+        body = {**left, **node.body} if left else node.body
+        self.nodes[name] = Node(id=name, parent=parent, role=node.role, text=node.text, at=node.at, body=body)
         return name
 
 
@@ -165,7 +185,10 @@ def path_hashes(told: Iterable[Told]) -> tuple[str, ...]:
     """Every content that a branch names."""
     hashes: dict[str, None] = {}
     for turn in told:
-        hashes.update(dict.fromkeys(named_hashes(turn.message.body)))
+        try:
+            hashes.update(dict.fromkeys(named_hashes(turn.message.body)))
+        except _UNREADABLE as error:
+            raise _damaged(f"The message {turn.message.id}", error) from error
     return tuple(hashes)
 
 
@@ -173,12 +196,27 @@ def read_turns(told: Iterable[Told], contents: Contents) -> list[PastTurn]:
     """A branch's turns with their contents, each with its reply."""
     return [
         PastTurn(
-            turn=read_turn(turn.message.body, contents, message_id=turn.message.id),
+            turn=read_message(turn.message, contents),
             reply=turn.reply.text if turn.reply else None,
             reply_id=turn.reply.id if turn.reply else None,
         )
         for turn in told
     ]
+
+
+def read_message(node: Node, contents: Contents) -> TurnInput:
+    """The turn a message was asked with."""
+    try:
+        return read_turn(node.body, contents, message_id=node.id)
+    except _UNREADABLE as error:
+        raise _damaged(f"The message {node.id}", error) from error
+
+
+def _damaged(place: str, error: Exception) -> StoreDamagedError:
+    why = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+    return StoreDamagedError(
+        f"{place} cannot be read: {why}.", hint="Run `lamella store verify` to see what is damaged."
+    )
 
 
 def _message_node(body: Body, at: str) -> Node:
