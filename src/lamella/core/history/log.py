@@ -92,12 +92,8 @@ class Log:
 
     def _fold(self, record: Record, body: Body) -> None:
         match record.kind:
-            case EventKind.MESSAGE | EventKind.EDIT:
-                self._add(_message_node(body, record.at))
-                self.rewritten, self.last_asked = None, self.head
-                self.chose_model, self.left = False, {}
-            case EventKind.REPLY:
-                self._add(_reply_node(body, record.at))
+            case EventKind.MESSAGE | EventKind.EDIT | EventKind.REPLY:
+                self._say(record, body)
             case EventKind.DELETE:
                 self._delete(_name(body, "target"))
                 self.rewritten = Rewrite.HISTORY_EDITED
@@ -114,14 +110,22 @@ class Log:
                 # Folds, compactions, undos and stages shape what is sent, not what was said.
                 pass
 
+    def _say(self, record: Record, body: Body) -> None:
+        if record.kind is EventKind.REPLY:
+            self._add(_reply_node(body, record.at))
+            return
+        self._add(_message_node(body, record.at))
+        self.rewritten, self.last_asked = None, self.head
+        self.chose_model, self.left = False, {}
+
     def _add(self, node: Node) -> None:
         parent, same = self.nodes.get(node.parent), self.nodes.get(node.id, node)
         if node.parent and parent is None:
             raise ValueError(f"message {node.id} follows {node.parent}, which is not there")
         if node.role is Role.REPLY and (parent is None or parent.role is not Role.USER):
             raise ValueError(f"reply {node.id} answers no message")
-        if (same.parent, same.role) != (node.parent, node.role):
-            raise ValueError(f"message {node.id} is there already, in another place")
+        if (same.parent, same.role, same.text) != (node.parent, node.role, node.text):
+            raise ValueError(f"message {node.id} is there already, and says something else")
         self.nodes[node.id] = node
         self._arrive(node.id)
 
