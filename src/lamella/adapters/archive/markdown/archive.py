@@ -15,7 +15,7 @@ from lamella.adapters.archive.markdown.scribe import Scribe
 from lamella.adapters.archive.markdown.visible import parse_page, render_page, show_log
 from lamella.core.artifacts.content import encode_text
 from lamella.core.history.chronicle import Chronicle
-from lamella.core.history.log import Log
+from lamella.core.history.log import Log, derive_id
 from lamella.core.history.records import Record
 from lamella.errors import BadInputError, StoreDamagedError
 from lamella.ports import SourceReader
@@ -30,6 +30,7 @@ class Kept:
 
 
 _NOTHING = Kept()
+_HINT = "Only the visible text is for editing. Undo what was changed in the comment, or export the conversation again."
 
 
 def render_archive(chronicle: Chronicle, *, sources: SourceReader | None = None, kept: Kept = _NOTHING) -> str:
@@ -97,13 +98,7 @@ def fold_log(conversation: str, records: Iterable[Record]) -> Log:
 
 
 def _with_edits(chronicle: Chronicle, *, title: str, visible: str) -> Chronicle:
-    try:
-        log = fold_log(chronicle.conversation, chronicle.records)
-    except StoreDamagedError as error:
-        raise BadInputError(
-            f"The archive's comment is damaged: {error.message}",
-            hint="Take the file from a backup or export the conversation again.",
-        ) from error
+    log = _check_log(chronicle)
     edited = fold_edits(log, parse_page(visible))
     records, warnings = edited.records, edited.warnings
     if title != chronicle.title:
@@ -112,3 +107,18 @@ def _with_edits(chronicle: Chronicle, *, title: str, visible: str) -> Chronicle:
         records = (*records, *scribe.records)
         warnings = (*warnings, "The title was changed by hand; the conversation is renamed.")
     return replace(chronicle, title=title, records=(*chronicle.records, *records), warnings=warnings)
+
+
+def _check_log(chronicle: Chronicle) -> Log:
+    """The log a comment holds; an error if its events do not fit together or a message is not what its id says."""
+    try:
+        log = fold_log(chronicle.conversation, chronicle.records)
+    except StoreDamagedError as error:
+        raise BadInputError(f"The archive's comment is damaged: {error.message}", hint=_HINT) from error
+    for node in log.nodes.values():
+        if derive_id(chronicle.conversation, node.parent, node) != node.id:
+            raise BadInputError(
+                f"The archive's comment is damaged: the message {node.id} has another text than it was written with.",
+                hint=_HINT,
+            )
+    return log

@@ -131,17 +131,24 @@ def _rows(rows: Iterable[str]) -> str:
 
 def _write_event(record: Record) -> Mapping[str, object]:
     body = json.loads(record.body)
-    exact = isinstance(body, dict) and canonical_json(body) == record.body
-    event: dict[str, object] = {"kind": record.kind.value, "at": record.at, "body": body if exact else record.body}
+    written = body if isinstance(body, dict) and _is_canonical(body, record.body) else record.body
+    event: dict[str, object] = {"kind": record.kind.value, "at": record.at, "body": written}
     if record.contents:
         event["contents"] = list(record.contents)
     return event
 
 
-def _read_event(event: EventIn, number: int) -> Record:
-    body = event.body if isinstance(event.body, str) else canonical_json(event.body)
-    record = Record(kind=event.kind, at=event.at, body=body, contents=tuple(event.contents))
+def _is_canonical(body: object, written: str) -> bool:
     try:
+        return canonical_json(body) == written
+    except BadInputError:
+        return False
+
+
+def _read_event(event: EventIn, number: int) -> Record:
+    try:
+        body = event.body if isinstance(event.body, str) else canonical_json(event.body)
+        record = Record(kind=event.kind, at=event.at, body=body, contents=tuple(event.contents))
         encode_text(body + event.at)
         if event.kind in ASKING:
             list(list_refs(parse_body(record)))

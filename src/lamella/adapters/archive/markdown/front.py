@@ -86,9 +86,11 @@ def _other_lines(lines: Sequence[str]) -> list[str]:
     name = ""
     for line in lines:
         entry = _ENTRY.match(line)
-        name = entry[1] if entry else name
-        if name not in _OURS and (line.strip() or kept):
+        name = entry[1] if entry else "" if line.startswith("#") else name
+        if name not in _OURS:
             kept.append(line)
+    while kept and not kept[-1].strip():
+        kept.pop()
     return kept
 
 

@@ -80,7 +80,7 @@ def _render_message(message: Shown) -> str:
 def parse_page(text: str, *, escaped: bool = True) -> Page:
     """The messages a text shows. Where nothing was escaped, blank lines around a message are not part of it."""
     starts = list(_START.finditer(text))
-    ends = [start.start() for start in starts[1:]] + [len(text)]
+    ends = [*(start.start() for start in starts), len(text)][1:]
     messages = [
         _parse_message(_ROLES[start[1]], text[start.end() : end], escaped=escaped)
         for start, end in zip(starts, ends, strict=True)

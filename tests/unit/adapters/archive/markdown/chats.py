@@ -1,0 +1,109 @@
+"""Conversations to archive: a desk over memory with a clock of its own, and chats that were really had at it."""
+
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from lamella.adapters.stores.memory import MemoryStore
+from lamella.core.artifacts.make import make_artifact, make_tool_result
+from lamella.core.artifacts.model import Artifact, Kind, Policy, Source
+from lamella.core.history.asked import Asked, Wanted
+from lamella.core.history.chronicle import Chronicle
+from lamella.core.history.log import Log
+from lamella.ports import SourceReader
+from lamella.runners.keeping import Keeper, Taken
+from lamella.runners.stored import Desk, StoredChat
+from lamella.runners.turns import Turn
+from lamella.wiring import open_desk
+
+NAME = "0190-chat"
+
+
+@dataclass(slots=True)
+class TickingClock:
+    """A second passes with each look at it."""
+
+    moment: datetime = field(default_factory=lambda: datetime(2026, 11, 15, 10, 0, 0, tzinfo=UTC))
+
+    def now(self) -> datetime:
+        now = self.moment
+        self.moment += timedelta(seconds=1)
+        return now
+
+
+def make_desk(vault: Path | None = None) -> Desk:
+    """A desk with an empty store."""
+    return replace(open_desk("memory:", vault=vault, ledger=False), store=MemoryStore(), clock=TickingClock())
+
+
+def sources_of(desk: Desk) -> SourceReader:
+    assert desk.world.sources is not None
+    return desk.world.sources
+
+
+def take_out(desk: Desk, name: str = NAME) -> Chronicle:
+    return Keeper(desk.store, desk.clock).take_out(name)
+
+
+def take_in(desk: Desk, chronicle: Chronicle) -> Taken:
+    """Bring a conversation in, and see that all of it verifies."""
+    keeper = Keeper(desk.store, desk.clock)
+    taken = keeper.take_in(chronicle)
+    assert list(keeper.verify(chronicle.conversation)) == []
+    return taken
+
+
+def fold(chronicle: Chronicle) -> Log:
+    log = Log(conversation=chronicle.conversation)
+    log.extend(chronicle.records)
+    return log
+
+
+def said(chronicle: Chronicle) -> list[str]:
+    """The texts of the active branch."""
+    nodes = [node for told in fold(chronicle).path() for node in (told.message, told.reply)]
+    return [node.text for node in nodes if node is not None]
+
+
+def attached(chronicle: Chronicle) -> list[list[str]]:
+    """The ids attached to each question of the active branch."""
+    return [[str(ref["id"]) for ref in _refs(told.message.body.get("attached"))] for told in fold(chronicle).path()]
+
+
+def _refs(refs: object) -> list[dict[str, object]]:
+    return refs if isinstance(refs, list) else []
+
+
+def note(path: str) -> Wanted:
+    return Wanted(kind=Kind.NOTE, name=path)
+
+
+def given(path: str, text: str, *, kind: Kind = Kind.NOTE, policy: Policy | None = None) -> Artifact:
+    """A file whose text is given, wherever it may be."""
+    return make_artifact(kind, text=text, source=Source(path=path), policy=policy)
+
+
+def page(url: str, text: str) -> Artifact:
+    return make_artifact(Kind.URL, text=text, source=Source(url=url))
+
+
+def selection(path: str, text: str) -> Artifact:
+    return make_artifact(Kind.SELECTED_TEXT, text=text, source=Source(path=path, lines=(10, 20)))
+
+
+def search(output: str) -> Artifact:
+    return make_tool_result("search", arguments={"q": "x"}, output=output)
+
+
+def chat(desk: Desk, *exchanges: tuple[str, str], name: str = NAME) -> StoredChat:
+    """A conversation of these questions and answers."""
+    stored = StoredChat(desk, name)
+    for question, answer in exchanges:
+        stored.ask(Asked(text=question))
+        stored.reply(answer)
+    return stored
+
+
+def next_turn(desk: Desk, name: str = NAME) -> Turn:
+    """What would be sent next."""
+    return StoredChat(desk, name).ask(Asked(text="And now?"))
