@@ -1,6 +1,5 @@
 """PostgreSQL: many processes on many machines. A conversation's row is locked by the one who appends to it."""
 
-import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -10,9 +9,9 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 import psycopg
 from psycopg import errors as pg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from lamella.adapters.stores.database import Result, Row, Transaction
+from lamella.adapters.stores.pool import Connection, Pool
 from lamella.adapters.stores.store import SqlStore
 from lamella.core.history.records import Damage
 from lamella.errors import CallError, LamellaError, SettingError, StoreDamagedError, StoreUnavailableError
@@ -23,8 +22,6 @@ _CONNECTIONS = 10
 # Whoever migrates holds the advisory lock of this number, which nothing else on the server should use.
 _MIGRATION_LOCK = 7_136_044_918
 _AGAIN = "What was acknowledged is safe. Try again when the server is back."
-
-_Connection = psycopg.Connection[Row]
 
 
 def open_postgresql(url: str, *, patience: float, migrations: Sequence[str] | None = None) -> SqlStore:
@@ -68,7 +65,7 @@ def _show(conninfo: str) -> str:
 
 
 class PostgresDatabase:
-    """A pool of connections to one server, renewed when it was lost."""
+    """One server, and connections to it that are renewed when they were lost."""
 
     dialect = "postgresql"
     lock_row = " FOR UPDATE"
@@ -80,40 +77,35 @@ class PostgresDatabase:
         self._schema = schema
         self._name = name
         self._patience = patience
-        self._check_server()
-        # What the pool would log about lost connections reaches the caller as an error.
-        logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
-        self._pool: ConnectionPool[_Connection] = ConnectionPool(
-            self._conninfo,
-            kwargs={"autocommit": True},
-            min_size=0,
-            max_size=_CONNECTIONS,
-            timeout=patience,
-            configure=self._configure,
-            open=True,
-        )
-
-    def _check_server(self) -> None:
-        """Connect once outside the pool, which would only say that it waited."""
         try:
-            with psycopg.connect(self._conninfo, autocommit=True) as connection:
-                encoding = connection.info.parameter_status("server_encoding")
+            self._pool = Pool(self._connect, size=_CONNECTIONS, patience=patience)
         except psycopg.Error as error:
-            raise self._explain(error) from error
+            raise explain(error, name) from error
+
+    def _connect(self) -> Connection:
+        """A connection set so that acknowledged means durable, whatever the role's defaults are."""
+        connection = psycopg.connect(self._conninfo, autocommit=True)
+        try:
+            self._check_encoding(connection)
+            statements = (
+                f"SET search_path TO {self._schema}",
+                f"SET lock_timeout TO {ceil(self._patience * 1000)}",
+                "SELECT set_config('synchronous_commit', 'on', false)"
+                " WHERE current_setting('synchronous_commit') = 'off'",
+            )
+            connection.execute("; ".join(statements).encode())
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _check_encoding(self, connection: Connection) -> None:
+        encoding = connection.info.parameter_status("server_encoding")
         if encoding != "UTF8":
             raise SettingError(
                 f"The database {self._name} has the encoding {encoding}, which cannot hold every text.",
                 hint="CREATE DATABASE chats ENCODING 'UTF8' TEMPLATE template0",
             )
-
-    def _configure(self, connection: _Connection) -> None:
-        """Acknowledged means durable here too, whatever the role's defaults are."""
-        statements = (
-            f"SET search_path TO {self._schema}",
-            f"SET lock_timeout TO {ceil(self._patience * 1000)}",
-            "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'",
-        )
-        connection.execute("; ".join(statements).encode())
 
     def read(self, work: Callable[[Transaction], Result]) -> Result:
         return self._transact("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", work)
@@ -136,22 +128,20 @@ class PostgresDatabase:
         try:
             return self._try(begin, work)
         except _LostError:
-            # After a restart the other connections of the pool are dead too.
-            with suppress(psycopg.Error):
-                self._pool.check()
+            self._pool.drop_idle()
         try:
             return self._try(begin, work)
         except _LostError as error:
-            raise self._explain(error.cause) from error.cause
+            raise explain(error.cause, self._name) from error.cause
 
     def _try(self, begin: str, work: Callable[[Transaction], Result]) -> Result:
         try:
-            with self._pool.connection() as connection:
+            with self._pool.lend() as connection:
                 return _run(connection, begin, work)
         except (pg.DeadlockDetected, pg.SerializationFailure) as error:
             raise _LostError(error) from error
         except psycopg.Error as error:
-            raise self._explain(error) from error
+            raise explain(error, self._name) from error
 
     def tables(self, transaction: Transaction) -> set[str]:
         rows = transaction.rows("SELECT tablename FROM pg_tables WHERE schemaname = ?", self._schema)
@@ -167,10 +157,10 @@ class PostgresDatabase:
         To give space back to the system it would wait for everyone else and keep others waiting.
         """
         try:
-            with self._pool.connection() as connection:
+            with self._pool.lend() as connection:
                 connection.execute("VACUUM (TRUNCATE false) conversations, events, holdings, contents")
         except psycopg.Error as error:
-            raise self._explain(error) from error
+            raise explain(error, self._name) from error
 
     def inspect(self) -> Iterator[Damage]:
         """Nothing: a server's files are its operator's to check."""
@@ -183,18 +173,6 @@ class PostgresDatabase:
     def close(self) -> None:
         self._pool.close()
 
-    def _explain(self, error: psycopg.Error) -> LamellaError:
-        if isinstance(error, PoolTimeout):
-            return StoreUnavailableError(f"{self._name} cannot be used: {self._find_reason()}.", hint=_AGAIN)
-        return explain(error, self._name)
-
-    def _find_reason(self) -> str:
-        try:
-            psycopg.connect(make_conninfo(self._conninfo, connect_timeout=2)).close()
-        except psycopg.Error as error:
-            return _first_line(error)
-        return f"all {_CONNECTIONS} connections were in use for {self._patience:g} s"
-
 
 class _LostError(Exception):
     """The transaction is gone and may be tried again."""
@@ -204,7 +182,7 @@ class _LostError(Exception):
         self.cause = cause
 
 
-def _run(connection: _Connection, begin: str, work: Callable[[Transaction], Result]) -> Result:
+def _run(connection: Connection, begin: str, work: Callable[[Transaction], Result]) -> Result:
     try:
         connection.execute(begin.encode())
         result = work(_PostgresTransaction(connection))
@@ -219,7 +197,7 @@ def _run(connection: _Connection, begin: str, work: Callable[[Transaction], Resu
 
 
 class _PostgresTransaction:
-    def __init__(self, connection: _Connection) -> None:
+    def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     def run(self, sql: str, *values: object) -> None:
@@ -241,7 +219,7 @@ def explain(error: psycopg.Error, name: str) -> LamellaError:
     """What an error of the driver or the server means here, and what to do next."""
     reason = _first_line(error)
     match error:
-        case PoolClosed():
+        case psycopg.InterfaceError():
             return CallError(f"The store {name} is closed.", hint="Open it again.")
         case pg.InsufficientPrivilege():
             return StoreUnavailableError(

@@ -1,0 +1,69 @@
+"""A server between a client and PostgreSQL that can lose the answer to a commit, as a network can."""
+
+import socket
+import threading
+from contextlib import suppress
+from pathlib import Path
+from select import select
+from types import TracebackType
+
+_NAME = ".s.PGSQL.5432"
+
+
+class Proxy:
+    """Passes everything on, until told to lose the next answer to a commit or to let nobody in."""
+
+    def __init__(self, folder: Path, target: Path) -> None:
+        self.folder = folder
+        self.lose_commit = False
+        self.shut = False
+        self.lost = 0
+        self._target = target / _NAME
+        self._listening = socket.socket(socket.AF_UNIX)
+        self._listening.bind(str(folder / _NAME))
+        self._listening.listen()
+        self._thread = threading.Thread(target=self._accept, daemon=True)
+
+    def __enter__(self) -> "Proxy":
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # A shutdown wakes the thread that waits for connections; closing alone does not.
+        self._listening.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
+        self._thread.join(timeout=10)
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listening.accept()
+                if self.shut:
+                    client.close()
+                    continue
+                threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        with client, socket.socket(socket.AF_UNIX) as server, suppress(OSError):
+            server.connect(str(self._target))
+            while self._pass_on(client, server):
+                pass
+
+    def _pass_on(self, client: socket.socket, server: socket.socket) -> bool:
+        """Pass on what has come; whether to go on."""
+        ready, _, _ = select([client, server], [], [])
+        if server in ready:
+            data = server.recv(65536)
+            client.sendall(data)
+            return bool(data)
+        data = client.recv(65536)
+        server.sendall(data)
+        if self.lose_commit and b"COMMIT\0" in data:
+            # The server has committed when it answers; the client never hears of it.
+            server.recv(65536)
+            self.lose_commit = False
+            self.lost += 1
+            return False
+        return bool(data)

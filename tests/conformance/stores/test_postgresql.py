@@ -1,0 +1,257 @@
+"""PostgreSQL in trouble: a clear error, nothing lost, nothing doubled, and the same call works when it is back."""
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import psycopg
+import pytest
+from tests import servers
+from tests.conformance.conftest import OpenStore
+from tests.conformance.stores.material import LATER, attach, say, split_schema, tamper, texts
+from tests.conformance.stores.proxy import Proxy
+
+from lamella.adapters.stores.opening import open_store
+from lamella.adapters.stores.postgresql import PostgresDatabase
+from lamella.errors import LamellaError, SettingError, StoreUnavailableError
+from lamella.ports import Store
+
+MINE = "application_name = 'lamella-test'"
+
+
+@pytest.fixture
+def address() -> str:
+    """A new store whose connections can be told from those of other tests."""
+    return servers.shared().make_store_url() + "&application_name=lamella-test"
+
+
+@pytest.fixture
+def kept(address: str, opened: OpenStore) -> Store:
+    store = opened(address)
+    store.append("c", say("one"), expected=0)
+    return store
+
+
+def _lose_connections(address: str) -> int:
+    query = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {MINE} AND pid <> pg_backend_pid()"
+    return len(tamper(address.replace("&application_name=lamella-test", ""), query))
+
+
+def test_lost_connections_are_made_again_without_a_word(address: str, kept: Store) -> None:
+    with psycopg.connect(split_schema(address)[0]):
+        assert _lose_connections(address) >= 1
+    assert kept.append("c", say("two"), expected=1) == 2
+    _lose_connections(address)
+    assert texts(kept, "c") == ["one", "two"]
+
+
+def test_a_connection_lost_in_the_middle_of_an_append_doubles_nothing(address: str, kept: Store) -> None:
+    where, schema = split_schema(address.replace("&application_name=lamella-test", ""))
+    versions: list[int] = []
+    with psycopg.connect(where) as other:
+        other.execute(f"SELECT id FROM {schema}.conversations FOR UPDATE".encode())
+        waiting = threading.Thread(target=lambda: versions.append(kept.append("c", say("two"), expected=1)))
+        waiting.start()
+        _wait_for(address, "wait_event_type = 'Lock'")
+        assert _lose_connections(address) >= 1
+    waiting.join()
+    assert versions == [2]
+    assert texts(kept, "c") == ["one", "two"]
+
+
+def _wait_for(address: str, state: str) -> None:
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        if tamper(address, f"SELECT 1 FROM pg_stat_activity WHERE {MINE} AND {state}"):
+            return
+        time.sleep(0.02)
+    pytest.fail(f"no connection came to {state}")
+
+
+@pytest.fixture
+def proxy() -> Iterator[Proxy]:
+    with TemporaryDirectory(prefix="lm-") as folder, Proxy(Path(folder), servers.shared().folder) as running:
+        yield running
+
+
+@pytest.fixture
+def through(proxy: Proxy) -> Iterator[Store]:
+    """A store behind the proxy, with one event."""
+    url = servers.shared().make_store_url().replace(str(servers.shared().folder), str(proxy.folder))
+    store = open_store(url, patience=2.0)
+    store.append("c", say("one"), expected=0)
+    yield store
+    store.close()
+
+
+def test_a_commit_whose_answer_was_lost_is_recognised_and_not_repeated(proxy: Proxy, through: Store) -> None:
+    proxy.lose_commit = True
+    assert through.append("c", attach(b"x", text="two"), expected=1) == 2
+    assert proxy.lost == 1
+    assert texts(through, "c") == ["one", "two"]
+    assert list(through.verify()) == []
+
+
+def test_an_append_repeated_after_its_answer_was_lost_is_not_doubled(proxy: Proxy, through: Store) -> None:
+    proxy.lose_commit = proxy.shut = True
+    with pytest.raises(StoreUnavailableError):
+        through.append("c", say("two"), expected=1)
+    proxy.shut = False
+    assert through.append("c", say("two"), expected=1) == 2
+    assert texts(through, "c") == ["one", "two"]
+
+
+def test_after_a_lost_answer_another_append_is_still_a_conflict(proxy: Proxy, through: Store) -> None:
+    proxy.lose_commit = proxy.shut = True
+    with pytest.raises(StoreUnavailableError):
+        through.append("c", say("two"), expected=1)
+    proxy.shut = False
+    with pytest.raises(LamellaError) as caught:
+        through.append("c", say("something else"), expected=1)
+    assert caught.value.code == "conflict"
+
+
+def test_a_server_that_is_gone_is_named_and_found_again_when_it_is_back() -> None:
+    with servers.running() as server:
+        store = open_store(server.make_store_url(), patience=2.0)
+        store.append("c", say("one"), expected=0)
+        server.stop()
+        for call in (lambda: store.append("c", say("two"), expected=1), lambda: store.load("c")):
+            with pytest.raises(StoreUnavailableError, match=r"postgresql://.*cannot be used.*connection") as caught:
+                call()
+            assert "Try again" in caught.value.hint
+        server.start()
+        assert texts(store, "c") == ["one"]
+        assert store.append("c", say("two"), expected=1) == 2
+        store.close()
+
+
+def test_an_append_waits_for_a_server_that_restarts() -> None:
+    with servers.running() as server:
+        store = open_store(server.make_store_url(), patience=30.0)
+        store.append("c", say("one"), expected=0)
+        server.stop()
+        starting = threading.Timer(0.5, server.start)
+        starting.start()
+        assert store.append("c", say("two"), expected=1) == 2
+        starting.join()
+        assert texts(store, "c") == ["one", "two"]
+        store.close()
+
+
+@pytest.mark.parametrize(
+    ("state", "told"),
+    [("53100", "full"), ("25006", "read-only"), ("42501", "permit"), ("58030", "cannot be used"), ("55P03", "locked")],
+)
+def test_what_the_server_refuses_is_told_and_can_be_repeated(address: str, kept: Store, state: str, told: str) -> None:
+    function = f"BEGIN RAISE EXCEPTION 'as it would be' USING ERRCODE = '{state}'; END"
+    tamper(address, f"CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $${function}$$")
+    tamper(address, "CREATE TRIGGER refuse BEFORE INSERT ON contents FOR EACH ROW EXECUTE FUNCTION refuse()")
+    tamper(address, "ALTER TABLE contents ENABLE ALWAYS TRIGGER refuse")
+    with pytest.raises(StoreUnavailableError, match=f"{told}.*as it would be"):
+        kept.append("c", attach(b"x", text="two"), expected=1)
+    assert texts(kept, "c") == ["one"]
+    tamper(address, "DROP TRIGGER refuse ON contents")
+    assert kept.append("c", attach(b"x", text="two"), expected=1) == 2
+
+
+def test_a_read_only_server_can_be_read(address: str, kept: Store, opened: OpenStore) -> None:
+    reading = opened(address + "&options=-c%20default_transaction_read_only%3Don")
+    assert texts(reading, "c") == ["one"]
+    with pytest.raises(StoreUnavailableError, match="read-only"):
+        reading.append("c", say("two"), expected=1)
+    assert kept.append("c", say("two"), expected=1) == 2
+
+
+def test_a_conversation_locked_for_too_long_is_said_to_be_locked(address: str) -> None:
+    store = open_store(address, patience=0.3)
+    store.append("c", say("one"), expected=0)
+    where, schema = split_schema(address)
+    with psycopg.connect(where) as other:
+        other.execute(f"SELECT id FROM {schema}.conversations FOR UPDATE".encode())
+        with pytest.raises(StoreUnavailableError, match="locked"):
+            store.append("c", say("two"), expected=1)
+        assert texts(store, "c") == ["one"]
+    assert store.append("c", say("two"), expected=1) == 2
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("postgresql://me:secret@127.0.0.1:1/chats", "refused"),
+        ("postgresql://me:secret@/chats?host=/nowhere", "nowhere"),
+        ("postgresql://lamella:secret@/nowhere?host={host}", "nowhere"),
+        ("postgresql://stranger:secret@/postgres?host={host}", "stranger"),
+    ],
+)
+def test_a_server_that_cannot_be_reached_is_named_without_the_password(url: str, told: str) -> None:
+    with pytest.raises(StoreUnavailableError, match=told) as caught:
+        open_store(url.format(host=servers.shared().folder), patience=2.0)
+    assert "secret" not in caught.value.message + caught.value.hint
+
+
+@pytest.mark.parametrize("url", ["postgresql://me:sec%zzret@host/chats", "postgresql://host/chats?no_such=1"])
+def test_an_address_that_cannot_be_read_is_refused_without_the_password(url: str) -> None:
+    with pytest.raises(SettingError) as caught:
+        open_store(url)
+    assert "zzret" not in caught.value.message + caught.value.hint
+
+
+@pytest.mark.parametrize("schema", ["Has Capitals", "x;DROP TABLE y", ""])
+def test_a_schema_of_no_plain_name_is_refused(schema: str) -> None:
+    with pytest.raises(SettingError, match="plain name"):
+        open_store(servers.shared().url("postgres", schema=schema))
+
+
+def test_two_schemas_of_one_database_are_two_stores(opened: OpenStore) -> None:
+    one, other = (opened(servers.shared().make_store_url()) for _ in range(2))
+    one.append("c", say("one"), expected=0)
+    assert list(other.load("c")) == []
+    other.append("c", say("other"), expected=0)
+    other.erase_conversation("c", at=LATER)
+    assert texts(one, "c") == ["one"]
+
+
+def test_without_a_schema_the_tables_stand_in_one_named_lamella(opened: OpenStore) -> None:
+    url = servers.shared().url("postgres")
+    opened(url).append("in the default schema", say("one"), expected=0)
+    with psycopg.connect(url) as connection:
+        assert connection.execute("SELECT count(*) FROM lamella.events").fetchone() == (1,)
+
+
+def test_a_database_that_cannot_hold_every_text_is_refused() -> None:
+    with psycopg.connect(servers.shared().url("postgres"), autocommit=True) as connection:
+        connection.execute("CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0")
+    with pytest.raises(SettingError, match="LATIN1"):
+        open_store(servers.shared().url("latin"))
+
+
+def test_a_role_that_may_not_make_tables_is_told_what_it_needs() -> None:
+    with psycopg.connect(servers.shared().url("postgres"), autocommit=True) as connection:
+        connection.execute("CREATE ROLE guest LOGIN")
+    with pytest.raises(StoreUnavailableError, match="does not permit") as caught:
+        open_store(servers.shared().make_store_url().replace("lamella@", "guest@"))
+    assert "Grant" in caught.value.hint
+
+
+def test_commits_are_durable_even_where_the_role_has_other_defaults(address: str) -> None:
+    where, schema = split_schema(address)
+    lax = PostgresDatabase(
+        psycopg.conninfo.make_conninfo(where, options="-c synchronous_commit=off"),
+        schema=schema,
+        name="lax",
+        patience=2.0,
+    )
+    assert lax.read(lambda transaction: transaction.rows("SHOW synchronous_commit")) == [("on",)]
+    lax.close()
+
+
+def test_the_server_that_the_development_package_carries_will_do() -> None:
+    with servers.running(programs=servers.find_packaged_programs()) as server:
+        store = open_store(server.make_store_url())
+        assert store.append("c", attach(b"x", text="one"), expected=0) == 1
+        assert list(store.verify()) == []
+        store.close()

@@ -1,0 +1,236 @@
+"""SQLite in trouble: a clear error, nothing lost, and the same call works once the trouble is over."""
+
+import os
+import resource
+import sqlite3
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from tempfile import mkdtemp
+
+import pytest
+from tests.conformance.conftest import OpenStore
+from tests.conformance.stores.material import attach, say, texts
+from tests.contracts.places import ROOT
+
+from lamella.adapters.stores.opening import open_sqlite, open_store
+from lamella.adapters.stores.sqlite import SqliteDatabase
+from lamella.adapters.stores.store import SqlStore
+from lamella.core.artifacts.content import hash_bytes
+from lamella.errors import SettingError, StoreDamagedError, StoreUnavailableError
+from lamella.ports import Store
+
+LARGE = b"large" * 200_000
+
+
+@pytest.fixture
+def path() -> Iterator[Path]:
+    """A file in a folder that everyone may enter, and only its owner may change."""
+    folder = Path(mkdtemp(prefix="lamella-"))
+    folder.chmod(0o755)
+    yield folder / "chats.db"
+    subprocess.run(["rm", "-rf", str(folder)], check=True)
+
+
+@pytest.fixture
+def kept(path: Path, opened: OpenStore) -> Store:
+    store = opened(f"sqlite:///{path}")
+    store.append("c", say("one"), expected=0)
+    return store
+
+
+def _still_works(store: Store) -> None:
+    assert texts(store, "c") == ["one"]
+    assert store.append("c", attach(LARGE, text="two"), expected=1) == 2
+    assert store.read_contents("c", [hash_bytes(LARGE)]) == {hash_bytes(LARGE): LARGE}
+    assert list(store.verify()) == []
+
+
+def test_every_setting_that_makes_writes_durable_and_erasure_real_is_on(path: Path) -> None:
+    database = SqliteDatabase(str(path), patience=1.0)
+
+    def read(name: str) -> object:
+        return database.read(lambda transaction: transaction.rows(f"PRAGMA {name}")[0][0])
+
+    told = {name: read(name) for name in ("journal_mode", "synchronous", "fullfsync", "foreign_keys", "secure_delete")}
+    assert told == {"journal_mode": "wal", "synchronous": 2, "fullfsync": 1, "foreign_keys": 1, "secure_delete": 1}
+    database.close()
+
+
+def test_a_full_disk_loses_nothing_and_the_append_works_when_there_is_room(path: Path) -> None:
+    database = SqliteDatabase(str(path), patience=1.0)
+    store = open_sqlite(str(path))
+    store.append("c", say("one"), expected=0)
+    store.close()
+    limited = _limited(database)
+    with pytest.raises(StoreUnavailableError, match="full") as caught:
+        limited.append("c", attach(LARGE, text="two"), expected=1)
+    assert "Make room" in caught.value.hint
+    assert texts(limited, "c") == ["one"]
+    database.read(lambda transaction: transaction.rows("PRAGMA max_page_count = 1000000"))
+    _still_works(limited)
+    limited.close()
+
+
+def _limited(database: SqliteDatabase) -> Store:
+    """A store whose file may not grow further: SQLite says then what it says of a full disk."""
+    store = SqlStore(database, name="chats.db")
+    database.read(lambda transaction: transaction.rows("PRAGMA max_page_count = 20"))
+    return store
+
+
+def test_a_write_that_the_system_refuses_loses_nothing(path: Path, kept: Store) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.with_name("chats.db-wal").stat().st_size + 10_000, hard))
+    try:
+        with pytest.raises(StoreUnavailableError, match="disk"):
+            kept.append("c", attach(LARGE, text="two"), expected=1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    _still_works(kept)
+
+
+@contextmanager
+def _as_nobody() -> Iterator[None]:
+    """Without the rights of root, whom no file refuses; for anyone else, as they are."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.setegid(65534)
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(0)
+
+
+def test_a_read_only_file_is_said_to_be_read_only(path: Path, kept: Store, opened: OpenStore) -> None:
+    kept.close()
+    path.chmod(stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH)
+    path.parent.chmod(0o777)
+    with _as_nobody():
+        store = opened(f"sqlite:///{path}")
+        assert texts(store, "c") == ["one"]
+        with pytest.raises(StoreUnavailableError, match="read-only") as caught:
+            store.append("c", say("two"), expected=1)
+        store.close()
+    assert "Permit writing" in caught.value.hint
+    path.chmod(0o644)
+    _still_works(opened(f"sqlite:///{path}"))
+
+
+def test_a_folder_that_takes_no_files_is_named(path: Path) -> None:
+    path.parent.chmod(0o555)
+    with _as_nobody(), pytest.raises(StoreUnavailableError, match="permit"):
+        open_store(f"sqlite:///{path}")
+
+
+def test_a_locked_file_is_waited_for_and_then_said_to_be_locked(path: Path) -> None:
+    store = open_sqlite(str(path), patience=0.3)
+    store.append("c", say("one"), expected=0)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreUnavailableError, match=r"locked by someone else for 0\.3 s"):
+            store.append("c", say("two"), expected=1)
+        assert texts(store, "c") == ["one"]
+        other.execute("ROLLBACK")
+    _still_works(store)
+    store.close()
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StoreUnavailableError, match=f"there is no folder {tmp_path}/none"):
+        open_store(f"sqlite:///{tmp_path}/none/chats.db")
+
+
+def test_a_folder_is_no_store(tmp_path: Path) -> None:
+    with pytest.raises(StoreUnavailableError, match="it is a folder"):
+        open_store(f"sqlite:///{tmp_path}")
+
+
+@pytest.mark.parametrize("data", [b"# A note\n" * 500, b"SQLite format 3\0" + b"\xff" * 5000])
+def test_a_file_that_is_no_database_is_left_alone(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+    with pytest.raises(StoreDamagedError):
+        open_store(f"sqlite:///{path}")
+    assert path.read_bytes() == data
+
+
+def test_an_empty_file_becomes_a_store(path: Path, opened: OpenStore) -> None:
+    path.touch()
+    assert opened(f"sqlite:///{path}").append("c", say("one"), expected=0) == 1
+
+
+def test_a_file_cut_short_is_damaged_and_not_empty(path: Path, kept: Store, opened: OpenStore) -> None:
+    kept.append("c", attach(LARGE), expected=1)
+    kept.close()
+    os.truncate(path, 4096 * 2)
+    with pytest.raises(StoreDamagedError):
+        opened(f"sqlite:///{path}").load("c")
+
+
+def test_an_append_interrupted_halfway_is_not_there(path: Path) -> None:
+    database = SqliteDatabase(str(path), patience=1.0)
+    store = open_sqlite(str(path))
+
+    def interrupted(transaction: object) -> None:
+        database._run("INSERT INTO contents (hash, data) VALUES ('x', 'y')")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        database.write(interrupted)
+    assert store.stats().contents == 0
+    assert store.append("c", say("one"), expected=0) == 1
+    database.close()
+    store.close()
+
+
+@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:", "memory:", "memory://"])
+def test_a_store_in_memory_has_no_file(url: str, opened: OpenStore) -> None:
+    store = opened(url)
+    assert store.append("c", say("one"), expected=0) == 1
+    assert not Path(":memory:").exists()
+
+
+def test_a_relative_path_is_relative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: OpenStore) -> None:
+    monkeypatch.chdir(tmp_path)
+    opened("sqlite:///my chats?.db").append("c", say("one"), expected=0)
+    assert (tmp_path / "my chats?.db").exists()
+
+
+@pytest.mark.parametrize("url", ["chats.db", "mysql://me:secret@host/db", "sqlite:chats.db", "sqlite:///", ""])
+def test_an_address_of_no_store_is_refused_without_repeating_it(url: str) -> None:
+    with pytest.raises(SettingError) as caught:
+        open_store(url)
+    assert "sqlite:///chats.db" in caught.value.hint
+    assert "secret" not in caught.value.message
+
+
+def test_without_its_driver_postgresql_says_what_to_install() -> None:
+    script = """
+import sys
+sys.modules["psycopg"] = None
+from lamella.adapters.stores.opening import open_store
+from lamella.errors import NotAvailableError
+try:
+    open_store("postgresql://localhost/chats")
+except NotAvailableError as error:
+    print(error.hint)
+"""
+    result = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert result.stdout == "pip install 'lamella[postgres]'\n"
+
+
+def test_opening_sqlite_loads_no_driver_of_another_database(tmp_path: Path) -> None:
+    script = f"""
+import sys
+from lamella.adapters.stores.opening import open_store
+open_store("sqlite:///{tmp_path}/chats.db").close()
+print([name for name in sys.modules if name.startswith("psycopg")])
+"""
+    result = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert result.stdout == "[]\n"
