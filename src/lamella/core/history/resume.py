@@ -107,6 +107,8 @@ def _lay_out(state: State, past: Sequence[PastTurn], rules: Rules) -> State:
         tools = tuple(one for one in added if one.artifact.kind is Kind.TOOL)
         exchanges.append(Exchange(user=user, sent=sent, tools=tools, reply=reply))
         add_standing(standing, added)
+        # The same text drawn in from other notes begins no epoch, and is the system prompt from here on.
+        now = with_settings(now, told.turn)
         learn_into(known, attached, image_notes=turn_rules(rules, told.turn).image_notes)
     return replace(now, head=exchanges[-1].reply.id, known=known, standing=standing, exchanges=tuple(exchanges))
 
