@@ -1,0 +1,203 @@
+"""Playing moves into a store: a chat that is never closed, or one that is opened anew before any of its moves."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from tests.invariants.items import Item, attachment_of, result_of
+from tests.invariants.moves import Deed, Kept, Move
+from tests.invariants.playing import DEFINITIONS, WINDOW, Player
+from tests.invariants.strategies import Plan, Step
+
+from lamella import Folder, Tag, Turn
+from lamella.core.artifacts.model import Artifact, Image, Kind, Policy
+from lamella.core.history.log import Told
+from lamella.faces.library.engine import Chat
+from lamella.ports import SourceReader, Store
+from lamella.runners.stored import Desk
+from lamella.wiring import open_desk
+
+NAME = "lasting"
+_START = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+class CountingReader:
+    """A source reader that counts what is asked of the one behind it."""
+
+    def __init__(self, reader: SourceReader) -> None:
+        self._reader = reader
+        self.reads = 0
+
+    def read_file(self, path: str, kind: Kind, *, policy: Policy | None = None, via: str | None = None) -> Artifact:
+        self.reads += 1
+        return self._reader.read_file(path, kind, policy=policy, via=via)
+
+    def read_image(self, path: str) -> Image:
+        self.reads += 1
+        return self._reader.read_image(path)
+
+    def read_embedded(self, note: Artifact) -> tuple[Sequence[Image], Sequence[str]]:
+        self.reads += 1
+        return self._reader.read_embedded(note)
+
+    def list_folder(self, path: str) -> Sequence[str]:
+        self.reads += 1
+        return self._reader.list_folder(path)
+
+    def list_tag(self, tag: str) -> Sequence[str]:
+        self.reads += 1
+        return self._reader.list_tag(tag)
+
+    def has_folder(self, path: str) -> bool:
+        self.reads += 1
+        return self._reader.has_folder(path)
+
+    def find_note(self, name: str) -> Sequence[str]:
+        self.reads += 1
+        return self._reader.find_note(name)
+
+
+def make_desk(store: Store, vault: Path | None) -> tuple[Desk, CountingReader | None]:
+    """A desk that nothing has been done at yet, with readers and counters of its own."""
+    fresh = open_desk("memory:", vault=vault)
+    counting = CountingReader(fresh.world.sources) if fresh.world.sources is not None else None
+    return replace(fresh, store=store, world=replace(fresh.world, sources=counting)), counting
+
+
+def plan_settings(plan: Plan) -> dict[str, object]:
+    """What a plan is played under."""
+    return {
+        "window": WINDOW,
+        "layout": plan.layout,
+        "carry_forward": plan.carry_forward,
+        "image_notes": plan.image_notes,
+        "model": plan.model,
+    }
+
+
+class Lasting(Player):
+    """Plays moves into a store. ``turns`` is what came of them: what was sent, and what moved."""
+
+    def __init__(self, kept: Kept, folder: Path, open_store: Callable[[], Store]) -> None:
+        super().__init__(kept.plan, folder, conversation=NAME, ledger=True)
+        self._kept = kept
+        self._open_store = open_store
+        self.opening_reads = 0
+        self.reads = 0
+        self.turns: list[Turn] = []
+        self._moved = 0
+        self.stored = self._open(plan_settings(kept.plan))
+
+    def _open(self, settings: dict[str, object]) -> Chat:
+        desk, counting = make_desk(self._open_store(), self._vault if self._plan.vault else None)
+        chat = Chat(desk, NAME, settings)
+        self._desk, self._counting = desk, counting
+        return chat
+
+    def reopen(self, settings: dict[str, object] | None = None) -> None:
+        """Forget everything but the store, and open the conversation again as it was left."""
+        self.close()
+        self.stored = self._open(settings or {})
+        self.stored.turns()
+        self.opening_reads += self._counting.reads if self._counting else 0
+
+    def close(self) -> None:
+        self.reads += self._counting.reads if self._counting else 0
+        self._desk.store.close()
+
+    def walk(self, reopened: Sequence[bool], *, after: Callable[[], None] = lambda: None) -> None:
+        """Every move, opening the conversation anew before those that say so."""
+        for move, anew in zip(self._kept.moves, reopened, strict=True):
+            if anew and self.stored.head:
+                self.reopen()
+            self.move(move)
+            after()
+        self.close()
+
+    def move(self, move: Move) -> None:
+        """One move, at a moment of its own."""
+        self._moved += 1
+        at = _START + timedelta(minutes=self._moved)
+        if move.step is not None:
+            self.turns.append(self.ask_stored(move.step, self.items(move.step), self.dropped(move.step), at))
+        elif move.deed is Deed.SETTINGS:
+            # Settings are written down with the next event; this one makes them hold.
+            self.reopen(dict(move.settings))
+            self.stored.rename(move.text, at=at)
+        elif move.deed is not None:
+            turn = self._do(move.deed, move, at)
+            self.turns += [turn] if turn else []
+
+    def items(self, step: Step) -> list[Item]:
+        """What a step attaches, after its edits."""
+        return self._items(step)
+
+    def dropped(self, step: Step) -> list[str]:
+        """The ids a step drops."""
+        return self._named(step.drop)
+
+    def ask_stored(self, step: Step, items: Sequence[Item], drop: Sequence[str], at: datetime) -> Turn:
+        """The call a program would make of a conversation that lasts."""
+        expand = [Folder(path="docs") if name == "folder" else Tag(tag="#red") for name in step.expand]
+        return self.stored.ask(
+            " ".join(step.typed),
+            attach=[*(attachment_of(item) for item in items if item.kind != "tool"), *expand],
+            tools=[result_of(item) for item in items if item.kind == "tool"],
+            tool_definitions=None if step.definitions is None else DEFINITIONS[step.definitions],
+            system=dict(step.system) or None,
+            model=step.model,
+            drop=drop,
+            fold=step.fold,
+            at=at,
+        )
+
+    def _do(self, deed: Deed, move: Move, at: datetime) -> Turn | None:
+        chat, pick = self.stored, move.pick
+        match deed:
+            case Deed.REPLY:
+                if chat.turns() and chat.turns()[-1].reply is None:
+                    chat.reply(move.text, at=at)
+            case Deed.EDIT:
+                return chat.edit(_one(questions(chat), pick), move.text, at=at)
+            case Deed.REGENERATE:
+                return chat.regenerate(at=at) if chat.head else None
+            case Deed.REGENERATE_ANY:
+                return chat.regenerate(_one(all_messages(chat), pick), at=at)
+            case _:
+                self._change(deed, move, at)
+        return None
+
+    def _change(self, deed: Deed, move: Move, at: datetime) -> None:
+        """What gives no turn by itself."""
+        chat, pick = self.stored, move.pick
+        match deed:
+            case Deed.DELETE:
+                if chat.head:
+                    chat.delete(_one([name for told in chat.turns() for name in names_of(told)], pick), at=at)
+            case Deed.FORK:
+                chat.fork(_one(all_messages(chat), pick), at=at)
+            case Deed.SWITCH:
+                chat.switch(_one(chat.branches(), pick), at=at)
+            case Deed.RENAME:
+                chat.rename(move.text, at=at)
+
+
+def _one(names: Sequence[str], pick: int) -> str:
+    return names[pick % len(names)]
+
+
+def names_of(told: Told) -> list[str]:
+    """The ids of one turn's messages."""
+    return [told.message.id, *([told.reply.id] if told.reply else [])]
+
+
+def all_messages(chat: Chat) -> list[str]:
+    """Every message of every branch, once."""
+    named = [name for branch in chat.branches() for told in chat.turns(branch) for name in names_of(told)]
+    return list(dict.fromkeys(named))
+
+
+def questions(chat: Chat) -> list[str]:
+    """Every message of every branch that the user wrote, once."""
+    return list(dict.fromkeys(told.message.id for branch in chat.branches() for told in chat.turns(branch)))

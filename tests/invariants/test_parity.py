@@ -1,0 +1,101 @@
+"""Parity: a conversation that was closed and opened again sends what it would have sent without stopping."""
+
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import given, settings
+from tests.invariants.lasting import NAME, Lasting
+from tests.invariants.moves import Deed, Kept, Move, kept_plans
+from tests.invariants.strategies import Attach, Plan, Step, Thing
+from tests.invariants.texts import Words
+
+from lamella import Turn
+from lamella.adapters.stores.memory import MemoryStore
+from lamella.adapters.stores.opening import open_sqlite
+from lamella.ports import Store
+
+TRIED = settings.get_profile("invariants")
+
+
+def check_same(one: Turn, other: Turn) -> None:
+    """Byte-identical messages, equal envelopes with all layers, hashes and counts, and the same cause."""
+    assert [message.to_dict() for message in one.messages] == [message.to_dict() for message in other.messages]
+    assert one.envelope == other.envelope
+    assert one.prefix == other.prefix
+    assert one.number == other.number
+
+
+def check_parity(kept: Kept, folder: Path, open_second: Callable[[], Store]) -> None:
+    """Play the moves twice, never stopping and stopping often: nothing may tell the two apart."""
+    memory = MemoryStore()
+    (folder / "one").mkdir()
+    (folder / "two").mkdir()
+    never = Lasting(kept, folder / "one", lambda: memory)
+    never.walk([False] * len(kept.moves))
+    often = Lasting(kept, folder / "two", open_second)
+    often.walk(kept.reopened)
+    for one, other in zip(never.turns, often.turns, strict=True):
+        check_same(one, other)
+    second = open_second()
+    assert list(second.load(NAME)) == list(memory.load(NAME))
+    second.close()
+    assert often.opening_reads == 0
+    assert often.reads == never.reads
+
+
+@TRIED
+@given(kept_plans())
+def test_a_chat_opened_again_goes_on_as_one_that_never_stopped(kept: Kept) -> None:
+    store = MemoryStore()
+    with TemporaryDirectory() as folder:
+        check_parity(kept, Path(folder), lambda: store)
+
+
+@TRIED
+@given(kept_plans(layout="in_place", turns=4))
+def test_a_chat_in_a_file_goes_on_as_one_that_never_stopped(kept: Kept) -> None:
+    with TemporaryDirectory() as folder:
+        check_parity(kept, Path(folder), lambda: open_sqlite(str(Path(folder) / "chats.db")))
+
+
+@TRIED
+@given(kept_plans(tree=False))
+def test_a_chat_in_a_store_sends_what_a_conversation_in_memory_sends(kept: Kept) -> None:
+    store = MemoryStore()
+    with TemporaryDirectory() as one, TemporaryDirectory() as two:
+        stored = Lasting(kept, Path(one), lambda: store)
+        stored.walk([True] * len(kept.moves))
+        alone = Lasting(kept, Path(two), MemoryStore)
+        turns: list[Turn] = []
+        for move in kept.moves:
+            if move.step is not None:
+                turns.append(alone.ask(move.step, alone.items(move.step), alone.dropped(move.step)))
+                waiting = True
+            elif move.deed is Deed.REPLY and waiting:
+                alone.chat.reply(move.text)
+                waiting = False
+    for here, there in zip(stored.turns, turns, strict=True):
+        check_same(here, there)
+
+
+def test_sources_that_did_not_change_are_read_when_asked_and_never_when_opened() -> None:
+    note = Thing(key=0, kind="note", name="Alpha.md", words=Words(length=3), in_vault=True)
+    steps = (
+        Step(typed=("{[[Alpha]]}",), system=(("instructions", "Use {[[Alpha]]}."),)),
+        Step(attach=(Attach(thing=0),)),
+        Step(),
+    )
+    plan = Plan(things=(note,), steps=steps, layout="in_place", vault=True)
+    moves = tuple(Move(step=step) for step in steps)
+    store = MemoryStore()
+    with TemporaryDirectory() as folder:
+        lasting = Lasting(Kept(plan=plan, moves=moves, reopened=(True,) * 3), Path(folder), lambda: store)
+        lasting.walk((True,) * 3)
+        lasting.reopen()
+        before = lasting.reads
+        lasting.stored.regenerate()
+        lasting.close()
+    assert lasting.opening_reads == 0
+    assert before > 0
+    assert lasting.reads == before
