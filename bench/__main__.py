@@ -1,25 +1,27 @@
-"""Run all measures, print them beside their bounds, and write them to ``build/bench.json``."""
+"""Run the measures, print each beside its bound, and write them to ``build/bench.json``.
+
+All of them, or those named: ``python -m bench build memory stores``.
+"""
 
 import json
+import math
 import sys
-from dataclasses import asdict
+from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from bench.build import measure_builds, slope
 from bench.memory import measure_memory
+from bench.stores import Kept, measure_raw_commits, measure_store
+from bench.verdicts import Verdicts
 
 LAYOUTS = ("library", "in_place")
-MAX_RATIO = 5.0
-MAX_SLOPE = 1.05
-MAX_MEMORY = 4.0
 
 
-def main() -> int:
-    """Measure, print, write. 1 if a bound is broken."""
-    results: dict[str, object] = {}
-    good = True
+def bench_build(verdicts: Verdicts) -> None:
+    """Building a turn beside joining and hashing the same bytes once."""
     for layout in LAYOUTS:
-        print(f"build per turn, {layout}: 10 new notes of 4 kB a turn, unlimited window")
+        print(f"build per turn, {layout}: 10 new notes of 4 kB a turn, unlimited window", flush=True)
         points = measure_builds(layout)
         for point in points:
             print(
@@ -27,28 +29,66 @@ def main() -> int:
                 f"  build {point.build_seconds * 1e3:8.2f} ms"
                 f"  join and hash {point.floor_seconds * 1e3:8.2f} ms  ratio {point.ratio:5.2f}"
             )
-        growth = slope(points)
-        good &= _verdict(f"ratio at turn {points[-1].turn:,}", points[-1].ratio, MAX_RATIO)
-        good &= _verdict("growth with bytes, log-log slope", growth, MAX_SLOPE)
-        memory = measure_memory(layout)
-        good &= _verdict("peak memory over the bytes of 10,000 artifacts", memory, MAX_MEMORY)
-        results[layout] = {
-            "points": [{**asdict(point), "ratio": point.ratio} for point in points],
-            "slope": growth,
-            "memory": memory,
-        }
+        verdicts.at_most(f"{layout}: build over join and hash at turn {points[-1].turn:,}", points[-1].ratio, 5.0)
+        verdicts.at_most(f"{layout}: growth with the request's bytes, log-log slope", slope(points), 1.05)
+
+
+def bench_memory(verdicts: Verdicts) -> None:
+    """Holding and sending 10,000 artifacts beside their bytes."""
+    print("memory: 10,000 notes of 4 kB in 100 turns", flush=True)
+    for layout in LAYOUTS:
+        verdicts.at_most(f"{layout}: peak memory over the bytes of the artifacts", measure_memory(layout), 4.0)
+
+
+def bench_stores(verdicts: Verdicts) -> None:
+    """Appending and opening a conversation of 1,000 turns, a note of 4 kB in every tenth."""
+    from tests.servers import SAFE, running  # only this measure needs a PostgreSQL server
+
+    with TemporaryDirectory() as folder:
+        print("sqlite", flush=True)
+        raw = measure_raw_commits(Path(folder))
+        kept = _bench_store(verdicts, "sqlite", f"sqlite:///{folder}/chats.db")
+        verdicts.at_least("sqlite: append rate over raw single-row commits", raw / kept.append_seconds, 0.5)
+    print("postgresql", flush=True)
+    with running(SAFE) as server:
+        _bench_store(verdicts, "postgresql", server.make_store_url())
+
+
+def _bench_store(verdicts: Verdicts, name: str, url: str) -> Kept:
+    short, long = measure_store(url, turns=100), measure_store(url)
+    for kept in (short, long):
+        print(
+            f"  {kept.turns:>5,} turns: append {kept.append_seconds * 1e3:7.2f} ms"
+            f"  next turn warm {kept.warm_seconds * 1e3:7.2f} ms  opened {kept.open_seconds * 1e3:7.2f} ms"
+        )
+    growth = math.log(long.open_seconds / short.open_seconds) / math.log(long.turns / short.turns)
+    verdicts.at_most(f"{name}: opening and the next turn over the next turn warm", long.open_ratio, 3.0)
+    verdicts.at_most(f"{name}: growth of opening with the turns, log-log slope", growth, 1.05)
+    return long
+
+
+MEASURES: dict[str, Callable[[Verdicts], None]] = {
+    "build": bench_build,
+    "memory": bench_memory,
+    "stores": bench_stores,
+}
+
+
+def main(names: list[str]) -> int:
+    """Measure, print, write. 1 if a bound is broken, 2 for a measure that does not exist."""
+    unknown = [name for name in names if name not in MEASURES]
+    if unknown:
+        print(f"error: no measure {', '.join(unknown)}\nhint: measures are {', '.join(MEASURES)}", file=sys.stderr)
+        return 2
+    verdicts = Verdicts()
+    for name in names or list(MEASURES):
+        MEASURES[name](verdicts)
     out = Path("build/bench.json")
     out.parent.mkdir(exist_ok=True)
-    out.write_text(json.dumps(results, indent=2) + "\n")
+    out.write_text(json.dumps(verdicts.measured, indent=2) + "\n", encoding="utf-8")
     print(f"written to {out}")
-    return 0 if good else 1
-
-
-def _verdict(what: str, value: float, bound: float) -> bool:
-    good = value <= bound
-    print(f"  {what}: {value:.2f} (at most {bound:.2f}) {'ok' if good else 'TOO MUCH'}")
-    return good
+    return 0 if verdicts.good else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
