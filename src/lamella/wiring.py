@@ -7,7 +7,13 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from lamella.adapters.archive.transcript import Transcript, load_transcript, parse_transcript, read_turn
+from lamella.adapters.archive.transcript import (
+    Transcript,
+    load_transcript,
+    parse_transcript,
+    read_transcript,
+    read_turn,
+)
 from lamella.adapters.clocks.system import SystemClock
 from lamella.adapters.providers.prices import SnapshotPrices
 from lamella.adapters.providers.profiles import BuiltInProfiles
@@ -38,6 +44,7 @@ __all__ = [
     "open_runner",
     "parse_image",
     "parse_transcript",
+    "read_transcript",
     "replay_transcript",
     "save_archive",
 ]

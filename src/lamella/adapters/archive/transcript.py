@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, BinaryIO
 
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError, from_json
@@ -114,11 +114,23 @@ def load_transcript(path: Path) -> Transcript:
     """A transcript from a file."""
     try:
         with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
+            return read_transcript(file, name=str(path))
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise TranscriptError(f"{path} cannot be read: {reason}.", hint="Check the path of the transcript.") from error
-    return parse_transcript(data, name=str(path))
+        raise _unreadable(str(path), error) from error
+
+
+def read_transcript(stream: BinaryIO, *, name: str) -> Transcript:
+    """A transcript from an open file or a pipe, of which no more is read than a transcript may have."""
+    try:
+        data = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise _unreadable(name, error) from error
+    return parse_transcript(data, name=name)
+
+
+def _unreadable(name: str, error: Exception) -> TranscriptError:
+    reason = getattr(error, "strerror", None) or error
+    return TranscriptError(f"{name} cannot be read: {reason}.", hint="Check the path of the transcript.")
 
 
 def parse_transcript(data: bytes, *, name: str) -> Transcript:

@@ -14,6 +14,7 @@ from lamella.faces.cli.chats import chats
 from lamella.faces.cli.failures import exit_code, print_failure
 from lamella.faces.cli.replay import replay
 from lamella.faces.cli.store import store_app
+from lamella.faces.cli.streams import discard_stdout, finish_stdout, speak_utf8
 
 _EXAMPLES = """
 The context engine for LLM chat.
@@ -59,33 +60,45 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
     words = [word for word in words if word != "--debug"] or ["--help"]
+    speak_utf8()
     try:
-        result = typer.main.get_command(app).main(words, prog_name="lamella", standalone_mode=False)
-        sys.stdout.flush()
-        return result if isinstance(result, int) else 0
-    except BrokenPipeError:
-        # The reader has seen enough. Closing stderr keeps Python from complaining about stdout at exit.
-        sys.stderr.close()
+        return _run(words)
+    except (BrokenPipeError, SystemExit):
+        # The reader has seen enough; rich leaves a closed pipe with SystemExit.
+        discard_stdout()
         return 0
-    except (Abort, KeyboardInterrupt):
-        print_failure(UsageError("Stopped.", hint="Run the command again to start over."), as_json=False)
-        return 1
-    except Exception as error:  # noqa: BLE001 - the last door: people get a sentence, never a traceback
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last door: a sentence, never a traceback
         if debug:
             traceback.print_exc()
         failure = _explain(error)
         print_failure(failure, as_json="--json" in words)
+        finish_stdout()
         return exit_code(failure)
 
 
-def _explain(error: Exception) -> LamellaError:
-    if isinstance(error, LamellaError):
-        return error
-    if isinstance(error, TyperException):
-        told = getattr(error, "format_message", error.__str__)()
-        return UsageError(told, hint="See: lamella --help, or lamella COMMAND --help.")
-    if isinstance(error, MemoryError | RecursionError):
-        return LamellaError("There is not enough memory for this.", hint="Use a smaller input.")
+def _run(words: Sequence[str]) -> int:
+    if sys.stdout is None:
+        raise LamellaError("There is no stdout to write to.", hint="Redirect it to a file, or to /dev/null.")
+    result = typer.main.get_command(app).main(list(words), prog_name="lamella", standalone_mode=False)
+    sys.stdout.flush()
+    return result if isinstance(result, int) else 0
+
+
+def _explain(error: BaseException) -> LamellaError:
+    match error:
+        case LamellaError():
+            return error
+        case Abort() | KeyboardInterrupt():
+            return LamellaError("Stopped.", hint="Run the command again to start over.")
+        case TyperException():
+            told = getattr(error, "format_message", error.__str__)()
+            return UsageError(told, hint="See: lamella --help, or lamella COMMAND --help.")
+        case MemoryError() | RecursionError():
+            return LamellaError("There is not enough memory for this.", hint="Use a smaller input.")
+        case OSError():
+            return LamellaError(
+                f"The system refused: {error.strerror or error}.", hint="Check free space and permissions."
+            )
     return LamellaError(
         f"Something unexpected went wrong: {type(error).__name__}: {error}",
         hint="This is a bug in Lamella. Run again with --debug and report what it shows.",

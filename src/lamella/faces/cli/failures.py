@@ -1,10 +1,12 @@
 """How a failure is told: a sentence and a hint on stderr, and as JSON on stdout where that was asked for."""
 
 import json
+from contextlib import suppress
 
 import typer
 
 from lamella.errors import BadInputError, LamellaError
+from lamella.faces.cli.lines import show_line
 
 
 def exit_code(error: LamellaError) -> int:
@@ -13,9 +15,11 @@ def exit_code(error: LamellaError) -> int:
 
 
 def print_failure(error: LamellaError, *, as_json: bool) -> None:
-    """Tell people, and programs that asked for JSON."""
-    typer.echo(f"error: {error.message}", err=True)
-    typer.echo(f"hint: {error.hint}", err=True)
-    if as_json:
-        body = {"error": {"code": error.code, "message": error.message, "hint": error.hint}}
-        typer.echo(json.dumps(body, ensure_ascii=False))
+    """Tell people, and programs that asked for JSON; where no one listens any more, the exit code has to do."""
+    message, hint = show_line(error.message), show_line(error.hint)
+    with suppress(OSError):
+        typer.echo(f"error: {message}", err=True)
+        typer.echo(f"hint: {hint}", err=True)
+        if as_json:
+            body = {"error": {"code": error.code, "message": message, "hint": hint}}
+            typer.echo(json.dumps(body, ensure_ascii=False))

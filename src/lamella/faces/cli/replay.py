@@ -10,7 +10,7 @@ from lamella.errors import UsageError
 from lamella.faces.cli.replay_json import write_json
 from lamella.faces.cli.replay_table import print_messages, print_table
 from lamella.faces.cli.totals import Totals
-from lamella.wiring import Transcript, load_transcript, parse_transcript, replay_transcript
+from lamella.wiring import Transcript, load_transcript, read_transcript, replay_transcript
 
 
 def replay(
@@ -51,9 +51,11 @@ def replay(
 
 
 def _load(file: str) -> Transcript:
-    if file == "-":
-        return parse_transcript(sys.stdin.buffer.read(), name="stdin")
-    return load_transcript(Path(file))
+    if file != "-":
+        return load_transcript(Path(file))
+    if sys.stdin is None:
+        raise UsageError("There is no stdin to read the transcript from.", hint="Pipe it in, or name a file.")
+    return read_transcript(sys.stdin.buffer, name="stdin")
 
 
 def _folder(file: str) -> Path:

@@ -1,5 +1,6 @@
 """The replay for people: a bar per layer, the cached part of it filled, and a line on what moved and what it cost."""
 
+import sys
 from collections.abc import Iterable
 from decimal import Decimal
 
@@ -10,6 +11,7 @@ from lamella.core.envelope.diff import Cause
 from lamella.core.layers.model import Form, Layer, LayerId
 from lamella.core.ledger.entry import Cost
 from lamella.faces.cli.console import make_console
+from lamella.faces.cli.lines import show_line, show_lines
 from lamella.faces.cli.totals import Totals, plain
 from lamella.runners.turns import Turn
 
@@ -23,11 +25,14 @@ _MARKS = {Form.REFERENCE: "→", Form.UPDATE: "±", Form.PREVIEW: "…", Form.FU
 
 
 def print_table(conversation: str, turns: Iterable[Turn], totals: Totals) -> None:
-    """Each turn as it is built, then the sums."""
+    """Each turn as it is built, then the sums. Where not even the first can be built, nothing is printed."""
     console = make_console()
-    console.print(Text(f"{conversation}  ", style="bold").append(f"{_CACHED} cached  {_SENT} sent anew", style="dim"))
     for turn in turns:
+        if turn.number == 1:
+            _print_head(console, conversation)
         _print_turn(console, turn)
+    if not totals.turns:
+        _print_head(console, conversation)
     console.print(_sums(totals))
 
 
@@ -38,14 +43,24 @@ def print_messages(turns: Iterable[Turn]) -> None:
         console.print(Text(f"═══ turn {turn.number}", style="bold"))
         for message in turn.messages:
             console.print(Text(f"─── {message.role}", style="dim"))
-            console.out(message.text, highlight=False)
+            _write_exactly(message.text)
             for image in message.images:
                 console.print(Text(f"[{image.media_type}, {image.width}x{image.height}]", style="dim"))
 
 
+def _write_exactly(text: str) -> None:
+    """Into a file or pipe as it is sent; a terminal is shown control characters, so that none can act on it."""
+    sys.stdout.write((show_lines(text) if sys.stdout.isatty() else text) + "\n")
+
+
+def _print_head(console: Console, conversation: str) -> None:
+    head = Text(f"{show_line(conversation)}  ", style="bold")
+    console.print(head.append(f"{_CACHED} cached  {_SENT} sent anew", style="dim"))
+
+
 def _print_turn(console: Console, turn: Turn) -> None:
     typed = " ".join(turn.envelope.layer(LayerId.L5).text.split())
-    shown = typed if len(typed) <= _TYPED_SHOWN else typed[: _TYPED_SHOWN - 1] + "…"
+    shown = show_line(typed if len(typed) <= _TYPED_SHOWN else typed[: _TYPED_SHOWN - 1] + "…")
     console.print()
     console.print(Text(f"turn {turn.number}  ", style="bold").append(shown, style="default"))
     largest = max(1, *(layer.tokens for layer in turn.envelope.layers))
@@ -54,7 +69,7 @@ def _print_turn(console: Console, turn: Turn) -> None:
         console.print(_layer_line(layer, cached.get(layer.id, 0), largest))
     console.print(_summary(turn))
     for warning in turn.envelope.warnings:
-        console.print(Text(f"  warning: {warning}", style="yellow"))
+        console.print(Text(f"  warning: {show_line(warning)}", style="yellow"))
 
 
 def _layer_line(layer: Layer, cached: int, largest: int) -> Text:
@@ -77,7 +92,7 @@ def _named(layer: Layer) -> str:
 
 def _short(name: str) -> str:
     """An id that fits a line: a picture's or unknown block's is a long hash."""
-    return name if len(name) <= _ID_SHOWN else name[: _ID_SHOWN - 1] + "…"
+    return show_line(name if len(name) <= _ID_SHOWN else name[: _ID_SHOWN - 1] + "…")
 
 
 def _summary(turn: Turn) -> Text:
@@ -90,7 +105,7 @@ def _summary(turn: Turn) -> Text:
         return line.append(" · prefix kept", style="green")
     if movement.cause is Cause.FIRST_TURN:
         return line.append(" · first turn", style="dim")
-    return line.append(f" · moved: {movement}", style="red")
+    return line.append(f" · moved: {show_line(str(movement))}", style="red")
 
 
 def _money(cost: Cost | None) -> str:

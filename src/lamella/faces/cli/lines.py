@@ -1,0 +1,25 @@
+"""Lines: text of any origin as it may stand on one line of a terminal."""
+
+import re
+
+_LONGEST = 2_000
+_KEPT = _LONGEST // 2
+# What moves a cursor, ends a line, turns the writing direction round, or is half of a character.
+_UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNSEEN_BUT_LINES = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def show_line(text: str) -> str:
+    """A text on one line: what cannot be seen is written as an escape, and what is endless is cut in the middle."""
+    if len(text) > _LONGEST:
+        text = f"{text[:_KEPT]} … {len(text) - 2 * _KEPT:,} characters … {text[-_KEPT:]}"
+    return _UNSEEN.sub(_escape, text)
+
+
+def show_lines(text: str) -> str:
+    """A text that keeps its lines and tabs and can do nothing else to a terminal."""
+    return _UNSEEN_BUT_LINES.sub(_escape, text)
+
+
+def _escape(match: re.Match[str]) -> str:
+    return match.group().encode("unicode_escape").decode()
