@@ -19,8 +19,10 @@ from lamella.adapters.archive.markdown.visible import (
     show_log,
     typed_text,
 )
+from lamella.core.history.events import write_turn
 from lamella.core.history.log import Log, Node, Told
 from lamella.core.history.records import EventKind, Record
+from lamella.core.history.state import TurnInput
 
 # What a message has of its own, and not from the turn it stands in.
 _OWN = ("id", "parent", "target", "text", "typed", "rewritten")
@@ -142,7 +144,7 @@ class _Editor:
         if shown.context:
             names = ", ".join(name for group in parse_context(shown.context).values() for name in group)
             self._warnings.append(f"Turn {place + 1} is new in the file; its context is not attached: {names}.")
-        return {"text": shown.text}
+        return write_turn(TurnInput(text=shown.text, typed=shown.text))
 
     def _time(self, shown: Shown, node: Node | None) -> str:
         """When it was said: exactly as before unless the file says otherwise."""

@@ -25,6 +25,7 @@ class Lookup:
     def __init__(self, sources: SourceReader | None) -> None:
         self.sources = sources
         self._found: dict[tuple[str, Kind, str | None], Found] = {}
+        self._places: dict[str, list[str]] | None = None
 
     def find(self, path: str, kind: Kind, *, wanted: str | None = None) -> Found:
         """The file at a path, or the one of its name elsewhere. ``wanted`` is the hash its text had."""
@@ -48,8 +49,16 @@ class Lookup:
         except BadInputError as error:
             return Found(why=_reason(error))
 
+    def _named(self, sources: SourceReader, name: str) -> list[str]:
+        """Every note of a name. A link to it could mean one before the others; a name by itself could not."""
+        if self._places is None:
+            self._places = {}
+            for place in sources.list_folder("."):
+                self._places.setdefault(_name(place), []).append(place)
+        return self._places.get(name, [])
+
     def _find_moved(self, sources: SourceReader, path: str, wanted: str | None) -> Found:
-        places = [place for place in sources.find_note(_name(path)) if place != path]
+        places = self._named(sources, _name(path))
         notes: list[tuple[str, Artifact]] = []
         for place in places:
             try:
@@ -66,9 +75,8 @@ class Lookup:
 
 
 def _name(path: str) -> str:
-    """A note's name: the end of its path, without ``.md``."""
-    name = path.rstrip("/").rsplit("/", 1)[-1]
-    return name[:-3] if name.lower().endswith(".md") else name
+    """A note's name as links take it: the end of its path without ``.md``, whatever its case."""
+    return path.rstrip("/").rsplit("/", 1)[-1].lower().removesuffix(".md")
 
 
 def _reason(error: BadInputError) -> str:
