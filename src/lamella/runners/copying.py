@@ -2,13 +2,16 @@
 
 from collections.abc import Iterator
 
-from lamella.errors import CallError
+from lamella.errors import CallError, ErasedError
 from lamella.ports import Clock, Store
 from lamella.runners.keeping import Keeper
 
 
 def copy_store(source: Store, target: Store, clock: Clock) -> Iterator[tuple[str, str]]:
-    """Each conversation and what became of it: new, extended, same, older, diverged, erased. Repeating it is safe."""
+    """Each conversation and what became of it: new, extended, same, older, diverged, erased. Repeating it is safe.
+
+    What was erased in either store is erased in the target: no copy brings it back.
+    """
     theirs, ours = Keeper(source, clock), Keeper(target, clock)
     for listed in source.list_conversations():
         if listed.erased is not None:
@@ -17,5 +20,7 @@ def copy_store(source: Store, target: Store, clock: Clock) -> Iterator[tuple[str
             continue
         try:
             yield listed.conversation, str(ours.take_in(theirs.take_out(listed.conversation)))
+        except ErasedError:
+            yield listed.conversation, "erased"
         except CallError:
             yield listed.conversation, "diverged"

@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import accumulate
 
 from lamella.core.history.chronicle import Chronicle
-from lamella.core.history.events import Body, parse_body, referenced_artifacts, write_erasure, write_event
-from lamella.core.history.log import Log, derive_id
+from lamella.core.history.events import parse_body, referenced_artifacts, write_erasure, write_event
+from lamella.core.history.log import Log, Node, Told, derive_id, path_hashes
 from lamella.core.history.records import Damage, EventKind, Listed, Record, StoreStats, Written
 from lamella.core.layers.model import Role
-from lamella.errors import CallError, StoreDamagedError
+from lamella.errors import CallError, ErasedError, StoreDamagedError
 from lamella.ports import Clock, Store
 
 _EXCERPT = 60
@@ -47,9 +48,7 @@ class Keeper:
         log = Log(conversation)
         log.extend(self._store.load(conversation))
         if not log.version:
-            raise CallError(
-                f"There is no conversation {conversation!r}.", hint="See `lamella chats list` for those there are."
-            )
+            raise _unknown(conversation)
         return log
 
     def take_out(self, conversation: str) -> Chronicle:
@@ -93,8 +92,8 @@ class Keeper:
         wanted = words.casefold()
         for listed in self.list_alive():
             for node in self.load_log(listed.conversation).nodes.values():
-                at = node.text.casefold().find(wanted)
-                if at >= 0:
+                at = _find(node.text, wanted)
+                if at is not None:
                     excerpt = " ".join(node.text[max(0, at - _EXCERPT) : at + len(words) + _EXCERPT].split())
                     yield Hit(
                         conversation=listed.conversation,
@@ -122,21 +121,26 @@ class Keeper:
         self._store.append(log.conversation, written, expected=log.version, title=title)
 
     def erase(self, conversation: str) -> None:
-        """Remove a conversation's content for good; its tombstone stays."""
+        """Remove a conversation's content for good; its tombstone stays. Repeating it ends what was interrupted."""
+        if all(listed.conversation != conversation for listed in self._store.list_conversations()):
+            raise _unknown(conversation)
         self._store.erase_conversation(conversation, at=self._moment())
 
     def erase_artifact(self, conversation: str, artifact: str) -> int:
-        """Remove every version of an artifact from a conversation for good, and say how many there were."""
+        """Remove an artifact from a conversation for good, and say how many contents went.
+
+        That is every version of it, with its pictures and the instructions that drew it in.
+        """
         log = self.load_log(conversation)
-        records = self._store.load(conversation)
-        versions = tuple(dict.fromkeys(_versions(map(parse_body, records), artifact)))
-        if not versions:
+        contents = tuple(dict.fromkeys(_contents_of(self._store.load(conversation), artifact)))
+        if not contents:
             raise CallError(
-                f"{conversation} never had an artifact {artifact!r}.", hint="See its attachments with `chats show`."
+                f"{conversation} never had an artifact {artifact!r}.",
+                hint=f"See its attachments with `lamella chats show {conversation}`.",
             )
-        written = write_erasure(artifact, versions, at=self._moment())
-        self._store.erase_contents(conversation, versions, written, expected=log.version)
-        return len(versions)
+        written = write_erasure(artifact, contents, at=self._moment())
+        self._store.erase_contents(conversation, contents, written, expected=log.version)
+        return len(contents)
 
     def verify(self, conversation: str | None = None) -> Iterator[Damage]:
         """The store's own hashes, then every message id derived again from what the message says."""
@@ -148,18 +152,31 @@ class Keeper:
     def _verify_log(self, conversation: str) -> Iterator[Damage]:
         try:
             log = self.load_log(conversation)
+        except ErasedError:
+            return
         except StoreDamagedError as error:
             yield Damage(conversation=conversation, place="log", what=error.message)
             return
         for node in log.nodes.values():
-            if derive_id(conversation, node.parent, node) != node.id:
-                yield Damage(
-                    conversation=conversation, place=f"message {node.id}", what="its id does not follow from its text"
-                )
+            what = _find_fault(conversation, node)
+            if what is not None:
+                yield Damage(conversation=conversation, place=f"message {node.id}", what=what)
 
     def verify_erased(self, conversation: str) -> Iterator[Damage]:
-        """What is left of an erased conversation, if anything."""
-        return self._store.verify_erased(conversation)
+        """What is left of an erased conversation, or of what was erased in one that goes on."""
+        try:
+            erased = _erased(self._store.load(conversation))
+        except ErasedError:
+            erased = frozenset()
+        if not erased:
+            yield from self._store.verify_erased(conversation)
+            return
+        for name in self._store.read_contents(conversation, sorted(erased)):
+            yield Damage(conversation=conversation, place=f"content {name}", what="left after erasure")
+        places = {f"content {name}" for name in erased}
+        yield from (damage for damage in self._store.verify() if damage.conversation is None and damage.place in places)
+        # Where bytes may linger is said of the whole store; that this conversation is not erased is no news.
+        yield from (damage for damage in self._store.verify_erased(conversation) if damage.conversation is None)
 
     def stats(self) -> StoreStats:
         return self._store.stats()
@@ -179,6 +196,48 @@ def _parting(there: Sequence[Record], ours: Sequence[Record]) -> int:
     return next(i for i, (one, other) in enumerate(zip(there, ours, strict=False), start=1) if one != other)
 
 
-def _versions(bodies: Iterable[Body], artifact: str) -> Iterator[str]:
-    for body in bodies:
-        yield from referenced_artifacts(body, artifact)
+def _unknown(conversation: str) -> CallError:
+    return CallError(
+        f"There is no conversation {conversation!r}.", hint="See `lamella chats list` for those there are."
+    )
+
+
+def _contents_of(records: Iterable[Record], artifact: str) -> Iterator[str]:
+    for number, record in enumerate(records, start=1):
+        try:
+            yield from referenced_artifacts(parse_body(record), artifact)
+        except (LookupError, TypeError, ValueError) as error:
+            raise StoreDamagedError(
+                f"Event {number} cannot be read: {error}.", hint="Run `lamella store verify` to see what is damaged."
+            ) from error
+
+
+def _erased(records: Iterable[Record]) -> frozenset[str]:
+    """The contents that were erased and not attached again since."""
+    erased: set[str] = set()
+    for record in records:
+        if record.kind is EventKind.ERASURE:
+            erased.update(record.contents)
+        else:
+            erased.difference_update(record.contents)
+    return frozenset(erased)
+
+
+def _find_fault(conversation: str, node: Node) -> str | None:
+    """What is wrong with a message, if anything."""
+    try:
+        path_hashes([Told(message=node, reply=None)])
+        derived = derive_id(conversation, node.parent, node)
+    except (LookupError, TypeError, StoreDamagedError) as error:
+        return f"cannot be read: {error}"
+    return None if derived == node.id else "its id does not follow from its text"
+
+
+def _find(text: str, wanted: str) -> int | None:
+    """Where a text holds what is wanted, whatever the case; folding case can change how long a text is."""
+    folded = text.casefold()
+    at = folded.find(wanted)
+    if at < 0 or len(folded) == len(text):
+        return at if at >= 0 else None
+    lengths = accumulate(len(character.casefold()) for character in text)
+    return next(index for index, end in enumerate(lengths) if end > at) if text else 0

@@ -138,12 +138,12 @@ def delete(
         raise UsageError("Nothing was erased.", hint="Say --yes to erase without being asked.")
     with opened(store) as keeper:
         if artifact:
-            versions = keeper.erase_artifact(chat, artifact)
-            typer.echo(f"Erased {artifact}: {versions:,} {'version' if versions == 1 else 'versions'}.")
+            contents = keeper.erase_artifact(chat, artifact)
+            what = f"{artifact}: {contents:,} {'content' if contents == 1 else 'contents'}"
         else:
-            keeper.load_log(chat)
             keeper.erase(chat)
-            typer.echo(f"Erased {chat}. See that nothing is left: lamella store verify --erased {chat}")
+            what = chat
+    typer.echo(f"Erased {what}. See that nothing is left: lamella store verify --erased {chat}")
 
 
 @chats.command()

@@ -37,7 +37,10 @@ def stats(
 def verify(
     *,
     chat: Annotated[str | None, typer.Argument(help="One conversation; without it, all.")] = None,
-    erased: Annotated[str | None, typer.Option(help="Prove that nothing is left of an erased conversation.")] = None,
+    erased: Annotated[
+        str | None,
+        typer.Option(help="Prove that nothing is left of an erased conversation, or of what was erased in one."),
+    ] = None,
     store: StoreOption = None,
 ) -> int:
     """Derive every hash and id again. Exit 1 and one line for each damage, if there is any."""
@@ -45,7 +48,7 @@ def verify(
         damages = list(keeper.verify_erased(erased) if erased else keeper.verify(chat))
     for damage in damages:
         typer.echo(f"{damage.conversation or 'store'}  {damage.place}: {damage.what}", err=True)
-    subject = f"of {erased} nothing is left" if erased else "every hash and id is true"
+    subject = f"nothing is left of what was erased in {erased}" if erased else "every hash and id is true"
     typer.echo(f"verified: {subject}." if not damages else f"damaged: {len(damages):,} findings.")
     return 1 if damages else 0
 
