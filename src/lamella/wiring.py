@@ -1,5 +1,6 @@
 """Wiring: the one place that knows both a port and its adapter, and that reads settings."""
 
+import os
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -168,7 +169,7 @@ def replay_transcript(transcript: Transcript, *, overrides: Mapping[str, object]
     """Every turn of a transcript as it would be sent. Its vault is relative to ``beside``."""
     given = {name: value for name, value in overrides.items() if value is not None}
     settings = load_settings({**transcript.settings(), **given})
-    vault = beside / transcript.vault if transcript.vault is not None else None
+    vault = beside / os.fsdecode(transcript.vault.encode()) if transcript.vault is not None else None
     runner = open_runner(settings, conversation=transcript.conversation, vault=vault)
     return replay(runner, _scripted(transcript))
 

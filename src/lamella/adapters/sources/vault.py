@@ -148,14 +148,14 @@ class Vault:
     def _no_file(self, path: str, place: Path) -> SourceMissingError:
         if place.exists():
             return SourceMissingError(f"{path} is not a file.", hint="Attach a file, or a folder as a folder.")
-        if (self._root / path).is_symlink():
+        if self._on_disk(path).is_symlink():
             return SourceMissingError(f"{path} is a link to nothing.", hint="Mend the link, or remove it.")
         return SourceMissingError(f"There is no file {path} in the vault.", hint=self._suggest(path))
 
     def _locate(self, path: str) -> Path:
         """The file a relative path names, after links; an error if that is outside the vault."""
         try:
-            place = (self._root / path).resolve()
+            place = self._on_disk(path).resolve()
             place.exists()
         except RuntimeError as error:
             raise SourceMissingError(f"{path} is a link to itself.", hint="Mend the link, or remove it.") from error
@@ -170,7 +170,11 @@ class Vault:
 
     def _name(self, path: str) -> str:
         """The path as an id: one that goes up and down again is the same note as without the detour."""
-        return self._locate(path).relative_to(self._root).as_posix() if ".." in PurePosixPath(path).parts else path
+        return self._vault_path(self._locate(path)) if ".." in PurePosixPath(path).parts else path
+
+    def _on_disk(self, path: str) -> Path:
+        """A vault path is UTF-8 in any locale, as it is in any program that syncs a vault."""
+        return self._root / os.fsdecode(path.encode())
 
     @staticmethod
     def _is(what: Callable[[int], bool], place: Path) -> bool:
@@ -201,14 +205,11 @@ class Vault:
             return True
 
     def _vault_path(self, file: Path) -> str:
-        path = file.relative_to(self._root).as_posix()
+        name = os.fsencode(file.relative_to(self._root).as_posix())
         try:
-            path.encode()
-        except UnicodeEncodeError as error:
-            raise SourceUnreadableError(
-                f"The name of the file {os.fsencode(path)!r} is not UTF-8.", hint="Rename the file."
-            ) from error
-        return path
+            return name.decode()
+        except UnicodeDecodeError as error:
+            raise SourceUnreadableError(f"The name of the file {name!r} is not UTF-8.", hint="Rename it.") from error
 
     def _refuse_folder(self, error: OSError) -> None:
         raise _unreadable(str(error.filename or self._root.name), error) from error
