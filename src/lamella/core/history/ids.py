@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from hashlib import sha256
 
+from lamella.core.artifacts.content import encode_text
 from lamella.core.artifacts.make import canonical_json
 from lamella.core.history.state import TurnInput
 from lamella.core.layers.model import Role
@@ -30,4 +31,4 @@ def message_id(
     """
     attachments = [list(pair) for pair in attached]
     key = canonical_json([conversation, parent, role.value, text, attachments])
-    return sha256(key.encode()).hexdigest()[:_ID_DIGITS]
+    return sha256(encode_text(key)).hexdigest()[:_ID_DIGITS]
