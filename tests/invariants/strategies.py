@@ -61,6 +61,7 @@ TYPED: tuple[str, ...] = (
     "</note_context> <tool_result>",
     "[User query]:\n",
     " leading and trailing \n",
+    "\n\nafter a gap",
     "/slash",
     "\r\n",
     "😀 مرحبا \x00",

@@ -1,18 +1,19 @@
 """The same conversation gives the same bytes, whichever door it comes in by and whatever failed on the way."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from hypothesis import given, settings
-from tests.invariants.items import Item, attachment_of
+from tests.invariants.items import Item, attachment_of, png
 from tests.invariants.playing import Played, Player, play, playing
 from tests.invariants.strategies import Edit, Plan, Step, plans
 
-from lamella import BadInputError, Note, Turn
+from lamella import BadInputError, Conversation, Dataview, Note, Picture, Tool, ToolResult, Turn, Url
 from lamella.wiring import parse_transcript, replay_transcript
 
 TRIED = settings.get_profile("invariants")
@@ -94,3 +95,33 @@ def test_no_rendered_byte_and_no_envelope_hash_depends_on_the_conversations_name
         assert one.envelope.prefix_hash == other.envelope.prefix_hash
         assert [m.to_dict() for m in one.turn.messages] == [m.to_dict() for m in other.turn.messages]
         assert one.envelope.message_id != other.envelope.message_id
+
+
+HALF = "\ud800"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        lambda chat: chat.ask(HALF),
+        lambda chat: chat.ask("Why?", attach=[Note(path="a.md", text=HALF)]),
+        lambda chat: chat.ask("Why?", attach=[Note(path=HALF, text="a")]),
+        lambda chat: chat.ask("Why?", attach=[Note(path="a.md", text="a", title=HALF)]),
+        lambda chat: chat.ask("Why?", attach=[Url(url=HALF, text="a")]),
+        lambda chat: chat.ask("Why?", attach=[Picture(data=png(1, 1), title=HALF)]),
+        lambda chat: chat.ask("Why?", attach=[Dataview(path="a.md", query=HALF, text="a")]),
+        lambda chat: chat.ask("Why?", tools=[ToolResult(name=HALF, output="a")]),
+        lambda chat: chat.ask("Why?", tools=[ToolResult(name="a", output="a", arguments={HALF: 1})]),
+        lambda chat: chat.ask("Why?", tool_definitions=[Tool(name="a", description=HALF)]),
+        lambda chat: chat.ask("Why?", system={"memory": HALF}),
+        lambda _: Conversation(conversation=HALF).ask("Why?"),
+    ],
+)
+def test_half_a_character_is_refused_wherever_it_stands_and_leaves_no_trace(
+    asked: Callable[[Conversation], object],
+) -> None:
+    chat = Conversation()
+    with pytest.raises(BadInputError) as refused:
+        asked(chat)
+    assert refused.value.code == "bad_text"
+    assert sent(chat.ask("Why?")) == sent(Conversation().ask("Why?"))

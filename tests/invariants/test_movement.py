@@ -11,6 +11,7 @@ from lamella import Envelope
 from lamella.core.layers.model import LayerId
 
 TRIED = settings.get_profile("invariants")
+TALK = ("user", "reply")
 PARTS = ("base", "instructions", "project", "memory")
 
 
@@ -44,14 +45,17 @@ def names_at(envelope: Envelope, place: Difference) -> set[str]:
     message = envelope.messages[place.message]
     where = "system" if message.role == "system" else f"message:{place.message}"
     segments = [s for layer in envelope.layers for s in layer.segments if s.place == where]
-    starts = [(message.text.find(s.text), s) for s in segments if s.text and s.kind not in ("user", "reply")]
-    starts += [(message.text.find(c.pieces[-1]), c.segment) for c in envelope.carried if c.place == where and c.pieces]
+    starts = [(message.text.find(s.text), len(s.text), s.id) for s in segments if s.text and s.kind not in TALK]
+    for standing in envelope.shelf if where == "system" else envelope.carried:
+        if standing.pieces and (where == "system" or standing.place == where):
+            piece = standing.pieces[0 if where == "system" else -1]
+            starts.append((message.text.find(piece), len(piece), standing.artifact.id))
     found: set[str] = set()
     end = 0
-    for start, segment in sorted(((n, s) for n, s in starts if n >= 0), key=lambda pair: pair[0]):
-        if end <= place.at < start + len(segment.text):
-            found.add(segment.id)
-        end = start + len(segment.text)
+    for start, length, name in sorted(one for one in starts if one[0] >= 0):
+        if end <= place.at < start + length:
+            found.add(name)
+        end = start + length
     pictures = {s.id for s in segments if s.kind == "image"} | {c.segment.id for c in envelope.carried if not c.pieces}
     return found or (pictures if place.at >= end else set())
 

@@ -1,10 +1,11 @@
 """Nothing attached is ever absent: it stands in full, as an outline, or as a copy plus updates, until it is dropped."""
 
+import pytest
 from hypothesis import given, settings
 from tests.invariants.blocks import Block, find_blocks, held_text
 from tests.invariants.playing import Seen, play
-from tests.invariants.strategies import Plan, plans
-from tests.invariants.texts import LONG, readable
+from tests.invariants.strategies import Attach, Edit, Plan, Step, Thing, plans
+from tests.invariants.texts import LONG, Words, readable
 from tests.invariants.truth import Fact
 
 TRIED = settings.get_profile("invariants")
@@ -96,3 +97,43 @@ def test_a_pinned_artifact_is_never_dropped_or_shrunk(plan: Plan) -> None:
             for name, fact in after.items()
             if fact.policy == "pin" and fact.shelved(image_notes=plan.image_notes)
         }
+
+
+LONG_NOTE = Thing(key=0, kind="note", name="a.md", words=Words(length=120))
+
+
+@pytest.mark.parametrize("layout", ["library", "in_place"])
+@pytest.mark.parametrize(("policy", "part"), [("pin", "content"), ("follow", "preview"), (None, "preview")])
+def test_a_long_note_shrinks_at_a_fold_unless_it_is_pinned(layout: str, policy: str | None, part: str) -> None:
+    steps = (Step(attach=(Attach(thing=0, policy=policy),)), Step(fold=True))
+    seen = play(Plan(things=(LONG_NOTE,), steps=steps, layout=layout, carry_forward="preview"))[-1]
+    assert [block.part for block in find_blocks(seen.turn.messages)["a.md"]] == [part]
+
+
+@pytest.mark.parametrize("layout", ["library", "in_place"])
+def test_a_pinned_note_is_not_dropped_and_one_unpinned_is(layout: str) -> None:
+    pinned, unpinned = Attach(thing=0, policy="pin"), Attach(thing=0, policy="follow")
+    steps = (Step(attach=(pinned,)), Step(attach=(Attach(thing=0),)), Step(drop=(0,)))
+    turns = play(Plan(things=(LONG_NOTE,), steps=(*steps, Step(attach=(unpinned,)), Step(drop=(0,))), layout=layout))
+    stands = ["a.md" in find_blocks(seen.turn.messages) for seen in turns]
+    assert stands == [True, True, True, True, False]
+    assert any("pinned" in warning for warning in turns[2].envelope.warnings)
+
+
+@pytest.mark.parametrize("layout", ["library", "in_place"])
+def test_a_snapshot_keeps_its_text_until_it_follows_again(layout: str) -> None:
+    policies = ("snapshot", None, "snapshot", "follow", None)
+    steps = tuple(Step(attach=(Attach(thing=0, edit=Edit.LARGE, policy=policy),)) for policy in policies)
+    turns = play(Plan(things=(LONG_NOTE,), steps=steps, layout=layout))
+    texts = [held_text(find_blocks(seen.turn.messages)["a.md"]) for seen in turns]
+    assert texts[0] == texts[1] == texts[2]
+    assert len({texts[0], texts[3], texts[4]}) == 3
+
+
+@pytest.mark.parametrize("layout", ["library", "in_place"])
+def test_attached_again_an_outline_is_restored_to_the_whole_text(layout: str) -> None:
+    steps = (Step(attach=(Attach(thing=0),)), Step(fold=True), Step(attach=(Attach(thing=0),)), Step())
+    turns = play(Plan(things=(LONG_NOTE,), steps=steps, layout=layout, carry_forward="preview"))
+    parts = [[block.part for block in find_blocks(seen.turn.messages)["a.md"]] for seen in turns]
+    restored = ["preview", "content"]
+    assert parts == [["content"], ["preview"], restored, restored if layout == "in_place" else ["preview"]]
