@@ -4,7 +4,13 @@ Every setting has a default, a name that is the same in the environment (``LAMEL
 (``"window"``) and in the library (``window=``), and a line in ``docs/settings.md``.
 """
 
+from typing import Annotated
+
+from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+# More than any model takes, and small enough that shares of it are exact.
+_Tokens = Annotated[int, Field(le=10**15)]
 
 
 class Settings(BaseSettings):
@@ -13,8 +19,8 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="LAMELLA_", extra="forbid", frozen=True)
 
     model: str | None = None
-    window: int = 128_000
-    reserve: int = 4_096
+    window: _Tokens = 128_000
+    reserve: _Tokens = 4_096
     layout: str = "library"
     carry_forward: str = "full"
     history: str = "full"

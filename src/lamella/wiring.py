@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from lamella.adapters.archive.transcript import (
     Transcript,
@@ -25,7 +26,7 @@ from lamella.core.history.chronicle import Chronicle
 from lamella.core.history.resume import resume
 from lamella.core.history.state import Rules
 from lamella.core.layers.model import CarryForward, Layout
-from lamella.errors import NotAvailableError, SettingError
+from lamella.errors import LamellaError, NotAvailableError, SettingError
 from lamella.ports import Store
 from lamella.runners.copying import copy_store
 from lamella.runners.keeping import Keeper
@@ -65,17 +66,24 @@ class _History(StrEnum):
 
 
 def load_settings(overrides: Mapping[str, object] | None = None) -> Settings:
-    """Settings from the environment, with what the caller gives on top."""
+    """Settings from the environment, with what the caller gives on top. Only the environment is made of texts."""
     given = {name: value for name, value in (overrides or {}).items() if value is not None}
     try:
-        return Settings.model_validate({**Settings().model_dump(), **given})
+        return Settings.model_validate({**Settings().model_dump(), **given}, strict=True)
     except ValidationError as error:
-        first = error.errors()[0]
-        name = ".".join(str(part) for part in first["loc"]) or "a setting"
-        raise SettingError(
-            f"The setting {name} is {first['input']!r}: {first['msg'][0].lower()}{first['msg'][1:]}.",
-            hint=f"Settings are: {', '.join(Settings.model_fields)}. See docs/settings.md.",
-        ) from error
+        raise _explain_setting(error.errors()[0]) from error
+
+
+def _explain_setting(first: ErrorDetails) -> SettingError:
+    name = ".".join(str(part) for part in first["loc"]) or "a setting"
+    hint = f"Settings are: {', '.join(Settings.model_fields)}. See docs/settings.md."
+    if first["type"] == "extra_forbidden":
+        return SettingError(f"There is no setting {name}.", hint=hint)
+    try:
+        value = repr(first["input"])
+    except ValueError:
+        value = "a number of thousands of digits"
+    return SettingError(f"The setting {name} is {value}: {first['msg'][0].lower()}{first['msg'][1:]}.", hint=hint)
 
 
 def open_runner(settings: Settings, *, conversation: str, vault: Path | None = None, ledger: bool = True) -> TurnRunner:
@@ -171,7 +179,22 @@ def replay_transcript(transcript: Transcript, *, overrides: Mapping[str, object]
     settings = load_settings({**transcript.settings(), **given})
     vault = beside / os.fsdecode(transcript.vault.encode()) if transcript.vault is not None else None
     runner = open_runner(settings, conversation=transcript.conversation, vault=vault)
-    return replay(runner, _scripted(transcript))
+    return _numbered(replay(runner, _scripted(transcript)))
+
+
+def _numbered(turns: Iterator[Turn]) -> Iterator[Turn]:
+    """The same turns; an error says in which of them it happened."""
+    number = 1
+    try:
+        for turn in turns:
+            yield turn
+            number = turn.number + 1
+    except LamellaError as error:
+        place = f"In turn {number}: "
+        if not error.message.startswith(place):
+            error.message = place + error.message
+            error.args = (error.message,)
+        raise
 
 
 def _scripted(transcript: Transcript) -> Iterator[Scripted]:
