@@ -124,22 +124,28 @@ class PostgresDatabase:
         return self.write(alone)
 
     def _transact(self, begin: str, work: Callable[[Transaction], Result]) -> Result:
-        """Run work in a transaction; once more on a new connection if the server went away under it."""
+        return self._insist(lambda connection: _run(connection, begin, work))
+
+    def _insist(self, use: Callable[[Connection], Result]) -> Result:
+        """Use a connection; once more on a new one if the server went away under it."""
         try:
-            return self._try(begin, work)
+            return self._try(use)
         except _LostError:
             self._pool.drop_idle()
         try:
-            return self._try(begin, work)
+            return self._try(use)
         except _LostError as error:
             raise explain(error.cause, self._name) from error.cause
 
-    def _try(self, begin: str, work: Callable[[Transaction], Result]) -> Result:
+    def _try(self, use: Callable[[Connection], Result]) -> Result:
         try:
             with self._pool.lend() as connection:
-                return _run(connection, begin, work)
-        except (pg.DeadlockDetected, pg.SerializationFailure) as error:
-            raise _LostError(error) from error
+                try:
+                    return use(connection)
+                except psycopg.Error as error:
+                    if connection.broken or isinstance(error, pg.DeadlockDetected | pg.SerializationFailure):
+                        raise _LostError(error) from error
+                    raise
         except psycopg.Error as error:
             raise explain(error, self._name) from error
 
@@ -156,11 +162,9 @@ class PostgresDatabase:
 
         To give space back to the system it would wait for everyone else and keep others waiting.
         """
-        try:
-            with self._pool.lend() as connection:
-                connection.execute("VACUUM (TRUNCATE false) conversations, events, holdings, contents")
-        except psycopg.Error as error:
-            raise explain(error, self._name) from error
+        self._insist(
+            lambda connection: connection.execute("VACUUM (TRUNCATE false) conversations, events, holdings, contents")
+        )
 
     def inspect(self) -> Iterator[Damage]:
         """Nothing: a server's files are its operator's to check."""
@@ -187,9 +191,7 @@ def _run(connection: Connection, begin: str, work: Callable[[Transaction], Resul
         connection.execute(begin.encode())
         result = work(_PostgresTransaction(connection))
         connection.execute("COMMIT")
-    except BaseException as error:
-        if connection.broken and isinstance(error, psycopg.Error):
-            raise _LostError(error) from error
+    except BaseException:
         with suppress(psycopg.Error):
             connection.execute("ROLLBACK")
         raise
