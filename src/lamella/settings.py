@@ -6,17 +6,17 @@ Every setting has a default, a name that is the same in the environment (``LAMEL
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 # More than any model takes, and small enough that shares of it are exact.
 _Tokens = Annotated[int, Field(le=10**15)]
 
 
-class Settings(BaseSettings):
-    """Defaults of a conversation. Values are checked where they are used: in wiring."""
+class Settings(BaseModel):
+    """Defaults of a conversation, by their types. What values mean is checked where they are used: in wiring."""
 
-    model_config = SettingsConfigDict(env_prefix="LAMELLA_", extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     model: str | None = None
     window: _Tokens = 128_000
@@ -30,3 +30,9 @@ class Settings(BaseSettings):
     hard: float = 0.95
     image_notes: bool = False
     store: str = "sqlite:///~/.lamella/chats.db"
+
+
+class Environment(BaseSettings, Settings):
+    """The same settings from the environment, which is made of texts."""
+
+    model_config = SettingsConfigDict(env_prefix="LAMELLA_", strict=False)

@@ -33,7 +33,7 @@ from lamella.runners.keeping import Keeper
 from lamella.runners.replay import Scripted, replay
 from lamella.runners.stored import Configured, Desk
 from lamella.runners.turns import Turn, TurnRunner, World
-from lamella.settings import Settings
+from lamella.settings import Environment, Settings
 
 __all__ = [
     "Transcript",
@@ -69,7 +69,7 @@ def load_settings(overrides: Mapping[str, object] | None = None) -> Settings:
     """Settings from the environment, with what the caller gives on top. Only the environment is made of texts."""
     given = {name: value for name, value in (overrides or {}).items() if value is not None}
     try:
-        return Settings.model_validate({**Settings().model_dump(), **given}, strict=True)
+        return Settings.model_validate({**Environment().model_dump(), **given})
     except ValidationError as error:
         raise _explain_setting(error.errors()[0]) from error
 

@@ -150,7 +150,8 @@ class Selection:
 
     def attachment(self) -> Artifact:
         kind = Kind.SELECTED_TEXT if self.path is not None else Kind.WEB_SELECTION
-        source = Source(path=self.path, url=self.url, lines=self.lines)
+        lines = None if self.lines is None else (self.lines[0], self.lines[1])
+        source = Source(path=self.path, url=self.url, lines=lines)
         return make_artifact(kind, text=self.text, source=source, title=self.title, policy=_policy(self.policy))
 
 
@@ -204,6 +205,8 @@ class Tool:
     parameters: Mapping[str, object] = field(default_factory=dict)
 
     def definition(self) -> ToolDefinition:
+        if not self.name:
+            raise ArtifactError("A tool has no name.", hint="Give it the `name` that the model calls it by.")
         return make_tool_definition(self.name, description=self.description, parameters=self.parameters)
 
 

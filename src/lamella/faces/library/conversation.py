@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 from os import PathLike
-from pathlib import Path
 
+from lamella.faces.library.checks import check_folder, check_text
 from lamella.faces.library.talk import Talk
 from lamella.wiring import load_settings, open_runner
 
@@ -26,8 +26,8 @@ class Conversation(Talk):
     ) -> None:
         runner = open_runner(
             load_settings(settings),
-            conversation=conversation,
-            vault=Path(vault) if vault is not None else None,
+            conversation=check_text(conversation, "conversation", may_be_empty=False),
+            vault=check_folder(vault),
             ledger=ledger,
         )
         super().__init__(runner, system=system)

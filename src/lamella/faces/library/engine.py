@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from datetime import datetime
 from os import PathLike
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from lamella.core.history.log import Told
 from lamella.core.history.records import Listed
+from lamella.faces.library.checks import check_folder, check_text, check_time
 from lamella.faces.library.talk import Talk
 from lamella.runners.keeping import Keeper
 from lamella.runners.stored import Desk, StoredChat
@@ -46,7 +46,7 @@ class Chat(Talk):
 
     def edit(self, message: str, text: str, *, at: datetime | None = None) -> Turn:
         """Ask another text in place of a message, with the same attachments."""
-        return self._stored.edit(message, text, at=at)
+        return self._stored.edit(message, check_text(text, "text"), at=check_time(at))
 
     def regenerate(self, message: str | None = None, *, at: datetime | None = None) -> Turn:
         """Open a question again, by default the last; the next reply stands beside the old one."""
@@ -66,7 +66,7 @@ class Chat(Talk):
 
     def rename(self, title: str, *, at: datetime | None = None) -> None:
         """Give the conversation a title."""
-        self._stored.rename(title, at=at)
+        self._stored.rename(check_text(title, "title"), at=check_time(at))
 
     def reload(self) -> None:
         """Read what others wrote since; do this after a conflict, then repeat what you did."""
@@ -77,12 +77,12 @@ class Engine:
     """A store of conversations. Use it in a ``with`` block, or close it."""
 
     def __init__(self, url: str, *, vault: str | PathLike[str] | None = None, ledger: bool = True) -> None:
-        self._desk = open_desk(url, vault=Path(vault) if vault is not None else None, ledger=ledger)
+        self._desk = open_desk(check_text(url, "url"), vault=check_folder(vault), ledger=ledger)
         self._keeper = Keeper(self._desk.store, self._desk.clock)
 
     def chat(self, conversation: str, **settings: object) -> Chat:
         """A conversation, new or as it was left. Settings given here are written down and hold from now on."""
-        return Chat(self._desk, conversation, settings)
+        return Chat(self._desk, check_text(conversation, "conversation", may_be_empty=False), settings)
 
     def chats(self) -> Sequence[Listed]:
         """Every conversation, the last changed first."""

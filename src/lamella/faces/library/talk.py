@@ -1,14 +1,16 @@
 """Talking: asking and replying, whatever keeps the conversation."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from lamella.core.history.asked import Asked
-from lamella.core.layers.system import PART_NAMES
-from lamella.errors import SettingError
+from lamella.errors import ArtifactError
 from lamella.faces.library.attach import Attachment, Tool, ToolResult
+from lamella.faces.library.checks import check_each, check_fields, check_parts, check_text, check_time
 from lamella.runners.turns import Turn
+
+_Made = TypeVar("_Made")
 
 
 class Runs(Protocol):
@@ -24,7 +26,7 @@ class Talk:
 
     def __init__(self, runner: Runs, *, system: str | Mapping[str, str] | None) -> None:
         self._runner = runner
-        self._system = {} if system is None else _parts(system)
+        self._system = {} if system is None else check_parts(system)
 
     def ask(
         self,
@@ -40,33 +42,32 @@ class Talk:
         at: datetime | None = None,
     ) -> Turn:
         """The next turn, built and checked. If it cannot be built, an error says why and nothing has changed."""
-        parts = {**self._system, **(_parts(system) if system is not None else {})}
         asked = Asked(
-            text=text,
-            attach=tuple(one.attachment() for one in attach),
-            results=tuple(one.attachment() for one in tools),
-            system=parts,
-            tools=None if tool_definitions is None else tuple(tool.definition() for tool in tool_definitions),
-            model=model,
-            drop=tuple(drop),
-            fold=fold,
+            text=check_text(text, "text"),
+            attach=tuple(_make(one, one.attachment) for one in check_each(attach, "attach", Attachment)),
+            results=tuple(_make(one, one.attachment) for one in check_each(tools, "tools", ToolResult)),
+            system={**self._system, **(check_parts(system) if system is not None else {})},
+            tools=None
+            if tool_definitions is None
+            else tuple(_make(one, one.definition) for one in check_each(tool_definitions, "tool_definitions", Tool)),
+            model=None if model is None else check_text(model, "model", may_be_empty=False),
+            drop=tuple(check_text(name, "drop") for name in check_each(drop, "drop", str)),
+            fold=bool(fold),
         )
-        turn = self._runner.ask(asked, at=at)
+        turn = self._runner.ask(asked, at=check_time(at))
         # From here on the conversation knows its system prompt, each branch its own.
         self._system = {}
         return turn
 
     def reply(self, text: str, *, at: datetime | None = None) -> None:
         """What the model answered to the turn asked last."""
-        self._runner.reply(text, at=at)
+        self._runner.reply(check_text(text, "text"), at=check_time(at))
 
 
-def _parts(system: str | Mapping[str, str]) -> dict[str, str]:
-    parts = {"base": system} if isinstance(system, str) else dict(system)
-    unknown = sorted(set(parts) - set(PART_NAMES))
-    if unknown:
-        raise SettingError(
-            f"The system prompt has no part {', '.join(unknown)}.",
-            hint=f"Its parts are: {', '.join(PART_NAMES)}.",
-        )
-    return parts
+def _make(one: Attachment | ToolResult | Tool, make: Callable[[], _Made]) -> _Made:
+    """What a value describes, once its fields are known to be of their types."""
+    check_fields(one)
+    try:
+        return make()
+    except RecursionError as error:
+        raise ArtifactError(f"A {type(one).__name__} is nested too deep.", hint="Flatten what it holds.") from error

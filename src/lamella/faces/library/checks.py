@@ -1,0 +1,119 @@
+"""Checks: what a Python program gives, by its types, before anything is done with it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import Field, fields
+from datetime import datetime
+from os import PathLike
+from pathlib import Path
+from types import UnionType
+from typing import Any
+
+from lamella.core.artifacts.content import encode_text
+from lamella.core.layers.system import PART_NAMES
+from lamella.errors import ArtifactError, CallError, SettingError
+from lamella.faces.library.attach import Attachment, Tool, ToolResult
+
+_Takes = type | UnionType
+_Described = Attachment | ToolResult | Tool
+_LISTS = {
+    "attach": "notes, pages, selections, pictures and the like; tool results go into `tools`",
+    "tools": "ToolResult values",
+    "tool_definitions": "Tool values",
+    "drop": "the ids of artifacts",
+}
+
+
+def check_text(value: object, name: str, *, may_be_empty: bool = True) -> str:
+    """A text that can be written as UTF-8."""
+    if not isinstance(value, str):
+        raise CallError(f"{name} is {_kind(value)}, not a text.", hint=f"Give {name} a str.")
+    if not value and not may_be_empty:
+        raise CallError(f"{name} is empty.", hint=f"Give {name} a text, or leave it out.")
+    encode_text(value)
+    return value
+
+
+def check_each(values: object, name: str, takes: _Takes) -> tuple[Any, ...]:
+    """A list of values that are all of a type; a single one is not taken for a list of its letters or keys."""
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise CallError(f"{name} is {_kind(values)}, not a list.", hint=f"Write {name}=[…]; it takes {_LISTS[name]}.")
+    found = tuple(values)
+    for one in found:
+        if not isinstance(one, takes):
+            raise CallError(f"{name} holds something that is {_kind(one)}.", hint=f"It takes {_LISTS[name]}.")
+    return found
+
+
+def check_fields(one: _Described) -> None:
+    """An attachment or tool whose fields are of the types they are written down with."""
+    for field in fields(one):
+        value = getattr(one, field.name)
+        if value is None and field.default is None:
+            continue
+        if not _fits(field, value):
+            raise ArtifactError(
+                f"A {type(one).__name__}'s {field.name} is {_kind(value)}.",
+                hint=f"Give it {_WANTED.get(field.name, 'a str')}.",
+            )
+        if isinstance(value, str) and field.name not in _CHECKED_LATER:
+            encode_text(value)
+
+
+def check_parts(system: object) -> dict[str, str]:
+    """The parts of a system prompt; a text alone is its base."""
+    if not isinstance(system, str | Mapping):
+        raise SettingError(f"The system prompt is {_kind(system)}.", hint="Give it a str, or its parts by name.")
+    parts = {"base": system} if isinstance(system, str) else dict(system)
+    unknown = sorted(str(name) for name in set(parts) - set(PART_NAMES))
+    if unknown:
+        raise SettingError(
+            f"The system prompt has no part {', '.join(unknown)}.",
+            hint=f"Its parts are: {', '.join(PART_NAMES)}.",
+        )
+    return {name: check_text(text, f"the system prompt's {name}") for name, text in parts.items()}
+
+
+def check_time(at: object) -> datetime | None:
+    """A time, or none. Whether it has a zone is asked where it is used."""
+    if at is None or isinstance(at, datetime):
+        return at
+    raise CallError(f"at is {_kind(at)}, not a time.", hint="Give it an aware datetime.")
+
+
+def check_folder(vault: str | PathLike[str] | None) -> Path | None:
+    """Where a vault is, if there is one."""
+    if vault is None:
+        return None
+    if not isinstance(vault, str | PathLike) or not str(vault):
+        raise CallError(f"vault is {_kind(vault)}, not a folder.", hint="Give it a path; `.` is the current folder.")
+    return Path(vault)
+
+
+# Content is hashed when it becomes an artifact, which checks it; names must not get that far.
+_CHECKED_LATER = ("text", "output")
+_WANTED = {
+    "data": "bytes",
+    "lines": "two numbers, the first and the last line",
+    "arguments": "a dict",
+    "parameters": "a dict",
+}
+
+
+def _fits(field: Field[Any], value: object) -> bool:
+    match field.name:
+        case "data":
+            return isinstance(value, bytes)
+        case "lines":
+            return isinstance(value, tuple | list) and [type(line) for line in value] == [int, int]
+        case "arguments" | "parameters":
+            return isinstance(value, Mapping)
+        case _:
+            return isinstance(value, str)
+
+
+def _kind(value: object) -> str:
+    if value is None:
+        return "None"
+    if isinstance(value, str) and not value:
+        return "empty"
+    return f"the class {value.__name__}" if isinstance(value, type) else f"of type {type(value).__name__}"
