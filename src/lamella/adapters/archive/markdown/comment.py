@@ -7,7 +7,7 @@ import binascii
 import json
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -17,7 +17,7 @@ from lamella.core.artifacts.content import encode_text, hash_bytes
 from lamella.core.artifacts.make import canonical_json
 from lamella.core.artifacts.model import Kind
 from lamella.core.history.chronicle import Chronicle
-from lamella.core.history.events import parse_body
+from lamella.core.history.events import named_hashes, parse_body
 from lamella.core.history.records import EventKind, Record
 from lamella.errors import BadInputError
 
@@ -121,7 +121,9 @@ def parse_comment(text: str) -> tuple[Chronicle, tuple[FileRef, ...]]:
         records=tuple(_read_event(event, number) for number, event in enumerate(comment.events, start=1)),
         contents={name: _read_content(name, written) for name, written in comment.contents.items()},
     )
-    return chronicle, tuple(FileRef(hash=f.hash, kind=f.kind, path=f.path) for f in comment.files)
+    files = tuple(FileRef(hash=f.hash, kind=f.kind, path=f.path) for f in comment.files)
+    _check_named(chronicle, files)
+    return chronicle, files
 
 
 def _rows(rows: Iterable[str]) -> str:
@@ -155,6 +157,18 @@ def _read_event(event: EventIn, number: int) -> Record:
     except (ValueError, BadInputError) as error:
         raise _damaged(f"event {number}: {error}") from error
     return record
+
+
+def _check_named(chronicle: Chronicle, files: Sequence[FileRef]) -> None:
+    """Refuse events that name contents which are not there, neither as such nor as files, and were not erased."""
+    erased = {name for record in chronicle.records if record.kind is EventKind.ERASURE for name in record.contents}
+    there = {*chronicle.contents, *(file.hash for file in files), *erased}
+    for number, record in enumerate(chronicle.records, start=1):
+        named = named_hashes(parse_body(record)) if record.kind in ASKING else ()
+        if unlisted := set(named).difference(record.contents):
+            raise _damaged(f"event {number} does not list the content {min(unlisted)}, which it names")
+        if missing := set(record.contents).difference(there):
+            raise _damaged(f"the content {min(missing)} of event {number} is not there")
 
 
 def _write_content(data: bytes) -> str:

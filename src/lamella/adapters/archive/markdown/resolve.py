@@ -11,17 +11,17 @@ from lamella.core.artifacts.model import Artifact
 
 @dataclass(slots=True, kw_only=True)
 class Resolved:
-    """What became of named files: contents, newer texts by the hash they had, and the hashes of those left out."""
+    """What became of named files: contents, newer texts by path and the hash they had, and the hashes that are lost."""
 
     contents: dict[str, bytes] = field(default_factory=dict)
     changed: dict[tuple[str, str], Artifact] = field(default_factory=dict)
-    missing: set[tuple[str, str]] = field(default_factory=set)
+    lost: set[str] = field(default_factory=set)
     warnings: list[str] = field(default_factory=list)
 
     @property
     def is_exact(self) -> bool:
         """Whether every file still has the text it had."""
-        return not self.changed and not self.missing
+        return not self.lost
 
 
 def resolve_files(files: Iterable[FileRef], lookup: Lookup) -> Resolved:
@@ -46,12 +46,11 @@ def _keep(resolved: Resolved, file: FileRef, answer: Found) -> None:
 
 
 def _replace(resolved: Resolved, file: FileRef, answer: Found) -> None:
-    key = (file.path, file.hash)
+    resolved.lost.add(file.hash)
     if answer.artifact is None:
-        resolved.missing.add(key)
         resolved.warnings.append(f"{file.path} is left out: {answer.why}.")
         return
-    resolved.changed[key] = answer.artifact
+    resolved.changed[file.path, file.hash] = answer.artifact
     if answer.moved_to is None:
         resolved.warnings.append(f"{file.path} has changed since; its text of now is used.")
     else:

@@ -71,13 +71,10 @@ class _Rewriting:
 
     def _change(self, ref: Ref) -> Raw | None:
         """A reference as it is now. Instructions keep the text they drew in, so they cannot name the text of now."""
-        key = (ref.path or "", ref.hash)
-        if key in self._resolved.missing:
-            return None
-        artifact = self._resolved.changed.get(key)
-        if artifact is None:
+        if ref.hash not in self._resolved.lost:
             return ref.raw
-        if ref.inlined:
+        artifact = self._resolved.changed.get((ref.path or "", ref.hash))
+        if artifact is None or ref.inlined:
             return None
         changed = {**ref.raw, "hash": artifact.hash}
         if artifact.has_images or ref.pictures:

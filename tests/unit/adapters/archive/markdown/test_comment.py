@@ -82,8 +82,9 @@ def test_a_body_that_is_not_canonical_comes_back_as_it_was() -> None:
 
 
 def test_files_are_named_with_their_hash() -> None:
-    file = FileRef(hash="sha256:00", kind=Kind.NOTE, path='a, "b" ].md')
-    comment = render_comment(talk(), Cargo(files=(file,), contents={}))
+    chronicle = talk()
+    file = FileRef(hash=next(iter(chronicle.contents)), kind=Kind.NOTE, path='a, "b" ].md')
+    comment = render_comment(chronicle, Cargo(files=(file,), contents={}))
     assert parse_comment(inside(comment))[1] == (file,)
 
 
@@ -134,6 +135,13 @@ def test_a_content_that_was_changed_is_named() -> None:
     good = json.loads(comment)
     name = next(iter(good["contents"]))
     assert "cannot be read" in damaged(json.dumps(good | {"contents": {name: {"base64": "!"}}}))
+
+
+def test_an_event_that_names_a_content_which_is_not_there_is_named() -> None:
+    good = json.loads(inside(render(talk())))
+    assert "of event 3 is not there" in damaged(json.dumps(good | {"contents": {}}))
+    good["events"][-1]["contents"] = []
+    assert "event 3 does not list the content" in damaged(json.dumps(good))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,247 @@
+"""The archive: any text, any conversation, any edit by hand and any damage, written as markdown and read back."""
+
+import re
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.invariants.lasting import NAME, Lasting, make_desk
+from tests.invariants.moves import Kept, kept_plans
+from tests.invariants.test_parity import check_same
+
+from lamella.adapters.archive.markdown import parse_archive, render_archive
+from lamella.adapters.archive.markdown.context import is_context, parse_context, render_context
+from lamella.adapters.archive.markdown.front import render_front, split_front
+from lamella.adapters.archive.markdown.lines import escape_text, unescape_text
+from lamella.adapters.archive.markdown.names import MAX_BYTES, name_file
+from lamella.adapters.archive.markdown.refs import Ref
+from lamella.adapters.archive.markdown.visible import Shown, pair_messages, parse_page, render_page, typed_text
+from lamella.adapters.sources.vault import Vault
+from lamella.adapters.stores.memory import MemoryStore
+from lamella.core.artifacts.model import Kind
+from lamella.core.history.chronicle import Chronicle
+from lamella.core.history.log import Log
+from lamella.core.layers.model import Role
+from lamella.errors import BadInputError
+from lamella.faces.library.engine import Chat
+from lamella.runners.keeping import Keeper, Taken
+from lamella.wiring import open_desk
+
+archived = settings(settings.get_profile("invariants"))
+written = settings(archived, max_examples=10 * archived.max_examples)
+
+# Every mark of the format, everything that editors and systems change, and what makes their neighbours ambiguous.
+PIECES = (
+    *("**user**: ", "**ai**: ", "**ai**:", "[Context: Notes: a.md]", "[Context: ", "[Timestamp: 2026/01/01 00:00:00]"),
+    *("[Timestamp: x]", "]", "---", "...", "-->", "--!>", "<!-- lamella-context: {}", "<!--", "lamella: 1"),
+    *("\n", "\n\n", "\r", "\r\n", "\t", " ", "  ", "\\", "\\\\", "&", "&#13;", "&amp;#13;", "&amp;", "#", ";", "13"),
+    *("\x00", "\x0b", "\x0c", "\x1c", "\x7f", "\x85", "\u2028", "\u2029", "\ufeff", "\ufffe", "\xa0"),
+    *('"', "'", ", ", " | ", "Notes: ", "a.md", "é", "e\u0301", "漢", "😀", "👩‍👩‍👧", "\u202e", "word"),
+)
+# Surrogates have no form in UTF-8; nothing that holds one is ever stored.
+TEXTS = st.lists(
+    st.sampled_from(PIECES) | st.text(st.characters(exclude_categories=["Cs"]), max_size=3), max_size=12
+).map("".join)
+
+
+@written
+@given(TEXTS)
+def test_any_text_survives_escaping_and_never_reads_as_structure(text: str) -> None:
+    escaped = escape_text(text)
+    assert unescape_text(escaped) == text
+    assert not re.search(r"^(?:\*\*(?:user|ai)\*\*:|\[Context:|\[Timestamp:|<!-- lamella)", f"x{escaped}", re.MULTILINE)
+    assert not re.search("[\r\x00\x0b\x0c\x1c\x85\u2028\u2029]", escaped)
+
+
+@written
+@given(st.lists(st.tuples(st.sampled_from(Role), TEXTS), max_size=5))
+def test_any_messages_are_read_back_from_the_page_that_shows_them(said: list[tuple[Role, str]]) -> None:
+    messages = tuple(
+        Shown(role=role, text=text, stamp="2026/01/01 00:00:00") for role, text in said if role is not Role.SYSTEM
+    )
+    page = parse_page(render_page(messages))
+    assert page.messages == messages
+    assert page.preface == ""
+
+
+@written
+@given(TEXTS, TEXTS)
+def test_any_title_and_id_are_read_back_from_the_front_matter(title: str, conversation: str) -> None:
+    front, body = split_front(render_front(conversation=conversation, title=title, created="now") + "body")
+    assert (front.fields["title"], front.fields["conversation"]) == (title, conversation)
+    assert body == "body"
+
+
+@written
+@given(st.lists(TEXTS.filter(bool), min_size=1, max_size=4, unique=True))
+def test_any_names_are_read_back_from_the_context_line(names: list[str]) -> None:
+    line = render_context([_ref(name) for name in names])
+    assert is_context(line)
+    assert "\n" not in line
+    assert parse_context(line) == {"Notes": names}
+
+
+def _ref(path: str) -> Ref:
+    nothing = {"url": None, "tool": None, "via": None, "lines": None, "policy": None}
+    return Ref(
+        id=path,
+        kind=Kind.NOTE,
+        hash="",
+        title="",
+        path=path,
+        **nothing,
+        pictures=(),
+        inlined=False,
+        raw={},
+    )
+
+
+@written
+@given(TEXTS | st.text(min_size=30), st.integers(1, 10_000))
+def test_any_title_names_a_file_that_every_system_takes(title: str, number: int) -> None:
+    try:
+        title.encode()
+    except UnicodeEncodeError:
+        title = ""
+    name = name_file(title, number)
+    assert len(name.encode()) <= MAX_BYTES
+    assert not re.search(r'[<>:"/\\|?*\x00-\x1f]', name)
+    assert re.fullmatch(r"[^. ](?:.*[^. ])?\.md", name)
+    assert not re.match(r"(?:con|prn|aux|nul|com\d|lpt\d)\s*\.", name, re.IGNORECASE)
+
+
+def _played(kept: Kept, folder: Path) -> tuple[Lasting, MemoryStore]:
+    """A conversation up to the move before its last, and the store it is in."""
+    store = MemoryStore()
+    played = Lasting(kept, folder, lambda: store)
+    for move in kept.moves[:-1]:
+        played.move(move)
+    return played, store
+
+
+def _take_out(store: MemoryStore) -> Chronicle:
+    return Keeper(store, open_desk("memory:").clock).take_out(NAME)
+
+
+@archived
+@given(kept_plans())
+def test_a_conversation_goes_on_from_its_archive_as_if_it_had_never_left(kept: Kept) -> None:
+    with TemporaryDirectory() as folder:
+        played, store = _played(kept, Path(folder))
+        vault = Path(folder) / "vault" if kept.plan.vault else None
+        sources = Vault(vault) if vault else None
+        chronicle = _take_out(store)
+        read = parse_archive(render_archive(chronicle, sources=sources or _nowhere(Path(folder))), sources=sources)
+        assert read == chronicle
+        other, counting = make_desk(MemoryStore(), vault)
+        keeper = Keeper(other.store, other.clock)
+        assert keeper.take_in(read) is Taken.NEW
+        assert list(keeper.verify()) == []
+        before = counting.reads if counting else 0
+        moved = Chat(other, NAME, {})
+        assert (counting.reads if counting else 0) == before
+        check_same(played.stored.ask("And now?"), moved.ask("And now?"))
+
+
+def _nowhere(folder: Path) -> Vault:
+    """A vault without any note: whatever was attached rides along."""
+    (folder / "nowhere").mkdir(exist_ok=True)
+    return Vault(folder / "nowhere")
+
+
+@archived
+@given(kept_plans(turns=4))
+def test_without_sources_whatever_is_not_in_the_vault_is_said(kept: Kept) -> None:
+    with TemporaryDirectory() as folder:
+        _, store = _played(kept, Path(folder))
+        chronicle = _take_out(store)
+        read = parse_archive(render_archive(chronicle), sources=None)
+        missing = set(chronicle.contents) - set(read.contents)
+        assert bool(missing) == bool(read.warnings)
+        assert all("is left out: no vault was given to read it from." in warning for warning in read.warnings)
+        keeper = Keeper(MemoryStore(), open_desk("memory:").clock)
+        assert keeper.take_in(read) is Taken.NEW
+        assert list(keeper.verify()) == []
+        if not missing:
+            assert read == chronicle
+
+
+def _shown(chronicle: Chronicle) -> list[str]:
+    log = Log(conversation=chronicle.conversation)
+    log.extend(chronicle.records)
+    return [text for told in log.path() for text in (typed_text(told.message), told.reply.text if told.reply else "")]
+
+
+@archived
+@given(kept_plans(turns=4), st.lists(TEXTS, min_size=3, max_size=3), st.integers(0, 2**32))
+def test_whatever_is_edited_by_hand_is_what_the_conversation_shows(kept: Kept, texts: list[str], seed: int) -> None:
+    random = Random(seed)
+    with TemporaryDirectory() as folder:
+        _, store = _played(kept, Path(folder))
+        chronicle = _take_out(store)
+        text = render_archive(chronicle, sources=_nowhere(Path(folder)))
+        front, messages, comment = _parts(text)
+        for added in texts:
+            place = random.randrange(len(messages) + 1)
+            role = random.choice((Role.USER, Role.REPLY))
+            shown = Shown(role=role, text=added, stamp="2026/06/01 00:00:00")
+            messages[place : place + random.choice((0, 1, 1, 2))] = [shown] if random.randrange(4) else []
+        read = parse_archive(front + render_page(messages) + comment, sources=None)
+        assert read.records[: len(chronicle.records)] == chronicle.records
+        pairs, _ = pair_messages(messages)
+        wanted = [text for pair in pairs for text in (pair.user.text, pair.reply.text if pair.reply else "")]
+        assert [_trimmed(text) for text in _shown(read)] == [_trimmed(text) for text in wanted]
+        keeper = Keeper(store, open_desk("memory:").clock)
+        assert keeper.take_in(read) in (Taken.EXTENDED, Taken.SAME)
+        assert list(keeper.verify()) == []
+        again = render_archive(_take_out(store), sources=_nowhere(Path(folder)))
+        assert parse_archive(again, sources=None) == _take_out(store)
+
+
+def _parts(text: str) -> tuple[str, list[Shown], str]:
+    _, body = split_front(text)
+    at = re.search(r"^<!-- lamella-context", body, re.MULTILINE)
+    assert at is not None
+    return text[: -len(body)], list(parse_page(body[: at.start()]).messages), body[at.start() :]
+
+
+def _trimmed(text: str) -> str:
+    return "\n".join(line.rstrip() for line in text.split("\n")).strip("\n")
+
+
+@archived
+@given(kept_plans(turns=2), st.integers(0, 2**32))
+def test_a_damaged_archive_is_refused_or_read_and_never_crashes(kept: Kept, seed: int) -> None:
+    random = Random(seed)
+    with TemporaryDirectory() as folder:
+        _, store = _played(kept, Path(folder))
+        text = render_archive(_take_out(store))
+        for _ in range(20):
+            _try(_damaged(text, random))
+
+
+@written
+@given(TEXTS, TEXTS, TEXTS)
+def test_any_file_at_all_is_refused_or_read_and_never_crashes(front: str, body: str, comment: str) -> None:
+    _try(f"---\n{front}\n---\n{body}\n<!-- lamella-context: {comment} -->")
+    _try(f"---\nlamella: 1\n{front}\n---\n{body}\n<!-- lamella-context: {comment} -->")
+    _try(f"**user**: {body}\n<note_context>\n<path>{comment}</path>\n<content>{front}</content>\n</note_context>")
+
+
+def _try(text: str) -> None:
+    """An error of ours, or a conversation that a store takes in whole."""
+    try:
+        read = parse_archive(text, sources=None)
+    except BadInputError:
+        return
+    keeper = Keeper(MemoryStore(), open_desk("memory:").clock)
+    assert not read.records or keeper.take_in(read) is Taken.NEW
+    assert list(keeper.verify()) == []
+
+
+def _damaged(text: str, random: Random) -> str:
+    start = random.randrange(len(text))
+    end = min(len(text), start + random.choice((0, 1, 10, 1_000)))
+    return text[:start] + random.choice((*PIECES, '"', "{", "}", "[", ",", "0", "null", "")) + text[end:]
