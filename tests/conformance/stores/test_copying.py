@@ -1,0 +1,100 @@
+"""Copying a store into another, of either kind: whole, repeatable, and never bringing back what was erased."""
+
+from itertools import product
+from pathlib import Path
+
+import pytest
+from tests.conformance.conftest import OpenStore, make_url
+from tests.conformance.stores.golden.story import read_back
+from tests.conformance.stores.material import LATER, erasure
+
+import lamella
+from lamella import Note
+from lamella.core.artifacts.content import hash_text
+from lamella.wiring import copy_conversations
+
+SECRET = "a page to erase"
+KINDS = ("sqlite", "postgresql")
+
+
+@pytest.fixture(params=product(KINDS, KINDS), ids=" to ".join)
+def addresses(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, str]:
+    """A store with two conversations, and the address of an empty one."""
+    folders = [tmp_path / name for name in ("source", "target")]
+    for folder in folders:
+        folder.mkdir()
+    source, target = (make_url(kind, folder) for kind, folder in zip(request.param, folders, strict=True))
+    _talk(source, "garden", "What grows here?", SECRET)
+    _talk(source, "house", "What is missing?", "a note that both have")
+    return source, target
+
+
+def _talk(url: str, name: str, question: str, note: str) -> None:
+    with lamella.open(url) as engine:
+        chat = engine.chat(name)
+        chat.ask(question, attach=[Note(path="note.md", text=note)])
+        chat.reply("Look into the note.")
+
+
+def _copy(addresses: tuple[str, str]) -> dict[str, str]:
+    return dict(copy_conversations(*addresses))
+
+
+def test_a_copy_holds_everything_and_repeating_it_changes_nothing(
+    addresses: tuple[str, str], opened: OpenStore
+) -> None:
+    assert _copy(addresses) == {"garden": "new", "house": "new"}
+    assert _copy(addresses) == {"garden": "same", "house": "same"}
+    source, target = map(opened, addresses)
+    assert read_back(target) == read_back(source)
+    assert target.stats() == source.stats()
+    assert list(target.verify()) == []
+
+
+def test_what_has_grown_is_extended_and_what_is_behind_is_left(addresses: tuple[str, str]) -> None:
+    _copy(addresses)
+    source, target = addresses
+    _talk(source, "house", "And now?", "another note")
+    _talk(target, "garden", "And now?", "another note")
+    assert _copy(addresses) == {"garden": "older", "house": "extended"}
+    assert _copy((target, source)) == {"garden": "extended", "house": "same"}
+
+
+def test_a_conversation_that_went_another_way_is_reported_and_left_alone(
+    addresses: tuple[str, str], opened: OpenStore
+) -> None:
+    _copy(addresses)
+    for url, question in zip(addresses, ("This way?", "That way?"), strict=True):
+        _talk(url, "house", question, "a note")
+    before = read_back(opened(addresses[1]))
+    assert _copy(addresses) == {"garden": "same", "house": "diverged"}
+    assert read_back(opened(addresses[1])) == before
+
+
+def test_what_was_erased_in_the_source_is_erased_in_the_copy(addresses: tuple[str, str], opened: OpenStore) -> None:
+    _copy(addresses)
+    source, target = map(opened, addresses)
+    name = hash_text(SECRET)
+    source.erase_contents("garden", [name], erasure(name), expected=len(source.load("garden")))
+    source.erase_conversation("house", at=LATER)
+    assert _copy(addresses) == {"garden": "extended", "house": "erased"}
+    assert target.read_contents("garden", [name]) == {}
+    assert list(target.verify_erased("house")) == []
+    assert target.stats().contents == 0
+    assert list(target.verify()) == []
+
+
+def test_a_conversation_with_an_erased_content_can_be_copied(addresses: tuple[str, str], opened: OpenStore) -> None:
+    source, target = map(opened, addresses)
+    name = hash_text(SECRET)
+    source.erase_contents("garden", [name], erasure(name), expected=len(source.load("garden")))
+    assert _copy(addresses)["garden"] == "new"
+    assert list(target.load("garden")) == list(source.load("garden"))
+    assert list(target.verify()) == []
+
+
+def test_what_was_erased_in_the_target_does_not_come_back(addresses: tuple[str, str], opened: OpenStore) -> None:
+    target = opened(addresses[1])
+    target.erase_conversation("garden", at=LATER)
+    assert _copy(addresses) == {"garden": "erased", "house": "new"}
+    assert list(target.verify_erased("garden")) == []
