@@ -1,6 +1,5 @@
 """Attachments as transcripts write them: which fields each kind takes, and the artifact they describe."""
 
-import binascii
 from base64 import b64decode
 from typing import Annotated
 
@@ -108,12 +107,14 @@ def _required(given: AttachmentIn, name: str | None) -> str:
 
 def _read_image(given: AttachmentIn) -> Artifact | Wanted:
     if given.data is None:
+        if given.media_type is not None:
+            raise ArtifactError("An image has a media_type and no data.", hint="A file's type is known by its bytes.")
         return Wanted(kind=Kind.IMAGE, name=_required(given, given.path), policy=given.policy, title=given.title)
     if not given.media_type:
         raise ArtifactError("An image with data has no media_type.", hint="Give it a `media_type`, as image/png.")
     try:
         data = b64decode(given.data, validate=True)
-    except binascii.Error as error:
+    except ValueError as error:
         raise ArtifactError(
             f"An image's data is not base64: {error}.", hint="Write the file's bytes as base64."
         ) from error
