@@ -1,0 +1,262 @@
+"""Conversations that leave their store as markdown and come back: what is sent next is what would have been sent."""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.unit.pictures import png
+
+import lamella
+from lamella import ActiveNote, Note, Picture, Selection, ToolResult, Turn, Unknown, Url
+from lamella.adapters.archive.markdown import parse_archive, render_archive
+from lamella.faces.library.engine import Chat
+from lamella.runners.keeping import Taken
+from lamella.wiring import load_archive, open_keeper, save_archive
+
+NAME = "talk"
+LAYOUTS = pytest.mark.parametrize("layout", ["library", "in_place"])
+
+# Takes an archive into a new store, in a process that knows nothing else, and tells what it would send next.
+GO_ON = """
+import json, sys
+from pathlib import Path
+import lamella
+from lamella.wiring import load_archive, open_keeper
+
+archive, vault, store = sys.argv[1:]
+keeper = open_keeper(store)
+chronicle = load_archive(Path(archive), vault=Path(vault))
+taken = keeper.take_in(chronicle)
+assert not list(keeper.verify())
+keeper.close()
+with lamella.open(store, vault=vault) as engine:
+    turn = engine.chat(chronicle.conversation).ask("And now?")
+    sent = [message.to_dict() for message in turn.messages]
+print(json.dumps({"taken": taken, "warnings": chronicle.warnings, "sent": sent}))
+"""
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Path:
+    folder = tmp_path / "vault"
+    (folder / "docs").mkdir(parents=True)
+    (folder / "spec.md").write_bytes(b"\xef\xbb\xbf# Spec\r\n\r\nThe text. **user**: quoted --> \r\n")
+    (folder / "docs" / "a, [b] & c.md").write_text("Other text", encoding="utf-8")
+    (folder / "drawn.md").write_text("![[dot.png]] in a note", encoding="utf-8")
+    (folder / "dot.png").write_bytes(png(3, 3))
+    return folder
+
+
+def with_a_page(chat: Chat, _: Path) -> None:
+    chat.ask("Read this", attach=[Url(url="https://example.org/x?a=1&b=2#install", text="The page -->\r\n" * 50)])
+    chat.reply("Read.")
+    chat.ask("Again", attach=[Url(url="https://example.org/x?a=1&b=2", text="The page --> " * 50)])
+    chat.reply("Still read.")
+
+
+def with_tools(chat: Chat, _: Path) -> None:
+    result = ToolResult(name="search", arguments={"q": "ü", "n": [1, None]}, output="found <tool_result> -->\n")
+    chat.ask("Look it up", tools=[result], tool_definitions=[lamella.Tool(name="search", parameters={"a": 1})])
+    chat.reply("Found.")
+    chat.ask("And?", tools=[ToolResult(name="clock", output="")])
+
+
+def with_selections(chat: Chat, _: Path) -> None:
+    chat.ask("This part", attach=[Selection(path="spec.md", lines=(3, 3), text="The text."), Unknown(text="<odd/>")])
+    chat.reply("That part.")
+    chat.ask("And this", attach=[Selection(url="https://example.org", text="web words"), Picture(data=png(2, 2))])
+    chat.reply("**ai**: quoted\n[Timestamp: never]\n")
+
+
+def with_notes(chat: Chat, vault: Path) -> None:
+    chat.ask("Sum up {[[spec]]}", attach=[Note(path="docs/a, [b] & c.md"), ActiveNote(path="drawn.md")])
+    chat.reply("Summed up.")
+    (vault / "spec.md").write_text("# Spec\n\nThe newer text.\n", encoding="utf-8")
+    chat.ask("It has changed", attach=[Note(path="spec.md")], system={"instructions": "Mind {[[a, [b] & c]]}."})
+    chat.reply("So it has.")
+    chat.ask("Without it", drop=["spec.md"])
+
+
+def with_edits(chat: Chat, vault: Path) -> None:
+    with_notes(chat, vault)
+    chat.reply("Without.")
+    chat.edit(chat.turns()[1].message.id, "It has really changed\r\n")
+    chat.reply("Really.")
+    chat.regenerate()
+    chat.reply("Truly.")
+    chat.rename('Edits: "all" of them')
+
+
+def with_branches(chat: Chat, vault: Path) -> None:
+    with_edits(chat, vault)
+    chat.ask("More")
+    chat.reply("And more")
+    chat.fork(chat.turns()[0].message.id)
+    chat.reply("Another summary")
+    chat.ask("On this branch", attach=[Url(url="https://example.org", text="a page")])
+    chat.reply("Here.")
+    chat.delete(chat.turns()[0].message.id)
+    chat.ask("Once more")
+    chat.switch(chat.branches()[0])
+
+
+TALKS = pytest.mark.parametrize(
+    "talk", [with_a_page, with_tools, with_selections, with_notes, with_edits, with_branches]
+)
+
+
+def sent(turn: Turn) -> list[object]:
+    return [message.to_dict() for message in turn.messages]
+
+
+@LAYOUTS
+@TALKS
+def test_the_next_turn_after_export_and_import_is_the_same_to_the_byte(
+    tmp_path: Path, vault: Path, layout: str, talk: Callable[[Chat, Path], None]
+) -> None:
+    here, there = (f"sqlite:///{tmp_path}/{name}.db" for name in ("here", "there"))
+    with lamella.open(here, vault=vault) as engine:
+        talk(engine.chat(NAME, layout=layout), vault)
+    keeper = open_keeper(here)
+    chronicle = keeper.take_out(NAME)
+    path = save_archive(chronicle, tmp_path / "chats")
+    read = load_archive(path, vault=vault)
+    assert read == chronicle
+    keeper.close()
+    keeper = open_keeper(there)
+    assert keeper.take_in(read) is Taken.NEW
+    assert list(keeper.verify()) == []
+    assert keeper.take_out(NAME) == chronicle
+    keeper.close()
+    with lamella.open(here, vault=vault) as engine, lamella.open(there, vault=vault) as other:
+        one, two = engine.chat(NAME), other.chat(NAME)
+        assert one.branches() == two.branches()
+        assert sent(one.ask("And now?")) == sent(two.ask("And now?"))
+
+
+def test_another_process_goes_on_from_the_file_alone(tmp_path: Path, vault: Path) -> None:
+    here = f"sqlite:///{tmp_path}/here.db"
+    with lamella.open(here, vault=vault) as engine:
+        with_branches(engine.chat(NAME, layout="in_place"), vault)
+    keeper = open_keeper(here)
+    path = save_archive(keeper.take_out(NAME), tmp_path / "chats")
+    keeper.close()
+    command = [sys.executable, "-c", GO_ON, str(path), str(vault), f"sqlite:///{tmp_path}/there.db"]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    with lamella.open(here, vault=vault) as engine:
+        expected = sent(engine.chat(NAME).ask("And now?"))
+    told = json.loads(run.stdout)
+    assert told["sent"] == json.loads(json.dumps(expected))
+    assert told["taken"] == "new"
+    assert told["warnings"] == []
+
+
+def test_a_message_of_ten_megabytes_comes_back_to_the_byte(tmp_path: Path) -> None:
+    text = "**user**: a line\r\n[Timestamp: x] --> 😀\n" * 280_000
+    assert len(text.encode()) > 10_000_000
+    url = f"sqlite:///{tmp_path}/chats.db"
+    with lamella.open(url, ledger=False) as engine:
+        chat = engine.chat(NAME, window=1_000_000_000)
+        chat.ask("short")
+        chat.reply(text)
+    keeper = open_keeper(url)
+    chronicle = keeper.take_out(NAME)
+    keeper.close()
+    path = save_archive(chronicle, tmp_path)
+    assert load_archive(path, vault=None) == chronicle
+
+
+def test_a_chat_goes_between_two_machines_and_nobody_writes_over_the_other(tmp_path: Path) -> None:
+    """Export, import elsewhere, go on there, bring it back; meanwhile somebody edits the file by hand."""
+    here, there = (open_keeper(f"sqlite:///{tmp_path}/{name}.db") for name in ("here", "there"))
+    folder = tmp_path / "shared"
+    with lamella.open(f"sqlite:///{tmp_path}/here.db") as engine:
+        chat = engine.chat(NAME)
+        chat.ask("one")
+        chat.reply("two")
+    path = save_archive(here.take_out(NAME), folder)
+    assert there.take_in(load_archive(path, vault=None)) is Taken.NEW
+    with lamella.open(f"sqlite:///{tmp_path}/there.db") as engine:
+        chat = engine.chat(NAME)
+        chat.ask("three")
+        chat.reply("four")
+    assert save_archive(there.take_out(NAME), folder) == path
+    path.write_text(path.read_text(encoding="utf-8").replace("**ai**: four", "**ai**: fourth"), encoding="utf-8")
+    for keeper in (here, there):
+        assert keeper.take_in(load_archive(path, vault=None)) is Taken.EXTENDED
+        assert keeper.take_in(load_archive(path, vault=None)) is Taken.SAME
+        assert list(keeper.verify()) == []
+    assert here.take_out(NAME) == there.take_out(NAME)
+    log = here.load_log(NAME)
+    assert [told.reply.text for told in log.path() if told.reply] == ["two", "fourth"]
+    assert len(log.branches()) == 2
+    assert save_archive(here.take_out(NAME), folder) == path
+    assert load_archive(path, vault=None) == here.take_out(NAME)
+    here.close()
+    there.close()
+
+
+# Saves a conversation over and over, one message longer each time, and says when a file is there.
+SAVE = """
+import sys
+from pathlib import Path
+import lamella
+from lamella.wiring import open_keeper, save_archive
+
+url = f"sqlite:///{sys.argv[1]}.db"
+with lamella.open(url, ledger=False) as engine:
+    chat, keeper = engine.chat("talk"), open_keeper(url)
+    chat.rename("A talk")
+    while True:
+        chat.ask("x" * 50_000)
+        chat.reply("y")
+        save_archive(keeper.take_out("talk"), Path(sys.argv[1]))
+        print("saved", flush=True)
+"""
+
+
+def test_a_process_killed_while_it_saves_leaves_a_whole_file(tmp_path: Path) -> None:
+    chance = random.Random(3)
+    for round_ in range(6):
+        folder = tmp_path / str(round_)
+        with subprocess.Popen(
+            [sys.executable, "-c", SAVE, str(folder)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        ) as saving:
+            assert saving.stdout is not None
+            assert saving.stdout.readline() == b"saved\n"
+            time.sleep(chance.random() / 5)
+            saving.send_signal(signal.SIGKILL)
+        (path,) = folder.glob("*.md")
+        chronicle = load_archive(path, vault=None)
+        assert chronicle.records
+        assert render_archive(chronicle) == path.read_text(encoding="utf-8")
+
+
+def test_a_chat_of_another_program_goes_on_here_and_is_archived_like_any_other(tmp_path: Path, vault: Path) -> None:
+    legacy = (
+        '---\nepoch: 1726179477500\nmodelKey: "gpt-5|openai"\ntopic: "The spec"\n---\n\n'
+        "**user**: What is in it?\n[Context: Notes: old/place/spec.md]\n[Timestamp: 2024/09/12 22:17:57]\n\n"
+        "**ai**: A text.\n[Timestamp: 2024/09/12 22:18:02]\n"
+    )
+    url = f"sqlite:///{tmp_path}/chats.db"
+    keeper = open_keeper(url)
+    chronicle = parse_archive(legacy, sources=None)
+    (tmp_path / "legacy.md").write_text(legacy, encoding="utf-8")
+    read = load_archive(tmp_path / "legacy.md", vault=vault)
+    assert read.conversation == chronicle.conversation
+    assert read.warnings == ("Message 1: old/place/spec.md was found as spec.md.",)
+    assert keeper.take_in(read) is Taken.NEW
+    with lamella.open(url, vault=vault) as engine:
+        turn = engine.chat(read.conversation).ask("Again?", attach=[Note(path="spec.md")])
+        assert "The text. **user**: quoted" in turn.messages[0].text
+        assert turn.messages[-1].text.count("The text.") == 0
+    path = save_archive(keeper.take_out(read.conversation), tmp_path / "chats")
+    assert path.name == "The spec.md"
+    assert load_archive(path, vault=vault) == keeper.take_out(read.conversation)
+    keeper.close()
