@@ -58,6 +58,7 @@ class Log:
         self.chose_model = False
         self.left: Body = {}
         self._leaves: dict[str, None] = {}
+        self._followed: set[str] = set()
 
     def extend(self, records: Iterable[Record]) -> None:
         """Fold more events, in order."""
@@ -126,8 +127,12 @@ class Log:
             raise ValueError(f"reply {node.id} answers no message")
         if (same.parent, same.role, same.text) != (node.parent, node.role, node.text):
             raise ValueError(f"message {node.id} is there already, and says something else")
-        self.nodes[node.id] = node
+        self._place(node)
         self._arrive(node.id)
+
+    def _place(self, node: Node) -> None:
+        self.nodes[node.id] = node
+        self._followed.add(node.parent)
 
     def _switch(self, head: str) -> None:
         if head and head not in self.nodes:
@@ -141,16 +146,11 @@ class Log:
         return self.head in self.nodes and self.nodes[self.head].parent == head and bool(head)
 
     def _arrive(self, head: str) -> None:
-        """Make a message the active one; the one left behind ends a branch unless the new one follows it."""
-        if self.head and not self._follows(head, self.head):
+        """Make a message the active one; the one left behind ends a branch if nothing follows it."""
+        if self.head and self.head not in self._followed:
             self._leaves.setdefault(self.head)
         self._leaves.pop(head, None)
         self.head = head
-
-    def _follows(self, name: str, ancestor: str) -> bool:
-        while name and name != ancestor:
-            name = self.nodes[name].parent
-        return bool(name)
 
     def _delete(self, target: str) -> None:
         """A branch without one message: a question goes with its answer, an answer alone leaves the question open.
@@ -175,7 +175,7 @@ class Log:
             return node.id
         name = derive_id(self.conversation, parent, node)
         body = {**left, **node.body} if left else node.body
-        self.nodes[name] = Node(id=name, parent=parent, role=node.role, text=node.text, at=node.at, body=body)
+        self._place(Node(id=name, parent=parent, role=node.role, text=node.text, at=node.at, body=body))
         return name
 
 

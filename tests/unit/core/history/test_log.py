@@ -190,6 +190,14 @@ def test_a_branch_left_before_anything_was_said_on_it_is_none(scribe: Scribe) ->
     check(scribe)
 
 
+def test_going_from_one_message_to_another_of_the_same_branch_makes_none(scribe: Scribe) -> None:
+    names = say(scribe)
+    for at in (2, 0, 3, 1):
+        scribe.do(EventKind.FORK, head=names[at])
+    assert scribe.log.branches() == (names[-1], names[1])
+    check(scribe)
+
+
 def test_switching_there_and_back_changes_nothing_that_was_said(scribe: Scribe) -> None:
     names = say(scribe)
     scribe.do(EventKind.FORK, head=names[1])
