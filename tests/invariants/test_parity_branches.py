@@ -1,0 +1,64 @@
+"""Branches under any deeds: what was said stays readable under its id, and every id follows from what is said."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import given, settings
+from tests.invariants.lasting import NAME, Lasting
+from tests.invariants.moves import Kept, kept_plans
+
+from lamella.adapters.clocks.system import SystemClock
+from lamella.adapters.stores.memory import MemoryStore
+from lamella.core.history.log import Log, derive_id
+from lamella.core.layers.model import Role
+from lamella.runners.keeping import Keeper
+
+TRIED = settings.get_profile("invariants")
+
+
+class Witness:
+    """Remembers everything that was ever said, and checks after each move that it still is."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+        self._said: dict[str, list[tuple[str, str]]] = {}
+        self._version = 0
+
+    def look(self) -> None:
+        log = Log(NAME)
+        log.extend(self._store.load(NAME))
+        assert log.version >= self._version
+        self._version = log.version
+        self._check_tree(log)
+        self._check_branches(log)
+        for head, said in self._said.items():
+            assert _path(log, head) == said
+        self._said.update((head, _path(log, head)) for head in log.nodes)
+
+    def _check_tree(self, log: Log) -> None:
+        for name, node in log.nodes.items():
+            assert derive_id(NAME, node.parent, node) == name == node.id
+            assert not node.parent or node.parent in log.nodes
+            assert node.role is Role.USER or log.nodes[node.parent].role is Role.USER
+
+    def _check_branches(self, log: Log) -> None:
+        """Each message that nothing follows ends a branch; only the active branch may end where another goes on."""
+        branches = log.branches()
+        assert len(set(branches)) == len(branches)
+        followed = {node.parent for node in log.nodes.values()}
+        ends = {name for name in log.nodes if name not in followed}
+        assert ends <= set(branches) <= ends | {log.head}
+
+
+def _path(log: Log, head: str) -> list[tuple[str, str]]:
+    return [(node.id, node.text) for told in log.path(head) for node in (told.message, told.reply) if node]
+
+
+@TRIED
+@given(kept_plans())
+def test_whatever_is_done_nothing_said_is_lost_renamed_or_doubled(kept: Kept) -> None:
+    store = MemoryStore()
+    witness = Witness(store)
+    with TemporaryDirectory() as folder:
+        Lasting(kept, Path(folder), lambda: store).walk([False] * len(kept.moves), after=witness.look)
+    assert list(Keeper(store, SystemClock()).verify()) == []
