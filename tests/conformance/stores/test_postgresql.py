@@ -237,6 +237,19 @@ def test_a_role_that_may_not_make_tables_is_told_what_it_needs() -> None:
     assert "Grant" in caught.value.hint
 
 
+def test_a_role_that_may_not_make_schemas_can_use_one_of_its_own() -> None:
+    url = servers.shared().make_store_url()
+    _, schema = split_schema(url)
+    with psycopg.connect(servers.shared().url("postgres"), autocommit=True) as connection:
+        connection.execute("CREATE ROLE lodger LOGIN")
+        connection.execute(f"CREATE SCHEMA {schema} AUTHORIZATION lodger".encode())
+    store = open_store(url.replace("lamella@", "lodger@"))
+    assert store.append("c", attach(b"x"), expected=0) == 1
+    store.erase_conversation("c", at=LATER)
+    assert list(store.verify()) == []
+    store.close()
+
+
 def test_commits_are_durable_even_where_the_role_has_other_defaults(address: str) -> None:
     where, schema = split_schema(address)
     lax = PostgresDatabase(
