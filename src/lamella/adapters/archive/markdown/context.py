@@ -57,7 +57,7 @@ def parse_context(line: str) -> dict[str, list[str]]:
     group, at = "", 0
     while at < len(inner):
         label = _GROUP.match(inner, at)
-        if label is not None and (at == 0 or inner[:at].endswith(" | ")):
+        if label is not None and (at == 0 or inner.endswith(" | ", 0, at)):
             group, at = label[1], label.end()
         found = _NAME.match(inner, at)
         if found is None:

@@ -28,6 +28,7 @@ _KINDS = {
 }
 # No element of HTML has an underscore in its name, so such a tag is not what somebody typed about a web page.
 _TAG = re.compile(r"<([A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+)(?: [^<>]*)?>")
+_CLOSING = re.compile(r"</(\w+)>\s*$")
 _CONTENT = re.compile(r"<content>(.*)</content>", re.DOTALL)
 _FIELD = re.compile(r"<(title|path|url|start_line|end_line)>(.*?)</\1>", re.DOTALL)
 _LABEL = "[User query]:"
@@ -45,12 +46,13 @@ def extract_blocks(text: str) -> Inlined:
     """Part a message into what the user typed and the context blocks around it."""
     lines = text.split("\n")
     code = [is_code for _, is_code in walk_lines(text)]
+    last_closings = {match[1]: at for at, line in enumerate(lines) if (match := _CLOSING.search(line))}
     typed: list[str] = []
     artifacts: list[Artifact] = []
     at = 0
     while at < len(lines):
         tag = _opening(lines[at]) if not code[at] else None
-        end = _closing(lines, at, tag) if tag else None
+        end = _closing(lines, at, tag) if tag and last_closings.get(tag, -1) >= at else None
         if tag and end is not None:
             artifacts.append(_read_block(tag, "\n".join(lines[at : end + 1])))
             at = end + 1

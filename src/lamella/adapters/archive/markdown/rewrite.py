@@ -37,9 +37,9 @@ class _Rewriting:
         rewritten = self._rewritten(record, parse_body(record))
         self._old.extend([record])
         self._new.extend([rewritten])
-        # Deleting a message gives those after it new ids on the way.
-        for old, new in zip(_ids(self._old.path()), _ids(self._new.path()), strict=True):
-            self._names[old] = new
+        if record.kind is EventKind.DELETE:
+            # Deleting a message gives those after it other ids.
+            self._names.update(zip(_ids(self._old.path()), _ids(self._new.path()), strict=True))
         return rewritten
 
     def _rewritten(self, record: Record, body: Body) -> Record:
@@ -59,7 +59,8 @@ class _Rewriting:
         if "target" in body:
             named["target"] = self._renamed(body["target"])
         node = Node(id="", parent=str(named["parent"]), role=role, text=str(body["text"]), at="", body=named)
-        return {**named, "id": derive_id(self._new.conversation, node.parent, node)}
+        named["id"] = self._names[body["id"]] = derive_id(self._new.conversation, node.parent, node)
+        return named
 
     def _renamed(self, value: object) -> object:
         """Any value of a body, with every message in it under its new id."""

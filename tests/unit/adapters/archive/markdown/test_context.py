@@ -87,6 +87,11 @@ def test_names_outside_any_group_and_broken_quotes_are_kept_as_they_are() -> Non
     assert parse_context("[Context: ]") == {}
 
 
+def test_a_line_of_very_many_names_is_read() -> None:
+    names = [f"note {n}.md" for n in range(50_000)]
+    assert parse_context(f"[Context: Notes: {', '.join(names)}]") == {"Notes": names}
+
+
 def test_other_lines_are_not_context() -> None:
     assert not is_context("[Context]")
     assert not is_context(" [Context: Notes: a.md]")

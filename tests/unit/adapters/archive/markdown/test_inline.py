@@ -91,5 +91,10 @@ def test_what_is_not_surely_a_block_stays_what_was_typed(text: str) -> None:
     assert inlined.artifacts == ()
 
 
+def test_many_tags_that_are_never_closed_take_no_long_time() -> None:
+    text = "<never_closed>\n" * 50_000
+    assert extract_blocks(text).typed == text
+
+
 def test_the_label_before_the_question_is_not_part_of_it() -> None:
     assert extract_blocks(f"{NOTE}\n\n[User query]:\nWhy?").typed == "Why?"
