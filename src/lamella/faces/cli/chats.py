@@ -7,9 +7,11 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from lamella.core.history.events import Body
 from lamella.core.history.log import Told
 from lamella.errors import UsageError
 from lamella.faces.cli.console import make_console
+from lamella.faces.cli.lines import show_line, show_lines
 from lamella.faces.cli.opened import StoreOption, opened
 from lamella.wiring import load_archive, save_archive
 
@@ -42,7 +44,8 @@ def list_chats(*, store: StoreOption = None, as_json: _Json = False) -> None:
         return
     table = Table("id", "title", "changed", "events", box=None, pad_edge=False)
     for row in rows:
-        table.add_row(row.conversation, row.title, row.updated[:19].replace("T", " "), f"{row.version:,}")
+        changed = row.updated[:19].replace("T", " ")
+        table.add_row(show_line(row.conversation), show_line(row.title), changed, f"{row.version:,}")
     make_console().print(table)
 
 
@@ -96,7 +99,7 @@ def import_chats(
         for file in files:
             chronicle = load_archive(file, vault=vault)
             taken = keeper.take_in(chronicle)
-            typer.echo(f"{taken}  {chronicle.conversation}  {chronicle.title}")
+            typer.echo(f"{taken}  {show_line(chronicle.conversation)}  {show_line(chronicle.title)}".rstrip())
             for warning in chronicle.warnings:
                 typer.echo(f"warning: {file.name}: {warning}", err=True)
 
@@ -121,7 +124,7 @@ def rename(
     """Give a conversation a title."""
     with opened(store) as keeper:
         keeper.rename(chat, title)
-    typer.echo(f"{chat} is now called {title}.")
+    typer.echo(f"{chat} is now called {show_line(title)}.")
 
 
 @chats.command()
@@ -153,16 +156,22 @@ def search(*, words: Annotated[str, typer.Argument(help="Words to look for.")], 
     with opened(store) as keeper:
         for hit in keeper.search(words):
             found = True
-            typer.echo(f"{hit.conversation}  {hit.message}  {hit.role}: {hit.excerpt}")
+            typer.echo(f"{show_line(hit.conversation)}  {hit.message}  {hit.role}: {show_line(hit.excerpt)}")
     if not found:
         raise typer.Exit(1)
 
 
 def _said(told: Told) -> list[str]:
-    lines = [f"{told.message.id}  user: {told.message.text}"]
-    attached = told.message.body.get("attached")
-    if isinstance(attached, list):
-        lines += [f"                  + {ref['id']}" for ref in attached]
+    lines = [f"{told.message.id}  user: {show_lines(told.message.text)}"]
+    lines += [f"                  + {show_line(name)}" for name in _attached(told.message.body)]
     if told.reply is not None:
-        lines.append(f"{told.reply.id}  reply: {told.reply.text}")
+        lines.append(f"{told.reply.id}  reply: {show_lines(told.reply.text)}")
     return lines
+
+
+def _attached(body: Body) -> list[str]:
+    """The ids of what came with a message: tool results, attachments, and notes drawn into instructions."""
+    system = body.get("system")
+    groups = [body.get("results"), body.get("attached"), system.get("inlined") if isinstance(system, dict) else None]
+    refs = [ref for group in groups if isinstance(group, list) for ref in group]
+    return list(dict.fromkeys(str(ref["id"]) for ref in refs if isinstance(ref, dict) and "id" in ref))
