@@ -1,6 +1,6 @@
 """An archive as text: a chronicle written out, and read back as it was."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lamella.adapters.archive.markdown.carried import FileRef, part_contents
@@ -19,6 +19,8 @@ from lamella.core.history.log import Log, derive_id
 from lamella.core.history.records import Record
 from lamella.errors import BadInputError, StoreDamagedError
 from lamella.ports import SourceReader
+
+Held = Callable[[str, Sequence[str]], Mapping[str, bytes]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,20 +48,24 @@ def render_archive(chronicle: Chronicle, *, sources: SourceReader | None = None,
     return f"{front}\n{page}{render_comment(chronicle, part_contents(chronicle, sources))}"
 
 
-def parse_archive(text: str, *, sources: SourceReader | None) -> Chronicle:
-    """The conversation that a markdown text holds; what could not be brought along is in its warnings."""
+def parse_archive(text: str, *, sources: SourceReader | None, held: Held | None = None) -> Chronicle:
+    """The conversation that a markdown text holds; what could not be brought along is in its warnings.
+
+    ``held`` gives those of a conversation's contents that a store has; for them no file is read.
+    """
     front, body = split_front(unify_lines(text))
     if not front.is_ours:
         return parse_legacy(front, body, sources)
     chronicle, files = read_own(front, body)
-    resolved = resolve_files(files, Lookup(sources))
+    known = held(chronicle.conversation, [file.hash for file in files]) if held else {}
+    resolved = resolve_files([file for file in files if file.hash not in known], Lookup(sources))
     newer = {artifact.hash: encode_text(artifact.text) for artifact in resolved.changed.values()}
     return replace(
         chronicle,
         records=chronicle.records
         if resolved.is_exact
         else rewrite_records(chronicle.conversation, chronicle.records, resolved),
-        contents={**chronicle.contents, **resolved.contents, **newer},
+        contents={**chronicle.contents, **known, **resolved.contents, **newer},
         warnings=(*chronicle.warnings, *resolved.warnings),
     )
 

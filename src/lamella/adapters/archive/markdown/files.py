@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import mkstemp
 
 from lamella.adapters.archive.markdown.archive import (
+    Held,
     fold_log,
     parse_archive,
     read_kept,
@@ -29,11 +30,11 @@ _USUAL_FRONT = 4_096
 _LONGEST_FRONT = 1_000_000
 
 
-def load_archive(path: Path, sources: SourceReader | None) -> Chronicle:
-    """The conversation in a file."""
+def load_archive(path: Path, sources: SourceReader | None, *, held: Held | None = None) -> Chronicle:
+    """The conversation in a file. ``held`` is as a store's ``read_contents``: what it has is read from no file."""
     text = _read_text(path)
     try:
-        return parse_archive(text, sources=sources)
+        return parse_archive(text, sources=sources, held=held)
     except BadInputError as error:
         raise type(error)(f"{path.name}: {error.message}", hint=error.hint) from error
 

@@ -232,6 +232,17 @@ def test_without_a_vault_every_named_file_is_left_out_and_said(desk: Desk) -> No
     assert take_in(make_desk(), read) == "new"
 
 
+def test_what_the_store_holds_is_read_from_no_file(desk: Desk, vault: Path) -> None:
+    had(desk)
+    chronicle = take_out(desk)
+    text = render_archive(chronicle)
+    (vault / "a.md").write_text("quite another text", encoding="utf-8")
+    for sources in (None, sources_of(desk)):
+        assert parse_archive(text, sources=sources, held=desk.store.read_contents) == chronicle
+    empty = make_desk(vault)
+    assert parse_archive(text, sources=None, held=empty.store.read_contents).warnings
+
+
 def test_two_notes_of_one_text_are_both_found_while_one_of_them_stands(desk: Desk, vault: Path) -> None:
     (vault / "twin.md").write_text("text of a", encoding="utf-8")
     StoredChat(desk, NAME).ask(Asked(text="one", attach=(note("a.md"), note("twin.md"))))
