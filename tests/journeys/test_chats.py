@@ -1,0 +1,277 @@
+"""``lamella chats``: every command as a person at a terminal meets it."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import lamella
+from lamella import Note, Selection, ToolResult
+from lamella.faces.cli import main
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Printed:
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Printed]
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'chats.db'}"
+
+
+@pytest.fixture
+def run(url: str, capsys: pytest.CaptureFixture[str]) -> Run:
+    """A command on the test's own store."""
+
+    def running(*words: str) -> Printed:
+        capsys.readouterr()
+        code = main([*words, "--store", url])
+        return Printed(code=code, out=(captured := capsys.readouterr()).out, err=captured.err)
+
+    return running
+
+
+def say(url: str, conversation: str = "demo", *, title: str = "") -> list[str]:
+    """Two turns, the first with attachments; the ids of the messages."""
+    with lamella.open(url) as engine:
+        chat = engine.chat(conversation)
+        note = Note(path="spec.md", text="# Spec")
+        chat.ask("Summarize this", attach=[note], tools=[ToolResult(name="search", output="found")])
+        chat.reply("A summary.")
+        chat.ask("And in German?")
+        chat.reply("Eine Zusammenfassung.")
+        if title:
+            chat.rename(title)
+        return [node.id for told in chat.turns() for node in (told.message, told.reply) if node]
+
+
+def test_a_list_of_nothing_says_how_to_begin(run: Run) -> None:
+    printed = run("chats", "list")
+    assert (printed.code, printed.err) == (0, "")
+    assert printed.out == "No conversations yet. Bring some in with `lamella chats import`.\n"
+    assert json.loads(run("chats", "list", "--json").out) == {"chats": []}
+
+
+def test_a_list_shows_ids_titles_and_sizes_the_last_changed_first(run: Run, url: str) -> None:
+    say(url, "first", title="One [bold]title[/bold]")
+    say(url, "second")
+    heading, *rows = run("chats", "list").out.splitlines()
+    assert heading.split() == ["id", "title", "changed", "events"]
+    assert [row.split()[0] for row in rows] == ["second", "first"]
+    assert "One [bold]title[/bold]" in rows[1]
+    listed = json.loads(run("chats", "list", "--json").out)["chats"]
+    assert [(one["conversation"], one["title"], one["events"]) for one in listed] == [
+        ("second", "", 4),
+        ("first", "One [bold]title[/bold]", 5),
+    ]
+    assert all(one["created"] <= one["updated"] and one["updated"].endswith("Z") for one in listed)
+
+
+def test_a_conversation_is_shown_with_its_ids_and_attachments(run: Run, url: str) -> None:
+    first, second, third, fourth = say(url)
+    lines = run("chats", "show", "demo").out.splitlines()
+    assert lines[0] == f"{first}  user: Summarize this"
+    assert [line.split("+ ")[1].partition(":")[0] for line in lines[1:3]] == ["tool", "spec.md"]
+    assert lines[3:] == [
+        f"{second}  reply: A summary.",
+        f"{third}  user: And in German?",
+        f"{fourth}  reply: Eine Zusammenfassung.",
+    ]
+
+
+def test_text_that_would_move_the_cursor_is_shown_escaped(run: Run, url: str) -> None:
+    with lamella.open(url) as engine:
+        chat = engine.chat("demo")
+        chat.ask("two\nlines \x1b[2J and \x07")
+        chat.rename("\x1b]0;title\x07")
+    assert "two\nlines \\x1b[2J and \\x07" in run("chats", "show", "demo").out
+    for command in (("list",), ("search", "lines")):
+        assert "\x1b" not in run("chats", *command).out
+
+
+def test_forking_goes_on_from_a_message_and_the_old_branch_is_shown(run: Run, url: str) -> None:
+    names = say(url)
+    printed = run("chats", "fork", "demo", "--at", names[1])
+    assert (printed.code, printed.out) == (0, f"demo goes on from {names[1]}.\n")
+    shown = run("chats", "show", "demo").out.splitlines()
+    assert shown[-1] == f"other branches: {names[3]}"
+    assert not any("German" in line for line in shown)
+    other = run("chats", "show", "demo", "--branch", names[3]).out
+    assert "And in German?" in other
+    assert other.splitlines()[-1] == f"other branches: {names[1]}"
+
+
+def test_searching_looks_at_every_message_of_every_branch(run: Run, url: str) -> None:
+    names = say(url)
+    run("chats", "fork", "demo", "--at", names[1])
+    printed = run("chats", "search", "GERMAN")
+    assert (printed.code, printed.out) == (0, f"demo  {names[2]}  user: And in German?\n")
+    missing = run("chats", "search", "cherries")
+    assert (missing.code, missing.out, missing.err) == (1, "", "")
+
+
+def test_renaming_shows_in_the_list(run: Run, url: str) -> None:
+    say(url)
+    assert run("chats", "rename", "demo", "Specs & more").out == "demo is now called Specs & more.\n"
+    assert json.loads(run("chats", "list", "--json").out)["chats"][0]["title"] == "Specs & more"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("show", "nobody"),
+        ("fork", "nobody", "--at", "x"),
+        ("rename", "nobody", "T"),
+        ("export", "nobody"),
+        ("delete", "nobody", "--yes"),
+        ("delete", "nobody", "--artifact", "a.md", "--yes"),
+    ],
+)
+def test_a_conversation_that_is_not_there_is_named_with_what_to_do(run: Run, words: tuple[str, ...]) -> None:
+    printed = run("chats", *words)
+    assert (printed.code, printed.out) == (2, "")
+    assert printed.err == (
+        "error: There is no conversation 'nobody'.\nhint: See `lamella chats list` for those there are.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("fork", "demo", "--at", "nobody"), "demo has no message 'nobody'."),
+        (("show", "demo", "--branch", "nobody"), "demo has no message nobody."),
+        (("delete", "demo", "--artifact", "other.md", "--yes"), "demo never had an artifact 'other.md'."),
+        (("export",), "Name conversations, or say --all."),
+        (("export", "demo", "--all"), "Name conversations, or say --all."),
+        (("fork", "demo"), "Missing option '--at'."),
+        (("dance",), "No such command 'dance'."),
+    ],
+)
+def test_a_wrong_word_is_told_and_changes_nothing(run: Run, url: str, words: tuple[str, ...], told: str) -> None:
+    say(url)
+    printed = run("chats", *words)
+    error, hint = printed.err.splitlines()[:2]
+    assert (printed.code, error) == (2, f"error: {told}")
+    assert hint.startswith("hint: ")
+    assert json.loads(run("chats", "list", "--json").out)["chats"][0]["events"] == 4
+
+
+def test_an_error_is_json_where_json_was_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["chats", "list", "--json", "--store", f"sqlite:///{tmp_path / 'no' / 'chats.db'}"]) == 1
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["error"]["code"] == "store_unavailable"
+    assert captured.err.startswith("error: ")
+
+
+def test_erasing_asks_first_and_takes_no_for_an_answer(run: Run, url: str) -> None:
+    say(url)
+    command = [sys.executable, "-c", "import sys; from lamella.faces.cli import main; sys.exit(main())"]
+    words = ["chats", "delete", "demo", "--store", url]
+
+    def answering(answer: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([*command, *words], input=answer, capture_output=True, text=True, check=False)
+
+    no = answering("n\n")
+    assert no.returncode == 2
+    assert "Erase demo for good? [y/N]" in no.stdout
+    assert "error: Nothing was erased." in no.stderr
+    silent = answering("")
+    assert (silent.returncode, "error: Stopped." in silent.stderr) == (1, True)
+    assert len(json.loads(run("chats", "list", "--json").out)["chats"]) == 1
+    yes = answering("y\n")
+    assert yes.returncode == 0
+    assert "Erased demo. See that nothing is left: lamella store verify --erased demo" in yes.stdout
+    assert json.loads(run("chats", "list", "--json").out)["chats"] == []
+
+
+def test_an_erased_conversation_is_gone_for_every_command(run: Run, url: str) -> None:
+    say(url)
+    assert run("chats", "delete", "demo", "--yes").code == 0
+    for words in (("show", "demo"), ("rename", "demo", "T"), ("export", "demo")):
+        printed = run("chats", *words)
+        assert (printed.code, "demo was erased at" in printed.err) == (1, True)
+    assert run("chats", "search", "summary").code == 1
+    assert run("chats", "delete", "demo", "--yes").code == 0, "an erasure can be repeated"
+
+
+def test_erasing_an_artifact_says_how_much_went(run: Run, url: str) -> None:
+    say(url)
+    with lamella.open(url) as engine:
+        engine.chat("demo").ask("again", attach=[Note(path="spec.md", text="# Spec, second edition")])
+    printed = run("chats", "delete", "demo", "--artifact", "spec.md", "--yes")
+    assert printed.code == 0
+    assert printed.out.startswith("Erased spec.md: 2 contents. See that nothing is left: lamella store verify --erased")
+    assert run("store", "verify", "--erased", "demo").code == 0
+
+
+def test_conversations_travel_as_markdown_and_come_back(run: Run, url: str, tmp_path: Path) -> None:
+    with lamella.open(url) as engine:
+        chat = engine.chat("demo", layout="in_place")
+        chat.ask("What is this?", attach=[Selection(path="spec.md", text="selected --> text")])
+        chat.reply("**user**: a quote\n---\n")
+        chat.rename("Specs")
+    printed = run("chats", "export", "demo", "--to", str(tmp_path / "out"))
+    assert printed.code == 0
+    (file,) = (tmp_path / "out").iterdir()
+    assert printed.out == f"{file}\n"
+    assert "What is this?" in file.read_text(encoding="utf-8")
+    run("chats", "rename", "demo", "Other title")
+    assert run("chats", "export", "--all", "--to", str(tmp_path / "out")).out == f"{file}\n"
+    assert len(list((tmp_path / "out").iterdir())) == 1
+
+    other = f"sqlite:///{tmp_path / 'other.db'}"
+    assert main(["chats", "import", str(file), "--store", other]) == 0
+    assert main(["chats", "import", str(file), "--store", other]) == 0
+    with lamella.open(url) as here, lamella.open(other) as there:
+        one, two = here.chat("demo").ask("Next?"), there.chat("demo").ask("Next?")
+    assert (one.envelope, one.prefix) == (two.envelope, two.prefix)
+
+
+def test_importing_says_what_became_of_each_file(run: Run, url: str, tmp_path: Path) -> None:
+    say(url, title="Specs")
+    run("chats", "export", "demo", "--to", str(tmp_path))
+    (file,) = tmp_path.glob("*.md")
+    vault = tmp_path / "vault"
+    vault.mkdir()
+    (vault / "spec.md").write_text("# Spec")
+    printed = run("chats", "import", str(file), "--vault", str(vault))
+    assert (printed.code, printed.out, printed.err) == (0, "same  demo  Specs\n", "")
+    other = f"sqlite:///{tmp_path / 'other.db'}"
+    assert main(["chats", "import", str(file), "--vault", str(vault), "--store", other]) == 0
+    with lamella.open(other) as there:
+        turn = there.chat("demo").ask("Next?")
+    assert "# Spec" in turn.messages[0].text
+
+
+def test_what_an_import_cannot_find_is_named(
+    run: Run, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    say(url, title="Specs")
+    run("chats", "export", "demo", "--to", str(tmp_path))
+    (file,) = tmp_path.glob("*.md")
+    assert main(["chats", "import", str(file), "--store", f"sqlite:///{tmp_path / 'other.db'}"]) == 0
+    assert f"warning: {file.name}: spec.md is left out" in capsys.readouterr().err
+    missing = run("chats", "import", str(tmp_path / "nothing.md"))
+    assert missing.code == 2
+    assert "nothing.md" in missing.err
+
+
+def test_the_store_of_the_environment_is_used_where_none_is_named(
+    url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    say(url, "from-the-environment")
+    monkeypatch.setenv("LAMELLA_STORE", url)
+    assert main(["chats", "list"]) == 0
+    assert "from-the-environment" in capsys.readouterr().out
