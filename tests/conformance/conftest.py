@@ -40,7 +40,7 @@ def opened() -> Iterator[OpenStore]:
     stores: list[Store] = []
 
     def opening(url: str) -> Store:
-        stores.append(open_store(url, patience=5.0))
+        stores.append(open_store(url, patience=30.0))
         return stores[-1]
 
     yield opening

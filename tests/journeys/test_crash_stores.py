@@ -23,7 +23,7 @@ from lamella.core.artifacts.content import hash_bytes
 from lamella.core.history.records import EventKind
 from lamella.ports import Store
 
-ROUNDS = 25
+ROUNDS = 15
 BATCH = 3
 
 # Forks a writer for each address it is given, and says when that one has ended. A writer appends batches of events with

@@ -164,6 +164,12 @@ def test_a_title_stays_until_another_is_given(store: Store) -> None:
     assert store.list_conversations()[0].title == ""
 
 
+def test_a_title_that_cannot_be_written_is_refused_and_nothing_is_appended(store: Store) -> None:
+    with pytest.raises(TextError):
+        store.append("c", say("one"), expected=0, title="half \ud83e")
+    assert store.list_conversations() == []
+
+
 def test_content_is_stored_once_and_shared(store: Store) -> None:
     data = b"shared" * 1000
     store.append("a", attach(data), expected=0)

@@ -62,7 +62,7 @@ def test_a_connection_lost_in_the_middle_of_an_append_doubles_nothing(address: s
 
 
 def _wait_for(address: str, state: str) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         if tamper(address, f"SELECT 1 FROM pg_stat_activity WHERE {MINE} AND {state}"):
             return
@@ -80,7 +80,7 @@ def proxy() -> Iterator[Proxy]:
 def through(proxy: Proxy) -> Iterator[Store]:
     """A store behind the proxy, with one event."""
     url = servers.shared().make_store_url().replace(str(servers.shared().folder), str(proxy.folder))
-    store = open_store(url, patience=2.0)
+    store = open_store(url, patience=3.0)
     store.append("c", say("one"), expected=0)
     yield store
     store.close()

@@ -131,13 +131,15 @@ class MemoryStore:
     def verify(self, conversation: str | None = None) -> Iterator[Damage]:
         """Every hash derived again. Memory is damaged only by whoever reaches into it."""
         with self._lock:
-            for name, kept in self._kept.items():
-                if conversation in (None, name):
-                    yield from self._verify(name, kept)
-            if conversation is not None and conversation not in self._kept:
-                yield Damage(conversation=conversation, place="conversation", what="is not in this store")
+            names = list(self._kept) if conversation is None else [conversation]
+            damages = [damage for name in names for damage in self._verify(name)]
+        yield from damages
 
-    def _verify(self, conversation: str, kept: _Kept) -> Iterator[Damage]:
+    def _verify(self, conversation: str) -> Iterator[Damage]:
+        kept = self._kept.get(conversation)
+        if kept is None:
+            yield Damage(conversation=conversation, place="conversation", what="is not in this store")
+            return
         derived = link_all(FIRST, conversation, after=0, records=kept.records)
         for seq, (stored, true) in enumerate(zip(kept.hashes, derived, strict=True), start=1):
             if stored != true:

@@ -19,7 +19,9 @@ def load_migrations(dialect: str) -> tuple[str, ...]:
 def migrate(database: Database, migrations: Sequence[str], *, name: str) -> int:
     """Bring a database to the newest version, and give that version. It gets all of its migrations or none."""
     newest = len(migrations)
-    if database.read(lambda transaction: _read_version(database, transaction, name=name)) == newest:
+    version = database.read(lambda transaction: _read_version(database, transaction, name=name))
+    check_version(version, newest, name=name)
+    if version == newest:
         return newest
     return database.migrate(lambda transaction: _apply(database, transaction, migrations=migrations, name=name))
 

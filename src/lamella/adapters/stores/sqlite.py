@@ -118,13 +118,13 @@ class SqliteDatabase:
 
     def find_lingering(self) -> Iterator[Damage]:
         """An erasure that was interrupted before the file was written anew, or a log that others still read."""
-        with self._lock:
-            if self._unpurged():
-                yield Damage(conversation=None, place="file", what="may hold it until the erasure is repeated")
-            try:
+        if self._unpurged():
+            yield Damage(conversation=None, place="file", what="may hold it until the erasure is repeated")
+        try:
+            with self._lock:
                 self._persist(self._empty_log)
-            except StoreUnavailableError as error:
-                yield Damage(conversation=None, place="write-ahead log", what=f"may hold it: {error.message}")
+        except StoreUnavailableError as error:
+            yield Damage(conversation=None, place="write-ahead log", what=f"may hold it: {error.message}")
 
     def close(self) -> None:
         with self._lock:
