@@ -162,7 +162,8 @@ class BudgetExceededError(LamellaError):
     def __init__(self, *, needed: int, hard: int, limit: int, protected: Sequence[str]) -> None:
         super().__init__(
             f"The request needs {needed:,} tokens; at most {hard:,} of the {limit:,} that fit may be used.",
-            hint=f"Largest parts: {', '.join(protected)}. Detach or drop one, or choose a larger window.",
+            hint=f"Largest parts: {', '.join(protected)}. Detach or drop what is attached, shorten what is typed, "
+            "or choose a larger window.",
         )
         self.needed = needed
         self.hard = hard

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
@@ -179,7 +180,7 @@ def replay_transcript(transcript: Transcript, *, overrides: Mapping[str, object]
     settings = load_settings({**transcript.settings(), **given})
     vault = beside / os.fsdecode(transcript.vault.encode()) if transcript.vault is not None else None
     runner = open_runner(settings, conversation=transcript.conversation, vault=vault)
-    return _numbered(replay(runner, _scripted(transcript)))
+    return _numbered(replay(runner, _scripted(transcript, keep_model="model" in given)))
 
 
 def _numbered(turns: Iterator[Turn]) -> Iterator[Turn]:
@@ -197,9 +198,11 @@ def _numbered(turns: Iterator[Turn]) -> Iterator[Turn]:
         raise
 
 
-def _scripted(transcript: Transcript) -> Iterator[Scripted]:
+def _scripted(transcript: Transcript, *, keep_model: bool) -> Iterator[Scripted]:
+    """The turns as asked; a model given from outside holds for all of them."""
     for number, turn in enumerate(transcript.turns, start=1):
         asked = read_turn(turn, number, system=transcript.system if number == 1 else None)
+        asked = replace(asked, model=None) if keep_model else asked
         yield Scripted(asked=asked, reply=turn.reply, at=turn.at)
 
 

@@ -135,4 +135,6 @@ class Reading:
         notes = tuple(
             self._sources.read_file(path, Kind.NOTE, via=f"template:{name}") for path in self._sources.list_folder(name)
         )
-        return Resolved(id=name, artifacts=notes, why=None if notes else "the folder holds no notes.")
+        if not notes:
+            return Resolved(why="the folder holds no notes.")
+        return Resolved(id=name, artifacts=notes)

@@ -120,7 +120,7 @@ class StoredChat:
         rewritten = self._log.rewritten
         before = self._sent_last() if rewritten else turn.envelope
         movement = find_movement(before, replace(turn.envelope, rewritten=rewritten))
-        return replace(turn, entry=replace(turn.entry, prefix=Prefix(movement=movement, common_tokens=None)))
+        return replace(turn, ledger=replace(turn.ledger, prefix=Prefix(movement=movement, common_tokens=None)))
 
     def edit(self, message: str, text: str, *, at: datetime | None = None) -> Turn:
         """Ask another text in place of a message, with the same attachments; the old branch stays."""

@@ -29,7 +29,7 @@ class Turn:
 
     number: int
     envelope: Envelope
-    entry: Entry
+    ledger: Entry
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -41,15 +41,15 @@ class Turn:
 
     @property
     def prefix(self) -> Prefix:
-        return self.entry.prefix
+        return self.ledger.prefix
 
     @property
     def cache(self) -> CacheUse | None:
-        return self.entry.cache
+        return self.ledger.cache
 
     @property
     def cost(self) -> Cost | None:
-        return self.entry.cost
+        return self.ledger.cost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +115,7 @@ class TurnRunner:
         self._state, self._rules = state, rules
         self._opened, self._books = opened, books
         self._number += 1
-        return Turn(number=self._number, envelope=opened.envelope, entry=entry)
+        return Turn(number=self._number, envelope=opened.envelope, ledger=entry)
 
     def reply(self, text: str, *, at: datetime | None = None) -> None:
         """Record what the model answered to the turn asked last."""
@@ -133,7 +133,7 @@ class TurnRunner:
         entry = Entry(
             prefix=Prefix(movement=find_movement(self._state.last, self._opened.envelope), common_tokens=None)
         )
-        return Turn(number=self._number, envelope=self._opened.envelope, entry=entry)
+        return Turn(number=self._number, envelope=self._opened.envelope, ledger=entry)
 
     def _enter(self, state: State, opened: OpenTurn, *, at: datetime | None) -> tuple[Entry, Books]:
         if self._ledger:

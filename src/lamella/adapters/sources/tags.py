@@ -4,6 +4,7 @@ import re
 
 import yaml
 
+from lamella.core.artifacts.content import normalise
 from lamella.core.artifacts.fences import walk_lines
 
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
@@ -13,6 +14,7 @@ _INLINE_CODE = re.compile(r"`[^`\n]*`")
 
 def find_tags(text: str) -> frozenset[str]:
     """The note's tags in lower case, without the hash sign."""
+    text = normalise(text)
     front = _FRONT_MATTER.match(text)
     tags = set(_front_tags(front.group(1))) if front else set()
     body = text[front.end() :] if front else text

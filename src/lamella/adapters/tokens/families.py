@@ -25,8 +25,16 @@ class Family:
 
 FAMILIES: tuple[Family, ...] = (
     Family(
+        name="openai-cl100k",
+        starts=("gpt-3.5", "gpt-4-", "text-embedding"),
+        factor=1.0,
+        error=f"estimate, -2 % to +4 % against cl100k_base ({_MEASURED})",
+        per_message=3,
+        image="tiles",
+    ),
+    Family(
         name="openai",
-        starts=("openai:", "azure:", "gpt-", "o1", "o3", "o4", "chatgpt"),
+        starts=("openai:", "azure:", "gpt-", "o1-", "o3-", "o4-", "chatgpt"),
         factor=1.0,
         error="exact for o200k_base text; images and hidden text are the provider's own count",
         per_message=3,
@@ -80,12 +88,12 @@ GENERIC = Family(
 
 
 def find_family(model: str | None) -> Family:
-    """The family a model belongs to, by the beginning of its name; the generic one if it is unknown."""
-    name = (model or "").lower()
-    bare = name.partition(":")[2] or name
-    for family in FAMILIES:
-        if name.startswith(family.starts) or bare.startswith(family.starts):
-            return family
+    """The family of a model: by the beginning of its own name, else by its provider, else the generic one."""
+    provider, _, name = (model or "").lower().rpartition(":")
+    for word in (name, f"{provider}:"):
+        for family in FAMILIES:
+            if word.startswith(family.starts):
+                return family
     return GENERIC
 
 

@@ -1,6 +1,6 @@
 """The artifact: one typed value from its source to the moment it becomes text."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NewType
 
@@ -64,7 +64,7 @@ class Image:
     """A picture as sent: its bytes and what is needed to count it."""
 
     media_type: str
-    data: bytes
+    data: bytes = field(repr=False)
     width: int
     height: int
     hash: str
@@ -77,7 +77,7 @@ class Artifact:
     id: ArtifactId
     kind: Kind
     title: str
-    text: str
+    text: str = field(repr=False)
     hash: str
     source: Source
     recoverable: bool

@@ -10,7 +10,7 @@ from lamella.core.envelope.fingerprint import hash_layers, hash_prefix
 from lamella.core.envelope.invariants import check_laws
 from lamella.core.envelope.model import Envelope, Rewrite, TokenCounts
 from lamella.core.layers.library import Standing, build_library
-from lamella.core.layers.model import Layer, Layout, Segment, message_place
+from lamella.core.layers.model import Layer, Layout, Role, Segment, message_place
 from lamella.core.layers.strip import Exchange, Said, build_strip, past_messages
 from lamella.core.layers.system import SystemParts, build_system
 from lamella.core.layers.turn import BuiltTurn, build_turn
@@ -116,9 +116,19 @@ def count_request(
 
 
 def _largest(layers: Sequence[Layer]) -> list[str]:
-    segments = [segment for layer in layers for segment in layer.segments]
+    segments = [segment for layer in layers for segment in layer.segments if segment.tokens]
     largest = sorted(segments, key=_by_tokens)[:_LARGEST_NAMED]
-    return [f"{segment.id} ({segment.tokens:,} tokens)" for segment in largest]
+    typed_now = layers[-1].segments
+    return [f"{_called(segment, now=segment in typed_now)} ({segment.tokens:,} tokens)" for segment in largest]
+
+
+def _called(segment: Segment, *, now: bool) -> str:
+    """What people call a part of the request; a message's id would tell them nothing."""
+    if now:
+        return "what was typed now"
+    if segment.kind == Role.SYSTEM:
+        return f"the system prompt's {segment.id}"
+    return {Role.USER.value: "an earlier message", Role.REPLY.value: "an earlier reply"}.get(segment.kind, segment.id)
 
 
 def _by_tokens(segment: Segment) -> int:

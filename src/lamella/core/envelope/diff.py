@@ -50,11 +50,11 @@ def find_movement(before: Envelope | None, now: Envelope) -> Movement:
         return Movement(cause=Cause.TOOLS_CHANGED, segment=_changed_tool(before, now))
     if extends(before, now):
         return Movement(cause=Cause.NONE)
-    if before.layout is not now.layout:
-        return Movement(cause=Cause.LAYOUT_CHANGED)
     part = changed_part(before.layer(LayerId.L1).segments, now.layer(LayerId.L1).segments)
     if part is not None:
         return Movement(cause=Cause.SYSTEM_CHANGED, segment=part)
+    if before.layout is not now.layout:
+        return Movement(cause=Cause.LAYOUT_CHANGED)
     if now.rewritten is not None:
         return Movement(cause=Cause(now.rewritten.value))
     return _library_movement(before, now) or _history_movement(before, now)
@@ -112,7 +112,12 @@ def _first_lost(before: Envelope, index: int, new: Message) -> str | None:
         if standing.place == place
         and (standing.pieces[-1] == old.pieces[0] if standing.pieces else old.pieces == new.pieces)
     ]
-    return next(iter((*named, *carried)), None)
+    known = [
+        segment.id
+        for segment in before.layer(LayerId.L2).segments
+        if segment.place == place and old.pieces and segment.text.endswith(old.pieces[0])
+    ]
+    return next(iter((*named, *carried, *known)), None)
 
 
 def _changed_tool(before: Envelope, now: Envelope) -> str | None:

@@ -1,7 +1,7 @@
 """The envelope: everything that is sent in one turn, and what each byte of it is for."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from lamella.core.artifacts.model import ToolDefinition
@@ -43,13 +43,13 @@ class Envelope:
     layout: Layout
     model: str | None
     tools: tuple[ToolDefinition, ...]
-    layers: tuple[Layer, ...]
-    messages: tuple[Message, ...]
+    layers: tuple[Layer, ...] = field(repr=False)
+    messages: tuple[Message, ...] = field(repr=False)
     prefix_hash: str
     hash: str
     tokens: TokenCounts
-    shelf: tuple[Standing, ...]
-    carried: tuple[Standing, ...]
+    shelf: tuple[Standing, ...] = field(repr=False)
+    carried: tuple[Standing, ...] = field(repr=False)
     dropped: tuple[str, ...] = ()
     rewritten: Rewrite | None = None
     warnings: tuple[str, ...] = ()

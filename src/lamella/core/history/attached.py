@@ -1,12 +1,13 @@
 """What is attached in a turn, and what of it is known once the turn is over."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lamella.core.artifacts.make import make_image
 from lamella.core.artifacts.model import Artifact, Kind, Policy
 from lamella.core.history.state import TurnInput
 from lamella.core.layers.library import promotes
+from lamella.errors import ArtifactError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,19 +18,42 @@ class Gathered:
     warnings: tuple[str, ...]
 
 
-def drop_known(known: Mapping[str, Artifact], names: Sequence[str]) -> tuple[dict[str, Artifact], list[str]]:
-    """What stays known when the user drops these; a pin is stronger than a drop."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dropped:
+    """What a drop leaves known, what it took out, and what is to be said about it."""
+
+    known: dict[str, Artifact]
+    left: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def drop_known(
+    known: Mapping[str, Artifact],
+    names: Sequence[str],
+    *,
+    standing: Collection[str] = (),
+    drawn_in: Collection[str] = (),
+) -> Dropped:
+    """What stays known when the user drops these; a pin is stronger than a drop.
+
+    ``standing`` are ids that stand in the request without being known, such as notes with pictures: they leave, too.
+    ``drawn_in`` are ids that the instructions draw into L1: dropping does not reach them.
+    """
     kept = dict(known)
+    left: dict[str, None] = {}
     warnings: list[str] = []
-    for name in names:
+    for name in dict.fromkeys(names):
         artifact = kept.get(name)
-        if artifact is None:
-            warnings.append(f"Nothing to drop: {name} is not in the library.")
-        elif artifact.policy is Policy.PIN:
+        if artifact is not None and artifact.policy is Policy.PIN:
             warnings.append(f"{name} is pinned and was not dropped; attach it with policy follow to unpin it.")
-        else:
-            del kept[name]
-    return kept, warnings
+        elif artifact is not None or name in standing:
+            kept.pop(name, None)
+            left[name] = None
+        elif name not in drawn_in:
+            warnings.append(f"Nothing to drop: {name} is not in the library.")
+        if name in drawn_in:
+            warnings.append(f"{name} stays in the system prompt: its instructions draw it in.")
+    return Dropped(known=kept, left=tuple(left), warnings=tuple(warnings))
 
 
 def gather(turn: TurnInput, known: Mapping[str, Artifact]) -> Gathered:
@@ -41,6 +65,7 @@ def gather(turn: TurnInput, known: Mapping[str, Artifact]) -> Gathered:
     warnings: list[str] = []
     for artifact in (*turn.results, *turn.attached):
         old = known.get(artifact.id)
+        _check_same_class(merged.get(artifact.id) or old, artifact)
         if old is not None and _keeps_snapshot(old, artifact):
             artifact = _snapshot(old, artifact)
         before = merged.get(artifact.id)
@@ -50,6 +75,15 @@ def gather(turn: TurnInput, known: Mapping[str, Artifact]) -> Gathered:
     for picture in _pictures(merged.values()):
         merged.setdefault(picture.id, picture)
     return Gathered(artifacts=tuple(merged.values()), warnings=tuple(warnings))
+
+
+def _check_same_class(one: Artifact | None, other: Artifact) -> None:
+    """One id never stands both for what can be fetched again and for what cannot: the second would be lost."""
+    if one is not None and one.recoverable is not other.recoverable:
+        raise ArtifactError(
+            f"{other.id} is the id of a {one.kind}, and now of a {other.kind} as well.",
+            hint="Attach one of the two under another path.",
+        )
 
 
 def _keeps_snapshot(known: Artifact, attached: Artifact) -> bool:
@@ -98,3 +132,12 @@ def learn_into(learnt: dict[str, Artifact], attached: Sequence[Artifact], *, ima
             learnt[artifact.id] = artifact if artifact.policy is policy else replace(artifact, policy=policy)
         elif old.policy is not policy:
             learnt[artifact.id] = replace(old, policy=policy)
+
+
+def find_leaving(known: Mapping[str, Artifact], attached: Sequence[Artifact], *, image_notes: bool) -> tuple[str, ...]:
+    """Words on what was in the library and leaves it with this turn, because it embeds pictures now."""
+    return tuple(
+        f"{artifact.id} embeds a picture now: it is sent with this turn and leaves the library after it."
+        for artifact in attached
+        if artifact.id in known and not promotes(artifact, image_notes=image_notes)
+    )

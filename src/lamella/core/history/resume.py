@@ -79,7 +79,7 @@ def _skim(state: State, past: Sequence[PastTurn], rules: Rules) -> State:
         now = with_settings(state, told.turn)
         epoch += begins_epoch(state, now, told.turn, rules=own)
         state = now if now.layout is own.layout else replace(now, layout=own.layout)
-        known = drop_known(known, told.turn.drop)[0] if told.turn.drop else known
+        known = drop_known(known, told.turn.drop).known if told.turn.drop else known
         if told.turn.attached or told.turn.results:
             learn_into(known, gather(told.turn, known).artifacts, image_notes=own.image_notes)
         parent = exchanges[-1].reply.id if exchanges else ""
@@ -93,7 +93,7 @@ def _lay_out(state: State, past: Sequence[PastTurn], rules: Rules) -> State:
     """The turns of the last epoch, laid out as they were sent, without their envelopes."""
     first = past[0].turn
     own = turn_rules(rules, first)
-    known, _ = drop_known(state.known, first.drop)
+    known = drop_known(state.known, first.drop).known
     now = begin_turn(state, first, own, known=known, attached=gather(first, known).artifacts)
     standing = dict(now.standing)
     exchanges = list(now.exchanges)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from lamella.core.artifacts.model import Artifact, Kind
 from lamella.core.envelope.build import Ground, build_envelope
-from lamella.core.history.attached import drop_known, gather, learn
+from lamella.core.history.attached import drop_known, find_leaving, gather, learn
 from lamella.core.history.ids import message_id, turn_id
 from lamella.core.history.state import OpenTurn, Rules, State, TurnInput
 from lamella.core.layers.library import Standing, fold_shelf, make_standing
@@ -17,7 +17,9 @@ from lamella.core.layers.turn import merge_standing
 def open_turn(state: State, turn: TurnInput, rules: Rules, *, checked: bool = True) -> OpenTurn:
     """The envelope of the turn that the user asks now. Only one that was built and checked before may go unchecked."""
     rules = turn_rules(rules, turn)
-    known, drop_warnings = drop_known(state.known, turn.drop)
+    drawn_in = {artifact.id for artifact in with_settings(state, turn).system.inlined}
+    dropped = drop_known(state.known, turn.drop, standing=state.standing.keys() - drawn_in, drawn_in=drawn_in)
+    known = dropped.known
     attached = gather(turn, known)
     now = begin_turn(state, turn, rules, known=known, attached=attached.artifacts)
     user = make_said(
@@ -38,9 +40,14 @@ def open_turn(state: State, turn: TurnInput, rules: Rules, *, checked: bool = Tr
         epoch_start=now.epoch_start,
         attached=attached.artifacts,
         user=user,
-        dropped=tuple(name for name in turn.drop if name not in known),
+        dropped=dropped.left,
         rewritten=turn.rewritten,
-        warnings=(*turn.warnings, *drop_warnings, *attached.warnings),
+        warnings=(
+            *turn.warnings,
+            *dropped.warnings,
+            *attached.warnings,
+            *find_leaving(known, attached.artifacts, image_notes=rules.image_notes),
+        ),
     )
     built = build_envelope(ground, measure=rules.measure, budget=rules.budget, before=state.last, checked=checked)
     after = replace(

@@ -1,7 +1,7 @@
 """Segment and layer: an artifact as it stands in a request, and the five shelves it can stand on."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 Count = Callable[[str], int]
@@ -68,7 +68,7 @@ class Segment:
     form: Form
     place: str | None
     hash: str
-    text: str
+    text: str = field(repr=False)
     tokens: int
     recoverable: bool
     inlines: tuple[tuple[str, str], ...] = ()
@@ -79,8 +79,8 @@ class Layer:
     """A layer: its segments, and the pieces of text they render to, in order."""
 
     id: LayerId
-    segments: tuple[Segment, ...]
-    pieces: tuple[str, ...]
+    segments: tuple[Segment, ...] = field(repr=False)
+    pieces: tuple[str, ...] = field(repr=False)
     hash: str
     tokens: int
 

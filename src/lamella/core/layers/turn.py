@@ -12,10 +12,7 @@ from lamella.core.layers.fingerprint import make_layer
 from lamella.core.layers.library import Standing, make_standing
 from lamella.core.layers.model import Form, Layer, LayerId, Layout, Segment
 
-_REFERENCE_HEADING: Mapping[Layout, str] = {
-    Layout.LIBRARY: "Attached to this message; the text stands in the Context Library above:\n",
-    Layout.IN_PLACE: "Attached to this message; the text stands above:\n",
-}
+_REFERENCE_HEADING = "Attached to this message; the text stands above:\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +48,7 @@ def build_turn(
     new = [s for s in shown if s.standing and s.segment.kind not in (Kind.TOOL, Kind.IMAGE)]
     pieces = [s.segment.text for s in tools]
     if references:
-        pieces.append(_REFERENCE_HEADING[layout])
+        pieces.append(_REFERENCE_HEADING)
     pieces += [s.segment.text for s in (*references, *new)]
     ordered = [*tools, *references, *new, *pictures]
     images = tuple(image for s in pictures if s.standing for image in s.standing.artifact.images)
@@ -99,7 +96,9 @@ def _shown(artifact: Artifact, form: Form, text: str, *, place: str, tokens: int
 
 
 def _reference(artifact: Artifact, *, place: str, measure: Measure) -> Segment:
-    line = f"- {escape_line(artifact.id)}\n"
+    # A picture is sent without its id; its title is what people call it.
+    name = f"{artifact.title} (picture)" if artifact.kind is Kind.IMAGE else artifact.id
+    line = f"- {escape_line(name)}\n"
     return Segment(
         id=artifact.id,
         kind=artifact.kind,

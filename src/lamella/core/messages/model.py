@@ -1,7 +1,7 @@
 """A message: a role, text and pictures, belonging to no provider."""
 
 from base64 import b64encode
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from lamella.core.artifacts.model import Image
@@ -23,10 +23,10 @@ class Message:
     """
 
     role: Speaker
-    pieces: tuple[str, ...]
+    pieces: tuple[str, ...] = field(repr=False)
     images: tuple[Image, ...] = ()
     tokens: int = 0
-    weights: tuple[int, ...] = ()
+    weights: tuple[int, ...] = field(default=(), repr=False)
 
     @property
     def text(self) -> str:

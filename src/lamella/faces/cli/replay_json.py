@@ -64,6 +64,7 @@ def envelope_body(envelope: Envelope) -> dict[str, object]:
         "layers": [layer_body(layer) for layer in envelope.layers],
         "prefix_hash": envelope.prefix_hash,
         "hash": envelope.hash,
+        "dropped": list(envelope.dropped),
         "warnings": list(envelope.warnings),
     }
 

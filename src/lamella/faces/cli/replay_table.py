@@ -64,7 +64,7 @@ def _print_turn(console: Console, turn: Turn) -> None:
     console.print()
     console.print(Text(f"turn {turn.number}  ", style="bold").append(shown, style="default"))
     largest = max(1, *(layer.tokens for layer in turn.envelope.layers))
-    cached = turn.entry.cached_by_layer
+    cached = turn.ledger.cached_by_layer
     for layer in turn.envelope.layers:
         console.print(_layer_line(layer, cached.get(layer.id, 0), largest))
     console.print(_summary(turn))

@@ -70,7 +70,7 @@ def test_a_request_above_hard_is_never_sent_and_the_error_names_the_largest_part
     assert error.limit == 1_000
     assert error.hard == 950
     assert error.needed > 2_000
-    assert [name.split(" ")[0] for name in error.protected] == ["big.md", "small.md", "base"]
+    assert [name.rpartition(" (")[0] for name in error.protected] == ["big.md", "small.md", "the system prompt's base"]
     assert "big.md" in error.hint
     assert f"{error.needed:,}" in error.message
 

@@ -1,0 +1,92 @@
+"""What happens to an attachment is told: dropped, left, refused, or standing where the request says it stands."""
+
+from pathlib import Path
+
+import pytest
+from tests.unit.pictures import png
+
+from lamella import BudgetExceededError, Conversation, Note, Picture, Selection
+from lamella.errors import ArtifactError
+
+PICTURED = "# Plan\n![](plan.png)\n"
+
+
+def test_a_drop_names_what_left_once_and_says_what_was_never_there() -> None:
+    chat = Conversation(layout="in_place")
+    chat.ask("one", attach=[Note(path="a.md", text="alpha")])
+    turn = chat.ask("two", drop=["a.md", "a.md", "b.md"])
+    assert turn.envelope.dropped == ("a.md",)
+    assert turn.envelope.warnings == ("Nothing to drop: b.md is not in the library.",)
+
+
+def test_a_note_with_a_picture_can_be_dropped_although_it_is_not_in_the_library() -> None:
+    chat = Conversation(layout="in_place")
+    chat.ask("one", attach=[Note(path="plan.md", text=PICTURED)])
+    turn = chat.ask("two", drop=["plan.md"])
+    assert turn.envelope.dropped == ("plan.md",)
+    assert not turn.envelope.warnings
+    assert "plan.png" not in "".join(message.text for message in turn.messages)
+
+
+def test_dropping_a_note_that_the_instructions_draw_in_says_that_it_stays(tmp_path: Path) -> None:
+    (tmp_path / "style.md").write_text("Write plainly.", encoding="utf-8")
+    chat = Conversation(vault=tmp_path, system={"instructions": "{[[style]]}"})
+    turn = chat.ask("one", drop=["style.md"])
+    assert turn.envelope.warnings == ("style.md stays in the system prompt: its instructions draw it in.",)
+    assert "Write plainly." in turn.messages[0].text
+
+
+def test_a_note_that_gains_a_picture_says_that_it_leaves_the_library() -> None:
+    chat = Conversation()
+    chat.ask("one", attach=[Note(path="plan.md", text="# Plan\n")])
+    turn = chat.ask("two", attach=[Note(path="plan.md", text=PICTURED)])
+    assert turn.envelope.warnings == (
+        "plan.md embeds a picture now: it is sent with this turn and leaves the library after it.",
+    )
+
+
+@pytest.mark.parametrize("layout", ["library", "in_place"])
+def test_an_id_never_stands_for_a_selection_and_a_note(layout: str) -> None:
+    chat = Conversation(layout=layout)
+    first = chat.ask("one", attach=[Selection(path="a.md", lines=(1, 2), text="kept words")])
+    name = first.envelope.layers[2].segments[0].id
+    with pytest.raises(ArtifactError, match="selected_text"):
+        chat.ask("two", attach=[Note(path=name, text="other words")])
+    turn = chat.ask("two")
+    assert "kept words" in "".join(message.text for message in turn.messages)
+
+
+def test_a_reference_says_above_also_for_what_the_instructions_draw_in(tmp_path: Path) -> None:
+    (tmp_path / "style.md").write_text("Write plainly.", encoding="utf-8")
+    chat = Conversation(vault=tmp_path, system={"instructions": "{[[style]]}"})
+    turn = chat.ask("one", attach=[Note(path="style.md")])
+    assert turn.messages[-1].text.startswith("Attached to this message; the text stands above:\n- style.md\n")
+    assert "Context Library" not in "".join(message.text for message in turn.messages)
+
+
+def test_a_picture_sent_again_is_referred_to_by_its_title() -> None:
+    chat = Conversation(layout="in_place")
+    chat.ask("one", attach=[Picture(data=png(2, 2), title="The plan")])
+    turn = chat.ask("two", attach=[Picture(data=png(2, 2), title="The plan")])
+    assert "- The plan (picture)\n" in turn.messages[-1].text
+
+
+def test_an_empty_folder_in_braces_stays_as_typed(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    turn = Conversation(vault=tmp_path).ask("Read {empty}")
+    assert turn.messages[-1].text == "Read {empty}"
+    assert turn.envelope.warnings == ("{empty} was left as typed: the folder holds no notes.",)
+
+
+def test_a_request_that_does_not_fit_is_told_in_words_people_know() -> None:
+    chat = Conversation(window=600, reserve=0)
+    with pytest.raises(BudgetExceededError, match="needs") as caught:
+        chat.ask("word " * 700)
+    assert caught.value.protected == ("what was typed now (701 tokens)",)
+
+
+def test_a_turn_is_shown_in_a_line_not_in_a_book() -> None:
+    chat = Conversation()
+    for number in range(20):
+        turn = chat.ask("again", attach=[Note(path=f"{number}.md", text="text " * 800)])
+    assert len(repr(turn)) < 2_000
