@@ -1,0 +1,103 @@
+"""Sizes no one plans for: they fit, or the error says by how much they do not, within seconds."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.journeys.running import Ran, one_turn, refusal, replay, run, spawn
+
+from lamella.adapters.tokens.o200k import count, encode
+
+LINE = "The quick brown fox jumps over the lazy dog, again and again.\n"
+MILLION = 1_000_000
+
+
+def note(text: str) -> dict[str, object]:
+    return one_turn(attach=[{"kind": "note", "path": "big.md", "text": text}])
+
+
+def saved(folder: Path, transcript: object) -> str:
+    file = folder / "t.json"
+    with file.open("w", encoding="utf-8") as out:
+        json.dump(transcript, out, indent=1)
+    return str(file)
+
+
+def needed(ran: Ran) -> int:
+    """How many tokens the refused request has."""
+    message = refusal(ran, code="budget_exceeded", exit_code=1)
+    words = message.partition("The request needs ")[2].split()
+    return int(words[0].replace(",", ""))
+
+
+def test_a_note_of_200_mb_is_refused_with_its_tokens(tmp_path: Path) -> None:
+    lines = 200_000_000 // len(LINE)
+    ran = spawn("replay", saved(tmp_path, note(LINE * lines)), "--json")
+    assert lines * count(LINE) < needed(ran) < lines * count(LINE) + 100
+
+
+def test_a_note_of_a_million_lines_is_refused_or_fits_as_the_window_says(tmp_path: Path) -> None:
+    transcript = note("line\n" * MILLION)
+    assert needed(replay(tmp_path, transcript)) > 2 * MILLION
+    fits = replay(tmp_path, {**transcript, "window": 10 * MILLION})
+    assert json.loads(fits.out)["turns"][0]["messages"][0]["content"].count("line\n") == MILLION
+
+
+def test_a_transcript_of_a_million_lines_is_replayed_until_it_no_longer_fits(tmp_path: Path) -> None:
+    turns = [{"user": f"Question {number}?", "reply": f"Answer {number}."} for number in range(MILLION // 4)]
+    file = saved(tmp_path, {"lamella": 1, "window": 8_000, "turns": turns})
+    assert Path(file).read_bytes().count(b"\n") > MILLION
+    ran = run("replay", file)
+    shown = ran.out.count("\nturn ")
+    assert shown > 100
+    assert f"error: In turn {shown + 1}: The request needs " in ran.err
+    assert "hint: " in ran.err
+    assert ran.exit == 1
+    assert ran.out.count("of 3,904 tokens") == shown + ran.out.count("warning: ")
+
+
+ENDLESS = {
+    "one letter": "a",
+    "spaces": " ",
+    "line breaks": "\n",
+    "indented lines": "\n  x",
+    "letters and digits": "a1B2c3",
+    "a script without spaces": "的是一",
+    "faces": "🙂",
+    "one mark upon another": "\u0301",
+}
+
+
+@pytest.mark.parametrize("part", ENDLESS.values(), ids=ENDLESS)
+def test_a_text_that_never_breaks_is_counted_as_if_it_were_whole(part: str) -> None:
+    text = part * (3 * MILLION // len(part))
+    assert count(text) == pytest.approx(len(encode(text)), abs=3)
+
+
+def test_thousands_of_attachments_can_be_dropped_at_once(tmp_path: Path) -> None:
+    many = [{"kind": "note", "path": f"{number}.md", "text": f"text {number}"} for number in range(2_000)]
+    first = {"user": "a", "attach": many}
+    second = {"user": "b", "drop": [one["path"] for one in many[:1_999]]}
+    ran = replay(tmp_path, {"lamella": 1, "window": 10**9, "turns": [first, second, {"user": "c"}]})
+    layers = json.loads(ran.out)["turns"][2]["envelope"]["layers"]
+    assert [segment["id"] for segment in layers[1]["segments"]] == ["1999.md"]
+
+
+def test_the_turn_that_does_not_fit_is_named_and_those_before_it_are_shown(tmp_path: Path) -> None:
+    turns = [{"user": "small"}, {"user": "also small"}, {"user": "large " * 20_000}, {"user": "small again"}]
+    transcript = {"lamella": 1, "window": 10_000, "turns": turns}
+    assert needed(replay(tmp_path, transcript)) > 20_000
+    ran = run("replay", saved(tmp_path, transcript))
+    assert "error: In turn 3: The request needs 20," in ran.err
+    assert "Largest parts: " in ran.err
+    assert [line for line in ran.out.splitlines() if line.startswith("turn ")] == [
+        "turn 1  small",
+        "turn 2  also small",
+    ]
+
+
+def test_where_not_even_the_first_turn_fits_nothing_is_shown(tmp_path: Path) -> None:
+    file = saved(tmp_path, {"lamella": 1, "window": 5_000, **note("large " * 20_000)})
+    for option in ("--messages", "--check"):
+        ran = run("replay", file, option)
+        assert (ran.exit, ran.out) == (1, "")
