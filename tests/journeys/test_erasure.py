@@ -1,0 +1,278 @@
+"""Erasure: what is erased is gone, provably, and nothing else is."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import sql
+from tests import servers
+
+import lamella
+from lamella import ActiveNote, Chat, Note, Picture, Selection, ToolResult, Turn, Unknown, Url
+from lamella.core.artifacts.content import hash_bytes, hash_text
+from lamella.core.envelope.invariants import check_laws
+from lamella.errors import ErasedError
+from lamella.faces.cli import main
+
+SECRET = "the zebra keeps its stripes in a drawer"
+SHARED = "a page that two conversations share"
+PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x07\x00\x00\x00\x09\x08\x02\x00\x00\x00 striped zebra"
+LAYOUTS = pytest.mark.parametrize("layout", ["library", "in_place"])
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "chats.db"
+
+
+@pytest.fixture
+def url(path: Path) -> str:
+    return f"sqlite:///{path}"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def either(request: pytest.FixtureRequest, url: str) -> str:
+    """The address of a store in a file, and of one on a server."""
+    return url if request.param == "sqlite" else servers.shared().make_store_url()
+
+
+def lamella_says(*words: str) -> int:
+    return main(list(words))
+
+
+def fill(url: str, *, layout: str = "library", vault: Path | None = None) -> list[Turn]:
+    """Two conversations. One holds the secret in every way there is; both hold the shared page."""
+    with lamella.open(url, vault=vault) as engine:
+        chat = engine.chat("mine", layout=layout)
+        turns = [
+            chat.ask(
+                "First", attach=[Note(path="secret.md", text=SECRET), Url(url="https://example.org/", text=SHARED)]
+            )
+        ]
+        chat.reply("Understood.")
+        turns.append(chat.ask("Again", attach=[Note(path="secret.md", text=f"{SECRET}, and its hat")]))
+        chat.reply("Noted.")
+        turns.append(chat.ask("Last"))
+        chat.reply("Done.")
+        other = engine.chat("theirs", layout=layout)
+        other.ask("Theirs", attach=[Url(url="https://example.org/", text=SHARED)])
+        other.reply("Yes.")
+    return turns
+
+
+def file_bytes(path: Path) -> bytes:
+    """Everything on disk that belongs to a store in a file."""
+    return b"".join(file.read_bytes() for file in sorted(path.parent.glob(f"{path.name}*")))
+
+
+def rows_of(url: str) -> str:
+    """Everything that a store's tables hold, as text."""
+    if url.startswith("sqlite"):
+        with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection:
+            tables = ("conversations", "events", "contents", "holdings")
+            return repr([connection.execute(f"SELECT * FROM {table}").fetchall() for table in tables])
+    address, _, schema = url.rpartition("&schema=")
+    with psycopg.connect(address) as server:
+        names = [sql.Identifier(schema, table) for table in ("conversations", "events", "contents", "holdings")]
+        return repr([server.execute(sql.SQL("SELECT * FROM {}").format(name)).fetchall() for name in names])
+
+
+def said(chat: Chat) -> list[str]:
+    return [node.text for told in chat.turns() for node in (told.message, told.reply) if node]
+
+
+def test_an_erased_conversation_leaves_its_tombstone_and_what_others_share(either: str) -> None:
+    fill(either)
+    assert SECRET in rows_of(either)
+    assert lamella_says("chats", "delete", "mine", "--yes", "--store", either) == 0
+    left = rows_of(either)
+    assert [word for word in (SECRET, "Understood.", "First", hash_text(SECRET)) if word in left] == []
+    assert ("mine" in left, SHARED in left) == (True, True)
+    assert lamella_says("store", "verify", "--erased", "mine", "--store", either) == 0
+    assert lamella_says("store", "verify", "--store", either) == 0
+    with lamella.open(either) as engine:
+        assert [listed.conversation for listed in engine.chats()] == ["theirs"]
+        assert SHARED in engine.chat("theirs").ask("Still?").messages[0].text
+        with pytest.raises(ErasedError):
+            engine.chat("mine")
+
+
+def test_nothing_of_an_erased_conversation_is_left_in_the_bytes_of_the_file(url: str, path: Path) -> None:
+    fill(url)
+    with lamella.open(url) as engine:
+        engine.chat("mine").rename("A title on zebras")
+        chat = engine.chat("mine")
+        chat.ask("More", attach=[Picture(data=PNG), Unknown(text=SECRET * 500), Selection(path="s.md", text=SECRET)])
+    before = file_bytes(path)
+    assert all(word in before for word in (SECRET.encode(), PNG, b"A title on zebras", b"Understood."))
+    with lamella.open(url) as engine:
+        engine.erase("mine")
+        now = file_bytes(path)
+    for erased in (SECRET.encode(), b"zebra", PNG, b"Understood.", hash_text(SECRET).encode()):
+        assert erased not in now
+        assert erased not in file_bytes(path)
+    assert SHARED.encode() in file_bytes(path)
+
+
+def test_a_name_that_was_erased_cannot_be_used_again(url: str) -> None:
+    fill(url)
+    with lamella.open(url) as engine:
+        open_still = engine.chat("mine")
+        engine.erase("mine")
+        with pytest.raises(ErasedError) as caught:
+            open_still.ask("Are you there?")
+        assert "another id" in caught.value.hint
+    assert SECRET not in rows_of(url)
+
+
+@LAYOUTS
+def test_an_erased_artifact_is_gone_and_the_conversation_goes_on(either: str, layout: str) -> None:
+    sent = fill(either, layout=layout)
+    assert lamella_says("chats", "delete", "mine", "--artifact", "secret.md", "--yes", "--store", either) == 0
+    assert SECRET not in rows_of(either)
+    assert lamella_says("store", "verify", "--erased", "mine", "--store", either) == 0
+    assert lamella_says("store", "verify", "--store", either) == 0
+    with lamella.open(either) as engine:
+        chat = engine.chat("mine")
+        assert said(chat) == ["First", "Understood.", "Again", "Noted.", "Last", "Done."]
+        assert [told.message.id for told in chat.turns()] == [turn.envelope.message_id for turn in sent]
+        turn = chat.ask("And now?")
+        text = "\n".join(message.text for message in turn.messages)
+        assert (SECRET in text, SHARED in text) == (False, True)
+        check_laws(turn.envelope, before=None)
+        chat.reply("On we go.")
+        assert chat.regenerate().envelope == turn.envelope
+
+
+def test_nothing_of_an_erased_artifact_is_left_in_the_bytes_of_the_file(url: str, path: Path) -> None:
+    fill(url)
+    assert SECRET.encode() in file_bytes(path)
+    assert lamella_says("chats", "delete", "mine", "--artifact", "secret.md", "--yes", "--store", url) == 0
+    now = file_bytes(path)
+    assert (SECRET.encode() in now, b"zebra" in now) == (False, False)
+    assert all(word in now for word in (SHARED.encode(), b"Understood.", b"secret.md"))
+
+
+def test_what_a_turn_lost_to_an_erasure_is_said_when_it_is_asked_again(url: str) -> None:
+    fill(url)
+    lamella_says("chats", "delete", "mine", "--artifact", "secret.md", "--yes", "--store", url)
+    with lamella.open(url) as engine:
+        chat = engine.chat("mine")
+        again = chat.regenerate(chat.turns()[0].message.id)
+        assert again.envelope.warnings == ("secret.md was erased and is left out.",)
+        assert SECRET not in again.messages[-1].text
+
+
+def test_instructions_that_drew_an_erased_note_in_are_erased_with_it(url: str, path: Path, tmp_path: Path) -> None:
+    vault = tmp_path / "vault"
+    vault.mkdir()
+    (vault / "secret.md").write_text(SECRET)
+    with lamella.open(url, vault=vault) as engine:
+        chat = engine.chat("mine")
+        turn = chat.ask("Hello", system={"base": "B.", "instructions": "Remember {[[secret]]}, always."})
+        chat.reply("Hi.")
+    assert SECRET in turn.messages[0].text
+    (vault / "secret.md").unlink()
+    assert lamella_says("chats", "delete", "mine", "--artifact", "secret.md", "--yes", "--store", url) == 0
+    assert b"zebra" not in file_bytes(path)
+    with lamella.open(url, vault=vault) as engine:
+        next_turn = engine.chat("mine").ask("And now?")
+    assert next_turn.messages[0].text == "B.\n\nRemember {[[secret]]}, always."
+
+
+def test_a_picture_is_erased_by_its_hash_wherever_it_stood(url: str, path: Path, tmp_path: Path) -> None:
+    vault = tmp_path / "vault"
+    vault.mkdir()
+    (vault / "zoo.md").write_text("Look: ![[zebra.png]]")
+    (vault / "zebra.png").write_bytes(PNG)
+    with lamella.open(url, vault=vault) as engine:
+        chat = engine.chat("mine", layout="in_place")
+        chat.ask("Look", attach=[ActiveNote(path="zoo.md")])
+        chat.reply("I see.")
+    assert PNG in file_bytes(path)
+    assert lamella_says("chats", "delete", "mine", "--artifact", hash_bytes(PNG), "--yes", "--store", url) == 0
+    assert PNG not in file_bytes(path)
+    with lamella.open(url) as engine:
+        again = engine.chat("mine").regenerate()
+    assert (again.messages[-1].images, "Look: ![[zebra.png]]" in again.messages[-1].text) == ((), True)
+
+
+def test_a_tool_result_can_be_erased_by_its_id(url: str, path: Path) -> None:
+    with lamella.open(url) as engine:
+        chat = engine.chat("mine")
+        turn = chat.ask("Search", tools=[ToolResult(name="search", output=SECRET)])
+        chat.reply("Found.")
+    name = next(segment.id for layer in turn.envelope.layers for segment in layer.segments if segment.kind == "tool")
+    assert lamella_says("chats", "delete", "mine", "--artifact", name, "--yes", "--store", url) == 0
+    assert b"zebra" not in file_bytes(path)
+
+
+PLANTED: dict[str, tuple[str, tuple[object, ...]]] = {
+    "an event": (
+        "INSERT INTO events (conversation, seq, kind, at, body, contents, hash)"
+        " VALUES ('mine', 1, 'rename', 'now', '{}', '[]', 'x')",
+        (),
+    ),
+    "a content": ("INSERT INTO holdings (conversation, hash) SELECT 'mine', hash FROM contents", ()),
+    "a title": ("UPDATE conversations SET title = 'A title on zebras' WHERE id = 'mine'", ()),
+}
+
+
+@pytest.mark.parametrize("planted", PLANTED)
+def test_what_comes_back_after_an_erasure_is_found(url: str, path: Path, planted: str) -> None:
+    fill(url)
+    lamella_says("chats", "delete", "mine", "--yes", "--store", url)
+    assert lamella_says("store", "verify", "--erased", "mine", "--store", url) == 0
+    statement, values = PLANTED[planted]
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(statement, values)
+    assert lamella_says("store", "verify", "--erased", "mine", "--store", url) == 1
+
+
+def test_an_artifact_that_comes_back_after_its_erasure_is_found(
+    url: str, path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill(url)
+    lamella_says("chats", "delete", "mine", "--artifact", "secret.md", "--yes", "--store", url)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        row = (hash_text(SECRET), SECRET.encode())
+        connection.execute("INSERT INTO contents (hash, data) VALUES (?, ?)", row)
+    assert lamella_says("store", "verify", "--erased", "mine", "--store", url) == 1
+    assert f"content {hash_text(SECRET)}" in capsys.readouterr().err
+
+
+def test_what_was_never_erased_is_never_proven_so(url: str) -> None:
+    fill(url)
+    for name in ("mine", "nobody"):
+        assert lamella_says("store", "verify", "--erased", name, "--store", url) == 1
+
+
+def test_an_erasure_in_one_conversation_leaves_the_same_note_in_another(url: str) -> None:
+    with lamella.open(url) as engine:
+        for name in ("mine", "theirs"):
+            chat = engine.chat(name)
+            chat.ask("Read", attach=[Note(path="secret.md", text=SECRET)])
+            chat.reply("Yes.")
+    lamella_says("chats", "delete", "mine", "--artifact", "secret.md", "--yes", "--store", url)
+    assert lamella_says("store", "verify", "--erased", "mine", "--store", url) == 0
+    with lamella.open(url) as engine:
+        sent = {name: engine.chat(name).ask("And now?").messages[0].text for name in ("mine", "theirs")}
+    assert (SECRET in sent["mine"], SECRET in sent["theirs"]) == (False, True)
+
+
+def test_an_archive_written_after_an_erasure_does_not_bring_it_back(url: str, tmp_path: Path) -> None:
+    with lamella.open(url) as engine:
+        chat = engine.chat("mine")
+        chat.ask("Read", attach=[Selection(path="s.md", text=SECRET), Url(url="https://example.org/", text=SHARED)])
+        chat.reply("Yes.")
+        name = next(s.id for s in chat.ask("And?").envelope.layers[1].segments if s.id.startswith("s.md"))
+    lamella_says("chats", "delete", "mine", "--artifact", name, "--yes", "--store", url)
+    assert lamella_says("chats", "export", "mine", "--to", str(tmp_path / "out"), "--store", url) == 0
+    (file,) = (tmp_path / "out").iterdir()
+    text = file.read_text(encoding="utf-8")
+    assert (SECRET in text, SHARED in text) == (False, True)
+    other = f"sqlite:///{tmp_path / 'other.db'}"
+    assert lamella_says("chats", "import", str(file), "--store", other) == 0
+    assert lamella_says("store", "verify", "--erased", "mine", "--store", other) == 0
