@@ -7,6 +7,7 @@ LamellaError
 │   ├── ArtifactError          bad_artifact        an attachment lacks what its kind needs
 │   ├── TextError              bad_text            text that cannot be written as UTF-8
 │   ├── CallError              bad_call            calls in an order that makes no sense
+│   ├── DivergedError          diverged            a conversation is there already, with another history
 │   ├── UsageError             bad_usage           the command line was given words it does not know
 │   ├── SourceMissingError     source_missing      a file, folder or tag is not there
 │   ├── SourceOutsideError     source_outside      a path leaves the vault
@@ -72,6 +73,12 @@ class CallError(BadInputError):
     """Calls in an order that makes no sense, such as a reply to nothing."""
 
     code = "bad_call"
+
+
+class DivergedError(BadInputError):
+    """A conversation that is brought in is there already, with another history."""
+
+    code = "diverged"
 
 
 class UsageError(BadInputError):

@@ -20,6 +20,7 @@ from lamella.adapters.archive.transcript import (
 from lamella.adapters.clocks.system import SystemClock
 from lamella.adapters.providers.prices import SnapshotPrices
 from lamella.adapters.providers.profiles import BuiltInProfiles
+from lamella.adapters.sources.nowhere import Nowhere
 from lamella.adapters.sources.vault import Vault, parse_image
 from lamella.adapters.tokens.counter import OfflineCounter
 from lamella.core.budget.thresholds import Budget
@@ -150,18 +151,21 @@ def copy_conversations(source: str, target: str) -> Iterator[tuple[str, str]]:
         ours.close()
 
 
-def save_archive(chronicle: Chronicle, folder: Path) -> Path:
-    """Write a conversation as markdown; its id decides the file."""
+def save_archive(chronicle: Chronicle, folder: Path, *, vault: Path | None = None) -> Path:
+    """Write a conversation as markdown; its id decides the file.
+
+    Only notes that the vault has just as they were are left to be read from it; without a vault every text rides.
+    """
     from lamella.adapters.archive.markdown import save_archive as save
 
-    return save(chronicle, folder)
+    return save(chronicle, folder, sources=Vault(vault) if vault is not None else Nowhere())
 
 
-def load_archive(path: Path, *, vault: Path | None) -> Chronicle:
-    """Read a conversation from markdown, its notes from a vault."""
+def load_archive(path: Path, *, vault: Path | None = None, keeper: Keeper | None = None) -> Chronicle:
+    """Read a conversation from markdown; its notes from what a store already holds of it, else from a vault."""
     from lamella.adapters.archive.markdown import load_archive as load
 
-    return load(path, Vault(vault) if vault is not None else None)
+    return load(path, Vault(vault) if vault is not None else None, held=keeper.read_contents if keeper else None)
 
 
 def _open_store(url: str) -> Store:

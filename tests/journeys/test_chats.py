@@ -255,11 +255,26 @@ def test_importing_says_what_became_of_each_file(run: Run, url: str, tmp_path: P
     assert "# Spec" in turn.messages[0].text
 
 
+def test_an_export_without_a_vault_brings_every_text_along(run: Run, url: str, tmp_path: Path) -> None:
+    say(url, title="Specs")
+    run("chats", "export", "demo", "--to", str(tmp_path))
+    (file,) = tmp_path.glob("*.md")
+    other = f"sqlite:///{tmp_path / 'other.db'}"
+    printed = run("chats", "import", str(file), "--store", other)
+    assert (printed.code, printed.err) == (0, "")
+    with lamella.open(url) as here, lamella.open(other) as there:
+        ours, theirs = here.chat("demo").ask("And now?"), there.chat("demo").ask("And now?")
+    assert [message.text for message in theirs.messages] == [message.text for message in ours.messages]
+
+
 def test_what_an_import_cannot_find_is_named(
     run: Run, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     say(url, title="Specs")
-    run("chats", "export", "demo", "--to", str(tmp_path))
+    vault = tmp_path / "vault"
+    vault.mkdir()
+    (vault / "spec.md").write_text("# Spec", encoding="utf-8")
+    run("chats", "export", "demo", "--to", str(tmp_path), "--vault", str(vault))
     (file,) = tmp_path.glob("*.md")
     assert main(["chats", "import", str(file), "--store", f"sqlite:///{tmp_path / 'other.db'}"]) == 0
     assert f"warning: {file.name}: spec.md is left out" in capsys.readouterr().err

@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator
 
-from lamella.errors import CallError, ErasedError
+from lamella.errors import CallError, DivergedError, ErasedError, StoreDamagedError
 from lamella.ports import Clock, Store
 from lamella.runners.keeping import Keeper
 
 
 def copy_store(source: Store, target: Store, clock: Clock) -> Iterator[tuple[str, str]]:
-    """Each conversation and what became of it: new, extended, same, older, diverged, erased. Repeating it is safe.
+    """Each conversation and what became of it: new, extended, same, older, diverged, damaged, erased.
 
-    What was erased in either store is erased in the target: no copy brings it back.
+    Repeating it is safe. What was erased in either store is erased in the target: no copy brings it back.
     """
     theirs, ours = Keeper(source, clock), Keeper(target, clock)
     for listed in source.list_conversations():
@@ -22,5 +22,7 @@ def copy_store(source: Store, target: Store, clock: Clock) -> Iterator[tuple[str
             yield listed.conversation, str(ours.take_in(theirs.take_out(listed.conversation)))
         except ErasedError:
             yield listed.conversation, "erased"
-        except CallError:
+        except DivergedError:
             yield listed.conversation, "diverged"
+        except (StoreDamagedError, CallError):
+            yield listed.conversation, "damaged"

@@ -1,6 +1,6 @@
 """Keeping conversations: taking them out and in whole, searching, verifying and erasing them."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import accumulate
@@ -10,7 +10,7 @@ from lamella.core.history.events import parse_body, referenced_artifacts, write_
 from lamella.core.history.log import Log, Node, Told, derive_id, path_hashes
 from lamella.core.history.records import Damage, EventKind, Listed, Record, StoreStats, Written
 from lamella.core.layers.model import Role
-from lamella.errors import CallError, ErasedError, StoreDamagedError
+from lamella.errors import CallError, DivergedError, ErasedError, StoreDamagedError
 from lamella.ports import Clock, Store
 
 _EXCERPT = 60
@@ -64,13 +64,17 @@ class Keeper:
             contents=self._store.read_contents(conversation, hashes),
         )
 
+    def read_contents(self, conversation: str, hashes: Sequence[str]) -> Mapping[str, bytes]:
+        """Those of the contents that a conversation already holds here."""
+        return self._store.read_contents(conversation, hashes)
+
     def take_in(self, chronicle: Chronicle) -> Taken:
         """Bring a conversation in. One that is there already is extended, never doubled and never cut."""
         there = list(self._store.load(chronicle.conversation))
         ours = list(chronicle.records)
         shared = min(len(there), len(ours))
         if there[:shared] != ours[:shared]:
-            raise CallError(
+            raise DivergedError(
                 f"The store has {chronicle.conversation} with another history from event {_parting(there, ours):,} on.",
                 hint="Delete one of the two, or import into another store.",
             )

@@ -16,7 +16,7 @@ from lamella.core.artifacts.content import hash_bytes, hash_text
 from lamella.core.history.events import write_event
 from lamella.core.history.records import Damage, EventKind, Written
 from lamella.core.layers.model import Role
-from lamella.errors import CallError, ConflictError, ErasedError, StoreDamagedError
+from lamella.errors import CallError, ConflictError, DivergedError, ErasedError, StoreDamagedError
 from lamella.ports import Store
 from lamella.runners.keeping import Keeper, Taken
 
@@ -72,7 +72,7 @@ def test_a_conversation_with_another_history_is_left_alone(store: MemoryStore) -
     other = MemoryStore()
     say(other, "two")
     before = list(other.load("chat"))
-    with pytest.raises(CallError, match="another history from event 1 on") as caught:
+    with pytest.raises(DivergedError, match="another history from event 1 on") as caught:
         keep(other).take_in(keep(store).take_out("chat"))
     assert "Delete one of the two" in caught.value.hint
     assert list(other.load("chat")) == before

@@ -76,6 +76,9 @@ def export(
     chat: Annotated[list[str] | None, typer.Argument(help="Conversations to export; none with --all.")] = None,
     every: Annotated[bool, typer.Option("--all", help="Export every conversation.")] = False,
     to: Annotated[Path, typer.Option(help="The folder for the markdown files.")] = Path(),
+    vault: Annotated[
+        Path | None, typer.Option(help="Leave out the text of notes that this vault has just as they were.")
+    ] = None,
     store: StoreOption = None,
 ) -> None:
     """Write conversations as markdown; saving again updates the same file, also after it was renamed."""
@@ -84,7 +87,7 @@ def export(
     with opened(store) as keeper:
         names = [row.conversation for row in keeper.list_alive()] if every else chat or []
         for name in names:
-            typer.echo(str(save_archive(keeper.take_out(name), to)))
+            typer.echo(str(save_archive(keeper.take_out(name), to, vault=vault)))
 
 
 @chats.command("import")
@@ -97,7 +100,7 @@ def import_chats(
     """Bring archived conversations in; one that is there already is extended, never doubled."""
     with opened(store) as keeper:
         for file in files:
-            chronicle = load_archive(file, vault=vault)
+            chronicle = load_archive(file, vault=vault, keeper=keeper)
             taken = keeper.take_in(chronicle)
             typer.echo(f"{taken}  {show_line(chronicle.conversation)}  {show_line(chronicle.title)}".rstrip())
             for warning in chronicle.warnings:

@@ -62,6 +62,6 @@ def copy(
     """Copy every conversation. Those already there are extended; a diverged one is reported and left alone."""
     diverged = False
     for name, outcome in copy_conversations(source, target):
-        diverged |= outcome == "diverged"
+        diverged |= outcome in ("diverged", "damaged")
         typer.echo(f"{outcome}  {name}")
     return 1 if diverged else 0
