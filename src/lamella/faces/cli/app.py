@@ -32,6 +32,9 @@ Compare where the library stands, print the messages, or fail a build when the p
     lamella replay examples/walkthrough.json --check --max-prefix-breaks 2
 """
 
+# What typer makes of Ctrl-C, without a word.
+_INTERRUPTED = 130
+
 app = typer.Typer(name="lamella", help=_EXAMPLES, add_completion=False, pretty_exceptions_enable=False)
 app.command()(replay)
 app.add_typer(chats)
@@ -80,6 +83,8 @@ def _run(words: Sequence[str]) -> int:
     if sys.stdout is None:
         raise LamellaError("There is no stdout to write to.", hint="Redirect it to a file, or to /dev/null.")
     result = typer.main.get_command(app).main(list(words), prog_name="lamella", standalone_mode=False)
+    if result == _INTERRUPTED:
+        raise KeyboardInterrupt
     sys.stdout.flush()
     return result if isinstance(result, int) else 0
 
