@@ -1,7 +1,7 @@
 """A Python program that gives the wrong things: told by a LamellaError, and nothing has changed."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +171,7 @@ ASKED: dict[str, tuple[dict[str, object], str]] = {
     "half a character in what to drop": ({"drop": ["first.md", HALF]}, "bad_text"),
     "a time in words": ({"at": "2026-11-15T10:00:00Z"}, "bad_call"),
     "a time without a zone": ({"at": datetime(2026, 11, 15)}, "bad_call"),  # noqa: DTZ001 - that is what is wrong
+    "a time past the calendar": ({"at": datetime.max.replace(tzinfo=timezone(timedelta(hours=-1)))}, "bad_call"),
     "what does not fit": ({"text": "large " * 20_000}, "budget_exceeded"),
     "a note that does not fit": ({"attach": [Note(path="big.md", text="large " * 20_000)]}, "budget_exceeded"),
     "changes that do not fit": (
@@ -250,6 +251,8 @@ def test_a_reply_that_is_no_text_is_refused_and_the_turn_stays_open(text: object
     chat.ask("one")
     with pytest.raises(BadInputError):
         chat.reply(text)
+    with pytest.raises(BadInputError):
+        chat.reply("r", at=datetime(2026, 11, 15))  # noqa: DTZ001 - that is what is wrong
     chat.reply("r")
     other = Conversation()
     other.ask("one")

@@ -255,6 +255,7 @@ UNCLEAR = {
     "{[[../outside]]}": "no note is called ../outside.",
     "{[[same]]}": "2 notes are called same: docs/same.md, notes/same.md. Name one by its path.",
     "{#gone}": "no note carries #gone.",
+    "{empty}": "the folder holds no notes.",
 }
 
 

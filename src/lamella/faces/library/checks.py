@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import Field, fields
-from datetime import datetime
+from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
 from types import UnionType
@@ -74,10 +74,21 @@ def check_parts(system: object) -> dict[str, str]:
 
 
 def check_time(at: object) -> datetime | None:
-    """A time, or none. Whether it has a zone is asked where it is used."""
-    if at is None or isinstance(at, datetime):
-        return at
-    raise CallError(f"at is {_kind(at)}, not a time.", hint="Give it an aware datetime.")
+    """A time with its zone, within the calendar's ends, or none."""
+    if at is None:
+        return None
+    if not isinstance(at, datetime):
+        raise CallError(f"at is {_kind(at)}, not a time.", hint="Give it an aware datetime.")
+    if at.tzinfo is None:
+        raise CallError(
+            f"The time {at.isoformat()} has no time zone.",
+            hint="Give an aware datetime, for example with tzinfo=UTC.",
+        )
+    try:
+        at.astimezone(UTC)
+    except OverflowError as error:
+        raise CallError(f"The time {at.isoformat()} is outside the calendar in UTC.", hint="Give another.") from error
+    return at
 
 
 def check_folder(vault: str | PathLike[str] | None) -> Path | None:
