@@ -174,7 +174,7 @@ def _open_store(url: str) -> Store:
     if not url.startswith("sqlite:///~"):
         return open_store(url)
     path = Path(url.removeprefix("sqlite:///")).expanduser()
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     return open_store(f"sqlite:///{path}")
 
 

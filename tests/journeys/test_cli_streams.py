@@ -138,3 +138,12 @@ def test_an_error_midway_leaves_no_half_of_the_json_behind(tmp_path: Path) -> No
     file.write_text(json.dumps({"lamella": 1, "turns": turns}), encoding="utf-8")
     message = refusal(spawn("replay", str(file), "--json"), code="source_missing")
     assert message.startswith("In turn 2: ")
+
+
+def test_a_check_whose_reader_left_before_the_verdict_has_not_passed(tmp_path: Path) -> None:
+    turns = [{"user": f"Question {number}", "reply": "word " * 200} for number in range(60)]
+    file = tmp_path / "long.json"
+    file.write_text(json.dumps({"lamella": 1, "turns": turns}), encoding="utf-8")
+    named = " ".join(f"'{word}'" for word in COMMAND)
+    piped = f"set -o pipefail; {named} replay '{file}' --messages --check | head -1"
+    assert subprocess.run(["bash", "-c", piped], capture_output=True, check=False).returncode == 1

@@ -199,8 +199,9 @@ class Vault:
                     yield self._vault_path(file)
 
     def _stays(self, file: Path) -> bool:
+        # The walk enters no linked folder, so only a link can lead out; following every file's path costs ten times more.
         try:
-            return file.resolve().is_relative_to(self._root)
+            return not file.is_symlink() or file.resolve().is_relative_to(self._root)
         except (OSError, RuntimeError):
             return True
 
