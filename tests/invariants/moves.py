@@ -48,6 +48,7 @@ class Kept:
     reopened: tuple[bool, ...]
 
 
+_PLAIN = (Deed.REPLY, Deed.RENAME)
 _TEXTS = (*TYPED, "Another question.", "Yes.", "No.\r\n")
 _SETTINGS: tuple[tuple[str, tuple[object, ...]], ...] = (
     ("layout", ("library", "in_place")),
@@ -63,7 +64,7 @@ def _settings(random: Random, *, models: bool) -> tuple[tuple[str, object], ...]
 
 
 def _deed(random: Random, *, tree: bool, models: bool) -> Move:
-    deed = random.choice((*TREE, *TREE, Deed.REPLY, Deed.RENAME, Deed.SETTINGS) if tree else (Deed.REPLY, Deed.RENAME))
+    deed = random.choice((*TREE, Deed.REPLY, Deed.RENAME, Deed.SETTINGS, Deed.SETTINGS) if tree else _PLAIN)
     return Move(
         deed=deed,
         pick=random.randrange(1_000),

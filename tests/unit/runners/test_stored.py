@@ -406,6 +406,33 @@ def test_a_model_given_later_holds_for_an_edit_and_after_a_rename(store: MemoryS
     assert chat.edit(old[0], "better").envelope.model == "openai:gpt-5-mini"
 
 
+def test_turns_asked_in_another_layout_count_as_they_were_asked(store: MemoryStore) -> None:
+    converse(make_chat(store, layout="library"))
+    turn = make_chat(store, layout="in_place").ask("q4")
+    assert turn.envelope.epoch == 3
+    assert make_chat(store).ask("q5").envelope.epoch == 3
+    assert make_chat(store, layout="library").ask("q6").envelope.epoch == 4
+
+
+def test_what_was_folded_in_full_stays_so_until_the_next_fold(store: MemoryStore) -> None:
+    chat = make_chat(store, layout="in_place", carry_forward="full")
+    chat.ask("q1", attach=[Note(path="a.md", text="# Apple\n" + "word " * 2_000)])
+    folded = chat.ask("q2", fold=True)
+    turn = make_chat(store, carry_forward="preview").ask("q3")
+    assert (turn.prefix.cause, turn.messages[0]) == ("none", folded.messages[0])
+    again = make_chat(store).ask("q4", fold=True)
+    assert len(again.messages[0].text) < len(folded.messages[0].text) / 2
+
+
+def test_a_note_with_pictures_is_in_the_library_only_if_it_was_attached_when_that_was_allowed(
+    store: MemoryStore,
+) -> None:
+    make_chat(store, image_notes=False).ask("q1", attach=[ActiveNote(path="p.md", text="![[p.png]]")])
+    chat = make_chat(store, image_notes=True)
+    assert library(chat.ask("q2", attach=[ActiveNote(path="r.md", text="![[r.png]]")])) == []
+    assert library(make_chat(store).ask("q3")) == ["r.md"]
+
+
 def test_settings_that_others_wrote_hold_after_reloading(store: MemoryStore) -> None:
     chat = make_chat(store)
     converse(chat, 1)
