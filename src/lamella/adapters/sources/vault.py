@@ -199,7 +199,7 @@ class Vault:
                     yield self._vault_path(file)
 
     def _stays(self, file: Path) -> bool:
-        # The walk enters no linked folder, so only a link can lead out; following every file's path costs ten times more.
+        # The walk enters no linked folder, so only a link can lead out; following every path costs ten times more.
         try:
             return not file.is_symlink() or file.resolve().is_relative_to(self._root)
         except (OSError, RuntimeError):

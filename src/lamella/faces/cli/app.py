@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _run(words)
     except (BrokenPipeError, SystemExit):
-        # The reader has seen enough; rich leaves a closed pipe with SystemExit. A check that was cut short has not passed.
+        # The reader has seen enough; rich leaves a closed pipe with SystemExit. A check cut short has not passed.
         discard_stdout()
         return 1 if "--check" in words else 0
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last door: a sentence, never a traceback
