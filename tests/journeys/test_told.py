@@ -90,3 +90,22 @@ def test_a_turn_is_shown_in_a_line_not_in_a_book() -> None:
     for number in range(20):
         turn = chat.ask("again", attach=[Note(path=f"{number}.md", text="text " * 800)])
     assert len(repr(turn)) < 2_000
+
+
+@pytest.mark.parametrize("path", ["tool:t:1cf1b3a18318", "unparsed:00", "sha256:00"])
+def test_a_path_cannot_pass_for_something_named_by_its_content(path: str) -> None:
+    with pytest.raises(ArtifactError, match="named by its content"):
+        Conversation(layout="in_place").ask("one", attach=[Note(path=path, text="x")])
+
+
+def test_a_tag_of_several_that_no_note_carries_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("#here", encoding="utf-8")
+    turn = Conversation(vault=tmp_path).ask("Read {#here, #nowhere}")
+    assert turn.envelope.warnings == ("No note carries #nowhere; nothing was attached for it.",)
+    assert [segment.id for segment in turn.envelope.layers[2].segments] == ["a.md"]
+
+
+def test_a_text_of_nothing_but_openings_embeds_nothing() -> None:
+    turn = Conversation().ask("one", attach=[Note(path="a.md", text="![[" * 20_000 + "![](" * 20_000)])
+    assert turn.envelope.layers[2].segments[0].id == "a.md"
+    assert not turn.envelope.warnings

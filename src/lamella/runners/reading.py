@@ -123,9 +123,11 @@ class Reading:
 
     def _resolve_tags(self, names: str) -> Resolved:
         tags = [name.strip() for name in names.split(",")]
-        paths = sorted({path for tag in tags for path in (self._sources.list_tag(tag) if self._sources else ())})
+        found = {tag: self._sources.list_tag(tag) if self._sources else () for tag in tags}
+        paths = sorted({path for listed in found.values() for path in listed})
         if not paths or self._sources is None:
             return Resolved(why=f"no note carries {names}.")
+        self.warnings += [f"No note carries {tag}; nothing was attached for it." for tag in tags if not found[tag]]
         notes = tuple(self._sources.read_file(path, Kind.NOTE, via=f"template:{names}") for path in paths)
         return Resolved(id=", ".join(tags), artifacts=notes)
 

@@ -81,6 +81,8 @@ class StoredChat:
 
     def turns(self, head: str | None = None) -> Sequence[Told]:
         """The turns of a branch as they were said, by default of the active one."""
+        if head is not None and not (isinstance(head, str) and head in self._log.nodes):
+            raise self._missing(str(head))
         return self._log.path(head)
 
     def branches(self) -> Sequence[str]:

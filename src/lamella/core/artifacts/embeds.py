@@ -5,8 +5,9 @@ import re
 from lamella.core.artifacts.fences import walk_lines
 
 _IMAGE_ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".svg", ".bmp", ".avif", ".heic", ".tif", ".tiff")
-_WIKI = re.compile(r"!\[\[([^\]\n|#]+)[^\]\n]*\]\]")
-_MARKDOWN = re.compile(r"!\[[^\]\n]*\]\(\s*(?:<([^>\n]+)>|((?:[^()\s]|\([^()\s]*\))+))[^)\n]*\)")
+# Possessive, and stopping at the next bracket: a text of nothing but openings is read once, not again from each.
+_WIKI = re.compile(r"!\[\[([^\[\]\n|#]++)(?:[|#][^\[\]\n]*+)?\]\]")
+_MARKDOWN = re.compile(r"!\[[^\[\]\n]*+\]\(\s*+(?:<([^<>\n]++)>|((?:[^()\s]|\([^()\s]*+\))++))(?:\s[^()\n]*+)?\)")
 
 
 def embeds_images(text: str) -> bool:

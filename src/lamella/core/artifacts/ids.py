@@ -7,11 +7,19 @@ from lamella.errors import ArtifactError
 # A fragment that only scrolls (#install) names the same content; these select or route to other content.
 _SELECTING_FRAGMENTS = (":~:", "/", "!", "t=", "page=")
 
+# Ids of tool results, unknown blocks and pictures; a file that seems to be one could stand in its place.
+_CONTENT_IDS = ("tool:", "unparsed:", "sha256:")
+
 
 def path_id(source: Source, _text: str) -> ArtifactId:
     """The vault path, with ``./`` and doubled slashes taken out."""
     if not source.path:
         raise ArtifactError("An attachment has no path.", hint="Give it a `path` relative to the vault.")
+    if source.path.startswith(_CONTENT_IDS):
+        raise ArtifactError(
+            f"The path {source.path[:40]!r} reads like the id of something named by its content.",
+            hint=f"A path does not start with {', '.join(_CONTENT_IDS)}. Rename the file.",
+        )
     parts = [part for part in source.path.split("/") if part not in ("", ".")]
     root = "/" if source.path.startswith("/") else ""
     if not parts:
