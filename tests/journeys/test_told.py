@@ -106,6 +106,7 @@ def test_a_tag_of_several_that_no_note_carries_is_named(tmp_path: Path) -> None:
 
 
 def test_a_text_of_nothing_but_openings_embeds_nothing() -> None:
-    turn = Conversation().ask("one", attach=[Note(path="a.md", text="![[" * 20_000 + "![](" * 20_000)])
+    text = "![[" * 20_000 + "![](" * 20_000
+    turn = Conversation(window=10**9).ask("one", attach=[Note(path="a.md", text=text)])
     assert turn.envelope.layers[2].segments[0].id == "a.md"
     assert not turn.envelope.warnings
