@@ -6,6 +6,8 @@ from tests.unit.runners.desks import Ticking, make_desk
 from lamella import Note
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.artifacts.content import hash_text
+from lamella.core.history.events import write_event
+from lamella.core.history.records import EventKind
 from lamella.faces.library.engine import Chat
 from lamella.runners.copying import copy_store
 from lamella.runners.keeping import Keeper
@@ -64,6 +66,16 @@ def test_a_diverged_conversation_is_said_and_left_alone_and_the_rest_is_copied(
     before = list(target.load("one"))
     assert copied(source, target) == {"one": "diverged", "two": "new"}
     assert list(target.load("one")) == before
+
+
+def test_a_damaged_conversation_is_said_and_left_out_and_the_rest_is_copied(
+    source: MemoryStore, target: MemoryStore
+) -> None:
+    say(source, "one", "apples")
+    source.append("one", write_event(EventKind.FORK, "2026-03-01T12:00:00Z", head="nobody"), expected=2)
+    say(source, "two", "pears")
+    assert copied(source, target) == {"one": "damaged", "two": "new"}
+    assert [one.conversation for one in target.list_conversations()] == ["two"]
 
 
 def test_what_the_source_erased_is_erased_in_the_target(source: MemoryStore, target: MemoryStore) -> None:

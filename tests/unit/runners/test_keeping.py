@@ -197,6 +197,16 @@ def test_erasing_an_artifact_takes_every_version_and_its_pictures(store: MemoryS
     assert list(keep(store).verify_erased("chat")) == []
 
 
+def test_another_artifact_of_exactly_the_same_text_goes_with_it_and_is_said(store: MemoryStore) -> None:
+    chat = make_chat(store, layout="in_place")
+    chat.ask("one", attach=[Note(path="a.md", text="Apple."), Note(path="copy of a.md", text="Apple.")])
+    keep(store).erase_artifact("chat", "a.md")
+    assert make_chat(store).regenerate().envelope.warnings == (
+        "a.md was erased and is left out.",
+        "copy of a.md was erased and is left out.",
+    )
+
+
 def test_an_artifact_that_never_was_cannot_be_erased(store: MemoryStore) -> None:
     say(store, "one")
     with pytest.raises(CallError, match=r"never had an artifact 'b\.md'") as caught:
