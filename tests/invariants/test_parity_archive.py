@@ -1,0 +1,43 @@
+"""Parity through a file: a conversation written as markdown and read into another store goes on as it would have."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import given, settings
+from tests.invariants.lasting import NAME, Lasting, make_desk
+from tests.invariants.moves import Kept, kept_plans
+
+from lamella import Note, Turn
+from lamella.adapters.archive.markdown import parse_archive, render_archive
+from lamella.adapters.clocks.system import SystemClock
+from lamella.adapters.sources.nowhere import Nowhere
+from lamella.adapters.sources.vault import Vault
+from lamella.adapters.stores.memory import MemoryStore
+from lamella.faces.library.engine import Chat
+from lamella.runners.keeping import Keeper, Taken
+
+TRIED = settings.get_profile("invariants")
+
+
+def follow(store: MemoryStore, vault: Path | None) -> list[Turn]:
+    """What is sent next, and after that."""
+    chat = Chat(make_desk(store, vault)[0], NAME, {})
+    first = chat.ask("And now? {[[Alpha]]}", attach=[Note(path="a.md", text="Another text.")])
+    chat.reply("Yes.")
+    return [first, chat.regenerate(), chat.ask("And then?")]
+
+
+@TRIED
+@given(kept_plans())
+def test_a_conversation_read_from_its_archive_goes_on_as_it_would_have(kept: Kept) -> None:
+    here, there = MemoryStore(), MemoryStore()
+    with TemporaryDirectory() as folder:
+        Lasting(kept, Path(folder), lambda: here).walk([False] * len(kept.moves))
+        vault = Path(folder) / "vault" if kept.plan.vault else None
+        text = render_archive(Keeper(here, SystemClock()).take_out(NAME), sources=Vault(vault) if vault else Nowhere())
+        chronicle = parse_archive(text, sources=Vault(vault) if vault else None)
+        assert chronicle.warnings == ()
+        assert Keeper(there, SystemClock()).take_in(chronicle) is Taken.NEW
+        assert list(there.load(NAME)) == list(here.load(NAME))
+        for one, other in zip(follow(here, vault), follow(there, vault), strict=True):
+            assert (one.envelope, one.prefix) == (other.envelope, other.prefix)
