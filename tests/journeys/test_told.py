@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from tests.unit.pictures import png
 
+import lamella
 from lamella import BudgetExceededError, Conversation, Note, Picture, Selection
 from lamella.errors import ArtifactError
 
@@ -92,7 +93,7 @@ def test_a_turn_is_shown_in_a_line_not_in_a_book() -> None:
     assert len(repr(turn)) < 2_000
 
 
-@pytest.mark.parametrize("path", ["tool:t:1cf1b3a18318", "unparsed:00", "sha256:00"])
+@pytest.mark.parametrize("path", ["tool:t:1cf1b3a18318", "unparsed:" + "0" * 64, "sha256:" + "0" * 64])
 def test_a_path_cannot_pass_for_something_named_by_its_content(path: str) -> None:
     with pytest.raises(ArtifactError, match="named by its content"):
         Conversation(layout="in_place").ask("one", attach=[Note(path=path, text="x")])
@@ -110,3 +111,13 @@ def test_a_text_of_nothing_but_openings_embeds_nothing() -> None:
     turn = Conversation(window=10**9).ask("one", attach=[Note(path="a.md", text=text)])
     assert turn.envelope.layers[2].segments[0].id == "a.md"
     assert not turn.envelope.warnings
+
+
+@pytest.mark.parametrize("ledger", [True, False])
+def test_an_edit_names_its_cause_with_and_without_a_ledger(ledger: bool) -> None:
+    with lamella.open("memory:", ledger=ledger) as engine:
+        chat = engine.chat("c", layout="in_place")
+        first = chat.ask("one")
+        chat.reply("x")
+        chat.ask("two")
+        assert chat.edit(first.envelope.message_id, "one, again").prefix.cause == "history_edited"

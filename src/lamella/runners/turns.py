@@ -109,7 +109,7 @@ class TurnRunner:
         turn = replace(self._read(asked, state), rewritten=rewritten)
         rules = replace(self._rules, measure=self._world.counter.measure(turn.model or state.model))
         opened = open_turn(state, turn, rules)
-        entry, books = self._enter(state, opened, at=at)
+        entry, books = self._enter(opened, at=at)
         if self._journal is not None:
             self._journal.write_asked(turn, unanswered=self._opened, parent=state.head, at=at)
         self._state, self._rules = state, rules
@@ -135,11 +135,12 @@ class TurnRunner:
         )
         return Turn(number=self._number, envelope=self._opened.envelope, ledger=entry)
 
-    def _enter(self, state: State, opened: OpenTurn, *, at: datetime | None) -> tuple[Entry, Books]:
+    def _enter(self, opened: OpenTurn, *, at: datetime | None) -> tuple[Entry, Books]:
         if self._ledger:
             return enter_turn(self._books, opened, terms=self._terms(opened), at=at)
-        movement = find_movement(state.last, opened.envelope)
-        return Entry(prefix=Prefix(movement=movement, common_tokens=None)), self._books
+        movement = find_movement(self._books.envelope, opened.envelope)
+        entry = Entry(prefix=Prefix(movement=movement, common_tokens=None))
+        return entry, replace(self._books, envelope=opened.envelope)
 
     def _read(self, asked: Asked, state: State) -> TurnInput:
         reading = Reading(self._world.sources, known=_newest(state))

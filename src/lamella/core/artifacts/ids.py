@@ -1,5 +1,7 @@
 """How each kind of artifact gets its id: from where it stands, or from its content."""
 
+import re
+
 from lamella.core.artifacts.content import hash_text, short_hash
 from lamella.core.artifacts.model import ArtifactId, Source
 from lamella.errors import ArtifactError
@@ -7,18 +9,18 @@ from lamella.errors import ArtifactError
 # A fragment that only scrolls (#install) names the same content; these select or route to other content.
 _SELECTING_FRAGMENTS = (":~:", "/", "!", "t=", "page=")
 
-# Ids of tool results, unknown blocks and pictures; a file that seems to be one could stand in its place.
-_CONTENT_IDS = ("tool:", "unparsed:", "sha256:")
+# The ids of tool results, unknown blocks and pictures; a file that is called one would stand in its place.
+_CONTENT_ID = re.compile(r"tool:.*:[0-9a-f]{12}|(?:unparsed|sha256):[0-9a-f]{64}", re.DOTALL)
 
 
 def path_id(source: Source, _text: str) -> ArtifactId:
     """The vault path, with ``./`` and doubled slashes taken out."""
     if not source.path:
         raise ArtifactError("An attachment has no path.", hint="Give it a `path` relative to the vault.")
-    if source.path.startswith(_CONTENT_IDS):
+    if _CONTENT_ID.fullmatch(source.path):
         raise ArtifactError(
             f"The path {source.path[:40]!r} reads like the id of something named by its content.",
-            hint=f"A path does not start with {', '.join(_CONTENT_IDS)}. Rename the file.",
+            hint="Tool results, unknown blocks and pictures have such ids. Rename the file.",
         )
     parts = [part for part in source.path.split("/") if part not in ("", ".")]
     root = "/" if source.path.startswith("/") else ""
