@@ -114,7 +114,7 @@ def test_a_text_of_nothing_but_openings_embeds_nothing() -> None:
 
 
 @pytest.mark.parametrize("ledger", [True, False])
-def test_an_edit_names_its_cause_with_and_without_a_ledger(ledger: bool) -> None:
+def test_an_edit_names_its_cause_with_and_without_a_ledger(*, ledger: bool) -> None:
     with lamella.open("memory:", ledger=ledger) as engine:
         chat = engine.chat("c", layout="in_place")
         first = chat.ask("one")
