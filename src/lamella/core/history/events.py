@@ -182,6 +182,8 @@ def read_artifact(written: Body, contents: Contents) -> Artifact | None:
 
 def named_hashes(body: Body) -> tuple[str, ...]:
     """Every content hash a message's body names."""
+    if _PLAIN.issuperset(body):
+        return ()
     hashes: dict[str, None] = {}
     for ref in _refs(body):
         if ref["kind"] != Kind.IMAGE:

@@ -102,13 +102,16 @@ def _lay_out(state: State, past: Sequence[PastTurn], rules: Rules) -> State:
         place = system + 2 * len(exchanges)
         parent = exchanges[-1].reply.id if exchanges else ""
         user, reply = _say(told, state.conversation, parent, place=place, rules=rules)
-        attached = gather(told.turn, known).artifacts if told.turn.attached or told.turn.results else ()
+        # The same text drawn in from other notes begins no epoch, and is the system prompt from here on.
+        now = with_settings(now, told.turn)
+        if not told.turn.attached and not told.turn.results:
+            exchanges.append(Exchange(user=user, sent=user.message, tools=(), reply=reply))
+            continue
+        attached = gather(told.turn, known).artifacts
         sent, added = _send(attached, user, standing, layout=own.layout, rules=rules)
         tools = tuple(one for one in added if one.artifact.kind is Kind.TOOL)
         exchanges.append(Exchange(user=user, sent=sent, tools=tools, reply=reply))
         add_standing(standing, added)
-        # The same text drawn in from other notes begins no epoch, and is the system prompt from here on.
-        now = with_settings(now, told.turn)
         learn_into(known, attached, image_notes=turn_rules(rules, told.turn).image_notes)
     return replace(now, head=exchanges[-1].reply.id, known=known, standing=standing, exchanges=tuple(exchanges))
 
@@ -116,9 +119,7 @@ def _lay_out(state: State, past: Sequence[PastTurn], rules: Rules) -> State:
 def _send(
     attached: Sequence[Artifact], user: Said, standing: dict[str, Standing], *, layout: Layout, rules: Rules
 ) -> tuple[Message, tuple[Standing, ...]]:
-    """A message as it was sent, and what it added; with nothing attached it is just what was typed."""
-    if not attached:
-        return user.message, ()
+    """A message as it was sent, and what it added."""
     place = user.segment.place or ""
     turn = build_turn(attached, standing=standing, layout=layout, place=place, measure=rules.measure)
     sent = render_user(turn.layer.pieces, user.message.pieces, turn.images, count=rules.measure.count)
