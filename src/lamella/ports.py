@@ -43,6 +43,10 @@ class SourceReader(Protocol):
         """The paths of the notes that carry a tag, or one below it, sorted."""
         ...
 
+    def list_left_out(self, path: str) -> Sequence[str]:
+        """What lists of a folder leave out although it is there: links that lead out of the root, or to a folder."""
+        ...
+
     def has_folder(self, path: str) -> bool: ...
 
     def find_note(self, name: str) -> Sequence[str]:

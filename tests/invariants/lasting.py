@@ -45,6 +45,9 @@ class CountingReader:
         self.reads += 1
         return self._reader.list_folder(path)
 
+    def list_left_out(self, path: str) -> Sequence[str]:
+        return self._reader.list_left_out(path)
+
     def list_tag(self, tag: str) -> Sequence[str]:
         self.reads += 1
         return self._reader.list_tag(tag)

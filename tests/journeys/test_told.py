@@ -6,7 +6,7 @@ import pytest
 from tests.unit.pictures import png
 
 import lamella
-from lamella import BudgetExceededError, Conversation, Note, Picture, Selection
+from lamella import BudgetExceededError, Conversation, Folder, Note, Picture, Selection, Tag
 from lamella.errors import ArtifactError
 
 PICTURED = "# Plan\n![](plan.png)\n"
@@ -121,3 +121,17 @@ def test_an_edit_names_its_cause_with_and_without_a_ledger(*, ledger: bool) -> N
         chat.reply("x")
         chat.ask("two")
         assert chat.edit(first.envelope.message_id, "one, again").prefix.cause == "history_edited"
+
+
+def test_what_a_folder_leaves_out_is_named(tmp_path: Path) -> None:
+    vault, outside = tmp_path / "vault", tmp_path / "outside.md"
+    vault.mkdir()
+    (vault / "a.md").write_text("#here", encoding="utf-8")
+    outside.write_text("#here", encoding="utf-8")
+    (vault / "b.md").symlink_to(outside)
+    told = ("b.md is left out: links out of the vault or to a folder are not followed.",)
+    for attachment in (Folder(path="."), Tag(tag="#here")):
+        turn = Conversation(vault=vault).ask("Read", attach=[attachment])
+        assert [segment.id for segment in turn.envelope.layers[2].segments] == ["a.md"]
+        assert turn.envelope.warnings == told
+    assert Conversation(vault=vault).ask("Read {#here}").envelope.warnings == told

@@ -69,8 +69,15 @@ class Reading:
         paths = reader.list_folder(name) if kind is Kind.FOLDER else reader.list_tag(name)
         if not paths:
             self.warnings.append(f"The {kind} {name} holds no notes; nothing was attached for it.")
+        self._say_left_out(reader, name if kind is Kind.FOLDER else ".")
         for path in paths:
             yield reader.read_file(path, Kind.NOTE, policy=policy, via=f"{kind}:{name}")
+
+    def _say_left_out(self, reader: SourceReader, folder: str) -> None:
+        left = reader.list_left_out(folder)
+        self.warnings += [
+            f"{path} is left out: links out of the vault or to a folder are not followed." for path in left
+        ]
 
     def _reader(self, name: str) -> SourceReader:
         if self._sources is None:
@@ -128,6 +135,7 @@ class Reading:
         if not paths or self._sources is None:
             return Resolved(why=f"no note carries {names}.")
         self.warnings += [f"No note carries {tag}; nothing was attached for it." for tag in tags if not found[tag]]
+        self._say_left_out(self._sources, ".")
         notes = tuple(self._sources.read_file(path, Kind.NOTE, via=f"template:{names}") for path in paths)
         return Resolved(id=", ".join(tags), artifacts=notes)
 
@@ -137,6 +145,7 @@ class Reading:
         notes = tuple(
             self._sources.read_file(path, Kind.NOTE, via=f"template:{name}") for path in self._sources.list_folder(name)
         )
+        self._say_left_out(self._sources, name)
         if not notes:
             return Resolved(why="the folder holds no notes.")
         return Resolved(id=name, artifacts=notes)

@@ -25,6 +25,9 @@ class Nowhere:
     def list_tag(self, tag: str) -> Sequence[str]:
         return ()
 
+    def list_left_out(self, path: str) -> Sequence[str]:
+        return ()
+
     def has_folder(self, path: str) -> bool:
         return False
 

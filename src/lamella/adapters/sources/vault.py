@@ -84,6 +84,18 @@ class Vault:
     def list_tag(self, tag: str) -> Sequence[str]:
         return [path for path in sorted(self._notes(self._root)) if carries_tag(self._read_text(path), tag)]
 
+    def list_left_out(self, path: str) -> Sequence[str]:
+        left: list[str] = []
+        for parent, folders, names in os.walk(self._locate(path)):
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            shown = [Path(parent) / name for name in (*folders, *names) if not name.startswith(".")]
+            left += [
+                self._vault_path(place)
+                for place in shown
+                if place.is_symlink() and (place.is_dir() or (_is_note(place.name) and not self._stays(place)))
+            ]
+        return sorted(left)
+
     def has_folder(self, path: str) -> bool:
         try:
             return self._is(stat.S_ISDIR, self._locate(path))
@@ -184,7 +196,7 @@ class Vault:
             return False
 
     def _notes(self, folder: Path) -> Iterator[str]:
-        return (path for path in self._files(folder) if path.lower().endswith(".md"))
+        return (path for path in self._files(folder) if _is_note(path))
 
     def _files(self, folder: Path) -> Iterator[str]:
         """Every file below a folder, as a vault path; hidden ones, and links that leave the vault, are left out.
@@ -240,3 +252,7 @@ def parse_image(data: bytes, *, media_type: str | None, name: str) -> Image:
             f"{name} is given as {media_type}, and its bytes are {found}.", hint=f"Give it the media type {found}."
         )
     return make_image_value(data, media_type=found, width=int(width), height=int(height))
+
+
+def _is_note(name: str) -> bool:
+    return name.lower().endswith(".md")

@@ -88,11 +88,13 @@ def test_a_link_that_leaves_the_vault_is_refused(root: Path, vault: Vault, tmp_p
         vault.list_folder("linked")
 
 
-def test_links_that_leave_the_vault_are_not_listed(root: Path, vault: Vault, tmp_path: Path) -> None:
+def test_links_that_leave_the_vault_are_not_listed_and_are_named(root: Path, vault: Vault, tmp_path: Path) -> None:
     before = list(vault.list_folder("docs"))
     (root / "docs" / "link.md").symlink_to(tmp_path / "outside.md")
-    (root / "docs" / "linked").symlink_to(tmp_path / "elsewhere")
+    (root / "docs" / "linked").symlink_to(tmp_path)
     assert vault.list_folder("docs") == before
+    assert vault.list_left_out("docs") == ["docs/link.md", "docs/linked"]
+    assert vault.list_left_out(".") == ["docs/link.md", "docs/linked"]
 
 
 def test_a_link_within_the_vault_is_followed(root: Path, vault: Vault) -> None:
