@@ -12,6 +12,7 @@ from lamella.core.history.records import Damage, EventKind, Listed, Record, Stor
 from lamella.core.layers.model import Role
 from lamella.errors import CallError, DivergedError, ErasedError, StoreDamagedError
 from lamella.ports import Clock, Store
+from lamella.runners.counting import are_whole
 
 _EXCERPT = 60
 
@@ -45,22 +46,25 @@ class Keeper:
 
     def load_log(self, conversation: str) -> Log:
         """A conversation's log; an error if there is none."""
-        log = Log(conversation)
-        log.extend(self._store.load(conversation))
+        return self._load(conversation)[1]
+
+    def _load(self, conversation: str) -> tuple[Sequence[Record], Log]:
+        """A conversation's events, and what they fold to."""
+        log, records = Log(conversation), self._store.load(conversation)
+        log.extend(records)
         if not log.version:
             raise _unknown(conversation)
-        return log
+        return records, log
 
     def take_out(self, conversation: str) -> Chronicle:
         """A whole conversation with all its contents."""
-        log = self.load_log(conversation)
-        records = tuple(self._store.load(conversation))
+        records, log = self._load(conversation)
         hashes = tuple(dict.fromkeys(name for record in records for name in record.contents))
         return Chronicle(
             conversation=conversation,
             title=log.title,
             created=log.created,
-            records=records,
+            records=tuple(records),
             contents=self._store.read_contents(conversation, hashes),
         )
 
@@ -135,8 +139,8 @@ class Keeper:
 
         That is every version of it, with its pictures and the instructions that drew it in.
         """
-        log = self.load_log(conversation)
-        contents = tuple(dict.fromkeys(_contents_of(self._store.load(conversation), artifact)))
+        records, log = self._load(conversation)
+        contents = tuple(dict.fromkeys(_contents_of(records, artifact)))
         if not contents:
             raise CallError(
                 f"{conversation} never had an artifact {artifact!r}.",
@@ -155,12 +159,13 @@ class Keeper:
 
     def _verify_log(self, conversation: str) -> Iterator[Damage]:
         try:
-            log = self.load_log(conversation)
+            records, log = self._load(conversation)
         except ErasedError:
             return
         except StoreDamagedError as error:
             yield Damage(conversation=conversation, place="log", what=error.message)
             return
+        yield from _find_damaged_counts(conversation, records)
         for node in log.nodes.values():
             what = _find_fault(conversation, node)
             if what is not None:
@@ -169,14 +174,17 @@ class Keeper:
     def verify_erased(self, conversation: str) -> Iterator[Damage]:
         """What is left of an erased conversation, or of what was erased in one that goes on."""
         try:
-            erased = _erased(self._store.load(conversation))
+            records = self._store.load(conversation)
         except ErasedError:
-            erased = frozenset()
+            records = ()
+        erased = _erased(records)
         if not erased:
             yield from self._store.verify_erased(conversation)
             return
         for name in self._store.read_contents(conversation, sorted(erased)):
             yield Damage(conversation=conversation, place=f"content {name}", what="left after erasure")
+        for number in _counted_before_erasure(records):
+            yield Damage(conversation=conversation, place=f"event {number}", what="has counts from before an erasure")
         places = {f"content {name}" for name in erased}
         yield from (damage for damage in self._store.verify() if damage.conversation is None and damage.place in places)
         # Where bytes may linger is said of the whole store; that this conversation is not erased is no news.
@@ -225,6 +233,19 @@ def _erased(records: Iterable[Record]) -> frozenset[str]:
         else:
             erased.difference_update(record.contents)
     return frozenset(erased)
+
+
+def _counted_before_erasure(records: Sequence[Record]) -> Iterator[int]:
+    """The events before the last erasure that still have counts: some may be of what was erased."""
+    last = max(number for number, record in enumerate(records) if record.kind is EventKind.ERASURE)
+    return (number for number, record in enumerate(records[:last], start=1) if record.counts)
+
+
+def _find_damaged_counts(conversation: str, records: Iterable[Record]) -> Iterator[Damage]:
+    for number, record in enumerate(records, start=1):
+        if not are_whole(record.counts):
+            what = "has counts that are damaged; its texts are counted again"
+            yield Damage(conversation=conversation, place=f"event {number}", what=what)
 
 
 def _find_fault(conversation: str, node: Node) -> str | None:

@@ -18,6 +18,7 @@ from lamella.core.layers.system import PART_NAMES, SystemParts
 from lamella.core.ledger.entry import Prefix
 from lamella.errors import CallError
 from lamella.ports import Clock, Store
+from lamella.runners.counting import CountingBook
 from lamella.runners.journal import ChatJournal
 from lamella.runners.turns import Turn, TurnRunner, World
 
@@ -50,10 +51,11 @@ class StoredChat:
     def __init__(self, desk: Desk, conversation: str, settings: Mapping[str, object] | None = None) -> None:
         self._desk = desk
         self._log = Log(conversation)
-        self._log.extend(desk.store.load(conversation))
+        self._book = CountingBook(desk.world.counter)
+        self._world = replace(desk.world, counter=self._book)
         self._changed = dict(settings or {})
-        self._configure()
         self._runner: TurnRunner | None = None
+        self.reload()
 
     def _configure(self) -> None:
         """The settings as written down, with those on top that were given and are not written down yet."""
@@ -91,6 +93,7 @@ class StoredChat:
 
     def ask(self, asked: Asked, *, at: datetime | None = None) -> Turn:
         """The next turn, written down. A conflict with another writer changes nothing: ``reload`` and ask again."""
+        self._book.begin()
         return self._running().ask(self._with_lasting(asked), at=at, rewritten=self._log.rewritten)
 
     def _with_lasting(self, asked: Asked) -> Asked:
@@ -130,6 +133,7 @@ class StoredChat:
         if node is None or node.role is not Role.USER:
             raise self._missing(message)
         told = Told(message=node, reply=None)
+        self._book.begin()
         original = read_message(node, self._contents(path_hashes([told])))
         runner = self._resume(self._log.path(node.parent), edits=message)
         asked = Asked(
@@ -166,7 +170,9 @@ class StoredChat:
 
     def reload(self) -> None:
         """Read what others wrote since."""
-        self._log.extend(self._desk.store.load(self.id, after=self._log.version))
+        records = self._desk.store.load(self.id, after=self._log.version)
+        self._log.extend(records)
+        self._book.learn(record.counts for record in records)
         self._configure()
         self._runner = None
 
@@ -183,9 +189,15 @@ class StoredChat:
         if self._changed:
             settings = write_event(EventKind.SETTINGS, written.records[0].at, **self._changed)
             written = Written(records=(*settings.records, *written.records), contents=written.contents)
-        self._desk.store.append(self.id, written, expected=self._log.version, title=title)
+        self._desk.store.append(self.id, self._counted(written), expected=self._log.version, title=title)
+        self._book.begin()
         self._changed = {}
         self._log.extend(written.records)
+
+    def _counted(self, written: Written) -> Written:
+        """The same events, the last with what was counted for them."""
+        last = replace(written.records[-1], counts=self._book.write())
+        return replace(written, records=(*written.records[:-1], last))
 
     def _running(self) -> TurnRunner:
         if self._runner is None:
@@ -196,7 +208,7 @@ class StoredChat:
         rules, resumed = self._rebuild(told)
         before = self._sent_last() if edits or self._log.rewritten else None
         return TurnRunner(
-            self._desk.world,
+            self._world,
             rules,
             resumed,
             ledger=self._desk.ledger,
@@ -215,7 +227,7 @@ class StoredChat:
         past = read_turns(told, self._contents(path_hashes(told)))
         start = None if past else self._configured.model
         model = next((told.turn.model for told in reversed(past) if told.turn.model), start)
-        rules = replace(self._configured.rules, measure=self._desk.world.counter.measure(model))
+        rules = replace(self._configured.rules, measure=self._book.measure(model))
         return rules, resume(past, rules, conversation=self.id, model=start)
 
     def _contents(self, hashes: Sequence[str]) -> Mapping[str, bytes]:

@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from urllib.parse import parse_qs, urlsplit
 
 import psycopg
@@ -28,6 +29,11 @@ def attach(*contents: bytes, text: str = "see", at: str = AT) -> Written:
     """One message that brings contents."""
     brought = {hash_bytes(data): data for data in contents}
     return Written(records=(message(text, at=at, contents=tuple(brought)),), contents=brought)
+
+
+def counted(written: Written, counts: bytes) -> Written:
+    """The same events, the last with counts."""
+    return replace(written, records=(*written.records[:-1], replace(written.records[-1], counts=counts)))
 
 
 def erasure(*hashes: str, at: str = LATER) -> Written:

@@ -11,6 +11,7 @@ from tests.conformance.stores.material import (
     AT,
     LATER,
     attach,
+    counted,
     erasure,
     message,
     say,
@@ -122,10 +123,21 @@ def test_what_was_not_erased_is_not_called_erased(two: Store) -> None:
         assert [damage.what for damage in two.verify_erased(name)] == ["was not erased from this store"]
 
 
+def test_with_a_content_goes_all_that_was_counted_before(two: Store) -> None:
+    two.append("a", counted(say("counted"), b"of both"), expected=1)
+    two.append("b", counted(say("counted"), b"of another"), expected=1)
+    records = (*say("and gone").records, *erasure(hash_bytes(OWN)).records)
+    two.append("a", counted(Written(records=records), b"in the same breath"), expected=2)
+    two.append("a", counted(say("goes on"), b"without it"), expected=4)
+    assert [record.counts for record in two.load("a")] == [b"", b"", b"", b"", b"without it"]
+    assert [record.counts for record in two.load("b")] == [b"", b"of another"]
+    assert list(two.verify()) == []
+
+
 @pytest.mark.parametrize(
     ("statement", "place"),
     [
-        ("INSERT INTO events VALUES ('c', 1, 'message', 'x', '{}', '[]', 'x')", "event 1"),
+        ("INSERT INTO events VALUES ('c', 1, 'message', 'x', '{}', '[]', 'x', NULL)", "event 1"),
         (f"INSERT INTO holdings VALUES ('c', '{hash_bytes(OWN)}')", f"content {hash_bytes(OWN)}"),
         ("UPDATE conversations SET title = 'A secret' WHERE id = 'c'", "title"),
     ],

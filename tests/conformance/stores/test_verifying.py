@@ -56,7 +56,7 @@ DAMAGES = {
     ),
     "the end is gone": ("DELETE FROM events WHERE conversation = 'c' AND seq > 3", ["events 4 to 5"]),
     "an event too many": (
-        "INSERT INTO events SELECT conversation, 6, kind, at, body, contents, hash FROM events"
+        "INSERT INTO events SELECT conversation, 6, kind, at, body, contents, hash, counts FROM events"
         " WHERE conversation = 'c' AND seq = 5",
         ["event 6", "conversation"],
     ),
@@ -73,6 +73,14 @@ def test_damage_to_a_conversation_is_found_where_it_is(url: str, filled: Store, 
     assert _places(filled) == [("c", place) for place in places]
     assert _places(filled, "c") == [("c", place) for place in places]
     assert _places(filled, "d") == []
+
+
+def test_counts_belong_to_no_hash_and_what_cannot_be_counts_is_left_out(url: str, filled: Store) -> None:
+    column = "counts = 'nonsense'" if url.startswith("sqlite") else "counts = '\\x00'"
+    tamper(url, EVENT.format(column, 2))
+    assert _places(filled) == []
+    left = b"" if url.startswith("sqlite") else b"\0"
+    assert [record.counts for record in filled.load("c")] == [b"", left, b"", b"", b""]
 
 
 def test_changed_content_is_found_in_every_conversation_that_holds_it(url: str, filled: Store) -> None:

@@ -1,11 +1,10 @@
 """Appending: events after exactly the ones that are expected, with the contents they bring."""
 
-import json
 from dataclasses import dataclass
 
 from lamella.adapters.stores.chain import FIRST, check_contents, check_known, clean_title, find_erased, link_all
 from lamella.adapters.stores.database import Database, Transaction, marks, split
-from lamella.adapters.stores.rows import EVENT_COLUMNS, read_record
+from lamella.adapters.stores.rows import RECORD_COLUMNS, read_record, write_record
 from lamella.core.history.records import EventKind, Written
 from lamella.errors import ConflictError, ErasedError
 
@@ -84,13 +83,14 @@ def append_events(database: Database, transaction: Transaction, *, change: Chang
     if change.erases:
         database.begin_erasing(transaction)
         _let_go(transaction, change.conversation, change.erases)
+        _forget_counts(transaction, change.conversation)
     _hold(transaction, change)
     hashes = _hashes(state.head, change)
     records = change.written.records
     transaction.run_each(
-        f"INSERT INTO events (conversation, {EVENT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO events (conversation, hash, {RECORD_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         [
-            (change.conversation, seq, record.kind.value, record.at, record.body, json.dumps(record.contents), name)
+            (change.conversation, name, *write_record(seq, record, counted=not change.erases))
             for seq, (record, name) in enumerate(zip(records, hashes, strict=True), start=change.expected + 1)
         ],
     )
@@ -141,7 +141,7 @@ def _check_named(transaction: Transaction, change: Change, *, missing: set[str])
     if not missing:
         return
     erasures = transaction.rows(
-        f"SELECT {EVENT_COLUMNS} FROM events WHERE conversation = ? AND kind = ?",
+        f"SELECT {RECORD_COLUMNS} FROM events WHERE conversation = ? AND kind = ?",
         *(change.conversation, EventKind.ERASURE.value),
     )
     logged = [read_record(change.conversation, row) for row in erasures]
@@ -157,3 +157,8 @@ def _let_go(transaction: Transaction, conversation: str, hashes: tuple[str, ...]
             " AND NOT EXISTS (SELECT 1 FROM holdings WHERE holdings.hash = contents.hash)",
             *names,
         )
+
+
+def _forget_counts(transaction: Transaction, conversation: str) -> None:
+    """Forget what was counted in a conversation: which counts were made of what is erased, nobody can tell."""
+    transaction.run("UPDATE events SET counts = NULL WHERE conversation = ? AND counts IS NOT NULL", conversation)

@@ -1,7 +1,7 @@
 """A store in memory: the same promises except to last. For tests, and for conversations that need no file."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import RLock
 
 from lamella.adapters.stores.appending import refuse_erased
@@ -71,6 +71,8 @@ class MemoryStore:
         self._kept[conversation] = kept
         if erased := find_erased(written.records).difference(written.contents):
             kept.held -= erased
+            # Which counts were made of what is erased, nobody can tell.
+            kept.records = [replace(record, counts=b"") for record in kept.records]
             self._forget(erased)
         return len(kept.records)
 

@@ -14,7 +14,7 @@ from lamella.adapters.stores.appending import (
 from lamella.adapters.stores.chain import check_name, check_named, check_written
 from lamella.adapters.stores.database import Database, Transaction, marks, split
 from lamella.adapters.stores.erasing import bury
-from lamella.adapters.stores.rows import EVENT_COLUMNS, VERIFY, read_record
+from lamella.adapters.stores.rows import RECORD_COLUMNS, VERIFY, read_record
 from lamella.adapters.stores.schema import check_version, load_migrations, migrate
 from lamella.adapters.stores.verifying import verify_conversation, verify_strays, verify_tombstone
 from lamella.core.artifacts.content import hash_bytes
@@ -155,9 +155,10 @@ def _load(transaction: Transaction, conversation: str, *, after: int) -> list[Re
     version, erased = found[0] if found else (0, None)
     refuse_erased(conversation, erased)
     rows = transaction.rows(
-        f"SELECT {EVENT_COLUMNS} FROM events WHERE conversation = ? AND seq > ? ORDER BY seq", conversation, after
+        f"SELECT {RECORD_COLUMNS} FROM events WHERE conversation = ? AND seq > ? ORDER BY seq", conversation, after
     )
-    if [row[0] for row in rows] != list(range(after + 1, version + 1)):
+    # No two of them have one number: as many as there should be, up to the last, are all of them.
+    if len(rows) != max(0, version - after) or (rows and rows[-1][0] != version):
         raise StoreDamagedError(
             f"The conversation {conversation} has {version:,} events; after {after:,} of them {len(rows):,} are there.",
             hint=VERIFY,

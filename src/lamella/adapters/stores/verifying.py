@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from lamella.adapters.stores.chain import FIRST, find_erased, link
 from lamella.adapters.stores.database import Row, Transaction
-from lamella.adapters.stores.rows import EVENT_COLUMNS, read_record
+from lamella.adapters.stores.rows import RECORD_COLUMNS, read_record
 from lamella.core.artifacts.content import hash_bytes
 from lamella.core.history.records import Damage, Record
 from lamella.errors import StoreDamagedError, TextError
@@ -19,7 +19,9 @@ def verify_conversation(transaction: Transaction, conversation: str) -> list[Dam
     if erased is not None:
         return verify_tombstone(transaction, conversation)
     chain = _Chain(conversation)
-    rows = transaction.rows(f"SELECT {EVENT_COLUMNS} FROM events WHERE conversation = ? ORDER BY seq", conversation)
+    rows = transaction.rows(
+        f"SELECT {RECORD_COLUMNS}, hash FROM events WHERE conversation = ? ORDER BY seq", conversation
+    )
     for row in rows:
         chain.follow(row)
     chain.end(version, head)
@@ -45,7 +47,7 @@ class _Chain:
             self._previous = set()
         self._seq = seq
         try:
-            record = read_record(self._conversation, row)
+            record = read_record(self._conversation, row[:-1])
             derived = {link(name, self._conversation, seq=seq, record=record) for name in self._previous}
         except (StoreDamagedError, TextError) as error:
             self._report(seq, error.message)

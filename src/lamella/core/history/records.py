@@ -26,12 +26,16 @@ class EventKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One event: what kind, when (RFC 3339, UTC), its body as canonical JSON, and the hashes its body refers to."""
+    """One event: what kind, when (RFC 3339, UTC), its body as canonical JSON, and the hashes its body refers to.
+
+    ``counts`` are token counts of texts that came with it. They are derived: with others it is still the same event.
+    """
 
     kind: EventKind
     at: str
     body: str
     contents: tuple[str, ...] = ()
+    counts: bytes = field(default=b"", compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,13 +40,16 @@ class Exchange:
 def make_said(message_id: str, role: Role, text: str, *, place: str, measure: Measure) -> Said:
     """Typed text or a reply as it stands at a place."""
     speaker = Speaker.USER if role is Role.USER else Speaker.ASSISTANT
-    tokens = measure.count(text) if text else 0
+    content = hash_text(text)
+    tokens = measure.known.get(content)
+    if tokens is None:
+        tokens = measure.count(text) if text else 0
     segment = Segment(
         id=message_id,
         kind=role,
         form=Form.FULL,
         place=place,
-        hash=hash_text(text),
+        hash=content,
         text=text,
         tokens=tokens,
         recoverable=False,

@@ -16,7 +16,7 @@ FOLDER = Path(__file__).parent
 TABLES = {
     "schema_version": (("version",), 1),
     "conversations": (("id", "version", "head", "title", "created", "updated", "erased"), 1),
-    "events": (("conversation", "seq", "kind", "at", "body", "contents", "hash"), 2),
+    "events": (("conversation", "seq", "kind", "at", "body", "contents", "hash", "counts"), 2),
     "contents": (("hash", "data"), 1),
     "holdings": (("conversation", "hash"), 2),
 }

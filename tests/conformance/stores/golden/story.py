@@ -1,6 +1,6 @@
 """The story that every golden store tells: written through the store, read back as plain data."""
 
-from tests.conformance.stores.material import attach, erasure, say
+from tests.conformance.stores.material import attach, counted, erasure, say
 
 from lamella.core.artifacts.content import hash_bytes
 from lamella.core.history.records import EventKind, Record, Written
@@ -9,6 +9,8 @@ from lamella.ports import Store
 NOTE = "# Budget\n\nRoof: 4,200 €\n".encode()
 SECRET = b"a page that was erased again"
 PICTURE = bytes(range(256))
+# Since version 2; a store is to give them back and never looks inside.
+COUNTS = bytes(range(44))
 # The kinds of the first version. Kinds that came later are not in files that were written before them.
 KINDS = "message reply attachment settings edit delete fork switch rename fold compaction undo stage erasure"
 
@@ -24,7 +26,8 @@ def tell(store: Store) -> None:
         for number, kind in enumerate(map(EventKind, KINDS.split()))
     )
     store.append("every kind of event", Written(records=every), expected=0, title="Ünïcode")
-    store.append("boat", attach(NOTE, text="Same note", at="2026-01-07T00:00:00Z"), expected=0)
+    noted = attach(NOTE, text="Same note", at="2026-01-07T00:00:00Z")
+    store.append("boat", counted(noted, COUNTS), expected=0)
     store.append("gone", say("nothing", at="2026-01-08T00:00:00Z"), expected=0, title="Gone")
     store.erase_conversation("gone", at="2026-01-09T00:00:00Z")
 

@@ -1,0 +1,104 @@
+"""Counting once: what a conversation's texts weigh is kept beside its events, so that opening it counts nothing again.
+
+Kept counts are derived. No hash covers them, copies may leave them out, and one that cannot be trusted is not used: a
+text that changed finds nothing under its new hash, and each number stands there twice.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from struct import Struct
+from zlib import crc32
+
+from lamella.core.artifacts.content import hash_text
+from lamella.core.budget.counting import Measure
+from lamella.ports import TokenCounter
+
+# The SHA-256 of a text, who counted, how many tokens, and what is missing from that number to the largest one.
+_ENTRY = Struct(">32sIII")
+_LARGEST = 2**32 - 1
+_PREFIX = "sha256:"
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """How one family counts: every count that is known, by content hash, and those of them that no store has yet."""
+
+    measure: Measure
+    known: dict[str, int]
+    fresh: dict[str, int] = field(default_factory=dict)
+
+    def count(self, text: str) -> int:
+        name = hash_text(text)
+        tokens = self.known.get(name)
+        if tokens is None:
+            tokens = self.known[name] = self.fresh[name] = self.measure.count(text)
+        return tokens
+
+
+class CountingBook:
+    """A token counter for one conversation: looks up what was kept, counts the rest, and gives that to be kept."""
+
+    def __init__(self, counter: TokenCounter) -> None:
+        self._counter = counter
+        self._kept: list[bytes] = []
+        self._pages: dict[str, _Page] = {}
+        self._measures: dict[str, Measure] = {}
+
+    def learn(self, kept: Iterable[bytes]) -> None:
+        """Take in what a store has kept. What was counted for events that it did not take is not kept."""
+        more = list(kept)
+        self._kept += more
+        for page in self._pages.values():
+            page.known.update(read_counts(more, page.measure))
+        self.begin()
+
+    def measure(self, model: str | None) -> Measure:
+        """How this model counts, by this book."""
+        plain = self._counter.measure(model)
+        if plain.name not in self._measures:
+            page = _Page(plain, read_counts(self._kept, plain))
+            self._pages[plain.name] = page
+            self._measures[plain.name] = replace(plain, count=page.count, known=page.known)
+        return self._measures[plain.name]
+
+    def begin(self) -> None:
+        """Begin something new: what was counted for a turn that came to nothing is not kept."""
+        for page in self._pages.values():
+            page.fresh.clear()
+
+    def write(self) -> bytes:
+        """What was counted since, to be kept with the next event."""
+        return b"".join(write_counts(page.fresh, page.measure) for page in self._pages.values())
+
+
+def write_counts(counts: Mapping[str, int], measure: Measure) -> bytes:
+    """Counts by content hash, as they are kept."""
+    who = _who(measure)
+    return b"".join(
+        _ENTRY.pack(bytes.fromhex(name.removeprefix(_PREFIX)), who, tokens, _LARGEST - tokens)
+        for name, tokens in counts.items()
+        if tokens <= _LARGEST
+    )
+
+
+def read_counts(kept: Iterable[bytes], measure: Measure) -> dict[str, int]:
+    """The counts of a measure by content hash, without those that are damaged."""
+    who = _who(measure)
+    whole = b"".join([some for some in kept if len(some) % _ENTRY.size == 0])
+    return {
+        _PREFIX + digest.hex(): tokens
+        for digest, counted_by, tokens, rest in _ENTRY.iter_unpack(whole)
+        if counted_by == who and tokens + rest == _LARGEST
+    }
+
+
+def are_whole(kept: bytes) -> bool:
+    """Whether everything in one event's counts can be read."""
+    return len(kept) % _ENTRY.size == 0 and all(
+        tokens + rest == _LARGEST for _, _, tokens, rest in _ENTRY.iter_unpack(kept)
+    )
+
+
+def _who(measure: Measure) -> int:
+    """A family that changes its factor counts anew."""
+    return crc32(f"{measure.name} * {measure.factor}".encode())
