@@ -4,11 +4,11 @@ Editing, regenerating, deleting and forking never change what was written: each 
 readable. A branch is named by its last message.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lamella.core.envelope.model import Rewrite
-from lamella.core.history.events import Body, Contents, named_hashes, parse_bodies, parse_body, read_turn
+from lamella.core.history.events import Body, Contents, named_hashes, only_says, parse_bodies, parse_body, read_turn
 from lamella.core.history.ids import message_id
 from lamella.core.history.records import EventKind, Record
 from lamella.core.history.resume import PastTurn
@@ -18,6 +18,10 @@ from lamella.errors import StoreDamagedError
 
 _UNREADABLE = (LookupError, TypeError, ValueError)
 _LASTING = ("system", "tools", "model")
+_SAYING = (EventKind.MESSAGE, EventKind.REPLY, EventKind.EDIT)
+_NOTHING: Body = {}
+# Bodies are parsed so many at a time: all at once would take as much memory again.
+_BATCH = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,28 +67,28 @@ class Log:
     def extend(self, records: Iterable[Record]) -> None:
         """Fold more events, in order."""
         given = list(records)
-        for record, body in zip(given, parse_bodies(given), strict=True):
-            try:
-                self._fold(record, body if body is not None else parse_body(record))
-            except _UNREADABLE as error:
-                raise _damaged(f"Event {self.version + 1} of {self.conversation}", error) from error
-            self.version += 1
-            self.created = self.created or record.at
+        if given and not self.created:
+            self.created = given[0].at
+        for start in range(0, len(given), _BATCH):
+            batch = given[start : start + _BATCH]
+            for record, body in zip(batch, parse_bodies(batch), strict=True):
+                try:
+                    self._fold(record, parse_body(record) if body is None else body)
+                except _UNREADABLE as error:
+                    raise _damaged(f"Event {self.version + 1} of {self.conversation}", error) from error
+                self.version += 1
 
     def path(self, head: str | None = None) -> list[Told]:
         """The turns from the beginning to a message, by default the active one."""
-        nodes: list[Node] = []
+        told: list[Told] = []
         name = self.head if head is None else head
         while name:
-            node = self.nodes[name]
-            nodes.append(node)
+            node, reply = self.nodes[name], None
+            if node.role is Role.REPLY:
+                node, reply = self.nodes[node.parent], node
+            told.append(Told(message=node, reply=reply))
             name = node.parent
-        told: list[Told] = []
-        for node in reversed(nodes):
-            if node.role is Role.USER:
-                told.append(Told(message=node, reply=None))
-            else:
-                told[-1] = Told(message=told[-1].message, reply=node)
+        told.reverse()
         return told
 
     def branches(self) -> tuple[str, ...]:
@@ -92,9 +96,10 @@ class Log:
         return tuple(dict.fromkeys((*self._leaves, self.head))) if self.head else tuple(self._leaves)
 
     def _fold(self, record: Record, body: Body) -> None:
+        if record.kind in _SAYING:
+            self._say(record, body)
+            return
         match record.kind:
-            case EventKind.MESSAGE | EventKind.EDIT | EventKind.REPLY:
-                self._say(record, body)
             case EventKind.DELETE:
                 self._delete(_name(body, "target"))
                 self.rewritten = Rewrite.HISTORY_EDITED
@@ -112,14 +117,25 @@ class Log:
                 pass
 
     def _say(self, record: Record, body: Body) -> None:
+        name, parent, text = _names(body)
         if record.kind is EventKind.REPLY:
-            self._add(_reply_node(body, record.at))
+            reply = Node(id=name, parent=parent, role=Role.REPLY, text=text, at=record.at, body=_NOTHING)
+            self._add(reply, fits=bool(parent) and parent == self.last_asked)
             return
-        self._add(_message_node(body, record.at))
-        self.rewritten, self.last_asked = None, self.head
+        message = Node(id=name, parent=parent, role=Role.USER, text=text, at=record.at, body=body)
+        self._add(message, fits=parent == self.head)
+        self.rewritten, self.last_asked = None, name
         self.chose_model, self.left = False, {}
 
-    def _add(self, node: Node) -> None:
+    def _add(self, node: Node, *, fits: bool) -> None:
+        """Most of a log follows the message before it, which ``fits``; the rest is looked at."""
+        if not fits or node.id in self.nodes:
+            self._check(node)
+        self._place(node)
+        self._arrive(node.id)
+
+    def _check(self, node: Node) -> None:
+        """Refuse a message that does not fit where it says it stands."""
         parent, same = self.nodes.get(node.parent), self.nodes.get(node.id, node)
         if node.parent and parent is None:
             raise ValueError(f"message {node.id} follows {node.parent}, which is not there")
@@ -127,8 +143,6 @@ class Log:
             raise ValueError(f"reply {node.id} answers no message")
         if (same.parent, same.role, same.text) != (node.parent, node.role, node.text):
             raise ValueError(f"message {node.id} is there already, and says something else")
-        self._place(node)
-        self._arrive(node.id)
 
     def _place(self, node: Node) -> None:
         self.nodes[node.id] = node
@@ -196,16 +210,24 @@ def path_hashes(told: Iterable[Told]) -> tuple[str, ...]:
     return tuple(hashes)
 
 
-def read_turns(told: Iterable[Told], contents: Contents) -> list[PastTurn]:
-    """A branch's turns with their contents, each with its reply."""
-    return [
-        PastTurn(
-            turn=read_message(turn.message, contents),
-            reply=turn.reply.text if turn.reply else None,
-            reply_id=turn.reply.id if turn.reply else None,
+def read_turns(told: Sequence[Told], contents: Contents) -> list[PastTurn]:
+    """A branch's turns with their contents, each with its reply. The last is read in full, to be built again."""
+    past: list[PastTurn] = []
+    before: Body = _NOTHING
+    for number, turn in enumerate(told, start=1):
+        message, reply = turn.message, turn.reply
+        quiet = 1 < number < len(told) and only_says(message.body, before)
+        past.append(
+            PastTurn(
+                text=message.text,
+                id=message.id,
+                turn=None if quiet else read_message(message, contents),
+                reply=reply.text if reply else None,
+                reply_id=reply.id if reply else None,
+            )
         )
-        for turn in told
-    ]
+        before = message.body
+    return past
 
 
 def read_message(node: Node, contents: Contents) -> TurnInput:
@@ -223,16 +245,12 @@ def _damaged(place: str, error: Exception) -> StoreDamagedError:
     )
 
 
-def _message_node(body: Body, at: str) -> Node:
-    return Node(
-        id=_name(body, "id"), parent=_name(body, "parent"), role=Role.USER, text=_name(body, "text"), at=at, body=body
-    )
-
-
-def _reply_node(body: Body, at: str) -> Node:
-    return Node(
-        id=_name(body, "id"), parent=_name(body, "parent"), role=Role.REPLY, text=_name(body, "text"), at=at, body={}
-    )
+def _names(body: Body) -> tuple[str, str, str]:
+    """A message's id, its parent and its text."""
+    name, parent, text = body["id"], body["parent"], body["text"]
+    if isinstance(name, str) and isinstance(parent, str) and isinstance(text, str):
+        return name, parent, text
+    return _name(body, "id"), _name(body, "parent"), _name(body, "text")
 
 
 def _name(body: Body, field_name: str) -> str:

@@ -50,9 +50,19 @@ class PerfectCache:
 
         ``use`` is what the real cache served of it; a perfect one serves no less, overhead of messages included.
         """
-        pieces = {piece for message in messages for piece in message.pieces}
-        new = {piece: measure.count(piece) for piece in pieces if piece not in self.seen}
-        known = sum(self.seen[piece] for piece in pieces if piece in self.seen)
+        # A message of one piece was weighed when it was made.
+        weighed = {
+            piece: message.tokens if len(message.pieces) == 1 else None
+            for message in messages
+            for piece in message.pieces
+        }
+        seen = self.seen
+        new = {
+            piece: measure.count(piece) if tokens is None else tokens
+            for piece, tokens in weighed.items()
+            if piece not in seen
+        }
+        known = sum([seen[piece] for piece in weighed if piece in seen])
         ideal = replace(profile, minimum=0, granularity=1, bills_writes=False)
         read = min(max(known, use.read), use.total)
         return split_use(read, use.total, ideal), PerfectCache(seen={**self.seen, **new})
