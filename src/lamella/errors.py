@@ -13,13 +13,26 @@ LamellaError
 │   ├── SourceOutsideError     source_outside      a path leaves the vault
 │   ├── SourceUnreadableError  source_unreadable   a file is there and cannot be read as what it should be
 │   ├── SourceTooLargeError    source_too_large    a file is larger than Lamella reads
-│   └── NotAvailableError      not_available       a documented choice that this version does not offer
+│   ├── NotAvailableError      not_available       a documented choice that this version does not offer
+│   └── ProviderRefusedError   provider_refused    the provider does not take the request as it is
+│       ├── KeyRefusedError        key_refused         the provider does not know the key, or it may not do this
+│       ├── ModelMissingError      model_missing       the provider has no such model
+│       ├── AddressError           bad_address         what answers at the address is not this provider's API
+│       ├── ContextOverflowError   context_overflow    the provider says the request does not fit the model
+│       └── SdkMissingError        sdk_missing         the provider's package is not installed
 ├── StoreError                 store_error         conversations could not be read or written
 │   ├── ConflictError          conflict            someone else wrote to the conversation first
 │   ├── ErasedError            erased              the conversation was erased
 │   ├── StoreUnavailableError  store_unavailable   the disk, file or server did not take it; trying again may work
 │   ├── StoreDamagedError      store_damaged       what is stored is not what was written
 │   └── StoreVersionError      store_version       the store was written by a newer version, or needs migrating
+├── ProviderError              provider_error      the provider did not do its part
+│   ├── ReplyBrokenError       reply_broken        the answer stopped short, or is not what it should be
+│   └── ProviderRetryError     provider_retry      trying again later may work
+│       ├── RateLimitedError       rate_limited        too many requests or tokens in too short a time
+│       ├── OverloadedError        overloaded          the provider has more to do than it can
+│       ├── ProviderTimeoutError   provider_timeout    nothing came for too long
+│       └── UnreachableError       unreachable         no connection to the provider
 ├── BudgetExceededError        budget_exceeded     the request does not fit, and nothing more may shrink
 └── LawBrokenError             law_broken          an envelope violates a law: a bug in Lamella
 """
@@ -117,6 +130,42 @@ class NotAvailableError(BadInputError):
     code = "not_available"
 
 
+class ProviderRefusedError(BadInputError):
+    """The provider does not take the request as it is; it was not billed."""
+
+    code = "provider_refused"
+
+
+class KeyRefusedError(ProviderRefusedError):
+    """The provider does not know the key, or the key may not do this."""
+
+    code = "key_refused"
+
+
+class ModelMissingError(ProviderRefusedError):
+    """The provider has no such model, or not for this key."""
+
+    code = "model_missing"
+
+
+class AddressError(ProviderRefusedError):
+    """Something answers at the address, and it is not this provider's API."""
+
+    code = "bad_address"
+
+
+class ContextOverflowError(ProviderRefusedError):
+    """The provider says that the request does not fit the model."""
+
+    code = "context_overflow"
+
+
+class SdkMissingError(ProviderRefusedError):
+    """The package that speaks to this provider is not installed."""
+
+    code = "sdk_missing"
+
+
 class StoreError(LamellaError):
     """Conversations could not be read or written; what was acknowledged is safe."""
 
@@ -159,6 +208,52 @@ class StoreVersionError(StoreError):
     """The store was written by a newer version of Lamella, or must be migrated first."""
 
     code = "store_version"
+
+
+class ProviderError(LamellaError):
+    """The provider did not do its part; what had arrived before stays true."""
+
+    code = "provider_error"
+
+
+class ReplyBrokenError(ProviderError):
+    """The answer stopped short, or is not what it should be."""
+
+    code = "reply_broken"
+
+
+class ProviderRetryError(ProviderError):
+    """Trying again later may work. ``wait`` is how many seconds the provider asks for, if it says."""
+
+    code = "provider_retry"
+
+    def __init__(self, message: str, *, hint: str, wait: float | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.wait = wait
+
+
+class RateLimitedError(ProviderRetryError):
+    """Too many requests or tokens in too short a time."""
+
+    code = "rate_limited"
+
+
+class OverloadedError(ProviderRetryError):
+    """The provider has more to do than it can."""
+
+    code = "overloaded"
+
+
+class ProviderTimeoutError(ProviderRetryError):
+    """Nothing came from the provider for too long."""
+
+    code = "provider_timeout"
+
+
+class UnreachableError(ProviderRetryError):
+    """No connection to the provider."""
+
+    code = "unreachable"
 
 
 class BudgetExceededError(LamellaError):

@@ -3,7 +3,7 @@
 Adapters satisfy them by shape. Core never sees a port: it gets values, and plain callables such as ``count``.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Protocol
@@ -12,6 +12,10 @@ from lamella.core.artifacts.model import Artifact, Image, Kind, Policy
 from lamella.core.budget.counting import Measure
 from lamella.core.history.records import Damage, Listed, Record, StoreStats, Written
 from lamella.core.ledger.cache import CacheProfile, CacheUse
+from lamella.core.ledger.profile import ModelProfile
+from lamella.core.messages.delta import Delta
+from lamella.core.messages.model import Message
+from lamella.core.messages.request import ChatRequest
 
 
 class TokenCounter(Protocol):
@@ -128,3 +132,35 @@ class Store(Protocol):
     def stats(self) -> StoreStats: ...
 
     def close(self) -> None: ...
+
+
+class ModelBook(Protocol):
+    """What is known of each model."""
+
+    def model(self, model: str | None) -> ModelProfile: ...
+
+
+class ChatProvider(Protocol):
+    """A model that answers, piece by piece."""
+
+    def stream(self, request: ChatRequest) -> AsyncIterator[Delta]:
+        """The answer as it arrives; its last delta is a ``Stop``, and a usage comes before it where one is reported.
+
+        Closing the iterator, or cancelling the task that reads it, closes the connection. Raises a child of
+        ``provider_refused`` for what the caller can mend, of ``provider_retry`` for what may work later (``wait`` says
+        when, if the provider did), and of ``provider_error`` for everything else the provider does wrong. Deltas that
+        came before an error stay true. Nothing is tried twice: whether to is the caller's decision.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Give back connections; the provider may be used again and opens new ones."""
+        ...
+
+
+class Summarizer(Protocol):
+    """Asks a model to make something shorter. May take its time and may fail; the turn goes on without it."""
+
+    def summarize(self, messages: Sequence[Message], *, max_tokens: int) -> str:
+        """What the model answers to these messages, in about this many tokens at most."""
+        ...

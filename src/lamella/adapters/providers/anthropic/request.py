@@ -1,0 +1,171 @@
+"""The arguments of ``messages.create``: a pure function of the request and what is known of the model."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from json import loads
+
+from lamella.adapters.providers.marking import Block, Ends, Rules, plan_marks
+from lamella.adapters.providers.reading import as_json
+from lamella.adapters.providers.wire import Body, cut, encode, extras, schema, spoken, system_text, tail_messages
+from lamella.core.ledger.profile import ModelProfile, choose_lifetime
+from lamella.core.messages.delta import ToolCall
+from lamella.core.messages.model import Message, Speaker
+from lamella.core.messages.request import ChatRequest, Exchange, ToolOutput
+
+FORMAT = "anthropic"
+_UNMARKABLE = ("thinking", "redacted_thinking")
+
+
+class Caching(StrEnum):
+    """Who places breakpoints: Lamella, the provider (one, after the last block), or nobody."""
+
+    EXPLICIT = "explicit"
+    AUTOMATIC = "automatic"
+    OFF = "off"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Laid:
+    """Every block of a request in the order the cache reads them, and where the stretches of it end."""
+
+    tools: list[Body]
+    system: list[Body]
+    turns: list[Body]
+    ends: dict[int, int]
+    fixed: int | None
+    rounds: tuple[int, ...]
+
+    @property
+    def blocks(self) -> list[Body]:
+        return [*self.tools, *self.system, *(block for turn in self.turns for block in turn["content"])]
+
+
+def build_request(request: ChatRequest, profile: ModelProfile, *, caching: Caching = Caching.EXPLICIT) -> Body:
+    """The keyword arguments that send this request with Anthropic's SDK, without ``stream``."""
+    laid = _lay_out(request)
+    body: Body = {"model": request.bare_model, "max_tokens": request.answer, "messages": laid.turns}
+    body |= {"system": laid.system} if laid.system else {}
+    body |= {"tools": laid.tools} if laid.tools else {}
+    if caching is not Caching.OFF and profile.breakpoints:
+        body |= _mark(request, profile, laid, caching=caching)
+    if profile.diagnostics:
+        body["diagnostics"] = {"previous_message_id": request.compare}
+    return body | extras(request, body)
+
+
+def _mark(request: ChatRequest, profile: ModelProfile, laid: _Laid, *, caching: Caching) -> Body:
+    lifetime = choose_lifetime(request.pause, profile.lifetimes)
+    mark = {"type": "ephemeral"} | ({"ttl": lifetime.name} if lifetime and lifetime.name != "5m" else {})
+    automatic = caching is Caching.AUTOMATIC
+    blocks = laid.blocks
+    marks = plan_marks(
+        [_weigh(block) for block in blocks],
+        Ends() if automatic else _find_ends(request, laid),
+        rules=Rules(limit=profile.breakpoints - automatic, lookback=profile.lookback, minimum=profile.cache.minimum),
+        chosen=[laid.ends[place] for place in request.marks if place in laid.ends],
+    )
+    for position in marks:
+        blocks[position]["cache_control"] = mark
+    return {"cache_control": mark} if automatic else {}
+
+
+def _weigh(block: Body) -> Block:
+    return Block(weight=len(as_json(block).encode()), markable=block.get("type") not in _UNMARKABLE)
+
+
+def _find_ends(request: ChatRequest, laid: _Laid) -> Ends:
+    tail, previous = (laid.ends.get(place) if place is not None else None for place in tail_messages(request))
+    if laid.rounds:
+        # Inside a round of tools all that was sent is sent again, whatever becomes of it in the next turn.
+        asked = max(laid.ends.values(), default=None)
+        tail, previous = laid.rounds[-1], laid.rounds[-2] if len(laid.rounds) > 1 else asked
+    return Ends(
+        tools=len(laid.tools) - 1 if laid.tools else None,
+        fixed=laid.fixed,
+        library=len(laid.tools) + len(laid.system) - 1 if laid.system else None,
+        tail=tail,
+        previous=previous,
+    )
+
+
+def _lay_out(request: ChatRequest) -> _Laid:
+    settled = request.settled
+    parts = list(cut(system_text(request.messages), (*settled.system, *((settled.fixed,) if settled.fixed else ()))))
+    tools = [_tool(tool.name, tool.description, schema(tool)) for tool in request.tools]
+    stable = [at for at, (end, _) in enumerate(parts) if settled.fixed is not None and end <= settled.fixed]
+    turns: list[Body] = []
+    ends: dict[int, int] = {}
+    position = len(tools) + len(parts) - 1
+    for place, message in spoken(request.messages):
+        content = _content(message)
+        # The API refuses a message without content, and joins the two that then meet.
+        if content:
+            turns.append({"role": message.role.value, "content": content})
+            position += len(content)
+        ends[place] = position
+    rounds: list[int] = []
+    for exchange in request.exchanges:
+        added = _exchange(exchange)
+        turns += added
+        position += sum(len(turn["content"]) for turn in added)
+        rounds.append(position)
+    return _Laid(
+        tools=tools,
+        system=[{"type": "text", "text": part} for _, part in parts],
+        turns=turns,
+        ends={place: end for place, end in ends.items() if end >= 0},
+        fixed=len(tools) + stable[-1] if stable else None,
+        rounds=tuple(rounds),
+    )
+
+
+def _tool(name: str, description: str, parameters: object) -> Body:
+    return {"name": name, "description": description, "input_schema": parameters}
+
+
+def _content(message: Message) -> list[Body]:
+    pictures = [
+        {"type": "image", "source": {"type": "base64", "media_type": image.media_type, "data": encode(image)}}
+        for image in message.images
+    ]
+    return [*([{"type": "text", "text": message.text}] if message.text.strip() else []), *pictures]
+
+
+def _exchange(exchange: Exchange) -> list[Body]:
+    carried = exchange.reply.carried
+    said = loads(carried.json) if carried and carried.format == FORMAT else _said(exchange)
+    return [
+        {"role": Speaker.ASSISTANT.value, "content": said},
+        {"role": Speaker.USER.value, "content": [_output(output) for output in exchange.outputs]},
+    ]
+
+
+def _said(exchange: Exchange) -> list[Body]:
+    text = exchange.reply.text
+    return [*([{"type": "text", "text": text}] if text.strip() else []), *_calls(exchange.reply.calls)]
+
+
+def _calls(calls: Sequence[ToolCall]) -> list[Body]:
+    return [
+        {"type": "tool_use", "id": call.id, "name": call.name, "input": read_arguments(call.arguments)}
+        for call in calls
+    ]
+
+
+def read_arguments(text: str) -> Body:
+    """A call's arguments as an object; what a model wrote badly is handed back as it wrote it, under one name."""
+    try:
+        found = loads(text) if text.strip() else {}
+    except ValueError:
+        return {"unreadable": text}
+    return found if isinstance(found, dict) else {"value": found}
+
+
+def _output(output: ToolOutput) -> Body:
+    block: Body = {"type": "tool_result", "tool_use_id": output.call}
+    if output.text.strip():
+        block["content"] = [{"type": "text", "text": output.text}]
+    if output.failed:
+        block["is_error"] = True
+    return block

@@ -1,0 +1,105 @@
+"""Sending through Anthropic's own SDK, which is imported when the first message is sent."""
+
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+from lamella.adapters.providers.anthropic.request import Caching, build_request
+from lamella.adapters.providers.anthropic.response import MessageFold
+from lamella.adapters.providers.failures import (
+    Refusal,
+    Target,
+    explain_broken,
+    explain_no_connection,
+    explain_refusal,
+    explain_timeout,
+    read_wait,
+)
+from lamella.adapters.providers.models import BuiltInModels
+from lamella.adapters.providers.reading import Fields, as_fields, fields_at, text_at
+from lamella.core.messages.delta import Delta
+from lamella.core.messages.request import ChatRequest
+from lamella.errors import LamellaError, SdkMissingError
+from lamella.ports import ModelBook
+
+if TYPE_CHECKING:
+    from anthropic import AsyncAnthropic
+
+PATIENCE = 120.0
+_ADDRESS = "https://api.anthropic.com"
+
+
+class AnthropicProvider:
+    """Claude, or whatever speaks its API at an address. ``patience`` is how many seconds of silence are borne."""
+
+    def __init__(
+        self,
+        *,
+        key: str,
+        address: str = _ADDRESS,
+        patience: float = PATIENCE,
+        caching: Caching = Caching.EXPLICIT,
+        models: ModelBook | None = None,
+    ) -> None:
+        self._key = key
+        self._address = address
+        self._patience = patience
+        self._caching = caching
+        self._models = models or BuiltInModels()
+        self._client: AsyncAnthropic | None = None
+
+    async def stream(self, request: ChatRequest) -> AsyncIterator[Delta]:
+        client = self._open()
+        target = Target(provider="Anthropic", model=request.bare_model, address=self._address, patience=self._patience)
+        body = build_request(request, self._models.model(request.model), caching=self._caching)
+        fold = MessageFold()
+        from anthropic import AnthropicError
+        from httpx2 import HTTPError
+
+        try:
+            async with await client.messages.create(**body, stream=True) as events:
+                async for event in events:
+                    for delta in fold.take(as_fields(event)):
+                        yield delta
+        except (AnthropicError, HTTPError, ValueError) as error:
+            raise explain(error, target) from error
+        if not fold.finished:
+            raise explain_broken(target, "it ended before its last event")
+
+    async def close(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    def _open(self) -> "AsyncAnthropic":
+        if self._client is None:
+            try:
+                from anthropic import AsyncAnthropic
+            except ImportError as error:
+                raise SdkMissingError(
+                    "The package anthropic is not installed.", hint='Install it with: pip install "lamella[anthropic]"'
+                ) from error
+            self._client = AsyncAnthropic(
+                api_key=self._key, base_url=self._address, timeout=self._patience, max_retries=0
+            )
+        return self._client
+
+
+def explain(error: Exception, target: Target) -> LamellaError:
+    """Whatever the SDK or its transport raised, as one of our errors."""
+    from anthropic import APIConnectionError, APIStatusError, APITimeoutError
+    from httpx2 import ConnectError, TimeoutException
+
+    if isinstance(error, APIStatusError):
+        return explain_refusal(_read(error.status_code, error.body, wait=read_wait(error.response.headers)), target)
+    if isinstance(error, APITimeoutError | TimeoutException):
+        return explain_timeout(target)
+    if isinstance(error, APIConnectionError | ConnectError):
+        return explain_no_connection(target, error)
+    return explain_broken(target, str(error) or type(error).__name__)
+
+
+def _read(status: int, body: object, *, wait: float | None) -> Refusal:
+    fields: Fields = as_fields(body)
+    error = fields_at(fields, "error")
+    words = text_at(error, "message") or (body if isinstance(body, str) else "")
+    return Refusal(status=status, kind=text_at(error, "type"), words=words, wait=wait, spoken=bool(error))

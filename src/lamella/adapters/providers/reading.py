@@ -1,0 +1,49 @@
+"""Reading what came over the wire: fields that may be missing, or of another type than promised."""
+
+from collections.abc import Mapping, Sequence
+from json import dumps
+from typing import Any
+
+Fields = Mapping[str, Any]
+_NOTHING: Fields = {}
+
+
+def as_fields(answer: object) -> Fields:
+    """An SDK's object, or a plain mapping, as a mapping; anything else has no fields."""
+    if isinstance(answer, Mapping):
+        return answer
+    dump = getattr(answer, "model_dump", None)
+    # Warnings are about values of types the SDK did not expect; finding those is this module's business.
+    found = dump(mode="json", warnings=False) if callable(dump) else None
+    return found if isinstance(found, Mapping) else _NOTHING
+
+
+def fields_at(source: Fields, *path: str) -> Fields:
+    """The mapping at a path; empty where there is none."""
+    for name in path:
+        inner = source.get(name)
+        source = inner if isinstance(inner, Mapping) else _NOTHING
+    return source
+
+
+def items_at(source: Fields, name: str) -> Sequence[Fields]:
+    """The mappings in a list."""
+    inner = source.get(name)
+    return [item for item in inner if isinstance(item, Mapping)] if isinstance(inner, list) else []
+
+
+def text_at(source: Fields, name: str) -> str:
+    """A text; empty where there is none."""
+    inner = source.get(name)
+    return inner if isinstance(inner, str) else ""
+
+
+def count_at(source: Fields, name: str) -> int | None:
+    """A number of tokens, or none where the field is missing or no whole number. It may be negative: see ``usage``."""
+    inner = source.get(name)
+    return inner if isinstance(inner, int) and not isinstance(inner, bool) else None
+
+
+def as_json(value: object) -> str:
+    """JSON with sorted keys and no spaces, so that equal values are equal bytes."""
+    return dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))

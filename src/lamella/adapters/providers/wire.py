@@ -1,0 +1,77 @@
+"""What all wire formats share: text cut at seams, pictures as base64, a tool's schema, further fields."""
+
+from base64 import b64encode
+from collections.abc import Iterator, Sequence
+from json import JSONDecodeError, loads
+from typing import Any
+
+from lamella.core.artifacts.model import Image, ToolDefinition
+from lamella.core.messages.model import Message, Speaker
+from lamella.core.messages.request import ChatRequest
+from lamella.errors import CallError
+
+Body = dict[str, Any]
+
+
+def system_text(messages: Sequence[Message]) -> str:
+    """The system message's text; empty where there is none."""
+    return "".join(message.text for message in messages if message.role is Speaker.SYSTEM)
+
+
+def spoken(messages: Sequence[Message]) -> list[tuple[int, Message]]:
+    """The messages of the conversation itself, each with its place in the request."""
+    return [(place, message) for place, message in enumerate(messages) if message.role is not Speaker.SYSTEM]
+
+
+def cut(text: str, seams: Sequence[int]) -> Iterator[tuple[int, str]]:
+    """A text in parts that end at the seams, each with where it ends. No part is only white space: none may be sent."""
+    start = 0
+    pending: tuple[int, str] | None = None
+    for end in sorted({*(seam for seam in seams if 0 < seam < len(text)), len(text)}):
+        part = text[start:end]
+        start = end
+        if pending and part.strip() and pending[1].strip():
+            yield pending
+            pending = (end, part)
+        else:
+            pending = (end, (pending[1] if pending else "") + part)
+    if pending and pending[1].strip():
+        yield pending
+
+
+def encode(image: Image) -> str:
+    """A picture's bytes in base64."""
+    return b64encode(image.data).decode()
+
+
+def schema(tool: ToolDefinition) -> Any:  # noqa: ANN401 - a JSON schema is any JSON
+    """A tool's parameters as data."""
+    return loads(tool.parameters)
+
+
+def extras(request: ChatRequest, own: Body) -> Body:
+    """Further fields the caller wants in the body; what Lamella builds itself cannot be replaced by them."""
+    try:
+        found = loads(request.extras)
+    except JSONDecodeError as error:
+        raise CallError(f"The extras are not JSON: {error}.", hint="Give a JSON object of further fields.") from error
+    if not isinstance(found, dict):
+        raise CallError("The extras are not a JSON object.", hint="Give a JSON object of further fields.")
+    clash = sorted(set(found) & set(own))
+    if clash:
+        raise CallError(f"The extras set {', '.join(clash)}, which Lamella builds.", hint="Leave these fields out.")
+    return {"extra_body": found} if found else {}
+
+
+def tail_messages(request: ChatRequest) -> tuple[int | None, int | None]:
+    """The place of the last message that stays, and of the one that was last in the request before."""
+    settled = request.settled
+    count = len(request.messages) if settled.messages is None else settled.messages
+    talk = [place for place, _ in spoken(request.messages) if place < count]
+    tail = talk[-1] if talk else None
+    same = [place for place in talk[:-1] if tail is not None and _role(request, place) is _role(request, tail)]
+    return tail, same[-1] if same else None
+
+
+def _role(request: ChatRequest, place: int) -> Speaker:
+    return request.messages[place].role

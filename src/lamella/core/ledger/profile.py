@@ -1,0 +1,74 @@
+"""What is known of a model beyond its cache's arithmetic: window, price factors, breakpoints, where usage stands."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+
+from lamella.core.ledger.cache import GENERIC_PROFILE, CacheProfile
+
+
+class LifetimeClock(StrEnum):
+    """From when on a cache entry's lifetime runs."""
+
+    REQUEST_START = "request_start"
+    LAST_USE = "last_use"
+    CREATION = "creation"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lifetime:
+    """A lifetime that can be asked for, and what writing with it costs as a factor of plain input; none if unknown."""
+
+    name: str
+    seconds: int
+    write: Decimal | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageFields:
+    """Where a provider reports usage, as dotted paths; ``includes_cached`` says what its input count means."""
+
+    input: str
+    output: str
+    includes_cached: bool
+    read: str | None = None
+    write: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelProfile:
+    """Dated facts about a model. None is unknown; ``read`` is a factor of plain input.
+
+    ``lifetimes`` go from the shortest to the longest. ``breakpoints`` is how many marks a request may carry, and
+    ``lookback`` how many blocks before a mark are searched for an entry. ``order`` is that of the prefix; each of
+    ``invalidates`` is a change and the first part it makes cold. ``cached_content`` says whether caches can be made as
+    objects of their own, and ``storage`` what keeping them costs, in dollars per million tokens and hour.
+    """
+
+    cache: CacheProfile = GENERIC_PROFILE
+    provider: str = "generic"
+    as_of: str = ""
+    window: int | None = None
+    read: Decimal | None = None
+    lifetimes: tuple[Lifetime, ...] = ()
+    clock: LifetimeClock | None = None
+    implicit: bool = True
+    breakpoints: int = 0
+    lookback: int | None = None
+    order: tuple[str, ...] = ("tools", "system", "messages")
+    invalidates: tuple[tuple[str, str], ...] = ()
+    usage: UsageFields | None = None
+    diagnostics: bool = False
+    cached_content: bool = False
+    storage: Decimal | None = None
+
+
+GENERIC_MODEL = ModelProfile()
+
+
+def choose_lifetime(pause: float | None, lifetimes: tuple[Lifetime, ...]) -> Lifetime | None:
+    """The shortest lifetime that outlasts a pause; where none does, or the pause is unknown, the cheapest to write."""
+    if not lifetimes:
+        return None
+    lasting = (lifetime for lifetime in lifetimes if pause is not None and lifetime.seconds > pause)
+    return next(lasting, lifetimes[0])

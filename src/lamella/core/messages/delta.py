@@ -1,0 +1,105 @@
+"""Deltas: an answer as it arrives, and the reply they add up to."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from lamella.core.messages.usage import UNKNOWN_USAGE, Usage
+
+
+class StopReason(StrEnum):
+    """Why an answer ended."""
+
+    END = "end"
+    LENGTH = "length"
+    TOOLS = "tools"
+    SEQUENCE = "sequence"
+    REFUSED = "refused"
+    WINDOW = "window"
+    PAUSED = "paused"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextDelta:
+    """More of the answer."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReasoningDelta:
+    """More of what the model says it thought."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """A call the model wants made; ``arguments`` is JSON as the model wrote it."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """What the provider says about its cache, compared with an earlier request. ``missed`` in tokens."""
+
+    verdict: str
+    reason: str | None = None
+    missed: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Carried:
+    """A reply in its wire format's own form, as JSON, to be handed back unchanged while its tool calls are answered."""
+
+    format: str
+    json: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """The end of an answer; nothing comes after it. ``id`` is the provider's name for the reply."""
+
+    reason: StopReason
+    id: str | None = None
+    diagnosis: Diagnosis | None = None
+    carried: Carried | None = None
+
+
+Delta = TextDelta | ReasoningDelta | ToolCall | Usage | Stop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """A finished answer."""
+
+    text: str
+    stop: StopReason
+    reasoning: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    usage: Usage = UNKNOWN_USAGE
+    id: str | None = None
+    diagnosis: Diagnosis | None = None
+    carried: Carried | None = None
+
+
+def fold_deltas(deltas: Iterable[Delta]) -> Reply | None:
+    """The reply that deltas add up to, or none while its end is missing. Of several usages the last counts."""
+    known = tuple(deltas)
+    stop = next((delta for delta in known if isinstance(delta, Stop)), None)
+    if stop is None:
+        return None
+    return Reply(
+        text="".join(delta.text for delta in known if isinstance(delta, TextDelta)),
+        stop=stop.reason,
+        reasoning="".join(delta.text for delta in known if isinstance(delta, ReasoningDelta)),
+        calls=tuple(delta for delta in known if isinstance(delta, ToolCall)),
+        usage=next((delta for delta in reversed(known) if isinstance(delta, Usage)), UNKNOWN_USAGE),
+        id=stop.id,
+        diagnosis=stop.diagnosis,
+        carried=stop.carried,
+    )

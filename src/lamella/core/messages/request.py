@@ -1,0 +1,83 @@
+"""A request to a model, belonging to no provider: messages, tools, and what is known of their stability."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+
+from lamella.core.artifacts.model import ToolDefinition
+from lamella.core.messages.delta import Reply
+from lamella.core.messages.model import Message, Speaker
+from lamella.core.messages.render import LIBRARY_HEADING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolOutput:
+    """What a tool gave back for a call."""
+
+    call: str
+    text: str
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """One round of tools inside a turn: what the model asked for, and what it got. Every call has its output."""
+
+    reply: Reply
+    outputs: tuple[ToolOutput, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seams:
+    """Where stable stretches of a request end.
+
+    ``fixed`` and ``system`` are places in the system message's text, in characters: where its most stable part ends,
+    and every place where a later request may go on differently. ``messages`` is how many of the messages, the system
+    message included, the next request will begin with; none for all of them.
+    """
+
+    fixed: int | None = None
+    system: tuple[int, ...] = ()
+    messages: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatRequest:
+    """One request. ``pause`` is how many seconds are expected until the next; ``answer`` bounds the reply in tokens.
+
+    ``conversation`` names the conversation to caches that ask for a name; ``compare`` is the id of the reply before,
+    for providers that say why a cache was missed. ``marks`` are messages after which the caller wants a breakpoint.
+    ``extras`` is a JSON object of further fields of the wire format.
+    """
+
+    model: str
+    messages: tuple[Message, ...] = field(repr=False)
+    tools: tuple[ToolDefinition, ...] = field(default=(), repr=False)
+    exchanges: tuple[Exchange, ...] = field(default=(), repr=False)
+    answer: int = 4_096
+    conversation: str | None = None
+    seams: Seams | None = None
+    pause: float | None = None
+    compare: str | None = None
+    marks: tuple[int, ...] = ()
+    extras: str = "{}"
+
+    @property
+    def bare_model(self) -> str:
+        """The model's own name, without the ``provider:`` that may stand before it."""
+        return self.model.partition(":")[2] or self.model
+
+    @property
+    def settled(self) -> Seams:
+        """The seams that were given, else those that the messages show."""
+        return self.seams or find_seams(self.messages)
+
+
+def find_seams(messages: Sequence[Message]) -> Seams:
+    """Seams as far as messages show them: L1 ends where the library begins, and each piece of the library ends."""
+    system = messages[0] if messages and messages[0].role is Speaker.SYSTEM else None
+    if system is None:
+        return Seams()
+    ends = tuple(accumulate(len(piece) for piece in system.pieces))
+    opened = (end for end, piece in zip(ends, system.pieces, strict=True) if piece.endswith(LIBRARY_HEADING))
+    return Seams(fixed=next(opened, None), system=ends)

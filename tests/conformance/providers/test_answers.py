@@ -1,0 +1,117 @@
+"""An answer arrives in pieces, adds up to a reply, and its connection is closed when nobody reads on."""
+
+import asyncio
+
+from tests.wire.kinds import Wire
+from tests.wire.material import DOT, READ, ROUND, SEARCH, ask, collect, note, reply_to, system, take, user
+from tests.wire.script import Endless, Say, Wanted
+
+from lamella.core.messages.delta import Stop, StopReason, TextDelta
+from lamella.core.messages.request import ChatRequest, Exchange, ToolOutput
+from lamella.core.messages.usage import Usage
+
+LONG_SYSTEM = system(note("tides", 40_000))
+
+
+def _simple(wire: Wire) -> ChatRequest:
+    return ask(LONG_SYSTEM, user("When is high tide?"), model=wire.model)
+
+
+def test_text_arrives_in_pieces_and_the_last_delta_is_the_stop(wire: Wire) -> None:
+    with wire.serve(Say(text="At noon, and again at midnight.")) as server:
+        deltas = collect(wire.connect(server.url + wire.root, wire.key, 10.0), _simple(wire))
+    pieces = [delta.text for delta in deltas if isinstance(delta, TextDelta)]
+    assert len(pieces) > 1
+    assert "".join(pieces) == "At noon, and again at midnight."
+    assert isinstance(deltas[-1], Stop)
+    assert deltas[-1].reason is StopReason.END
+    assert sum(isinstance(delta, Usage) for delta in deltas) == 1
+
+
+def test_usage_adds_up_to_what_the_server_counted(wire: Wire) -> None:
+    with wire.serve(Say(), Say()) as server:
+        first = reply_to(wire.connect(server.url + wire.root, wire.key, 10.0), _simple(wire))
+        second = reply_to(wire.connect(server.url + wire.root, wire.key, 10.0), _simple(wire))
+    assert first.usage.prompt == second.usage.prompt
+    assert first.usage.read == 0
+    assert second.usage.read is not None
+    assert second.usage.read > 0
+    assert second.usage.output == 7
+    assert first.usage.fault is None
+
+
+def test_calls_and_thoughts_arrive_whole_and_can_be_answered(wire: Wire) -> None:
+    request = ChatRequest(model=wire.model, messages=_simple(wire).messages, tools=(SEARCH, READ))
+    wanted = (
+        Wanted(id="call_1", name="search", arguments={"q": "high tide"}),
+        Wanted(id="call_2", name="read", arguments={}),
+    )
+    with wire.serve(Say(text="", reasoning="I should look.", calls=wanted), Say(text="At noon.")) as server:
+        reply = reply_to(wire.connect(server.url + wire.root, wire.key, 10.0), request)
+        outputs = tuple(ToolOutput(call=call.id, text=f"{call.name} found it") for call in reply.calls)
+        answered = ChatRequest(
+            model=request.model,
+            messages=request.messages,
+            tools=request.tools,
+            exchanges=(Exchange(reply=reply, outputs=outputs),),
+        )
+        done = reply_to(wire.connect(server.url + wire.root, wire.key, 10.0), answered)
+    assert [(call.name, call.arguments.replace(" ", "")) for call in reply.calls] == [
+        ("search", '{"q":"hightide"}'),
+        ("read", "{}"),
+    ]
+    assert len({call.id for call in reply.calls}) == 2
+    assert reply.reasoning == "I should look."
+    assert reply.stop is StopReason.TOOLS
+    assert done.text == "At noon."
+
+
+def test_a_round_of_tools_from_another_provider_can_be_sent(wire: Wire) -> None:
+    request = ChatRequest(
+        model=wire.model, messages=(user("Tides?", DOT),), tools=(SEARCH,), exchanges=(ROUND,), conversation="x"
+    )
+    with wire.serve(Say(text="Done.")) as server:
+        assert reply_to(wire.connect(server.url + wire.root, wire.key, 10.0), request).text == "Done."
+
+
+def test_an_answer_without_text_is_an_empty_reply(wire: Wire) -> None:
+    with wire.serve(Say(text="")) as server:
+        reply = reply_to(wire.connect(server.url + wire.root, wire.key, 10.0), _simple(wire))
+    assert (reply.text, reply.calls) == ("", ())
+
+
+def test_a_provider_can_be_used_again_after_it_was_closed(wire: Wire) -> None:
+    with wire.serve(Say(text="One."), Say(text="Two.")) as server:
+        provider = wire.connect(server.url + wire.root, wire.key, 10.0)
+        assert [reply_to(provider, _simple(wire)).text for _ in range(2)] == ["One.", "Two."]
+
+
+def test_closing_the_stream_closes_the_connection(wire: Wire) -> None:
+    async def run(url: str) -> bool:
+        provider = wire.connect(url, wire.key, 10.0)
+        stream = provider.stream(_simple(wire))
+        reading = asyncio.ensure_future(anext(stream))
+        await asyncio.sleep(0.2)
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
+        await stream.aclose()  # type: ignore[attr-defined]
+        left = await asyncio.to_thread(server.left.wait, 10.0)
+        await provider.close()
+        return left
+
+    with wire.serve(Endless()) as server:
+        assert asyncio.run(run(server.url + wire.root))
+
+
+def test_leaving_a_stream_after_some_text_closes_the_connection(wire: Wire) -> None:
+    async def run(url: str) -> bool:
+        provider = wire.connect(url, wire.key, 10.0)
+        stream = provider.stream(_simple(wire))
+        await take(stream, 2)
+        await stream.aclose()  # type: ignore[attr-defined]
+        left = await asyncio.to_thread(server.left.wait, 10.0)
+        await provider.close()
+        return left
+
+    with wire.serve(Endless(text=True)) as server:
+        assert asyncio.run(run(server.url + wire.root))

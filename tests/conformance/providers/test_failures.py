@@ -1,0 +1,128 @@
+"""Whatever goes wrong becomes one of our errors, by whose move it is: the caller's, the provider's, or time's."""
+
+import socket
+
+import pytest
+from tests.wire.kinds import Wire
+from tests.wire.material import ask, collect, reply_to, user
+from tests.wire.script import Act, Cut, Fail, Garbage, Page, Say, Silence
+
+from lamella.core.messages.request import ChatRequest
+from lamella.core.messages.usage import UNKNOWN_USAGE
+from lamella.errors import (
+    AddressError,
+    ContextOverflowError,
+    KeyRefusedError,
+    LamellaError,
+    ModelMissingError,
+    OverloadedError,
+    ProviderError,
+    ProviderRetryError,
+    ProviderTimeoutError,
+    RateLimitedError,
+    ReplyBrokenError,
+    UnreachableError,
+)
+
+
+def _request(wire: Wire, *, model: str | None = None) -> ChatRequest:
+    return ask(user("Hello"), model=model or wire.model)
+
+
+def _fail(
+    wire: Wire, *acts: Act, key: str | None = None, model: str | None = None, patience: float = 10.0
+) -> LamellaError:
+    with wire.serve(*acts) as server, pytest.raises(LamellaError) as caught:
+        collect(wire.connect(server.url + wire.root, key or wire.key, patience), _request(wire, model=model))
+    assert len(server.calls) <= 1, "nothing is tried twice"
+    assert caught.value.hint
+    return caught.value
+
+
+def test_a_wrong_key_is_the_callers_to_mend(wire: Wire) -> None:
+    error = _fail(wire, key="wrong")
+    assert type(error) is KeyRefusedError
+    assert wire.key not in str(error)
+
+
+def test_an_unknown_model_is_named(wire: Wire) -> None:
+    error = _fail(wire, model="no-such-model")
+    assert type(error) is ModelMissingError
+    assert "no-such-model" in error.hint
+
+
+def test_a_wrong_path_is_a_wrong_address(wire: Wire) -> None:
+    with wire.serve() as server, pytest.raises(AddressError) as caught:
+        collect(wire.connect(f"{server.url}/elsewhere", wire.key, 10.0), _request(wire))
+    assert "/elsewhere" in caught.value.hint
+
+
+def test_a_web_page_is_a_wrong_address(wire: Wire) -> None:
+    assert type(_fail(wire, Page())) is AddressError
+
+
+def test_a_host_where_nobody_listens_is_unreachable(wire: Wire) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(UnreachableError) as caught:
+            collect(wire.connect(url + wire.root, wire.key, 10.0), _request(wire))
+    assert url in str(caught.value)
+
+
+def test_a_rate_limit_says_how_long_to_wait(wire: Wire) -> None:
+    error = _fail(wire, wire.rate_limit)
+    assert isinstance(error, RateLimitedError)
+    assert error.wait == 17.0
+    assert "17 seconds" in error.hint
+
+
+def test_an_overloaded_provider_may_work_later(wire: Wire) -> None:
+    error = _fail(wire, wire.overload)
+    assert isinstance(error, OverloadedError)
+    assert error.wait is None
+
+
+def test_a_request_that_does_not_fit_is_told_apart(wire: Wire) -> None:
+    assert type(_fail(wire, wire.overflow)) is ContextOverflowError
+
+
+def test_a_failure_without_a_better_name_is_the_providers(wire: Wire) -> None:
+    error = _fail(wire, Fail())
+    assert type(error) is ProviderError
+    assert "500" in str(error)
+
+
+def test_a_failure_inside_a_stream_has_its_own_class(wire: Wire) -> None:
+    assert isinstance(_fail(wire, wire.late_failure), ProviderRetryError)
+
+
+@pytest.mark.parametrize("act", [Silence(), Silence(late=True)], ids=["at once", "later"])
+def test_a_server_that_hangs_is_left_after_a_while(wire: Wire, act: Act) -> None:
+    error = _fail(wire, act, patience=0.3)
+    assert type(error) is ProviderTimeoutError
+    assert "0.3 seconds" in str(error)
+
+
+def test_garbage_is_a_broken_reply(wire: Wire) -> None:
+    assert type(_fail(wire, Garbage())) is ReplyBrokenError
+
+
+@pytest.mark.parametrize("act", [Cut(), Cut(clean=True)], ids=["broken", "ended"])
+def test_a_stream_that_closes_in_the_middle_is_a_broken_reply(wire: Wire, act: Act) -> None:
+    assert type(_fail(wire, act)) is ReplyBrokenError
+
+
+def test_impossible_usage_is_unknown_and_says_why_and_the_answer_stays(wire: Wire) -> None:
+    with wire.serve(Say(text="Noon.", usage=wire.impossible)) as server:
+        reply = reply_to(wire.connect(server.url + wire.root, wire.key, 10.0), _request(wire))
+    assert reply.text == "Noon."
+    assert reply.usage.fault
+    assert (reply.usage.plain, reply.usage.read, reply.usage.output) == (None, None, None)
+
+
+def test_usage_of_the_wrong_type_is_unknown(wire: Wire) -> None:
+    with wire.serve(Say(text="Noon.", usage=wire.misled)) as server:
+        reply = reply_to(wire.connect(server.url + wire.root, wire.key, 10.0), _request(wire))
+    assert reply.text == "Noon."
+    assert reply.usage.plain == UNKNOWN_USAGE.plain

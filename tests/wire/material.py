@@ -1,0 +1,79 @@
+"""Requests to send: conversations with a library, pictures, tools and rounds of tools."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+
+from lamella.core.artifacts.model import Image, ToolDefinition
+from lamella.core.messages.delta import Delta, Reply, StopReason, ToolCall, fold_deltas
+from lamella.core.messages.model import Message, Speaker
+from lamella.core.messages.render import LIBRARY_HEADING
+from lamella.core.messages.request import ChatRequest, Exchange, ToolOutput
+from lamella.ports import ChatProvider
+
+SEARCH = ToolDefinition(
+    name="search",
+    description="Search the notes.",
+    parameters='{"properties":{"q":{"type":"string"}},"required":["q"],"type":"object"}',
+)
+READ = ToolDefinition(name="read", description="Read a note.", parameters='{"properties":{},"type":"object"}')
+DOT = Image(media_type="image/png", data=b"\x89PNG dot", width=1, height=1, hash="d07")
+ROUND = Exchange(
+    reply=Reply(
+        text="Let me look.",
+        stop=StopReason.TOOLS,
+        calls=(ToolCall(id="call_1", name="search", arguments='{"q":"tides"}'),),
+    ),
+    outputs=(ToolOutput(call="call_1", text="Two notes on tides."),),
+)
+
+
+def system(*shelf: str, instructions: str = "You are terse.") -> Message:
+    head = f"{instructions}\n\n{LIBRARY_HEADING}" if shelf else instructions
+    return Message(role=Speaker.SYSTEM, pieces=(head, *shelf))
+
+
+def user(text: str, *images: Image) -> Message:
+    return Message(role=Speaker.USER, pieces=(text,), images=images)
+
+
+def assistant(text: str) -> Message:
+    return Message(role=Speaker.ASSISTANT, pieces=(text,))
+
+
+def note(name: str, size: int = 0) -> str:
+    """A block as the library has them, filled up to a size in characters."""
+    body = f"Note {name}. "
+    return f"<note>\n{(body * (size // len(body) + 1))[: max(size, len(body))]}\n</note>\n"
+
+
+def ask(*messages: Message, model: str) -> ChatRequest:
+    return ChatRequest(model=model, messages=messages, answer=800, conversation="harbour")
+
+
+def grown(request: ChatRequest, reply: str, question: str) -> ChatRequest:
+    """The next turn of a conversation whose messages all stay."""
+    return replace(request, messages=(*request.messages, assistant(reply), user(question)))
+
+
+def collect(provider: ChatProvider, request: ChatRequest) -> list[Delta]:
+    """Every delta of one answer; the provider is closed afterwards."""
+
+    async def run() -> list[Delta]:
+        try:
+            return [delta async for delta in provider.stream(request)]
+        finally:
+            await provider.close()
+
+    return asyncio.run(run())
+
+
+def reply_to(provider: ChatProvider, request: ChatRequest) -> Reply:
+    reply = fold_deltas(collect(provider, request))
+    assert reply is not None
+    return reply
+
+
+async def take(stream: AsyncIterator[Delta], number: int) -> Sequence[Delta]:
+    """The first few deltas."""
+    return [await anext(stream) for _ in range(number)]
