@@ -1,7 +1,7 @@
 """Resuming gives what folding turn by turn gives, whatever was asked, on every branch."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -12,8 +12,8 @@ from tests.invariants.moves import Kept, kept_plans
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.adapters.tokens.counter import OfflineCounter
 from lamella.core.budget.thresholds import Budget
-from lamella.core.history.log import Log, Told, path_hashes, read_message, read_turns
-from lamella.core.history.resume import Resumed, resume
+from lamella.core.history.log import Log, path_hashes, read_turns
+from lamella.core.history.resume import PastTurn, Resumed, resume
 from lamella.core.history.state import Rules, State
 from lamella.core.history.turns import close_turn, open_turn
 from lamella.core.layers.strip import Exchange
@@ -22,31 +22,15 @@ TRIED = settings.get_profile("invariants")
 COUNTER = OfflineCounter()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Branch:
-    """What was asked and answered on one branch, and the contents it names."""
-
-    told: Sequence[Told]
-    contents: Mapping[str, bytes]
-
-    def until(self, end: int) -> "Branch":
-        return replace(self, told=self.told[:end])
-
-    def unanswered(self) -> "Branch":
-        """The same with its last turn waiting for a reply."""
-        return replace(self, told=[*self.told[:-1], replace(self.told[-1], reply=None)])
-
-
-def fold(branch: Branch, budget: Budget) -> Resumed:
+def fold(past: Sequence[PastTurn], budget: Budget) -> Resumed:
     """Every turn opened and closed in its order, each counted as its model counts."""
     state = State(conversation=NAME, measured_by=COUNTER.measure(None).name)
-    for number, told in enumerate(branch.told, start=1):
-        turn = read_message(told.message, branch.contents)
-        rules = Rules(measure=COUNTER.measure(turn.model or state.model), budget=budget)
-        opened = open_turn(state, turn, rules)
-        if number == len(branch.told) and told.reply is None:
+    for number, told in enumerate(past, start=1):
+        rules = Rules(measure=COUNTER.measure(told.turn.model or state.model), budget=budget)
+        opened = open_turn(state, told.turn, rules)
+        if number == len(past) and told.reply is None:
             return Resumed(state=state, opened=opened)
-        state = close_turn(opened, told.reply.text if told.reply else "", rules)
+        state = close_turn(opened, told.reply or "", rules)
     return Resumed(state=state)
 
 
@@ -61,7 +45,7 @@ def without_layout(state: State) -> State:
     return replace(state, exchanges=(), last=None, shelf={}, standing={}, epoch_start=0, measured_by="")
 
 
-def branches_of(kept: Kept) -> tuple[list[Branch], Rules]:
+def branches_of(kept: Kept) -> tuple[list[list[PastTurn]], Rules]:
     """What was asked and answered on every branch, and the rules in the end."""
     store = MemoryStore()
     with TemporaryDirectory() as folder:
@@ -69,14 +53,13 @@ def branches_of(kept: Kept) -> tuple[list[Branch], Rules]:
     log = Log(NAME)
     log.extend(store.load(NAME))
     told = [log.path(head) for head in log.branches()]
-    branches = [Branch(told=path, contents=store.read_contents(NAME, path_hashes(path))) for path in told]
-    return branches, Rules(measure=COUNTER.measure(None), budget=Budget(window=1_000_000_000))
+    past = [read_turns(branch, store.read_contents(NAME, path_hashes(branch))) for branch in told]
+    return past, Rules(measure=COUNTER.measure(None), budget=Budget(window=1_000_000_000))
 
 
-def check(branch: Branch, rules: Rules) -> None:
-    folded = fold(branch, rules.budget)
-    past = read_turns(branch.told, branch.contents)
-    model = next((one.turn.model for one in reversed(past) if one.turn and one.turn.model), None)
+def check(past: Sequence[PastTurn], rules: Rules) -> None:
+    folded = fold(past, rules.budget)
+    model = next((told.turn.model for told in reversed(past) if told.turn.model), None)
     resumed = resume(past, replace(rules, measure=COUNTER.measure(model)), conversation=NAME, model=None)
     if folded.opened is None or resumed.opened is None:
         assert folded.opened is resumed.opened
@@ -105,16 +88,16 @@ def check_states(resumed: State, folded: State) -> None:
 @TRIED
 @given(kept_plans())
 def test_every_branch_resumes_to_what_folding_it_turn_by_turn_gives(kept: Kept) -> None:
-    branches, rules = branches_of(kept)
-    for branch in branches:
+    past, rules = branches_of(kept)
+    for branch in past:
         check(branch, rules)
 
 
 @TRIED
 @given(kept_plans(tree=False))
 def test_every_beginning_of_a_conversation_resumes_to_what_folding_it_gives(kept: Kept) -> None:
-    (branch,), rules = branches_of(kept)
-    for end in range(len(branch.told) + 1):
-        check(branch.until(end), rules)
+    (past,), rules = branches_of(kept)
+    for end in range(len(past) + 1):
+        check(past[:end], rules)
         if end:
-            check(branch.until(end).unanswered(), rules)
+            check([*past[: end - 1], replace(past[end - 1], reply=None, reply_id=None)], rules)

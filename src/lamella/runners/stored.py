@@ -226,7 +226,7 @@ class StoredChat:
         """A branch as it was left, from the log and the contents it names."""
         past = read_turns(told, self._contents(path_hashes(told)))
         start = None if past else self._configured.model
-        model = next((one.turn.model for one in reversed(past) if one.turn and one.turn.model), start)
+        model = next((told.turn.model for told in reversed(past) if told.turn.model), start)
         rules = replace(self._configured.rules, measure=self._book.measure(model))
         return rules, resume(past, rules, conversation=self.id, model=start)
 

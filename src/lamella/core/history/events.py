@@ -94,14 +94,19 @@ def write_turn(turn: TurnInput) -> dict[str, object]:
     return body
 
 
-def only_says(body: Body, before: Body) -> bool:
-    """Whether a turn says something and does nothing else, under the settings of the turn before it."""
-    same = body.get("layout") == before.get("layout") and body.get("carry_forward") == before.get("carry_forward")
-    return same and _PLAIN.issuperset(body)
-
-
 def read_turn(body: Body, contents: Contents, *, message_id: str | None = None) -> TurnInput:
     """The turn a body describes; artifacts whose contents were erased are left out, and said."""
+    if _PLAIN.issuperset(body):
+        # Most turns only say something; reading them is most of what opening a long conversation takes.
+        text = _text(body["text"])
+        return TurnInput(
+            text=text,
+            typed=text,
+            id=message_id,
+            layout=_LAYOUTS[body.get("layout")],
+            carry_forward=_CARRIES[body.get("carry_forward")],
+            image_notes=False,
+        )
     attached, gone = _read_artifacts(body.get("attached"), contents)
     results, results_gone = _read_artifacts(body.get("results"), contents)
     erased = [f"{name} was erased and is left out." for name in (*results_gone, *gone)]
@@ -222,9 +227,9 @@ def _drawn(body: Body) -> list[object]:
 
 
 def parse_bodies(records: Sequence[Record]) -> Sequence[Body | None]:
-    """Many bodies in one go, several times faster than one by one; none for each where one of them is damaged."""
+    """Many bodies in one go, several times faster than one by one; none where one of them is damaged."""
     try:
-        parsed = json.loads(f"[{','.join([record.body for record in records])}]")
+        parsed = json.loads(f"[{','.join(record.body for record in records)}]")
     except ValueError:
         return [None] * len(records)
     good = len(parsed) == len(records) and all(isinstance(body, dict) for body in parsed)

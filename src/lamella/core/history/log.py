@@ -4,11 +4,11 @@ Editing, regenerating, deleting and forking never change what was written: each 
 readable. A branch is named by its last message.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from lamella.core.envelope.model import Rewrite
-from lamella.core.history.events import Body, Contents, named_hashes, only_says, parse_bodies, parse_body, read_turn
+from lamella.core.history.events import Body, Contents, named_hashes, parse_bodies, parse_body, read_turn
 from lamella.core.history.ids import message_id
 from lamella.core.history.records import EventKind, Record
 from lamella.core.history.resume import PastTurn
@@ -210,24 +210,16 @@ def path_hashes(told: Iterable[Told]) -> tuple[str, ...]:
     return tuple(hashes)
 
 
-def read_turns(told: Sequence[Told], contents: Contents) -> list[PastTurn]:
-    """A branch's turns with their contents, each with its reply. The last is read in full, to be built again."""
-    past: list[PastTurn] = []
-    before: Body = _NOTHING
-    for number, turn in enumerate(told, start=1):
-        message, reply = turn.message, turn.reply
-        quiet = 1 < number < len(told) and only_says(message.body, before)
-        past.append(
-            PastTurn(
-                text=message.text,
-                id=message.id,
-                turn=None if quiet else read_message(message, contents),
-                reply=reply.text if reply else None,
-                reply_id=reply.id if reply else None,
-            )
+def read_turns(told: Iterable[Told], contents: Contents) -> list[PastTurn]:
+    """A branch's turns with their contents, each with its reply."""
+    return [
+        PastTurn(
+            turn=read_message(turn.message, contents),
+            reply=turn.reply.text if turn.reply else None,
+            reply_id=turn.reply.id if turn.reply else None,
         )
-        before = message.body
-    return past
+        for turn in told
+    ]
 
 
 def read_message(node: Node, contents: Contents) -> TurnInput:

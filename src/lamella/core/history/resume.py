@@ -22,15 +22,9 @@ from lamella.core.messages.render import render_user
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastTurn:
-    """A turn of the past: what was said, and the reply with its id, if there was one.
+    """A turn of the past: what was asked, and the reply with its id, if there was one."""
 
-    ``turn`` is everything that was asked. It is none for a turn that only said something, under the settings of the one
-    before it; the first and the last are given in full.
-    """
-
-    text: str
-    id: str | None = None
-    turn: TurnInput | None = None
+    turn: TurnInput
     reply: str | None = None
     reply_id: str | None = None
 
@@ -56,11 +50,10 @@ def resume(past: Sequence[PastTurn], rules: Rules, *, conversation: str, model: 
     if start < len(past) - 1:
         state = _lay_out(state, past[start:-1], rules)
     last = past[-1]
-    turn = _in_full(last)
     if last.reply is None:
-        return Resumed(state=state, opened=open_turn(state, turn, rules))
+        return Resumed(state=state, opened=open_turn(state, last.turn, rules))
     # Its laws and its size were checked when it was sent; it is only what the next turn is compared with.
-    opened = open_turn(state, turn, rules, checked=False)
+    opened = open_turn(state, last.turn, rules, checked=False)
     return Resumed(state=close_turn(opened, last.reply, rules))
 
 
@@ -68,20 +61,12 @@ def _last_epoch(state: State, past: Sequence[PastTurn], rules: Rules) -> int:
     """The index of the turn that began the epoch which the last turn belongs to."""
     start = 0
     for index, told in enumerate(past):
-        state, begins = _settle(state, told.turn, rules)
-        if begins:
+        own = turn_rules(rules, told.turn)
+        now = with_settings(state, told.turn)
+        if begins_epoch(state, now, told.turn, rules=own):
             start = index
+        state = now if now.layout is own.layout else replace(now, layout=own.layout)
     return start
-
-
-def _settle(state: State, turn: TurnInput | None, rules: Rules) -> tuple[State, bool]:
-    """The state under a turn's settings, and whether an epoch begins with it."""
-    if turn is None:
-        return state, state.layout is Layout.LIBRARY
-    own = turn_rules(rules, turn)
-    now = with_settings(state, turn)
-    begins = begins_epoch(state, now, turn, rules=own)
-    return now if now.layout is own.layout else replace(now, layout=own.layout), begins
 
 
 def _skim(state: State, past: Sequence[PastTurn], rules: Rules) -> State:
@@ -90,11 +75,12 @@ def _skim(state: State, past: Sequence[PastTurn], rules: Rules) -> State:
     exchanges: list[Exchange] = []
     epoch = -1
     for told in past:
-        state, begins = _settle(state, told.turn, rules)
-        epoch += begins
-        if told.turn is not None:
-            known = drop_known(known, told.turn.drop).known if told.turn.drop else known
-            own = turn_rules(rules, told.turn)
+        own = turn_rules(rules, told.turn)
+        now = with_settings(state, told.turn)
+        epoch += begins_epoch(state, now, told.turn, rules=own)
+        state = now if now.layout is own.layout else replace(now, layout=own.layout)
+        known = drop_known(known, told.turn.drop).known if told.turn.drop else known
+        if told.turn.attached or told.turn.results:
             learn_into(known, gather(told.turn, known).artifacts, image_notes=own.image_notes)
         parent = exchanges[-1].reply.id if exchanges else ""
         user, reply = _say(told, state.conversation, parent, place=1 + 2 * len(exchanges), rules=rules)
@@ -105,7 +91,7 @@ def _skim(state: State, past: Sequence[PastTurn], rules: Rules) -> State:
 
 def _lay_out(state: State, past: Sequence[PastTurn], rules: Rules) -> State:
     """The turns of the last epoch, laid out as they were sent, without their envelopes."""
-    first = _in_full(past[0])
+    first = past[0].turn
     own = turn_rules(rules, first)
     known = drop_known(state.known, first.drop).known
     now = begin_turn(state, first, own, known=known, attached=gather(first, known).artifacts)
@@ -116,11 +102,11 @@ def _lay_out(state: State, past: Sequence[PastTurn], rules: Rules) -> State:
         place = system + 2 * len(exchanges)
         parent = exchanges[-1].reply.id if exchanges else ""
         user, reply = _say(told, state.conversation, parent, place=place, rules=rules)
-        if told.turn is None:
-            exchanges.append(Exchange(user=user, sent=user.message, tools=(), reply=reply))
-            continue
         # The same text drawn in from other notes begins no epoch, and is the system prompt from here on.
         now = with_settings(now, told.turn)
+        if not told.turn.attached and not told.turn.results:
+            exchanges.append(Exchange(user=user, sent=user.message, tools=(), reply=reply))
+            continue
         attached = gather(told.turn, known).artifacts
         sent, added = _send(attached, user, standing, layout=own.layout, rules=rules)
         tools = tuple(one for one in added if one.artifact.kind is Kind.TOOL)
@@ -128,10 +114,6 @@ def _lay_out(state: State, past: Sequence[PastTurn], rules: Rules) -> State:
         add_standing(standing, added)
         learn_into(known, attached, image_notes=turn_rules(rules, told.turn).image_notes)
     return replace(now, head=exchanges[-1].reply.id, known=known, standing=standing, exchanges=tuple(exchanges))
-
-
-def _in_full(told: PastTurn) -> TurnInput:
-    return told.turn or TurnInput(text=told.text, id=told.id)
 
 
 def _send(
@@ -147,7 +129,7 @@ def _send(
 def _say(told: PastTurn, conversation: str, parent: str, *, place: int, rules: Rules) -> tuple[Said, Said]:
     """What was typed and what was answered."""
     text = told.reply or ""
-    asked = told.id or turn_id(conversation, parent, _in_full(told))
-    user = make_said(asked, Role.USER, told.text, place=message_place(place), measure=rules.measure)
+    asked = turn_id(conversation, parent, told.turn)
+    user = make_said(asked, Role.USER, told.turn.text, place=message_place(place), measure=rules.measure)
     answered = told.reply_id or message_id(conversation, parent=asked, role=Role.REPLY, text=text)
     return user, make_said(answered, Role.REPLY, text, place=message_place(place + 1), measure=rules.measure)

@@ -30,14 +30,12 @@ def fold(past: Sequence[PastTurn], rules: Rules) -> State:
     """Every turn opened and closed."""
     state = State(conversation="chat", measured_by=rules.measure.name)
     for told in past:
-        turn = told.turn or TurnInput(text=told.text)
-        state = close_turn(open_turn(state, turn, rules), told.reply or "", rules)
+        state = close_turn(open_turn(state, told.turn, rules), told.reply or "", rules)
     return state
 
 
 def told(text: str, *, reply: str | None = "yes", **given: object) -> PastTurn:
-    turn = TurnInput(text=text, **given)  # type: ignore[arg-type]
-    return PastTurn(text=text, turn=turn, reply=reply)
+    return PastTurn(turn=TurnInput(text=text, **given), reply=reply)  # type: ignore[arg-type]
 
 
 PAST = [
@@ -85,8 +83,8 @@ def test_a_turn_that_waits_is_open_in_the_state_it_was_asked_in() -> None:
 
 def test_messages_keep_the_ids_they_were_given() -> None:
     past = [
-        PastTurn(text="one", id="first", turn=TurnInput(text="one", id="first"), reply="yes", reply_id="second"),
-        PastTurn(text="two", id="third", turn=TurnInput(text="two", id="third"), reply="no"),
+        PastTurn(turn=TurnInput(text="one", id="first"), reply="yes", reply_id="second"),
+        PastTurn(turn=TurnInput(text="two", id="third"), reply="no"),
     ]
     for rules in (LIBRARY, IN_PLACE):
         state = resume(past, rules, conversation="chat", model=None).state
