@@ -1,4 +1,7 @@
-"""What keeping a conversation costs: appending beside raw commits, opening it beside building its next turn warm."""
+"""What keeping a conversation costs: appending beside raw commits, opening it beside building its next turn warm.
+
+It is opened in new processes, several times; each answer is the median.
+"""
 
 import sqlite3
 import statistics
@@ -7,12 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import lamella
+from bench.opening import measure_opening
 from bench.text import make_text
 from lamella import Chat, Note
 
 TURNS = 1_000
 NOTE_EVERY = 10
-SAMPLES = 9
+OPENINGS = 9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,14 +27,11 @@ class Kept:
     append_seconds: float
     warm_seconds: float
     open_seconds: float
-
-    @property
-    def open_ratio(self) -> float:
-        return self.open_seconds / self.warm_seconds
+    open_ratio: float
 
 
 def measure_store(url: str, *, turns: int = TURNS) -> Kept:
-    """Fill a conversation, then measure its next turn: warm, and from a fresh opening of it."""
+    """Fill a conversation, then measure its next turn in new processes: from opening it, and warm."""
     name = f"bench-{turns}"
     with lamella.open(url) as engine:
         chat = engine.chat(name, layout="in_place", window=10**12)
@@ -38,17 +39,13 @@ def measure_store(url: str, *, turns: int = TURNS) -> Kept:
             _exchange(chat, number)
         titles = engine.chat(f"{name}-titles")
         appends = [_append(titles, number) for number in range(turns)]
-        warm = [_turn(chat) for _ in range(SAMPLES)]
-        opened: list[float] = []
-        for _ in range(SAMPLES):
-            started = time.perf_counter()
-            again = engine.chat(name)
-            opened.append(time.perf_counter() - started + _turn(again))
+    openings = [measure_opening(url, name) for _ in range(OPENINGS)]
     return Kept(
         turns=turns,
         append_seconds=statistics.median(appends),
-        warm_seconds=statistics.median(warm),
-        open_seconds=statistics.median(opened),
+        warm_seconds=statistics.median(opening.warm for opening in openings),
+        open_seconds=statistics.median(opening.opened for opening in openings),
+        open_ratio=statistics.median(opening.ratio for opening in openings),
     )
 
 
@@ -65,16 +62,6 @@ def _append(chat: Chat, number: int) -> float:
     started = time.perf_counter()
     chat.rename(title)
     return time.perf_counter() - started
-
-
-def _turn(chat: Chat) -> float:
-    started = time.perf_counter()
-    turn = chat.ask("And what follows from that?")
-    taken = time.perf_counter() - started
-    if not turn.messages:
-        raise AssertionError("nothing was built")
-    chat.reply("Nothing.")
-    return taken
 
 
 def measure_raw_commits(folder: Path, *, commits: int = 500) -> float:
