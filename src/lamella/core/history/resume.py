@@ -13,9 +13,9 @@ from lamella.core.history.ids import message_id, turn_id
 from lamella.core.history.state import OpenTurn, Rules, State, TurnInput
 from lamella.core.history.turns import begin_turn, begins_epoch, close_turn, open_turn, turn_rules, with_settings
 from lamella.core.layers.library import Standing
-from lamella.core.layers.model import Layout, Role, message_place
+from lamella.core.layers.model import Role, message_place
 from lamella.core.layers.strip import Exchange, Said, make_said
-from lamella.core.layers.turn import add_standing, build_turn
+from lamella.core.layers.turn import add_standing, show_turn
 from lamella.core.messages.model import Message
 from lamella.core.messages.render import render_user
 
@@ -108,7 +108,7 @@ def _lay_out(state: State, past: Sequence[PastTurn], rules: Rules) -> State:
             exchanges.append(Exchange(user=user, sent=user.message, tools=(), reply=reply))
             continue
         attached = gather(told.turn, known).artifacts
-        sent, added = _send(attached, user, standing, layout=own.layout, rules=rules)
+        sent, added = _send(attached, user, standing, rules=rules)
         tools = tuple(one for one in added if one.artifact.kind is Kind.TOOL)
         exchanges.append(Exchange(user=user, sent=sent, tools=tools, reply=reply))
         add_standing(standing, added)
@@ -117,12 +117,12 @@ def _lay_out(state: State, past: Sequence[PastTurn], rules: Rules) -> State:
 
 
 def _send(
-    attached: Sequence[Artifact], user: Said, standing: dict[str, Standing], *, layout: Layout, rules: Rules
+    attached: Sequence[Artifact], user: Said, standing: dict[str, Standing], *, rules: Rules
 ) -> tuple[Message, tuple[Standing, ...]]:
     """A message as it was sent, and what it added."""
     place = user.segment.place or ""
-    turn = build_turn(attached, standing=standing, layout=layout, place=place, measure=rules.measure)
-    sent = render_user(turn.layer.pieces, user.message.pieces, turn.images, count=rules.measure.count)
+    turn = show_turn(attached, standing=standing, place=place, measure=rules.measure)
+    sent = render_user(turn.pieces, user.message.pieces, turn.images, count=rules.measure.count)
     return sent, turn.added
 
 

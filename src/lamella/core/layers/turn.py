@@ -16,6 +16,16 @@ _REFERENCE_HEADING = "Attached to this message; the text stands above:\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShownTurn:
+    """What is attached now as a message shows it: segments and pieces in order, what they add, and the pictures."""
+
+    segments: tuple[Segment, ...]
+    pieces: tuple[str, ...]
+    added: tuple[Standing, ...]
+    images: tuple[Image, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltTurn:
     """L3 as built: the layer, what the request holds once it is sent, and the pictures that go with it."""
 
@@ -41,6 +51,19 @@ def build_turn(
     measure: Measure,
 ) -> BuiltTurn:
     """L3 for what is attached now, given what already stands in the request."""
+    shown = show_turn(attached, standing=standing, place=place, measure=measure)
+    tokens = count_pieces(shown.pieces, measure.count) + count_images(shown.images, measure)
+    return BuiltTurn(
+        layer=make_layer(LayerId.L3, segments=shown.segments, pieces=shown.pieces, tokens=tokens),
+        added=shown.added,
+        images=shown.images,
+    )
+
+
+def show_turn(
+    attached: Sequence[Artifact], *, standing: Mapping[str, Standing], place: str, measure: Measure
+) -> ShownTurn:
+    """The same without a layer, for a message that was sent before."""
     shown = [_show(artifact, standing.get(artifact.id), place=place, measure=measure) for artifact in attached]
     tools = [s for s in shown if s.segment.kind == Kind.TOOL and s.standing]
     references = [s for s in shown if s.segment.form is Form.REFERENCE]
@@ -52,13 +75,9 @@ def build_turn(
     pieces += [s.segment.text for s in (*references, *new)]
     ordered = [*tools, *references, *new, *pictures]
     images = tuple(image for s in pictures if s.standing for image in s.standing.artifact.images)
-    return BuiltTurn(
-        layer=make_layer(
-            LayerId.L3,
-            segments=[s.segment for s in ordered],
-            pieces=pieces,
-            tokens=count_pieces(pieces, measure.count) + count_images(images, measure),
-        ),
+    return ShownTurn(
+        segments=tuple(s.segment for s in ordered),
+        pieces=tuple(pieces),
         added=tuple(s.standing for s in ordered if s.standing),
         images=images,
     )
