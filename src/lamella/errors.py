@@ -257,20 +257,25 @@ class UnreachableError(ProviderRetryError):
 
 
 class BudgetExceededError(LamellaError):
-    """The request does not fit the window, and nothing in it may shrink further."""
+    """The request does not fit the window, and nothing in it may shrink further; ``protected`` names all of that."""
 
     code = "budget_exceeded"
 
     def __init__(self, *, needed: int, hard: int, limit: int, protected: Sequence[str]) -> None:
         super().__init__(
             f"The request needs {needed:,} tokens; at most {hard:,} of the {limit:,} that fit may be used.",
-            hint=f"Largest parts: {', '.join(protected)}. Detach or drop what is attached, shorten what is typed, "
+            hint=f"Kept whatever happens: {_list_some(protected)}. Detach, drop or unpin one, shorten what is typed, "
             "or choose a larger window.",
         )
         self.needed = needed
         self.hard = hard
         self.limit = limit
         self.protected = tuple(protected)
+
+
+def _list_some(names: Sequence[str], shown: int = 8) -> str:
+    more = f" and {len(names) - shown:,} more" if len(names) > shown else ""
+    return ", ".join(names[:shown]) + more
 
 
 class LawBrokenError(LamellaError):

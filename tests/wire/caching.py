@@ -50,10 +50,21 @@ class MarkedCache:
     now: float = 0.0
     entries: dict[str, tuple[float, float]] = field(default_factory=dict)
 
-    def serve(self, model: str, blocks: Sequence[bytes], marks: Mapping[int, float], *, long: float = 3_600) -> Served:
-        """What is read and written of a request; ``marks`` gives each marked block's lifetime in seconds."""
+    def serve(
+        self,
+        model: str,
+        blocks: Sequence[bytes],
+        marks: Mapping[int, float],
+        *,
+        also: Sequence[int] = (),
+        long: float = 3_600,
+    ) -> Served:
+        """What is read and written of a request; ``marks`` gives each marked block's lifetime in seconds.
+
+        ``also`` are blocks at which an entry is looked for without a mark.
+        """
         prefixes, sums = _prefixes(model, blocks), _sums(blocks)
-        hit = max((at for mark in marks for at in self._found(prefixes, mark)), default=-1)
+        hit = max((at for mark in (*marks, *also) for at in self._found(prefixes, mark)), default=-1)
         if hit >= 0:
             lifetime = self.entries[prefixes[hit]][1]
             self.entries[prefixes[hit]] = (self.now + lifetime, lifetime)

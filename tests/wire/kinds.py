@@ -5,10 +5,15 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from tests.wire import anthropic_server as anthropic
+from tests.wire import openai_caching as openai
+from tests.wire.openai_chat_server import chat_server
+from tests.wire.openai_responses_server import responses_server
 from tests.wire.script import Act, Fail
 from tests.wire.serving import Loopback
 
 from lamella.adapters.providers.anthropic.send import AnthropicProvider
+from lamella.adapters.providers.openai_chat.send import OpenAIChatProvider
+from lamella.adapters.providers.openai_responses.send import OpenAIResponsesProvider
 from lamella.ports import ChatProvider
 
 
@@ -34,6 +39,14 @@ def _anthropic(url: str, key: str, patience: float) -> ChatProvider:
     return AnthropicProvider(key=key, address=url, patience=patience)
 
 
+def _openai_chat(url: str, key: str, patience: float) -> ChatProvider:
+    return OpenAIChatProvider(key=key, address=url, patience=patience)
+
+
+def _openai_responses(url: str, key: str, patience: float) -> ChatProvider:
+    return OpenAIResponsesProvider(key=key, address=url, patience=patience)
+
+
 WIRES = (
     Wire(
         name="anthropic",
@@ -50,5 +63,37 @@ WIRES = (
         late_failure=Fail(kind="overloaded_error", words="Overloaded", inside=True),
         impossible={"input_tokens": -5},
         misled={"input_tokens": "many", "cache_read_input_tokens": None},
+    ),
+    Wire(
+        name="openai_chat",
+        model=openai.MODEL,
+        key=openai.KEY,
+        serve=chat_server,
+        connect=_openai_chat,
+        root="/v1",
+        rate_limit=Fail(status=429, kind="rate_limit_exceeded", words="Slow down", headers={"retry-after": "17"}),
+        overload=Fail(status=503, kind="server_error", words="The server is overloaded"),
+        overflow=Fail(
+            status=400, kind="context_length_exceeded", words="Your input exceeds the context window of this model."
+        ),
+        late_failure=Fail(kind="rate_limit_exceeded", words="Too many tokens", inside=True),
+        impossible={"prompt_tokens": 5, "prompt_tokens_details": {"cached_tokens": 900}},
+        misled={"prompt_tokens": "many", "prompt_tokens_details": [1]},
+    ),
+    Wire(
+        name="openai_responses",
+        model=openai.MODEL,
+        key=openai.KEY,
+        serve=responses_server,
+        connect=_openai_responses,
+        root="/v1",
+        rate_limit=Fail(status=429, kind="rate_limit_exceeded", words="Slow down", headers={"retry-after": "17"}),
+        overload=Fail(status=503, kind="server_error", words="The server is overloaded"),
+        overflow=Fail(
+            status=400, kind="context_length_exceeded", words="Your input exceeds the context window of this model."
+        ),
+        late_failure=Fail(kind="rate_limit_exceeded", words="Too many tokens", inside=True),
+        impossible={"input_tokens": 5, "input_tokens_details": {"cached_tokens": 900, "cache_write_tokens": 0}},
+        misled={"input_tokens": "many", "input_tokens_details": [1]},
     ),
 )

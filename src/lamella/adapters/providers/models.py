@@ -62,6 +62,7 @@ _OLD_GPT = ModelProfile(
     provider="openai",
     as_of=FACTS_DATE,
     clock=LifetimeClock.LAST_USE,
+    keyed=True,
     invalidates=_GPT_INVALIDATES,
     usage=_GPT_USAGE,
 )
@@ -73,6 +74,7 @@ _GPT = replace(
         Lifetime(name="12h", seconds=43_200, write=None),
     ),
     breakpoints=4,
+    lookback=1,
     diagnostics=True,
     window=1_050_000,
 )
@@ -109,7 +111,7 @@ _COMPATIBLE = ModelProfile(
 )
 _DEEPSEEK = replace(_COMPATIBLE, provider="deepseek", window=1_000_000)
 _XAI = replace(_COMPATIBLE, provider="xai")
-_MISTRAL = replace(_COMPATIBLE, provider="mistral", read=Decimal("0.1"))
+_MISTRAL = replace(_COMPATIBLE, provider="mistral", read=Decimal("0.1"), keyed=True)
 
 _MILLION = 1_000_000
 # The first beginning that fits decides, so special cases stand before their family.

@@ -40,9 +40,10 @@ class ModelProfile:
     """Dated facts about a model. None is unknown; ``read`` is a factor of plain input.
 
     ``lifetimes`` go from the shortest to the longest. ``breakpoints`` is how many marks a request may carry, and
-    ``lookback`` how many blocks before a mark are searched for an entry. ``order`` is that of the prefix; each of
-    ``invalidates`` is a change and the first part it makes cold. ``cached_content`` says whether caches can be made as
-    objects of their own, and ``storage`` what keeping them costs, in dollars per million tokens and hour.
+    ``lookback`` how many blocks up to a mark are searched for an entry. A ``keyed`` cache takes a conversation's name.
+    ``order`` is that of the prefix; each of ``invalidates`` is a change and the first part it makes cold.
+    ``cached_content`` says whether caches can be made as objects of their own, and ``storage`` what keeping them costs,
+    in dollars per million tokens and hour.
     """
 
     cache: CacheProfile = GENERIC_PROFILE
@@ -55,6 +56,7 @@ class ModelProfile:
     implicit: bool = True
     breakpoints: int = 0
     lookback: int | None = None
+    keyed: bool = False
     order: tuple[str, ...] = ("tools", "system", "messages")
     invalidates: tuple[tuple[str, str], ...] = ()
     usage: UsageFields | None = None
@@ -67,8 +69,10 @@ GENERIC_MODEL = ModelProfile()
 
 
 def choose_lifetime(pause: float | None, lifetimes: tuple[Lifetime, ...]) -> Lifetime | None:
-    """The shortest lifetime that outlasts a pause; where none does, or the pause is unknown, the cheapest to write."""
-    if not lifetimes:
-        return None
-    lasting = (lifetime for lifetime in lifetimes if pause is not None and lifetime.seconds > pause)
-    return next(lasting, lifetimes[0])
+    """The shortest lifetime that outlasts a pause; where none does, or the pause is unknown, the cheapest to write.
+
+    A lifetime of which nobody knows the price is not chosen.
+    """
+    priced = [lifetime for lifetime in lifetimes if lifetime.write is not None]
+    lasting = (lifetime for lifetime in priced if pause is not None and lifetime.seconds > pause)
+    return next(lasting, priced[0] if priced else None)

@@ -8,6 +8,8 @@ import pytest
 
 PROVIDERS = [
     ("anthropic", "lamella.adapters.providers.anthropic.send", "AnthropicProvider"),
+    ("openai", "lamella.adapters.providers.openai_chat.send", "OpenAIChatProvider"),
+    ("openai", "lamella.adapters.providers.openai_responses.send", "OpenAIResponsesProvider"),
 ]
 LOADED = """
 import json, sys

@@ -1,0 +1,87 @@
+"""The arguments of ``chat.completions.create``: a pure function of the request and what is known of the model."""
+
+from json import loads
+
+from lamella.adapters.providers.openai_cache import Laid, Part, plan_cache
+from lamella.adapters.providers.wire import Body, cut, encode, extras, schema, spoken, system_text
+from lamella.core.ledger.profile import ModelProfile
+from lamella.core.messages.model import Message, Speaker
+from lamella.core.messages.request import ChatRequest, Exchange
+
+FORMAT = "openai_chat"
+
+
+def build_request(request: ChatRequest, profile: ModelProfile) -> Body:
+    """The keyword arguments that send this request with OpenAI's SDK, without ``stream``."""
+    body: Body = {"model": request.bare_model}
+    body["messages"], laid = _lay_out(request, in_parts=bool(profile.breakpoints))
+    body["max_completion_tokens" if profile.provider == "openai" else "max_tokens"] = request.answer
+    if request.tools:
+        body["tools"] = [
+            {
+                "type": "function",
+                "function": {"name": tool.name, "description": tool.description, "parameters": schema(tool)},
+            }
+            for tool in request.tools
+        ]
+    # This API offers the shortest lifetime only.
+    body |= plan_cache(request, profile, laid, lifetimes=profile.lifetimes[:1])
+    return body | extras(request, body)
+
+
+def _lay_out(request: ChatRequest, *, in_parts: bool) -> tuple[list[Body], Laid]:
+    """The messages, and their parts in order. Without breakpoints to carry, texts are plain strings: all take those."""
+    messages: list[Body] = []
+    parts: list[Part] = []
+    ends: dict[int, int] = {}
+    fixed = request.settled.fixed
+    instructions = list(cut(system_text(request.messages), (fixed,) if fixed else ()))
+    if instructions:
+        texts = [{"type": "text", "text": text} for _, text in instructions]
+        joined = "".join(text for _, text in instructions)
+        messages.append({"role": "system", "content": texts if in_parts else joined})
+        parts += [Part(body=text, markable=in_parts) for text in texts]
+    library = len(parts) - 1 if parts else None
+    for place, message in spoken(request.messages):
+        content = _content(message)
+        can_mark = in_parts and message.role is Speaker.USER
+        as_list = can_mark or bool(message.images)
+        messages.append({"role": message.role.value, "content": content if as_list else message.text})
+        parts += [Part(body=part, markable=can_mark) for part in content]
+        ends[place] = len(parts) - 1
+    for exchange in request.exchanges:
+        messages += _exchange(exchange)
+    return messages, Laid(parts=parts, ends=ends, fixed=0 if len(instructions) > 1 else None, library=library)
+
+
+def _content(message: Message) -> list[Body]:
+    pictures = [
+        {"type": "image_url", "image_url": {"url": f"data:{image.media_type};base64,{encode(image)}"}}
+        for image in message.images
+    ]
+    return [{"type": "text", "text": message.text}, *pictures]
+
+
+def _exchange(exchange: Exchange) -> list[Body]:
+    carried = exchange.reply.carried
+    said = loads(carried.json) if carried and carried.format == FORMAT else _said(exchange)
+    outputs = [
+        {
+            "role": "tool",
+            "tool_call_id": output.call,
+            "content": f"Error: {output.text}" if output.failed else output.text,
+        }
+        for output in exchange.outputs
+    ]
+    return [said, *outputs]
+
+
+def _said(exchange: Exchange) -> Body:
+    return {
+        "role": "assistant",
+        "content": exchange.reply.text or None,
+        "tool_calls": [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            for call in exchange.reply.calls
+        ],
+    }

@@ -1,0 +1,142 @@
+"""Replies of Chat Completions: the SDK's object, or a stream's chunks, as neutral values."""
+
+from collections.abc import Iterator
+
+from lamella.adapters.providers.normalising import normalise
+from lamella.adapters.providers.openai_chat.request import FORMAT
+from lamella.adapters.providers.reading import Fields, as_fields, as_json, count_at, fields_at, items_at, text_at
+from lamella.core.messages.delta import (
+    Carried,
+    Delta,
+    ReasoningDelta,
+    Reply,
+    Stop,
+    StopReason,
+    TextDelta,
+    ToolCall,
+    fold_deltas,
+)
+from lamella.core.messages.usage import Usage
+
+_STOPS = {
+    "stop": StopReason.END,
+    "length": StopReason.LENGTH,
+    "tool_calls": StopReason.TOOLS,
+    "function_call": StopReason.TOOLS,
+    "content_filter": StopReason.REFUSED,
+}
+# Servers that show thoughts do it under one of these names.
+_THOUGHTS = ("reasoning_content", "reasoning")
+# Ollama reports no cached tokens and says zero; its own name in this field gives it away.
+_SAYS_ZERO = "fp_ollama"
+
+
+def read_reply(answer: object) -> Reply | None:
+    """The reply in a finished completion, an SDK's object or plain data; none where it is no completion."""
+    completion = as_fields(answer)
+    choices = items_at(completion, "choices")
+    if not choices:
+        return None
+    fold = CompletionFold()
+    message = fields_at(choices[0], "message")
+    calls = [{"index": index, **call} for index, call in enumerate(items_at(message, "tool_calls"))]
+    choice = {"delta": {**message, "tool_calls": calls}, "finish_reason": choices[0].get("finish_reason")}
+    return fold_deltas([*fold.take({**completion, "choices": [choice]}), *fold.end()])
+
+
+def read_usage(completion: Fields) -> Usage:
+    """Usage; a server that reports no cached tokens has an unknown number of them."""
+    usage = fields_at(completion, "usage")
+    details = fields_at(usage, "prompt_tokens_details")
+    read = _first(count_at(details, "cached_tokens"), count_at(usage, "prompt_cache_hit_tokens"))
+    return normalise(
+        total=count_at(usage, "prompt_tokens"),
+        read=None if text_at(completion, "system_fingerprint") == _SAYS_ZERO else read,
+        write=_first(count_at(details, "cache_write_tokens"), count_at(details, "created_cache_tokens")),
+        output=count_at(usage, "completion_tokens"),
+        reasoning=count_at(fields_at(usage, "completion_tokens_details"), "reasoning_tokens"),
+    )
+
+
+class CompletionFold:
+    """A stream's chunks, taken one by one; ``end`` gives what is known only then. ``finished`` if it was whole."""
+
+    def __init__(self) -> None:
+        self._last: Fields = {}
+        self._reason = ""
+        self._id: str | None = None
+        self._text = ""
+        self._thoughts: dict[str, str] = {}
+        self._calls: dict[int, dict[str, str]] = {}
+
+    @property
+    def finished(self) -> bool:
+        return bool(self._reason)
+
+    def take(self, chunk: Fields) -> Iterator[Delta]:
+        """The deltas that a chunk brings."""
+        self._id = text_at(chunk, "id") or self._id
+        # Usage comes in a chunk of its own after the last choice, and with some servers in every chunk.
+        if fields_at(chunk, "usage"):
+            self._last = chunk
+        for choice in items_at(chunk, "choices")[:1]:
+            delta = fields_at(choice, "delta")
+            yield from self._think(delta)
+            yield from self._speak(text_at(delta, "content") or text_at(delta, "refusal"))
+            self._call(delta)
+            self._reason = text_at(choice, "finish_reason") or self._reason
+
+    def end(self) -> Iterator[Delta]:
+        """Calls, usage and the stop, once no more chunks come; nothing if the answer broke off."""
+        if not self.finished:
+            return
+        calls = [self._calls[index] for index in sorted(self._calls)]
+        yield from (ToolCall(id=call["id"], name=call["name"], arguments=call["arguments"] or "{}") for call in calls)
+        if self._last:
+            yield read_usage(self._last)
+        reason = _STOPS.get(self._reason, StopReason.OTHER)
+        yield Stop(
+            # Some servers say "stop" although they call tools.
+            reason=StopReason.TOOLS if calls and reason is StopReason.END else reason,
+            id=self._id,
+            carried=self._carry(calls) if calls else None,
+        )
+
+    def _think(self, delta: Fields) -> Iterator[Delta]:
+        name = next((name for name in _THOUGHTS if text_at(delta, name)), None)
+        if name is not None:
+            self._thoughts[name] = self._thoughts.get(name, "") + text_at(delta, name)
+            yield ReasoningDelta(text=text_at(delta, name))
+
+    def _speak(self, text: str) -> Iterator[Delta]:
+        if text:
+            self._text += text
+            yield TextDelta(text=text)
+
+    def _call(self, delta: Fields) -> None:
+        for part in items_at(delta, "tool_calls"):
+            call = self._calls.setdefault(count_at(part, "index") or 0, {"id": "", "name": "", "arguments": ""})
+            function = fields_at(part, "function")
+            call["id"] = text_at(part, "id") or call["id"]
+            call["name"] += text_at(function, "name")
+            call["arguments"] += text_at(function, "arguments")
+
+    def _carry(self, calls: list[dict[str, str]]) -> Carried:
+        said = {
+            "role": "assistant",
+            "content": self._text or None,
+            "tool_calls": [
+                {
+                    "id": call["id"],
+                    "type": "function",
+                    "function": {"name": call["name"], "arguments": call["arguments"] or "{}"},
+                }
+                for call in calls
+            ],
+            **self._thoughts,
+        }
+        return Carried(format=FORMAT, json=as_json(said))
+
+
+def _first(*counts: int | None) -> int | None:
+    return next((count for count in counts if count is not None), None)

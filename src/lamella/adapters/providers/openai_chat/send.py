@@ -1,0 +1,62 @@
+"""Sending chat completions through OpenAI's own SDK, to OpenAI or to any server that speaks its API."""
+
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+from lamella.adapters.providers.failures import Target, explain_broken
+from lamella.adapters.providers.models import BuiltInModels
+from lamella.adapters.providers.openai_chat.request import build_request
+from lamella.adapters.providers.openai_chat.response import CompletionFold
+from lamella.adapters.providers.openai_sdk import ADDRESS, PATIENCE, explain, open_client
+from lamella.adapters.providers.reading import as_fields
+from lamella.core.messages.delta import Delta
+from lamella.core.messages.request import ChatRequest
+from lamella.ports import ModelBook
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+
+class OpenAIChatProvider:
+    """OpenAI, vLLM, SGLang, llama.cpp, Ollama and others, by address. ``patience`` is the seconds of silence borne."""
+
+    def __init__(
+        self, *, key: str, address: str = ADDRESS, patience: float = PATIENCE, models: ModelBook | None = None
+    ) -> None:
+        self._key = key
+        self._address = address
+        self._patience = patience
+        self._models = models or BuiltInModels()
+        self._client: AsyncOpenAI | None = None
+
+    async def stream(self, request: ChatRequest) -> AsyncIterator[Delta]:
+        self._client = self._client or open_client(key=self._key, address=self._address, patience=self._patience)
+        target = Target(
+            provider="The server" if self._address != ADDRESS else "OpenAI",
+            model=request.bare_model,
+            address=self._address,
+            patience=self._patience,
+        )
+        body = build_request(request, self._models.model(request.model))
+        fold = CompletionFold()
+        begun = False
+        from openai import OpenAIError
+
+        try:
+            sending = self._client.chat.completions.create(**body, stream=True, stream_options={"include_usage": True})
+            async with await sending as chunks:
+                begun = True
+                async for chunk in chunks:
+                    for delta in fold.take(as_fields(chunk)):
+                        yield delta
+        except (OpenAIError, ValueError) as error:
+            raise explain(error, target, begun=begun) from error
+        if not fold.finished:
+            raise explain_broken(target, "it ended before its last chunk")
+        for delta in fold.end():
+            yield delta
+
+    async def close(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()

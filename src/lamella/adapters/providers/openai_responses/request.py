@@ -1,0 +1,90 @@
+"""The arguments of ``responses.create``: a pure function of the request and what is known of the model."""
+
+from json import loads
+
+from lamella.adapters.providers.openai_cache import Laid, Part, plan_cache
+from lamella.adapters.providers.wire import Body, cut, encode, extras, schema, spoken, system_text
+from lamella.core.ledger.profile import ModelProfile
+from lamella.core.messages.model import Message, Speaker
+from lamella.core.messages.request import ChatRequest, Exchange
+
+FORMAT = "openai_responses"
+
+
+def build_request(request: ChatRequest, profile: ModelProfile) -> Body:
+    """The keyword arguments that send this request with OpenAI's SDK, without ``stream``."""
+    items, laid = _lay_out(request)
+    # The conversation is kept here, not there; what is not stored cannot outlive an erasure.
+    body: Body = {"model": request.bare_model, "input": items, "max_output_tokens": request.answer, "store": False}
+    if request.tools:
+        body["tools"] = [
+            {
+                "type": "function",
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": schema(tool),
+                "strict": False,
+            }
+            for tool in request.tools
+        ]
+    body |= plan_cache(request, profile, laid, lifetimes=profile.lifetimes)
+    if profile.diagnostics and request.compare and "prompt_cache_options" in body:
+        body["prompt_cache_options"]["comparison_response_id"] = request.compare
+    return body | extras(request, body)
+
+
+def _lay_out(request: ChatRequest) -> tuple[list[Body], Laid]:
+    """The input items, and their parts in order. Instructions go as a developer's message: only that can be marked."""
+    items: list[Body] = []
+    parts: list[Part] = []
+    ends: dict[int, int] = {}
+    fixed = request.settled.fixed
+    texts = [_text(text) for _, text in cut(system_text(request.messages), (fixed,) if fixed else ())]
+    if texts:
+        items.append({"role": "developer", "content": texts})
+        parts += [Part(body=text, markable=True) for text in texts]
+    library = len(parts) - 1 if parts else None
+    for place, message in spoken(request.messages):
+        user = message.role is Speaker.USER
+        content = _content(message)
+        items.append({"role": message.role.value, "content": content if user else message.text})
+        parts += [Part(body=part, markable=user) for part in content]
+        ends[place] = len(parts) - 1
+    for exchange in request.exchanges:
+        items += _exchange(exchange)
+    return items, Laid(parts=parts, ends=ends, fixed=0 if len(texts) > 1 else None, library=library)
+
+
+def _text(text: str) -> Body:
+    return {"type": "input_text", "text": text}
+
+
+def _content(message: Message) -> list[Body]:
+    pictures = [
+        {"type": "input_image", "detail": "auto", "image_url": f"data:{image.media_type};base64,{encode(image)}"}
+        for image in message.images
+    ]
+    return [_text(message.text), *pictures]
+
+
+def _exchange(exchange: Exchange) -> list[Body]:
+    carried = exchange.reply.carried
+    said = loads(carried.json) if carried and carried.format == FORMAT else _said(exchange)
+    outputs = [
+        {
+            "type": "function_call_output",
+            "call_id": output.call,
+            "output": f"Error: {output.text}" if output.failed else output.text,
+        }
+        for output in exchange.outputs
+    ]
+    return [*said, *outputs]
+
+
+def _said(exchange: Exchange) -> list[Body]:
+    text = exchange.reply.text
+    calls = [
+        {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments}
+        for call in exchange.reply.calls
+    ]
+    return [*([{"role": "assistant", "content": text}] if text else []), *calls]

@@ -1,0 +1,140 @@
+"""Replies of the Responses API: the SDK's object, or a stream's events, as neutral values."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from lamella.adapters.providers.failures import Refusal
+from lamella.adapters.providers.normalising import normalise, split_write
+from lamella.adapters.providers.openai_responses.request import FORMAT
+from lamella.adapters.providers.reading import Fields, as_fields, as_json, count_at, fields_at, items_at, text_at
+from lamella.core.messages.delta import (
+    Carried,
+    Delta,
+    Diagnosis,
+    ReasoningDelta,
+    Reply,
+    Stop,
+    StopReason,
+    TextDelta,
+    ToolCall,
+    fold_deltas,
+)
+from lamella.core.messages.usage import Usage
+
+_CUT_SHORT = {"max_output_tokens": StopReason.LENGTH, "content_filter": StopReason.REFUSED}
+_DELTAS: dict[str, type[TextDelta] | type[ReasoningDelta]] = {
+    "response.output_text.delta": TextDelta,
+    "response.refusal.delta": TextDelta,
+    "response.reasoning_summary_text.delta": ReasoningDelta,
+    "response.reasoning_text.delta": ReasoningDelta,
+}
+
+
+def read_reply(answer: object) -> Reply | None:
+    """The reply in a finished response, an SDK's object or plain data; none where it is not finished."""
+    response = as_fields(answer)
+    if response.get("status") not in ("completed", "incomplete"):
+        return None
+    items = items_at(response, "output")
+    deltas = [delta for item in items for delta in _item_deltas(item)]
+    return fold_deltas([*deltas, *_end(response, items)])
+
+
+def read_usage(response: Fields) -> Usage:
+    """Usage; its total includes what was read and written."""
+    usage = fields_at(response, "usage")
+    details = fields_at(usage, "input_tokens_details")
+    split = fields_at(details, "cache_write_tokens_details")
+    write, write_long = split_write(
+        count_at(details, "cache_write_tokens"),
+        short=count_at(split, "ttl_30m_tokens"),
+        long=count_at(split, "ttl_12h_tokens"),
+    )
+    return normalise(
+        total=count_at(usage, "input_tokens"),
+        read=count_at(details, "cached_tokens"),
+        write=write,
+        write_long=write_long,
+        output=count_at(usage, "output_tokens"),
+        reasoning=count_at(fields_at(usage, "output_tokens_details"), "reasoning_tokens"),
+    )
+
+
+def read_diagnosis(response: Fields) -> Diagnosis | None:
+    """What the provider says of its cache, compared with an earlier response; none where it was not asked."""
+    found = fields_at(response, "prompt_cache_diagnostics")
+    kind = text_at(found, "type")
+    if not kind:
+        return None
+    return Diagnosis(
+        verdict=kind.removeprefix("cache_"),
+        reason=text_at(found, "reason") or None,
+        missed=count_at(found, "cache_missed_tokens"),
+    )
+
+
+class ResponseFold:
+    """A stream's events, taken one by one. ``finished`` once the last has come, ``failure`` if that was an error."""
+
+    def __init__(self) -> None:
+        self.finished = False
+        self.failure: Refusal | None = None
+        self._items: dict[int, Fields] = {}
+
+    def take(self, event: Fields) -> Iterator[Delta]:
+        """The deltas that an event brings."""
+        kind = text_at(event, "type")
+        made = _DELTAS.get(kind)
+        if made is not None and text_at(event, "delta"):
+            yield made(text=text_at(event, "delta"))
+        match kind:
+            case "response.output_item.done":
+                item = fields_at(event, "item")
+                self._items[count_at(event, "output_index") or 0] = item
+                yield from _calls(item)
+            case "response.completed" | "response.incomplete":
+                yield from _end(fields_at(event, "response"), [self._items[at] for at in sorted(self._items)])
+                self.finished = True
+            case "response.failed":
+                self._fail(fields_at(fields_at(event, "response"), "error"))
+            case "error":
+                self._fail(event)
+
+    def _fail(self, error: Fields) -> None:
+        kind = text_at(error, "code") or "server_error"
+        self.failure = Refusal(status=200, kind=kind, words=text_at(error, "message"))
+
+
+def _item_deltas(item: Fields) -> Iterator[Delta]:
+    match item.get("type"):
+        case "message":
+            for part in items_at(item, "content"):
+                yield TextDelta(text=text_at(part, "text") or text_at(part, "refusal"))
+        case "reasoning":
+            for part in (*items_at(item, "summary"), *items_at(item, "content")):
+                yield ReasoningDelta(text=text_at(part, "text"))
+    yield from _calls(item)
+
+
+def _calls(item: Fields) -> Iterator[Delta]:
+    if item.get("type") == "function_call":
+        arguments = text_at(item, "arguments") or "{}"
+        yield ToolCall(id=text_at(item, "call_id"), name=text_at(item, "name"), arguments=arguments)
+
+
+def _end(response: Fields, items: Sequence[Fields]) -> Iterator[Delta]:
+    yield read_usage(response)
+    calls = any(item.get("type") == "function_call" for item in items)
+    reason = StopReason.TOOLS if calls else StopReason.END
+    if response.get("status") == "incomplete":
+        reason = _CUT_SHORT.get(text_at(fields_at(response, "incomplete_details"), "reason"), StopReason.OTHER)
+    yield Stop(
+        reason=reason,
+        id=text_at(response, "id") or None,
+        diagnosis=read_diagnosis(response),
+        carried=Carried(format=FORMAT, json=as_json([_trim(item) for item in items])) if calls else None,
+    )
+
+
+def _trim(item: Fields) -> dict[str, Any]:
+    return {name: value for name, value in item.items() if value is not None}

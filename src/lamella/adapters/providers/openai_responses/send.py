@@ -1,0 +1,56 @@
+"""Sending responses through OpenAI's own SDK."""
+
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+from lamella.adapters.providers.failures import Target, explain_broken, explain_refusal
+from lamella.adapters.providers.models import BuiltInModels
+from lamella.adapters.providers.openai_responses.request import build_request
+from lamella.adapters.providers.openai_responses.response import ResponseFold
+from lamella.adapters.providers.openai_sdk import ADDRESS, PATIENCE, explain, open_client
+from lamella.adapters.providers.reading import as_fields
+from lamella.core.messages.delta import Delta
+from lamella.core.messages.request import ChatRequest
+from lamella.ports import ModelBook
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+
+class OpenAIResponsesProvider:
+    """OpenAI's models through the Responses API. ``patience`` is how many seconds of silence are borne."""
+
+    def __init__(
+        self, *, key: str, address: str = ADDRESS, patience: float = PATIENCE, models: ModelBook | None = None
+    ) -> None:
+        self._key = key
+        self._address = address
+        self._patience = patience
+        self._models = models or BuiltInModels()
+        self._client: AsyncOpenAI | None = None
+
+    async def stream(self, request: ChatRequest) -> AsyncIterator[Delta]:
+        self._client = self._client or open_client(key=self._key, address=self._address, patience=self._patience)
+        target = Target(provider="OpenAI", model=request.bare_model, address=self._address, patience=self._patience)
+        body = build_request(request, self._models.model(request.model))
+        fold = ResponseFold()
+        begun = False
+        from openai import OpenAIError
+
+        try:
+            async with await self._client.responses.create(**body, stream=True) as events:
+                begun = True
+                async for event in events:
+                    for delta in fold.take(as_fields(event)):
+                        yield delta
+        except (OpenAIError, ValueError) as error:
+            raise explain(error, target, begun=begun) from error
+        if fold.failure is not None:
+            raise explain_refusal(fold.failure, target)
+        if not fold.finished:
+            raise explain_broken(target, "it ended before its last event")
+
+    async def close(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()

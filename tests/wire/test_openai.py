@@ -1,0 +1,268 @@
+"""OpenAI's cache by its documented rules, in both APIs, over the bytes that the real SDK sends."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.wire.material import SEARCH, ask, assistant, grown, note, reply_to, system, user
+from tests.wire.openai_caching import KEY, LOCAL_MODEL, MODEL, OLD_MODEL
+from tests.wire.openai_chat_server import ChatServer, Dialect, chat_server
+from tests.wire.openai_responses_server import ResponsesServer, responses_server
+from tests.wire.script import Say, Wanted
+
+from lamella.adapters.providers.models import BuiltInModels
+from lamella.adapters.providers.openai_cache import name_cache
+from lamella.adapters.providers.openai_chat import request as chat_request
+from lamella.adapters.providers.openai_chat import response as chat_response
+from lamella.adapters.providers.openai_chat.send import OpenAIChatProvider
+from lamella.adapters.providers.openai_responses import request as responses_request
+from lamella.adapters.providers.openai_responses import response as responses_response
+from lamella.adapters.providers.openai_responses.send import OpenAIResponsesProvider
+from lamella.core.messages.delta import Diagnosis, Reply, StopReason
+from lamella.core.messages.request import ChatRequest, Exchange, Seams, ToolOutput
+from lamella.core.messages.usage import UNKNOWN_USAGE
+from lamella.errors import CallError
+
+MODELS = BuiltInModels()
+PROFILE = MODELS.model(MODEL)
+START = ask(system(note("tides", 8_000), instructions="Be terse. " * 500), user("First?"), model=MODEL)
+Build = Callable[..., dict[str, Any]]
+BUILDS = [
+    pytest.param(chat_request.build_request, id="chat"),
+    pytest.param(responses_request.build_request, id="responses"),
+]
+Server = ChatServer | ResponsesServer
+SERVERS = [pytest.param(chat_server, id="chat"), pytest.param(responses_server, id="responses")]
+
+
+def _send(server: Server, request: ChatRequest) -> Reply:
+    made = OpenAIChatProvider if isinstance(server, ChatServer) else OpenAIResponsesProvider
+    return reply_to(made(key=KEY, address=f"{server.url}/v1", patience=10.0), request)
+
+
+def _parts(body: dict[str, Any]) -> list[dict[str, Any]]:
+    turns = body.get("messages") or body["input"]
+    return [part for turn in turns for part in (turn.get("content") or []) if isinstance(part, dict)]
+
+
+def _marked(body: dict[str, Any]) -> list[str]:
+    return [part["text"] for part in _parts(body) if "prompt_cache_breakpoint" in part]
+
+
+@pytest.mark.parametrize("serve", SERVERS)
+def test_each_turn_reads_all_that_the_one_before_sent(serve: Callable[..., Any]) -> None:
+    with serve() as server:
+        request = START
+        before = 0
+        for number in range(5):
+            usage = _send(server, request).usage
+            assert usage.read == before
+            assert usage.write == (usage.prompt or 0) - before
+            before = usage.prompt or 0
+            request = grown(request, f"Answer {number}.", f"Question {number}?")
+    assert server.bodies[0]["prompt_cache_options"] == {"mode": "implicit", "ttl": "30m"}
+
+
+@pytest.mark.parametrize("serve", SERVERS)
+def test_an_old_model_gets_no_breakpoints_and_reads_in_steps(serve: Callable[..., Any]) -> None:
+    old = replace(START, model=OLD_MODEL)
+    with serve() as server:
+        first = _send(server, old).usage
+        second = _send(server, grown(old, "Yes.", "Second?")).usage
+    assert b"prompt_cache_options" not in server.calls[0].raw
+    assert (first.read, first.write) == (0, 0)
+    assert second.read is not None
+    assert second.read > 1_024
+    assert second.read % 128 == 0
+
+
+@pytest.mark.parametrize("serve", SERVERS)
+def test_a_message_that_will_change_is_not_written(serve: Callable[..., Any]) -> None:
+    shelf = note("tides", 8_000)
+    first = replace(
+        ask(system(shelf), user("First? " * 200), assistant("Yes."), user("<note> Second?"), model=MODEL),
+        seams=replace(Seams(), fixed=None, messages=3),
+    )
+    stripped = (*first.messages[:3], user("Second?"), assistant("No."), user("<note> Third?"))
+    second = replace(first, messages=stripped, seams=Seams(messages=5))
+    with serve() as server:
+        written = _send(server, first).usage
+        usage = _send(server, second).usage
+    assert server.bodies[0]["prompt_cache_options"]["mode"] == "explicit"
+    assert written.plain is not None
+    assert written.plain > 0
+    assert usage.read == written.write
+
+
+@pytest.mark.parametrize("serve", SERVERS)
+def test_another_library_still_reads_the_instructions_before_it(serve: Callable[..., Any]) -> None:
+    with serve() as server:
+        _send(server, START)
+        other = ask(system(note("moon", 8_000), instructions="Be terse. " * 500), user("Two?"), model=MODEL)
+        usage = _send(server, other).usage
+    assert usage.read is not None
+    assert 1_024 <= usage.read < 2_000
+
+
+@pytest.mark.parametrize("serve", SERVERS)
+def test_a_round_of_tools_reads_what_was_asked_before(serve: Callable[..., Any]) -> None:
+    request = replace(START, tools=(SEARCH,))
+    with serve(Say(reasoning="Hm.", calls=(Wanted(id="c1", name="search", arguments={"q": "x"}),))) as server:
+        reply = _send(server, request)
+        done = Exchange(reply=reply, outputs=(ToolOutput(call="c1", text="None.", failed=True),))
+        usage = _send(server, replace(request, exchanges=(done,))).usage
+    assert usage.read == reply.usage.prompt
+    assert b"Error: None." in server.calls[1].raw
+
+
+@pytest.mark.parametrize("serve", SERVERS)
+def test_conversations_have_caches_of_their_own(serve: Callable[..., Any]) -> None:
+    with serve() as server:
+        _send(server, START)
+        assert _send(server, replace(START, conversation="another")).usage.read == 0
+    assert [body["prompt_cache_key"] for body in server.bodies] == ["harbour", "another"]
+
+
+def test_a_long_name_becomes_a_key_of_64_characters() -> None:
+    assert name_cache("x" * 64) == "x" * 64
+    assert len(name_cache("x" * 65)) == 64
+    assert name_cache("x" * 65) != name_cache("x" * 66)
+
+
+@pytest.mark.parametrize("build", BUILDS)
+@pytest.mark.parametrize("pause", [None, 60.0, 7_200.0])
+def test_a_lifetime_without_a_known_price_is_not_asked_for(build: Build, pause: float | None) -> None:
+    assert build(replace(START, pause=pause), PROFILE)["prompt_cache_options"]["ttl"] == "30m"
+
+
+def test_a_lifetime_whose_price_the_user_gives_is_asked_for_where_the_api_has_it() -> None:
+    priced = replace(
+        PROFILE, lifetimes=tuple(replace(one, write=PROFILE.lifetimes[0].write) for one in PROFILE.lifetimes)
+    )
+    request = replace(START, pause=7_200.0)
+    assert responses_request.build_request(request, priced)["prompt_cache_options"]["ttl"] == "12h"
+    assert chat_request.build_request(request, priced)["prompt_cache_options"]["ttl"] == "30m"
+
+
+def test_a_diagnosis_is_asked_for_and_comes_back_as_a_value() -> None:
+    told = {
+        "type": "cache_miss",
+        "reason": "tools_changed",
+        "cache_missed_tokens": 900,
+        "comparison_reusable_tokens": 5,
+    }
+    with responses_server(Say(), Say(diagnosis=told), Say(diagnosis={"type": "cache_hit"})) as server:
+        first = _send(server, START)
+        second, third = (_send(server, replace(START, compare=first.id)) for _ in range(2))
+    asked = [body["prompt_cache_options"].get("comparison_response_id") for body in server.bodies]
+    assert asked == [None, "resp_1", "resp_1"]
+    assert first.diagnosis is None
+    assert second.diagnosis == Diagnosis(verdict="miss", reason="tools_changed", missed=900)
+    assert third.diagnosis == Diagnosis(verdict="hit")
+
+
+async def _whole(server: Server, request: ChatRequest) -> Reply | None:
+    from openai import AsyncOpenAI
+
+    async with AsyncOpenAI(api_key=KEY, base_url=f"{server.url}/v1", max_retries=0) as client:
+        profile = MODELS.model(request.model)
+        if isinstance(server, ChatServer):
+            body = chat_request.build_request(request, profile)
+            return chat_response.read_reply(await client.chat.completions.create(**body))
+        body = responses_request.build_request(request, profile)
+        return responses_response.read_reply(await client.responses.create(**body))
+
+
+@pytest.mark.parametrize("serve", SERVERS)
+@pytest.mark.parametrize("model", [MODEL, OLD_MODEL])
+def test_streamed_and_whole_answers_give_the_same_reply(serve: Callable[..., Any], model: str) -> None:
+    act = Say(text="Here.", reasoning="Hm.", calls=(Wanted(id="c", name="search", arguments={"q": "x"}),))
+    request = replace(START, model=model, tools=(SEARCH,))
+    with serve(act) as server:
+        streamed = _send(server, request)
+    with serve(act) as server:
+        assert asyncio.run(_whole(server, request)) == streamed
+
+
+@pytest.mark.parametrize(
+    ("stop", "reason"), [("max_output_tokens", StopReason.LENGTH), ("content_filter", StopReason.REFUSED)]
+)
+def test_a_response_that_was_cut_short_says_why(stop: str, reason: StopReason) -> None:
+    with responses_server(Say(stop=stop)) as server:
+        assert _send(server, START).stop is reason
+
+
+@pytest.mark.parametrize(
+    ("dialect", "first", "second"),
+    [
+        (Dialect.OPENAI, 0, "some"),
+        (Dialect.VLLM, None, None),
+        (Dialect.VLLM_DETAILS, 0, "some"),
+        (Dialect.SGLANG, None, "some"),
+        (Dialect.LLAMA_CPP, 0, "some"),
+        (Dialect.OLLAMA, None, None),
+        (Dialect.DEEPSEEK, 0, "some"),
+    ],
+)
+def test_cached_tokens_that_a_server_does_not_report_are_unknown_and_never_zero(
+    dialect: Dialect, first: int | None, second: str | None
+) -> None:
+    request = replace(START, model=LOCAL_MODEL)
+    with chat_server(dialect=dialect) as server:
+        replies = [_send(server, request), _send(server, request)]
+        whole = asyncio.run(_whole(server, request))
+    assert replies[0].usage.read == first
+    assert (replies[1].usage.read is None) == (second is None)
+    assert replies[1].usage.prompt == server.served[1].total
+    assert whole is not None
+    assert whole.usage == replies[1].usage
+
+
+def test_a_server_that_sends_no_usage_leaves_it_unknown() -> None:
+    plain = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}]}
+    reply = chat_response.read_reply(plain)
+    assert reply is not None
+    assert reply.usage == UNKNOWN_USAGE
+    assert chat_response.read_reply({"choices": []}) is None
+    assert responses_response.read_reply({"status": "in_progress"}) is None
+
+
+def test_a_local_server_gets_plain_strings_and_no_fields_it_may_not_know() -> None:
+    body = chat_request.build_request(replace(START, model=LOCAL_MODEL), MODELS.model(LOCAL_MODEL))
+    assert sorted(body) == ["max_tokens", "messages", "model"]
+    assert all(isinstance(message["content"], str) for message in body["messages"])
+
+
+@pytest.mark.parametrize("build", BUILDS)
+def test_more_marks_than_are_written_are_refused(build: Build) -> None:
+    request = START
+    for number in range(4):
+        request = grown(request, f"Answer {number}.", f"Question {number}?")
+    assert len(_marked(build(replace(request, marks=(1, 3, 5)), PROFILE))) == 3
+    with pytest.raises(CallError):
+        build(replace(request, marks=(1, 3, 5, 7)), PROFILE)
+
+
+@settings(deadline=None)
+@given(
+    turns=st.lists(st.text(max_size=6) | st.just("long " * 900), max_size=12),
+    kept=st.integers(0, 30),
+    marks=st.sets(st.integers(0, 9), max_size=3),
+    build=st.sampled_from([chat_request.build_request, responses_request.build_request]),
+)
+def test_no_request_writes_more_than_four_breakpoints(
+    turns: list[str], kept: int, marks: set[int], build: Build
+) -> None:
+    request = START
+    for text in turns:
+        request = grown(request, text, f"About {text}?")
+    count = len(request.messages)
+    request = replace(request, seams=replace(request.settled, messages=min(kept, count)), marks=tuple(marks))
+    body = build(request, PROFILE)
+    implicit = body["prompt_cache_options"]["mode"] == "implicit"
+    assert len(_marked(body)) + implicit <= 4
+    assert implicit == (kept >= count)
