@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from lamella.adapters.archive.transcript import (
@@ -23,11 +23,13 @@ from lamella.adapters.providers.profiles import BuiltInProfiles
 from lamella.adapters.sources.nowhere import Nowhere
 from lamella.adapters.sources.vault import Vault, parse_image
 from lamella.adapters.tokens.counter import OfflineCounter
+from lamella.core.artifacts.model import Kind
 from lamella.core.budget.thresholds import Budget
+from lamella.core.compaction.rules import STEP_ORDER, Compaction, KindRules, StepName, SummaryRules
 from lamella.core.history.chronicle import Chronicle
 from lamella.core.history.resume import resume
 from lamella.core.history.state import Rules
-from lamella.core.layers.model import CarryForward, Layout
+from lamella.core.layers.model import CarryForward, History, Layout
 from lamella.errors import LamellaError, NotAvailableError, SettingError
 from lamella.ports import Store
 from lamella.runners.copying import copy_store
@@ -35,7 +37,7 @@ from lamella.runners.keeping import Keeper
 from lamella.runners.replay import Scripted, replay
 from lamella.runners.stored import Configured, Desk
 from lamella.runners.turns import Turn, TurnRunner, World
-from lamella.settings import Environment, Settings
+from lamella.settings import PROFILES, ChainSettings, CompactionSettings, Environment, Settings
 
 __all__ = [
     "Transcript",
@@ -53,27 +55,30 @@ __all__ = [
     "save_archive",
 ]
 
+_RUNNERS = ("chat",)
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
 # Documented choices that this version does not offer, and what to use meanwhile.
 _LATER = {
     ("layout", "auto"): "library or in_place",
-    ("history", "window"): "full",
-    ("history", "strip"): "full",
 }
-
-
-class _History(StrEnum):
-    FULL = "full"
 
 
 def load_settings(overrides: Mapping[str, object] | None = None) -> Settings:
     """Settings from the environment, with what the caller gives on top. Only the environment is made of texts."""
     given = {name: value for name, value in (overrides or {}).items() if value is not None}
     try:
-        return Settings.model_validate({**Environment().model_dump(), **given})
+        nearer = {**Environment().model_dump(exclude_unset=True), **given}
+        profile = _find_profile(nearer.get("profile", "default"))
+        return Settings.model_validate({**profile, **nearer})
     except ValidationError as error:
         raise _explain_setting(error.errors()[0]) from error
+
+
+def _find_profile(name: object) -> Mapping[str, object]:
+    if isinstance(name, str) and name not in PROFILES:
+        raise SettingError(f"There is no profile {name!r}.", hint=f"Choose one of: {', '.join(PROFILES)}.")
+    return PROFILES.get(str(name), {})
 
 
 def _explain_setting(first: ErrorDetails) -> SettingError:
@@ -106,13 +111,17 @@ def open_world(vault: Path | None) -> World:
     )
 
 
-def make_rules(settings: Settings, world: World) -> Rules:
+def make_rules(settings: Settings, world: World, *, runner: str = "chat") -> Rules:
     """What settings mean for a conversation; raises if they contradict each other."""
-    _choose("history", settings.history, _History)
+    if settings.history_turns is not None and settings.history_turns < 1:
+        raise SettingError(f"history_turns is {settings.history_turns}.", hint="Show at least 1 earlier turn.")
     return Rules(
         measure=world.counter.measure(settings.model),
         layout=_choose("layout", settings.layout, Layout),
         carry_forward=_choose("carry_forward", settings.carry_forward, CarryForward),
+        history=_choose("history", settings.history, History),
+        history_turns=settings.history_turns,
+        compaction=make_compaction(settings.compaction, runner),
         image_notes=settings.image_notes,
         budget=Budget(
             window=settings.window,
@@ -123,6 +132,42 @@ def make_rules(settings: Settings, world: World) -> Rules:
             hard=settings.hard,
         ),
     )
+
+
+def make_compaction(settings: CompactionSettings, runner: str) -> Compaction:
+    """How the chain runs for a runner: its own settings where it has some, else those for all."""
+    unknown = sorted(set(settings.runners) - set(_RUNNERS))
+    if unknown:
+        raise SettingError(f"There is no runner {unknown[0]!r}.", hint=f"Choose one of: {', '.join(_RUNNERS)}.")
+    own = settings.runners.get(runner, ChainSettings())
+    steps = settings.steps if own.steps is None else own.steps
+    words = settings.words if own.words is None else own.words
+    every_kind = _kind_rules(settings.every_kind, own.every_kind)
+    kinds = {
+        _choose("kind", name, Kind): _kind_rules(
+            settings.every_kind, own.every_kind, settings.kinds.get(name), own.kinds.get(name)
+        )
+        for name in {**settings.kinds, **own.kinds}
+    }
+    return Compaction(
+        steps=STEP_ORDER if steps is None else tuple(_choose("step", name, StepName) for name in steps),
+        words=frozenset(word.casefold() for word in words or ()),
+        every_kind=every_kind,
+        kinds=kinds,
+        summary=SummaryRules(**_given(settings.summary, own.summary)),
+    )
+
+
+def _kind_rules(*nearer: BaseModel | None) -> KindRules:
+    return KindRules(**_given(*nearer))
+
+
+def _given(*nearer: BaseModel | None) -> dict[str, Any]:
+    """What models set, the later over the earlier."""
+    values: dict[str, Any] = {}
+    for model in nearer:
+        values.update(model.model_dump(exclude_none=True) if model is not None else {})
+    return values
 
 
 def open_desk(url: str, *, vault: Path | None = None, ledger: bool = True) -> Desk:

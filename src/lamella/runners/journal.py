@@ -3,11 +3,14 @@
 from collections.abc import Callable
 from datetime import datetime
 
+from lamella.core.compaction.receipt import Receipt
 from lamella.core.history.events import write_event, write_message
 from lamella.core.history.ids import message_id, turn_id
+from lamella.core.history.receipts import join_written, write_receipt
 from lamella.core.history.records import EventKind, Written
-from lamella.core.history.state import OpenTurn, TurnInput
+from lamella.core.history.state import TurnInput
 from lamella.core.layers.model import Role
+from lamella.runners.turns import Asking
 
 
 class ChatJournal:
@@ -26,16 +29,23 @@ class ChatJournal:
         self._moment = moment
         self._edits = edits
 
-    def write_asked(self, turn: TurnInput, *, unanswered: OpenTurn | None, parent: str, at: datetime | None) -> None:
-        """A turn; one before it that was never answered gets its empty reply in the same append."""
-        moment = self._moment(at)
-        name = turn_id(self._conversation, parent, turn)
-        written = write_message(turn, message_id=name, parent=parent, at=moment, edits=self._edits)
-        if unanswered is not None:
-            empty = write_event(EventKind.REPLY, moment, id=parent, parent=unanswered.user.id, text="")
-            written = Written(records=(*empty.records, *written.records), contents=written.contents)
-        self._append(written)
+    def write_asked(self, turn: TurnInput, asking: Asking) -> None:
+        """A turn in one append with what it needs: the empty reply to one never answered, and a compaction."""
+        moment = self._moment(asking.at)
+        name = turn_id(self._conversation, asking.parent, turn)
+        parts: list[Written] = []
+        if asking.unanswered is not None:
+            answers = asking.unanswered.user.id
+            parts.append(write_event(EventKind.REPLY, moment, id=asking.parent, parent=answers, text=""))
+        if asking.receipt is not None:
+            parts.append(write_receipt(asking.receipt, at=moment))
+        parts.append(write_message(turn, message_id=name, parent=asking.parent, at=moment, edits=self._edits))
+        self._append(join_written(*parts))
         self._edits = None
+
+    def write_receipt(self, receipt: Receipt, *, at: datetime | None) -> None:
+        """A compaction between two turns."""
+        self._append(write_receipt(receipt, at=self._moment(at)))
 
     def write_reply(self, text: str, *, parent: str, at: datetime | None) -> None:
         """A reply to the turn asked last."""

@@ -5,11 +5,23 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from lamella.core.artifacts.make import canonical_json
+from lamella.core.compaction.applying import UNDONE
+from lamella.core.compaction.receipt import Receipt
 from lamella.core.envelope.diff import find_movement
 from lamella.core.envelope.model import Envelope, Rewrite
 from lamella.core.history.asked import Asked
+from lamella.core.history.compactions import Committed
 from lamella.core.history.events import read_turn, write_event
-from lamella.core.history.log import Log, Told, path_hashes, read_message, read_turns
+from lamella.core.history.log import (
+    Log,
+    Told,
+    name_messages,
+    path_hashes,
+    read_message,
+    read_receipts,
+    read_turns,
+)
+from lamella.core.history.receipts import receipt_hashes
 from lamella.core.history.records import EventKind, Written
 from lamella.core.history.resume import Resumed, resume
 from lamella.core.history.state import Rules
@@ -20,7 +32,8 @@ from lamella.errors import CallError
 from lamella.ports import Clock, Store
 from lamella.runners.counting import CountingBook
 from lamella.runners.journal import ChatJournal
-from lamella.runners.turns import Turn, TurnRunner, World
+from lamella.runners.past import Past
+from lamella.runners.turns import Planned, Turn, TurnRunner, World
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +181,25 @@ class StoredChat:
         """Give the conversation a title."""
         self._write(write_event(EventKind.RENAME, self._moment(at), title=title), title=title)
 
+    def plan(self, *, to: float | None = None, at: datetime | None = None) -> Planned:
+        """What compacting now would take out and bring."""
+        return self._running().plan(to=to, at=at)
+
+    def commit(self, planned: Planned, *, at: datetime | None = None) -> Receipt:
+        """Do what was planned, written down with its receipt."""
+        return self._running().commit(planned, at=at)
+
+    def undo(self, receipt: str | None = None, *, at: datetime | None = None) -> Receipt:
+        """Void a compaction, by default the last, and all after it on this branch."""
+        voided = self._running().find_undone(receipt)
+        self._write(write_event(EventKind.UNDO, self._moment(at), receipt=voided[0].id))
+        return voided[0]
+
+    def receipts(self) -> Sequence[Receipt]:
+        """The compactions in force on the active branch, oldest first."""
+        committed = self._log.committed(self._log.path())
+        return read_receipts(committed.bodies, self._contents(receipt_hashes(committed.bodies)))
+
     def reload(self) -> None:
         """Read what others wrote since."""
         records = self._desk.store.load(self.id, after=self._log.version)
@@ -205,8 +237,8 @@ class StoredChat:
         return self._runner
 
     def _resume(self, told: Sequence[Told], *, edits: str | None = None) -> TurnRunner:
-        rules, resumed = self._rebuild(told)
-        before = self._sent_last() if edits or self._log.rewritten else None
+        rules, resumed, past = self._rebuild(told, self._log.committed(told))
+        before = self._sent_last() if edits or self._log.rewritten or self._log.undone else None
         return TurnRunner(
             self._world,
             rules,
@@ -214,21 +246,30 @@ class StoredChat:
             ledger=self._desk.ledger,
             journal=ChatJournal(self.id, append=self._append, moment=self._moment, edits=edits),
             before=before,
-            number=len(told),
+            past=past,
         )
 
     def _sent_last(self) -> Envelope | None:
         """The request of the turn asked last, on whatever branch it was."""
-        sent = self._rebuild(self._log.path(self._log.last_asked))[1].opened if self._log.last_asked else None
-        return sent.envelope if sent else None
+        asked = self._log.last_asked
+        if not asked:
+            return None
+        told = self._log.path(asked)
+        opened = self._rebuild(told, self._log.committed(told, until=asked))[1].opened
+        return opened.envelope if opened else None
 
-    def _rebuild(self, told: Sequence[Told]) -> tuple[Rules, Resumed]:
+    def _rebuild(self, told: Sequence[Told], committed: Committed) -> tuple[Rules, Resumed, Past]:
         """A branch as it was left, from the log and the contents it names."""
-        past = read_turns(told, self._contents(path_hashes(told)))
-        start = None if past else self._configured.model
-        model = next((told.turn.model for told in reversed(past) if told.turn.model), start)
+        contents = self._contents((*path_hashes(told), *receipt_hashes(committed.bodies)))
+        turns = read_turns(told, contents, committed)
+        receipts = read_receipts(committed.since, contents)
+        start = None if turns else self._configured.model
+        model = next((told.turn.model for told in reversed(turns) if told.turn.model), start)
         rules = replace(self._configured.rules, measure=self._book.measure(model))
-        return rules, resume(past, rules, conversation=self.id, model=start)
+        resumed = resume(turns, rules, conversation=self.id, model=start, receipts=receipts)
+        if self._log.undone:
+            resumed = replace(resumed, state=replace(resumed.state, compacted=UNDONE))
+        return rules, resumed, Past(turns, path=name_messages(told), receipts=receipts)
 
     def _contents(self, hashes: Sequence[str]) -> Mapping[str, bytes]:
         return self._desk.store.read_contents(self.id, hashes) if hashes else {}

@@ -1,35 +1,45 @@
 """The turn runner: walks one turn at a time from what was typed to what would be sent, and keeps the books."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Protocol
 
 from lamella.core.artifacts.model import Artifact, Kind
+from lamella.core.budget.thresholds import check_share
+from lamella.core.compaction.applying import UNDONE, apply_receipt
+from lamella.core.compaction.receipt import Receipt
 from lamella.core.envelope.diff import find_movement
 from lamella.core.envelope.model import Envelope, Rewrite, TokenCounts
 from lamella.core.history.asked import Asked
-from lamella.core.history.resume import Resumed
+from lamella.core.history.resume import Resumed, resume
 from lamella.core.history.state import OpenTurn, Rules, State, TurnInput
 from lamella.core.history.turns import close_turn, open_turn
 from lamella.core.layers.system import SystemParts
 from lamella.core.layers.templates import Expanded, expand_instructions, expand_typed
-from lamella.core.ledger.cache import CacheModel, CacheUse, Request
-from lamella.core.ledger.entry import Books, Cost, Entry, Prefix, Terms, enter_turn
+from lamella.core.ledger.cache import CacheModel, CacheUse
+from lamella.core.ledger.entry import Books, Cost, Entry, Prefix, Terms, enter_turn, make_request
+from lamella.core.ledger.outlook import Outlook, compare_outlook
 from lamella.core.messages.model import Message
 from lamella.errors import CallError
-from lamella.ports import PriceBook, ProfileBook, SourceReader, TokenCounter
+from lamella.ports import PriceBook, ProfileBook, SourceReader, Summarizer, TokenCounter
+from lamella.runners.fitting import Fitter
+from lamella.runners.past import Past
 from lamella.runners.reading import Reading
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One turn as built: what is sent, what each part of it weighs, what moved and what it costs."""
+    """One turn as built: what is sent, what each part of it weighs, what moved and what it costs.
+
+    ``compaction`` is the receipt of what had to go before it could be sent, if anything.
+    """
 
     number: int
     envelope: Envelope
     ledger: Entry
+    compaction: Receipt | None = None
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -60,16 +70,36 @@ class World:
     prices: PriceBook
     profiles: ProfileBook
     sources: SourceReader | None = None
+    summarizer: Summarizer | None = None
+    summary_timeout: float = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """A compaction that is not committed: its receipt, none if nothing would be gained, and what it would bring."""
+
+    receipt: Receipt | None
+    outlook: Outlook | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """What is written down with a turn: what it follows, what was compacted before it, and when."""
+
+    parent: str
+    unanswered: OpenTurn | None
+    receipt: Receipt | None
+    at: datetime | None
 
 
 class Journal(Protocol):
     """Where turns and replies are written down before they count as asked and answered."""
 
-    def write_asked(
-        self, turn: TurnInput, *, unanswered: OpenTurn | None, parent: str, at: datetime | None
-    ) -> None: ...
+    def write_asked(self, turn: TurnInput, asking: Asking) -> None: ...
 
     def write_reply(self, text: str, *, parent: str, at: datetime | None) -> None: ...
+
+    def write_receipt(self, receipt: Receipt, *, at: datetime | None) -> None: ...
 
 
 class TurnRunner:
@@ -87,7 +117,7 @@ class TurnRunner:
         ledger: bool = True,
         journal: Journal | None = None,
         before: Envelope | None = None,
-        number: int = 0,
+        past: Past | None = None,
     ) -> None:
         self._world = world
         self._rules = rules
@@ -96,7 +126,8 @@ class TurnRunner:
         self._state = resumed.state
         self._opened = resumed.opened
         self._books = _books(before or _last_sent(resumed))
-        self._number = number
+        self._past = past or Past()
+        self._fitter = Fitter(world.summarizer, timeout=world.summary_timeout)
 
     def ask(self, asked: Asked, *, at: datetime | None = None, rewritten: Rewrite | None = None) -> Turn:
         """Build the next turn. If it cannot be built or written down, nothing has changed."""
@@ -108,14 +139,18 @@ class TurnRunner:
         state = close_turn(self._opened, "", self._rules) if self._opened else self._state
         turn = replace(self._read(asked, state), rewritten=rewritten)
         rules = replace(self._rules, measure=self._world.counter.measure(turn.model or state.model))
-        opened = open_turn(state, turn, rules)
+        fitted = self._fitter.fit(state, turn, rules, path=self._past.path)
+        opened, receipt = fitted.opened, fitted.receipt
         entry, books = self._enter(opened, at=at)
         if self._journal is not None:
-            self._journal.write_asked(turn, unanswered=self._opened, parent=state.head, at=at)
-        self._state, self._rules = state, rules
+            asking = Asking(parent=state.head, unanswered=self._opened, receipt=receipt, at=at)
+            self._journal.write_asked(turn, asking)
+        if self._opened is not None:
+            self._past.answered("", message=state.head)
+        self._past.asked(turn, message=opened.user.id, receipt=receipt)
+        self._state, self._rules = fitted.state, rules
         self._opened, self._books = opened, books
-        self._number += 1
-        return Turn(number=self._number, envelope=opened.envelope, ledger=entry)
+        return Turn(number=len(self._past.turns), envelope=opened.envelope, ledger=entry, compaction=receipt)
 
     def reply(self, text: str, *, at: datetime | None = None) -> None:
         """Record what the model answered to the turn asked last."""
@@ -124,6 +159,7 @@ class TurnRunner:
         state = close_turn(self._opened, text, self._rules)
         if self._journal is not None:
             self._journal.write_reply(text, parent=self._opened.user.id, at=at)
+        self._past.answered(text, message=state.head)
         self._state, self._opened = state, None
 
     def waiting(self) -> Turn | None:
@@ -133,7 +169,63 @@ class TurnRunner:
         entry = Entry(
             prefix=Prefix(movement=find_movement(self._state.last, self._opened.envelope), common_tokens=None)
         )
-        return Turn(number=self._number, envelope=self._opened.envelope, ledger=entry)
+        receipts = self._past.turns[-1].receipts
+        return Turn(
+            number=len(self._past.turns),
+            envelope=self._opened.envelope,
+            ledger=entry,
+            compaction=receipts[-1] if receipts else None,
+        )
+
+    def plan(self, *, to: float | None = None, at: datetime | None = None) -> Planned:
+        """What compacting now would take out, down to a share of what fits, by default to the target."""
+        state, turn, budget = self._between_turns(), TurnInput(text=""), self._rules.budget
+        goal = int((budget.target if to is None else check_share(to)) * budget.limit)
+        receipt = self._fitter.plan(state, turn, self._rules, goal=goal, path=self._past.path).receipt
+        if receipt is None:
+            return Planned(receipt=None)
+        as_is = open_turn(state, turn, self._rules)
+        compacted = open_turn(apply_receipt(state, receipt, self._rules), turn, self._rules)
+        outlook = compare_outlook(
+            self._books.last,
+            as_is=make_request(as_is.envelope, at=at),
+            compacted=make_request(compacted.envelope, at=at),
+            terms=self._terms(compacted),
+            at=at,
+        )
+        return Planned(receipt=receipt, outlook=outlook)
+
+    def commit(self, planned: Planned, *, at: datetime | None = None) -> Receipt:
+        """Do what was planned; something said since makes the plan void."""
+        state, receipt = self._between_turns(), planned.receipt
+        if receipt is None:
+            raise CallError("There is nothing to compact.", hint="Plan with a smaller share, for example to=0.3.")
+        if receipt.parent != state.head:
+            raise CallError("The conversation went on since this was planned.", hint="Plan again, then commit.")
+        if self._journal is not None:
+            self._journal.write_receipt(receipt, at=at)
+        self._state = apply_receipt(state, receipt, self._rules)
+        self._past.compacted(receipt)
+        return receipt
+
+    def undo(self, receipt: str | None = None) -> Receipt:
+        """Void a compaction, by default the last, and all after it: as if they had never been."""
+        state = self._between_turns()
+        voided = self._past.find_undone(receipt)
+        past = self._past.without(voided)
+        again = resume(past.turns, self._rules, conversation=state.conversation, model=None, receipts=past.receipts)
+        self._past, self._state = past, replace(again.state, compacted=UNDONE)
+        return voided[0]
+
+    def find_undone(self, receipt: str | None = None) -> Sequence[Receipt]:
+        """The compactions that an undo would void."""
+        self._between_turns()
+        return self._past.find_undone(receipt)
+
+    def _between_turns(self) -> State:
+        if self._opened is not None:
+            raise CallError("A turn waits for its reply.", hint="Reply first, then compact or undo.")
+        return self._state
 
     def _enter(self, opened: OpenTurn, *, at: datetime | None) -> tuple[Entry, Books]:
         if self._ledger:
@@ -159,6 +251,8 @@ class TurnRunner:
             fold=asked.fold,
             layout=self._rules.layout,
             carry_forward=self._rules.carry_forward,
+            history=self._rules.history,
+            history_turns=self._rules.history_turns,
             image_notes=self._rules.image_notes,
             warnings=(*reading.warnings, *typed.warnings, *drawn.warnings),
         )
@@ -182,13 +276,7 @@ def _books(envelope: Envelope | None) -> Books:
     """Books for a conversation that goes on: the request sent last is what the next is compared with."""
     if envelope is None:
         return Books()
-    request = Request(
-        model=envelope.model,
-        tools=envelope.tools,
-        messages=envelope.messages,
-        total=envelope.tokens.total,
-        at=None,
-    )
+    request = make_request(envelope, at=None)
     return Books(last=request, envelope=envelope, cache=CacheModel(requests=(request,)))
 
 

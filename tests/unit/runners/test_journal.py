@@ -12,11 +12,12 @@ from lamella.core.artifacts.make import make_artifact
 from lamella.core.artifacts.model import Kind, Source
 from lamella.core.history.ids import message_id, turn_id
 from lamella.core.history.records import Written
-from lamella.core.history.state import Rules, State, TurnInput
+from lamella.core.history.state import OpenTurn, Rules, State, TurnInput
 from lamella.core.history.turns import open_turn
 from lamella.core.layers.model import Role
 from lamella.errors import StoreUnavailableError
 from lamella.runners.journal import ChatJournal
+from lamella.runners.turns import Asking
 
 RULES = Rules(measure=OfflineCounter().measure(None))
 NOTE = make_artifact(Kind.NOTE, text="A", source=Source(path="a.md"))
@@ -37,13 +38,17 @@ def keep(book: Book, *, edits: str | None = None) -> ChatJournal:
     return ChatJournal("chat", append=book.written.append, moment=_moment, edits=edits)
 
 
+def asking(parent: str, *, unanswered: OpenTurn | None = None) -> Asking:
+    return Asking(parent=parent, unanswered=unanswered, receipt=None, at=None)
+
+
 def _moment(at: datetime | None) -> str:
     return "now" if at is None else at.isoformat()
 
 
 def test_a_turn_is_one_event_with_its_contents() -> None:
     book, turn = Book(), TurnInput(text="one", attached=(NOTE,))
-    keep(book).write_asked(turn, unanswered=None, parent="p", at=None)
+    keep(book).write_asked(turn, asking("p"))
     ((kind, body),) = book.bodies(0)
     assert (kind, body["id"], body["parent"]) == ("message", turn_id("chat", "p", turn), "p")
     assert book.written[0].contents == {NOTE.hash: b"A"}
@@ -53,7 +58,7 @@ def test_a_turn_is_one_event_with_its_contents() -> None:
 def test_a_turn_that_was_never_answered_gets_its_empty_reply_in_the_same_append() -> None:
     book = Book()
     waiting = open_turn(State(conversation="chat"), TurnInput(text="one"), RULES)
-    keep(book).write_asked(TurnInput(text="two", attached=(NOTE,)), unanswered=waiting, parent=EMPTY, at=None)
+    keep(book).write_asked(TurnInput(text="two", attached=(NOTE,)), asking(EMPTY, unanswered=waiting))
     (reply, empty), (message, asked) = book.bodies(0)
     assert (reply, empty) == ("reply", {"id": EMPTY, "parent": waiting.user.id, "text": ""})
     assert (message, asked["parent"]) == ("message", EMPTY)
@@ -71,8 +76,8 @@ def test_a_reply_has_the_id_that_follows_from_its_text_and_its_question() -> Non
 def test_only_the_first_turn_of_a_journal_replaces_a_message() -> None:
     book = Book()
     journal = keep(book, edits="old")
-    journal.write_asked(TurnInput(text="one"), unanswered=None, parent="", at=None)
-    journal.write_asked(TurnInput(text="two"), unanswered=None, parent="x", at=None)
+    journal.write_asked(TurnInput(text="one"), asking(""))
+    journal.write_asked(TurnInput(text="two"), asking("x"))
     assert [(kind, body.get("target")) for append in (0, 1) for kind, body in book.bodies(append)] == [
         ("edit", "old"),
         ("message", None),
@@ -88,7 +93,7 @@ def test_an_edit_that_was_not_taken_is_still_an_edit_when_tried_again() -> None:
     journal = ChatJournal("chat", append=append, moment=_moment, edits="old")
     failing.down = True
     with pytest.raises(StoreUnavailableError):
-        journal.write_asked(TurnInput(text="one"), unanswered=None, parent="", at=None)
+        journal.write_asked(TurnInput(text="one"), asking(""))
     failing.down = False
-    journal.write_asked(TurnInput(text="one"), unanswered=None, parent="", at=None)
+    journal.write_asked(TurnInput(text="one"), asking(""))
     assert [record.kind.value for record in failing.load("chat")] == ["edit"]

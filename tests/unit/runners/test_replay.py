@@ -45,8 +45,6 @@ def test_a_missing_vault_is_said_before_the_first_turn(tmp_path: Path) -> None:
     ("settings", "told"),
     [
         ({"layout": "auto"}, "layout 'auto' is not available"),
-        ({"history": "window"}, "history 'window' is not available"),
-        ({"history": "strip"}, "history 'strip' is not available"),
     ],
 )
 def test_what_comes_later_says_so(settings: dict[str, object], told: str) -> None:

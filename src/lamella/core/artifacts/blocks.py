@@ -22,6 +22,15 @@ def render_preview(artifact: Artifact, outline: str, *, kind: Kind | None = None
     return _wrap(artifact, kind, [f"<preview>\n{neutralise(outline)}\n{way_back}\n</preview>"])
 
 
+def render_handle(artifact: Artifact) -> str:
+    """One line in place of the artifact: what it is, how long, and the way back."""
+    name, title = escape_line(artifact.id), escape_line(artifact.title)
+    return (
+        f"<handle>{name}: {title}, {len(artifact.text):,} characters, is left out. "
+        f"Attach {name} again for its text.</handle>\n"
+    )
+
+
 def render_update(artifact: Artifact, *, diff: str | None) -> str:
     """The artifact's new text, or how it differs from the copy above, marked as replacing that copy."""
     if diff is None:
@@ -33,11 +42,23 @@ def render_update(artifact: Artifact, *, diff: str | None) -> str:
 
 def render_tool(artifact: Artifact) -> str:
     """A tool's call and its output, together."""
+    return _render_call(artifact, f"<output>\n{neutralise(artifact.text)}\n</output>")
+
+
+def render_tool_stub(artifact: Artifact) -> str:
+    """A tool's call without its output: the call is the way back."""
+    size = f"{len(artifact.text):,} characters"
+    return _render_call(
+        artifact, f"<left_out>{size} of output. Make the call again, or recall it by its id.</left_out>"
+    )
+
+
+def _render_call(artifact: Artifact, body: str) -> str:
     source = artifact.source
     return (
         f"<tool_result>\n<name>{escape_line(source.tool or '')}</name>\n"
         f"<arguments>{escape_line(source.arguments or '{}')}</arguments>\n<id>{escape_line(artifact.id)}</id>\n"
-        f"<output>\n{neutralise(artifact.text)}\n</output>\n</tool_result>\n"
+        f"{body}\n</tool_result>\n"
     )
 
 

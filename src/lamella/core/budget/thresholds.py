@@ -1,10 +1,9 @@
 """Thresholds: how much of the window a request may use, and from when on it is warned about or shrunk."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from lamella.errors import BudgetExceededError, SettingError
+from lamella.errors import SettingError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +37,33 @@ class Budget:
         return self.window - self.reserve
 
 
-def check_budget(total: int, budget: Budget, *, largest: Callable[[], Sequence[str]]) -> tuple[str, ...]:
-    """Warnings for a request of this size; raises if it is over the hard threshold."""
-    if total > budget.hard * budget.limit:
-        hard = int(budget.hard * budget.limit)
-        raise BudgetExceededError(needed=total, hard=hard, limit=budget.limit, protected=largest())
-    if total > budget.warn * budget.limit:
-        return (f"The request uses {total:,} of {budget.limit:,} tokens, {total / budget.limit:.0%} of what fits.",)
-    return ()
+def warn_of(total: int, budget: Budget) -> tuple[str, ...]:
+    """What is to be said of a request of this size."""
+    if total <= budget.warn * budget.limit:
+        return ()
+    return (f"The request uses {total:,} of {budget.limit:,} tokens, {total / budget.limit:.0%} of what fits.",)
+
+
+def is_over(total: int, share: float, budget: Budget) -> bool:
+    """Whether a request is over one of the thresholds."""
+    return total > share * budget.limit
+
+
+def must_shrink(total: int, budget: Budget, *, shrunk_to: int | None) -> bool:
+    """Whether the chain runs by itself: over the trigger, and not right after it ran for nothing.
+
+    ``shrunk_to`` is what the last receipt in force came to. Until the request outgrows that by the distance between
+    trigger and target, or passes the hard threshold, running again would move the prefix for little.
+    """
+    if not is_over(total, budget.trigger, budget):
+        return False
+    if shrunk_to is None or is_over(total, budget.hard, budget):
+        return True
+    return total - shrunk_to > (budget.trigger - budget.target) * budget.limit
+
+
+def check_share(share: float) -> float:
+    """A share of what fits, as someone asked to come down to."""
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
+        raise SettingError(f"{share!r} is no share of the window.", hint="Give a number above 0 and up to 1: 0.5.")
+    return float(share)

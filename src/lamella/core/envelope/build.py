@@ -5,21 +5,20 @@ from dataclasses import dataclass
 
 from lamella.core.artifacts.model import Artifact, ToolDefinition
 from lamella.core.budget.counting import Measure, count_tools
-from lamella.core.budget.thresholds import Budget, check_budget
+from lamella.core.budget.thresholds import Budget, warn_of
 from lamella.core.envelope.fingerprint import hash_layers, hash_prefix
 from lamella.core.envelope.invariants import check_laws
 from lamella.core.envelope.model import Envelope, Rewrite, TokenCounts
 from lamella.core.layers.library import Standing, build_library
-from lamella.core.layers.model import Layer, Layout, Role, Segment, message_place
+from lamella.core.layers.model import Layer, Layout, message_place
+from lamella.core.layers.opening import NOTHING_LEFT_OUT, Opening
 from lamella.core.layers.strip import Exchange, Said, build_strip, past_messages
 from lamella.core.layers.system import SystemParts, build_system
 from lamella.core.layers.turn import BuiltTurn, build_turn
 from lamella.core.layers.user import build_user
-from lamella.core.messages.model import Message
-from lamella.core.messages.render import render_system, render_user
+from lamella.core.messages.model import Message, Speaker
+from lamella.core.messages.render import head_message, render_system, render_user
 from lamella.core.messages.weigh import weigh
-
-_LARGEST_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +42,22 @@ class Ground:
     dropped: tuple[str, ...]
     rewritten: Rewrite | None
     warnings: tuple[str, ...]
+    opening: Opening = NOTHING_LEFT_OUT
+    compacted: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rendered:
+    """A request as it is sent, and the two layers that are made on the way to it."""
+
+    system: Layer
+    turn: BuiltTurn
+    messages: tuple[Message, ...]
+
+    @property
+    def first(self) -> int:
+        """The index of the first message after the system message."""
+        return 1 if self.messages[0].role is Speaker.SYSTEM else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,29 +68,38 @@ class BuiltEnvelope:
     turn: BuiltTurn
 
 
-def build_envelope(
-    ground: Ground, *, measure: Measure, budget: Budget, before: Envelope | None, checked: bool = True
-) -> BuiltEnvelope:
-    """The envelope for one turn; raises if it is over the hard threshold, or breaks a law."""
+def render_request(ground: Ground, measure: Measure) -> Rendered:
+    """The messages that a turn sends."""
     system = build_system(ground.system, count=measure.count)
     head = render_system(system, ground.shelf, count=measure.count)
     first = 1 if head else 0
-    last = message_place(first + 2 * len(ground.exchanges))
-    turn = build_turn(ground.attached, standing=ground.standing, layout=ground.layout, place=last, measure=measure)
-    layers = (
-        system,
-        build_library(ground.library),
-        turn.layer,
-        build_strip(ground.exchanges, first=first, epoch_start=ground.epoch_start),
-        build_user(ground.user, place=last),
-    )
-    messages = (
+    place = message_place(first + 2 * len(ground.exchanges))
+    turn = build_turn(ground.attached, standing=ground.standing, layout=ground.layout, place=place, measure=measure)
+    typed = (ground.user.text,) if ground.user.text else ()
+    messages = [
         *((head,) if head else ()),
         *past_messages(ground.exchanges, epoch_start=ground.epoch_start),
-        render_user(turn.layer.pieces, layers[4].pieces, turn.images, count=measure.count),
+        render_user(turn.layer.pieces, typed, turn.images, count=measure.count),
+    ]
+    if ground.opening.pieces:
+        messages[first] = head_message(messages[first], ground.opening.pieces, count=measure.count)
+    return Rendered(system=system, turn=turn, messages=tuple(messages))
+
+
+def build_envelope(
+    ground: Ground, *, measure: Measure, budget: Budget, before: Envelope | None, checked: bool = True
+) -> BuiltEnvelope:
+    """The envelope for one turn; raises if it breaks a law."""
+    rendered = render_request(ground, measure)
+    messages, first = rendered.messages, rendered.first
+    layers = (
+        rendered.system,
+        build_library(ground.library),
+        rendered.turn.layer,
+        build_strip(ground.exchanges, first=first, epoch_start=ground.epoch_start, opening=ground.opening),
+        build_user(ground.user, place=message_place(len(messages) - 1)),
     )
     tokens = count_request(layers, messages, ground.tools, measure=measure, budget=budget)
-    warnings = check_budget(tokens.total, budget, largest=lambda: _largest(layers)) if checked else ()
     envelope = Envelope(
         conversation_id=ground.conversation_id,
         message_id=ground.user.id,
@@ -92,11 +116,12 @@ def build_envelope(
         carried=ground.carried,
         dropped=ground.dropped,
         rewritten=ground.rewritten,
-        warnings=(*ground.warnings, *warnings),
+        compacted=ground.compacted,
+        warnings=(*ground.warnings, *(warn_of(tokens.total, budget) if checked else ())),
     )
     if checked:
         check_laws(envelope, before=before)
-    return BuiltEnvelope(envelope=envelope, turn=turn)
+    return BuiltEnvelope(envelope=envelope, turn=rendered.turn)
 
 
 def count_request(
@@ -113,23 +138,3 @@ def count_request(
     by_layer["tools"] = count_tools(tools, measure.count)
     by_layer["overhead"] = max(0, total - sum(by_layer.values()))
     return TokenCounts(total=total, by_layer=by_layer, limit=budget.limit)
-
-
-def _largest(layers: Sequence[Layer]) -> list[str]:
-    segments = [segment for layer in layers for segment in layer.segments if segment.tokens]
-    largest = sorted(segments, key=_by_tokens)[:_LARGEST_NAMED]
-    typed_now = layers[-1].segments
-    return [f"{_called(segment, now=segment in typed_now)} ({segment.tokens:,} tokens)" for segment in largest]
-
-
-def _called(segment: Segment, *, now: bool) -> str:
-    """What people call a part of the request; a message's id would tell them nothing."""
-    if now:
-        return "what was typed now"
-    if segment.kind == Role.SYSTEM:
-        return f"the system prompt's {segment.id}"
-    return {Role.USER.value: "an earlier message", Role.REPLY.value: "an earlier reply"}.get(segment.kind, segment.id)
-
-
-def _by_tokens(segment: Segment) -> int:
-    return -segment.tokens

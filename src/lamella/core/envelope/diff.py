@@ -55,9 +55,7 @@ def find_movement(before: Envelope | None, now: Envelope) -> Movement:
         return Movement(cause=Cause.SYSTEM_CHANGED, segment=part)
     if before.layout is not now.layout:
         return Movement(cause=Cause.LAYOUT_CHANGED)
-    if now.rewritten is not None:
-        return Movement(cause=Cause(now.rewritten.value))
-    return _library_movement(before, now) or _history_movement(before, now)
+    return _rewriting(now) or _library_movement(before, now) or _history_movement(before, now)
 
 
 def extends(before: Envelope, now: Envelope) -> bool:
@@ -67,6 +65,13 @@ def extends(before: Envelope, now: Envelope) -> bool:
     return all(
         old.extends_to(new) for old, new in zip(before.messages, now.messages[: len(before.messages)], strict=True)
     )
+
+
+def _rewriting(now: Envelope) -> Movement | None:
+    """What was done to the history before this turn, if anything was."""
+    if now.rewritten is not None:
+        return Movement(cause=Cause(now.rewritten.value))
+    return Movement(cause=Cause.COMPACTED, segment=now.compacted) if now.compacted is not None else None
 
 
 def _library_movement(before: Envelope, now: Envelope) -> Movement | None:

@@ -34,7 +34,8 @@ class Envelope:
 
     ``shelf`` is what the system message holds of L2. ``carried`` is what earlier messages of the epoch hold without
     belonging to a layer (pictures, notes with pictures). ``dropped`` is what the user took out with this turn.
-    ``rewritten`` says that an edit or another branch changed what came before it.
+    ``rewritten`` says that an edit or another branch changed what came before it; ``compacted`` names the step of a
+    compaction that did, or ``undo``.
     """
 
     conversation_id: str
@@ -52,6 +53,7 @@ class Envelope:
     carried: tuple[Standing, ...] = field(repr=False)
     dropped: tuple[str, ...] = ()
     rewritten: Rewrite | None = None
+    compacted: str | None = None
     warnings: tuple[str, ...] = ()
     version: int = ENVELOPE_VERSION
 

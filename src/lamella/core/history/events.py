@@ -21,7 +21,7 @@ from lamella.core.artifacts.model import (
 from lamella.core.envelope.model import Rewrite
 from lamella.core.history.records import EventKind, Record, Written
 from lamella.core.history.state import TurnInput
-from lamella.core.layers.model import CarryForward, Layout
+from lamella.core.layers.model import CarryForward, History, Layout
 from lamella.core.layers.system import SystemParts
 
 Body = Mapping[str, object]
@@ -30,6 +30,7 @@ Contents = Mapping[str, bytes]
 _PLAIN = frozenset({"id", "parent", "text", "layout", "carry_forward"})
 _LAYOUTS: Mapping[object, Layout | None] = {None: None, **{layout.value: layout for layout in Layout}}
 _CARRIES: Mapping[object, CarryForward | None] = {None: None, **{carry.value: carry for carry in CarryForward}}
+_HISTORIES: Mapping[object, History | None] = {None: None, **{mode.value: mode for mode in History}}
 _SOURCE_FIELDS = ("path", "url", "query", "lines", "tool", "arguments", "via")
 
 
@@ -82,6 +83,8 @@ def write_turn(turn: TurnInput) -> dict[str, object]:
         "fold": turn.fold,
         "layout": turn.layout,
         "carry_forward": turn.carry_forward,
+        "history": None if turn.history is History.FULL else turn.history,
+        "history_turns": turn.history_turns,
         "image_notes": turn.image_notes,
         "rewritten": turn.rewritten,
         "warnings": list(turn.warnings),
@@ -89,8 +92,8 @@ def write_turn(turn: TurnInput) -> dict[str, object]:
     body.update((name, value) for name, value in optional.items() if value not in (None, False, []))
     if turn.tools == ():
         body["tools"] = []
-    if turn.image_notes is None:
-        body["image_notes"] = None
+    # What is left to the rules is told from what is not said because it is the usual.
+    body.update((name, None) for name in ("image_notes", "history") if getattr(turn, name) is None)
     return body
 
 
@@ -105,6 +108,7 @@ def read_turn(body: Body, contents: Contents, *, message_id: str | None = None) 
             id=message_id,
             layout=_LAYOUTS[body.get("layout")],
             carry_forward=_CARRIES[body.get("carry_forward")],
+            history=History.FULL,
             image_notes=False,
         )
     attached, gone = _read_artifacts(body.get("attached"), contents)
@@ -124,6 +128,8 @@ def read_turn(body: Body, contents: Contents, *, message_id: str | None = None) 
         fold=bool(body.get("fold")),
         layout=_LAYOUTS[body.get("layout")],
         carry_forward=_CARRIES[body.get("carry_forward")],
+        history=_HISTORIES[body.get("history", History.FULL.value)],
+        history_turns=None if body.get("history_turns") is None else _int(body["history_turns"]),
         image_notes=None if "image_notes" in body and body["image_notes"] is None else bool(body.get("image_notes")),
         rewritten=None if body.get("rewritten") is None else Rewrite(_text(body["rewritten"])),
         warnings=(*(_text(warning) for warning in _list(body.get("warnings"))), *erased),

@@ -4,12 +4,15 @@ Editing, regenerating, deleting and forking never change what was written: each 
 readable. A branch is named by its last message.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from lamella.core.compaction.receipt import Receipt
 from lamella.core.envelope.model import Rewrite
+from lamella.core.history.compactions import NONE_COMMITTED, Committed, Compactions
 from lamella.core.history.events import Body, Contents, named_hashes, parse_bodies, parse_body, read_turn
 from lamella.core.history.ids import message_id
+from lamella.core.history.receipts import read_receipt
 from lamella.core.history.records import EventKind, Record
 from lamella.core.history.resume import PastTurn
 from lamella.core.history.state import TurnInput
@@ -61,6 +64,8 @@ class Log:
         # question had set when it was deleted.
         self.chose_model = False
         self.left: Body = {}
+        self.compactions = Compactions()
+        self.undone = False
         self._leaves: dict[str, None] = {}
         self._followed: set[str] = set()
 
@@ -91,6 +96,13 @@ class Log:
         told.reverse()
         return told
 
+    def committed(self, told: Sequence[Told], *, until: str | None = None) -> Committed:
+        """The compactions in force on a branch, now or when a message was asked."""
+        if not self.compactions:
+            return NONE_COMMITTED
+        order = {name: index for index, name in enumerate(self.nodes)}
+        return self.compactions.on(name_messages(told), order=order, until=None if until is None else order[until])
+
     def branches(self) -> tuple[str, ...]:
         """The last message of every branch, in the order in which the branches ended; the active one among them."""
         return tuple(dict.fromkeys((*self._leaves, self.head))) if self.head else tuple(self._leaves)
@@ -112,9 +124,18 @@ class Log:
             case EventKind.SETTINGS:
                 self.settings.update(body)
                 self.chose_model |= "model" in body
+            case EventKind.COMPACTION | EventKind.UNDO:
+                self._compact(record.kind, body)
             case _:
-                # Folds, compactions, undos and stages shape what is sent, not what was said.
+                # Folds and stages shape what is sent, not what was said.
                 pass
+
+    def _compact(self, kind: EventKind, body: Body) -> None:
+        if kind is EventKind.COMPACTION:
+            self.compactions.commit(body, at=len(self.nodes))
+            return
+        self.compactions.undo(body["receipt"], path=name_messages(self.path()), at=len(self.nodes))
+        self.undone = True
 
     def _say(self, record: Record, body: Body) -> None:
         name, parent, text = _names(body)
@@ -125,7 +146,7 @@ class Log:
         message = Node(id=name, parent=parent, role=Role.USER, text=text, at=record.at, body=body)
         self._add(message, fits=parent == self.head)
         self.rewritten, self.last_asked = None, name
-        self.chose_model, self.left = False, {}
+        self.chose_model, self.left, self.undone = False, {}, False
 
     def _add(self, node: Node, *, fits: bool) -> None:
         """Most of a log follows the message before it, which ``fits``; the rest is looked at."""
@@ -193,6 +214,12 @@ class Log:
         return name
 
 
+def name_messages(told: Iterable[Told]) -> tuple[str, ...]:
+    """The ids of a branch's questions and replies, in their order."""
+    pairs = ((turn.message, turn.reply) for turn in told)
+    return tuple(node.id for pair in pairs for node in pair if node is not None)
+
+
 def derive_id(conversation: str, parent: str, node: Node) -> str:
     """A message's id from what it says and what it follows."""
     refs = [*_refs(node.body, "results"), *_refs(node.body, "attached")]
@@ -210,16 +237,25 @@ def path_hashes(told: Iterable[Told]) -> tuple[str, ...]:
     return tuple(hashes)
 
 
-def read_turns(told: Iterable[Told], contents: Contents) -> list[PastTurn]:
-    """A branch's turns with their contents, each with its reply."""
+def read_turns(told: Iterable[Told], contents: Contents, committed: Committed = NONE_COMMITTED) -> list[PastTurn]:
+    """A branch's turns with their contents, each with its reply and with what was compacted before it."""
     return [
         PastTurn(
             turn=read_message(turn.message, contents),
             reply=turn.reply.text if turn.reply else None,
             reply_id=turn.reply.id if turn.reply else None,
+            receipts=read_receipts(committed.before.get(turn.message.id, ()), contents),
         )
         for turn in told
     ]
+
+
+def read_receipts(bodies: Iterable[Body], contents: Contents) -> tuple[Receipt, ...]:
+    """Receipts with the texts that stand in for what they took out."""
+    try:
+        return tuple(read_receipt(body, contents) for body in bodies)
+    except _UNREADABLE as error:
+        raise _damaged("A compaction", error) from error
 
 
 def read_message(node: Node, contents: Contents) -> TurnInput:

@@ -6,12 +6,24 @@ out again, and only the last one is built in full, for the next to be compared w
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from lamella.core.artifacts.model import Artifact, Kind
+from lamella.core.compaction.applying import apply_receipt
+from lamella.core.compaction.fitting import check_fits
+from lamella.core.compaction.receipt import Receipt
 from lamella.core.history.attached import drop_known, gather, learn_into
 from lamella.core.history.ids import message_id, turn_id
 from lamella.core.history.state import OpenTurn, Rules, State, TurnInput
-from lamella.core.history.turns import begin_turn, begins_epoch, close_turn, open_turn, turn_rules, with_settings
+from lamella.core.history.turns import (
+    begin_turn,
+    begins_epoch,
+    close_turn,
+    open_turn,
+    turn_rules,
+    with_settings,
+    without,
+)
 from lamella.core.layers.library import Standing
 from lamella.core.layers.model import Role, message_place
 from lamella.core.layers.strip import Exchange, Said, make_said
@@ -22,11 +34,12 @@ from lamella.core.messages.render import render_user
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastTurn:
-    """A turn of the past: what was asked, and the reply with its id, if there was one."""
+    """A turn of the past: what was asked, the reply with its id, if there was one, and what was compacted before it."""
 
     turn: TurnInput
     reply: str | None = None
     reply_id: str | None = None
+    receipts: tuple[Receipt, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,25 +53,61 @@ class Resumed:
     opened: OpenTurn | None = None
 
 
-def resume(past: Sequence[PastTurn], rules: Rules, *, conversation: str, model: str | None) -> Resumed:
-    """What turn-by-turn folding gives, at the cost of the last epoch. ``rules`` measure for the model in force."""
+def resume(
+    past: Sequence[PastTurn],
+    rules: Rules,
+    *,
+    conversation: str,
+    model: str | None,
+    receipts: Sequence[Receipt] = (),
+) -> Resumed:
+    """What turn-by-turn folding gives, at the cost of the last epoch. ``rules`` measure for the model in force.
+
+    ``receipts`` are the compactions committed since the last turn.
+    """
     state = State(conversation=conversation, model=model, measured_by=rules.measure.name)
     if not past:
         return Resumed(state=state)
-    start = _last_epoch(state, past, rules)
-    state = _skim(state, past[:start], rules)
-    if start < len(past) - 1:
-        state = _lay_out(state, past[start:-1], rules)
+    *earlier, newest = _between_compactions(past)
+    for turns in earlier:
+        state = _walk(_compact(state, turns[0], rules), turns, rules)
+    state = _walk(_compact(state, newest[0], rules), newest[:-1], rules)
     last = past[-1]
     if last.reply is None:
-        return Resumed(state=state, opened=open_turn(state, last.turn, rules))
+        opened = open_turn(state, last.turn, rules)
+        check_fits(opened, rules.budget)
+        return Resumed(state=state, opened=opened)
     # Its laws and its size were checked when it was sent; it is only what the next turn is compared with.
     opened = open_turn(state, last.turn, rules, checked=False)
-    return Resumed(state=close_turn(opened, last.reply, rules))
+    state = close_turn(opened, last.reply, rules)
+    for receipt in receipts:
+        state = apply_receipt(state, receipt, rules)
+    return Resumed(state=state)
+
+
+def _between_compactions(past: Sequence[PastTurn]) -> list[Sequence[PastTurn]]:
+    """The turns cut before each that a compaction went before."""
+    starts = [0, *(index for index, told in enumerate(past) if index and told.receipts), len(past)]
+    return [past[start:end] for start, end in pairwise(starts)]
+
+
+def _compact(state: State, told: PastTurn, rules: Rules) -> State:
+    for receipt in told.receipts:
+        state = apply_receipt(state, receipt, turn_rules(rules, told.turn))
+    return state
+
+
+def _walk(state: State, past: Sequence[PastTurn], rules: Rules) -> State:
+    """The state after turns that were all answered, without their envelopes."""
+    if not past:
+        return state
+    start = _last_epoch(state, past, rules)
+    skimmed = _skim(state, past[:start], rules) if start else state
+    return _lay_out(skimmed, past[start:], rules)
 
 
 def _last_epoch(state: State, past: Sequence[PastTurn], rules: Rules) -> int:
-    """The index of the turn that began the epoch which the last turn belongs to."""
+    """The index of the turn that began the epoch which the last turn belongs to; the first if none of them did."""
     start = 0
     for index, told in enumerate(past):
         own = turn_rules(rules, told.turn)
@@ -71,22 +120,41 @@ def _last_epoch(state: State, past: Sequence[PastTurn], rules: Rules) -> int:
 
 def _skim(state: State, past: Sequence[PastTurn], rules: Rules) -> State:
     """Turns of earlier epochs: what was said and what is known; how they were laid out no longer matters."""
-    known: dict[str, Artifact] = {}
-    exchanges: list[Exchange] = []
-    epoch = -1
+    known: dict[str, Artifact] = dict(state.known)
+    exchanges = list(state.exchanges)
+    attached_at = dict(state.attached_at)
+    epoch, turns, head = state.epoch, state.turns, state.head
     for told in past:
         own = turn_rules(rules, told.turn)
         now = with_settings(state, told.turn)
-        epoch += begins_epoch(state, now, told.turn, rules=own)
+        epoch += state.layout is not None and begins_epoch(state, now, told.turn, rules=own)
         state = now if now.layout is own.layout else replace(now, layout=own.layout)
         known = drop_known(known, told.turn.drop).known if told.turn.drop else known
-        if told.turn.attached or told.turn.results:
-            learn_into(known, gather(told.turn, known).artifacts, image_notes=own.image_notes)
-        parent = exchanges[-1].reply.id if exchanges else ""
-        user, reply = _say(told, state.conversation, parent, place=1 + 2 * len(exchanges), rules=rules)
-        exchanges.append(Exchange(user=user, sent=user.message, tools=(), reply=reply))
-    head = exchanges[-1].reply.id if exchanges else ""
-    return replace(state, known=known, exchanges=tuple(exchanges), head=head, epoch=max(0, epoch))
+        user, reply = _say(told, state.conversation, head, place=1 + 2 * len(exchanges), rules=rules)
+        comes_with = bool(told.turn.attached or told.turn.results)
+        if comes_with:
+            attached = gather(told.turn, known).artifacts
+            learn_into(known, attached, image_notes=own.image_notes)
+            attached_at.update((artifact.id, turns) for artifact in attached)
+            state = _restore(state, attached)
+        exchanges.append(Exchange(user=user, sent=user.message, tools=(), reply=reply, attached=comes_with))
+        turns, head = turns + 1, reply.id
+    return replace(
+        state,
+        known=known,
+        exchanges=tuple(exchanges),
+        head=head,
+        epoch=epoch,
+        turns=turns,
+        attached_at=attached_at,
+        compacted=None,
+    )
+
+
+def _restore(state: State, attached: Sequence[Artifact]) -> State:
+    """What is attached again stands in full again."""
+    forms = without(state.forms, [artifact.id for artifact in attached])
+    return state if forms is state.forms else replace(state, forms=forms)
 
 
 def _lay_out(state: State, past: Sequence[PastTurn], rules: Rules) -> State:
@@ -97,11 +165,13 @@ def _lay_out(state: State, past: Sequence[PastTurn], rules: Rules) -> State:
     now = begin_turn(state, first, own, known=known, attached=gather(first, known).artifacts)
     standing = dict(now.standing)
     exchanges = list(now.exchanges)
-    system = 1 if now.shelf or any(now.system.named()) else 0
-    for told in past:
+    attached_at = dict(now.attached_at)
+    system = (1 if now.shelf or any(now.system.named()) else 0) - 2 * now.hidden
+    head = now.head
+    for turns, told in enumerate(past, start=now.turns):
         place = system + 2 * len(exchanges)
-        parent = exchanges[-1].reply.id if exchanges else ""
-        user, reply = _say(told, state.conversation, parent, place=place, rules=rules)
+        user, reply = _say(told, state.conversation, head, place=place, rules=rules)
+        head = reply.id
         # The same text drawn in from other notes begins no epoch, and is the system prompt from here on.
         now = with_settings(now, told.turn)
         if not told.turn.attached and not told.turn.results:
@@ -110,10 +180,21 @@ def _lay_out(state: State, past: Sequence[PastTurn], rules: Rules) -> State:
         attached = gather(told.turn, known).artifacts
         sent, added = _send(attached, user, standing, rules=rules)
         tools = tuple(one for one in added if one.artifact.kind is Kind.TOOL)
-        exchanges.append(Exchange(user=user, sent=sent, tools=tools, reply=reply))
+        exchanges.append(Exchange(user=user, sent=sent, tools=tools, reply=reply, attached=bool(attached)))
         add_standing(standing, added)
         learn_into(known, attached, image_notes=turn_rules(rules, told.turn).image_notes)
-    return replace(now, head=exchanges[-1].reply.id, known=known, standing=standing, exchanges=tuple(exchanges))
+        attached_at.update((artifact.id, turns) for artifact in attached)
+        now = _restore(now, attached)
+    return replace(
+        now,
+        head=head,
+        known=known,
+        standing=standing,
+        exchanges=tuple(exchanges),
+        turns=now.turns + len(past),
+        attached_at=attached_at,
+        compacted=None,
+    )
 
 
 def _send(

@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 from lamella.core.artifacts.model import Artifact, ToolDefinition
 from lamella.core.budget.counting import Measure
 from lamella.core.budget.thresholds import Budget
+from lamella.core.compaction.rules import Compaction
 from lamella.core.envelope.model import Envelope, Rewrite
 from lamella.core.layers.library import Standing
-from lamella.core.layers.model import CarryForward, Layout
+from lamella.core.layers.model import CarryForward, Form, History, Layout
+from lamella.core.layers.opening import NOTHING_LEFT_OUT, Derived, Opening
 from lamella.core.layers.strip import Exchange, Said
 from lamella.core.layers.system import SystemParts
 
@@ -21,6 +23,9 @@ class Rules:
     layout: Layout = Layout.LIBRARY
     carry_forward: CarryForward = CarryForward.FULL
     budget: Budget = field(default_factory=Budget)
+    compaction: Compaction = field(default_factory=Compaction)
+    history: History = History.FULL
+    history_turns: int | None = None
     image_notes: bool = False
 
 
@@ -44,6 +49,8 @@ class TurnInput:
     fold: bool = False
     layout: Layout | None = None
     carry_forward: CarryForward | None = None
+    history: History | None = None
+    history_turns: int | None = None
     image_notes: bool | None = None
     rewritten: Rewrite | None = None
     warnings: tuple[str, ...] = ()
@@ -55,6 +62,11 @@ class State:
 
     ``known`` is every promoted artifact in first-seen order, with its newest text. ``shelf`` is the part of it that
     the system message holds; ``standing`` is everything that stands in the messages of the epoch, shelf included.
+    ``forms`` are the smaller forms that compactions gave to some of ``known``, until they are attached again;
+    ``attached_at`` is the number of the turn that attached each of them last, ``turns`` how many there were.
+    ``exchanges`` are those still sent but for the first ``hidden``, after the ``opening`` that stands in for the rest.
+    ``shrunk_to`` is what the last compaction in force came to in tokens; ``compacted`` names what it did to the bytes
+    sent before, until the next turn is asked.
     """
 
     conversation: str
@@ -72,6 +84,14 @@ class State:
     carry_forward: CarryForward | None = None
     measured_by: str = ""
     last: Envelope | None = None
+    forms: Mapping[str, Form] = field(default_factory=dict)
+    attached_at: Mapping[str, int] = field(default_factory=dict)
+    turns: int = 0
+    opening: Opening = NOTHING_LEFT_OUT
+    hidden: int = 0
+    stand_in: Derived | None = None
+    shrunk_to: int | None = None
+    compacted: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,21 +1,34 @@
 """Folding turns: a state and what the user does become an envelope; that and the reply become the next state."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from lamella.core.artifacts.model import Artifact, Kind
 from lamella.core.envelope.build import Ground, build_envelope
 from lamella.core.history.attached import drop_known, find_leaving, gather, learn
+from lamella.core.history.folding import fold, opening_of
 from lamella.core.history.ids import message_id, turn_id
 from lamella.core.history.state import OpenTurn, Rules, State, TurnInput
-from lamella.core.layers.library import Standing, fold_shelf, make_standing
-from lamella.core.layers.model import SYSTEM_PLACE, Form, LayerId, Layout, Role, message_place
-from lamella.core.layers.strip import Exchange, Said, make_said
+from lamella.core.layers.library import Standing
+from lamella.core.layers.model import SYSTEM_PLACE, LayerId, Layout, Role, message_place
+from lamella.core.layers.strip import Exchange, make_said
 from lamella.core.layers.turn import merge_standing
 
+_Value = TypeVar("_Value")
 
-def open_turn(state: State, turn: TurnInput, rules: Rules, *, checked: bool = True) -> OpenTurn:
-    """The envelope of the turn that the user asks now. Only one that was built and checked before may go unchecked."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A turn laid on its state: what the envelope is built from, and the state, folded if an epoch begins."""
+
+    ground: Ground
+    now: State
+    rules: Rules
+
+
+def prepare_turn(state: State, turn: TurnInput, rules: Rules) -> Prepared:
+    """Everything that the turn's request is made of."""
     rules = turn_rules(rules, turn)
     drawn_in = {artifact.id for artifact in with_settings(state, turn).system.inlined}
     dropped = drop_known(state.known, turn.drop, standing=state.standing.keys() - drawn_in, drawn_in=drawn_in)
@@ -36,12 +49,14 @@ def open_turn(state: State, turn: TurnInput, rules: Rules, *, checked: bool = Tr
         library=_library(now),
         carried=_carried(now),
         standing=now.standing,
-        exchanges=now.exchanges,
-        epoch_start=now.epoch_start,
+        exchanges=now.exchanges[now.hidden :] if now.hidden else now.exchanges,
+        epoch_start=max(0, now.epoch_start - now.hidden),
         attached=attached.artifacts,
         user=user,
         dropped=dropped.left,
         rewritten=turn.rewritten,
+        opening=opening_of(now, rules),
+        compacted=state.compacted,
         warnings=(
             *turn.warnings,
             *dropped.warnings,
@@ -49,17 +64,35 @@ def open_turn(state: State, turn: TurnInput, rules: Rules, *, checked: bool = Tr
             *find_leaving(known, attached.artifacts, image_notes=rules.image_notes),
         ),
     )
+    return Prepared(ground=ground, now=now, rules=rules)
+
+
+def open_turn(state: State, turn: TurnInput, rules: Rules, *, checked: bool = True) -> OpenTurn:
+    """The envelope of the turn that the user asks now. Only one that was built and checked before may go unchecked."""
+    prepared = prepare_turn(state, turn, rules)
+    ground, now, rules = prepared.ground, prepared.now, prepared.rules
     built = build_envelope(ground, measure=rules.measure, budget=rules.budget, before=state.last, checked=checked)
+    names = {artifact.id for artifact in ground.attached}
     after = replace(
         now,
-        head=user.id,
-        known=learn(known, attached.artifacts, image_notes=rules.image_notes),
+        head=ground.user.id,
+        known=learn(now.known, ground.attached, image_notes=rules.image_notes),
         standing=merge_standing(now.standing, built.turn.added),
         last=built.envelope,
+        forms=without(now.forms, names),
+        attached_at={**now.attached_at, **dict.fromkeys(names, now.turns)} if names else now.attached_at,
+        compacted=None,
     )
     tools = tuple(added for added in built.turn.added if added.artifact.kind is Kind.TOOL)
-    placed = replace(user, segment=built.envelope.layer(LayerId.L5).segments[0])
-    return OpenTurn(envelope=built.envelope, state=after, user=placed, attached=attached.artifacts, tools=tools)
+    placed = replace(ground.user, segment=built.envelope.layer(LayerId.L5).segments[0])
+    return OpenTurn(envelope=built.envelope, state=after, user=placed, attached=ground.attached, tools=tools)
+
+
+def without(mapping: Mapping[str, _Value], names: Collection[str]) -> Mapping[str, _Value]:
+    """The mapping less some names; the same object where it has none of them."""
+    if not any(name in mapping for name in names):
+        return mapping
+    return {name: value for name, value in mapping.items() if name not in names}
 
 
 def close_turn(opened: OpenTurn, reply: str, rules: Rules) -> State:
@@ -73,8 +106,9 @@ def close_turn(opened: OpenTurn, reply: str, rules: Rules) -> State:
         sent=sent[-1],
         tools=opened.tools,
         reply=make_said(reply_id, Role.REPLY, reply, place=place, measure=rules.measure),
+        attached=bool(opened.attached),
     )
-    return replace(state, head=reply_id, exchanges=(*state.exchanges, exchange))
+    return replace(state, head=reply_id, exchanges=(*state.exchanges, exchange), turns=state.turns + 1)
 
 
 def begin_turn(
@@ -83,7 +117,7 @@ def begin_turn(
     """The state the turn is built on: with its settings in force, folded if an epoch begins."""
     now = replace(with_settings(state, turn), known=known)
     if begins_epoch(state, now, turn, rules=rules):
-        return _fold(now, rules, attached=attached)
+        return fold(now, rules, attached=attached)
     return now
 
 
@@ -104,9 +138,20 @@ def turn_rules(rules: Rules, turn: TurnInput) -> Rules:
     layout = turn.layout or rules.layout
     carry_forward = turn.carry_forward or rules.carry_forward
     image_notes = rules.image_notes if turn.image_notes is None else turn.image_notes
-    if (layout, carry_forward, image_notes) == (rules.layout, rules.carry_forward, rules.image_notes):
+    history, shown = (turn.history, turn.history_turns) if turn.history else (rules.history, rules.history_turns)
+    if (layout, carry_forward, image_notes) == (rules.layout, rules.carry_forward, rules.image_notes) and (
+        history,
+        shown,
+    ) == (rules.history, rules.history_turns):
         return rules
-    return replace(rules, layout=layout, carry_forward=carry_forward, image_notes=image_notes)
+    return replace(
+        rules,
+        layout=layout,
+        carry_forward=carry_forward,
+        image_notes=image_notes,
+        history=history,
+        history_turns=shown,
+    )
 
 
 def begins_epoch(state: State, now: State, turn: TurnInput, *, rules: Rules) -> bool:
@@ -115,55 +160,6 @@ def begins_epoch(state: State, now: State, turn: TurnInput, *, rules: Rules) -> 
         return True
     parts_changed = state.system is not now.system and tuple(state.system.named()) != tuple(now.system.named())
     return parts_changed or state.tools != now.tools or state.model != now.model or bool(turn.drop) or turn.fold
-
-
-def _fold(state: State, rules: Rules, *, attached: Sequence[Artifact]) -> State:
-    """Everything earlier goes into the library and the strip; image notes and tool results leave with their turn.
-
-    A note whose text, as known or as attached now, is drawn into L1 stands there and not on the shelf.
-    """
-    if state.measured_by != rules.measure.name:
-        state = _measure_again(state, rules)
-    inlined = {artifact.id: artifact for artifact in state.system.inlined}
-    drawn_in = {a.id for a in (*state.known.values(), *attached) if a.id in inlined and inlined[a.id].hash == a.hash}
-    shelf = fold_shelf(
-        [artifact for artifact in state.known.values() if artifact.id not in drawn_in],
-        shelf=state.shelf if state.carry_forward is rules.carry_forward else {},
-        standing=state.standing,
-        carry_forward=rules.carry_forward,
-        count=rules.measure.count,
-    )
-    return replace(
-        state,
-        shelf=shelf,
-        standing={**{name: _inlined(artifact) for name, artifact in inlined.items()}, **shelf},
-        epoch=state.epoch if state.layout is None else state.epoch + 1,
-        epoch_start=len(state.exchanges),
-        carry_forward=rules.carry_forward,
-        layout=rules.layout,
-    )
-
-
-def _measure_again(state: State, rules: Rules) -> State:
-    """Another family of models counts differently: what was counted before is counted again."""
-    exchanges = tuple(
-        replace(
-            exchange,
-            user=_said_again(exchange.user, Role.USER, rules),
-            reply=_said_again(exchange.reply, Role.REPLY, rules),
-        )
-        for exchange in state.exchanges
-    )
-    return replace(state, exchanges=exchanges, shelf={}, standing={}, measured_by=rules.measure.name)
-
-
-def _said_again(said: Said, role: Role, rules: Rules) -> Said:
-    return make_said(said.id, role, said.text, place=said.segment.place or "", measure=rules.measure)
-
-
-def _inlined(artifact: Artifact) -> Standing:
-    """A note that stands inside L1's instructions: it can be referred to, and is not shelved again."""
-    return make_standing(artifact, form=Form.FULL, place=SYSTEM_PLACE, pieces=(), tokens=0)
 
 
 def _library(state: State) -> tuple[Standing, ...]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from lamella.core.artifacts.blocks import render_block, render_preview
+from lamella.core.artifacts.blocks import render_block, render_handle, render_preview
 from lamella.core.artifacts.kinds import KINDS, Promotion
 from lamella.core.artifacts.model import Artifact, Kind, Policy
 from lamella.core.compaction.outline import PREVIEW_OVER, build_outline
@@ -68,18 +68,15 @@ def promotes(artifact: Artifact, *, image_notes: bool) -> bool:
     return image_notes or not artifact.has_images
 
 
-def shelve(artifact: Artifact, *, carry_forward: CarryForward, count: Count, shown: Standing | None = None) -> Standing:
-    """An artifact as it stands in the library: in full, or as its outline where that is asked for and allowed.
+def shelve(artifact: Artifact, *, form: Form, count: Count, shown: Standing | None = None) -> Standing:
+    """An artifact as it stands in the library: in full, or in the smaller form wanted if that is allowed and smaller.
 
     ``shown`` is how it stood in its own turn; text that would be the same is the same object, counted once.
     """
     kind = shelved_kind(artifact)
-    if carry_forward is CarryForward.PREVIEW and _may_shrink(artifact):
-        preview = render_preview(artifact, build_outline(artifact.text), kind=kind)
-        if len(preview) < len(artifact.text):
-            return make_standing(
-                artifact, form=Form.PREVIEW, place=SYSTEM_PLACE, pieces=(preview,), tokens=count(preview)
-            )
+    smaller = render_smaller(artifact, form) if may_shrink(artifact) else None
+    if smaller is not None:
+        return make_standing(artifact, form=form, place=SYSTEM_PLACE, pieces=(smaller,), tokens=count(smaller))
     same = shown is not None and shown.artifact is artifact and shown.form is Form.FULL and kind is artifact.kind
     if shown is not None and same and shown.pieces:
         return make_standing(artifact, form=Form.FULL, place=SYSTEM_PLACE, pieces=shown.pieces, tokens=shown.tokens)
@@ -87,8 +84,28 @@ def shelve(artifact: Artifact, *, carry_forward: CarryForward, count: Count, sho
     return make_standing(artifact, form=Form.FULL, place=SYSTEM_PLACE, pieces=(text,), tokens=count(text))
 
 
-def _may_shrink(artifact: Artifact) -> bool:
-    return artifact.recoverable and artifact.policy is not Policy.PIN and len(artifact.text) > PREVIEW_OVER
+def may_shrink(artifact: Artifact) -> bool:
+    """Whether an artifact may stand as less than its text: it can be fetched again, and is not pinned."""
+    return artifact.recoverable and artifact.policy is not Policy.PIN
+
+
+def render_smaller(artifact: Artifact, form: Form) -> str | None:
+    """The artifact as its outline or as one line, or none where that is not what is wanted or would not be smaller."""
+    if form is Form.PREVIEW:
+        text = render_preview(artifact, build_outline(artifact.text), kind=shelved_kind(artifact))
+    elif form is Form.HANDLE:
+        text = render_handle(artifact)
+    else:
+        return None
+    return text if len(text) < len(artifact.text) else None
+
+
+def wanted_form(artifact: Artifact, *, forms: Mapping[str, Form], carry_forward: CarryForward) -> Form:
+    """The form that an artifact takes in the library: the one a compaction gave it, else what is carried forward."""
+    if artifact.id in forms:
+        return forms[artifact.id]
+    previewed = carry_forward is CarryForward.PREVIEW and len(artifact.text) > PREVIEW_OVER
+    return Form.PREVIEW if previewed else Form.FULL
 
 
 def fold_shelf(
@@ -96,6 +113,7 @@ def fold_shelf(
     *,
     shelf: Mapping[str, Standing],
     standing: Mapping[str, Standing],
+    forms: Mapping[str, Form],
     carry_forward: CarryForward,
     count: Count,
 ) -> dict[str, Standing]:
@@ -103,12 +121,17 @@ def fold_shelf(
     folded: dict[str, Standing] = {}
     for artifact in known:
         old = shelf.get(artifact.id)
-        if old is not None and old.artifact is artifact:
+        form = wanted_form(artifact, forms=forms, carry_forward=carry_forward)
+        if old is not None and old.artifact is artifact and _still_stands(old, form):
             folded[artifact.id] = old
         else:
-            shown = standing.get(artifact.id)
-            folded[artifact.id] = shelve(artifact, carry_forward=carry_forward, count=count, shown=shown)
+            folded[artifact.id] = shelve(artifact, form=form, count=count, shown=standing.get(artifact.id))
     return folded
+
+
+def _still_stands(old: Standing, form: Form) -> bool:
+    # A preview that would not be smaller stands in full, and is not tried again every turn.
+    return old.form is form or (form is Form.PREVIEW and old.form is Form.FULL)
 
 
 def build_library(standings: Sequence[Standing]) -> Layer:

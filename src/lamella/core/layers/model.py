@@ -41,11 +41,27 @@ class Role(StrEnum):
     REPLY = "reply"
 
 
+class StandIn(StrEnum):
+    """The kinds of segment that stand in for messages taken out: that they are, what they said, what they decided."""
+
+    LEFT_OUT = "left_out"
+    SUMMARY = "summary"
+    DIGEST = "digest"
+
+
 class Layout(StrEnum):
     """Where the library physically stands."""
 
     LIBRARY = "library"
     IN_PLACE = "in_place"
+
+
+class History(StrEnum):
+    """How much of the earlier talk L4 holds: all of it, the last turns, or the last turns after a short summary."""
+
+    FULL = "full"
+    WINDOW = "window"
+    STRIP = "strip"
 
 
 class CarryForward(StrEnum):

@@ -4,10 +4,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from lamella.core.artifacts.content import hash_text
-from lamella.core.budget.counting import Measure
+from lamella.core.budget.counting import Measure, count_pieces
 from lamella.core.layers.fingerprint import make_layer
 from lamella.core.layers.library import Standing
-from lamella.core.layers.model import Form, Layer, LayerId, Role, Segment, message_place
+from lamella.core.layers.model import Count, Form, Layer, LayerId, Role, Segment, message_place
+from lamella.core.layers.opening import Opening
 from lamella.core.messages.model import Message, Speaker
 
 
@@ -29,12 +30,19 @@ class Said:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """One earlier turn: what the user typed, the message it was sent as, its tool results, and the reply."""
+    """One earlier turn: what the user typed, the message it was sent as, its tool results, and the reply.
+
+    ``joined`` are later replies whose questions were taken out, and ``answer`` is the message that holds them all.
+    ``attached`` says that something came with the question.
+    """
 
     user: Said
     sent: Message
     tools: tuple[Standing, ...]
     reply: Said
+    joined: tuple[Said, ...] = ()
+    answer: Message | None = None
+    attached: bool = False
 
 
 def make_said(message_id: str, role: Role, text: str, *, place: str, measure: Measure) -> Said:
@@ -57,13 +65,25 @@ def make_said(message_id: str, role: Role, text: str, *, place: str, measure: Me
     return Said(message=Message(role=speaker, pieces=(text,) if text else (), tokens=tokens), segment=segment)
 
 
-def build_strip(exchanges: Sequence[Exchange], *, first: int, epoch_start: int) -> Layer:
-    """L4: typed text and replies, and the tool results that still stand in the messages of this epoch."""
-    segments: list[Segment] = []
+def join_answer(exchange: Exchange, joined: Sequence[Said], *, count: Count) -> Exchange:
+    """The exchange with these replies after its own, a blank line between them, all in one message."""
+    if not joined:
+        return replace(exchange, joined=(), answer=None)
+    texts = [said.text for said in (exchange.reply, *joined) if said.text]
+    pieces = [part for text in texts for part in (text, "\n\n")][:-1]
+    answer = Message(role=Speaker.ASSISTANT, pieces=tuple(pieces), tokens=count_pieces(pieces, count))
+    return replace(exchange, joined=tuple(joined), answer=answer)
+
+
+def build_strip(exchanges: Sequence[Exchange], *, first: int, epoch_start: int, opening: Opening) -> Layer:
+    """L4: what stands in for messages taken out, typed text and replies, and the epoch's tool results in messages."""
+    segments: list[Segment] = list(opening.segments(message_place(first)))
     for index, exchange in enumerate(exchanges):
         if index >= epoch_start:
             segments += [tool.segment for tool in exchange.tools]
         segments += (_at(exchange.user, first + 2 * index), _at(exchange.reply, first + 2 * index + 1))
+        if exchange.joined:
+            segments += [_at(reply, first + 2 * index + 1) for reply in exchange.joined]
     pieces = [part for segment in segments for part in (segment.text, "\n\n") if part]
     return make_layer(
         LayerId.L4, segments=segments, pieces=pieces[:-1], tokens=sum(segment.tokens for segment in segments)
@@ -80,4 +100,4 @@ def past_messages(exchanges: Sequence[Exchange], *, epoch_start: int) -> Iterabl
     """Earlier messages as they are sent now: plain before this epoch began, as they were sent within it."""
     for index, exchange in enumerate(exchanges):
         yield exchange.sent if index >= epoch_start else exchange.user.message
-        yield exchange.reply.message
+        yield exchange.answer or exchange.reply.message

@@ -76,13 +76,7 @@ class Books:
 def enter_turn(books: Books, opened: OpenTurn, *, terms: Terms, at: datetime | None) -> tuple[Entry, Books]:
     """The entry for a turn as asked, and the books after it."""
     envelope = opened.envelope
-    request = Request(
-        model=envelope.model,
-        tools=envelope.tools,
-        messages=envelope.messages,
-        total=envelope.tokens.total,
-        at=at,
-    )
+    request = make_request(envelope, at=at)
     glued = _glued(opened, request, terms)
     use, cache = books.cache.answer(request, profile=terms.profile, measure=terms.measure)
     naive_use, naive = books.naive.answer(glued, profile=terms.profile, measure=terms.measure)
@@ -97,6 +91,17 @@ def enter_turn(books: Books, opened: OpenTurn, *, terms: Terms, at: datetime | N
         cost=_cost(terms.price, at, use=use, naive=naive_use, ideal=ideal),
     )
     return entry, Books(last=request, envelope=envelope, cache=cache, naive=naive, perfect=perfect)
+
+
+def make_request(envelope: Envelope, *, at: datetime | None) -> Request:
+    """An envelope as a cache sees it."""
+    return Request(
+        model=envelope.model,
+        tools=envelope.tools,
+        messages=envelope.messages,
+        total=envelope.tokens.total,
+        at=at,
+    )
 
 
 def _glued(opened: OpenTurn, request: Request, terms: Terms) -> Request:

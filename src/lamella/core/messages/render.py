@@ -28,3 +28,10 @@ def render_user(
     """The last message: tool results, references, new artifacts, the label, the question. Alone, just the question."""
     pieces = (*turn, QUERY_LABEL, *typed) if turn else tuple(typed)
     return Message(role=Speaker.USER, pieces=pieces, images=tuple(images), tokens=count_pieces(pieces, count))
+
+
+def head_message(message: Message, pieces: Sequence[str], *, count: Callable[[str], int]) -> Message:
+    """The same message with blocks before it; text that stood alone gets the label that tells it from them."""
+    labelled = len(message.pieces) > 1
+    joined = (*pieces, *(() if labelled else (QUERY_LABEL,)), *message.pieces)
+    return Message(role=message.role, pieces=joined, images=message.images, tokens=count_pieces(joined, count))

@@ -60,7 +60,7 @@ def test_a_request_at_or_below_warn_has_no_warning() -> None:
     assert asked(int(total / 0.55)).ask("word " * 300).envelope.warnings == ()
 
 
-def test_a_request_above_hard_is_never_sent_and_the_error_names_the_largest_parts() -> None:
+def test_a_request_above_hard_is_never_sent_and_the_error_names_what_is_protected() -> None:
     chat = asked(1_000)
     notes = [Note(path="big.md", text="word " * 2_000), Note(path="small.md", text="word " * 200)]
     with pytest.raises(BudgetExceededError) as caught:
@@ -70,7 +70,12 @@ def test_a_request_above_hard_is_never_sent_and_the_error_names_the_largest_part
     assert error.limit == 1_000
     assert error.hard == 950
     assert error.needed > 2_000
-    assert [name.rpartition(" (")[0] for name in error.protected] == ["big.md", "small.md", "the system prompt's base"]
+    assert [name.rpartition(" (")[0] for name in error.protected] == [
+        "big.md, attached now",
+        "small.md, attached now",
+        "the system prompt's base",
+        "what was typed now",
+    ]
     assert "big.md" in error.hint
     assert f"{error.needed:,}" in error.message
 

@@ -29,6 +29,7 @@ from lamella.core.history.events import (
 from lamella.core.history.log import Log, path_hashes, read_turns
 from lamella.core.history.records import EventKind, Record, Written
 from lamella.core.history.state import TurnInput
+from lamella.core.layers.model import History
 from lamella.core.layers.system import SystemParts
 from lamella.errors import StoreDamagedError
 
@@ -91,7 +92,7 @@ def test_no_content_stands_in_a_body() -> None:
 
 
 def test_a_turn_that_only_says_something_says_only_that() -> None:
-    plain = TurnInput(text="hi", typed="hi", image_notes=False)
+    plain = TurnInput(text="hi", typed="hi", image_notes=False, history=History.FULL)
     assert write_turn(plain) == {"text": "hi"}
     assert read_turn({"text": "hi"}, {}) == plain
 

@@ -1,15 +1,15 @@
-"""L4 holds typed text, replies and, in layout in_place, earlier tool results; nothing else."""
+"""L4 holds typed text, replies, what stands in for those, and, in layout in_place, earlier tool results."""
 
 from collections.abc import Iterable
 
 from lamella.core.artifacts.model import Kind
 from lamella.core.envelope.invariants.law import Law
 from lamella.core.envelope.model import Envelope
-from lamella.core.layers.model import Layer, LayerId, Layout, Role
+from lamella.core.layers.model import Layer, LayerId, Layout, Role, StandIn
 
 
 def _check(envelope: Envelope, _before: Envelope | None) -> Iterable[str]:
-    allowed = {Role.USER.value, Role.REPLY.value}
+    allowed = {Role.USER.value, Role.REPLY.value, *(stand_in.value for stand_in in StandIn)}
     if envelope.layout is Layout.IN_PLACE:
         allowed.add(Kind.TOOL.value)
     for segment in envelope.layer(LayerId.L4).segments:
@@ -32,7 +32,7 @@ def _cuts(layer: Layer) -> frozenset[int]:
 
 LAW = Law(
     name="strip_content",
-    statement="L4 holds typed text, replies and, in_place, earlier tool results; nothing else.",
+    statement="L4 holds typed text, replies, what stands in for those, and, in_place, earlier tool results.",
     check=_check,
     cuts=_cuts,
 )

@@ -8,9 +8,9 @@ from lamella.core.envelope.fingerprint import hash_layers, hash_prefix
 from lamella.core.envelope.invariants.law import Law
 from lamella.core.envelope.model import Envelope
 from lamella.core.layers.fingerprint import hash_pieces
-from lamella.core.layers.model import LayerId, Role, Segment
+from lamella.core.layers.model import LayerId, Role, Segment, StandIn
 
-_OWN_TEXT = frozenset(role.value for role in Role)
+_OWN_TEXT = frozenset(kind.value for kind in (*Role, *StandIn))
 
 
 def _check(envelope: Envelope, before: Envelope | None) -> Iterable[str]:

@@ -1,0 +1,86 @@
+"""Fitting a turn: built as it is, or made smaller first; never over the hard threshold."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from lamella.core.artifacts.model import Policy
+from lamella.core.budget.thresholds import Budget, is_over, must_shrink
+from lamella.core.compaction.applying import apply_receipt
+from lamella.core.compaction.chain import plan_compaction
+from lamella.core.compaction.receipt import Receipt
+from lamella.core.compaction.summary import Summaries, SummaryNeed
+from lamella.core.envelope.model import Envelope
+from lamella.core.history.state import OpenTurn, Rules, State, TurnInput
+from lamella.core.history.turns import open_turn, turn_rules
+from lamella.core.layers.model import LayerId, Segment
+from lamella.errors import BudgetExceededError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitted:
+    """A turn that fits, the state it is built on, and the receipt of what had to go first, if anything."""
+
+    opened: OpenTurn
+    state: State
+    receipt: Receipt | None = None
+    needs: tuple[SummaryNeed, ...] = ()
+
+
+def fit_turn(
+    state: State,
+    turn: TurnInput,
+    rules: Rules,
+    *,
+    summaries: Summaries | None = None,
+    path: Sequence[str] = (),
+) -> Fitted:
+    """The turn as it is sent. With ``needs``, fetch those and fit again; what cannot fit raises."""
+    opened = open_turn(state, turn, rules)
+    total = opened.envelope.tokens.total
+    if not must_shrink(total, rules.budget, shrunk_to=state.shrunk_to):
+        return Fitted(opened=opened, state=state)
+    goal = int(rules.budget.target * rules.budget.limit)
+    plan = plan_compaction(state, turn, rules, tokens=total, goal=goal, summaries=summaries, path=path)
+    if plan.needs:
+        return Fitted(opened=opened, state=state, needs=plan.needs)
+    if plan.receipt is not None:
+        state = apply_receipt(state, plan.receipt, turn_rules(rules, turn))
+        opened = open_turn(state, turn, rules)
+    check_fits(opened, rules.budget)
+    return Fitted(opened=opened, state=state, receipt=plan.receipt)
+
+
+def check_fits(opened: OpenTurn, budget: Budget) -> None:
+    """Raise if a request is over the hard threshold, naming everything in it that may not shrink."""
+    total = opened.envelope.tokens.total
+    if is_over(total, budget.hard, budget):
+        hard = int(budget.hard * budget.limit)
+        raise BudgetExceededError(needed=total, hard=hard, limit=budget.limit, protected=_name_protected(opened))
+
+
+def _name_protected(opened: OpenTurn) -> list[str]:
+    """What is kept whatever happens, the heaviest first, each with its tokens."""
+    parts = sorted(_protected(opened), key=lambda part: -part[1])
+    return [f"{name} ({tokens:,} tokens)" for name, tokens in parts if tokens]
+
+
+def _protected(opened: OpenTurn) -> Iterator[tuple[str, int]]:
+    envelope = opened.envelope
+    for segment in envelope.layer(LayerId.L1).segments:
+        yield f"the system prompt's {segment.id}", segment.tokens
+    yield "tool definitions", envelope.tokens.by_layer["tools"]
+    pinned = {name for name, one in opened.state.known.items() if one.policy is Policy.PIN}
+    for segment in envelope.layer(LayerId.L2).segments:
+        if segment.id in pinned or not segment.recoverable:
+            yield segment.id, segment.tokens
+    for segment in envelope.layer(LayerId.L3).segments:
+        yield f"{segment.id}, attached now", segment.tokens
+    yield "the last exchange", sum(segment.tokens for segment in _last_exchange(envelope))
+    for segment in envelope.layer(LayerId.L5).segments:
+        yield "what was typed now", segment.tokens
+
+
+def _last_exchange(envelope: Envelope) -> list[Segment]:
+    said = envelope.layer(LayerId.L4).segments
+    places = list(dict.fromkeys(segment.place for segment in said))[-2:]
+    return [segment for segment in said if segment.place in places]

@@ -1,0 +1,46 @@
+"""Taking messages out of the talk: whole turns leave, and a reply whose question left joins the reply before it."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from lamella.core.layers.model import Count
+from lamella.core.layers.strip import Exchange, join_answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """What is left of the talk, how many messages went, and how many exchanges of earlier epochs are left."""
+
+    exchanges: tuple[Exchange, ...]
+    messages: int
+    epoch_start: int
+
+
+def message_ids(exchange: Exchange) -> tuple[str, ...]:
+    """The ids of everything said in an exchange."""
+    return (exchange.user.id, exchange.reply.id, *(reply.id for reply in exchange.joined))
+
+
+def remove_messages(exchanges: Sequence[Exchange], gone: Collection[str], *, epoch_start: int, count: Count) -> Left:
+    """The talk without these messages.
+
+    A question alone may go where an exchange stands before it; an answer goes only with its question.
+    """
+    left: list[Exchange] = []
+    messages = start = 0
+    for index, exchange in enumerate(exchanges):
+        if index == epoch_start:
+            start = len(left)
+        if exchange.user.id not in gone:
+            left.append(exchange)
+            continue
+        if all(name in gone for name in message_ids(exchange)):
+            messages += len(message_ids(exchange))
+        elif left:
+            messages += 1
+            left[-1] = join_answer(left[-1], (*left[-1].joined, exchange.reply, *exchange.joined), count=count)
+        else:
+            left.append(exchange)
+    return Left(
+        exchanges=tuple(left), messages=messages, epoch_start=start if epoch_start < len(exchanges) else len(left)
+    )

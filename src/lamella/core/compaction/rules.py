@@ -1,0 +1,81 @@
+"""Rules of compaction: which steps may run, in which order, and how far each may go."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from lamella.core.artifacts.model import Kind
+from lamella.core.compaction.outline import PREVIEW_OVER
+from lamella.core.compaction.stages import StageRange
+from lamella.errors import SettingError
+
+
+class StepName(StrEnum):
+    """The steps of the chain, as receipts name them."""
+
+    CHITCHAT = "chitchat"
+    PREVIEW = "preview"
+    HANDLE = "handle"
+    TOOL_RESULTS = "tool_results"
+    OLDEST_STAGES = "oldest_stages"
+    SUMMARY = "summary"
+    RECENT_STAGES = "recent_stages"
+    EXPENDABLE = "expendable"
+
+
+STEP_ORDER: tuple[StepName, ...] = tuple(StepName)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindRules:
+    """How artifacts of a kind may shrink: over how many characters to an outline, after how many turns to a line."""
+
+    preview_over: int = PREVIEW_OVER
+    handle_after: int = 3
+    shrink: bool = True
+
+    def __post_init__(self) -> None:
+        if self.preview_over < 0 or self.handle_after < 0:
+            raise SettingError(
+                f"preview_over {self.preview_over} and handle_after {self.handle_after} cannot be below 0.",
+                hint="Give how many characters a text may have, and how many turns it may go unattached.",
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryRules:
+    """How much a summary may read and write, in tokens; ``exact`` bounds the exact words that ride beside it."""
+
+    reads: int = 16_000
+    writes: int = 500
+    exact: int = 500
+    turns: int = 3
+
+    def __post_init__(self) -> None:
+        if min(self.reads, self.writes, self.turns) < 1 or self.exact < 0:
+            raise SettingError(
+                f"A summary cannot read {self.reads}, write {self.writes} and keep {self.exact} tokens of "
+                f"{self.turns} turns.",
+                hint="Give whole numbers above 0; exact may be 0.",
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compaction:
+    """How the chain runs. ``words`` are acknowledgements beside those that ship; ``kinds`` override ``every_kind``."""
+
+    steps: tuple[StepName, ...] = STEP_ORDER
+    words: frozenset[str] = frozenset()
+    every_kind: KindRules = field(default_factory=KindRules)
+    kinds: Mapping[Kind, KindRules] = field(default_factory=dict)
+    summary: SummaryRules = field(default_factory=SummaryRules)
+    stages: tuple[StageRange, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(set(self.steps)) != len(self.steps):
+            raise SettingError(
+                f"A step is named twice: {', '.join(self.steps)}.", hint="Name each step of the chain once."
+            )
+
+    def of_kind(self, kind: Kind) -> KindRules:
+        return self.kinds.get(kind, self.every_kind)

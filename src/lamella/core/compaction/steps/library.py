@@ -1,0 +1,51 @@
+"""Library entries to their outline, then to one line: only what can be fetched again and is not pinned."""
+
+from collections.abc import Iterator
+
+from lamella.core.compaction.draft import Draft
+from lamella.core.compaction.receipt import Cut
+from lamella.core.compaction.rules import StepName
+from lamella.core.compaction.steps.taking import take_until
+from lamella.core.layers.library import Standing, may_shrink, render_smaller
+from lamella.core.layers.model import Form
+
+
+def cut_to_previews(draft: Draft) -> Cut | None:
+    """Oldest large entries to their outline."""
+    large = (
+        (name, _freed(entry, Form.PREVIEW, draft))
+        for name, entry in _shrinkable(draft)
+        if entry.form is Form.FULL
+        and len(entry.artifact.text) > draft.rules.compaction.of_kind(entry.artifact.kind).preview_over
+    )
+    taken = take_until(large, draft.excess)
+    return Cut(name=StepName.PREVIEW, removed=taken) if taken else None
+
+
+def cut_to_handles(draft: Draft) -> Cut | None:
+    """Oldest entries that were not attached for some turns to one line."""
+    stale = (
+        (name, _freed(entry, Form.HANDLE, draft))
+        for name, entry in _shrinkable(draft)
+        if entry.form in (Form.FULL, Form.PREVIEW) and _is_stale(name, entry, draft)
+    )
+    taken = take_until(stale, draft.excess)
+    return Cut(name=StepName.HANDLE, removed=taken) if taken else None
+
+
+def _shrinkable(draft: Draft) -> Iterator[tuple[str, Standing]]:
+    held = draft.held
+    for name, entry in draft.state.shelf.items():
+        rules = draft.rules.compaction.of_kind(entry.artifact.kind)
+        if rules.shrink and may_shrink(entry.artifact) and name not in held:
+            yield name, entry
+
+
+def _is_stale(name: str, entry: Standing, draft: Draft) -> bool:
+    after = draft.rules.compaction.of_kind(entry.artifact.kind).handle_after
+    return draft.state.turns - draft.state.attached_at.get(name, -1) > after
+
+
+def _freed(entry: Standing, form: Form, draft: Draft) -> int:
+    smaller = render_smaller(entry.artifact, form)
+    return entry.tokens - draft.rules.measure.count(smaller) if smaller is not None else 0

@@ -1,0 +1,53 @@
+"""Messages out of the talk: acknowledgements alone, and whole turns by how expendable they are."""
+
+from lamella.core.compaction.chitchat import CHITCHAT_WORDS, is_chitchat
+from lamella.core.compaction.draft import Draft
+from lamella.core.compaction.expendable import Candidate, has_code, rank_expendable
+from lamella.core.compaction.receipt import Cut
+from lamella.core.compaction.removal import message_ids
+from lamella.core.compaction.rules import StepName
+from lamella.core.compaction.steps.taking import take_until
+from lamella.core.layers.strip import Exchange
+
+
+def cut_chitchat(draft: Draft) -> Cut | None:
+    """Every acknowledgement at once: they say nothing, so none of them is worth another round."""
+    words = CHITCHAT_WORDS | draft.rules.compaction.words
+    removed: list[str] = []
+    after = ""
+    for index, exchange in enumerate(draft.free):
+        bare = not exchange.attached and not exchange.tools
+        if index and bare and is_chitchat(exchange.user.text, after=after, words=words):
+            removed.append(exchange.user.id)
+        after = (exchange.joined[-1] if exchange.joined else exchange.reply).text
+    return Cut(name=StepName.CHITCHAT, removed=tuple(removed)) if removed else None
+
+
+def cut_expendable(draft: Draft) -> Cut | None:
+    """The most expendable turns, whole, until the rest fits."""
+    turns = {exchange.user.id: exchange for exchange in draft.free}
+    ranked = rank_expendable(
+        [_candidate(index, exchange) for index, exchange in enumerate(draft.free)],
+        total_turns=len(draft.state.exchanges),
+    )
+    overhead = 2 * draft.rules.measure.per_message
+    taken = take_until(((name, _weight(turns[name]) + overhead) for name in ranked), draft.excess)
+    removed = tuple(name for exchange in draft.free if exchange.user.id in taken for name in message_ids(exchange))
+    return Cut(name=StepName.EXPENDABLE, removed=removed) if removed else None
+
+
+def _candidate(index: int, exchange: Exchange) -> Candidate:
+    replies = (exchange.reply, *exchange.joined)
+    return Candidate(
+        id=exchange.user.id,
+        position=index,
+        asked_tokens=exchange.user.segment.tokens,
+        answered_tokens=sum(reply.segment.tokens for reply in replies),
+        has_code=has_code(exchange.user.text) or any(has_code(reply.text) for reply in replies),
+    )
+
+
+def _weight(exchange: Exchange) -> int:
+    tools = sum(tool.tokens for tool in exchange.tools)
+    said = sum(reply.segment.tokens for reply in (exchange.reply, *exchange.joined))
+    return exchange.user.segment.tokens + tools + said

@@ -1,0 +1,24 @@
+"""Old tool results to the call that gets them back."""
+
+from collections.abc import Iterator
+
+from lamella.core.compaction.applying import stub_tool
+from lamella.core.compaction.draft import Draft
+from lamella.core.compaction.receipt import Cut
+from lamella.core.compaction.rules import StepName
+from lamella.core.compaction.steps.taking import take_until
+from lamella.core.layers.model import Form
+
+
+def cut_tool_results(draft: Draft) -> Cut | None:
+    """Oldest results first; those of the last exchange stay."""
+    taken = take_until(_stubs(draft), draft.excess)
+    return Cut(name=StepName.TOOL_RESULTS, removed=taken) if taken else None
+
+
+def _stubs(draft: Draft) -> Iterator[tuple[str, int]]:
+    last = {tool.artifact.id for tool in draft.state.exchanges[-1].tools} if draft.state.exchanges else set()
+    for exchange in draft.free[draft.state.epoch_start :]:
+        for tool in exchange.tools:
+            if tool.form is Form.FULL and tool.artifact.id not in last | draft.held:
+                yield tool.artifact.id, tool.tokens - stub_tool(tool, draft.rules).tokens

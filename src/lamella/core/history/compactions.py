@@ -1,0 +1,83 @@
+"""Compactions of a log: committed after a message, in force on every branch that goes on from it, until undone."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from lamella.core.history.events import Body
+
+NEVER_UNDONE = float("inf")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """The receipts of a branch as bodies: by the message that was asked after them, and those since the last one."""
+
+    before: Mapping[str, tuple[Body, ...]] = field(default_factory=dict)
+    since: tuple[Body, ...] = ()
+
+    @property
+    def bodies(self) -> tuple[Body, ...]:
+        return (*(body for bodies in self.before.values() for body in bodies), *self.since)
+
+
+NONE_COMMITTED = Committed()
+
+
+@dataclass(slots=True)
+class _Entry:
+    body: Body
+    at: int
+    undone_at: float = NEVER_UNDONE
+
+    @property
+    def parent(self) -> object:
+        return self.body["parent"]
+
+
+class Compactions:
+    """What was compacted and undone. Moments are counted in messages: how many the log had."""
+
+    def __init__(self) -> None:
+        self._entries: list[_Entry] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._entries)
+
+    def commit(self, body: Body, *, at: int) -> None:
+        """A compaction after the message that its body names."""
+        if not isinstance(body["id"], str) or not isinstance(body["parent"], str):
+            raise ValueError("a compaction names no message")
+        self._entries.append(_Entry(body, at))
+
+    def undo(self, receipt: object, *, path: Sequence[str], at: int) -> None:
+        """Void a compaction and all later ones of the branch."""
+        parents = set(path)
+        branch = [entry for entry in self._entries if entry.parent in parents and entry.undone_at == NEVER_UNDONE]
+        found = next((index for index, entry in enumerate(branch) if entry.body["id"] == receipt), None)
+        if found is None:
+            raise ValueError(f"there is no compaction {receipt} to undo")
+        for entry in branch[found:]:
+            entry.undone_at = at
+
+    def on(self, path: Sequence[str], *, order: Mapping[str, int], until: int | None = None) -> Committed:
+        """Those in force on a branch, given every message's place in the log; ``until`` a moment of the past."""
+        following = dict(pairwise(path))
+        places = set(path)
+        before: dict[str, tuple[Body, ...]] = {}
+        since: tuple[Body, ...] = ()
+        for entry in self._entries:
+            if entry.parent not in places or not _in_force(entry, until):
+                continue
+            child = following.get(str(entry.parent))
+            if child is None:
+                since = (*since, entry.body)
+            elif order[child] >= entry.at:
+                before[child] = (*before.get(child, ()), entry.body)
+        return Committed(before=before, since=since)
+
+
+def _in_force(entry: _Entry, until: int | None) -> bool:
+    if until is None:
+        return entry.undone_at == NEVER_UNDONE
+    return entry.at <= until < entry.undone_at

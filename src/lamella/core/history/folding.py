@@ -1,0 +1,155 @@
+"""Folding: an epoch begins, and what stood in messages goes into the library and the strip."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from lamella.core.artifacts.model import Artifact
+from lamella.core.compaction.exact import build_ledger
+from lamella.core.compaction.talk import build_talk_outline
+from lamella.core.history.state import Rules, State
+from lamella.core.layers.library import Standing, fold_shelf, make_standing
+from lamella.core.layers.model import SYSTEM_PLACE, Form, History, Role, StandIn, message_place
+from lamella.core.layers.opening import Derived, Opening, make_derived, measure_opening, open_with, render_derived
+from lamella.core.layers.strip import Exchange, Said, join_answer, make_said
+from lamella.core.messages.render import render_user
+
+SHOWN_TURNS = {History.WINDOW: 10, History.STRIP: 2}
+_STRIP_TOKENS = 300
+_STRIP_EXACT_TOKENS = 150
+# The outline keeps the newest turns that its cap holds; reading more of them than that could never show.
+_OUTLINED_TURNS = 60
+
+
+def fold(state: State, rules: Rules, *, attached: Sequence[Artifact] = ()) -> State:
+    """Everything earlier goes into the library and the strip; image notes and tool results leave with their turn.
+
+    A note whose text, as known or as attached now, is drawn into L1 stands there and not on the shelf.
+    """
+    if state.measured_by != rules.measure.name:
+        state = _measure_again(state, rules)
+    inlined = {artifact.id: artifact for artifact in state.system.inlined}
+    drawn_in = {a.id for a in (*state.known.values(), *attached) if a.id in inlined and inlined[a.id].hash == a.hash}
+    shelf = fold_shelf(
+        [artifact for artifact in state.known.values() if artifact.id not in drawn_in],
+        shelf=state.shelf if state.carry_forward is rules.carry_forward else {},
+        standing=state.standing,
+        forms=state.forms,
+        carry_forward=rules.carry_forward,
+        count=rules.measure.count,
+    )
+    folded = replace(
+        state,
+        shelf=shelf,
+        standing={**{name: _inlined(artifact) for name, artifact in inlined.items()}, **shelf},
+        epoch=state.epoch if state.layout is None else state.epoch + 1,
+        epoch_start=len(state.exchanges),
+        carry_forward=rules.carry_forward,
+        layout=rules.layout,
+    )
+    return draw_curtain(folded, rules)
+
+
+def fold_keeping_tools(state: State, rules: Rules) -> State:
+    """The same for a compaction, which says itself what becomes of the tool results that stand in messages."""
+    start = state.epoch_start
+    kept = tuple(keep_tools(exchange, exchange.tools, rules) for exchange in state.exchanges[start:])
+    folded = fold(replace(state, exchanges=(*state.exchanges[:start], *kept)), rules)
+    return replace(folded, epoch_start=start)
+
+
+def keep_tools(exchange: Exchange, tools: Sequence[Standing], rules: Rules) -> Exchange:
+    """An exchange whose message holds nothing but these tool results and what was typed."""
+    if not tools:
+        return replace(exchange, sent=exchange.user.message, tools=())
+    pieces = [piece for tool in tools for piece in tool.pieces]
+    sent = render_user(pieces, exchange.user.message.pieces, (), count=rules.measure.count)
+    return replace(exchange, sent=sent, tools=tuple(tools))
+
+
+def place_tools(state: State) -> State:
+    """The same state once it is known which messages come before: tool results stand where their messages stand."""
+    first = (1 if state.shelf or any(state.system.named()) else 0) - 2 * state.hidden
+    exchanges = list(state.exchanges)
+    standing = dict(state.standing)
+    for index in range(state.epoch_start, len(exchanges)):
+        if exchanges[index].tools:
+            place = message_place(first + 2 * index)
+            tools = tuple(_placed(tool, place) for tool in exchanges[index].tools)
+            exchanges[index] = replace(exchanges[index], tools=tools)
+            standing.update((tool.artifact.id, tool) for tool in tools)
+    return replace(state, exchanges=tuple(exchanges), standing=standing)
+
+
+def draw_curtain(state: State, rules: Rules) -> State:
+    """How many of the earlier exchanges are not shown, by the history mode, and what stands in for them."""
+    if rules.history is History.FULL:
+        return state if not state.hidden else replace(state, hidden=0, stand_in=None)
+    shown = rules.history_turns or SHOWN_TURNS[rules.history]
+    hidden = max(0, len(state.exchanges) - shown)
+    stand_in = None
+    if hidden and rules.history is History.STRIP:
+        stand_in = _outline(state.exchanges[:hidden], rules)
+    return replace(state, hidden=hidden, stand_in=stand_in)
+
+
+def opening_of(state: State, rules: Rules) -> Opening:
+    """What stands before the first exchange shown: for what compactions took out, and for what the mode hides."""
+    if not state.hidden:
+        return state.opening
+    left_out = sum(2 + len(exchange.joined) for exchange in state.exchanges[: state.hidden])
+    blocks = (state.stand_in,) if state.stand_in else ()
+    return open_with(state.opening, left_out=left_out, blocks=blocks, count=rules.measure.count)
+
+
+def _outline(hidden: Sequence[Exchange], rules: Rules) -> Derived:
+    newest = hidden[-_OUTLINED_TURNS:]
+    count = rules.measure.count
+    talk = [(exchange.user.text, exchange.reply.text) for exchange in newest]
+    outline = build_talk_outline(talk, cap=_STRIP_TOKENS, count=count)
+    exact = build_ledger([text for pair in talk for text in pair], cap=_STRIP_EXACT_TOKENS, count=count)
+    covers = f"the {len(hidden):,} turns before"
+    return make_derived(StandIn.SUMMARY, render_derived(StandIn.SUMMARY, outline, covers=covers, exact=exact), count)
+
+
+def _measure_again(state: State, rules: Rules) -> State:
+    """Another family of models counts differently: what was counted before is counted again."""
+    exchanges = tuple(_exchange_again(exchange, rules) for exchange in state.exchanges)
+    return replace(
+        state,
+        exchanges=exchanges,
+        shelf={},
+        standing={},
+        opening=measure_opening(state.opening, rules.measure.count),
+        measured_by=rules.measure.name,
+    )
+
+
+def _exchange_again(exchange: Exchange, rules: Rules) -> Exchange:
+    again = replace(
+        exchange,
+        user=_said_again(exchange.user, Role.USER, rules),
+        reply=_said_again(exchange.reply, Role.REPLY, rules),
+        tools=tuple(_tool_again(tool, rules) for tool in exchange.tools),
+        joined=tuple(_said_again(reply, Role.REPLY, rules) for reply in exchange.joined),
+    )
+    return join_answer(again, again.joined, count=rules.measure.count)
+
+
+def _said_again(said: Said, role: Role, rules: Rules) -> Said:
+    return make_said(said.id, role, said.text, place=said.segment.place or "", measure=rules.measure)
+
+
+def _tool_again(tool: Standing, rules: Rules) -> Standing:
+    tokens = sum(rules.measure.count(piece) for piece in tool.pieces)
+    return make_standing(tool.artifact, form=tool.form, place=tool.place or "", pieces=tool.pieces, tokens=tokens)
+
+
+def _placed(tool: Standing, place: str) -> Standing:
+    if tool.place == place:
+        return tool
+    return make_standing(tool.artifact, form=tool.form, place=place, pieces=tool.pieces, tokens=tool.tokens)
+
+
+def _inlined(artifact: Artifact) -> Standing:
+    """A note that stands inside L1's instructions: it can be referred to, and is not shelved again."""
+    return make_standing(artifact, form=Form.FULL, place=SYSTEM_PLACE, pieces=(), tokens=0)

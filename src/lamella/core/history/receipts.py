@@ -1,0 +1,105 @@
+"""Receipts as events: a compaction written down, read back exactly, and voided by an undo."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from lamella.core.artifacts.content import encode_text, hash_text
+from lamella.core.artifacts.make import canonical_json
+from lamella.core.compaction.receipt import Cut, Receipt, Skipped, Step
+from lamella.core.compaction.rules import StepName
+from lamella.core.history.events import Body, Contents
+from lamella.core.history.records import EventKind, Record, Written
+
+
+def write_receipt(receipt: Receipt, *, at: str) -> Written:
+    """The event of a compaction; texts that stand in for messages are contents, so that they can be erased."""
+    texts = [step.cut.text for step in receipt.steps if step.cut.text is not None]
+    contents = {hash_text(text): encode_text(text) for text in texts}
+    body = {
+        "id": receipt.id,
+        "parent": receipt.parent,
+        "steps": [_write_step(step) for step in receipt.steps],
+        "skipped": [[skipped.name, skipped.why] for skipped in receipt.skipped],
+        "tokens": [receipt.tokens_before, receipt.tokens_after],
+        "target": receipt.target,
+        "automatic": receipt.automatic,
+    }
+    record = Record(kind=EventKind.COMPACTION, at=at, body=canonical_json(body), contents=tuple(contents))
+    return Written(records=(record,), contents=contents)
+
+
+def join_written(*parts: Written) -> Written:
+    """Several events in one append."""
+    records = tuple(record for part in parts for record in part.records)
+    contents: dict[str, bytes] = {}
+    for part in parts:
+        contents.update(part.contents)
+    return Written(records=records, contents=contents)
+
+
+def read_receipt(body: Body, contents: Contents) -> Receipt:
+    """The receipt that a body describes; a text that was erased stands in for nothing any more."""
+    before, after = _numbers(body["tokens"])
+    return Receipt(
+        id=_text(body["id"]),
+        parent=_text(body["parent"]),
+        steps=tuple(_read_step(step, contents) for step in _list(body["steps"])),
+        skipped=tuple(_read_skipped(skipped) for skipped in _list(body["skipped"])),
+        tokens_before=before,
+        tokens_after=after,
+        target=_numbers([body["target"]])[0],
+        automatic=body["automatic"] is True,
+    )
+
+
+def receipt_hashes(bodies: Iterable[Body]) -> tuple[str, ...]:
+    """The hashes of every text that receipts put in place of messages."""
+    steps = [step for body in bodies for step in _list(body["steps"])]
+    return tuple(dict.fromkeys(_text(step["text"]) for step in steps if isinstance(step, dict) and "text" in step))
+
+
+def _write_step(step: Step) -> dict[str, object]:
+    written: dict[str, object] = {
+        "name": step.name,
+        "removed": list(step.removed),
+        "tokens": [step.tokens_before, step.tokens_after],
+    }
+    if step.cut.text is not None:
+        written["text"] = hash_text(step.cut.text)
+    return written
+
+
+def _read_step(written: object, contents: Contents) -> Step:
+    if not isinstance(written, Mapping):
+        raise ValueError("a step of a compaction is not an object")
+    before, after = _numbers(written["tokens"])
+    text = contents.get(_text(written["text"])) if "text" in written else None
+    cut = Cut(
+        name=StepName(_text(written["name"])),
+        removed=tuple(_text(name) for name in _list(written["removed"])),
+        text=None if text is None else text.decode(),
+    )
+    return Step(cut=cut, tokens_before=before, tokens_after=after)
+
+
+def _read_skipped(written: object) -> Skipped:
+    name, why = (_text(part) for part in _list(written))
+    return Skipped(name=StepName(name), why=why)
+
+
+def _numbers(value: object) -> list[int]:
+    numbers = [number for number in _list(value) if isinstance(number, int)]
+    if len(numbers) != len(_list(value)):
+        raise ValueError("a number of tokens was expected")
+    return numbers
+
+
+def _list(value: object) -> Sequence[object]:
+    if not isinstance(value, list):
+        raise ValueError(f"a list was expected, not {type(value).__name__}")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"a text was expected, not {type(value).__name__}")
+    return value
