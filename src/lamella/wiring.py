@@ -31,7 +31,7 @@ from lamella.core.history.resume import resume
 from lamella.core.history.state import Rules
 from lamella.core.layers.model import CarryForward, History, Layout
 from lamella.errors import LamellaError, NotAvailableError, SettingError
-from lamella.ports import Store
+from lamella.ports import Store, Summarizer
 from lamella.runners.copying import copy_store
 from lamella.runners.keeping import Keeper
 from lamella.runners.replay import Scripted, replay
@@ -93,9 +93,16 @@ def _explain_setting(first: ErrorDetails) -> SettingError:
     return SettingError(f"The setting {name} is {value}: {first['msg'][0].lower()}{first['msg'][1:]}.", hint=hint)
 
 
-def open_runner(settings: Settings, *, conversation: str, vault: Path | None = None, ledger: bool = True) -> TurnRunner:
+def open_runner(
+    settings: Settings,
+    *,
+    conversation: str,
+    vault: Path | None = None,
+    ledger: bool = True,
+    summarizer: Summarizer | None = None,
+) -> TurnRunner:
     """A runner for one conversation, over the adapters that ship with Lamella."""
-    world = open_world(vault)
+    world = replace(open_world(vault), summarizer=summarizer)
     rules = make_rules(settings, world)
     start = resume((), rules, conversation=conversation, model=settings.model)
     return TurnRunner(world, rules, start, ledger=ledger)
@@ -170,9 +177,11 @@ def _given(*nearer: BaseModel | None) -> dict[str, Any]:
     return values
 
 
-def open_desk(url: str, *, vault: Path | None = None, ledger: bool = True) -> Desk:
+def open_desk(
+    url: str, *, vault: Path | None = None, ledger: bool = True, summarizer: Summarizer | None = None
+) -> Desk:
     """A desk over the store at a URL: everything that conversations which last work with."""
-    world = open_world(vault)
+    world = replace(open_world(vault), summarizer=summarizer)
 
     def configure(given: Mapping[str, object]) -> Configured:
         settings = load_settings(given)

@@ -208,14 +208,19 @@ class TurnRunner:
         self._past.compacted(receipt)
         return receipt
 
-    def undo(self, receipt: str | None = None) -> Receipt:
+    def undo(self, receipt: str | None = None, *, at: datetime | None = None) -> Receipt:
         """Void a compaction, by default the last, and all after it: as if they had never been."""
+        del at  # nothing is written down here, so it has no time
         state = self._between_turns()
         voided = self._past.find_undone(receipt)
         past = self._past.without(voided)
         again = resume(past.turns, self._rules, conversation=state.conversation, model=None, receipts=past.receipts)
         self._past, self._state = past, replace(again.state, compacted=UNDONE)
         return voided[0]
+
+    def receipts(self) -> Sequence[Receipt]:
+        """The compactions in force, oldest first."""
+        return self._past.committed()
 
     def find_undone(self, receipt: str | None = None) -> Sequence[Receipt]:
         """The compactions that an undo would void."""

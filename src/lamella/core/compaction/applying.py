@@ -69,7 +69,9 @@ def _stub(state: State, names: Collection[str], rules: Rules) -> State:
     for index in range(state.epoch_start, len(exchanges)):
         if any(tool.artifact.id in names for tool in exchanges[index].tools):
             exchanges[index] = _stub_in(exchanges[index], names, rules)
-    stubs: dict[str, Standing] = {tool.artifact.id: tool for exchange in exchanges[state.epoch_start :] for tool in exchange.tools}
+    stubs: dict[str, Standing] = {
+        tool.artifact.id: tool for exchange in exchanges[state.epoch_start :] for tool in exchange.tools
+    }
     return replace(state, exchanges=tuple(exchanges), standing={**state.standing, **stubs})
 
 

@@ -54,7 +54,7 @@ OTHERS = tuple(
         rf"{WORD_STARTS}\d{{1,2}} ?[AaPp][Mm]{WORD_ENDS}",
         # Money; numbers with a unit, with decimals or groups of digits; whole numbers from three digits on
         rf"(?:(?:US|AU?|CA?)?\$|[€£¥₹₩]|{WORD_STARTS}(?:Rp\.?|USD|EUR|IDR|GBP)) ?{_NUMBER}"
-        rf"(?: ?(?:k|K|M|B|thousand|million|billion|ribu|juta|miliar|triliun){WORD_ENDS})?",
+        rf"(?: ?(?:k|K|M|B|thousand|million|billion|ribu|juta|miliar|triliun){WORD_ENDS})?{WORD_ENDS}",
         rf"{_NUMBER_STARTS}{_NUMBER}(?: ?(?:%|\u2030|°[CF]?)| ?(?:{_UNITS}){WORD_ENDS})",
         rf"{_NUMBER_STARTS}\d++(?:[.,]\d++)++{WORD_ENDS}",
         rf"{_NUMBER_STARTS}\d{{3,}}+{WORD_ENDS}",

@@ -13,7 +13,7 @@ from lamella.core.compaction.receipt import Cut, Skipped
 from lamella.core.compaction.removal import message_ids
 from lamella.core.compaction.rules import StepName
 from lamella.core.envelope.model import Envelope
-from lamella.core.layers.model import Role, StandIn
+from lamella.core.layers.model import StandIn
 from lamella.core.layers.opening import render_derived
 from lamella.core.layers.strip import Exchange
 from lamella.core.messages.model import Message, Speaker

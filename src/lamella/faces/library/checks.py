@@ -12,6 +12,7 @@ from lamella.core.artifacts.content import encode_text
 from lamella.core.layers.system import PART_NAMES
 from lamella.errors import ArtifactError, CallError, SettingError
 from lamella.faces.library.attach import Attachment, Tool, ToolResult
+from lamella.ports import Summarizer
 
 _Takes = type | UnionType
 _Described = Attachment | ToolResult | Tool
@@ -128,3 +129,13 @@ def _kind(value: object) -> str:
     if isinstance(value, str) and not value:
         return "empty"
     return f"the class {value.__name__}" if isinstance(value, type) else f"of type {type(value).__name__}"
+
+
+def check_summarizer(summarizer: Summarizer | None) -> Summarizer | None:
+    """Something that can be asked for summaries, or none."""
+    if summarizer is not None and not callable(getattr(summarizer, "summarize", None)):
+        raise CallError(
+            f"A {type(summarizer).__name__} cannot summarise.",
+            hint="Give an object with a method summarize(messages, *, max_tokens) that returns a text.",
+        )
+    return summarizer

@@ -8,8 +8,9 @@ from typing import Self
 
 from lamella.core.history.log import Told
 from lamella.core.history.records import Listed
-from lamella.faces.library.checks import check_folder, check_text, check_time
+from lamella.faces.library.checks import check_folder, check_summarizer, check_text, check_time
 from lamella.faces.library.talk import Talk
+from lamella.ports import Summarizer
 from lamella.runners.keeping import Keeper
 from lamella.runners.stored import Desk, StoredChat
 from lamella.runners.turns import Turn
@@ -76,8 +77,20 @@ class Chat(Talk):
 class Engine:
     """A store of conversations. Use it in a ``with`` block, or close it."""
 
-    def __init__(self, url: str, *, vault: str | PathLike[str] | None = None, ledger: bool = True) -> None:
-        self._desk = open_desk(check_text(url, "url"), vault=check_folder(vault), ledger=ledger)
+    def __init__(
+        self,
+        url: str,
+        *,
+        vault: str | PathLike[str] | None = None,
+        ledger: bool = True,
+        summarizer: Summarizer | None = None,
+    ) -> None:
+        self._desk = open_desk(
+            check_text(url, "url"),
+            vault=check_folder(vault),
+            ledger=ledger,
+            summarizer=check_summarizer(summarizer),
+        )
         self._keeper = Keeper(self._desk.store, self._desk.clock)
 
     def chat(self, conversation: str, **settings: object) -> Chat:
@@ -104,6 +117,12 @@ class Engine:
         self.close()
 
 
-def open_engine(url: str, *, vault: str | PathLike[str] | None = None, ledger: bool = True) -> Engine:
+def open_engine(
+    url: str,
+    *,
+    vault: str | PathLike[str] | None = None,
+    ledger: bool = True,
+    summarizer: Summarizer | None = None,
+) -> Engine:
     """Open a store of conversations: ``sqlite:///chats.db`` or ``postgresql://host/name``."""
-    return Engine(url, vault=vault, ledger=ledger)
+    return Engine(url, vault=vault, ledger=ledger, summarizer=summarizer)

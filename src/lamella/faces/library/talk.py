@@ -4,11 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol, TypeVar
 
+from lamella.core.compaction.receipt import Receipt
 from lamella.core.history.asked import Asked
 from lamella.errors import ArtifactError
 from lamella.faces.library.attach import Attachment, Tool, ToolResult
 from lamella.faces.library.checks import check_each, check_fields, check_parts, check_text, check_time
-from lamella.runners.turns import Turn
+from lamella.runners.turns import Planned, Turn
 
 _Made = TypeVar("_Made")
 
@@ -19,6 +20,14 @@ class Runs(Protocol):
     def ask(self, asked: Asked, *, at: datetime | None = None) -> Turn: ...
 
     def reply(self, text: str, *, at: datetime | None = None) -> None: ...
+
+    def plan(self, *, to: float | None = None, at: datetime | None = None) -> Planned: ...
+
+    def commit(self, planned: Planned, *, at: datetime | None = None) -> Receipt: ...
+
+    def undo(self, receipt: str | None = None, *, at: datetime | None = None) -> Receipt: ...
+
+    def receipts(self) -> Sequence[Receipt]: ...
 
 
 class Talk:
@@ -62,6 +71,27 @@ class Talk:
     def reply(self, text: str, *, at: datetime | None = None) -> None:
         """What the model answered to the turn asked last."""
         self._runner.reply(check_text(text, "text"), at=check_time(at))
+
+    def plan(self, to: float | None = None) -> Planned:
+        """What compacting would take out and bring, down to a share of what fits. Nothing changes yet."""
+        return self._runner.plan(to=to)
+
+    def commit(self, planned: Planned, *, at: datetime | None = None) -> Receipt:
+        """Do what was planned; what it took out can be recalled, and all of it undone."""
+        return self._runner.commit(planned, at=check_time(at))
+
+    def compact(self, to: float | None = None, *, at: datetime | None = None) -> Receipt | None:
+        """Plan and commit in one; none if there is nothing to gain."""
+        planned = self.plan(to)
+        return None if planned.receipt is None else self.commit(planned, at=at)
+
+    def undo(self, receipt: str | None = None, *, at: datetime | None = None) -> Receipt:
+        """Void a compaction, by default the last, and all after it: the next turn is as if they had never been."""
+        return self._runner.undo(receipt, at=check_time(at))
+
+    def receipts(self) -> Sequence[Receipt]:
+        """The compactions in force, oldest first."""
+        return self._runner.receipts()
 
 
 def _make(one: Attachment | ToolResult | Tool, make: Callable[[], _Made]) -> _Made:

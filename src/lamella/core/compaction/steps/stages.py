@@ -7,7 +7,7 @@ from lamella.core.compaction.receipt import Cut
 from lamella.core.compaction.removal import message_ids
 from lamella.core.compaction.rules import StepName
 from lamella.core.compaction.stages import StageRange
-from lamella.core.layers.model import Role, StandIn
+from lamella.core.layers.model import StandIn
 from lamella.core.layers.opening import render_derived
 from lamella.core.layers.strip import Exchange
 

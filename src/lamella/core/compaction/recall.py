@@ -1,0 +1,138 @@
+"""Recall: full-text search over originals, so that what was left out of the prompt can be found and read again."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from lamella.core.compaction.excerpts import cut_excerpt
+from lamella.core.compaction.scripts import WORD_ENDS, WORD_STARTS
+from lamella.core.compaction.terms import find_terms
+
+# The usual parameters of BM25: how soon a repeated word stops counting, how much a long text is held against it.
+_SATURATION = 1.2
+_LENGTH = 0.75
+_DIGITS = 6
+
+_PHRASE = re.compile('"([^"]+)"|“([^“”]+)”')
+
+_Key = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """An original: where it stands, who wrote it, what it is called, and its whole text."""
+
+    id: str
+    place: str
+    role: str
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A passage that a search found; the excerpt shows where in a long text."""
+
+    passage: Passage
+    score: float
+    excerpt: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Query:
+    """What is looked for: terms, any of which will do, and spans as typed and as compared, each of which must stand."""
+
+    terms: tuple[str, ...]
+    spans: tuple[tuple[str, str], ...]
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Indexed:
+    passage: Passage
+    flat: str
+    compared: str
+    terms: Counter[str]
+    length: int
+
+
+def search(
+    passages: Sequence[Passage], query: str, *, key: _Key, limit: int = 5, excluded: Collection[str] = ()
+) -> tuple[Found, ...]:
+    """The passages that fit best, best first, of equals the earlier; ``key`` is the spelling that texts are compared in.
+
+    Those that hold the query as it stands come before those that hold its words. A span in quotation marks is demanded.
+    """
+    wanted = _read_query(query, key)
+    if not wanted.spans:
+        return ()
+    indexed = [_index(passage, key) for passage in passages if passage.id not in excluded]
+    rarity = _weigh_terms(wanted.terms, indexed)
+    average = sum(one.length for one in indexed) / len(indexed) if indexed else 0.0
+    scored = [(_score(one, wanted, rarity=rarity, average=average), one.passage) for one in indexed]
+    best = sorted((pair for pair in scored if pair[0] > 0), key=lambda pair: -pair[0])[: max(limit, 0)]
+    spans = [typed for typed, _ in wanted.spans]
+    return tuple(
+        Found(passage=passage, score=score, excerpt=cut_excerpt(passage.text, spans, wanted.terms, key=key))
+        for score, passage in best
+    )
+
+
+def _read_query(query: str, key: _Key) -> _Query:
+    phrases = [_flatten(match[1] or match[2]) for match in _PHRASE.finditer(query)]
+    phrases = [phrase for phrase in phrases if phrase]
+    spans = phrases or [span for span in [_flatten(query)] if span]
+    return _Query(
+        terms=tuple(dict.fromkeys(find_terms(key(query)))),
+        spans=tuple((span, _flatten(key(span))) for span in spans),
+        exact=bool(phrases),
+    )
+
+
+def _index(passage: Passage, key: _Key) -> _Indexed:
+    whole = f"{passage.title}\n{passage.text}"
+    compared = key(whole)
+    terms = Counter(find_terms(compared))
+    return _Indexed(
+        passage=passage, flat=_flatten(whole), compared=_flatten(compared), terms=terms, length=terms.total()
+    )
+
+
+def _weigh_terms(terms: Sequence[str], indexed: Sequence[_Indexed]) -> dict[str, float]:
+    """How rare each term is: the fewer passages have it, the more it says."""
+    having = {term: sum(term in one.terms for one in indexed) for term in terms}
+    return {term: math.log(1 + (len(indexed) - n + 0.5) / (n + 0.5)) for term, n in having.items()}
+
+
+def _score(one: _Indexed, wanted: _Query, *, rarity: dict[str, float], average: float) -> float:
+    stands = all(_stands_in(one, typed, compared, exact=wanted.exact) for typed, compared in wanted.spans)
+    if wanted.exact and not stands:
+        return 0.0
+    spread = 1 - _LENGTH + _LENGTH * one.length / average if average else 1.0
+    score = sum(
+        weight * one.terms[term] * (_SATURATION + 1) / (one.terms[term] + _SATURATION * spread)
+        for term, weight in rarity.items()
+    )
+    # More than all its words together can have, so that the query as it stands always comes first.
+    bonus = 1 + (_SATURATION + 1) * sum(rarity.values()) if stands else 0.0
+    return round(score + bonus, _DIGITS)
+
+
+def _stands_in(one: _Indexed, typed: str, compared: str, *, exact: bool) -> bool:
+    """Whether a span stands in a passage; unless it was quoted, not as a part of longer words."""
+    if exact:
+        return typed in one.flat or compared in one.compared
+    return _has_words(one.flat, typed) or _has_words(one.compared, compared)
+
+
+def _has_words(text: str, span: str) -> bool:
+    # A plain search first: most passages do not hold the span at all.
+    starts = WORD_STARTS if re.match(r"\w", span) else ""
+    ends = WORD_ENDS if re.search(r"\w\Z", span) else ""
+    return span in text and re.search(f"{starts}{re.escape(span)}{ends}", text) is not None
+
+
+def _flatten(text: str) -> str:
+    return " ".join(text.split())
