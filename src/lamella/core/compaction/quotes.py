@@ -32,7 +32,7 @@ _THINGS = r"interface|guides?|manual|stor(?:y|ies)|ids?|names?|agents?|experienc
 
 # The user is no speaker where the user is spoken to, or is the user of a user interface.
 _EVENTS = re.compile(
-    rf"(?P<quoted>{_QUOTED}+)|(?P<ends>{_ENDS})|(?P<asked>\basked (?:the )?users?\b)"
+    rf"(?P<quoted>{_QUOTED})|(?P<ends>{_ENDS})|(?P<asked>\basked (?:the )?users?\b)"
     rf"|(?P<other>\b(?:assistant|model|asisten)\b|\busers? (?:{_THINGS})\b"
     rf"|(?<!according )\b(?:{_TOLD}) (?:the )?users?\b|\b(?:{_TOLD_ID}) pengguna\b"
     rf"|\busers? (?:was|were|has been|have been) (?:asked|{_TOLD})\b)"

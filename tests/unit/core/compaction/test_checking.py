@@ -1,7 +1,7 @@
 """Checking a summary: smaller, within its bound, and quoting nothing that was not said."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.unit.steady import steady
 
@@ -178,6 +178,7 @@ texts = st.lists(st.sampled_from(PIECES), max_size=25).map("".join) | st.text(ma
 
 @steady
 @given(texts)
+@example('“"”"')
 def test_a_refusal_is_always_one_line(text: str) -> None:
     refused = check_summary(text, replaced=[""], users=[""], tokens=1, replaced_tokens=2, max_tokens=2)
     assert refused is None or len(refused.splitlines()) == 1
