@@ -42,10 +42,10 @@ def _densest(words: Sequence[tuple[int, str]]) -> int:
         within[word] += 1
         while words[first][0] < start - EXCERPT_CHARS + 2 * _LEAD_CHARS:
             within[words[first][1]] -= 1
-            within += Counter()
             first += 1
-        if len(within) > best:
-            best, place = len(within), words[first][0]
+        different = sum(number > 0 for number in within.values())
+        if different > best:
+            best, place = different, words[first][0]
     return place
 
 

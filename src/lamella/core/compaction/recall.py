@@ -61,9 +61,10 @@ class _Indexed:
 def search(
     passages: Sequence[Passage], query: str, *, key: _Key, limit: int = 5, excluded: Collection[str] = ()
 ) -> tuple[Found, ...]:
-    """The passages that fit best, best first, of equals the earlier; ``key`` is the spelling that texts are compared in.
+    """The passages that fit best, best first, of equals the earlier.
 
     Those that hold the query as it stands come before those that hold its words. A span in quotation marks is demanded.
+    ``key`` gives the spelling in which texts are compared: compatible characters as one, upper and lower case as one.
     """
     wanted = _read_query(query, key)
     if not wanted.spans:
