@@ -43,6 +43,7 @@ class SummarySettings(BaseModel):
     writes: int | None = None
     exact: int | None = None
     turns: int | None = None
+    item: int | None = None
 
 
 class ChainSettings(BaseModel):

@@ -140,7 +140,7 @@ class TurnRunner:
         turn = replace(self._read(asked, state), rewritten=rewritten)
         rules = replace(self._rules, measure=self._world.counter.measure(turn.model or state.model))
         fitted = self._fitter.fit(state, turn, rules, path=self._past.path)
-        opened, receipt = fitted.opened, fitted.receipt
+        turn, opened, receipt = fitted.turn, fitted.opened, fitted.receipt
         entry, books = self._enter(opened, at=at)
         if self._journal is not None:
             asking = Asking(parent=state.head, unanswered=self._opened, receipt=receipt, at=at)

@@ -22,6 +22,15 @@ def render_preview(artifact: Artifact, outline: str, *, kind: Kind | None = None
     return _wrap(artifact, kind, [f"<preview>\n{neutralise(outline)}\n{way_back}\n</preview>"])
 
 
+def render_condensed(artifact: Artifact, condensed: str, *, kind: Kind | None = None) -> str:
+    """The artifact as a model's summary of it, with the way back to the whole."""
+    name = escape_line(artifact.id)
+    way_back = (
+        f"[A summary of {len(artifact.text):,} characters. Attach {name} with less beside it for the whole text.]"
+    )
+    return _wrap(artifact, kind, [f"<summary>\n{neutralise(condensed)}\n{way_back}\n</summary>"])
+
+
 def render_handle(artifact: Artifact) -> str:
     """One line in place of the artifact: what it is, how long, and the way back."""
     name, title = escape_line(artifact.id), escape_line(artifact.title)

@@ -9,7 +9,7 @@ SHORT_HASH = 12
 
 _CLOSERS = re.compile(
     r"<(?=\s*/\s*(?:content|preview|diff|output|[a-z_]+_context|active_note|url_content"
-    r"|selected_text|web_selected_text|tool_result|conversation_summary|stage_digest|exact)\s*>)",
+    r"|selected_text|web_selected_text|tool_result|conversation_summary|stage_digest|exact|summary)\s*>)",
     re.IGNORECASE,
 )
 _AMBIGUOUS_AMPERSAND = re.compile(r"&(?=(?:amp|lt|gt|#\d+);)")

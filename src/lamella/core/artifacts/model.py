@@ -72,7 +72,10 @@ class Image:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
-    """Something attached to a turn. Equal text gives an equal hash, whenever it was modified."""
+    """Something attached to a turn. Equal text gives an equal hash, whenever it was modified.
+
+    ``condensed`` is a model's summary that stands for it where the text is too long for the turn.
+    """
 
     id: ArtifactId
     kind: Kind
@@ -85,6 +88,7 @@ class Artifact:
     policy: Policy | None = None
     images: tuple[Image, ...] = ()
     has_images: bool = False
+    condensed: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from lamella.core.artifacts.model import Policy
 from lamella.core.budget.thresholds import Budget, is_over, must_shrink
 from lamella.core.compaction.applying import apply_receipt
 from lamella.core.compaction.chain import plan_compaction
+from lamella.core.compaction.condensing import condense_turn
 from lamella.core.compaction.receipt import Receipt
 from lamella.core.compaction.summary import Summaries, SummaryNeed
 from lamella.core.envelope.model import Envelope
@@ -18,10 +19,14 @@ from lamella.errors import BudgetExceededError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fitted:
-    """A turn that fits, the state it is built on, and the receipt of what had to go first, if anything."""
+    """A turn that fits, the state it is built on, and the receipt of what had to go first, if anything.
+
+    ``turn`` is the one asked, with summaries of what was too long in it.
+    """
 
     opened: OpenTurn
     state: State
+    turn: TurnInput
     receipt: Receipt | None = None
     needs: tuple[SummaryNeed, ...] = ()
 
@@ -36,18 +41,42 @@ def fit_turn(
 ) -> Fitted:
     """The turn as it is sent. With ``needs``, fetch those and fit again; what cannot fit raises."""
     opened = open_turn(state, turn, rules)
+    if not _must_shrink(opened, state, rules):
+        return Fitted(opened=opened, state=state, turn=turn)
+    condensed = condense_turn(state, turn, opened, rules, summaries)
+    if condensed is not None:
+        if condensed.needs:
+            return Fitted(opened=opened, state=state, turn=turn, needs=condensed.needs)
+        turn, opened = condensed.turn, open_turn(state, condensed.turn, rules)
+        if not _must_shrink(opened, state, rules):
+            return Fitted(opened=opened, state=state, turn=turn)
+    return _shrink(state, turn, opened, rules, summaries=summaries, path=path)
+
+
+def _must_shrink(opened: OpenTurn, state: State, rules: Rules) -> bool:
+    return must_shrink(opened.envelope.tokens.total, rules.budget, shrunk_to=state.shrunk_to)
+
+
+def _shrink(
+    state: State,
+    turn: TurnInput,
+    opened: OpenTurn,
+    rules: Rules,
+    *,
+    summaries: Summaries | None,
+    path: Sequence[str],
+) -> Fitted:
+    """The turn after the chain made room for it."""
     total = opened.envelope.tokens.total
-    if not must_shrink(total, rules.budget, shrunk_to=state.shrunk_to):
-        return Fitted(opened=opened, state=state)
     goal = int(rules.budget.target * rules.budget.limit)
     plan = plan_compaction(state, turn, rules, tokens=total, goal=goal, summaries=summaries, path=path)
     if plan.needs:
-        return Fitted(opened=opened, state=state, needs=plan.needs)
+        return Fitted(opened=opened, state=state, turn=turn, needs=plan.needs)
     if plan.receipt is not None:
         state = apply_receipt(state, plan.receipt, turn_rules(rules, turn))
         opened = open_turn(state, turn, rules)
     check_fits(opened, rules.budget)
-    return Fitted(opened=opened, state=state, receipt=plan.receipt)
+    return Fitted(opened=opened, state=state, turn=turn, receipt=plan.receipt)
 
 
 def check_fits(opened: OpenTurn, budget: Budget) -> None:

@@ -44,15 +44,19 @@ class KindRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryRules:
-    """How much a summary may read and write, in tokens; ``exact`` bounds the exact words that ride beside it."""
+    """How much a summary may read and write, in tokens; ``exact`` bounds the exact words that ride beside it.
+
+    ``turns`` is how many earlier turns are worth one, ``item`` how long something attached now must be.
+    """
 
     reads: int = 16_000
     writes: int = 500
     exact: int = 500
     turns: int = 3
+    item: int = 2_000
 
     def __post_init__(self) -> None:
-        if min(self.reads, self.writes, self.turns) < 1 or self.exact < 0:
+        if min(self.reads, self.writes, self.turns, self.item) < 1 or self.exact < 0:
             raise SettingError(
                 f"A summary cannot read {self.reads}, write {self.writes} and keep {self.exact} tokens of "
                 f"{self.turns} turns.",

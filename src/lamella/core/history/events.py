@@ -65,6 +65,8 @@ def gather_contents(artifacts: Iterable[Artifact]) -> dict[str, bytes]:
     for artifact in artifacts:
         if artifact.kind is not Kind.IMAGE:
             contents[artifact.hash] = encode_text(artifact.text)
+        if artifact.condensed is not None:
+            contents[hash_text(artifact.condensed)] = encode_text(artifact.condensed)
         contents.update((image.hash, image.data) for image in artifact.images)
     return contents
 
@@ -150,6 +152,8 @@ def write_artifact(artifact: Artifact) -> dict[str, object]:
         written["policy"] = artifact.policy.value
     if artifact.has_images:
         written["has_images"] = True
+    if artifact.condensed is not None:
+        written["condensed"] = hash_text(artifact.condensed)
     if artifact.images:
         written["images"] = [[i.hash, i.media_type, i.width, i.height] for i in artifact.images]
     return written
@@ -183,7 +187,13 @@ def read_artifact(written: Body, contents: Contents) -> Artifact | None:
         policy=None if written.get("policy") is None else Policy(_text(written["policy"])),
         images=tuple(image for image in images if image is not None),
         has_images=bool(written.get("has_images")),
+        condensed=_read_condensed(written, contents),
     )
+
+
+def _read_condensed(written: Body, contents: Contents) -> str | None:
+    data = contents.get(_text(written["condensed"])) if "condensed" in written else None
+    return None if data is None else data.decode()
 
 
 def named_hashes(body: Body) -> tuple[str, ...]:
@@ -194,6 +204,8 @@ def named_hashes(body: Body) -> tuple[str, ...]:
     for ref in _refs(body):
         if ref["kind"] != Kind.IMAGE:
             hashes.setdefault(_text(ref["hash"]))
+        if "condensed" in ref:
+            hashes.setdefault(_text(ref["condensed"]))
         for image in _list(ref.get("images")):
             hashes.setdefault(_text(_list(image)[0]))
     hashes.update((_text(name), None) for name in _drawn(body))
@@ -209,7 +221,8 @@ def referenced_artifacts(body: Body, artifact: str) -> tuple[str, ...]:
     for ref in _refs(body):
         images = [_text(_list(image)[0]) for image in _list(ref.get("images"))]
         if ref["id"] == artifact:
-            hashes.update(dict.fromkeys((_text(ref["hash"]), *images)))
+            condensed = [_text(ref["condensed"])] if "condensed" in ref else []
+            hashes.update(dict.fromkeys((_text(ref["hash"]), *condensed, *images)))
         elif artifact in images:
             hashes.setdefault(artifact)
     if any(ref["id"] == artifact for ref in map(_dict, _list(_system(body).get("inlined")))):

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from lamella.core.artifacts.blocks import render_block, render_handle, render_preview
+from lamella.core.artifacts.blocks import render_block, render_condensed, render_handle, render_preview
 from lamella.core.artifacts.kinds import KINDS, Promotion
 from lamella.core.artifacts.model import Artifact, Kind, Policy
 from lamella.core.compaction.outline import PREVIEW_OVER, build_outline
@@ -95,6 +95,8 @@ def render_smaller(artifact: Artifact, form: Form) -> str | None:
         text = render_preview(artifact, build_outline(artifact.text), kind=shelved_kind(artifact))
     elif form is Form.HANDLE:
         text = render_handle(artifact)
+    elif form is Form.SUMMARY and artifact.condensed is not None:
+        text = render_condensed(artifact, artifact.condensed, kind=shelved_kind(artifact))
     else:
         return None
     return text if len(text) < len(artifact.text) else None
@@ -104,6 +106,8 @@ def wanted_form(artifact: Artifact, *, forms: Mapping[str, Form], carry_forward:
     """The form that an artifact takes in the library: the one a compaction gave it, else what is carried forward."""
     if artifact.id in forms:
         return forms[artifact.id]
+    if artifact.condensed is not None:
+        return Form.SUMMARY
     previewed = carry_forward is CarryForward.PREVIEW and len(artifact.text) > PREVIEW_OVER
     return Form.PREVIEW if previewed else Form.FULL
 
@@ -130,8 +134,8 @@ def fold_shelf(
 
 
 def _still_stands(old: Standing, form: Form) -> bool:
-    # A preview that would not be smaller stands in full, and is not tried again every turn.
-    return old.form is form or (form is Form.PREVIEW and old.form is Form.FULL)
+    # A smaller form that would not be smaller stands in full, and is not tried again every turn.
+    return old.form is form or (form is not Form.FULL and old.form is Form.FULL)
 
 
 def build_library(standings: Sequence[Standing]) -> Layer:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lamella.core.artifacts.blocks import render_block, render_update
+from lamella.core.artifacts.blocks import render_block, render_condensed, render_update
 from lamella.core.artifacts.content import escape_line
 from lamella.core.artifacts.model import Artifact, Image, Kind
 from lamella.core.budget.counting import Measure, count_images, count_pieces
@@ -88,6 +88,9 @@ def _show(artifact: Artifact, known: Standing | None, *, place: str, measure: Me
         return _Shown(segment=_reference(artifact, place=place, measure=measure))
     if artifact.kind is Kind.IMAGE:
         return _shown(artifact, Form.FULL, "", place=place, tokens=count_images(artifact.images, measure))
+    if artifact.condensed is not None:
+        text = render_condensed(artifact, artifact.condensed)
+        return _shown(artifact, Form.SUMMARY, text, place=place, tokens=measure.count(text))
     if known is None or known.artifact.hash == artifact.hash:
         text = render_block(artifact)
         return _shown(artifact, Form.FULL, text, place=place, tokens=measure.count(text))
