@@ -38,8 +38,9 @@ class Counting:
         return self.answer
 
 
-def chat(summarizer: Counting | None, **settings: object) -> Conversation:
-    return Conversation(window=12_000, reserve=0, summarizer=summarizer, **settings)
+def chat(summarizer: Counting | None, *, reads: int = 16_000) -> Conversation:
+    compaction = {"summary": {"reads": reads}}
+    return Conversation(window=12_000, reserve=0, summarizer=summarizer, compaction=compaction)
 
 
 def forms(turn: Turn) -> dict[str, Form]:
@@ -63,16 +64,14 @@ def test_exact_words_of_the_text_ride_beside_its_summary() -> None:
 
 def test_at_most_three_parts_are_summarised_at_a_time() -> None:
     summarizer = Counting()
-    settings = {"compaction": {"summary": {"reads": 1_000}}}
-    chat(summarizer, **settings).ask("What?", attach=[Note(path="long.md", text=LONG)])
+    chat(summarizer, reads=1_000).ask("What?", attach=[Note(path="long.md", text=LONG)])
     assert len(summarizer.asked) > 3
     assert 1 < summarizer.most <= 3
 
 
 def test_every_part_is_bounded_and_together_they_are_the_text() -> None:
     summarizer = Counting()
-    settings = {"compaction": {"summary": {"reads": 1_000}}}
-    chat(summarizer, **settings).ask("What?", attach=[Note(path="long.md", text=LONG)])
+    chat(summarizer, reads=1_000).ask("What?", attach=[Note(path="long.md", text=LONG)])
     assert max(map(len, summarizer.asked)) < 3_500
     assert all(f"Line {number} of" in "".join(summarizer.asked) for number in (0, 999, 1_999))
 
