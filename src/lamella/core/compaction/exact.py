@@ -13,6 +13,8 @@ _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[ \t]*([\w-]*)")
 _PROMPT = re.compile(r"[ \t]*\$ +(?=\D)(\S.*)")
 _LETTER = re.compile(r"[^\W\d_]")
 _DOTFILE = re.compile(r"\.[a-z][\w-]{1,30}")
+# After one of these a dot and a name are a method, not a file.
+_CALLED = frozenset(")]}")
 _FLAG = re.compile(r"--[A-Za-z][\w-]*+")
 
 _Span = tuple[int, int]
@@ -135,7 +137,8 @@ def _names(text: str) -> Iterator[_Span]:
         start += len(run) - len(name)
         end = start + len(name)
         in_tag = text[start - 1 : start] == "<" or text[end : end + 1] == ">"
-        if _is_file(name) or (not in_tag and _is_path(name)):
+        called = name.startswith(".") and text[start - 1 : start] in _CALLED
+        if (_is_file(name) and not called) or (not in_tag and _is_path(name)):
             yield start, end
 
 

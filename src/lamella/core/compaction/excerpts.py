@@ -17,14 +17,14 @@ def cut_excerpt(text: str, spans: Iterable[str], terms: Collection[str], *, key:
     """A short text whole; of a long one the part with a span or, without one, with the most different terms."""
     if len(text) <= EXCERPT_CHARS:
         return text
-    start = max(_find_place(text, spans, terms, key) - _LEAD_CHARS, 0)
+    start = max(_find_place(text, spans, terms, key=key) - _LEAD_CHARS, 0)
     start = min(_next_word(text, start), len(text) - 1)
     end = min(start + EXCERPT_CHARS, len(text))
     shown = text[start:end].strip()
     return f"{'… ' if start else ''}{shown}{' …' if end < len(text) else ''}"
 
 
-def _find_place(text: str, spans: Iterable[str], terms: Collection[str], key: Callable[[str], str]) -> int:
+def _find_place(text: str, spans: Iterable[str], terms: Collection[str], *, key: Callable[[str], str]) -> int:
     for span in spans:
         match = re.search(re.escape(span), text, re.IGNORECASE)
         if match:

@@ -92,6 +92,7 @@ def test_ids_hashes_and_versions_are_found(token: str) -> None:
         "He and/or she, his/her, on/off, 24/7, 1/2.",
         "There are 3 of them and 42 more; the third one.",
         "A defaced facade, a self.attribute, a done.Next sentence.",
+        "build().values().get(x)[0].items",
         "</div> and <br/> and <b>bold</b>",
         "",
     ],
@@ -106,6 +107,10 @@ def test_code_spans_are_found_whole() -> None:
         "a ` b",
         "x",
     )
+
+
+def test_names_in_quotation_marks_are_found() -> None:
+    assert find_exact("open('.env') and \"notes/plan.md\" and <src/app.py>") == (".env", "notes/plan.md", "src/app.py")
 
 
 def test_links_to_notes_are_found_without_their_alias() -> None:
