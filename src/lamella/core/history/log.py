@@ -77,8 +77,9 @@ class Log:
         for start in range(0, len(given), _BATCH):
             batch = given[start : start + _BATCH]
             for record, body in zip(batch, parse_bodies(batch), strict=True):
+                fold = self._say if record.kind in _SAYING else self._fold
                 try:
-                    self._fold(record, parse_body(record) if body is None else body)
+                    fold(record, parse_body(record) if body is None else body)
                 except _UNREADABLE as error:
                     raise _damaged(f"Event {self.version + 1} of {self.conversation}", error) from error
                 self.version += 1
@@ -108,9 +109,6 @@ class Log:
         return tuple(dict.fromkeys((*self._leaves, self.head))) if self.head else tuple(self._leaves)
 
     def _fold(self, record: Record, body: Body) -> None:
-        if record.kind in _SAYING:
-            self._say(record, body)
-            return
         match record.kind:
             case EventKind.DELETE:
                 self._delete(_name(body, "target"))
