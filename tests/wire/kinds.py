@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from tests.wire import anthropic_server as anthropic
+from tests.wire import gemini_server as gemini
 from tests.wire import openai_caching as openai
 from tests.wire.openai_chat_server import chat_server
 from tests.wire.openai_responses_server import responses_server
@@ -12,6 +13,7 @@ from tests.wire.script import Act, Fail
 from tests.wire.serving import Loopback
 
 from lamella.adapters.providers.anthropic.send import AnthropicProvider
+from lamella.adapters.providers.gemini.send import GeminiProvider
 from lamella.adapters.providers.openai_chat.send import OpenAIChatProvider
 from lamella.adapters.providers.openai_responses.send import OpenAIResponsesProvider
 from lamella.ports import ChatProvider
@@ -45,6 +47,10 @@ def _openai_chat(url: str, key: str, patience: float) -> ChatProvider:
 
 def _openai_responses(url: str, key: str, patience: float) -> ChatProvider:
     return OpenAIResponsesProvider(key=key, address=url, patience=patience)
+
+
+def _gemini(url: str, key: str, patience: float) -> ChatProvider:
+    return GeminiProvider(key=key, address=url, patience=patience)
 
 
 WIRES = (
@@ -95,5 +101,23 @@ WIRES = (
         late_failure=Fail(kind="rate_limit_exceeded", words="Too many tokens", inside=True),
         impossible={"input_tokens": 5, "input_tokens_details": {"cached_tokens": 900, "cache_write_tokens": 0}},
         misled={"input_tokens": "many", "input_tokens_details": [1]},
+    ),
+    Wire(
+        name="gemini",
+        model=gemini.MODEL,
+        key=gemini.KEY,
+        serve=gemini.gemini_server,
+        connect=_gemini,
+        root="",
+        rate_limit=Fail(status=429, kind="RESOURCE_EXHAUSTED", words="Slow down", headers={"retry-after": "17"}),
+        overload=Fail(status=503, kind="UNAVAILABLE", words="The model is overloaded."),
+        overflow=Fail(
+            status=400,
+            kind="INVALID_ARGUMENT",
+            words="The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+        ),
+        late_failure=Fail(status=503, kind="UNAVAILABLE", words="The model is overloaded.", inside=True),
+        impossible={"promptTokenCount": 5, "cachedContentTokenCount": 900},
+        misled={"promptTokenCount": None},
     ),
 )

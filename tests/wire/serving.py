@@ -60,10 +60,11 @@ Outcome = Plain | Flow | Nothing
 
 
 class Loopback:
-    """What a server has seen. ``left`` is set when a client closed its connection before the answer was over."""
+    """What a server has seen. ``arrived`` is set by the first request, ``left`` when a client left before the answer was over."""
 
     def __init__(self) -> None:
         self.calls: list[Call] = []
+        self.arrived = threading.Event()
         self.left = threading.Event()
         self.ending = threading.Event()
         self.url = ""
@@ -110,6 +111,7 @@ def serve(answer: Callable[[Call], Outcome], seen: Loopback) -> Iterator[Loopbac
             headers = {name.lower(): value for name, value in self.headers.items()}
             call = Call(method=self.command, path=self.path, headers=headers, raw=raw)
             seen.calls.append(call)
+            seen.arrived.set()
             _reply(self, answer(call), seen)
 
         do_POST = do_GET = do_PATCH = do_DELETE = _handle  # noqa: N815 - names that http.server looks for

@@ -91,7 +91,8 @@ def test_closing_the_stream_closes_the_connection(wire: Wire) -> None:
         provider = wire.connect(url, wire.key, 10.0)
         stream = provider.stream(_simple(wire))
         reading = asyncio.ensure_future(anext(stream))
-        await asyncio.sleep(0.2)
+        assert await asyncio.to_thread(server.arrived.wait, 30.0)
+        await asyncio.sleep(0.1)
         reading.cancel()
         await asyncio.gather(reading, return_exceptions=True)
         await stream.aclose()  # type: ignore[attr-defined]

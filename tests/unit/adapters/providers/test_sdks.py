@@ -10,6 +10,7 @@ PROVIDERS = [
     ("anthropic", "lamella.adapters.providers.anthropic.send", "AnthropicProvider"),
     ("openai", "lamella.adapters.providers.openai_chat.send", "OpenAIChatProvider"),
     ("openai", "lamella.adapters.providers.openai_responses.send", "OpenAIResponsesProvider"),
+    ("google.genai", "lamella.adapters.providers.gemini.send", "GeminiProvider"),
 ]
 LOADED = """
 import json, sys

@@ -1,0 +1,97 @@
+"""The arguments of ``models.generate_content``: a pure function of the request and what is known of the model."""
+
+from base64 import urlsafe_b64decode
+from json import loads
+
+from lamella.adapters.providers.anthropic.request import read_arguments
+from lamella.adapters.providers.wire import Body, extras, schema, spoken, system_text
+from lamella.core.messages.delta import Reply, ToolCall
+from lamella.core.messages.model import Message, Speaker
+from lamella.core.messages.request import ChatRequest, Exchange, ToolOutput
+
+FORMAT = "gemini"
+# Older models give calls no id. Those that Lamella makes up begin like this, and are not sent.
+MADE_UP = "lamella-"
+
+
+def build_request(request: ChatRequest, *, cached: str | None = None) -> Body:
+    """The keyword arguments that send this request with Google's SDK.
+
+    ``cached`` names a cache that holds the instructions and tools; the API refuses them beside it.
+    """
+    config: Body = {
+        "max_output_tokens": request.answer,
+        # The SDK would call tools by itself; that is the caller's business.
+        "automatic_function_calling": {"disable": True},
+    }
+    config |= {"cached_content": cached} if cached else build_stored(request)
+    further = extras(request, {"contents": ..., "systemInstruction": ..., "tools": ..., "cachedContent": ...})
+    if further:
+        config["http_options"] = further
+    return {"model": request.bare_model, "contents": _contents(request), "config": config}
+
+
+def build_stored(request: ChatRequest) -> Body:
+    """The part of a request that a cache of its own can hold: instructions, library and tools."""
+    stored: Body = {}
+    text = system_text(request.messages)
+    if text.strip():
+        stored["system_instruction"] = text
+    if request.tools:
+        declarations = [
+            {"name": tool.name, "description": tool.description, "parameters_json_schema": schema(tool)}
+            for tool in request.tools
+        ]
+        stored["tools"] = [{"function_declarations": declarations}]
+    return stored
+
+
+def _contents(request: ChatRequest) -> list[Body]:
+    talk = [{"role": _role(message.role), "parts": _parts(message)} for _, message in spoken(request.messages)]
+    rounds = [content for exchange in request.exchanges for content in _exchange(exchange)]
+    # A content without parts is refused; two of one role may follow each other.
+    return [content for content in (*talk, *rounds) if content["parts"]]
+
+
+def _role(speaker: Speaker) -> str:
+    return "model" if speaker is Speaker.ASSISTANT else "user"
+
+
+def _parts(message: Message) -> list[Body]:
+    pictures = [{"inline_data": {"mime_type": image.media_type, "data": image.data}} for image in message.images]
+    return [*([{"text": message.text}] if message.text.strip() else []), *pictures]
+
+
+def _exchange(exchange: Exchange) -> list[Body]:
+    carried = exchange.reply.carried
+    said = [_restore(part) for part in loads(carried.json)] if carried and carried.format == FORMAT else _said(exchange)
+    names = {call.id: call.name for call in exchange.reply.calls}
+    outputs = [_output(output, names.get(output.call, output.call)) for output in exchange.outputs]
+    return [{"role": "model", "parts": said}, {"role": "user", "parts": outputs}]
+
+
+def _restore(part: Body) -> Body:
+    # The SDK writes a signature as text and takes it as bytes.
+    signature = part.get("thought_signature")
+    return {**part, "thought_signature": urlsafe_b64decode(signature)} if isinstance(signature, str) else part
+
+
+def _said(exchange: Exchange) -> list[Body]:
+    reply: Reply = exchange.reply
+    return [
+        *([{"text": reply.text}] if reply.text.strip() else []),
+        *({"function_call": _call(c)} for c in reply.calls),
+    ]
+
+
+def _call(call: ToolCall) -> Body:
+    return {"name": call.name, "args": read_arguments(call.arguments), **_id(call.id)}
+
+
+def _output(output: ToolOutput, name: str) -> Body:
+    told = {"error" if output.failed else "output": output.text}
+    return {"function_response": {"name": name, "response": told, **_id(output.call)}}
+
+
+def _id(call: str) -> Body:
+    return {} if call.startswith(MADE_UP) else {"id": call}

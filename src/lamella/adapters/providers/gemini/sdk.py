@@ -1,0 +1,116 @@
+"""Google's own SDK: opened when the first message is sent, its exceptions turned into ours."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+from lamella.adapters.providers.failures import (
+    Refusal,
+    Target,
+    explain_broken,
+    explain_no_connection,
+    explain_refusal,
+    explain_timeout,
+    read_wait,
+)
+from lamella.adapters.providers.reading import as_fields, fields_at, items_at, text_at
+from lamella.errors import LamellaError, SdkMissingError
+
+if TYPE_CHECKING:
+    from google.genai import Client
+    from google.genai.types import GenerateContentResponse
+    from httpx2 import Response
+
+ADDRESS = "https://generativelanguage.googleapis.com"
+PATIENCE = 120.0
+# Where answers of the request under way are noted. The SDK hands out none, and leaves those nobody reads on open.
+_ANSWERS: ContextVar["list[Response] | None"] = ContextVar("answers", default=None)
+
+
+def open_client(*, key: str, address: str) -> "Client":
+    """A client that tries nothing twice. Silence is timed by the caller: the SDK's timeout bounds whole answers."""
+    try:
+        from google.genai import Client
+        from google.genai.types import HttpOptions, HttpRetryOptions
+        from httpx2 import AsyncClient
+    except ImportError as error:
+        raise SdkMissingError(
+            "The package google-genai is not installed.", hint='Install it with: pip install "lamella[gemini]"'
+        ) from error
+    options = HttpOptions(
+        base_url=address,
+        retry_options=HttpRetryOptions(attempts=1),
+        # Without a client of ours the SDK takes aiohttp where that is installed, and raises its exceptions.
+        httpx_async_client=AsyncClient(timeout=None, follow_redirects=True, event_hooks={"response": [_note]}),
+    )
+    return Client(api_key=key, vertexai=False, http_options=options)
+
+
+class Chunks:
+    """A stream's chunks, each waited for with patience. Closing it closes the connection."""
+
+    def __init__(self, chunks: "AsyncIterator[GenerateContentResponse]", *, patience: float) -> None:
+        self._chunks = chunks
+        self._patience = patience
+        self._answers: list[Response] = []
+
+    async def read_next(self) -> "GenerateContentResponse | None":
+        """The next chunk; none after the last."""
+        noted = _ANSWERS.set(self._answers)
+        try:
+            async with asyncio.timeout(self._patience):
+                return await anext(self._chunks, None)
+        finally:
+            _ANSWERS.reset(noted)
+
+    async def close(self) -> None:
+        for answer in self._answers:
+            await answer.aclose()
+
+
+async def _note(answer: "Response") -> None:
+    answers = _ANSWERS.get()
+    if answers is not None:
+        answers.append(answer)
+
+
+async def close_client(client: "Client") -> None:
+    """Give back connections, the one pool that the SDK does not own included."""
+    http = client._api_client._async_httpx_client
+    await client.aio.aclose()
+    client.close()
+    if http is not None:
+        await http.aclose()
+
+
+def explain(error: Exception, target: Target, *, begun: bool) -> LamellaError:
+    """Whatever the SDK or its transport raised, as one of our errors; ``begun`` once an answer was arriving."""
+    from google.genai.errors import APIError
+    from httpx2 import HTTPError
+
+    if isinstance(error, APIError):
+        return explain_refusal(
+            _read(error.code, error.details, headers=getattr(error.response, "headers", None)), target
+        )
+    if isinstance(error, TimeoutError):
+        return explain_timeout(target)
+    if isinstance(error, HTTPError) and not begun:
+        return explain_no_connection(target, error)
+    return explain_broken(target, str(error) or type(error).__name__)
+
+
+def _read(code: int | None, details: object, *, headers: object) -> Refusal:
+    fields = as_fields(details)
+    error = fields_at(fields, "error") or fields
+    told = items_at(error, "details")
+    delay = next((text_at(detail, "retryDelay") for detail in told if text_at(detail, "retryDelay")), "")
+    waits = {"retry-after": delay.removesuffix("s")} if delay else {}
+    own = headers if isinstance(headers, Mapping) else {}
+    return Refusal(
+        status=code or 500,
+        kind=text_at(error, "status"),
+        words=text_at(error, "message"),
+        wait=read_wait(waits or own),
+        spoken="error" in fields,
+    )

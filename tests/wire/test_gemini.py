@@ -1,0 +1,117 @@
+"""Gemini's answers and its implicit cache, over the bytes that the real SDK sends."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from tests.wire.gemini_server import KEY, MODEL, SIGNATURE, GeminiServer, gemini_server
+from tests.wire.material import SEARCH, ask, assistant, grown, note, reply_to, system, user
+from tests.wire.script import Say, Wanted
+
+from lamella.adapters.providers.gemini.request import build_request
+from lamella.adapters.providers.gemini.response import read_reply
+from lamella.adapters.providers.gemini.send import GeminiProvider
+from lamella.core.messages.delta import Reply, StopReason
+from lamella.core.messages.request import ChatRequest, Exchange, ToolOutput
+from lamella.errors import CallError, ReplyBrokenError
+
+START = ask(system(note("tides", 30_000)), user("First?"), model=MODEL)
+
+
+def _send(server: GeminiServer, request: ChatRequest) -> Reply:
+    return reply_to(GeminiProvider(key=KEY, address=server.url, patience=10.0), request)
+
+
+def test_each_turn_reads_nearly_all_that_the_one_before_sent() -> None:
+    with gemini_server() as server:
+        request = START
+        before = 0
+        for number in range(4):
+            usage = _send(server, request).usage
+            assert usage.read is not None
+            assert before * 0.99 <= usage.read <= before
+            assert usage.write == 0
+            before = usage.prompt or 0
+            request = grown(request, f"Answer {number}.", f"Question {number}?")
+    assert before > 4_096
+
+
+def test_streamed_and_whole_answers_give_the_same_reply() -> None:
+    from google.genai import Client
+    from google.genai.types import HttpOptions
+
+    act = Say(text="Here.", reasoning="Hm.", calls=(Wanted(id="c", name="search", arguments={"q": "x"}),))
+    request = replace(START, tools=(SEARCH,))
+
+    async def whole(url: str) -> Reply | None:
+        client = Client(api_key=KEY, vertexai=False, http_options=HttpOptions(base_url=url))
+        answer = await client.aio.models.generate_content(**build_request(request))
+        await client.aio.aclose()
+        client.close()
+        return read_reply(answer)
+
+    with gemini_server(act) as server:
+        streamed = _send(server, request)
+    with gemini_server(act) as server:
+        finished = asyncio.run(whole(server.url))
+    assert finished is not None
+    assert replace(finished, carried=None) == replace(streamed, carried=None)
+    assert (streamed.usage.output, streamed.usage.reasoning) == (7, 2)
+
+
+def test_a_call_goes_back_with_its_signature_and_its_name() -> None:
+    request = replace(START, tools=(SEARCH,))
+    with gemini_server(Say(text="", calls=(Wanted(id="c", name="search", arguments={"q": "x"}),))) as server:
+        reply = _send(server, request)
+        _send(server, replace(request, exchanges=(Exchange(reply=reply, outputs=(ToolOutput(call="c", text="No."),)),)))
+    said, got = server.bodies[1]["contents"][-2:]
+    assert said["parts"][0]["functionCall"] == {"id": "c", "name": "search", "args": {"q": "x"}}
+    assert said["parts"][0]["thoughtSignature"].rstrip("=").replace("+", "-").replace("/", "_") == SIGNATURE.rstrip("=")
+    assert got["parts"] == [{"functionResponse": {"id": "c", "name": "search", "response": {"output": "No."}}}]
+
+
+def test_a_call_without_an_id_gets_one_that_is_not_sent() -> None:
+    calls = (Wanted(id="", name="search", arguments={}), Wanted(id="", name="search", arguments={"q": "y"}))
+    request = replace(START, tools=(SEARCH,))
+    with gemini_server(Say(calls=calls)) as server:
+        reply = _send(server, request)
+        outputs = tuple(ToolOutput(call=call.id, text="No.", failed=True) for call in reply.calls)
+        _send(server, replace(request, exchanges=(Exchange(reply=reply, outputs=outputs),)))
+    assert len({call.id for call in reply.calls}) == 2
+    got = server.bodies[1]["contents"][-1]["parts"]
+    assert got == [{"functionResponse": {"name": "search", "response": {"error": "No."}}}] * 2
+
+
+@pytest.mark.parametrize(
+    ("stop", "reason"),
+    [("MAX_TOKENS", StopReason.LENGTH), ("SAFETY", StopReason.REFUSED), ("MALFORMED_FUNCTION_CALL", StopReason.OTHER)],
+)
+def test_why_an_answer_ended_is_told(stop: str, reason: StopReason) -> None:
+    with gemini_server(Say(stop=stop)) as server:
+        assert _send(server, START).stop is reason
+
+
+def test_a_prompt_that_is_blocked_is_refused_without_an_answer() -> None:
+    reply = read_reply({"prompt_feedback": {"block_reason": "SAFETY"}, "usage_metadata": {"prompt_token_count": 4}})
+    assert reply is not None
+    assert (reply.stop, reply.text, reply.usage.plain) == (StopReason.REFUSED, "", 4)
+    assert read_reply({}) is None
+
+
+def test_what_the_sdk_itself_cannot_read_is_a_broken_reply() -> None:
+    with gemini_server(Say(usage={"promptTokenCount": "many"})) as server, pytest.raises(ReplyBrokenError):
+        _send(server, START)
+
+
+def test_extras_stand_in_the_body_and_cannot_replace_what_lamella_builds() -> None:
+    request = replace(START, extras='{"generationConfig": {"temperature": 0}}')
+    with gemini_server() as server:
+        _send(server, request)
+    assert server.bodies[0]["generationConfig"] == {"maxOutputTokens": 800, "temperature": 0}
+    with pytest.raises(CallError, match="contents"):
+        build_request(replace(START, extras='{"contents": []}'))
+
+
+def test_an_empty_message_is_left_out() -> None:
+    request = ask(user("One?"), assistant(""), user("Two?"), model=MODEL)
+    assert [content["role"] for content in build_request(request)["contents"]] == ["user", "user"]
