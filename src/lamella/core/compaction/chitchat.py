@@ -41,10 +41,10 @@ def is_chitchat(text: str, *, after: str, words: Set[str] = CHITCHAT_WORDS) -> b
 
     Questions, exclamations and anything with a digit are kept whatever the list says.
     """
-    if _QUESTION.search(text) or _EXCLAMATION.search(text) or any(character.isnumeric() for character in text):
-        return False
     said = " ".join(text.rstrip(_TRAIL).casefold().split())
-    return said in words and not asks(after)
+    if said not in words or _QUESTION.search(text) or _EXCLAMATION.search(text):
+        return False
+    return not any(character.isnumeric() for character in text) and not asks(after)
 
 
 def asks(reply: str) -> bool:

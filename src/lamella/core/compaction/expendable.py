@@ -17,6 +17,8 @@ _LONGEST = 0.6
 _DIGITS = 9
 
 _INDENTED = re.compile(r"(?: {4}|\t)[ \t]*\S")
+# One of these is in every block of code. Most texts have none of them, and are not walked line by line.
+_MARKS = ("```", "~~~", "\n    ", "\n\t")
 _LIST_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]")
 
 
@@ -44,12 +46,11 @@ def rank_expendable(candidates: Sequence[Candidate], *, total_turns: int) -> tup
 def turn_expendability(turn: Candidate, *, total_turns: int) -> float:
     """What its messages have on average, each by its share of the turn's tokens; long is the turn as a whole."""
     tokens = turn.asked_tokens + turn.answered_tokens
-    asked, answered = (
-        message_expendability(
-            role, position=turn.position, count=total_turns, tokens=tokens, code=turn.has_code or turn.codebase
-        )
+    code = turn.has_code or turn.codebase
+    asked, answered = [
+        message_expendability(role, position=turn.position, count=total_turns, tokens=tokens, code=code)
         for role in ("user", "assistant")
-    )
+    ]
     share = turn.asked_tokens / tokens if tokens else 0.5
     return round(share * asked + (1 - share) * answered, _DIGITS)
 
@@ -67,6 +68,8 @@ def message_expendability(role: str, *, position: int, count: int, tokens: int, 
 
 def has_code(text: str) -> bool:
     """Whether a markdown text holds a fenced or an indented block of code; words that look like code do not count."""
+    if not text.startswith(("    ", "\t")) and not any(mark in text for mark in _MARKS):
+        return False
     may_begin, in_list = True, False
     for line, fenced in walk_lines(text):
         if fenced:

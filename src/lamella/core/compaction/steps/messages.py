@@ -31,8 +31,8 @@ def cut_expendable(draft: Draft) -> Cut | None:
         total_turns=len(draft.state.exchanges),
     )
     overhead = 2 * draft.rules.measure.per_message
-    taken = take_until(((name, _weight(turns[name]) + overhead) for name in ranked), draft.excess)
-    removed = tuple(name for exchange in draft.free if exchange.user.id in taken for name in message_ids(exchange))
+    taken = set(take_until(((name, _weight(turns[name]) + overhead) for name in ranked), draft.excess))
+    removed = tuple(said for name, turn in turns.items() if name in taken for said in message_ids(turn))
     return Cut(name=StepName.EXPENDABLE, removed=removed) if removed else None
 
 

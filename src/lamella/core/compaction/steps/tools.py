@@ -17,8 +17,10 @@ def cut_tool_results(draft: Draft) -> Cut | None:
 
 
 def _stubs(draft: Draft) -> Iterator[tuple[str, int]]:
-    last = {tool.artifact.id for tool in draft.state.exchanges[-1].tools} if draft.state.exchanges else set()
+    stay = set(draft.held)
+    if draft.state.exchanges:
+        stay.update(tool.artifact.id for tool in draft.state.exchanges[-1].tools)
     for exchange in draft.free[draft.state.epoch_start :]:
         for tool in exchange.tools:
-            if tool.form is Form.FULL and tool.artifact.id not in last | draft.held:
+            if tool.form is Form.FULL and tool.artifact.id not in stay:
                 yield tool.artifact.id, tool.tokens - stub_tool(tool, draft.rules).tokens
