@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from threading import BoundedSemaphore, Thread
 
+from lamella.core.compaction.asking import SummaryNeed, SummaryText
 from lamella.core.compaction.chain import Plan, plan_compaction
 from lamella.core.compaction.fitting import Fitted, fit_turn
-from lamella.core.compaction.summary import SummaryNeed, SummaryText
 from lamella.core.history.state import Rules, State, TurnInput
 from lamella.core.history.turns import open_turn
 from lamella.ports import Summarizer

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from lamella.core.artifacts.blocks import render_block
 from lamella.core.artifacts.content import hash_text
 from lamella.core.artifacts.model import Artifact, Kind
+from lamella.core.compaction.asking import Summaries, SummaryNeed
 from lamella.core.compaction.checking import check_summary
 from lamella.core.compaction.exact import build_ledger
-from lamella.core.compaction.summary import Summaries, SummaryNeed
 from lamella.core.history.state import OpenTurn, Rules, State, TurnInput
 from lamella.core.layers.library import may_shrink
 from lamella.core.layers.model import Form, LayerId

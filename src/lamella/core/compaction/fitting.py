@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from lamella.core.artifacts.model import Policy
 from lamella.core.budget.thresholds import Budget, is_over, must_shrink
 from lamella.core.compaction.applying import apply_receipt
+from lamella.core.compaction.asking import Summaries, SummaryNeed
 from lamella.core.compaction.chain import plan_compaction
 from lamella.core.compaction.condensing import condense_turn
 from lamella.core.compaction.receipt import Receipt
-from lamella.core.compaction.summary import Summaries, SummaryNeed
+from lamella.core.compaction.retelling import retell
 from lamella.core.envelope.model import Envelope
 from lamella.core.history.state import OpenTurn, Rules, State, TurnInput
 from lamella.core.history.turns import open_turn, turn_rules
@@ -40,9 +41,11 @@ def fit_turn(
     path: Sequence[str] = (),
 ) -> Fitted:
     """The turn as it is sent. With ``needs``, fetch those and fit again; what cannot fit raises."""
+    retold = retell(state, turn, rules, summaries)
+    turn = retold.turn
     opened = open_turn(state, turn, rules)
-    if not _must_shrink(opened, state, rules):
-        return Fitted(opened=opened, state=state, turn=turn)
+    if retold.needs or not _must_shrink(opened, state, rules):
+        return Fitted(opened=opened, state=state, turn=turn, needs=retold.needs)
     condensed = condense_turn(state, turn, opened, rules, summaries)
     if condensed is not None:
         if condensed.needs:

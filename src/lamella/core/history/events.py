@@ -40,6 +40,8 @@ def write_message(turn: TurnInput, *, message_id: str, parent: str, at: str, edi
     if edits is not None:
         body["target"] = edits
     contents = gather_contents((*turn.results, *turn.attached))
+    if turn.strip is not None:
+        contents[hash_text(turn.strip)] = encode_text(turn.strip)
     if turn.system is not None and turn.system.inlined:
         contents.update(gather_contents(turn.system.inlined))
         contents[hash_text(turn.system.instructions)] = encode_text(turn.system.instructions)
@@ -87,6 +89,7 @@ def write_turn(turn: TurnInput) -> dict[str, object]:
         "carry_forward": turn.carry_forward,
         "history": None if turn.history is History.FULL else turn.history,
         "history_turns": turn.history_turns,
+        "strip": None if turn.strip is None else hash_text(turn.strip),
         "image_notes": turn.image_notes,
         "rewritten": turn.rewritten,
         "warnings": list(turn.warnings),
@@ -132,6 +135,7 @@ def read_turn(body: Body, contents: Contents, *, message_id: str | None = None) 
         carry_forward=_CARRIES[body.get("carry_forward")],
         history=_HISTORIES[body.get("history", History.FULL.value)],
         history_turns=None if body.get("history_turns") is None else _int(body["history_turns"]),
+        strip=_read_kept(body, "strip", contents),
         image_notes=None if "image_notes" in body and body["image_notes"] is None else bool(body.get("image_notes")),
         rewritten=None if body.get("rewritten") is None else Rewrite(_text(body["rewritten"])),
         warnings=(*(_text(warning) for warning in _list(body.get("warnings"))), *erased),
@@ -187,12 +191,13 @@ def read_artifact(written: Body, contents: Contents) -> Artifact | None:
         policy=None if written.get("policy") is None else Policy(_text(written["policy"])),
         images=tuple(image for image in images if image is not None),
         has_images=bool(written.get("has_images")),
-        condensed=_read_condensed(written, contents),
+        condensed=_read_kept(written, "condensed", contents),
     )
 
 
-def _read_condensed(written: Body, contents: Contents) -> str | None:
-    data = contents.get(_text(written["condensed"])) if "condensed" in written else None
+def _read_kept(written: Body, field_name: str, contents: Contents) -> str | None:
+    """A text that is kept as a content, if it was and still is."""
+    data = contents.get(_text(written[field_name])) if field_name in written else None
     return None if data is None else data.decode()
 
 
@@ -208,16 +213,16 @@ def named_hashes(body: Body) -> tuple[str, ...]:
             hashes.setdefault(_text(ref["condensed"]))
         for image in _list(ref.get("images")):
             hashes.setdefault(_text(_list(image)[0]))
-    hashes.update((_text(name), None) for name in _drawn(body))
+    hashes.update((_text(name), None) for name in (*_drawn(body), *_retold(body)))
     return tuple(hashes)
 
 
 def referenced_artifacts(body: Body, artifact: str) -> tuple[str, ...]:
     """The hashes of everything a body holds of one artifact: its text, its pictures, instructions that draw it in.
 
-    A picture is also found inside the notes that embed it.
+    A picture is also found inside the notes that embed it. A summary of earlier talk may tell of any of them.
     """
-    hashes: dict[str, None] = {}
+    hashes: dict[str, None] = dict.fromkeys(map(_text, _retold(body)))
     for ref in _refs(body):
         images = [_text(_list(image)[0]) for image in _list(ref.get("images"))]
         if ref["id"] == artifact:
@@ -238,6 +243,10 @@ def _refs(body: Body) -> list[Body]:
 
 def _system(body: Body) -> Body:
     return _dict(body["system"]) if "system" in body else {}
+
+
+def _retold(body: Body) -> list[object]:
+    return [body["strip"]] if "strip" in body else []
 
 
 def _drawn(body: Body) -> list[object]:

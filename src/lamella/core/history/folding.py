@@ -14,16 +14,19 @@ from lamella.core.layers.strip import Exchange, Said, join_answer, make_said
 from lamella.core.messages.render import render_user
 
 SHOWN_TURNS = {History.WINDOW: 10, History.STRIP: 2}
-_STRIP_TOKENS = 300
+STRIP_TOKENS = 300
 _STRIP_EXACT_TOKENS = 150
 # The outline keeps the newest turns that its cap holds; reading more of them than that could never show.
 _OUTLINED_TURNS = 60
+# A summary of what is not shown covers whole groups of turns, so that not every turn needs another one.
+_SUMMARISED_TOGETHER = 8
 
 
-def fold(state: State, rules: Rules, *, attached: Sequence[Artifact] = ()) -> State:
+def fold(state: State, rules: Rules, *, attached: Sequence[Artifact] = (), told: str | None = None) -> State:
     """Everything earlier goes into the library and the strip; image notes and tool results leave with their turn.
 
-    A note whose text, as known or as attached now, is drawn into L1 stands there and not on the shelf.
+    A note whose text, as known or as attached now, is drawn into L1 stands there and not on the shelf. ``told`` is a
+    summary of the oldest turns that the history mode does not show.
     """
     if state.measured_by != rules.measure.name:
         state = _measure_again(state, rules)
@@ -46,21 +49,32 @@ def fold(state: State, rules: Rules, *, attached: Sequence[Artifact] = ()) -> St
         carry_forward=rules.carry_forward,
         layout=rules.layout,
     )
-    return draw_curtain(folded, rules)
+    return draw_curtain(folded, rules, told)
 
 
 def fold_keeping_tools(state: State, rules: Rules) -> State:
-    """The same for a compaction, which says itself what becomes of the tool results that stand in messages."""
+    """The same for a compaction, which says itself what becomes of the tool results that stand in messages.
+
+    What the history mode hides is taken out for good: otherwise it would come back as other exchanges go.
+    """
     start = state.epoch_start
     kept = tuple(keep_tools(exchange, exchange.tools, rules) for exchange in state.exchanges[start:])
     folded = fold(replace(state, exchanges=(*state.exchanges[:start], *kept)), rules)
-    return replace(folded, epoch_start=start)
+    return replace(
+        folded,
+        exchanges=folded.exchanges[folded.hidden :],
+        epoch_start=max(0, start - folded.hidden),
+        opening=opening_of(folded, rules),
+        hidden=0,
+        stand_in=None,
+    )
 
 
 def keep_tools(exchange: Exchange, tools: Sequence[Standing], rules: Rules) -> Exchange:
     """An exchange whose message holds nothing but these tool results and what was typed."""
     if not tools:
-        return replace(exchange, sent=exchange.user.message, tools=())
+        plain = not exchange.tools and exchange.sent == exchange.user.message
+        return exchange if plain else replace(exchange, sent=exchange.user.message, tools=())
     pieces = [piece for tool in tools for piece in tool.pieces]
     sent = render_user(pieces, exchange.user.message.pieces, (), count=rules.measure.count)
     return replace(exchange, sent=sent, tools=tuple(tools))
@@ -80,7 +94,7 @@ def place_tools(state: State) -> State:
     return replace(state, exchanges=tuple(exchanges), standing=standing)
 
 
-def draw_curtain(state: State, rules: Rules) -> State:
+def draw_curtain(state: State, rules: Rules, told: str | None = None) -> State:
     """How many of the earlier exchanges are not shown, by the history mode, and what stands in for them."""
     if rules.history is History.FULL:
         return state if not state.hidden else replace(state, hidden=0, stand_in=None)
@@ -88,7 +102,7 @@ def draw_curtain(state: State, rules: Rules) -> State:
     hidden = max(0, len(state.exchanges) - shown)
     stand_in = None
     if hidden and rules.history is History.STRIP:
-        stand_in = _outline(state.exchanges[:hidden], rules)
+        stand_in = _outline(state.exchanges[:hidden], rules, told)
     return replace(state, hidden=hidden, stand_in=stand_in)
 
 
@@ -101,14 +115,23 @@ def opening_of(state: State, rules: Rules) -> Opening:
     return open_with(state.opening, left_out=left_out, blocks=blocks, count=rules.measure.count)
 
 
-def _outline(hidden: Sequence[Exchange], rules: Rules) -> Derived:
-    newest = hidden[-_OUTLINED_TURNS:]
+def summarised(hidden: int) -> int:
+    """How many of the turns that are not shown a summary covers; the newest of them are outlined."""
+    return hidden - hidden % _SUMMARISED_TOGETHER
+
+
+def _outline(hidden: Sequence[Exchange], rules: Rules, told: str | None) -> Derived:
     count = rules.measure.count
-    talk = [(exchange.user.text, exchange.reply.text) for exchange in newest]
-    outline = build_talk_outline(talk, cap=_STRIP_TOKENS, count=count)
-    exact = build_ledger([text for pair in talk for text in pair], cap=_STRIP_EXACT_TOKENS, count=count)
+    newest = hidden[-_OUTLINED_TURNS:]
+    rest = newest if told is None else hidden[summarised(len(hidden)) :]
+    cap = max(0, STRIP_TOKENS - (count(told) if told else 0))
+    outline = build_talk_outline([(one.user.text, one.reply.text) for one in rest], cap=cap, count=count)
+    texts = [said.text for exchange in newest for said in (exchange.user, exchange.reply)]
+    exact = build_ledger(texts, cap=_STRIP_EXACT_TOKENS, count=count)
+    content = "\n".join(part for part in (told, outline) if part)
     covers = f"the {len(hidden):,} turns before"
-    return make_derived(StandIn.SUMMARY, render_derived(StandIn.SUMMARY, outline, covers=covers, exact=exact), count)
+    block = render_derived(StandIn.SUMMARY, content, covers=covers, exact=exact)
+    return make_derived(StandIn.SUMMARY, block, count)
 
 
 def _measure_again(state: State, rules: Rules) -> State:

@@ -34,7 +34,7 @@ class TurnInput:
     """What the user does in one turn: the text after templates and as typed. ``None`` means: as it was.
 
     ``id`` is the message's, where it has one already. ``rewritten`` says that what came before this turn is not what
-    was sent last: an edit, or another branch.
+    was sent last: an edit, or another branch. ``strip`` is a model's summary of the oldest turns that are not shown.
     """
 
     text: str
@@ -51,6 +51,7 @@ class TurnInput:
     carry_forward: CarryForward | None = None
     history: History | None = None
     history_turns: int | None = None
+    strip: str | None = None
     image_notes: bool | None = None
     rewritten: Rewrite | None = None
     warnings: tuple[str, ...] = ()

@@ -117,7 +117,7 @@ def begin_turn(
     """The state the turn is built on: with its settings in force, folded if an epoch begins."""
     now = replace(with_settings(state, turn), known=known)
     if begins_epoch(state, now, turn, rules=rules):
-        return fold(now, rules, attached=attached)
+        return fold(now, rules, attached=attached, told=turn.strip)
     return now
 
 

@@ -1,0 +1,85 @@
+"""Asking for summaries: the core says which text it needs and how to ask; whoever runs the turn fetches it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lamella.core.artifacts.content import hash_text
+from lamella.core.artifacts.make import canonical_json
+from lamella.core.history.state import Rules, State
+from lamella.core.layers.strip import Exchange
+from lamella.core.messages.model import Message, Speaker
+from lamella.core.messages.weigh import weigh
+
+_WISH = (
+    "Quote the user's wishes word for word in double quotes, or do not quote. Keep decisions, reasons and open "
+    "questions. Invent nothing. Answer with the summary only."
+)
+_SHOWN_CHARACTERS = 80
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryNeed:
+    """A summary that would help: the request to send, how many turns it covers, and how long the answer may be.
+
+    ``key`` is the hash of the text covered, so that the same text is summarised once.
+    """
+
+    key: str
+    messages: tuple[Message, ...] = field(repr=False)
+    max_tokens: int
+    turns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryText:
+    """What a summariser answered: a text, or why there is none."""
+
+    text: str = ""
+    why: str | None = None
+
+
+Summaries = Mapping[str, SummaryText]
+
+
+def ask_live(oldest: Sequence[Exchange], *, state: State, rules: Rules) -> tuple[Message, ...]:
+    """What was sent last, its answer, and one more question: all but the question is in the provider's cache.
+
+    Empty where nothing was sent yet, or where that would not fit.
+    """
+    if state.last is None or not state.exchanges:
+        return ()
+    newest = state.exchanges[-1]
+    answer = (newest.joined[-1] if newest.joined else newest.reply).message
+    task = (
+        f"Summarise the first {len(oldest)} turns of this conversation, up to and including this question and its "
+        f"answer: {_begins(oldest[-1])} {_WISH}"
+    )
+    live = (*state.last.messages, answer, _say(task, rules))
+    needed = weigh(live, state.last.tools, rules.measure) + rules.compaction.summary.writes
+    return live if needed <= rules.budget.window else ()
+
+
+def ask_alone(exchanges: Sequence[Exchange], *, rules: Rules) -> tuple[Message, ...]:
+    """The turns to summarise, and nothing else."""
+    talk = "\n\n".join(f"User: {one.user.text}\n\nAssistant: {one.reply.text}" for one in exchanges)
+    return (_say(f"{talk}\n\nSummarise this conversation. {_WISH}", rules),)
+
+
+def texts_of(exchanges: Sequence[Exchange]) -> list[str]:
+    """Everything said in some turns."""
+    return [said.text for one in exchanges for said in (one.user, one.reply, *one.joined)]
+
+
+def key_of(exchanges: Sequence[Exchange]) -> str:
+    """The name of the summary of some turns."""
+    return hash_text(canonical_json(texts_of(exchanges)))
+
+
+def _begins(exchange: Exchange) -> str:
+    text = " ".join(exchange.user.text.split())
+    more = " …" if len(text) > _SHOWN_CHARACTERS else ""
+    return f'"{text[:_SHOWN_CHARACTERS]}{more}"'
+
+
+def _say(text: str, rules: Rules) -> Message:
+    return Message(role=Speaker.USER, pieces=(text,), tokens=rules.measure.count(text))
