@@ -8,6 +8,7 @@ turn.messages, turn.envelope, turn.tokens, turn.prefix
 chat.reply("Here is a summary ...")
 """
 
+from lamella.core.compaction.receipt import Receipt
 from lamella.core.envelope.model import Envelope
 from lamella.core.layers.model import Layer, Segment
 from lamella.core.messages.model import Message
@@ -60,6 +61,7 @@ __all__ = [
     "Office",
     "Pdf",
     "Picture",
+    "Receipt",
     "Segment",
     "Selection",
     "Tag",

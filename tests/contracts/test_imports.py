@@ -30,6 +30,7 @@ EXPORTS = [
     "Office",
     "Pdf",
     "Picture",
+    "Receipt",
     "Segment",
     "Selection",
     "Tag",

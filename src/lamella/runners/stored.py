@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from lamella.core.artifacts.make import canonical_json
 from lamella.core.compaction.applying import UNDONE
+from lamella.core.compaction.recall import Found
 from lamella.core.compaction.receipt import Receipt
 from lamella.core.envelope.diff import find_movement
 from lamella.core.envelope.model import Envelope, Rewrite
@@ -33,6 +34,7 @@ from lamella.ports import Clock, Store
 from lamella.runners.counting import CountingBook
 from lamella.runners.journal import ChatJournal
 from lamella.runners.past import Past
+from lamella.runners.recalling import FOUND_AT_MOST
 from lamella.runners.turns import Planned, Turn, TurnRunner, World
 
 
@@ -199,6 +201,12 @@ class StoredChat:
         """The compactions in force on the active branch, oldest first."""
         committed = self._log.committed(self._log.path())
         return read_receipts(committed.bodies, self._contents(receipt_hashes(committed.bodies)))
+
+    def recall(self, query: str, *, limit: int = FOUND_AT_MOST) -> Sequence[Found]:
+        """Originals of the active branch that the prompt no longer holds; what was erased is not found."""
+        told = self._log.path()
+        past = Past(read_turns(told, self._contents(path_hashes(told))), path=name_messages(told))
+        return self._running().recall(query, limit=limit, past=past)
 
     def reload(self) -> None:
         """Read what others wrote since."""

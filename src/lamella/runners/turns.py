@@ -9,6 +9,7 @@ from typing import Protocol
 from lamella.core.artifacts.model import Artifact, Kind
 from lamella.core.budget.thresholds import check_share
 from lamella.core.compaction.applying import UNDONE, apply_receipt
+from lamella.core.compaction.recall import Found
 from lamella.core.compaction.receipt import Receipt
 from lamella.core.envelope.diff import find_movement
 from lamella.core.envelope.model import Envelope, Rewrite, TokenCounts
@@ -27,6 +28,7 @@ from lamella.ports import PriceBook, ProfileBook, SourceReader, Summarizer, Toke
 from lamella.runners.fitting import Fitter
 from lamella.runners.past import Past
 from lamella.runners.reading import Reading
+from lamella.runners.recalling import FOUND_AT_MOST, find_originals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,10 +78,15 @@ class World:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """A compaction that is not committed: its receipt, none if nothing would be gained, and what it would bring."""
+    """A compaction that is not committed: its receipt, none if nothing would be gained, and what it would bring.
+
+    ``before`` and ``after`` are the counts of the next request, with nothing typed in it yet.
+    """
 
     receipt: Receipt | None
     outlook: Outlook | None = None
+    before: TokenCounts | None = None
+    after: TokenCounts | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,10 +188,14 @@ class TurnRunner:
         """What compacting now would take out, down to a share of what fits, by default to the target."""
         state, turn, budget = self._between_turns(), TurnInput(text=""), self._rules.budget
         goal = int((budget.target if to is None else check_share(to)) * budget.limit)
+        as_is = open_turn(state, turn, self._rules)
+        before = as_is.envelope.tokens
+        # Folding alone may free a little; where there is room enough, that is no reason to move the prefix.
+        if before.total <= goal:
+            return Planned(receipt=None, before=before)
         receipt = self._fitter.plan(state, turn, self._rules, goal=goal, path=self._past.path).receipt
         if receipt is None:
-            return Planned(receipt=None)
-        as_is = open_turn(state, turn, self._rules)
+            return Planned(receipt=None, before=before)
         compacted = open_turn(apply_receipt(state, receipt, self._rules), turn, self._rules)
         outlook = compare_outlook(
             self._books.last,
@@ -193,7 +204,7 @@ class TurnRunner:
             terms=self._terms(compacted),
             at=at,
         )
-        return Planned(receipt=receipt, outlook=outlook)
+        return Planned(receipt=receipt, outlook=outlook, before=before, after=compacted.envelope.tokens)
 
     def commit(self, planned: Planned, *, at: datetime | None = None) -> Receipt:
         """Do what was planned; something said since makes the plan void."""
@@ -221,6 +232,17 @@ class TurnRunner:
     def receipts(self) -> Sequence[Receipt]:
         """The compactions in force, oldest first."""
         return self._past.committed()
+
+    def recall(self, query: str, *, limit: int = FOUND_AT_MOST, past: Past | None = None) -> Sequence[Found]:
+        """Originals of this branch that cannot be read off the request: the one that waits for its reply, or the next.
+
+        ``past`` is the past where it is known better than here.
+        """
+        if self._opened is not None:
+            sent = self._opened.envelope
+        else:
+            sent = open_turn(self._state, TurnInput(text=""), self._rules, checked=False).envelope
+        return find_originals(past or self._past, query, sent=sent, limit=limit)
 
     def find_undone(self, receipt: str | None = None) -> Sequence[Receipt]:
         """The compactions that an undo would void."""

@@ -4,11 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol, TypeVar
 
+from lamella.core.compaction.recall import Found
 from lamella.core.compaction.receipt import Receipt
 from lamella.core.history.asked import Asked
 from lamella.errors import ArtifactError
 from lamella.faces.library.attach import Attachment, Tool, ToolResult
 from lamella.faces.library.checks import check_each, check_fields, check_parts, check_text, check_time
+from lamella.runners.recalling import FOUND_AT_MOST
 from lamella.runners.turns import Planned, Turn
 
 _Made = TypeVar("_Made")
@@ -28,6 +30,8 @@ class Runs(Protocol):
     def undo(self, receipt: str | None = None, *, at: datetime | None = None) -> Receipt: ...
 
     def receipts(self) -> Sequence[Receipt]: ...
+
+    def recall(self, query: str, *, limit: int = FOUND_AT_MOST) -> Sequence[Found]: ...
 
 
 class Talk:
@@ -92,6 +96,10 @@ class Talk:
     def receipts(self) -> Sequence[Receipt]:
         """The compactions in force, oldest first."""
         return self._runner.receipts()
+
+    def recall(self, query: str, limit: int = FOUND_AT_MOST) -> Sequence[Found]:
+        """Messages, attachments and tool results that the prompt no longer holds in full, word for word, best first."""
+        return self._runner.recall(check_text(query, "query"), limit=limit)
 
 
 def _make(one: Attachment | ToolResult | Tool, make: Callable[[], _Made]) -> _Made:
