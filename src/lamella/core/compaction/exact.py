@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from lamella.core.compaction.patterns import ADDRESS, CODE_SPAN, EXTENSIONS, LINK, NAMES, OTHERS, RUN, SLASHED_PROSE
+from lamella.core.compaction.patterns import ADDRESS, CODE_SPAN, EXTENSIONS, LINK, RUN, SLASHED_PROSE, VALUE
 
 _SHELL = re.compile(
     "bash|bat|cmd|console|fish|powershell|ps1|sh|shell|shell-session|shellsession|terminal|zsh", re.IGNORECASE
@@ -15,7 +15,6 @@ _LETTER = re.compile(r"[^\W\d_]")
 _DOTFILE = re.compile(r"\.[a-z][\w-]{1,30}")
 # After one of these a dot and a name are a method, not a file.
 _CALLED = frozenset(")]}")
-_FLAG = re.compile(r"--[A-Za-z][\w-]*+")
 
 _Span = tuple[int, int]
 
@@ -23,7 +22,7 @@ _Span = tuple[int, int]
 def find_exact(text: str) -> tuple[str, ...]:
     """Paths, addresses, numbers, dates, commands and ids of a text, verbatim, by first appearance, each once."""
     found = [*_commands(text), *_code(text), *_links(text), *_addresses(text), *_names(text)]
-    found += [match.span() for pattern in OTHERS for match in pattern.finditer(text)]
+    found += [match.span() for match in VALUE.finditer(text)]
     found.sort(key=lambda span: (span[0], -span[1]))
     kept: dict[str, None] = {}
     reached = 0
@@ -130,9 +129,6 @@ def _names(text: str) -> Iterator[_Span]:
     for match in RUN.finditer(text):
         start = match.start()
         run = match[0].rstrip(".+%@~-")
-        if _FLAG.fullmatch(run):
-            yield start, start + len(run)
-            continue
         name = run.lstrip("+%-")
         start += len(run) - len(name)
         end = start + len(name)
@@ -151,4 +147,4 @@ def _is_file(name: str) -> bool:
     stem, dot, extension = base.rpartition(".")
     if dot and stem.strip(".@") and not stem.startswith("@") and "/" not in extension:
         return extension.casefold() in EXTENSIONS
-    return base in NAMES or _DOTFILE.fullmatch(base) is not None
+    return _DOTFILE.fullmatch(base) is not None

@@ -10,12 +10,12 @@ _UNITS = (
     "|days?|hari|weeks?|minggu|months?|bulan|years?|tahun|kg|mg|g|km|cm|mm|nm|m|l|ml|[kMG]?Hz|[kM]W|kWh|mA|mAh|V"
     "|thousand|million|billion|trillion|ribu|juta|miliar|triliun|dollars?|euros?|rupiah|USD|EUR|IDR|GBP|x|times|kali"
 )
+_SCALES = "k|K|M|B|thousand|million|billion|ribu|juta|miliar|triliun"
 _MONTHS = (
     "Jan(?:uary|uari)?|Feb(?:ruary|ruari)?|Mar(?:ch|et)?|Apr(?:il)?|May|Mei|Jun[ei]?|Jul[yi]?|Aug(?:ust)?|Agu(?:stus)?"
     "|Sept?(?:ember)?|O[ck]t(?:ober)?|Nov(?:ember)?|De[cs](?:ember)?"
 )
 _NUMBER = r"\d++(?:[.,]\d++)*+"
-_NUMBER_STARTS = rf"{WORD_STARTS}(?<!\d[.,])[-+\u2212]?"
 _TIME = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d++)?)?(?: ?[AaPp](?:[Mm]|\.[Mm]\.))?(?:Z|[+-]\d{2}:?\d{2})?"
 
 # Without the quotes, brackets and full stops of East Asian scripts, which end an address as a space does.
@@ -27,39 +27,38 @@ ADDRESS = re.compile(
     rf"(?<![A-Za-z0-9+.-])(?:[A-Za-z][A-Za-z0-9+.-]{{1,20}}://|www\.|localhost:\d){_ADDRESS}++", re.IGNORECASE
 )
 
-# Runs of what a path may hold, with the line that may follow it: `src/app.py:12`, `notes/plan.md#L10-L20`.
-RUN = re.compile(r"[\w.@+~%/-]++(?::\d++(?::\d++)?+)?+(?:#L?\d++(?:-L?\d++)?+)?+")
+# A run of what a path may hold, with the line that may follow it: `src/app.py:12`, `notes/plan.md#L10-L20`.
+RUN = re.compile(r"(?<![\w.@+~%/-])[\w@+~%-]*+[./][\w.@+~%/-]*+(?::\d++(?::\d++)?+)?+(?:#L?\d++(?:-L?\d++)?+)?+")
 
-OTHERS = tuple(
-    re.compile(pattern)
-    for pattern in (
-        # Paths of Windows and e-mail addresses
-        rf"(?:{WORD_STARTS}[A-Za-z]:|\\)\\(?:[\w@+~%$-]|\.(?=\w)|\\(?=\w))++",
-        r"(?<![\w.+%@-])[\w.+%-]{1,64}@[A-Za-z0-9-]++(?:\.[A-Za-z0-9-]++)++",
-        # UUIDs, hashes and other hexadecimal numbers, issues, versions and IP addresses
-        rf"{WORD_STARTS}(?<!-)[0-9a-fA-F]{{8}}(?:-[0-9a-fA-F]{{4}}){{3}}-[0-9a-fA-F]{{12}}{WORD_ENDS}",
-        rf"{WORD_STARTS}(?=[a-fA-F]*+\d)(?=\d*+[a-fA-F])[0-9a-fA-F]{{7,}}+{WORD_ENDS}",
-        rf"{WORD_STARTS}0x[0-9a-fA-F]++{WORD_ENDS}",
-        rf"{WORD_STARTS}[A-Z][A-Z0-9]{{1,9}}-\d{{1,7}}{WORD_ENDS}",
-        rf"(?<![\w&#/])#\d{{1,7}}{WORD_ENDS}",
-        rf"{WORD_STARTS}(?<!\d[.,])(?:[vV]\d++(?:\.\d++)*+|\d++(?:\.\d++){{2,}}+)"
-        rf"(?:[-+][0-9A-Za-z]++(?:[.+-][0-9A-Za-z]++)*+)?+(?::\d{{1,5}})?{WORD_ENDS}",
-        # Dates and times
-        rf"{WORD_STARTS}\d{{4}}-\d{{2}}-\d{{2}}(?:[T ]{_TIME})?{WORD_ENDS}",
-        rf"{WORD_STARTS}\d{{1,4}}[/.]\d{{1,2}}[/.]\d{{1,4}}{WORD_ENDS}",
-        rf"{WORD_STARTS}\d{{1,2}}(?:st|nd|rd|th)? (?:{_MONTHS})(?:,? \d{{4}})?{WORD_ENDS}",
-        rf"{WORD_STARTS}(?:{_MONTHS}) (?:\d{{1,2}}(?:st|nd|rd|th)?(?:,? \d{{4}})?|\d{{4}}){WORD_ENDS}",
-        r"(?<!\d)\d{2,4}年(?:\d{1,2}月(?:\d{1,2}日)?)?|(?<!\d)\d{1,2}月\d{1,2}日",
-        rf"{WORD_STARTS}(?<!\d[.,:]){_TIME}{WORD_ENDS}",
-        rf"{WORD_STARTS}\d{{1,2}} ?[AaPp][Mm]{WORD_ENDS}",
-        # Money; numbers with a unit, with decimals or groups of digits; whole numbers from three digits on
-        rf"(?:(?:US|AU?|CA?)?\$|[€£¥₹₩]|{WORD_STARTS}(?:Rp\.?|USD|EUR|IDR|GBP)) ?{_NUMBER}"
-        rf"(?: ?(?:k|K|M|B|thousand|million|billion|ribu|juta|miliar|triliun){WORD_ENDS})?{WORD_ENDS}",
-        rf"{_NUMBER_STARTS}{_NUMBER}(?: ?(?:%|\u2030|°[CF]?)| ?(?:{_UNITS}){WORD_ENDS})",
-        rf"{_NUMBER_STARTS}\d++(?:[.,]\d++)++{WORD_ENDS}",
-        rf"{_NUMBER_STARTS}\d{{3,}}+{WORD_ENDS}",
-    )
+# Whatever begins like a word. The first that fits is taken, so that the longer stand before the shorter.
+_VALUES = (
+    # Flags, files without an extension, paths of Windows, e-mail addresses
+    r"--[A-Za-z][\w-]*+",
+    "(?:Dockerfile|Gemfile|Jenkinsfile|Justfile|Makefile|Procfile|Rakefile|Vagrantfile)",
+    r"(?:[A-Za-z]:|\\)\\(?:[\w@+~%$-]|\.(?=\w)|\\(?=\w))++",
+    r"(?<![.+%@-])[\w.+%-]{1,64}@[A-Za-z0-9-]++(?:\.[A-Za-z0-9-]++)++",
+    # Dates and times
+    rf"\d{{4}}-\d{{2}}-\d{{2}}(?:[T ]{_TIME})?",
+    r"\d{2,4}年(?:\d{1,2}月(?:\d{1,2}日)?)?|\d{1,2}月\d{1,2}日",
+    rf"\d{{1,2}}(?:st|nd|rd|th)? (?:{_MONTHS})(?:,? \d{{4}})?",
+    rf"(?:{_MONTHS}) (?:\d{{1,2}}(?:st|nd|rd|th)?(?:,? \d{{4}})?|\d{{4}})",
+    rf"(?<!\d[.,:]){_TIME}",
+    r"\d{1,2} ?[AaPp][Mm]",
+    # Money, and numbers with a unit
+    r"(?:(?:US|AU?|CA?)?\$|[€£¥₹₩]|Rp\.?|USD|EUR|IDR|GBP) ?" + _NUMBER + rf"(?: ?(?:{_SCALES}){WORD_ENDS})?",
+    rf"(?<!\d[.,])[-+\u2212]?{_NUMBER} ?(?:%|\u2030|°[CF]?|(?:{_UNITS}))",
+    # UUIDs, hashes and other hexadecimal numbers, issues
+    r"(?<!-)[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}",
+    r"(?=[a-fA-F]*+\d)(?=\d*+[a-fA-F])[0-9a-fA-F]{7,}+",
+    r"0x[0-9a-fA-F]++",
+    r"[A-Z][A-Z0-9]{1,9}-\d{1,7}",
+    r"(?<![&#/])#\d{1,7}",
+    # Versions and IP addresses, other dates, decimals and groups of digits, whole numbers from three digits on
+    r"(?<!\d[.,])(?:[vV]\d++(?:\.\d++)*+|\d++(?:\.\d++){2,}+)(?:[-+][0-9A-Za-z]++(?:[.+-][0-9A-Za-z]++)*+)?+(?::\d{1,5})?",
+    r"\d{1,4}[/.]\d{1,2}[/.]\d{1,4}",
+    r"(?<!\d[.,])[-+\u2212]?(?:\d++(?:[.,]\d++)++|\d{3,}+)",
 )
+VALUE = re.compile(f"{WORD_STARTS}(?:{'|'.join(f'(?:{value}){WORD_ENDS}' for value in _VALUES)})")
 
 EXTENSIONS = frozenset(
     {
@@ -78,10 +77,6 @@ EXTENSIONS = frozenset(
         "zsh",
     }
 )  # fmt: skip
-
-NAMES = frozenset(
-    {"Dockerfile", "Gemfile", "Jenkinsfile", "Justfile", "Makefile", "Procfile", "Rakefile", "Vagrantfile"}
-)
 
 # Slashes of prose. Any other word with a slash may be a folder, and a folder that is lost costs more than a word kept.
 SLASHED_PROSE = frozenset(
