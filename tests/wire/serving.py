@@ -60,7 +60,7 @@ Outcome = Plain | Flow | Nothing
 
 
 class Loopback:
-    """What a server has seen. ``arrived`` is set by the first request, ``left`` when a client left before the answer was over."""
+    """What a server has seen. ``arrived`` is set by the first request, ``left`` by a client that left too early."""
 
     def __init__(self) -> None:
         self.calls: list[Call] = []

@@ -236,6 +236,13 @@ def test_more_marks_than_a_request_may_carry_are_refused(caching: Caching) -> No
         build_request(replace(request, marks=tuple(range(1, 2 + allowed))), PROFILE, caching=caching)
 
 
+def test_a_mark_can_stand_after_the_instructions_and_not_after_nothing() -> None:
+    marked = build_request(replace(START, marks=(0,)), PROFILE, caching=Caching.AUTOMATIC)
+    assert _marked(marked) == [marked["system"][-1]]
+    with pytest.raises(CallError, match="message 9"):
+        build_request(replace(START, marks=(9,)), PROFILE)
+
+
 @st.composite
 def requests(draw: st.DrawFn) -> ChatRequest:
     """Conversations of any shape, with marks of the caller's own."""
@@ -250,11 +257,12 @@ def requests(draw: st.DrawFn) -> ChatRequest:
     round_ = Exchange(
         reply=replace(ROUND.reply, calls=wanted), outputs=tuple(ToolOutput(call=c.id, text="x") for c in wanted)
     )
+    places = [place for place, message in enumerate(messages) if message.text.strip()]
     return replace(
         ask(*messages, model=MODEL),
         tools=(SEARCH, READ)[: draw(st.integers(0, 2))],
         exchanges=(round_,) * draw(st.integers(0, 2)),
-        marks=tuple(draw(st.sets(st.integers(0, len(messages)), max_size=3))),
+        marks=tuple(draw(st.sets(st.sampled_from(places), max_size=3))) if places else (),
         pause=draw(st.sampled_from([None, 10.0, 1_000.0])),
     )
 

@@ -25,7 +25,7 @@ from lamella.adapters.providers.openai_responses.send import OpenAIResponsesProv
 from lamella.core.messages.delta import Diagnosis, Reply, StopReason
 from lamella.core.messages.request import ChatRequest, Exchange, Seams, ToolOutput
 from lamella.core.messages.usage import UNKNOWN_USAGE
-from lamella.errors import CallError
+from lamella.errors import CallError, KeyRefusedError
 
 MODELS = BuiltInModels()
 PROFILE = MODELS.model(MODEL)
@@ -238,6 +238,23 @@ def test_a_local_server_gets_plain_strings_and_no_fields_it_may_not_know() -> No
 
 
 @pytest.mark.parametrize("build", BUILDS)
+def test_a_mark_can_stand_after_the_instructions_and_not_after_nothing(build: Build) -> None:
+    assert len(_marked(build(replace(START, marks=(0,)), PROFILE))) == 2
+    with pytest.raises(CallError, match="message 9"):
+        build(replace(START, marks=(9,)), PROFILE)
+
+
+def test_a_server_at_home_needs_no_key_and_openai_does() -> None:
+    with chat_server() as server:
+        local = OpenAIChatProvider(key="", address=f"{server.url}/v1", patience=10.0)
+        with pytest.raises(KeyRefusedError, match="401"):
+            reply_to(local, START)
+    assert server.calls[0].headers["authorization"] == "Bearer none"
+    with pytest.raises(KeyRefusedError, match="is empty"):
+        reply_to(OpenAIChatProvider(key=""), START)
+
+
+@pytest.mark.parametrize("build", BUILDS)
 def test_more_marks_than_are_written_are_refused(build: Build) -> None:
     request = START
     for number in range(4):
@@ -251,7 +268,7 @@ def test_more_marks_than_are_written_are_refused(build: Build) -> None:
 @given(
     turns=st.lists(st.text(max_size=6) | st.just("long " * 900), max_size=12),
     kept=st.integers(0, 30),
-    marks=st.sets(st.integers(0, 9), max_size=3),
+    marks=st.sets(st.integers(0, 1), max_size=2),
     build=st.sampled_from([chat_request.build_request, responses_request.build_request]),
 )
 def test_no_request_writes_more_than_four_breakpoints(

@@ -70,6 +70,20 @@ def test_a_host_where_nobody_listens_is_unreachable(wire: Wire) -> None:
     assert url in str(caught.value)
 
 
+@pytest.mark.parametrize("address", ["", "localhost:8000", "ftp://host", "http://", "http://[::1", "http://host:99999"])
+def test_an_address_that_is_none_is_refused_before_anything_is_sent(wire: Wire, address: str) -> None:
+    with pytest.raises(AddressError) as caught:
+        collect(wire.connect(address, wire.key, 10.0), _request(wire))
+    assert repr(address) in str(caught.value)
+
+
+@pytest.mark.parametrize("key", ["two words", "line\n", "schlüssel", "\x00"])
+def test_a_key_that_no_header_can_carry_is_refused_and_not_shown(wire: Wire, key: str) -> None:
+    with pytest.raises(KeyRefusedError) as caught:
+        collect(wire.connect("http://127.0.0.1:1", key, 10.0), _request(wire))
+    assert key not in str(caught.value)
+
+
 def test_a_rate_limit_says_how_long_to_wait(wire: Wire) -> None:
     error = _fail(wire, wire.rate_limit)
     assert isinstance(error, RateLimitedError)

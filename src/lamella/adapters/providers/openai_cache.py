@@ -6,7 +6,7 @@ from hashlib import sha256
 
 from lamella.adapters.providers.marking import Block, Ends, Rules, plan_marks
 from lamella.adapters.providers.reading import as_json
-from lamella.adapters.providers.wire import Body, tail_messages
+from lamella.adapters.providers.wire import Body, find_chosen, tail_messages
 from lamella.core.ledger.profile import Lifetime, ModelProfile, choose_lifetime
 from lamella.core.messages.request import ChatRequest
 
@@ -48,7 +48,7 @@ def plan_cache(request: ChatRequest, profile: ModelProfile, laid: Laid, *, lifet
             previous=None if implicit else previous,
         ),
         rules=Rules(limit=profile.breakpoints - implicit, lookback=profile.lookback, minimum=profile.cache.minimum),
-        chosen=[laid.ends[place] for place in request.marks if place in laid.ends],
+        chosen=find_chosen(request, laid.ends),
     )
     for position in marks:
         laid.parts[position].body["prompt_cache_breakpoint"] = {"mode": "explicit"}

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from lamella.adapters.providers.connecting import check_connection
 from lamella.adapters.providers.failures import (
     Refusal,
     Target,
@@ -23,6 +24,7 @@ PATIENCE = 120.0
 
 def open_client(*, key: str, address: str, patience: float) -> "AsyncOpenAI":
     """A client that tries nothing twice."""
+    check_connection(provider="OpenAI's API", key=key, address=address)
     try:
         from openai import AsyncOpenAI
     except ImportError as error:

@@ -1,7 +1,7 @@
 """What all wire formats share: text cut at seams, pictures as base64, a tool's schema, further fields."""
 
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from json import JSONDecodeError, loads
 from typing import Any
 
@@ -75,3 +75,23 @@ def tail_messages(request: ChatRequest) -> tuple[int | None, int | None]:
 
 def _role(request: ChatRequest, place: int) -> Speaker:
     return request.messages[place].role
+
+
+def read_arguments(text: str) -> Body:
+    """A call's arguments as an object; what a model wrote badly is handed back as it wrote it, under one name."""
+    try:
+        found = loads(text) if text.strip() else {}
+    except ValueError:
+        return {"unreadable": text}
+    return found if isinstance(found, dict) else {"value": found}
+
+
+def find_chosen(request: ChatRequest, ends: Mapping[int, int]) -> list[int]:
+    """The last block of each message that the caller wants marked."""
+    missing = [place for place in request.marks if place not in ends]
+    if missing:
+        raise CallError(
+            f"A breakpoint is wanted after message {missing[0]}, and the request has no such message with content.",
+            hint=f"Messages are counted from 0; this request has {len(request.messages)}.",
+        )
+    return [ends[place] for place in request.marks]

@@ -7,7 +7,18 @@ from json import loads
 
 from lamella.adapters.providers.marking import Block, Ends, Rules, plan_marks
 from lamella.adapters.providers.reading import as_json
-from lamella.adapters.providers.wire import Body, cut, encode, extras, schema, spoken, system_text, tail_messages
+from lamella.adapters.providers.wire import (
+    Body,
+    cut,
+    encode,
+    extras,
+    find_chosen,
+    read_arguments,
+    schema,
+    spoken,
+    system_text,
+    tail_messages,
+)
 from lamella.core.ledger.profile import ModelProfile, choose_lifetime
 from lamella.core.messages.delta import ToolCall
 from lamella.core.messages.model import Message, Speaker
@@ -63,7 +74,7 @@ def _mark(request: ChatRequest, profile: ModelProfile, laid: _Laid, *, caching: 
         [_weigh(block) for block in blocks],
         Ends() if automatic else _find_ends(request, laid),
         rules=Rules(limit=profile.breakpoints - automatic, lookback=profile.lookback, minimum=profile.cache.minimum),
-        chosen=[laid.ends[place] for place in request.marks if place in laid.ends],
+        chosen=find_chosen(request, laid.ends),
     )
     for position in marks:
         blocks[position]["cache_control"] = mark
@@ -97,6 +108,8 @@ def _lay_out(request: ChatRequest) -> _Laid:
     turns: list[Body] = []
     ends: dict[int, int] = {}
     position = len(tools) + len(parts) - 1
+    if parts:
+        ends |= {place: position for place, message in enumerate(request.messages) if message.role is Speaker.SYSTEM}
     for place, message in spoken(request.messages):
         content = _content(message)
         # The API refuses a message without content, and joins the two that then meet.
@@ -151,15 +164,6 @@ def _calls(calls: Sequence[ToolCall]) -> list[Body]:
         {"type": "tool_use", "id": call.id, "name": call.name, "input": read_arguments(call.arguments)}
         for call in calls
     ]
-
-
-def read_arguments(text: str) -> Body:
-    """A call's arguments as an object; what a model wrote badly is handed back as it wrote it, under one name."""
-    try:
-        found = loads(text) if text.strip() else {}
-    except ValueError:
-        return {"unreadable": text}
-    return found if isinstance(found, dict) else {"value": found}
 
 
 def _output(output: ToolOutput) -> Body:

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from typing import Any
 
-from lamella.adapters.providers.anthropic.request import FORMAT, read_arguments
+from lamella.adapters.providers.anthropic.request import FORMAT
 from lamella.adapters.providers.normalising import normalise, split_write
 from lamella.adapters.providers.reading import Fields, as_fields, as_json, count_at, fields_at, items_at, text_at
+from lamella.adapters.providers.wire import read_arguments
 from lamella.core.messages.delta import (
     Carried,
     Delta,

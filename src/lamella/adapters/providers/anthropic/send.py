@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from lamella.adapters.providers.anthropic.request import Caching, build_request
 from lamella.adapters.providers.anthropic.response import MessageFold
+from lamella.adapters.providers.connecting import check_connection
 from lamella.adapters.providers.failures import (
     Refusal,
     Target,
@@ -72,6 +73,7 @@ class AnthropicProvider:
 
     def _open(self) -> "AsyncAnthropic":
         if self._client is None:
+            check_connection(provider="Anthropic", key=self._key, address=self._address)
             try:
                 from anthropic import AsyncAnthropic
             except ImportError as error:

@@ -3,8 +3,7 @@
 from base64 import urlsafe_b64decode
 from json import loads
 
-from lamella.adapters.providers.anthropic.request import read_arguments
-from lamella.adapters.providers.wire import Body, extras, schema, spoken, system_text
+from lamella.adapters.providers.wire import Body, extras, read_arguments, schema, spoken, system_text
 from lamella.core.messages.delta import Reply, ToolCall
 from lamella.core.messages.model import Message, Speaker
 from lamella.core.messages.request import ChatRequest, Exchange, ToolOutput

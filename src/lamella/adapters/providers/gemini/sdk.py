@@ -3,8 +3,10 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lamella.adapters.providers.connecting import check_connection
 from lamella.adapters.providers.failures import (
     Refusal,
     Target,
@@ -20,7 +22,7 @@ from lamella.errors import LamellaError, SdkMissingError
 if TYPE_CHECKING:
     from google.genai import Client
     from google.genai.types import GenerateContentResponse
-    from httpx2 import Response
+    from httpx2 import AsyncClient, Response
 
 ADDRESS = "https://generativelanguage.googleapis.com"
 PATIENCE = 120.0
@@ -28,8 +30,22 @@ PATIENCE = 120.0
 _ANSWERS: ContextVar["list[Response] | None"] = ContextVar("answers", default=None)
 
 
-def open_client(*, key: str, address: str) -> "Client":
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """A client and its connections, which are ours to close."""
+
+    client: "Client"
+    http: "AsyncClient"
+
+    async def close(self) -> None:
+        await self.client.aio.aclose()
+        self.client.close()
+        await self.http.aclose()
+
+
+def open_client(*, key: str, address: str) -> Opened:
     """A client that tries nothing twice. Silence is timed by the caller: the SDK's timeout bounds whole answers."""
+    check_connection(provider="Gemini", key=key, address=address)
     try:
         from google.genai import Client
         from google.genai.types import HttpOptions, HttpRetryOptions
@@ -38,13 +54,15 @@ def open_client(*, key: str, address: str) -> "Client":
         raise SdkMissingError(
             "The package google-genai is not installed.", hint='Install it with: pip install "lamella[gemini]"'
         ) from error
+    # Without a client of ours the SDK takes aiohttp where that is installed, and raises its exceptions. No redirect is
+    # followed: the key would go along.
+    http = AsyncClient(timeout=None, event_hooks={"response": [_note]})
     options = HttpOptions(
         base_url=address,
         retry_options=HttpRetryOptions(attempts=1),
-        # Without a client of ours the SDK takes aiohttp where that is installed, and raises its exceptions.
-        httpx_async_client=AsyncClient(timeout=None, follow_redirects=True, event_hooks={"response": [_note]}),
+        httpx_async_client=http,
     )
-    return Client(api_key=key, vertexai=False, http_options=options)
+    return Opened(client=Client(api_key=key, vertexai=False, http_options=options), http=http)
 
 
 class Chunks:
@@ -73,15 +91,6 @@ async def _note(answer: "Response") -> None:
     answers = _ANSWERS.get()
     if answers is not None:
         answers.append(answer)
-
-
-async def close_client(client: "Client") -> None:
-    """Give back connections, the one pool that the SDK does not own included."""
-    http = client._api_client._async_httpx_client
-    await client.aio.aclose()
-    client.close()
-    if http is not None:
-        await http.aclose()
 
 
 def explain(error: Exception, target: Target, *, begun: bool) -> LamellaError:

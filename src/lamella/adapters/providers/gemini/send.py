@@ -1,12 +1,11 @@
 """Sending through Google's own SDK, which is imported when the first message is sent."""
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
 
 from lamella.adapters.providers.failures import Target, explain_broken
 from lamella.adapters.providers.gemini.request import build_request
 from lamella.adapters.providers.gemini.response import ContentFold
-from lamella.adapters.providers.gemini.sdk import ADDRESS, PATIENCE, Chunks, close_client, explain, open_client
+from lamella.adapters.providers.gemini.sdk import ADDRESS, PATIENCE, Chunks, Opened, explain, open_client
 from lamella.adapters.providers.gemini.storing import ContentStore
 from lamella.adapters.providers.models import BuiltInModels
 from lamella.adapters.providers.reading import as_fields
@@ -14,9 +13,6 @@ from lamella.core.messages.delta import Delta
 from lamella.core.messages.request import ChatRequest
 from lamella.errors import LamellaError, ProviderRefusedError, ProviderRetryError
 from lamella.ports import ModelBook
-
-if TYPE_CHECKING:
-    from google.genai import Client
 
 
 class GeminiProvider:
@@ -36,21 +32,21 @@ class GeminiProvider:
         self._patience = patience
         self._models = models or BuiltInModels()
         self._store = store
-        self._client: Client | None = None
+        self._opened: Opened | None = None
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[Delta]:
-        client = self._client = self._client or open_client(key=self._key, address=self._address)
+        opened = self._opened = self._opened or open_client(key=self._key, address=self._address)
         target = self._target(request.bare_model)
         cached = None
         if self._store is not None:
             profile = self._models.model(request.model)
-            cached = await self._store.find(client, request, profile=profile, target=target)
+            cached = await self._store.find(opened.client, request, profile=profile, target=target)
         fold = ContentFold()
         from google.genai.errors import APIError
         from httpx2 import HTTPError
 
         body = build_request(request, cached=cached)
-        chunks = Chunks(await client.aio.models.generate_content_stream(**body), patience=self._patience)
+        chunks = Chunks(await opened.client.aio.models.generate_content_stream(**body), patience=self._patience)
         try:
             while (chunk := await chunks.read_next()) is not None:
                 for delta in fold.take(as_fields(chunk)):
@@ -66,16 +62,16 @@ class GeminiProvider:
 
     async def close(self) -> None:
         """Delete the caches that were made, then give back connections."""
-        client, self._client = self._client, None
-        if client is None and self._store is not None and self._store.pending:
-            client = open_client(key=self._key, address=self._address)
-        if client is None:
+        opened, self._opened = self._opened, None
+        if opened is None and self._store is not None and self._store.pending:
+            opened = open_client(key=self._key, address=self._address)
+        if opened is None:
             return
         try:
             if self._store is not None:
-                await self._store.clear(client, self._target("caches"))
+                await self._store.clear(opened.client, self._target("caches"))
         finally:
-            await close_client(client)
+            await opened.close()
 
     def _target(self, model: str) -> Target:
         return Target(provider="Gemini", model=model, address=self._address, patience=self._patience)

@@ -42,6 +42,8 @@ def _lay_out(request: ChatRequest, *, in_parts: bool) -> tuple[list[Body], Laid]
         messages.append({"role": "system", "content": texts if in_parts else joined})
         parts += [Part(body=text, markable=in_parts) for text in texts]
     library = len(parts) - 1 if parts else None
+    if library is not None:
+        ends |= {place: library for place, message in enumerate(request.messages) if message.role is Speaker.SYSTEM}
     for place, message in spoken(request.messages):
         content = _content(message)
         can_mark = in_parts and message.role is Speaker.USER

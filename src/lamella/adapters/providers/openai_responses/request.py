@@ -44,6 +44,8 @@ def _lay_out(request: ChatRequest) -> tuple[list[Body], Laid]:
         items.append({"role": "developer", "content": texts})
         parts += [Part(body=text, markable=True) for text in texts]
     library = len(parts) - 1 if parts else None
+    if library is not None:
+        ends |= {place: library for place, message in enumerate(request.messages) if message.role is Speaker.SYSTEM}
     for place, message in spoken(request.messages):
         user = message.role is Speaker.USER
         content = _content(message)
