@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tests.invariants.items import Item, attachment_of, result_of
 from tests.invariants.moves import Deed, Kept, Move
-from tests.invariants.playing import DEFINITIONS, WINDOW, Player
-from tests.invariants.strategies import Plan, Step
+from tests.invariants.playing import DEFINITIONS, Player, plan_settings
+from tests.invariants.strategies import Step
 
 from lamella import Folder, Tag, Turn
 from lamella.core.artifacts.model import Artifact, Image, Kind, Policy
@@ -19,6 +19,8 @@ from lamella.runners.stored import Desk
 from lamella.wiring import open_desk
 
 NAME = "lasting"
+# How far a compaction by hand goes: hardly, by half, as far as it can.
+_PARTS = (0.9, 0.5, 0.001)
 _START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
@@ -68,17 +70,6 @@ def make_desk(store: Store, vault: Path | None) -> tuple[Desk, CountingReader | 
     return replace(fresh, store=store, world=replace(fresh.world, sources=counting)), counting
 
 
-def plan_settings(plan: Plan) -> dict[str, object]:
-    """What a plan is played under."""
-    return {
-        "window": WINDOW,
-        "layout": plan.layout,
-        "carry_forward": plan.carry_forward,
-        "image_notes": plan.image_notes,
-        "model": plan.model,
-    }
-
-
 class Lasting(Player):
     """Plays moves into a store. ``turns`` is what came of them: what was sent, and what moved."""
 
@@ -90,7 +81,7 @@ class Lasting(Player):
         self.reads = 0
         self.turns: list[Turn] = []
         self._moved = 0
-        self.stored = self._open(plan_settings(kept.plan))
+        self.stored = self._open({**plan_settings(kept.plan), **dict(kept.settings)})
 
     def _open(self, settings: dict[str, object]) -> Chat:
         desk, counting = make_desk(self._open_store(), self._vault if self._plan.vault else None)
@@ -184,6 +175,18 @@ class Lasting(Player):
                 chat.switch(_one(chat.branches(), pick), at=at)
             case Deed.RENAME:
                 chat.rename(move.text, at=at)
+            case Deed.COMPACT | Deed.UNDO:
+                if chat.turns() and chat.turns()[-1].reply is not None:
+                    self._compact(deed, pick, at)
+
+    def _compact(self, deed: Deed, pick: int, at: datetime) -> None:
+        """A compaction to a part of what was sent last, or one of those in force undone."""
+        chat = self.stored
+        if deed is Deed.COMPACT and self.turns:
+            tokens = self.turns[-1].tokens
+            chat.compact(to=min(1.0, _PARTS[pick % len(_PARTS)] * tokens.total / tokens.limit), at=at)
+        elif deed is Deed.UNDO and chat.receipts():
+            chat.undo(_one([receipt.id for receipt in chat.receipts()], pick), at=at)
 
 
 def _one(names: Sequence[str], pick: int) -> str:

@@ -23,6 +23,8 @@ class Deed(StrEnum):
     SWITCH = "switch"
     RENAME = "rename"
     SETTINGS = "settings"
+    COMPACT = "compact"
+    UNDO = "undo"
 
 
 TREE = (Deed.EDIT, Deed.REGENERATE, Deed.REGENERATE_ANY, Deed.DELETE, Deed.FORK, Deed.SWITCH)
@@ -46,6 +48,7 @@ class Kept:
     plan: Plan
     moves: tuple[Move, ...]
     reopened: tuple[bool, ...]
+    settings: tuple[tuple[str, object], ...] = ()
 
 
 _PLAIN = (Deed.REPLY, Deed.RENAME)

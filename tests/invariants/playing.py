@@ -1,10 +1,11 @@
 """Playing a plan: the vault on disk, the calls of the public API, and the same conversation as a transcript."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from tests.invariants.items import EMBEDDED, Entry, Item, attachment_of, entry_of, fact_of, png, raw_text, result_of
 from tests.invariants.strategies import TAGGED, VAULT_NOTES, Attach, Edit, Plan, Step
@@ -64,7 +65,15 @@ def play(plan: Plan, *, ledger: bool = False) -> tuple[Seen, ...]:
 class Player:
     """Walks a plan. What is attached is told to the truth and to Lamella, to each in its own words."""
 
-    def __init__(self, plan: Plan, folder: Path, *, conversation: str = "played", ledger: bool = False) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        folder: Path,
+        *,
+        conversation: str = "played",
+        ledger: bool = False,
+        settings: Mapping[str, object] | None = None,
+    ) -> None:
         self._plan = plan
         self._vault = folder / "vault"
         self._history: list[list[Version]] = [[Version()] for _ in plan.things]
@@ -73,15 +82,12 @@ class Player:
             (self._vault / EMBEDDED).write_bytes(png(0, 0))
             for place in range(len(plan.things)):
                 self._file(place)
+        given: dict[str, Any] = {**plan_settings(plan), **(settings or {})}
         self.chat = Conversation(
             conversation=conversation,
             vault=self._vault if plan.vault else None,
             ledger=ledger,
-            window=WINDOW,
-            model=plan.model,
-            layout=plan.layout,
-            carry_forward=plan.carry_forward,
-            image_notes=plan.image_notes,
+            **given,
         )
         self._truth = Truth(layout=plan.layout, image_notes=plan.image_notes, vault=plan.vault, model=plan.model)
 
@@ -190,14 +196,19 @@ class Player:
         ]
 
 
-def _settings(plan: Plan) -> dict[str, object]:
-    settings: dict[str, object] = {
+def plan_settings(plan: Plan) -> dict[str, object]:
+    """What a plan is played under."""
+    return {
         "window": WINDOW,
         "layout": plan.layout,
         "carry_forward": plan.carry_forward,
         "image_notes": plan.image_notes,
+        "model": plan.model,
     }
-    return settings if plan.model is None else settings | {"model": plan.model}
+
+
+def _settings(plan: Plan) -> dict[str, object]:
+    return {name: value for name, value in plan_settings(plan).items() if value is not None}
 
 
 def _turn_in(step: Step, items: Sequence[Item], drop: Sequence[str]) -> Entry:

@@ -15,8 +15,9 @@ from lamella.core.layers.model import Form, StandIn
 from lamella.core.layers.opening import make_derived, open_with
 from lamella.core.layers.strip import Exchange
 
-# What the ledger names in place of a step where a compaction was undone.
+# What the ledger names in place of a step: a compaction was undone, or had nothing to do but fold.
 UNDONE = "undo"
+FOLDED = "fold"
 _SHRINKS = (StepName.PREVIEW, StepName.HANDLE)
 
 
@@ -69,10 +70,7 @@ def _stub(state: State, names: Collection[str], rules: Rules) -> State:
     for index in range(state.epoch_start, len(exchanges)):
         if any(tool.artifact.id in names for tool in exchanges[index].tools):
             exchanges[index] = _stub_in(exchanges[index], names, rules)
-    stubs: dict[str, Standing] = {
-        tool.artifact.id: tool for exchange in exchanges[state.epoch_start :] for tool in exchange.tools
-    }
-    return replace(state, exchanges=tuple(exchanges), standing={**state.standing, **stubs})
+    return replace(state, exchanges=tuple(exchanges))
 
 
 def _stub_in(exchange: Exchange, names: Collection[str], rules: Rules) -> Exchange:
@@ -100,10 +98,10 @@ def _remove(state: State, cut: Cut, stands_in: StandIn | None, rules: Rules) -> 
     )
 
 
-def _first_moved(receipt: Receipt) -> str | None:
+def _first_moved(receipt: Receipt) -> str:
     """The step that moved the earliest bytes: the library stands first, the opening before all messages, tools last."""
     names = [step.name for step in receipt.steps]
-    return min(names, key=_how_late, default=None)
+    return min(names, key=_how_late, default=FOLDED)
 
 
 def _how_late(name: StepName) -> int:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lamella.core.artifacts.model import Artifact
+from lamella.core.artifacts.model import Artifact, Kind
 from lamella.core.compaction.exact import build_ledger
 from lamella.core.compaction.talk import build_talk_outline
 from lamella.core.history.state import Rules, State
@@ -81,11 +81,12 @@ def keep_tools(exchange: Exchange, tools: Sequence[Standing], rules: Rules) -> E
 
 
 def place_tools(state: State) -> State:
-    """The same state once it is known which messages come before: tool results stand where their messages stand."""
+    """The same state once it is known which messages are sent: tool results stand where their messages stand."""
     first = (1 if state.shelf or any(state.system.named()) else 0) - 2 * state.hidden
     exchanges = list(state.exchanges)
-    standing = dict(state.standing)
-    for index in range(state.epoch_start, len(exchanges)):
+    # Tool results whose messages went or are not shown stand nowhere, and cannot be referred to.
+    standing = {name: one for name, one in state.standing.items() if one.artifact.kind is not Kind.TOOL}
+    for index in range(max(state.epoch_start, state.hidden), len(exchanges)):
         if exchanges[index].tools:
             place = message_place(first + 2 * index)
             tools = tuple(_placed(tool, place) for tool in exchanges[index].tools)

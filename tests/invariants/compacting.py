@@ -1,0 +1,150 @@
+"""Random conversations that outgrow their windows: longer talk, small windows, and compactions and undos by hand."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+
+from hypothesis import strategies as st
+from tests.invariants.lasting import Lasting
+from tests.invariants.moves import TREE, Deed, Kept, Move, kept_plans
+from tests.invariants.playing import Player, Seen
+from tests.invariants.strategies import Plan, Step, plans
+
+from lamella import BudgetExceededError, Turn
+from lamella.core.compaction.receipt import Receipt
+from lamella.ports import Store
+
+# In tokens: from less than one attachment takes to more than most conversations here ever have.
+WINDOWS = (500, 1_000, 2_000, 4_000, 9_000)
+HISTORIES = ("full", "full", "full", "window", "strip")
+ACKNOWLEDGED = ("ok", "Terima kasih.", "lanjut", "thanks", "yes please", "Sip 👍")
+ASKED = (
+    "opsi B",
+    "2",
+    "Rename src/app/main.py to src/app/start.py, but keep version 4.2.1 as it is.",
+    "```\nprint('kept')\n```",
+    "Tell me more about the second part, and why it was decided on 2026-03-01. " * 6,
+)
+ANSWERED = (
+    "Shall I go on?",
+    "Done.",
+    "I would rather keep it as it is: moving it costs 1,250 tokens and gains nothing. " * 8,
+    "Run `make check` in /srv/app, then look at https://example.org/x?y=1. " * 4,
+    "```python\nfor _ in range(10):\n    print('kept')\n```\n" * 5,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tight:
+    """A plan, and the settings that make it outgrow its window."""
+
+    plan: Plan
+    settings: tuple[tuple[str, object], ...]
+
+
+def _talkative(plan: Plan, random: Random) -> Plan:
+    """The same plan with more to say, and with turns that only say something."""
+    steps: list[Step] = []
+    for step in plan.steps:
+        steps.append(replace(step, reply=random.choice((step.reply, *ANSWERED))))
+        for _ in range(random.randrange(4)):
+            typed = random.choice((*ACKNOWLEDGED, *ASKED))
+            steps.append(Step(typed=(typed,), reply=random.choice(ANSWERED)))
+    return replace(plan, steps=tuple(steps))
+
+
+def _settings(random: Random) -> tuple[tuple[str, object], ...]:
+    history = random.choice(HISTORIES)
+    shown = random.choice((None, 1, 2, 3)) if history != "full" else None
+    return (("window", random.choice(WINDOWS)), ("reserve", 0), ("history", history), ("history_turns", shown))
+
+
+@st.composite
+def tight_plans(draw: st.DrawFn, *, models: bool = True, layout: str | None = None, turns: int = 5) -> Tight:
+    """Any conversation in a window that it may outgrow."""
+    plan = draw(plans(layout=layout, models=models, turns=turns))
+    random = draw(st.randoms(use_true_random=False) | st.randoms(use_true_random=True))
+    return Tight(plan=_talkative(plan, random), settings=_settings(random))
+
+
+@st.composite
+def tight_kept(draw: st.DrawFn, *, tree: bool = True, layout: str | None = None, turns: int = 4) -> Kept:
+    """Any conversation that lasts in a window it may outgrow, compacted and undone by hand as well."""
+    kept = draw(kept_plans(tree=tree, layout=layout, turns=turns))
+    random = draw(st.randoms(use_true_random=False) | st.randoms(use_true_random=True))
+    moves: list[Move] = []
+    for move in kept.moves:
+        moves.append(_said(move, random))
+        if move.deed is Deed.REPLY:
+            for _ in range(random.randrange(3)):
+                moves.append(Move(step=Step(typed=(random.choice((*ACKNOWLEDGED, *ASKED)),))))
+                moves.append(Move(deed=Deed.REPLY, text=random.choice(ANSWERED)))
+            deeds = (Deed.COMPACT, Deed.COMPACT, Deed.UNDO)
+            moves += [Move(deed=random.choice(deeds), pick=random.randrange(99)) for _ in range(random.randrange(3))]
+    reopened = tuple(random.randrange(2) == 0 for _ in moves)
+    return replace(kept, moves=tuple(moves), reopened=reopened, settings=_settings(random))
+
+
+def _said(move: Move, random: Random) -> Move:
+    return replace(move, text=random.choice((move.text, *ANSWERED))) if move.deed is Deed.REPLY else move
+
+
+class TightPlayer(Player):
+    """Plays a plan until it cannot go on: the window is too small for what may not shrink."""
+
+    def __init__(self, tight: Tight, folder: Path, *, ledger: bool = False, **settings: object) -> None:
+        super().__init__(tight.plan, folder, ledger=ledger, settings={**dict(tight.settings), **settings})
+        self.failure: BudgetExceededError | None = None
+
+    def walk(self) -> Iterator[Seen]:
+        """Each turn as it is asked, before it is answered."""
+        before = None
+        for step in self._plan.steps:
+            items, drop = self._items(step), self._named(step.drop)
+            expected = self._truth.ask(self._asked(step, items, drop))
+            try:
+                turn = self.ask(step, items, drop)
+            except BudgetExceededError as error:
+                self.failure = error
+                return
+            yield Seen(turn=turn, before=before, expected=expected)
+            before = turn.envelope
+            if step.reply is not None:
+                self.chat.reply(step.reply)
+            self._truth.reply(expected, step.reply or "")
+
+
+@contextmanager
+def tight_player(tight: Tight, *, ledger: bool = False, **settings: object) -> Iterator[TightPlayer]:
+    """A player for a plan, while its vault stands."""
+    with TemporaryDirectory() as folder:
+        yield TightPlayer(tight, Path(folder), ledger=ledger, **settings)
+
+
+class TightLasting(Lasting):
+    """Plays moves into a store. ``came_of`` is what each move gave: a turn, that it did not fit, or nothing."""
+
+    def __init__(self, kept: Kept, folder: Path, open_store: Callable[[], Store]) -> None:
+        super().__init__(kept, folder, open_store)
+        self.came_of: list[Turn | str] = []
+
+    def move(self, move: Move) -> None:
+        asked = len(self.turns)
+        try:
+            super().move(move)
+        except BudgetExceededError as error:
+            self.came_of.append(error.message)
+        self.came_of += self.turns[asked:]
+
+
+def is_branching(moves: Sequence[Move]) -> bool:
+    """Whether anything is done to a history beside asking and answering."""
+    return any(move.deed in TREE for move in moves)
+
+
+def taken(receipt: Receipt) -> list[str]:
+    """Everything a receipt names."""
+    return [name for step in receipt.steps for name in step.removed]

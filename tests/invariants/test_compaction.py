@@ -1,0 +1,156 @@
+"""What is sent fits or nothing is sent, and what had to go first was allowed to go and is said."""
+
+from hypothesis import given, settings
+from tests.invariants.blocks import find_blocks, held_text
+from tests.invariants.compacting import Tight, tight_plans, tight_player
+from tests.invariants.forging import segments_of
+from tests.invariants.playing import Seen
+from tests.invariants.test_counts import PER_REQUEST, tool_tokens, weight
+from tests.invariants.texts import readable
+from tests.invariants.truth import Fact, newest
+
+from lamella.core.compaction.receipt import Receipt
+from lamella.core.compaction.rules import StepName
+from lamella.core.envelope.invariants import find_breaches
+from lamella.core.history.ids import message_id
+from lamella.core.layers.model import LayerId, Role
+
+TRIED = settings.get_profile("invariants")
+OF_ARTIFACTS = (StepName.PREVIEW, StepName.HANDLE, StepName.TOOL_RESULTS)
+
+
+@TRIED
+@given(tight=tight_plans())
+def test_every_request_is_at_or_under_the_hard_threshold_or_a_typed_error(tight: Tight) -> None:
+    with tight_player(tight) as player:
+        limit = dict(tight.settings)["window"]
+        assert isinstance(limit, int)
+        for seen in player.walk():
+            assert seen.turn.tokens.total <= 0.95 * limit
+            assert not list(find_breaches(seen.envelope, before=None))
+        if player.failure is not None:
+            assert player.failure.needed > 0.95 * limit
+            assert player.failure.protected
+
+
+@TRIED
+@given(tight=tight_plans(models=False))
+def test_a_receipt_counts_what_the_rendered_messages_weigh(tight: Tight) -> None:
+    with tight_player(tight) as player:
+        for seen in player.walk():
+            counted = sum(weight(message) for message in seen.turn.messages)
+            assert seen.turn.tokens.total == counted + tool_tokens(seen.envelope) + PER_REQUEST
+            if seen.turn.compaction is not None:
+                assert seen.turn.compaction.tokens_after == seen.turn.tokens.total
+
+
+@TRIED
+@given(tight=tight_plans())
+def test_every_step_of_a_receipt_freed_tokens_and_took_what_was_there(tight: Tight) -> None:
+    with tight_player(tight) as player:
+        said: list[str] = []
+        known: set[str] = set()
+        for seen, step in zip(player.walk(), tight.plan.steps, strict=False):
+            receipt, asked = seen.turn.compaction, seen.envelope.message_id
+            if receipt is not None:
+                check_tokens(receipt)
+                gone = check_removed(receipt, free=said[:-2], known=known)
+                said = [name for name in said if name not in gone]
+            known |= seen.expected.attached.keys()
+            said += [asked, message_id("played", parent=asked, role=Role.REPLY, text=step.reply or "")]
+
+
+def check_tokens(receipt: Receipt) -> None:
+    """Each step begins where the one before ended, and frees something."""
+    reached = None
+    for step in receipt.steps:
+        assert step.removed
+        assert reached in (None, step.tokens_before)
+        assert step.tokens_after < step.tokens_before
+        reached = step.tokens_after
+    assert reached in (None, receipt.tokens_after)
+    assert receipt.tokens_after < receipt.tokens_before
+
+
+def check_removed(receipt: Receipt, *, free: list[str], known: set[str]) -> list[str]:
+    """What was taken out was there, each once; of the talk, nothing of the last exchange."""
+    gone: list[str] = []
+    for step in receipt.steps:
+        assert len(set(step.removed)) == len(step.removed)
+        if step.name in OF_ARTIFACTS:
+            assert set(step.removed) <= known
+        else:
+            assert set(step.removed) <= set(free) - set(gone)
+            gone += step.removed
+    return gone
+
+
+@TRIED
+@given(tight=tight_plans())
+def test_no_step_touches_what_is_protected(tight: Tight) -> None:
+    with tight_player(tight) as player:
+        for seen in player.walk():
+            check_question(seen)
+            blocks = find_blocks(seen.turn.messages)
+            for fact in newest(seen.expected):
+                if fact.id in seen.expected.attached or is_kept(fact):
+                    drawn_in = fact.id in seen.expected.inlined
+                    assert fact.picture or drawn_in or held_text(blocks[fact.id]) == readable(fact.text)
+
+
+def is_kept(fact: Fact) -> bool:
+    return fact.policy == "pin" or not fact.fetched_again
+
+
+def check_question(seen: Seen) -> None:
+    """The question of now ends the request, and before it stands the last exchange, word for word."""
+    assert seen.turn.messages[-1].text.endswith(seen.expected.typed)
+    if seen.expected.earlier:
+        last = seen.expected.earlier[-1]
+        question, answer = seen.turn.messages[-3:-1]
+        assert question.text.endswith(last.typed)
+        assert answer.text == last.reply
+        for tool in last.tools if seen.envelope.layout == "in_place" and not seen.expected.begins_epoch else ():
+            assert tool.tail in seen.text
+    system = {segment.id: segment.text for segment in segments_of(seen.envelope, LayerId.L1)}
+    assert "".join(system.values()) in seen.turn.messages[0].text or len(system) > 1
+
+
+@TRIED
+@given(tight=tight_plans())
+def test_after_a_compaction_no_tool_result_stands_without_its_question(tight: Tight) -> None:
+    with tight_player(tight) as player:
+        for seen in player.walk():
+            earlier = {said.typed for said in seen.expected.earlier} | {seen.expected.typed}
+            for found in find_blocks(seen.turn.messages).values():
+                for block in found:
+                    if block.tag == "tool_result":
+                        asked = seen.turn.messages[block.message]
+                        assert asked.role == "user"
+                        assert any(asked.text.endswith(typed) for typed in earlier)
+
+
+@TRIED
+@given(tight=tight_plans())
+def test_bytes_that_a_compaction_moved_name_the_step(tight: Tight) -> None:
+    with tight_player(tight) as player:
+        for seen in player.walk():
+            receipt, prefix = seen.turn.compaction, seen.turn.prefix
+            if prefix.cause == "compacted":
+                assert receipt is not None
+                assert prefix.segment in [*(step.name for step in receipt.steps), "fold"]
+            elif receipt is not None:
+                assert prefix.cause in ("none", "system_changed", "tools_changed", "model_changed", "first_turn")
+
+
+@TRIED
+@given(tight=tight_plans())
+def test_compacting_again_finds_nothing_more_to_take(tight: Tight) -> None:
+    with tight_player(tight) as player:
+        turns = [seen.turn for seen in player.walk()]
+        if turns and tight.plan.steps[len(turns) - 1].reply is None:
+            player.chat.reply("Yes.")
+        for part in (0.9, 0.5, 0.001) if turns else ():
+            to = min(1.0, part * turns[-1].tokens.total / turns[-1].tokens.limit)
+            player.chat.compact(to)
+            assert player.chat.plan(to).receipt is None
