@@ -86,6 +86,24 @@ def test_a_provider_can_be_used_again_after_it_was_closed(wire: Wire) -> None:
         assert [reply_to(provider, _simple(wire)).text for _ in range(2)] == ["One.", "Two."]
 
 
+def test_answers_at_the_same_time_do_not_mix(wire: Wire) -> None:
+    async def run(url: str) -> list[str]:
+        provider = wire.connect(url, wire.key, 10.0)
+
+        async def answer() -> str:
+            return "".join(
+                [delta.text async for delta in provider.stream(_simple(wire)) if isinstance(delta, TextDelta)]
+            )
+
+        texts = await asyncio.gather(*(answer() for _ in range(6)))
+        await provider.close()
+        return sorted(texts)
+
+    said = [f"This is answer {number}." for number in range(6)]
+    with wire.serve(*(Say(text=text) for text in said)) as server:
+        assert asyncio.run(run(server.url + wire.root)) == said
+
+
 def test_closing_the_stream_closes_the_connection(wire: Wire) -> None:
     async def run(url: str) -> bool:
         provider = wire.connect(url, wire.key, 10.0)

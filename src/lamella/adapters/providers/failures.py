@@ -90,7 +90,7 @@ def explain_refusal(refusal: Refusal, target: Target) -> LamellaError:
         return ContextOverflowError(
             said, hint="Choose a smaller window or a larger reserve, so that Lamella shrinks more."
         )
-    if status == 404 or status < 400:
+    if status in (404, 405) or status < 400:
         return _missing(refusal, target, said)
     return _later(status, refusal, target, said=said)
 

@@ -11,6 +11,31 @@ from lamella.core.messages.request import ChatRequest
 from lamella.errors import CallError
 
 Body = dict[str, Any]
+# Names of models have colons of their own, such as ``qwen3:8b``; only what is a provider's name is taken off.
+PROVIDERS = frozenset(
+    [
+        "anthropic",
+        "deepseek",
+        "gemini",
+        "google",
+        "llama_cpp",
+        "lmstudio",
+        "local",
+        "mistral",
+        "ollama",
+        "openai",
+        "openrouter",
+        "sglang",
+        "vllm",
+        "xai",
+    ]
+)
+
+
+def bare_model(model: str) -> str:
+    """A model's own name, without the ``provider:`` that may stand before it."""
+    provider, _, bare = model.partition(":")
+    return bare if bare and provider.lower() in PROVIDERS else model
 
 
 def system_text(messages: Sequence[Message]) -> str:

@@ -63,11 +63,6 @@ class ChatRequest:
     extras: str = "{}"
 
     @property
-    def bare_model(self) -> str:
-        """The model's own name, without the ``provider:`` that may stand before it."""
-        return self.model.partition(":")[2] or self.model
-
-    @property
     def settled(self) -> Seams:
         """The seams that were given, else those that the messages show."""
         return self.seams or find_seams(self.messages)

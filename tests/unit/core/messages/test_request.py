@@ -23,8 +23,3 @@ def test_without_a_library_only_the_end_is_a_seam() -> None:
 def test_seams_that_are_given_are_taken() -> None:
     seams = Seams(messages=1)
     assert ChatRequest(model="m", messages=(user("Hi"),), seams=seams).settled is seams
-
-
-def test_a_model_is_named_with_or_without_its_provider() -> None:
-    names = [ChatRequest(model=name, messages=()).bare_model for name in ("anthropic:claude-x", "claude-x")]
-    assert names == ["claude-x", "claude-x"]

@@ -9,6 +9,7 @@ from lamella.adapters.providers.marking import Block, Ends, Rules, plan_marks
 from lamella.adapters.providers.reading import as_json
 from lamella.adapters.providers.wire import (
     Body,
+    bare_model,
     cut,
     encode,
     extras,
@@ -55,7 +56,7 @@ class _Laid:
 def build_request(request: ChatRequest, profile: ModelProfile, *, caching: Caching = Caching.EXPLICIT) -> Body:
     """The keyword arguments that send this request with Anthropic's SDK, without ``stream``."""
     laid = _lay_out(request)
-    body: Body = {"model": request.bare_model, "max_tokens": request.answer, "messages": laid.turns}
+    body: Body = {"model": bare_model(request.model), "max_tokens": request.answer, "messages": laid.turns}
     body |= {"system": laid.system} if laid.system else {}
     body |= {"tools": laid.tools} if laid.tools else {}
     if caching is not Caching.OFF and profile.breakpoints:

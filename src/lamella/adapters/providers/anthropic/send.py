@@ -17,6 +17,7 @@ from lamella.adapters.providers.failures import (
 )
 from lamella.adapters.providers.models import BuiltInModels
 from lamella.adapters.providers.reading import Fields, as_fields, fields_at, text_at
+from lamella.adapters.providers.wire import bare_model
 from lamella.core.messages.delta import Delta
 from lamella.core.messages.request import ChatRequest
 from lamella.errors import LamellaError, SdkMissingError
@@ -50,7 +51,9 @@ class AnthropicProvider:
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[Delta]:
         client = self._open()
-        target = Target(provider="Anthropic", model=request.bare_model, address=self._address, patience=self._patience)
+        target = Target(
+            provider="Anthropic", model=bare_model(request.model), address=self._address, patience=self._patience
+        )
         body = build_request(request, self._models.model(request.model), caching=self._caching)
         fold = MessageFold()
         from anthropic import AnthropicError

@@ -3,7 +3,7 @@
 from base64 import urlsafe_b64decode
 from json import loads
 
-from lamella.adapters.providers.wire import Body, extras, read_arguments, schema, spoken, system_text
+from lamella.adapters.providers.wire import Body, bare_model, extras, read_arguments, schema, spoken, system_text
 from lamella.core.messages.delta import Reply, ToolCall
 from lamella.core.messages.model import Message, Speaker
 from lamella.core.messages.request import ChatRequest, Exchange, ToolOutput
@@ -27,7 +27,7 @@ def build_request(request: ChatRequest, *, cached: str | None = None) -> Body:
     further = extras(request, {"contents": ..., "systemInstruction": ..., "tools": ..., "cachedContent": ...})
     if further:
         config["http_options"] = further
-    return {"model": request.bare_model, "contents": _contents(request), "config": config}
+    return {"model": bare_model(request.model), "contents": _contents(request), "config": config}
 
 
 def build_stored(request: ChatRequest) -> Body:

@@ -9,6 +9,7 @@ from lamella.adapters.providers.gemini.sdk import ADDRESS, PATIENCE, Chunks, Ope
 from lamella.adapters.providers.gemini.storing import ContentStore
 from lamella.adapters.providers.models import BuiltInModels
 from lamella.adapters.providers.reading import as_fields
+from lamella.adapters.providers.wire import bare_model
 from lamella.core.messages.delta import Delta
 from lamella.core.messages.request import ChatRequest
 from lamella.errors import LamellaError, ProviderRefusedError, ProviderRetryError
@@ -36,7 +37,7 @@ class GeminiProvider:
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[Delta]:
         opened = self._opened = self._opened or open_client(key=self._key, address=self._address)
-        target = self._target(request.bare_model)
+        target = self._target(bare_model(request.model))
         cached = None
         if self._store is not None:
             profile = self._models.model(request.model)

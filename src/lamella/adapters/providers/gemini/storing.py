@@ -12,7 +12,7 @@ from lamella.adapters.providers.failures import Target
 from lamella.adapters.providers.gemini.request import build_stored
 from lamella.adapters.providers.gemini.sdk import explain
 from lamella.adapters.providers.reading import as_json
-from lamella.adapters.providers.wire import system_text
+from lamella.adapters.providers.wire import bare_model, system_text
 from lamella.core.ledger.profile import ModelProfile
 from lamella.core.messages.request import ChatRequest
 from lamella.errors import CallError, NotAvailableError, ProviderError, ProviderRefusedError
@@ -98,7 +98,7 @@ def name_stored(request: ChatRequest) -> StoreKey:
     tools = as_json([[tool.name, tool.description, tool.parameters] for tool in request.tools])
     return StoreKey(
         conversation=request.conversation,
-        instructions=_hash(request.bare_model, tools, text[:fixed]),
+        instructions=_hash(bare_model(request.model), tools, text[:fixed]),
         library=_hash(text[fixed:]),
     )
 
@@ -123,7 +123,7 @@ class ContentStore:
         self, client: "Client", request: ChatRequest, *, profile: ModelProfile, target: Target
     ) -> str | None:
         """The name of the cache to send a request with; none where storing does not pay or the text is too short."""
-        check_storable(request.bare_model, profile)
+        check_storable(bare_model(request.model), profile)
         key = name_stored(request)
         async with self._turn:
             found = self._kept.get(key)
@@ -168,7 +168,7 @@ class ContentStore:
     async def _make(self, client: "Client", request: ChatRequest, *, key: StoreKey, target: Target) -> str:
         ends = self._now() + timedelta(seconds=self._storing.lifetime)
         config = {**build_stored(request), "ttl": f"{self._storing.lifetime}s", "display_name": "lamella"}
-        made = await _call(client.aio.caches.create(model=request.bare_model, config=config), target)  # type: ignore[arg-type]
+        made = await _call(client.aio.caches.create(model=bare_model(request.model), config=config), target)  # type: ignore[arg-type]
         self._kept[key] = Stored(name=made.name or "", ends=ends)
         return self._kept[key].name
 

@@ -9,6 +9,7 @@ from lamella.adapters.providers.openai_chat.request import build_request
 from lamella.adapters.providers.openai_chat.response import CompletionFold
 from lamella.adapters.providers.openai_sdk import ADDRESS, PATIENCE, explain, open_client
 from lamella.adapters.providers.reading import as_fields
+from lamella.adapters.providers.wire import bare_model
 from lamella.core.messages.delta import Delta
 from lamella.core.messages.request import ChatRequest
 from lamella.ports import ModelBook
@@ -34,7 +35,7 @@ class OpenAIChatProvider:
         self._client = self._client or open_client(key=self._key, address=self._address, patience=self._patience)
         target = Target(
             provider="The server" if self._address != ADDRESS else "OpenAI",
-            model=request.bare_model,
+            model=bare_model(request.model),
             address=self._address,
             patience=self._patience,
         )

@@ -3,7 +3,7 @@
 from json import loads
 
 from lamella.adapters.providers.openai_cache import Laid, Part, plan_cache
-from lamella.adapters.providers.wire import Body, cut, encode, extras, schema, spoken, system_text
+from lamella.adapters.providers.wire import Body, bare_model, cut, encode, extras, schema, spoken, system_text
 from lamella.core.ledger.profile import ModelProfile
 from lamella.core.messages.model import Message, Speaker
 from lamella.core.messages.request import ChatRequest, Exchange
@@ -15,7 +15,12 @@ def build_request(request: ChatRequest, profile: ModelProfile) -> Body:
     """The keyword arguments that send this request with OpenAI's SDK, without ``stream``."""
     items, laid = _lay_out(request)
     # The conversation is kept here, not there; what is not stored cannot outlive an erasure.
-    body: Body = {"model": request.bare_model, "input": items, "max_output_tokens": request.answer, "store": False}
+    body: Body = {
+        "model": bare_model(request.model),
+        "input": items,
+        "max_output_tokens": request.answer,
+        "store": False,
+    }
     if request.tools:
         body["tools"] = [
             {

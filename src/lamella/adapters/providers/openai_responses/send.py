@@ -9,6 +9,7 @@ from lamella.adapters.providers.openai_responses.request import build_request
 from lamella.adapters.providers.openai_responses.response import ResponseFold
 from lamella.adapters.providers.openai_sdk import ADDRESS, PATIENCE, explain, open_client
 from lamella.adapters.providers.reading import as_fields
+from lamella.adapters.providers.wire import bare_model
 from lamella.core.messages.delta import Delta
 from lamella.core.messages.request import ChatRequest
 from lamella.ports import ModelBook
@@ -31,7 +32,9 @@ class OpenAIResponsesProvider:
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[Delta]:
         self._client = self._client or open_client(key=self._key, address=self._address, patience=self._patience)
-        target = Target(provider="OpenAI", model=request.bare_model, address=self._address, patience=self._patience)
+        target = Target(
+            provider="OpenAI", model=bare_model(request.model), address=self._address, patience=self._patience
+        )
         body = build_request(request, self._models.model(request.model))
         fold = ResponseFold()
         begun = False
