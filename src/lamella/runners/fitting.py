@@ -6,9 +6,9 @@ from threading import BoundedSemaphore, Thread
 
 from lamella.core.compaction.asking import SummaryNeed, SummaryText
 from lamella.core.compaction.chain import Plan, plan_compaction
+from lamella.core.compaction.draft import weigh_turn
 from lamella.core.compaction.fitting import Fitted, fit_turn
 from lamella.core.history.state import Rules, State, TurnInput
-from lamella.core.history.turns import open_turn
 from lamella.ports import Summarizer
 
 AT_ONCE = 3
@@ -32,7 +32,7 @@ class Fitter:
 
     def plan(self, state: State, turn: TurnInput, rules: Rules, *, goal: int, path: Sequence[str]) -> Plan:
         """What a compaction down to the goal would do before this turn."""
-        tokens = open_turn(state, turn, rules).envelope.tokens.total
+        tokens = weigh_turn(state, turn, rules)
         while True:
             plan = plan_compaction(
                 state, turn, rules, tokens=tokens, goal=goal, summaries=self._known(), path=path, automatic=False
@@ -52,7 +52,7 @@ class Fitter:
         answers: SimpleQueue[tuple[str, SummaryText]] = SimpleQueue()
         room = BoundedSemaphore(AT_ONCE)
         for need in needs:
-            Thread(target=_ask, args=(summarize, need, answers, room), daemon=True).start()
+            Thread(target=_ask, args=(summarize, need), kwargs={"answers": answers, "room": room}, daemon=True).start()
         for need in needs:
             self._summaries[need.key] = SummaryText(why=f"no answer within {self._timeout:g} seconds")
         for _ in needs:
@@ -66,6 +66,7 @@ class Fitter:
 def _ask(
     summarize: Callable[..., str],
     need: SummaryNeed,
+    *,
     answers: "SimpleQueue[tuple[str, SummaryText]]",
     room: BoundedSemaphore,
 ) -> None:

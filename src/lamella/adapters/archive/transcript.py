@@ -89,15 +89,18 @@ class Transcript(BaseModel):
     vault: _Name | None = None
     turns: list[TurnIn]
     model: _Name | None = None
+    profile: str | None = None
     window: int | None = None
     reserve: int | None = None
     layout: str | None = None
     carry_forward: str | None = None
     history: str | None = None
+    history_turns: int | None = None
     warn: float | None = None
     target: float | None = None
     trigger: float | None = None
     hard: float | None = None
+    compaction: dict[str, JsonValue] | None = None
     image_notes: bool | None = None
 
     def settings(self) -> dict[str, object]:

@@ -33,17 +33,17 @@ def apply_cut(state: State, cut: Cut, rules: Rules) -> State:
     """The state without what one step takes out. Ids that are not there are passed over."""
     match cut.name:
         case StepName.PREVIEW:
-            return _shrink(state, cut.removed, Form.PREVIEW, rules)
+            return _shrink(state, cut.removed, Form.PREVIEW, rules=rules)
         case StepName.HANDLE:
-            return _shrink(state, cut.removed, Form.HANDLE, rules)
+            return _shrink(state, cut.removed, Form.HANDLE, rules=rules)
         case StepName.TOOL_RESULTS:
             return _stub(state, frozenset(cut.removed), rules)
         case StepName.CHITCHAT | StepName.EXPENDABLE:
-            return _remove(state, cut, None, rules)
+            return _remove(state, cut, None, rules=rules)
         case StepName.OLDEST_STAGES | StepName.RECENT_STAGES:
-            return _remove(state, cut, StandIn.DIGEST, rules)
+            return _remove(state, cut, StandIn.DIGEST, rules=rules)
         case StepName.SUMMARY:
-            return _remove(state, cut, StandIn.SUMMARY, rules)
+            return _remove(state, cut, StandIn.SUMMARY, rules=rules)
         case _:
             assert_never(cut.name)
 
@@ -53,7 +53,7 @@ def settle(state: State, rules: Rules) -> State:
     return place_tools(draw_curtain(state, rules))
 
 
-def _shrink(state: State, names: Collection[str], form: Form, rules: Rules) -> State:
+def _shrink(state: State, names: Collection[str], form: Form, *, rules: Rules) -> State:
     smaller = {
         name: shelve(state.known[name], form=form, count=rules.measure.count) for name in names if name in state.shelf
     }
@@ -86,7 +86,7 @@ def stub_tool(tool: Standing, rules: Rules) -> Standing:
     )
 
 
-def _remove(state: State, cut: Cut, stands_in: StandIn | None, rules: Rules) -> State:
+def _remove(state: State, cut: Cut, stands_in: StandIn | None, *, rules: Rules) -> State:
     count = rules.measure.count
     left = remove_messages(state.exchanges, frozenset(cut.removed), epoch_start=state.epoch_start, count=count)
     blocks = (make_derived(stands_in, cut.text, count),) if stands_in and cut.text else ()

@@ -34,7 +34,7 @@ class Condensed:
 
 
 def condense_turn(
-    state: State, turn: TurnInput, opened: OpenTurn, rules: Rules, summaries: Summaries | None
+    state: State, turn: TurnInput, opened: OpenTurn, *, rules: Rules, summaries: Summaries | None
 ) -> Condensed | None:
     """The same turn, made shorter by itself; none where it is short enough or nothing in it may be condensed."""
     if summaries is None or not _too_long(opened, rules):

@@ -41,19 +41,19 @@ def fit_turn(
     path: Sequence[str] = (),
 ) -> Fitted:
     """The turn as it is sent. With ``needs``, fetch those and fit again; what cannot fit raises."""
-    retold = retell(state, turn, rules, summaries)
+    retold = retell(state, turn, rules, summaries=summaries)
     turn = retold.turn
     opened = open_turn(state, turn, rules)
     if retold.needs or not _must_shrink(opened, state, rules):
         return Fitted(opened=opened, state=state, turn=turn, needs=retold.needs)
-    condensed = condense_turn(state, turn, opened, rules, summaries)
+    condensed = condense_turn(state, turn, opened, rules=rules, summaries=summaries)
     if condensed is not None:
         if condensed.needs:
             return Fitted(opened=opened, state=state, turn=turn, needs=condensed.needs)
         turn, opened = condensed.turn, open_turn(state, condensed.turn, rules)
         if not _must_shrink(opened, state, rules):
             return Fitted(opened=opened, state=state, turn=turn)
-    return _shrink(state, turn, opened, rules, summaries=summaries, path=path)
+    return _shrink(state, turn, opened, rules=rules, summaries=summaries, path=path)
 
 
 def _must_shrink(opened: OpenTurn, state: State, rules: Rules) -> bool:
@@ -64,8 +64,8 @@ def _shrink(
     state: State,
     turn: TurnInput,
     opened: OpenTurn,
-    rules: Rules,
     *,
+    rules: Rules,
     summaries: Summaries | None,
     path: Sequence[str],
 ) -> Fitted:

@@ -23,11 +23,11 @@ class Retold:
     needs: tuple[SummaryNeed, ...] = ()
 
 
-def retell(state: State, turn: TurnInput, rules: Rules, summaries: Summaries | None) -> Retold:
+def retell(state: State, turn: TurnInput, rules: Rules, *, summaries: Summaries | None) -> Retold:
     """The turn as it is, unless it begins an epoch in which a summary of hidden turns could stand."""
     if summaries is None or (turn.history or rules.history) is not History.STRIP:
         return Retold(turn=turn)
-    now = prepare_turn(state, turn, rules).now
+    now = prepare_turn(state, turn, rules).state
     oldest = _readable(now.exchanges[: summarised(now.hidden)], rules)
     if not oldest or now.epoch == state.epoch:
         return Retold(turn=turn)

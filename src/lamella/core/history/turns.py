@@ -23,7 +23,7 @@ class Prepared:
     """A turn laid on its state: what the envelope is built from, and the state, folded if an epoch begins."""
 
     ground: Ground
-    now: State
+    state: State
     rules: Rules
 
 
@@ -64,13 +64,13 @@ def prepare_turn(state: State, turn: TurnInput, rules: Rules) -> Prepared:
             *find_leaving(known, attached.artifacts, image_notes=rules.image_notes),
         ),
     )
-    return Prepared(ground=ground, now=now, rules=rules)
+    return Prepared(ground=ground, state=now, rules=rules)
 
 
 def open_turn(state: State, turn: TurnInput, rules: Rules, *, checked: bool = True) -> OpenTurn:
     """The envelope of the turn that the user asks now. Only one that was built and checked before may go unchecked."""
     prepared = prepare_turn(state, turn, rules)
-    ground, now, rules = prepared.ground, prepared.now, prepared.rules
+    ground, now, rules = prepared.ground, prepared.state, prepared.rules
     built = build_envelope(ground, measure=rules.measure, budget=rules.budget, before=state.last, checked=checked)
     names = {artifact.id for artifact in ground.attached}
     after = replace(

@@ -28,20 +28,20 @@ def compare_outlook(
     warm = shared_tokens(sent, as_is, terms.measure) if sent else 0
     left = shared_tokens(sent, compacted, terms.measure) if sent else 0
     now = _difference(
-        terms,
-        at,
         split_use(left, compacted.total, terms.profile),
         split_use(warm, as_is.total, terms.profile),
+        terms=terms,
+        at=at,
     )
     later = _difference(
-        terms,
-        at,
         split_use(as_is.total, as_is.total, terms.profile),
         split_use(compacted.total, compacted.total, terms.profile),
+        terms=terms,
+        at=at,
     )
     return Outlook(moved=max(0, warm - left), cost_now=now, saved_per_turn=later)
 
 
-def _difference(terms: Terms, at: datetime | None, one: CacheUse, other: CacheUse) -> Decimal | None:
+def _difference(one: CacheUse, other: CacheUse, *, terms: Terms, at: datetime | None) -> Decimal | None:
     more, less = terms.price(one, at), terms.price(other, at)
     return None if more is None or less is None else more - less
