@@ -17,8 +17,6 @@ _LONGEST = 0.6
 _DIGITS = 9
 
 _INDENTED = re.compile(r"(?: {4}|\t)[ \t]*\S")
-# One of these is in every block of code. Most texts have none of them, and are not walked line by line.
-_MARKS = ("```", "~~~", "\n    ", "\n\t")
 _LIST_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]")
 
 
@@ -46,11 +44,9 @@ def rank_expendable(candidates: Sequence[Candidate], *, total_turns: int) -> tup
 def turn_expendability(turn: Candidate, *, total_turns: int) -> float:
     """What its messages have on average, each by its share of the turn's tokens; long is the turn as a whole."""
     tokens = turn.asked_tokens + turn.answered_tokens
-    code = turn.has_code or turn.codebase
-    asked, answered = [
-        message_expendability(role, position=turn.position, count=total_turns, tokens=tokens, code=code)
-        for role in ("user", "assistant")
-    ]
+    at, code = turn.position, turn.has_code or turn.codebase
+    asked = message_expendability("user", position=at, count=total_turns, tokens=tokens, code=code)
+    answered = message_expendability("assistant", position=at, count=total_turns, tokens=tokens, code=code)
     share = turn.asked_tokens / tokens if tokens else 0.5
     return round(share * asked + (1 - share) * answered, _DIGITS)
 
@@ -68,7 +64,7 @@ def message_expendability(role: str, *, position: int, count: int, tokens: int, 
 
 def has_code(text: str) -> bool:
     """Whether a markdown text holds a fenced or an indented block of code; words that look like code do not count."""
-    if not text.startswith(("    ", "\t")) and not any(mark in text for mark in _MARKS):
+    if not _begins_code(text):
         return False
     may_begin, in_list = True, False
     for line, fenced in walk_lines(text):
@@ -81,3 +77,10 @@ def has_code(text: str) -> bool:
             in_list = bool(_LIST_ITEM.match(line))
         may_begin = not line.strip()
     return False
+
+
+def _begins_code(text: str) -> bool:
+    """Whether a text has anything that a block of code begins with; most have not, and need no walk by lines."""
+    if "```" in text or "~~~" in text:
+        return True
+    return "\n    " in text or "\n\t" in text or text.startswith(("    ", "\t"))
