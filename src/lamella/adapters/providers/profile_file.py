@@ -59,6 +59,7 @@ class ModelIn(_Strict):
     breakpoints: int | None = Field(default=None, ge=0)
     lookback: int | None = Field(default=None, gt=0)
     keyed: bool | None = None
+    caches_replies: bool | None = None
     order: tuple[str, ...] | None = None
     invalidates: tuple[tuple[str, str], ...] | None = None
     usage: UsageIn | None = None

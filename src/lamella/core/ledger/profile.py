@@ -41,6 +41,7 @@ class ModelProfile:
 
     ``lifetimes`` go from the shortest to the longest. ``breakpoints`` is how many marks a request may carry, and
     ``lookback`` how many blocks up to a mark are searched for an entry. A ``keyed`` cache takes a conversation's name.
+    One that ``caches_replies`` serves what the model itself said as well, without its being sent once before.
     ``order`` is that of the prefix; each of ``invalidates`` is a change and the first part it makes cold.
     ``cached_content`` says whether caches can be made as objects of their own, and ``storage`` what keeping them costs,
     in dollars per million tokens and hour.
@@ -57,6 +58,7 @@ class ModelProfile:
     breakpoints: int = 0
     lookback: int | None = None
     keyed: bool = False
+    caches_replies: bool = False
     order: tuple[str, ...] = ("tools", "system", "messages")
     invalidates: tuple[tuple[str, str], ...] = ()
     usage: UsageFields | None = None
