@@ -14,6 +14,8 @@ from lamella.core.compaction.terms import find_terms
 _SATURATION = 1.2
 _LENGTH = 0.75
 _DIGITS = 6
+# In terms. A long text is as good as its best stretch of twice this: as a whole, its length would bury what it says.
+_HALF = 50
 
 _PHRASE = re.compile('"([^"]+)"|“([^“”]+)”')
 
@@ -54,8 +56,11 @@ class _Indexed:
     passage: Passage
     flat: str
     compared: str
-    terms: Counter[str]
+    stretches: tuple[Counter[str], ...]
     length: int
+
+    def has(self, term: str) -> bool:
+        return any(term in stretch for stretch in self.stretches)
 
 
 def search(
@@ -69,7 +74,8 @@ def search(
     wanted = _read_query(query, key)
     if not wanted.spans:
         return ()
-    indexed = [_index(passage, key) for passage in passages if passage.id not in excluded]
+    terms = frozenset(wanted.terms)
+    indexed = [_index(passage, terms, key) for passage in passages if passage.id not in excluded]
     rarity = _weigh_terms(wanted.terms, indexed)
     average = sum(one.length for one in indexed) / len(indexed) if indexed else 0.0
     scored = [(_score(one, wanted, rarity=rarity, average=average), one.passage) for one in indexed]
@@ -92,18 +98,27 @@ def _read_query(query: str, key: _Key) -> _Query:
     )
 
 
-def _index(passage: Passage, key: _Key) -> _Indexed:
+def _index(passage: Passage, wanted: Collection[str], key: _Key) -> _Indexed:
     whole = f"{passage.title}\n{passage.text}"
-    compared = key(whole)
-    terms = Counter(find_terms(compared))
+    title = Counter(term for term in find_terms(key(passage.title)) if term in wanted)
+    halves: dict[int, Counter[str]] = {}
+    length = 0
+    for term in find_terms(key(passage.text)):
+        if term in wanted:
+            halves.setdefault(length // _HALF, Counter())[term] += 1
+        length += 1
     return _Indexed(
-        passage=passage, flat=_flatten(whole), compared=_flatten(compared), terms=terms, length=terms.total()
+        passage=passage,
+        flat=_flatten(whole),
+        compared=_flatten(key(whole)),
+        stretches=tuple(title + halves[at] + halves.get(at + 1, Counter()) for at in halves) or (title,),
+        length=min(length, 2 * _HALF),
     )
 
 
 def _weigh_terms(terms: Sequence[str], indexed: Sequence[_Indexed]) -> dict[str, float]:
     """How rare each term is: the fewer passages have it, the more it says."""
-    having = {term: sum(term in one.terms for one in indexed) for term in terms}
+    having = {term: sum(one.has(term) for one in indexed) for term in terms}
     return {term: math.log(1 + (len(indexed) - n + 0.5) / (n + 0.5)) for term, n in having.items()}
 
 
@@ -112,13 +127,18 @@ def _score(one: _Indexed, wanted: _Query, *, rarity: dict[str, float], average: 
     if wanted.exact and not stands:
         return 0.0
     spread = 1 - _LENGTH + _LENGTH * one.length / average if average else 1.0
-    score = sum(
-        weight * one.terms[term] * (_SATURATION + 1) / (one.terms[term] + _SATURATION * spread)
-        for term, weight in rarity.items()
-    )
+    score = max(_score_stretch(stretch, rarity, spread) for stretch in one.stretches)
     # More than all its words together can have, so that the query as it stands always comes first.
     bonus = 1 + (_SATURATION + 1) * sum(rarity.values()) if stands else 0.0
     return round(score + bonus, _DIGITS)
+
+
+def _score_stretch(terms: Counter[str], rarity: dict[str, float], spread: float) -> float:
+    """What its words are worth, by how much of the query they are: one rare word alone is little of a question."""
+    worth = sum(
+        rarity[term] * number * (_SATURATION + 1) / (number + _SATURATION * spread) for term, number in terms.items()
+    )
+    return worth * sum(rarity[term] for term in terms) / sum(rarity.values()) if terms else 0.0
 
 
 def _stands_in(one: _Indexed, typed: str, compared: str, *, exact: bool) -> bool:

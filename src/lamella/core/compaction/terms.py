@@ -14,11 +14,14 @@ _NUMBER_AND_UNIT = re.compile(r"(\d+)([^\W\d_]+)")
 def find_terms(text: str) -> Iterator[str]:
     """Every term of a text that is already in the spelling in which texts are compared."""
     for match in _JOINED.finditer(text):
+        joined = match[0]
         if match["wide"]:
-            yield from match["wide"]
-            yield from map("".join, pairwise(match["wide"]))
+            yield from joined
+            yield from map("".join, pairwise(joined))
+        elif joined.isalpha():
+            yield joined
         else:
-            yield from _split(match[0])
+            yield from _split(joined)
 
 
 def _split(joined: str) -> Iterator[str]:

@@ -34,6 +34,27 @@ def test_a_rare_word_says_more_than_a_common_one() -> None:
     assert find("the tokenizer", "the the the the", "a tokenizer", "the end", "the rest")[0] == 1
 
 
+def test_what_a_long_text_says_in_one_place_is_not_buried_by_its_length() -> None:
+    filler = "plain words of no interest " * 300
+    long = f"{filler}\nThe emerald anchor can take 32,273 visitors.\n{filler}"
+    others = [
+        f"The emerald {place} can take {n},000 visitors." for n, place in enumerate(("bridge", "castle", "desert"))
+    ]
+    assert find("how many visitors the emerald anchor can take", *others, "the azure anchor", long)[0] == 4
+
+
+def test_one_rare_word_does_not_outweigh_the_rest_of_a_question() -> None:
+    answer = "We ship the coral anchor by hand. " + "And so on, with words of no interest. " * 12
+    talk = [*["Mind that."] * 3, answer, *["A coral bridge."] * 6, *["Another line about nothing at all."] * 30]
+    assert find("command that ships the coral anchor", *talk)[0] == 3
+
+
+def test_a_title_counts_for_every_place_of_its_text() -> None:
+    long = "words of no interest " * 300 + "the timeout is nine seconds"
+    passages = [passage("a", "a timeout of one second"), passage("b", long, title="gateway.toml")]
+    assert [found.passage.id for found in search(passages, "gateway.toml timeout", key=key)] == ["b", "a"]
+
+
 def test_equals_come_in_the_order_given() -> None:
     assert find("note", "one note", "two notes", "a note", "no note") == [0, 2, 3]
 
