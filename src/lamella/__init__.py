@@ -34,7 +34,7 @@ from lamella.faces.library.attach import (
 )
 from lamella.faces.library.conversation import Conversation
 from lamella.faces.library.engine import Chat, Engine, open_engine
-from lamella.runners.turns import Turn
+from lamella.runners.turn import Turn
 
 __version__ = "0.1.0"
 

@@ -6,14 +6,14 @@ Adapters satisfy them by shape. Core never sees a port: it gets values, and plai
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
-from typing import Protocol
+from typing import Any, Protocol
 
 from lamella.core.artifacts.model import Artifact, Image, Kind, Policy
 from lamella.core.budget.counting import Measure
 from lamella.core.history.records import Damage, Listed, Record, StoreStats, Written
 from lamella.core.ledger.cache import CacheProfile, CacheUse
 from lamella.core.ledger.profile import ModelProfile
-from lamella.core.messages.delta import Delta
+from lamella.core.messages.delta import Delta, Reply
 from lamella.core.messages.model import Message
 from lamella.core.messages.request import ChatRequest
 
@@ -61,8 +61,8 @@ class SourceReader(Protocol):
 class PriceBook(Protocol):
     """What tokens cost on a day."""
 
-    def price(self, model: str, use: CacheUse, at: datetime | None) -> Decimal | None:
-        """The input cost in US dollars, or none where the model has no known price."""
+    def price(self, model: str, use: CacheUse, at: datetime | None, *, output: int = 0) -> Decimal | None:
+        """The cost in US dollars of input and so much output, or none where the model has no known price."""
         ...
 
 
@@ -163,4 +163,16 @@ class Summarizer(Protocol):
 
     def summarize(self, messages: Sequence[Message], *, max_tokens: int) -> str:
         """What the model answers to these messages, in about this many tokens at most."""
+        ...
+
+
+class Dialects(Protocol):
+    """The wire formats of providers, for people who send with their own client."""
+
+    def build(self, name: str, request: ChatRequest) -> dict[str, Any]:
+        """The keyword arguments that send a request with the SDK of the format named."""
+        ...
+
+    def read(self, answer: object) -> Reply:
+        """The reply in an SDK's own object, plain data, or a stream that has ended; an error if nobody knows it."""
         ...

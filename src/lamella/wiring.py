@@ -36,7 +36,9 @@ from lamella.runners.copying import copy_store
 from lamella.runners.keeping import Keeper
 from lamella.runners.replay import Scripted, replay
 from lamella.runners.stored import Configured, Desk
-from lamella.runners.turns import Turn, TurnRunner, World
+from lamella.runners.turn import Turn
+from lamella.runners.turns import TurnRunner
+from lamella.runners.world import World
 from lamella.settings import PROFILES, ChainSettings, CompactionSettings, Environment, Settings
 
 __all__ = [

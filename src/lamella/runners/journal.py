@@ -1,16 +1,18 @@
 """The journal of a stored conversation: turns and replies as events."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from lamella.core.compaction.receipt import Receipt
+from lamella.core.history.calls import write_call
 from lamella.core.history.events import write_event, write_message
 from lamella.core.history.ids import message_id, turn_id
 from lamella.core.history.receipts import join_written, write_receipt
 from lamella.core.history.records import EventKind, Written
 from lamella.core.history.state import TurnInput
 from lamella.core.layers.model import Role
-from lamella.runners.turns import Asking
+from lamella.core.ledger.call import Call
+from lamella.runners.world import Asking
 
 
 class ChatJournal:
@@ -43,11 +45,12 @@ class ChatJournal:
         self._append(join_written(*parts))
         self._edits = None
 
-    def write_receipt(self, receipt: Receipt, *, at: datetime | None) -> None:
-        """A compaction between two turns."""
-        self._append(write_receipt(receipt, at=self._moment(at)))
+    def write_receipt(self, receipt: Receipt, *, at: datetime | None, before: str | None = None) -> None:
+        """A compaction between two turns, or before one that was asked already."""
+        self._append(write_receipt(receipt, at=self._moment(at), before=before))
 
-    def write_reply(self, text: str, *, parent: str, at: datetime | None) -> None:
-        """A reply to the turn asked last."""
+    def write_reply(self, text: str, *, parent: str, at: datetime | None, calls: Sequence[Call] = ()) -> None:
+        """A reply to the turn asked last, with the model calls that gave it."""
         name = message_id(self._conversation, parent=parent, role=Role.REPLY, text=text)
-        self._append(write_event(EventKind.REPLY, self._moment(at), id=name, parent=parent, text=text))
+        made = {"calls": [write_call(call) for call in calls]} if calls else {}
+        self._append(write_event(EventKind.REPLY, self._moment(at), id=name, parent=parent, text=text, **made))

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lamella.core.history.asked import Asked
-from lamella.runners.turns import Turn, TurnRunner
+from lamella.runners.turn import Turn
+from lamella.runners.turns import TurnRunner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,6 +28,7 @@ from lamella.core.history.resume import Resumed, resume
 from lamella.core.history.state import Rules
 from lamella.core.layers.model import Role
 from lamella.core.layers.system import PART_NAMES, SystemParts
+from lamella.core.ledger.answered import Answered
 from lamella.core.ledger.entry import Prefix
 from lamella.errors import CallError
 from lamella.ports import Clock, Store
@@ -35,7 +36,9 @@ from lamella.runners.counting import CountingBook
 from lamella.runners.journal import ChatJournal
 from lamella.runners.past import Past
 from lamella.runners.recalling import FOUND_AT_MOST
-from lamella.runners.turns import Planned, Turn, TurnRunner, World
+from lamella.runners.turn import Turn
+from lamella.runners.turns import TurnRunner
+from lamella.runners.world import Planned, World
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,9 +128,9 @@ class StoredChat:
         """The model that settings name, if they were changed to it since the last turn."""
         return self._configured.model if self._log.chose_model or "model" in self._changed else None
 
-    def reply(self, text: str, *, at: datetime | None = None) -> None:
+    def reply(self, answer: str | Answered, *, at: datetime | None = None) -> None:
         """What the model answered to the turn asked last, written down."""
-        self._running().reply(text, at=at)
+        self._running().reply(answer, at=at)
 
     def regenerate(self, message: str | None = None, *, at: datetime | None = None) -> Turn:
         """Open a question again, by default the last one; the next reply starts a branch of its own."""
@@ -140,7 +143,8 @@ class StoredChat:
         rewritten = self._log.rewritten
         before = self._sent_last() if rewritten else turn.envelope
         movement = find_movement(before, replace(turn.envelope, rewritten=rewritten))
-        return replace(turn, ledger=replace(turn.ledger, prefix=Prefix(movement=movement, common_tokens=None)))
+        turn.page.entry = replace(turn.ledger, prefix=Prefix(movement=movement, common_tokens=None))
+        return turn
 
     def edit(self, message: str, text: str, *, at: datetime | None = None) -> Turn:
         """Ask another text in place of a message, with the same attachments; the old branch stays."""
@@ -182,6 +186,10 @@ class StoredChat:
     def rename(self, title: str, *, at: datetime | None = None) -> None:
         """Give the conversation a title."""
         self._write(write_event(EventKind.RENAME, self._moment(at), title=title), title=title)
+
+    def shrink_waiting(self, *, at: datetime | None = None) -> Turn | None:
+        """The turn that waits, made smaller, written down; none if nothing in it may go."""
+        return self._running().shrink_waiting(at=at)
 
     def plan(self, *, to: float | None = None, at: datetime | None = None) -> Planned:
         """What compacting now would take out and bring."""

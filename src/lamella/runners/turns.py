@@ -1,10 +1,9 @@
 """The turn runner: walks one turn at a time from what was typed to what would be sent, and keeps the books."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
-from typing import Protocol
 
 from lamella.core.artifacts.model import Artifact, Kind
 from lamella.core.budget.thresholds import check_share
@@ -12,101 +11,28 @@ from lamella.core.compaction.applying import UNDONE, apply_receipt
 from lamella.core.compaction.recall import Found
 from lamella.core.compaction.receipt import Receipt
 from lamella.core.envelope.diff import find_movement
-from lamella.core.envelope.model import Envelope, Rewrite, TokenCounts
+from lamella.core.envelope.model import Envelope, Rewrite
 from lamella.core.history.asked import Asked
 from lamella.core.history.resume import Resumed, resume
 from lamella.core.history.state import OpenTurn, Rules, State, TurnInput
-from lamella.core.history.turns import close_turn, open_turn
+from lamella.core.history.turns import close_turn, open_turn, turn_rules
 from lamella.core.layers.system import SystemParts
 from lamella.core.layers.templates import Expanded, expand_instructions, expand_typed
+from lamella.core.ledger.answered import Answered, judge_call
 from lamella.core.ledger.cache import CacheModel, CacheUse
-from lamella.core.ledger.entry import Books, Cost, Entry, Prefix, Terms, enter_turn, make_request
-from lamella.core.ledger.outlook import Outlook, compare_outlook
-from lamella.core.messages.model import Message
+from lamella.core.ledger.call import Call
+from lamella.core.ledger.entry import Books, Entry, Prefix, Terms, enter_turn, make_request
+from lamella.core.ledger.outlook import compare_outlook
 from lamella.errors import CallError
-from lamella.ports import PriceBook, ProfileBook, SourceReader, Summarizer, TokenCounter
 from lamella.runners.fitting import Fitter
 from lamella.runners.past import Past
 from lamella.runners.reading import Reading
 from lamella.runners.recalling import FOUND_AT_MOST, find_originals
+from lamella.runners.turn import Page, Turn
+from lamella.runners.world import Asking, Journal, Planned, World
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
-    """One turn as built: what is sent, what each part of it weighs, what moved and what it costs.
-
-    ``compaction`` is the receipt of what had to go before it could be sent, if anything.
-    """
-
-    number: int
-    envelope: Envelope
-    ledger: Entry
-    compaction: Receipt | None = None
-
-    @property
-    def messages(self) -> tuple[Message, ...]:
-        return self.envelope.messages
-
-    @property
-    def tokens(self) -> TokenCounts:
-        return self.envelope.tokens
-
-    @property
-    def prefix(self) -> Prefix:
-        return self.ledger.prefix
-
-    @property
-    def cache(self) -> CacheUse | None:
-        return self.ledger.cache
-
-    @property
-    def cost(self) -> Cost | None:
-        return self.ledger.cost
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class World:
-    """The adapters a runner walks through."""
-
-    counter: TokenCounter
-    prices: PriceBook
-    profiles: ProfileBook
-    sources: SourceReader | None = None
-    summarizer: Summarizer | None = None
-    summary_timeout: float = 60
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
-    """A compaction that is not committed: its receipt, none if nothing would be gained, and what it would bring.
-
-    ``before`` and ``after`` are the counts of the next request, with nothing typed in it yet.
-    """
-
-    receipt: Receipt | None
-    outlook: Outlook | None = None
-    before: TokenCounts | None = None
-    after: TokenCounts | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
-    """What is written down with a turn: what it follows, what was compacted before it, and when."""
-
-    parent: str
-    unanswered: OpenTurn | None
-    receipt: Receipt | None
-    at: datetime | None
-
-
-class Journal(Protocol):
-    """Where turns and replies are written down before they count as asked and answered."""
-
-    def write_asked(self, turn: TurnInput, asking: Asking) -> None: ...
-
-    def write_reply(self, text: str, *, parent: str, at: datetime | None) -> None: ...
-
-    def write_receipt(self, receipt: Receipt, *, at: datetime | None) -> None: ...
+# How much of a request is kept that a provider called too long, although by our count it fits.
+_AFTER_OVERFLOW = 0.7
 
 
 class TurnRunner:
@@ -134,6 +60,9 @@ class TurnRunner:
         self._opened = resumed.opened
         self._books = _books(before or _last_sent(resumed))
         self._past = past or Past()
+        self._page: Page | None = None
+        self._asked_at: datetime | None = None
+        self._pause: float | None = None
         self._fitter = Fitter(world.summarizer, timeout=world.summary_timeout)
 
     def ask(self, asked: Asked, *, at: datetime | None = None, rewritten: Rewrite | None = None) -> Turn:
@@ -149,6 +78,7 @@ class TurnRunner:
         fitted = self._fitter.fit(state, turn, rules, path=self._past.path)
         turn, opened, receipt = fitted.turn, fitted.opened, fitted.receipt
         entry, books = self._enter(opened, at=at)
+        pause = (at - self._asked_at).total_seconds() if at and self._asked_at else None
         if self._journal is not None:
             asking = Asking(parent=state.head, unanswered=self._opened, receipt=receipt, at=at)
             self._journal.write_asked(turn, asking)
@@ -157,32 +87,70 @@ class TurnRunner:
         self._past.asked(turn, message=opened.user.id, receipt=receipt)
         self._state, self._rules = fitted.state, rules
         self._opened, self._books = opened, books
-        return Turn(number=len(self._past.turns), envelope=opened.envelope, ledger=entry, compaction=receipt)
+        self._asked_at, self._pause = at, pause
+        return self._turn(opened, entry, receipt)
 
-    def reply(self, text: str, *, at: datetime | None = None) -> None:
-        """Record what the model answered to the turn asked last."""
+    def reply(self, answer: str | Answered, *, at: datetime | None = None) -> None:
+        """Record what the model answered to the turn asked last: a text, or all that is known of the call."""
         if self._opened is None:
             raise CallError("There is no open turn to reply to.", hint="Call ask() first; each turn takes one reply.")
+        text = answer if isinstance(answer, str) else answer.reply.text
+        calls = () if isinstance(answer, str) else (self._judge(self._opened, answer, at=at),)
         state = close_turn(self._opened, text, self._rules)
         if self._journal is not None:
-            self._journal.write_reply(text, parent=self._opened.user.id, at=at)
+            self._journal.write_reply(text, parent=self._opened.user.id, at=at, calls=calls)
+        if self._page is not None:
+            self._page.entry = replace(self._page.entry, calls=(*self._page.entry.calls, *calls))
         self._past.answered(text, message=state.head)
         self._state, self._opened = state, None
+
+    def _judge(self, opened: OpenTurn, answer: Answered, *, at: datetime | None) -> Call:
+        entry = self._page.entry if self._page is not None else self._compare(opened)
+        return judge_call(entry, opened.envelope, answer, terms=self._terms(opened), pause=self._pause, at=at)
+
+    def _turn(self, opened: OpenTurn, entry: Entry, receipt: Receipt | None) -> Turn:
+        self._page = Page(entry)
+        return Turn(
+            number=len(self._past.turns),
+            envelope=opened.envelope,
+            page=self._page,
+            compaction=receipt,
+            speak=self._world.dialects.build if self._world.dialects else None,
+        )
 
     def waiting(self) -> Turn | None:
         """The turn that waits for its reply, as it was sent."""
         if self._opened is None:
             return None
-        entry = Entry(
-            prefix=Prefix(movement=find_movement(self._state.last, self._opened.envelope), common_tokens=None)
-        )
         receipts = self._past.turns[-1].receipts
-        return Turn(
-            number=len(self._past.turns),
-            envelope=self._opened.envelope,
-            ledger=entry,
-            compaction=receipts[-1] if receipts else None,
-        )
+        return self._turn(self._opened, self._compare(self._opened), receipts[-1] if receipts else None)
+
+    def _compare(self, opened: OpenTurn) -> Entry:
+        """The least that can be said of a turn: what moved."""
+        movement = find_movement(self._state.last, opened.envelope)
+        return Entry(prefix=Prefix(movement=movement, common_tokens=None))
+
+    def shrink_waiting(self, *, at: datetime | None = None) -> Turn | None:
+        """The turn that waits, made smaller than anything counted here asks for: the model says it does not fit.
+
+        None if nothing in it may go.
+        """
+        if self._opened is None:
+            return None
+        told, rules = self._past.turns[-1], self._rules
+        goal = int(self._opened.envelope.tokens.total * _AFTER_OVERFLOW)
+        receipt = self._fitter.plan(self._state, told.turn, rules, goal=goal, path=self._past.path[:-1]).receipt
+        if receipt is None:
+            return None
+        state = apply_receipt(self._state, receipt, turn_rules(rules, told.turn))
+        opened = open_turn(state, told.turn, rules)
+        entry = self._compare(opened)
+        if self._journal is not None:
+            self._journal.write_receipt(receipt, before=opened.user.id, at=at)
+        self._past.turns[-1] = replace(told, receipts=(*told.receipts, receipt))
+        self._state, self._opened = state, opened
+        self._books = _books(opened.envelope)
+        return self._turn(opened, entry, receipt)
 
     def plan(self, *, to: float | None = None, at: datetime | None = None) -> Planned:
         """What compacting now would take out, down to a share of what fits, by default to the target."""
@@ -192,10 +160,10 @@ class TurnRunner:
         before = as_is.envelope.tokens
         # Folding alone may free a little; where there is room enough, that is no reason to move the prefix.
         if before.total <= goal:
-            return Planned(receipt=None, before=before)
+            return Planned(receipt=None, goal=goal, before=before)
         receipt = self._fitter.plan(state, turn, self._rules, goal=goal, path=self._past.path).receipt
         if receipt is None:
-            return Planned(receipt=None, before=before)
+            return Planned(receipt=None, goal=goal, before=before)
         compacted = open_turn(apply_receipt(state, receipt, self._rules), turn, self._rules)
         outlook = compare_outlook(
             self._books.last,
@@ -204,7 +172,7 @@ class TurnRunner:
             terms=self._terms(compacted),
             at=at,
         )
-        return Planned(receipt=receipt, outlook=outlook, before=before, after=compacted.envelope.tokens)
+        return Planned(receipt=receipt, goal=goal, outlook=outlook, before=before, after=compacted.envelope.tokens)
 
     def commit(self, planned: Planned, *, at: datetime | None = None) -> Receipt:
         """Do what was planned; something said since makes the plan void."""
@@ -290,8 +258,14 @@ class TurnRunner:
         def price(use: CacheUse, at: datetime | None) -> Decimal | None:
             return self._world.prices.price(model, use, at) if model else None
 
+        def price_all(use: CacheUse, output: int, at: datetime | None) -> Decimal | None:
+            return self._world.prices.price(model, use, at, output=output) if model else None
+
         return Terms(
-            profile=self._world.profiles.profile(model), price=price, measure=self._world.counter.measure(model)
+            profile=self._world.profiles.profile(model),
+            price=price,
+            measure=self._world.counter.measure(model),
+            price_all=price_all,
         )
 
 

@@ -17,7 +17,7 @@ from lamella.core.history.turns import open_turn
 from lamella.core.layers.model import Role
 from lamella.errors import StoreUnavailableError
 from lamella.runners.journal import ChatJournal
-from lamella.runners.turns import Asking
+from lamella.runners.world import Asking
 
 RULES = Rules(measure=OfflineCounter().measure(None))
 NOTE = make_artifact(Kind.NOTE, text="A", source=Source(path="a.md"))

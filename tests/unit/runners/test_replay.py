@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lamella.errors import NotAvailableError, SettingError, SourceMissingError
-from lamella.runners.turns import Turn
+from lamella.runners.turn import Turn
 from lamella.wiring import parse_transcript, replay_transcript
 
 

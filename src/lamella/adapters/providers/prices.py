@@ -11,15 +11,17 @@ SNAPSHOT_DATE = datetime(2026, 10, 30, tzinfo=UTC)
 
 
 class SnapshotPrices:
-    """Input prices at the time of a turn. An unknown model has no price, which is not a price of zero."""
+    """Prices at the time of a turn. An unknown model has no price, which is not a price of zero."""
 
-    def price(self, model: str, use: CacheUse, at: datetime | None) -> Decimal | None:
+    def price(self, model: str, use: CacheUse, at: datetime | None, *, output: int = 0) -> Decimal | None:
         from genai_prices import Usage, calc_price  # 0.4 s to import, and only money needs it
 
         provider, _, bare = model.rpartition(":")
-        usage = Usage(input_tokens=use.total, cache_read_tokens=use.read, cache_write_tokens=use.write, output_tokens=0)
+        usage = Usage(
+            input_tokens=use.total, cache_read_tokens=use.read, cache_write_tokens=use.write, output_tokens=output
+        )
         try:
             found = calc_price(usage, bare, provider_id=provider or None, genai_request_timestamp=at or SNAPSHOT_DATE)
         except LookupError:
             return None
-        return found.input_price
+        return found.total_price if output else found.input_price

@@ -70,9 +70,10 @@ class Compactions:
             if entry.parent not in places or not _in_force(entry, until):
                 continue
             child = following.get(str(entry.parent))
+            # Only what comes after a compaction is built under it, unless it was made for a turn that was asked before.
             if child is None:
                 since = (*since, entry.body)
-            elif order[child] >= entry.at:
+            elif order[child] >= entry.at or entry.body.get("before") == child:
                 before[child] = (*before.get(child, ()), entry.body)
         return Committed(before=before, since=since)
 

@@ -10,8 +10,11 @@ from lamella.core.history.events import Body, Contents
 from lamella.core.history.records import EventKind, Record, Written
 
 
-def write_receipt(receipt: Receipt, *, at: str) -> Written:
-    """The event of a compaction; texts that stand in for messages are contents, so that they can be erased."""
+def write_receipt(receipt: Receipt, *, at: str, before: str | None = None) -> Written:
+    """The event of a compaction; texts that stand in for messages are contents, so that they can be erased.
+
+    ``before`` names a message that was asked already and is sent again after it.
+    """
     texts = [step.cut.text for step in receipt.steps if step.cut.text is not None]
     contents = {hash_text(text): encode_text(text) for text in texts}
     body = {
@@ -22,6 +25,7 @@ def write_receipt(receipt: Receipt, *, at: str) -> Written:
         "tokens": [receipt.tokens_before, receipt.tokens_after],
         "target": receipt.target,
         "automatic": receipt.automatic,
+        **({} if before is None else {"before": before}),
     }
     record = Record(kind=EventKind.COMPACTION, at=at, body=canonical_json(body), contents=tuple(contents))
     return Written(records=(record,), contents=contents)

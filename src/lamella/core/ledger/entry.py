@@ -11,11 +11,19 @@ from lamella.core.envelope.model import Envelope
 from lamella.core.history.state import OpenTurn
 from lamella.core.layers.model import Form, LayerId
 from lamella.core.ledger.cache import CacheModel, CacheProfile, CacheUse, Request, shared_tokens
+from lamella.core.ledger.call import Call
 from lamella.core.ledger.compare import PerfectCache, naive_messages
+from lamella.core.ledger.cost import Cost
 from lamella.core.ledger.cover import cover_layers
+from lamella.core.ledger.verdict import Verdict
 from lamella.core.messages.weigh import weigh
 
 Price = Callable[[CacheUse, datetime | None], Decimal | None]
+PriceAll = Callable[[CacheUse, int, datetime | None], Decimal | None]
+
+
+def _no_price(_use: CacheUse, _output: int, _at: datetime | None) -> None:
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,15 +43,6 @@ class Prefix:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
-    """Input cost of one turn: as sent, as naive gluing would cost, and with a cache that never misses."""
-
-    amount: Decimal
-    naive: Decimal
-    limit: Decimal
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """What the ledger says of one turn: what moved, always; what was cached and what it costs, where books are kept."""
 
@@ -51,15 +50,25 @@ class Entry:
     cache: CacheUse | None = None
     cached_by_layer: Mapping[LayerId, int] = field(default_factory=dict)
     cost: Cost | None = None
+    calls: tuple[Call, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The verdict on the turn's first call, whose prefix is what the turn moved; none before it is answered."""
+        return self.calls[0].verdict if self.calls else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """Under which rules a turn is billed: the provider's cache, its prices, and how it counts."""
+    """Under which rules a turn is billed: the provider's cache, its prices, and how it counts.
+
+    ``price`` is of input alone, ``price_all`` of input and so many tokens of output.
+    """
 
     profile: CacheProfile
     price: Price
     measure: Measure
+    price_all: PriceAll = _no_price
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

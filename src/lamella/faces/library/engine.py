@@ -13,7 +13,7 @@ from lamella.faces.library.talk import Talk
 from lamella.ports import Summarizer
 from lamella.runners.keeping import Keeper
 from lamella.runners.stored import Desk, StoredChat
-from lamella.runners.turns import Turn
+from lamella.runners.turn import Turn
 from lamella.wiring import open_desk
 
 

@@ -11,7 +11,8 @@ from lamella.errors import ArtifactError
 from lamella.faces.library.attach import Attachment, Tool, ToolResult
 from lamella.faces.library.checks import check_each, check_fields, check_parts, check_text, check_time
 from lamella.runners.recalling import FOUND_AT_MOST
-from lamella.runners.turns import Planned, Turn
+from lamella.runners.turn import Turn
+from lamella.runners.world import Planned
 
 _Made = TypeVar("_Made")
 

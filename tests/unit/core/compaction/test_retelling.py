@@ -9,7 +9,7 @@ import lamella
 from lamella import Conversation
 from lamella.core.layers.model import Form, LayerId, StandIn
 from lamella.core.messages.model import Message
-from lamella.runners.turns import Turn
+from lamella.runners.turn import Turn
 
 
 class Retelling:

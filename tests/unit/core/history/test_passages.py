@@ -12,7 +12,7 @@ from lamella.core.history.state import TurnInput
 from lamella.core.layers.system import SystemParts
 from lamella.faces.library.attach import Note, Picture, ToolResult
 from lamella.faces.library.conversation import Conversation
-from lamella.runners.turns import Turn
+from lamella.runners.turn import Turn
 
 
 def note(text: str, *, path: str = "a.md", title: str = "") -> Artifact:

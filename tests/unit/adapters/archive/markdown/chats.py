@@ -13,7 +13,7 @@ from lamella.core.history.log import Log
 from lamella.ports import SourceReader
 from lamella.runners.keeping import Keeper, Taken
 from lamella.runners.stored import Desk, StoredChat
-from lamella.runners.turns import Turn
+from lamella.runners.turn import Turn
 from lamella.wiring import open_desk
 
 NAME = "0190-chat"

@@ -1,0 +1,54 @@
+"""An answered turn: what the model said and the provider reported, joined to what the ledger expected."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from lamella.core.envelope.diff import Cause
+from lamella.core.envelope.model import Envelope
+from lamella.core.ledger.call import Call, Timing, reported_use
+from lamella.core.ledger.entry import Entry, Terms
+from lamella.core.ledger.verdict import Expected, judge
+from lamella.core.messages.delta import Reply
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """A reply with how it came: how long that took, how often it was tried before, and whether it was cut short."""
+
+    reply: Reply
+    timing: Timing = field(default_factory=Timing)
+    retries: int = 0
+    ended: str = ""
+
+
+def judge_call(
+    entry: Entry,
+    envelope: Envelope,
+    answered: Answered,
+    *,
+    terms: Terms,
+    pause: float | None,
+    at: datetime | None,
+) -> Call:
+    """The call as the ledger keeps it."""
+    reply = answered.reply
+    movement = entry.prefix.movement
+    untriggered = movement.cause is Cause.HISTORY_EDITED and envelope.rewritten is None
+    expected = Expected(
+        movement=movement, use=entry.cache, profile=terms.profile, pause=pause, triggered=not untriggered
+    )
+    use = reported_use(reply.usage)
+    return Call(
+        model=envelope.model,
+        verdict=judge(expected, reply.usage),
+        predicted=entry.cache,
+        usage=reply.usage,
+        by_layer=dict(envelope.tokens.by_layer),
+        cost=entry.cost,
+        billed=None if use is None else terms.price_all(use, reply.usage.output or 0, at),
+        timing=answered.timing,
+        stop=answered.ended or reply.stop.value,
+        id=reply.id,
+        diagnosis=reply.diagnosis,
+        retries=answered.retries,
+    )

@@ -1,0 +1,93 @@
+"""The verdict on one model call: whether the cache served what it held, and whose doing it was if not."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from lamella.core.envelope.diff import Cause, Movement
+from lamella.core.ledger.cache import CacheProfile, CacheUse
+from lamella.core.messages.usage import Usage
+
+# Counts of models whose vocabulary is not public are estimates; a smaller shortfall than this says nothing.
+_SLACK = 0.05
+
+
+class Outcome(StrEnum):
+    """What became of the prefix that the provider had."""
+
+    FIRST = "first"
+    HIT = "hit"
+    MOVED = "moved"
+    TOO_SHORT = "too_short"
+    EXPIRED = "expired"
+    EVICTED = "evicted"
+    UNKNOWN = "unknown"
+    UNEXPLAINED = "unexplained"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The outcome, and for a prefix that we moved what moved it."""
+
+    outcome: Outcome
+    movement: Movement
+
+    @property
+    def ours(self) -> bool:
+        """Whether the miss is our doing, not the provider's."""
+        return self.outcome in (Outcome.MOVED, Outcome.UNEXPLAINED)
+
+    def __str__(self) -> str:
+        return _WORDS[self.outcome].format(movement=self.movement)
+
+
+_WORDS = {
+    Outcome.FIRST: "first turn: nothing was cached yet",
+    Outcome.HIT: "hit",
+    Outcome.MOVED: "we moved the prefix: {movement}",
+    Outcome.TOO_SHORT: "too short for this model's cache",
+    Outcome.EXPIRED: "the provider's cache entry expired",
+    Outcome.EVICTED: "the provider dropped its cache entry",
+    Outcome.UNKNOWN: "the provider does not say what was cached",
+    Outcome.UNEXPLAINED: "the prefix moved and nothing recorded says why: a bug, please report it",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """What was to be expected of a call. ``pause`` is the time since the request before, in seconds.
+
+    ``triggered`` says that something is on record that may move the prefix.
+    """
+
+    movement: Movement
+    use: CacheUse | None
+    profile: CacheProfile
+    pause: float | None
+    triggered: bool = True
+
+
+def judge(expected: Expected, usage: Usage) -> Verdict:
+    """Ours where our bytes moved; otherwise the provider's, measured by what it reports."""
+    return Verdict(outcome=_outcome(expected, usage), movement=expected.movement)
+
+
+def _outcome(expected: Expected, usage: Usage) -> Outcome:
+    cause = expected.movement.cause
+    if cause is Cause.FIRST_TURN:
+        return Outcome.FIRST
+    if cause is not Cause.NONE:
+        return Outcome.MOVED if expected.triggered else Outcome.UNEXPLAINED
+    if usage.read is None:
+        return Outcome.UNKNOWN
+    lifetime = expected.profile.lifetime
+    expired = lifetime is not None and expected.pause is not None and expected.pause > lifetime
+    wanted = expected.use.read if expected.use is not None else None
+    if wanted is not None and usage.read >= wanted * (1 - _SLACK) - expected.profile.granularity:
+        return Outcome.EXPIRED if expired and usage.read == 0 else _served(wanted, usage.read)
+    if wanted is None and usage.read:
+        return Outcome.HIT
+    return Outcome.EXPIRED if expired else Outcome.EVICTED
+
+
+def _served(wanted: int, read: int) -> Outcome:
+    return Outcome.TOO_SHORT if wanted == 0 and read == 0 else Outcome.HIT

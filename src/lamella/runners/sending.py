@@ -1,0 +1,206 @@
+"""Sending: one turn to a model and back, as events. Tried again where that may help, never after text was said.
+
+A turn is written down before it is sent, its answer as soon as it ends. What was said before someone stopped it, or
+before the connection broke, is kept.
+"""
+
+from asyncio import CancelledError
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+from lamella.core.compaction.receipt import Receipt
+from lamella.core.envelope.sending import make_chat_request
+from lamella.core.history.asked import Asked
+from lamella.core.ledger.answered import Answered
+from lamella.core.ledger.call import Timing
+from lamella.core.messages.delta import Delta, ReasoningDelta, Reply, Stop, StopReason, TextDelta, ToolCall, fold_deltas
+from lamella.core.messages.usage import Usage
+from lamella.errors import CallError, ContextOverflowError, ProviderRetryError
+from lamella.ports import ChatProvider, Clock
+from lamella.runners.turn import Turn
+
+STOPPED = "stopped"
+BROKEN = "broken"
+
+
+class Happening(StrEnum):
+    """What an event is about."""
+
+    ENVELOPE = "envelope"
+    DELTA = "delta"
+    REASONING = "reasoning"
+    TOOL = "tool"
+    USAGE = "usage"
+    RETRY = "retry"
+    COMPACTION = "compaction"
+    DONE = "done"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Something that happened on the way. ``text`` is more of the answer, and only ever that."""
+
+    kind: Happening
+    text: str = ""
+    turn: Turn | None = None
+    said: str = ""
+    call: ToolCall | None = None
+    usage: Usage | None = None
+    receipt: Receipt | None = None
+    wait: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How often, and how long between: waits double from ``first`` to ``longest`` seconds, and up to half is added."""
+
+    tries: int = 4
+    first: float = 1.0
+    longest: float = 30.0
+
+    def wait(self, number: int, *, asked_for: float | None, jitter: float) -> float:
+        """How long to wait before the try of this number; what the provider asks for is the least."""
+        doubled: float = min(self.longest, self.first * 2 ** (number - 1))
+        return max(asked_for or 0.0, doubled * (1 + jitter / 2))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Post:
+    """What sending works with. ``sleep`` and ``jitter`` come in, so that nothing here asks the clock or rolls dice."""
+
+    provider: ChatProvider
+    clock: Clock
+    sleep: Callable[[float], Awaitable[None]]
+    jitter: Callable[[], float]
+    patience: Patience = field(default_factory=Patience)
+    answer: int = 1_024
+
+
+class Chatting(Protocol):
+    """A conversation that can be asked, answered, and made smaller while a turn waits."""
+
+    def ask(self, asked: Asked, *, at: datetime | None = None) -> Turn: ...
+
+    def reply(self, answer: str | Answered, *, at: datetime | None = None) -> None: ...
+
+    def shrink_waiting(self, *, at: datetime | None = None) -> Turn | None: ...
+
+
+@dataclass(slots=True)
+class _Sent:
+    """An answer on its way."""
+
+    started: datetime
+    built: float
+    deltas: list[Delta] = field(default_factory=list)
+    first: float | None = None
+    retries: int = 0
+    shrunk: bool = False
+
+    @property
+    def text(self) -> str:
+        return "".join(delta.text for delta in self.deltas if isinstance(delta, TextDelta))
+
+
+async def send(chat: Chatting, asked: Asked, post: Post) -> AsyncGenerator[Event, None]:
+    """Ask, send, and record the answer. Closing the iterator stops the model and keeps what it said."""
+    started = post.clock.now()
+    turn = chat.ask(asked, at=started)
+    built = (post.clock.now() - started).total_seconds()
+    yield Event(kind=Happening.ENVELOPE, turn=turn)
+    async with aclosing(answer(chat, turn, post, built=built)) as events:
+        async for event in events:
+            yield event
+
+
+async def answer(chat: Chatting, turn: Turn, post: Post, *, built: float = 0.0) -> AsyncGenerator[Event, None]:
+    """Send a turn that was asked, and record its answer."""
+    sent = _Sent(started=post.clock.now(), built=built)
+    while True:
+        try:
+            async for event in _stream(turn, sent, post):
+                yield event
+        except (ProviderRetryError, ContextOverflowError) as error:
+            again = _try_again(error, chat, sent, post=post)
+            if again is None:
+                _record(chat, sent, post, ended=BROKEN)
+                raise
+            turn = again.turn or turn
+            yield again
+            await post.sleep(again.wait or 0.0)
+        except BaseException as error:
+            stopped = isinstance(error, GeneratorExit | CancelledError | KeyboardInterrupt)
+            _record(chat, sent, post, ended=STOPPED if stopped else BROKEN)
+            raise
+        else:
+            _record(chat, sent, post)
+            yield Event(kind=Happening.DONE, turn=turn)
+            return
+
+
+def _try_again(
+    error: ProviderRetryError | ContextOverflowError, chat: Chatting, sent: _Sent, *, post: Post
+) -> Event | None:
+    """What is done before another try, or none where nothing may be tried: something was said, or it is enough."""
+    if sent.deltas:
+        return None
+    if isinstance(error, ProviderRetryError):
+        if sent.retries + 1 >= post.patience.tries:
+            return None
+        sent.retries += 1
+        wait = post.patience.wait(sent.retries, asked_for=error.wait, jitter=post.jitter())
+        return Event(kind=Happening.RETRY, said=error.message, wait=wait)
+    smaller = None if sent.shrunk else chat.shrink_waiting(at=post.clock.now())
+    if smaller is None:
+        return None
+    sent.shrunk = True
+    return Event(kind=Happening.COMPACTION, turn=smaller, receipt=smaller.compaction, said=error.message)
+
+
+async def _stream(turn: Turn, sent: _Sent, post: Post) -> AsyncGenerator[Event, None]:
+    """The deltas of one try as events."""
+    if turn.envelope.model is None:
+        raise CallError("No model is named.", hint="Name one with model=, --model or LAMELLA_MODEL.")
+    request = make_chat_request(turn.envelope, model=turn.envelope.model, answer=post.answer)
+    async with aclosing(post.provider.stream(request)) as deltas:  # type: ignore[type-var]
+        async for delta in deltas:
+            if sent.first is None:
+                sent.first = (post.clock.now() - sent.started).total_seconds()
+            sent.deltas.append(delta)
+            event = _event(delta)
+            if event is not None:
+                yield event
+
+
+def _event(delta: Delta) -> Event | None:
+    match delta:
+        case TextDelta():
+            return Event(kind=Happening.DELTA, text=delta.text)
+        case ReasoningDelta():
+            return Event(kind=Happening.REASONING, said=delta.text)
+        case ToolCall():
+            return Event(kind=Happening.TOOL, call=delta)
+        case Usage():
+            return Event(kind=Happening.USAGE, usage=delta)
+        case Stop():
+            return None
+
+
+def _record(chat: Chatting, sent: _Sent, post: Post, *, ended: str = "") -> None:
+    """Write the answer down; one of which nothing arrived leaves the turn waiting."""
+    reply = fold_deltas(sent.deltas) or fold_deltas([*sent.deltas, Stop(reason=StopReason.OTHER)])
+    if reply is None or (ended and not sent.text):
+        return
+    finished = post.clock.now()
+    timing = Timing(build=sent.built, first=sent.first, total=(finished - sent.started).total_seconds())
+    answered = Answered(reply=_plain(reply), timing=timing, retries=sent.retries, ended=ended)
+    chat.reply(answered, at=finished)
+
+
+def _plain(reply: Reply) -> Reply:
+    """What the user saw; how the provider wrote it is for the round of tools it belongs to."""
+    return replace(reply, carried=None)

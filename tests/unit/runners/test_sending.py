@@ -1,0 +1,205 @@
+"""Sending a turn to a model: events as they come, what is tried again, and what is kept when it ends early."""
+
+import asyncio
+from contextlib import aclosing
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from lamella.adapters.providers.scripted import Line, ScriptedProvider
+from lamella.adapters.stores.memory import MemoryStore
+from lamella.core.envelope.diff import Cause
+from lamella.core.history.asked import Asked
+from lamella.core.history.calls import read_call, write_call
+from lamella.core.history.events import parse_body
+from lamella.core.history.records import EventKind
+from lamella.core.history.resume import resume
+from lamella.core.ledger.verdict import Outcome
+from lamella.core.messages.usage import Usage
+from lamella.errors import ContextOverflowError, KeyRefusedError, LamellaError, RateLimitedError, ReplyBrokenError
+from lamella.runners.sending import Event, Happening, Patience, Post, send
+from lamella.runners.stored import Configured, Desk, StoredChat
+from lamella.runners.turns import TurnRunner
+from lamella.runners.world import World
+from lamella.settings import Settings
+from lamella.wiring import make_rules, open_world
+
+MODEL = "anthropic:claude-opus-5-5"
+
+
+class Ticking:
+    """A clock that moves on by a second each time it is asked."""
+
+    def __init__(self) -> None:
+        self.moment = datetime(2026, 11, 1, tzinfo=UTC)
+
+    def now(self) -> datetime:
+        self.moment += timedelta(seconds=1)
+        return self.moment
+
+
+class Sleeping:
+    """Remembers how long it was asked to wait, and does not."""
+
+    def __init__(self) -> None:
+        self.waits: list[float] = []
+
+    async def __call__(self, seconds: float) -> None:
+        self.waits.append(seconds)
+
+
+def world() -> World:
+    return open_world(None)
+
+
+def runner(**settings: object) -> TurnRunner:
+    given = Settings.model_validate({"model": MODEL, **settings})
+    rules = make_rules(given, world())
+    return TurnRunner(world(), rules, resume((), rules, conversation="chat", model=MODEL))
+
+
+def stored(store: MemoryStore, **settings: object) -> StoredChat:
+    given = Settings.model_validate({"model": MODEL, **settings})
+    configured = Configured(rules=make_rules(given, world()), model=MODEL)
+    return StoredChat(Desk(store=store, clock=Ticking(), world=world(), configure=lambda _: configured), "chat")
+
+
+def post(provider: ScriptedProvider, sleep: Sleeping | None = None) -> Post:
+    return Post(provider=provider, clock=Ticking(), sleep=sleep or Sleeping(), jitter=lambda: 0.5)
+
+
+def run(chat: TurnRunner | StoredChat, text: str, at: Post, *, stop_after: int | None = None) -> list[Event]:
+    async def collect() -> list[Event]:
+        events: list[Event] = []
+        async with aclosing(send(chat, Asked(text=text), at)) as coming:
+            async for event in coming:
+                events.append(event)
+                if stop_after is not None and len(events) == stop_after:
+                    break
+        return events
+
+    return asyncio.run(collect())
+
+
+def said(events: list[Event]) -> str:
+    return "".join(event.text for event in events)
+
+
+def limited(wait: float | None = None) -> LamellaError:
+    return RateLimitedError("Too many requests.", hint="Wait.", wait=wait)
+
+
+def test_a_turn_is_built_sent_and_answered_in_events() -> None:
+    usage = Usage(plain=10, read=0, write=0, output=3)
+    events = run(runner(), "hi", post(ScriptedProvider(Line(text="hello there", chunk=5, usage=usage))))
+    assert [event.kind.value for event in events] == ["envelope", "delta", "delta", "delta", "usage", "done"]
+    assert said(events) == "hello there"
+
+
+def test_the_answer_is_what_the_next_turn_builds_on() -> None:
+    chat, provider = runner(), ScriptedProvider("one", "two")
+    run(chat, "first", post(provider))
+    run(chat, "second", post(provider))
+    assert [message.text for message in provider.requests[1].messages] == ["first", "one", "second"]
+
+
+def test_the_ledger_of_a_turn_is_joined_by_what_the_provider_reported() -> None:
+    usage = Usage(plain=7, read=0, write=0, output=2)
+    events = run(runner(), "hi", post(ScriptedProvider(Line(text="yes", usage=usage))))
+    turn = events[-1].turn
+    assert turn is not None
+    assert turn.ledger.verdict is not None
+    assert turn.ledger.verdict.outcome is Outcome.FIRST
+    (call,) = turn.ledger.calls
+    assert call.usage == usage
+    assert call.billed is not None
+    assert (call.timing.build, call.timing.first, call.stop) == (1.0, 1.0, "end")
+
+
+def test_a_rate_limit_is_waited_for_as_long_as_the_provider_asks_and_tried_again() -> None:
+    sleep, provider = Sleeping(), ScriptedProvider(Line(error=limited(7.0)), Line(error=limited()), "at last")
+    events = run(runner(), "hi", post(provider, sleep))
+    assert said(events) == "at last"
+    assert sleep.waits == [7.0, 2.5]
+    assert [event.wait for event in events if event.kind is Happening.RETRY] == sleep.waits
+    assert events[-1].turn is not None
+    assert events[-1].turn.ledger.calls[0].retries == 2
+
+
+def test_it_is_not_tried_forever() -> None:
+    chat = runner()
+    with pytest.raises(RateLimitedError):
+        run(chat, "hi", post(ScriptedProvider(*[Line(error=limited()) for _ in range(9)])))
+    assert chat.waiting() is not None
+
+
+def test_nothing_is_tried_again_after_text_was_said_and_what_was_said_is_kept() -> None:
+    store = MemoryStore()
+    chat, provider = stored(store), ScriptedProvider(Line(text="half an ans", error=limited()), "again")
+    with pytest.raises(RateLimitedError):
+        run(chat, "hi", post(provider))
+    assert len(provider.requests) == 1
+    assert [told.reply and told.reply.text for told in chat.turns()] == ["half an ans"]
+
+
+def test_stopping_keeps_the_partial_answer_and_stops_the_model() -> None:
+    store, provider = MemoryStore(), ScriptedProvider(Line(text="one two three", chunk=4))
+    run(stored(store), "hi", post(provider), stop_after=3)
+    again = stored(store)
+    assert [told.reply and told.reply.text for told in again.turns()] == ["one two "]
+    assert provider.cancelled == 1
+    (reply,) = [record for record in store.load("chat") if record.kind is EventKind.REPLY]
+    calls = parse_body(reply)["calls"]
+    assert isinstance(calls, list)
+    assert read_call(calls[0]).stop == "stopped"
+
+
+@pytest.mark.parametrize("error", [KeyRefusedError("No.", hint="Set a key."), ReplyBrokenError("Cut.", hint="Again.")])
+def test_other_errors_pass_and_leave_the_turn_to_be_asked_again(error: LamellaError) -> None:
+    chat = stored(MemoryStore())
+    with pytest.raises(type(error)):
+        run(chat, "hi", post(ScriptedProvider(Line(error=error))))
+    assert chat.regenerate().messages[-1].text == "hi"
+
+
+def test_a_request_that_the_model_calls_too_long_is_compacted_once_and_sent_again() -> None:
+    store = MemoryStore()
+    chat = stored(store, layout="in_place")
+    for number in range(12):
+        run(chat, f"question {number} " * 20, post(ScriptedProvider("an answer of some length " * 5)))
+    overflow = ContextOverflowError("Too long.", hint="Shorten.")
+    provider = ScriptedProvider(Line(error=overflow), "fits now")
+    events = run(chat, "and now?", post(provider))
+    assert said(events) == "fits now"
+    (shrunk,) = [event for event in events if event.kind is Happening.COMPACTION]
+    assert shrunk.receipt is not None
+    assert len(provider.requests[1].messages) < len(provider.requests[0].messages)
+    rebuilt = stored(store, layout="in_place").regenerate()
+    assert [m.text for m in rebuilt.messages] == [m.text for m in provider.requests[1].messages]
+
+
+def test_a_second_overflow_is_not_hidden() -> None:
+    chat = runner(layout="in_place")
+    for number in range(12):
+        run(chat, f"question {number} " * 20, post(ScriptedProvider("an answer " * 10)))
+    overflow = ContextOverflowError("Too long.", hint="Shorten.")
+    with pytest.raises(ContextOverflowError):
+        run(chat, "and now?", post(ScriptedProvider(Line(error=overflow), Line(error=overflow))))
+
+
+def test_waits_double_up_to_a_longest_one() -> None:
+    patience = Patience(first=1, longest=5)
+    assert [patience.wait(number, asked_for=None, jitter=0) for number in (1, 2, 3, 4)] == [1, 2, 4, 5]
+    assert patience.wait(1, asked_for=None, jitter=1) == 1.5
+
+
+def test_calls_are_read_back_as_they_were_written() -> None:
+    usage = Usage(plain=7, read=3, write=0, output=2)
+    chat = runner()
+    run(chat, "hi", post(ScriptedProvider(Line(text="yes", usage=usage))))
+    events = run(chat, "more", post(ScriptedProvider(Line(text="no", usage=replace(usage, read=None)))))
+    assert events[-1].turn is not None
+    (call,) = events[-1].turn.ledger.calls
+    assert call.verdict.movement.cause is Cause.NONE
+    assert read_call(write_call(call)) == call
