@@ -18,6 +18,7 @@ from lamella.adapters.archive.transcript import (
     read_turn,
 )
 from lamella.adapters.clocks.system import SystemClock
+from lamella.adapters.providers.dialects import WireDialects
 from lamella.adapters.providers.prices import SnapshotPrices
 from lamella.adapters.providers.profiles import BuiltInProfiles
 from lamella.adapters.sources.nowhere import Nowhere
@@ -30,6 +31,7 @@ from lamella.core.history.chronicle import Chronicle
 from lamella.core.history.resume import resume
 from lamella.core.history.state import Rules
 from lamella.core.layers.model import CarryForward, History, Layout
+from lamella.core.ledger.answered import Answered
 from lamella.errors import LamellaError, NotAvailableError, SettingError
 from lamella.ports import Store, Summarizer
 from lamella.runners.copying import copy_store
@@ -52,6 +54,7 @@ __all__ = [
     "open_runner",
     "parse_image",
     "parse_transcript",
+    "read_answer",
     "read_transcript",
     "replay_transcript",
     "save_archive",
@@ -117,7 +120,13 @@ def open_world(vault: Path | None) -> World:
         prices=SnapshotPrices(),
         profiles=BuiltInProfiles(),
         sources=Vault(vault) if vault is not None else None,
+        dialects=WireDialects(),
     )
+
+
+def read_answer(answer: object) -> Answered:
+    """What a model answered, from the object that a provider's SDK gave."""
+    return Answered(reply=WireDialects().read(answer))
 
 
 def make_rules(settings: Settings, world: World, *, runner: str = "chat") -> Rules:

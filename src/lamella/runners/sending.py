@@ -13,7 +13,6 @@ from enum import StrEnum
 from typing import Protocol
 
 from lamella.core.compaction.receipt import Receipt
-from lamella.core.envelope.sending import make_chat_request
 from lamella.core.history.asked import Asked
 from lamella.core.ledger.answered import Answered
 from lamella.core.ledger.call import Timing
@@ -165,7 +164,7 @@ async def _stream(turn: Turn, sent: _Sent, post: Post) -> AsyncGenerator[Event, 
     """The deltas of one try as events."""
     if turn.envelope.model is None:
         raise CallError("No model is named.", hint="Name one with model=, --model or LAMELLA_MODEL.")
-    request = make_chat_request(turn.envelope, model=turn.envelope.model, answer=post.answer)
+    request = turn.chat_request(model=turn.envelope.model, answer=post.answer)
     async with aclosing(post.provider.stream(request)) as deltas:  # type: ignore[type-var]
         async for delta in deltas:
             if sent.first is None:

@@ -28,13 +28,16 @@ class Page:
 class Turn:
     """One turn as built: what is sent, what each part of it weighs, what moved and what it costs.
 
-    ``compaction`` is the receipt of what had to go before it could be sent, if anything.
+    ``compaction`` is the receipt of what had to go before it could be sent, if anything. ``after`` is the provider's
+    name for the reply before, and ``pause`` how many seconds went by since the turn before was asked.
     """
 
     number: int
     envelope: Envelope
     page: Page
     compaction: Receipt | None = None
+    after: str | None = None
+    pause: float | None = None
     speak: Speak | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -47,7 +50,11 @@ class Turn:
         name = model or self.envelope.model
         if self.speak is None or name is None:
             raise CallError("No model is named.", hint='Name one: turn.request("anthropic", model="…").')
-        return self.speak(provider, make_chat_request(self.envelope, model=name, answer=max_tokens))
+        return self.speak(provider, self.chat_request(model=name, answer=max_tokens))
+
+    def chat_request(self, *, model: str, answer: int) -> ChatRequest:
+        """The turn as it is sent. The next pause is expected to be as long as the last."""
+        return make_chat_request(self.envelope, model=model, answer=answer, pause=self.pause, compare=self.after)
 
     @property
     def messages(self) -> tuple[Message, ...]:

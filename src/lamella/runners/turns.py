@@ -63,6 +63,7 @@ class TurnRunner:
         self._page: Page | None = None
         self._asked_at: datetime | None = None
         self._pause: float | None = None
+        self._answered_by: str | None = None
         self._fitter = Fitter(world.summarizer, timeout=world.summary_timeout)
 
     def ask(self, asked: Asked, *, at: datetime | None = None, rewritten: Rewrite | None = None) -> Turn:
@@ -103,6 +104,7 @@ class TurnRunner:
             self._page.entry = replace(self._page.entry, calls=(*self._page.entry.calls, *calls))
         self._past.answered(text, message=state.head)
         self._state, self._opened = state, None
+        self._answered_by = calls[-1].id if calls else None
 
     def _judge(self, opened: OpenTurn, answer: Answered, *, at: datetime | None) -> Call:
         entry = self._page.entry if self._page is not None else self._compare(opened)
@@ -115,6 +117,8 @@ class TurnRunner:
             envelope=opened.envelope,
             page=self._page,
             compaction=receipt,
+            after=self._answered_by,
+            pause=self._pause,
             speak=self._world.dialects.build if self._world.dialects else None,
         )
 

@@ -7,12 +7,14 @@ from typing import Protocol, TypeVar
 from lamella.core.compaction.recall import Found
 from lamella.core.compaction.receipt import Receipt
 from lamella.core.history.asked import Asked
+from lamella.core.ledger.answered import Answered
 from lamella.errors import ArtifactError
 from lamella.faces.library.attach import Attachment, Tool, ToolResult
 from lamella.faces.library.checks import check_each, check_fields, check_parts, check_text, check_time
 from lamella.runners.recalling import FOUND_AT_MOST
 from lamella.runners.turn import Turn
 from lamella.runners.world import Planned
+from lamella.wiring import read_answer
 
 _Made = TypeVar("_Made")
 
@@ -22,7 +24,7 @@ class Runs(Protocol):
 
     def ask(self, asked: Asked, *, at: datetime | None = None) -> Turn: ...
 
-    def reply(self, text: str, *, at: datetime | None = None) -> None: ...
+    def reply(self, answer: str | Answered, *, at: datetime | None = None) -> None: ...
 
     def plan(self, *, to: float | None = None, at: datetime | None = None) -> Planned: ...
 
@@ -73,9 +75,13 @@ class Talk:
         self._system = {}
         return turn
 
-    def reply(self, text: str, *, at: datetime | None = None) -> None:
-        """What the model answered to the turn asked last."""
-        self._runner.reply(check_text(text, "text"), at=check_time(at))
+    def reply(self, answer: object, *, at: datetime | None = None) -> None:
+        """What the model answered to the turn asked last: a text, or the object that a provider's SDK gave.
+
+        From an SDK's object the text, the tool calls and the usage are taken, and the ledger is joined by them.
+        """
+        given = check_text(answer, "answer") if isinstance(answer, str) else read_answer(answer)
+        self._runner.reply(given, at=check_time(at))
 
     def plan(self, to: float | None = None) -> Planned:
         """What compacting would take out and bring, down to a share of what fits. Nothing changes yet."""
