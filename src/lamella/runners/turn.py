@@ -17,11 +17,11 @@ from lamella.errors import CallError
 Speak = Callable[[str, ChatRequest], dict[str, Any]]
 
 
+@dataclass(slots=True)
 class Page:
     """The ledger's page for one turn: written when it is asked, and added to when it is answered."""
 
-    def __init__(self, entry: Entry) -> None:
-        self.entry = entry
+    entry: Entry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
