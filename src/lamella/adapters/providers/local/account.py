@@ -7,6 +7,9 @@ from lamella.adapters.providers.local.cache import EngineCache, Forecast, Tokens
 from lamella.adapters.providers.local.engine import Engine, EngineOptions
 from lamella.adapters.providers.reading import Fields, count_at, fields_at, items_at, text_at
 
+# A character has at most four bytes, and each may be a token of its own.
+_BYTES_LEFT = 3
+
 
 class AccountedEngine:
     """One request at a time, from one thread."""
@@ -34,24 +37,20 @@ class AccountedEngine:
             self._engine.chat(body, take)
         finally:
             held = self._engine.count_held()
-            self._cache = seated.remember(self._spell(prompt, heard, held), held) if heard.begun else seated
+            self._cache = self._remember(seated, prompt, heard, held=held) if heard.begun else seated
 
     def close(self) -> None:
         self._engine.close()
 
-    def _spell(self, prompt: Tokens, heard: "Heard", held: int) -> Tokens:
-        """The tokens that went through the engine, as far as they are known; at least ``held`` if all are."""
-        spoken = held - len(prompt)
-        if spoken <= 0:
-            return prompt
-        if heard.finished and len(heard.ids) == heard.wanted:
-            return prompt + heard.ids
+    def _remember(self, seated: EngineCache, prompt: Tokens, heard: "Heard", *, held: int) -> EngineCache:
         said = self._spell_out(heard)
-        if not heard.finished or len(said) == heard.wanted:
-            return prompt + said
+        if held <= len(prompt) or heard.is_whole(said):
+            return seated.remember(prompt + said, held=held)
         # The reader of answers kept tokens to itself, such as marks around thoughts; text tells them if it has as many.
         text = self._engine.tokenize(heard.text)
-        return prompt + text if len(text) == heard.wanted else prompt
+        if heard.is_whole(text):
+            return seated.remember(prompt + text, held=held)
+        return seated.remember(prompt, held=held, sure=False)
 
     def _spell_out(self, heard: "Heard") -> Tokens:
         """Tokens as reported, where a character of several tokens is reported as the last of them."""
@@ -71,25 +70,30 @@ class Heard:
         self.begun = False
         self._reason = ""
         self._output = 0
+        self._plain = True
 
-    @property
-    def ids(self) -> Tokens:
-        return tuple(token for token, _ in self.tokens)
+    def is_whole(self, said: Tokens) -> bool:
+        """Whether these are all tokens that a next prompt could go on with.
 
-    @property
-    def finished(self) -> bool:
-        return bool(self._reason and self._output)
-
-    @property
-    def wanted(self) -> int:
-        """How many tokens a whole answer has; the one that ends it is not reported, unless the answer was cut."""
-        return self._output if self._reason == "length" else self._output - 1
+        The token that ends an answer is not reported. Of an answer that was cut, neither are those of a last character
+        that still lacks a byte. Of one that was stopped, the engine may hold some that nobody was told.
+        """
+        match self._reason:
+            case "":
+                return True
+            case "length":
+                return self._output - (_BYTES_LEFT if self._plain else 0) <= len(said) <= self._output
+            case _:
+                return len(said) == self._output - 1
 
     def take(self, chunk: Fields) -> None:
+        """Listen to one chunk."""
         self.begun = True
         self._output = count_at(fields_at(chunk, "usage"), "completion_tokens") or self._output
         for choice in items_at(chunk, "choices")[:1]:
-            self.text += text_at(fields_at(choice, "delta"), "content")
+            delta = fields_at(choice, "delta")
+            self.text += text_at(delta, "content")
+            self._plain &= not delta.get("reasoning_content") and not delta.get("tool_calls")
             self._reason = text_at(choice, "finish_reason") or self._reason
             for entry in items_at(fields_at(choice, "logprobs"), "content"):
                 self.tokens.append((count_at(entry, "id") or 0, text_at(entry, "token")))

@@ -1,9 +1,9 @@
 """What the engine's cache holds, token by token, and so what it will serve of the next prompt. Pure.
 
-The engine has one slot. It holds the tokens of the last prompt and of what was said to it; a new prompt is served as far
-as both begin alike, all but its last token, which must be computed. With a shelf, a prompt that would lose more than half
-of what the slot holds has that put aside first, and what is on the shelf is taken back where it fits better. These are
-the rules of llama.cpp's server for models that attend to all of their window; others may be served less.
+The engine has one slot. It holds the tokens of the last prompt and of what was said to it; a new prompt is served as
+far as both begin alike, all but its last token, which must be computed. With a shelf, a prompt that would lose more
+than half of what the slot holds has that put aside first, and what is on the shelf is taken back where it fits better.
+These are the rules of llama.cpp's server for models that attend to all of their window; others may be served less.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _WORTH_TAKING = 0.25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """What a prompt weighs, and how much of it the cache will serve; ``exact`` unless an answer was not fully seen."""
+    """What a prompt weighs, and how much of it is cached: exactly, or at least, if an answer was not fully seen."""
 
     prompt: int
     cached: int
@@ -28,10 +28,11 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineCache:
-    """The slot, of which ``held`` tokens are cached and ``slot`` is what is known of them, and the shelf if there is one."""
+    """The slot and the shelf. Of ``held`` cached tokens ``slot`` is what is known; if ``sure``, all that can matter."""
 
     slot: Tokens = ()
     held: int = 0
+    sure: bool = True
     shelf: tuple[Tokens, ...] = ()
     has_shelf: bool = False
 
@@ -39,10 +40,8 @@ class EngineCache:
         """What a prompt will be served."""
         seated = self.seat(prompt)
         shared = count_shared(seated.slot, prompt)
-        ran_out = shared == len(seated.slot) < seated.held
-        return Forecast(
-            prompt=len(prompt), cached=min(shared, max(len(prompt) - 1, 0)), exact=not ran_out or shared == len(prompt)
-        )
+        exact = seated.sure or shared < len(seated.slot)
+        return Forecast(prompt=len(prompt), cached=min(shared, max(len(prompt) - 1, 0)), exact=exact)
 
     def seat(self, prompt: Tokens) -> "EngineCache":
         """The cache once a prompt has found its place, before it is read."""
@@ -52,9 +51,9 @@ class EngineCache:
             return self
         return self._put_aside()._take_back(prompt)
 
-    def remember(self, said: Tokens, held: int) -> "EngineCache":
+    def remember(self, said: Tokens, *, held: int, sure: bool = True) -> "EngineCache":
         """The cache after a prompt and its answer, of which the engine kept ``held`` tokens."""
-        return replace(self, slot=said[:held], held=held)
+        return replace(self, slot=said[:held], held=held, sure=sure)
 
     def _put_aside(self) -> "EngineCache":
         if not self.slot or any(count_shared(self.slot, kept) == len(self.slot) for kept in self.shelf):
@@ -71,7 +70,9 @@ class EngineCache:
                 best, shared, keeps = kept, fits, fits / len(kept)
         if best is self.slot:
             return self
-        return replace(self, slot=best, held=len(best), shelf=tuple(kept for kept in self.shelf if kept is not best))
+        return replace(
+            self, slot=best, held=len(best), sure=True, shelf=tuple(kept for kept in self.shelf if kept is not best)
+        )
 
 
 def count_shared(one: Sequence[int], other: Sequence[int]) -> int:

@@ -46,7 +46,7 @@ class Engine:
     def __init__(self, weights: Path, options: EngineOptions) -> None:
         # It listens on the loopback, where any program and any web page could call it without a key.
         self._key = token_urlsafe()
-        self._server: Any = _load(weights, options, key=self._key)
+        self._server = _load(weights, options, key=self._key)
         self._address = urlsplit(self._server.listening_address).netloc
         self.window = int(self._slot()["n_ctx"])
 
@@ -121,7 +121,7 @@ def _refusal(answer: object, status: int) -> EngineRefusal:
     )
 
 
-def _load(weights: Path, options: EngineOptions, *, key: str) -> object:
+def _load(weights: Path, options: EngineOptions, *, key: str) -> Any:  # noqa: ANN401 - the package has no types
     # Threads that wait by spinning made answers five to ten times slower on two busy cores (2026-11-15). The engine's
     # runtime reads this once, when it is imported.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")

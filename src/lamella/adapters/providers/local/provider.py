@@ -1,7 +1,7 @@
 """A model in this process, behind the port that all providers stand behind."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -135,7 +135,7 @@ class LocalProvider:
             await asyncio.wrap_future(worker.submit(self._shut))
             worker.shutdown(wait=False)
 
-    async def _chunks(self, body: Body, stopped: Event | None = None) -> AsyncIterator[Fields]:
+    async def _chunks(self, body: Body, stopped: Event | None = None) -> AsyncGenerator[Fields]:
         loop = asyncio.get_running_loop()
         queue: asyncio.Queue[Fields | None] = asyncio.Queue()
         halt = stopped or Event()
@@ -187,7 +187,7 @@ class LocalProvider:
 
     def _build(self, request: ChatRequest) -> Body:
         body = build_request(request, LOCAL_PROFILE)
-        further = body.pop("extra_body", {})
+        further: Body = body.pop("extra_body", {})
         return body | further | _ALWAYS
 
     def _tell(self, chunk: Fields) -> None:
