@@ -48,6 +48,7 @@ _STATUS_OF_KIND = {
     "overloaded_error": 529,
     "invalid_request_error": 400,
     "invalid_prompt": 400,
+    "context_length_exceeded": 400,
 }
 
 

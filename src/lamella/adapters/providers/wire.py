@@ -88,6 +88,11 @@ def extras(request: ChatRequest, own: Body) -> Body:
     return {"extra_body": found} if found else {}
 
 
+def join_extras(arguments: Body) -> Body:
+    """Arguments of an SDK as the body it sends: further fields stand among the others."""
+    return {name: value for name, value in arguments.items() if name != "extra_body"} | arguments.get("extra_body", {})
+
+
 def tail_messages(request: ChatRequest) -> tuple[int | None, int | None]:
     """The place of the last message that stays, and of the one that was last in the request before."""
     settled = request.settled

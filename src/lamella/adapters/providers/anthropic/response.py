@@ -1,6 +1,6 @@
 """Replies of the Messages API: the SDK's object, or a stream's events, as neutral values."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from lamella.adapters.providers.anthropic.request import FORMAT
@@ -32,14 +32,30 @@ _STOPS = {
 }
 
 
+def is_answer(fields: Fields) -> bool:
+    """Whether this is a message of the API."""
+    return fields.get("type") == "message" and "stop_reason" in fields
+
+
+def is_event(fields: Fields) -> bool:
+    """Whether a stream of the API begins like this."""
+    return fields.get("type") == "message_start"
+
+
 def read_reply(answer: object) -> Reply | None:
-    """The reply in a finished message, an SDK's object or plain data; none where it is no message."""
+    """The reply in a finished message, an SDK's object or plain data; none where it is no message or unfinished."""
     message = as_fields(answer)
-    if message.get("type") != "message":
+    if not is_answer(message) or message.get("stop_reason") is None:
         return None
     blocks = [_trim(block) for block in items_at(message, "content")]
     usage = fields_at(message, "usage")
     return fold_deltas([*_deltas(blocks), read_usage(usage, usage), _stop(message, blocks)])
+
+
+def read_events(events: Iterable[Fields]) -> Reply | None:
+    """The reply that a stream's events add up to; none where its end is missing."""
+    fold = MessageFold()
+    return fold_deltas([delta for event in events for delta in fold.take(event)])
 
 
 def read_usage(usage: Fields, start: Fields) -> Usage:

@@ -1,6 +1,6 @@
 """The arguments of ``models.generate_content``: a pure function of the request and what is known of the model."""
 
-from base64 import urlsafe_b64decode
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from json import loads
 
 from lamella.adapters.providers.wire import Body, bare_model, extras, read_arguments, schema, spoken, system_text
@@ -43,6 +43,35 @@ def build_stored(request: ChatRequest) -> Body:
         ]
         stored["tools"] = [{"function_declarations": declarations}]
     return stored
+
+
+def write_body(arguments: Body) -> Body:
+    """Arguments of the SDK as the body it sends, with names as it spells them on the wire."""
+    config = arguments["config"]
+    body: Body = {"contents": [{**content, "parts": _write_parts(content)} for content in arguments["contents"]]}
+    if "system_instruction" in config:
+        body["systemInstruction"] = {"parts": [{"text": config["system_instruction"]}], "role": "user"}
+    if "tools" in config:
+        body["tools"] = [{"functionDeclarations": tool["function_declarations"]} for tool in config["tools"]]
+    if "cached_content" in config:
+        body["cachedContent"] = config["cached_content"]
+    body["generationConfig"] = {"maxOutputTokens": config["max_output_tokens"]}
+    return body | config.get("http_options", {}).get("extra_body", {})
+
+
+def _write_parts(content: Body) -> list[Body]:
+    return [{_capital(name): _write(value) for name, value in part.items()} for part in content["parts"]]
+
+
+def _capital(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.title() for word in rest)
+
+
+def _write(value: object) -> object:
+    if isinstance(value, bytes):
+        return urlsafe_b64encode(value).decode()
+    return {name: _write(inner) for name, inner in value.items()} if isinstance(value, dict) else value
 
 
 def _contents(request: ChatRequest) -> list[Body]:

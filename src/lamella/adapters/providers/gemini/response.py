@@ -1,6 +1,7 @@
 """Replies of the Gemini API: the SDK's object, or a stream's chunks, as neutral values."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from lamella.adapters.providers.gemini.request import FORMAT, MADE_UP
@@ -19,6 +20,7 @@ from lamella.core.messages.delta import (
 )
 from lamella.core.messages.usage import Usage
 
+_CAPITAL = re.compile(r"([A-Z])")
 _STOPS = {
     "STOP": StopReason.END,
     "MAX_TOKENS": StopReason.LENGTH,
@@ -30,11 +32,35 @@ _STOPS = {
 }
 
 
+# What tools are called with and give back is spelt by people, not by the API.
+_THEIR_WORDS = ("args", "response")
+
+
+def is_answer(fields: Fields) -> bool:
+    """Whether this is a response of the API, or a chunk of one: both have the same form."""
+    return any(name in fields for name in ("candidates", "prompt_feedback", "promptFeedback"))
+
+
 def read_reply(answer: object) -> Reply | None:
     """The reply in a finished response, an SDK's object or plain data; none where it is no response."""
+    return read_events([as_fields(answer)])
+
+
+def read_events(chunks: Iterable[Fields]) -> Reply | None:
+    """The reply that a stream's chunks add up to; none where its end is missing."""
     fold = ContentFold()
-    deltas = list(fold.take(as_fields(answer)))
+    deltas = [delta for chunk in chunks for delta in fold.take(_spell(chunk))]
     return fold_deltas([*deltas, *fold.end()])
+
+
+def _spell(value: Any) -> Any:  # noqa: ANN401 - any JSON
+    """The same with names as the SDK spells them; over the wire they have capitals."""
+    if isinstance(value, list):
+        return [_spell(item) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    spelt = ((_CAPITAL.sub(r"_\1", name).lower(), inner) for name, inner in value.items())
+    return {name: inner if name in _THEIR_WORDS else _spell(inner) for name, inner in spelt}
 
 
 def read_usage(response: Fields) -> Usage:

@@ -1,6 +1,6 @@
 """Replies of Chat Completions: the SDK's object, or a stream's chunks, as neutral values."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from lamella.adapters.providers.normalising import normalise
 from lamella.adapters.providers.openai_chat.request import FORMAT
@@ -31,6 +31,20 @@ _THOUGHTS = ("reasoning_content", "reasoning")
 _SAYS_ZERO = "fp_ollama"
 
 
+def is_answer(fields: Fields) -> bool:
+    """Whether this is a completion; servers that speak the API do not all name its kind."""
+    return fields.get("object") == "chat.completion" or _has(fields, "message")
+
+
+def is_event(fields: Fields) -> bool:
+    """Whether this is a chunk of a completion."""
+    return fields.get("object") == "chat.completion.chunk" or _has(fields, "delta")
+
+
+def _has(fields: Fields, part: str) -> bool:
+    return any(part in choice for choice in items_at(fields, "choices"))
+
+
 def read_reply(answer: object) -> Reply | None:
     """The reply in a finished completion, an SDK's object or plain data; none where it is no completion."""
     completion = as_fields(answer)
@@ -42,6 +56,13 @@ def read_reply(answer: object) -> Reply | None:
     calls = [{"index": index, **call} for index, call in enumerate(items_at(message, "tool_calls"))]
     choice = {"delta": {**message, "tool_calls": calls}, "finish_reason": choices[0].get("finish_reason")}
     return fold_deltas([*fold.take({**completion, "choices": [choice]}), *fold.end()])
+
+
+def read_events(chunks: Iterable[Fields]) -> Reply | None:
+    """The reply that a stream's chunks add up to; none where its end is missing."""
+    fold = CompletionFold()
+    deltas = [delta for chunk in chunks for delta in fold.take(chunk)]
+    return fold_deltas([*deltas, *fold.end()])
 
 
 def read_usage(completion: Fields) -> Usage:

@@ -1,11 +1,12 @@
 """Replies of the Responses API: the SDK's object, or a stream's events, as neutral values."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from lamella.adapters.providers.failures import Refusal
+from lamella.adapters.providers.failures import Refusal, Target, explain_refusal
 from lamella.adapters.providers.normalising import normalise, split_write
 from lamella.adapters.providers.openai_responses.request import FORMAT
+from lamella.adapters.providers.openai_sdk import ADDRESS, PATIENCE
 from lamella.adapters.providers.reading import Fields, as_fields, as_json, count_at, fields_at, items_at, text_at
 from lamella.core.messages.delta import (
     Carried,
@@ -30,14 +31,46 @@ _DELTAS: dict[str, type[TextDelta] | type[ReasoningDelta]] = {
 }
 
 
+def is_answer(fields: Fields) -> bool:
+    """Whether this is a response of the API."""
+    return fields.get("object") == "response" or ("output" in fields and "status" in fields)
+
+
+def is_event(fields: Fields) -> bool:
+    """Whether this is an event of a response."""
+    return text_at(fields, "type").startswith("response.")
+
+
 def read_reply(answer: object) -> Reply | None:
-    """The reply in a finished response, an SDK's object or plain data; none where it is not finished."""
+    """The reply in a finished response, an SDK's object or plain data; none where it is not finished.
+
+    Raises the error that a failed one carries.
+    """
     response = as_fields(answer)
+    if response.get("status") == "failed":
+        raise explain_refusal(_refusal(fields_at(response, "error")), _target(response))
     if response.get("status") not in ("completed", "incomplete"):
         return None
     items = items_at(response, "output")
     deltas = [delta for item in items for delta in _item_deltas(item)]
     return fold_deltas([*deltas, *_end(response, items)])
+
+
+def read_events(events: Iterable[Fields]) -> Reply | None:
+    """The reply that a stream's events add up to; none where its end is missing. Raises the error it ended with."""
+    fold = ResponseFold()
+    deltas = []
+    response: Fields = {}
+    for event in events:
+        response = fields_at(event, "response") or response
+        deltas += fold.take(event)
+    if fold.failure is not None:
+        raise explain_refusal(fold.failure, _target(response))
+    return fold_deltas(deltas)
+
+
+def _target(response: Fields) -> Target:
+    return Target(provider="OpenAI", model=text_at(response, "model"), address=ADDRESS, patience=PATIENCE)
 
 
 def read_usage(response: Fields) -> Usage:
@@ -101,8 +134,11 @@ class ResponseFold:
                 self._fail(event)
 
     def _fail(self, error: Fields) -> None:
-        kind = text_at(error, "code") or "server_error"
-        self.failure = Refusal(status=200, kind=kind, words=text_at(error, "message"))
+        self.failure = _refusal(error)
+
+
+def _refusal(error: Fields) -> Refusal:
+    return Refusal(status=200, kind=text_at(error, "code") or "server_error", words=text_at(error, "message"))
 
 
 def _item_deltas(item: Fields) -> Iterator[Delta]:

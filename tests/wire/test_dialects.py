@@ -1,0 +1,366 @@
+"""Clients that people bring: the real SDKs send what a dialect builds, and their own objects are read back."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from anthropic import Anthropic, AsyncAnthropic
+from google.genai import Client
+from google.genai.types import HttpOptions
+from openai import AsyncOpenAI, OpenAI
+from tests.wire import anthropic_server, gemini_server, openai_caching
+from tests.wire.cases import cases, golden_path
+from tests.wire.kinds import WIRES, Wire
+from tests.wire.material import SEARCH, ask, note, system, user
+from tests.wire.openai_chat_server import chat_server
+from tests.wire.openai_responses_server import responses_server
+from tests.wire.script import Fail, Say, Wanted
+from tests.wire.serving import Loopback
+
+from lamella.adapters.providers.dialects import DIALECTS, WireDialects
+from lamella.core.messages.delta import Reply, StopReason, ToolCall
+from lamella.core.messages.request import ChatRequest
+from lamella.errors import CallError, ContextOverflowError, ReplyBrokenError
+
+SPEAKS = WireDialects()
+Call = Callable[[str, dict[str, Any]], object]
+SAID = Say(
+    text="Let me look at it.",
+    reasoning="Where is it?",
+    calls=(Wanted(id="c1", name="search", arguments={"q": "tides"}),),
+)
+
+
+def _anthropic(url: str) -> Anthropic:
+    return Anthropic(api_key=anthropic_server.KEY, base_url=url, max_retries=0)
+
+
+def _openai(url: str) -> OpenAI:
+    return OpenAI(api_key=openai_caching.KEY, base_url=f"{url}/v1", max_retries=0)
+
+
+@contextmanager
+def _gemini(url: str) -> Iterator[Client]:
+    with closing(Client(api_key=gemini_server.KEY, vertexai=False, http_options=HttpOptions(base_url=url))) as client:
+        yield client
+
+
+def _message(url: str, arguments: dict[str, Any]) -> object:
+    with _anthropic(url) as client:
+        return client.messages.create(**arguments)
+
+
+def _message_data(url: str, arguments: dict[str, Any]) -> object:
+    with _anthropic(url) as client:
+        return client.messages.create(**arguments).to_dict()
+
+
+def _message_events(url: str, arguments: dict[str, Any]) -> object:
+    with _anthropic(url) as client:
+        return list(client.messages.create(**arguments, stream=True))
+
+
+def _message_stream(url: str, arguments: dict[str, Any]) -> object:
+    with _anthropic(url) as client, client.messages.stream(**arguments) as stream:
+        assert "".join(stream.text_stream) == SAID.text
+    return stream
+
+
+def _message_stream_events(url: str, arguments: dict[str, Any]) -> object:
+    with _anthropic(url) as client, client.messages.stream(**arguments) as stream:
+        return list(stream)
+
+
+def _completion(url: str, arguments: dict[str, Any]) -> object:
+    with _openai(url) as client:
+        return client.chat.completions.create(**arguments)
+
+
+def _completion_data(url: str, arguments: dict[str, Any]) -> object:
+    with _openai(url) as client:
+        return client.chat.completions.create(**arguments).to_dict()
+
+
+def _completion_chunks(url: str, arguments: dict[str, Any]) -> object:
+    with _openai(url) as client:
+        return list(client.chat.completions.create(**arguments, stream=True, stream_options={"include_usage": True}))
+
+
+def _completion_stream(url: str, arguments: dict[str, Any]) -> object:
+    with (
+        _openai(url) as client,
+        client.chat.completions.stream(**arguments, stream_options={"include_usage": True}) as stream,
+    ):
+        for _ in stream:
+            pass
+    return stream
+
+
+def _completion_stream_events(url: str, arguments: dict[str, Any]) -> object:
+    with (
+        _openai(url) as client,
+        client.chat.completions.stream(**arguments, stream_options={"include_usage": True}) as stream,
+    ):
+        return list(stream)
+
+
+def _response(url: str, arguments: dict[str, Any]) -> object:
+    with _openai(url) as client:
+        return client.responses.create(**arguments)
+
+
+def _response_data(url: str, arguments: dict[str, Any]) -> object:
+    with _openai(url) as client:
+        return client.responses.create(**arguments).to_dict()
+
+
+def _response_events(url: str, arguments: dict[str, Any]) -> object:
+    with _openai(url) as client:
+        return list(client.responses.create(**arguments, stream=True))
+
+
+def _response_stream(url: str, arguments: dict[str, Any]) -> object:
+    with _openai(url) as client, client.responses.stream(**arguments) as stream:
+        for _ in stream:
+            pass
+    return stream
+
+
+def _content(url: str, arguments: dict[str, Any]) -> object:
+    with _gemini(url) as client:
+        return client.models.generate_content(**arguments)
+
+
+def _content_data(url: str, arguments: dict[str, Any]) -> object:
+    with _gemini(url) as client:
+        return client.models.generate_content(**arguments).to_json_dict()
+
+
+def _content_as_sent(url: str, arguments: dict[str, Any]) -> object:
+    with _gemini(url) as client:
+        return client.models.generate_content(**arguments).model_dump(mode="json", by_alias=True)
+
+
+def _content_chunks(url: str, arguments: dict[str, Any]) -> object:
+    with _gemini(url) as client:
+        return list(client.models.generate_content_stream(**arguments))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spoken:
+    """A dialect with its server and the ways its SDK gives an answer, a whole one first."""
+
+    name: str
+    model: str
+    serve: Callable[..., AbstractContextManager[Loopback]]
+    calls: tuple[Call, ...]
+
+
+EVERY = (
+    Spoken(
+        name="anthropic",
+        model=anthropic_server.MODEL,
+        serve=anthropic_server.anthropic_server,
+        calls=(_message, _message_data, _message_events, _message_stream, _message_stream_events),
+    ),
+    Spoken(
+        name="openai",
+        model=openai_caching.MODEL,
+        serve=chat_server,
+        calls=(_completion, _completion_data, _completion_chunks, _completion_stream, _completion_stream_events),
+    ),
+    Spoken(
+        name="openai-responses",
+        model=openai_caching.MODEL,
+        serve=responses_server,
+        calls=(_response, _response_data, _response_events, _response_stream),
+    ),
+    Spoken(
+        name="gemini",
+        model=gemini_server.MODEL,
+        serve=gemini_server.gemini_server,
+        calls=(_content, _content_data, _content_as_sent, _content_chunks),
+    ),
+)
+WAYS = [pytest.param(spoken, call, id=call.__name__) for spoken in EVERY for call in spoken.calls]
+
+
+def _request(model: str) -> ChatRequest:
+    shelf = system(note("tides", 20_000), instructions="Be terse. " * 900)
+    return replace(ask(shelf, user("When is high tide?"), model=model), tools=(SEARCH,))
+
+
+def _answer(spoken: Spoken, call: Call, *says: Say) -> Reply:
+    """The reply to the second of two equal requests, so that the cache has something to say."""
+    arguments = SPEAKS.build(spoken.name, _request(spoken.model))
+    with spoken.serve(Say(), *says) as server:
+        spoken.calls[0](server.url, arguments)
+        return SPEAKS.read(call(server.url, arguments))
+
+
+@pytest.mark.parametrize(("spoken", "call"), WAYS)
+def test_whatever_an_sdk_gives_is_the_same_reply(spoken: Spoken, call: Call) -> None:
+    whole = _answer(spoken, spoken.calls[0], SAID)
+    reply = _answer(spoken, call, SAID)
+    assert (reply.text, reply.stop, reply.id) == (SAID.text, StopReason.TOOLS, whole.id)
+    assert [(made.id, made.name) for made in reply.calls] == [("c1", "search")]
+    assert _arguments(reply.calls[0]) == '{"q":"tides"}'
+    assert reply.usage == whole.usage
+    assert reply.usage.fault is None
+    assert reply.usage.read
+    assert reply.usage.read > 4_096
+    assert reply.usage.output == 7
+    assert reply.reasoning == SAID.reasoning
+
+
+def _arguments(call: ToolCall) -> str:
+    return call.arguments.replace(" ", "")
+
+
+@pytest.mark.parametrize(("spoken", "call"), WAYS)
+def test_an_answer_without_tools_ends(spoken: Spoken, call: Call) -> None:
+    reply = _answer(spoken, call, replace(SAID, calls=(), reasoning=""))
+    assert (reply.text, reply.stop, reply.calls) == (SAID.text, StopReason.END, ())
+
+
+@pytest.mark.parametrize(
+    ("spoken", "call", "word"),
+    [
+        pytest.param(EVERY[0], _message_stream, "max_tokens", id="anthropic"),
+        pytest.param(EVERY[1], _completion_stream, "length", id="openai"),
+        pytest.param(EVERY[2], _response_events, "max_output_tokens", id="openai-responses"),
+        pytest.param(EVERY[3], _content_chunks, "MAX_TOKENS", id="gemini"),
+    ],
+)
+def test_an_answer_that_was_cut_short_is_read_all_the_same(spoken: Spoken, call: Call, word: str) -> None:
+    reply = _answer(spoken, call, Say(text=SAID.text, stop=word))
+    assert (reply.text, reply.stop) == (SAID.text, StopReason.LENGTH)
+
+
+@pytest.mark.parametrize("spoken", EVERY, ids=lambda spoken: spoken.name)
+def test_a_stream_that_was_not_read_yet_is_read(spoken: Spoken) -> None:
+    arguments = SPEAKS.build(spoken.name, _request(spoken.model))
+    with spoken.serve(SAID) as server:
+        reply = _read_late(spoken.name, server.url, arguments)
+    assert reply.text == SAID.text
+
+
+def _read_late(name: str, url: str, arguments: dict[str, Any]) -> Reply:
+    if name == "anthropic":
+        with _anthropic(url) as client, client.messages.create(**arguments, stream=True) as events:
+            return SPEAKS.read(events)
+    if name == "gemini":
+        with _gemini(url) as google:
+            return SPEAKS.read(google.models.generate_content_stream(**arguments))
+    with _openai(url) as openai:
+        if name == "openai":
+            return SPEAKS.read(openai.chat.completions.create(**arguments, stream=True))
+        with openai.responses.create(**arguments, stream=True) as response:
+            return SPEAKS.read(response)
+
+
+def test_a_response_cut_short_is_not_kept_by_the_streaming_aid_and_the_error_says_what_to_give() -> None:
+    arguments = SPEAKS.build("openai-responses", _request(openai_caching.MODEL))
+    with responses_server(replace(SAID, calls=(), stop="max_output_tokens")) as server:
+        stream = _response_stream(server.url, arguments)
+    with pytest.raises(ReplyBrokenError, match="no completed answer") as caught:
+        SPEAKS.read(stream)
+    assert "list" in caught.value.hint
+
+
+@pytest.mark.parametrize("spoken", EVERY, ids=lambda spoken: spoken.name)
+def test_a_stream_that_broke_off_is_no_reply(spoken: Spoken) -> None:
+    arguments = SPEAKS.build(spoken.name, _request(spoken.model))
+    streams = {"anthropic": _message_events, "openai": _completion_chunks, "openai-responses": _response_events}
+    with spoken.serve(replace(SAID, calls=())) as server:
+        events = streams.get(spoken.name, _content_chunks)(server.url, arguments)
+    assert isinstance(events, list)
+    with pytest.raises(ReplyBrokenError, match="has not ended"):
+        SPEAKS.read(events[:3])
+
+
+def test_a_response_that_failed_raises_what_it_failed_with() -> None:
+    arguments = SPEAKS.build("openai-responses", _request(openai_caching.MODEL))
+    failing = Fail(kind="context_length_exceeded", words="Your input exceeds the context window.", inside=True)
+    with responses_server(failing) as server:
+        events = _response_events(server.url, arguments)
+    assert isinstance(events, list)
+    with pytest.raises(ContextOverflowError, match="context window"):
+        SPEAKS.read(events)
+    with pytest.raises(ContextOverflowError, match="context window"):
+        SPEAKS.read(events[-1].response)
+
+
+def test_what_has_to_be_awaited_says_so() -> None:
+    request = SPEAKS.build("anthropic", _request(anthropic_server.MODEL))
+
+    async def read_too_early(url: str) -> None:
+        async with AsyncAnthropic(api_key=anthropic_server.KEY, base_url=url) as client:
+            unsent = client.messages.create(**request)
+            with pytest.raises(CallError, match="awaited"):
+                SPEAKS.read(unsent)
+            assert SPEAKS.read(await unsent).text == "Certainly."
+            async with client.messages.stream(**request) as stream:
+                with pytest.raises(CallError, match="awaited"):
+                    SPEAKS.read(stream)
+                assert SPEAKS.read([event async for event in stream]).text == "Certainly."
+
+    with anthropic_server.anthropic_server() as server:
+        asyncio.run(read_too_early(server.url))
+
+
+def test_events_of_an_asynchronous_client_are_read() -> None:
+    request = SPEAKS.build("openai", _request(openai_caching.MODEL))
+
+    async def read(url: str) -> Reply:
+        async with AsyncOpenAI(api_key=openai_caching.KEY, base_url=f"{url}/v1") as client:
+            stream = await client.chat.completions.create(**request, stream=True)
+            with pytest.raises(CallError, match="awaited"):
+                SPEAKS.read(stream)
+            return SPEAKS.read([chunk async for chunk in stream])
+
+    with chat_server(SAID) as server:
+        assert asyncio.run(read(server.url)).text == SAID.text
+
+
+@pytest.mark.parametrize("unknown", ["At noon.", b"At noon.", None, 7, {"text": "At noon."}, ["At", "noon."], object()])
+def test_what_is_no_answer_is_refused_with_what_would_be_one(unknown: object) -> None:
+    with pytest.raises(CallError) as caught:
+        SPEAKS.read(unknown)
+    assert "Give what the SDK returned" in caught.value.hint
+
+
+def test_a_stream_that_was_read_before_says_how_to_keep_it() -> None:
+    with pytest.raises(CallError, match="nothing in this list") as caught:
+        SPEAKS.read([])
+    assert "list" in caught.value.hint
+
+
+def test_a_reply_is_taken_as_it_is() -> None:
+    reply = Reply(text="At noon.", stop=StopReason.END)
+    assert SPEAKS.read(reply) is reply
+
+
+def test_a_provider_nobody_knows_is_refused_with_the_names() -> None:
+    with pytest.raises(CallError, match="'openapi'") as caught:
+        SPEAKS.build("openapi", _request("gpt-6"))
+    assert caught.value.hint == "Choose one of: anthropic, openai, openai-responses, gemini."
+
+
+@pytest.mark.parametrize(
+    ("wire", "dialect", "case"),
+    [
+        pytest.param(wire, dialect.name, case, id=f"{dialect.name}.{case}")
+        for wire, dialect in zip(WIRES, DIALECTS, strict=True)
+        for case in cases(wire.model)
+    ],
+)
+def test_a_body_is_what_the_sdk_sends_but_for_asking_for_a_stream(wire: Wire, dialect: str, case: str) -> None:
+    sent = json.loads(golden_path(wire, case).read_text(encoding="utf-8"))
+    for name in ("stream", "stream_options"):
+        sent.pop(name, None)
+    assert json.loads(json.dumps(SPEAKS.write(dialect, cases(wire.model)[case]))) == sent
