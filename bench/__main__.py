@@ -1,21 +1,21 @@
 """Run the measures, print each beside its bound, and write them to ``build/bench.json``.
 
-All of them, or those named: ``python -m bench build memory stores``.
+All of them, or those named: ``python -m bench build memory stores compaction``.
 """
 
 import json
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from bench.build import measure_builds, slope
+from bench.compaction import LAYOUTS, bench_compaction
+from bench.local import Served, make_talk, play_layered, play_naive, share_of_earlier
 from bench.memory import measure_memory
 from bench.stores import Kept, measure_raw_commits, measure_store
 from bench.verdicts import Verdicts
-
-LAYOUTS = ("library", "in_place")
 
 
 def bench_build(verdicts: Verdicts) -> None:
@@ -68,10 +68,38 @@ def _bench_store(verdicts: Verdicts, name: str, url: str) -> Kept:
     return long
 
 
+def bench_local(verdicts: Verdicts) -> None:
+    """Ten turns on the embedded model, layered and glued anew."""
+    talk = make_talk()
+    naive = play_naive(talk)
+    _tell_served("naive", naive)
+    for layout in LAYOUTS:
+        served = play_layered(talk, layout=layout)
+        _tell_served(layout, served)
+        exact = sum(one.as_forecast for one in served) / len(served)
+        verdicts.at_least(f"local, {layout}: share of forecasts that came true to the token", exact, 1.0)
+        if layout == "in_place":
+            share = share_of_earlier(served)
+            verdicts.at_least(f"local, {layout}: share of earlier tokens served from cache", share, 0.99)
+        prefill = sum(one.seconds for one in served) / sum(one.seconds for one in naive)
+        verdicts.at_most(f"local, {layout}: time to read prompts in over naive", prefill, 1.0)
+
+
+def _tell_served(name: str, served: Sequence[Served]) -> None:
+    prompt, cached = sum(one.prompt for one in served), sum(one.cached for one in served)
+    print(
+        f"  {name:>8}: {len(served)} turns, {prompt:6,} tokens sent, {cached:6,} from cache ({cached / prompt:6.1%}),"
+        f" prompts read in {sum(one.seconds for one in served):6.1f} s",
+        flush=True,
+    )
+
+
 MEASURES: dict[str, Callable[[Verdicts], None]] = {
     "build": bench_build,
     "memory": bench_memory,
     "stores": bench_stores,
+    "local": bench_local,
+    "compaction": bench_compaction,
 }
 
 

@@ -1,0 +1,110 @@
+"""Compaction: how seldom it breaks the prefix, that it leaves no half of a pair, how long it plans, what it loses."""
+
+from collections.abc import Iterator
+from math import ceil
+
+from bench.facts import SHARES, BadSummarizer, Survival, probe_survival
+from bench.planning import MESSAGES, measure_planning
+from bench.prefixes import READ_PRICE, SHIPPED_TARGET, WRITE_PRICE, Played, play
+from bench.verdicts import Verdicts
+from bench.workloads import Workload, make_small_talk, make_tool_work
+
+LAYOUTS = ("library", "in_place")
+HARD = 0.95
+# So low that one cut makes room for many turns.
+LOW_TARGET = 0.30
+# Windows in mean turns. In the smallest no layout keeps the bound, so it is shown beside what any layout needs; each
+# target is judged from where it has room for the bound.
+SMALLEST = 8
+JUDGED = {
+    "small talk": ((48, LOW_TARGET), (128, SHIPPED_TARGET)),
+    "tool work": ((12, LOW_TARGET), (24, SHIPPED_TARGET)),
+}
+
+
+def bench_compaction(verdicts: Verdicts) -> None:
+    """Two workloads beside sending everything, then planning, then facts."""
+    for workload in (make_small_talk(), make_tool_work()):
+        _bench_workload(verdicts, workload)
+    _bench_planning(verdicts)
+    _bench_survival(verdicts)
+
+
+def _bench_workload(verdicts: Verdicts, workload: Workload) -> None:
+    whole = play(workload, layout="in_place")
+    turn = mean_turn(whole, workload)
+    print(
+        f"{workload.name}: {whole.requests} requests, {turn:,.0f} tokens a turn; cost in tokens at {READ_PRICE} for "
+        f"what is read and {WRITE_PRICE} for what is written",
+        flush=True,
+    )
+    _print_played("append only", whole, whole)
+    orphans = 0
+    for layout, turns, target in _cases(workload):
+        window = int(turns * turn)
+        played = play(workload, layout=layout, window=window, target=target)
+        name = f"{layout}, {turns} turns, target {target:.2f}"
+        _print_played(name, played, whole, fewest=fewest_breaks(whole, window=window))
+        orphans += played.orphans
+        if layout == "in_place" and (turns, target) in JUDGED[workload.name]:
+            verdicts.at_most(f"{workload.name}, {name}: prefix breaks per 100 requests", played.breaks_per_100, 5)
+    verdicts.at_most(f"{workload.name}: requests with an orphaned tool result, all layouts and windows", orphans, 0)
+
+
+def _cases(workload: Workload) -> Iterator[tuple[str, int, float]]:
+    """Layouts with windows and targets; where every turn folds, one window tells enough."""
+    yield "library", SMALLEST, SHIPPED_TARGET
+    for turns in (SMALLEST, *(turns for turns, _ in JUDGED[workload.name])):
+        for target in (SHIPPED_TARGET, LOW_TARGET):
+            yield "in_place", turns, target
+
+
+def mean_turn(whole: Played, workload: Workload) -> float:
+    """What a turn adds to the request, in tokens."""
+    return (whole.last - whole.first) / (whole.requests - 1) * workload.requests_a_turn
+
+
+def fewest_breaks(whole: Played, *, window: int) -> float:
+    """Per 100 requests, what no layout can do without: all of it is sent once, and only so much fits at a time."""
+    fills = ceil((whole.last - whole.first) / (HARD * window - whole.first))
+    return 100 * max(0, fills - 1) / whole.requests
+
+
+def _print_played(name: str, played: Played, whole: Played, *, fewest: float = 0.0) -> None:
+    print(
+        f"  {name:<36} breaks {played.breaks_per_100:5.1f} per 100 (no layout below {fewest:4.1f})"
+        f"  sent {played.sent:>10,}  cached {played.read / played.sent:4.0%}"
+        f"  cost {played.cost:>9,.0f}, {played.cost / whole.cost:4.2f} of append only"
+    )
+
+
+def _bench_planning(verdicts: Verdicts) -> None:
+    print(f"planning: {MESSAGES:,} messages down to half", flush=True)
+    for layout in LAYOUTS:
+        planning = measure_planning(layout)
+        print(
+            f"  {layout}: plan {planning.plan_seconds * 1e3:7.2f} ms, {planning.removed:,} messages out"
+            f"  count from memory {planning.count_seconds * 1e3:7.2f} ms"
+        )
+        verdicts.at_most(f"{layout}: planning over counting the messages from memory", planning.ratio, 20.0)
+
+
+def _bench_survival(verdicts: Verdicts) -> None:
+    bad = BadSummarizer()
+    for layout in LAYOUTS:
+        for name, summarizer in (("deterministic steps", None), ("a bad summariser", bad)):
+            survival = probe_survival(layout=layout, summarizer=summarizer)
+            print(f"facts, {layout}, {name}: {survival.facts} planted, compacted {len(SHARES)} times", flush=True)
+            _print_survival(survival)
+            verdicts.at_least(f"{layout}, {name}: % in the prompt or one recall away", survival.share, 100.0)
+
+
+def _print_survival(survival: Survival) -> None:
+    print(
+        f"  in the prompt {100 * survival.in_prompt / survival.facts:.1f} %, one recall away"
+        f" {100 * survival.recalled / survival.facts:.1f} %; {', '.join(survival.steps)}"
+    )
+    for why in survival.skipped:
+        print(f"  skipped: {why}")
+    for question in survival.lost:
+        print(f"  lost: {question}")
