@@ -1,6 +1,8 @@
 """Wiring: the one place that knows both a port and its adapter, and that reads settings."""
 
+import asyncio
 import os
+import random
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from enum import StrEnum
@@ -33,9 +35,10 @@ from lamella.core.history.state import Rules
 from lamella.core.layers.model import CarryForward, History, Layout
 from lamella.core.ledger.answered import Answered
 from lamella.errors import LamellaError, NotAvailableError, SettingError
-from lamella.ports import Store, Summarizer
+from lamella.ports import ChatProvider, Store, Summarizer
 from lamella.runners.copying import copy_store
 from lamella.runners.keeping import Keeper
+from lamella.runners.office import PostOffice
 from lamella.runners.replay import Scripted, replay
 from lamella.runners.stored import Configured, Desk
 from lamella.runners.turn import Turn
@@ -199,6 +202,18 @@ def open_desk(
         return Configured(rules=make_rules(settings, world), model=settings.model)
 
     return Desk(store=_open_store(url), clock=SystemClock(), world=world, configure=configure, ledger=ledger)
+
+
+def open_office(provider: ChatProvider | None = None) -> PostOffice:
+    """Where turns are sent from: to a provider that is given, or to those that models name."""
+    return PostOffice(open_provider, clock=SystemClock(), sleep=asyncio.sleep, jitter=random.random, given=provider)
+
+
+def open_provider(model: str) -> ChatProvider:
+    """The provider that a model's name stands for, with keys from the environment."""
+    from lamella.adapters.providers.opening import open_provider as find  # SDKs are for those who send
+
+    return find(model, keys=os.environ)
 
 
 def open_keeper(url: str | None = None) -> Keeper:

@@ -13,11 +13,13 @@ from lamella.core.envelope.model import Envelope, Rewrite
 from lamella.core.history.asked import Asked
 from lamella.core.history.compactions import Committed
 from lamella.core.history.events import read_turn, write_event
+from lamella.core.history.ids import message_id
 from lamella.core.history.log import (
     Log,
     Told,
     name_messages,
     path_hashes,
+    read_calls,
     read_message,
     read_receipts,
     read_turns,
@@ -29,6 +31,7 @@ from lamella.core.history.state import Rules
 from lamella.core.layers.model import Role
 from lamella.core.layers.system import PART_NAMES, SystemParts
 from lamella.core.ledger.answered import Answered
+from lamella.core.ledger.call import Call
 from lamella.core.ledger.entry import Prefix
 from lamella.errors import CallError
 from lamella.ports import Clock, Store
@@ -112,7 +115,18 @@ class StoredChat:
     def ask(self, asked: Asked, *, at: datetime | None = None) -> Turn:
         """The next turn, written down. A conflict with another writer changes nothing: ``reload`` and ask again."""
         self._book.begin()
+        if self._was_left_unanswered():
+            self.reply("", at=at)
         return self._running().ask(self._with_lasting(asked), at=at, rewritten=self._log.rewritten)
+
+    def _was_left_unanswered(self) -> bool:
+        """Whether the open turn stood with the empty reply before: something may have been compacted after that."""
+        head = self._log.nodes.get(self._log.head)
+        return (
+            head is not None
+            and head.role is Role.USER
+            and message_id(self.id, parent=head.id, role=Role.REPLY, text="") in self._log.nodes
+        )
 
     def _with_lasting(self, asked: Asked) -> Asked:
         """What is asked, under what holds although no turn of the branch says so."""
@@ -130,7 +144,11 @@ class StoredChat:
 
     def reply(self, answer: str | Answered, *, at: datetime | None = None) -> None:
         """What the model answered to the turn asked last, written down."""
+        before = len(self._log.nodes)
         self._running().reply(answer, at=at)
+        if len(self._log.nodes) == before:
+            # The same answer once more leads back to the branch it is on, with what was compacted after it.
+            self._runner = None
 
     def regenerate(self, message: str | None = None, *, at: datetime | None = None) -> Turn:
         """Open a question again, by default the last one; the next reply starts a branch of its own."""
@@ -141,7 +159,7 @@ class StoredChat:
         if turn is None:
             raise self._missing(question)
         rewritten = self._log.rewritten
-        before = self._sent_last() if rewritten else turn.envelope
+        before = self._sent_last() if rewritten or self._log.undone else turn.envelope
         movement = find_movement(before, replace(turn.envelope, rewritten=rewritten))
         turn.page.entry = replace(turn.ledger, prefix=Prefix(movement=movement, common_tokens=None))
         return turn
@@ -186,6 +204,17 @@ class StoredChat:
     def rename(self, title: str, *, at: datetime | None = None) -> None:
         """Give the conversation a title."""
         self._write(write_event(EventKind.RENAME, self._moment(at), title=title), title=title)
+
+    def model_for(self, asked: Asked) -> str:
+        """The model that a turn goes to: the one it names, else the one that holds."""
+        model = self._with_lasting(asked).model or self._running().model or self._configured.model
+        if model is None:
+            raise CallError("No model is named.", hint="Name one with model=, --model or LAMELLA_MODEL.")
+        return model
+
+    def ledger(self) -> Sequence[Sequence[Call]]:
+        """For each turn of the active branch the model calls that were made for it."""
+        return [read_calls(told.reply) if told.reply is not None else () for told in self._log.path()]
 
     def shrink_waiting(self, *, at: datetime | None = None) -> Turn | None:
         """The turn that waits, made smaller, written down; none if nothing in it may go."""
@@ -284,7 +313,7 @@ class StoredChat:
         rules = replace(self._configured.rules, measure=self._book.measure(model))
         resumed = resume(turns, rules, conversation=self.id, model=start, receipts=receipts)
         if self._log.undone:
-            resumed = replace(resumed, state=replace(resumed.state, compacted=UNDONE))
+            resumed = _mark_undone(resumed)
         return rules, resumed, Past(turns, path=name_messages(told), receipts=receipts)
 
     def _contents(self, hashes: Sequence[str]) -> Mapping[str, bytes]:
@@ -304,6 +333,15 @@ class StoredChat:
 
     def _moment(self, at: datetime | None) -> str:
         return (at or self._desk.clock.now()).astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _mark_undone(resumed: Resumed) -> Resumed:
+    """The same, the next request as one that an undone compaction made differ from the one before."""
+    opened = resumed.opened
+    if opened is not None:
+        envelope = replace(opened.envelope, compacted=UNDONE)
+        opened = replace(opened, envelope=envelope, state=replace(opened.state, last=envelope, compacted=UNDONE))
+    return Resumed(state=replace(resumed.state, compacted=UNDONE), opened=opened)
 
 
 def _as_typed(parts: SystemParts) -> dict[str, str]:

@@ -8,6 +8,7 @@ from decimal import Decimal
 from lamella.core.artifacts.model import Artifact, Kind
 from lamella.core.budget.thresholds import check_share
 from lamella.core.compaction.applying import UNDONE, apply_receipt
+from lamella.core.compaction.fitting import check_fits
 from lamella.core.compaction.recall import Found
 from lamella.core.compaction.receipt import Receipt
 from lamella.core.envelope.diff import find_movement
@@ -122,10 +123,16 @@ class TurnRunner:
             speak=self._world.dialects.build if self._world.dialects else None,
         )
 
+    @property
+    def model(self) -> str | None:
+        """The model that holds, if one was named."""
+        return self._state.model
+
     def waiting(self) -> Turn | None:
-        """The turn that waits for its reply, as it was sent."""
+        """The turn that waits for its reply, to be sent again; raises if it no longer fits."""
         if self._opened is None:
             return None
+        check_fits(self._opened, self._rules.budget)
         receipts = self._past.turns[-1].receipts
         return self._turn(self._opened, self._compare(self._opened), receipts[-1] if receipts else None)
 

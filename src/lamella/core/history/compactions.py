@@ -1,6 +1,6 @@
 """Compactions of a log: committed after a message, in force on every branch that goes on from it, until undone."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -36,7 +36,7 @@ class _Entry:
 
 
 class Compactions:
-    """What was compacted and undone. Moments are counted in messages: how many the log had."""
+    """What was compacted and undone. Moments are counted in events: how many the log had."""
 
     def __init__(self) -> None:
         self._entries: list[_Entry] = []
@@ -50,32 +50,38 @@ class Compactions:
             raise ValueError("a compaction names no message")
         self._entries.append(_Entry(body, at))
 
-    def undo(self, receipt: object, *, path: Sequence[str], at: int) -> None:
+    def undo(self, receipt: object, *, path: Sequence[str], said_at: Mapping[str, int], at: int) -> None:
         """Void a compaction and all later ones of the branch."""
-        parents = set(path)
-        branch = [entry for entry in self._entries if entry.parent in parents and entry.undone_at == NEVER_UNDONE]
+        branch = [entry for entry, _ in self._along(path, said_at) if entry.undone_at == NEVER_UNDONE]
         found = next((index for index, entry in enumerate(branch) if entry.body["id"] == receipt), None)
         if found is None:
             raise ValueError(f"there is no compaction {receipt} to undo")
         for entry in branch[found:]:
             entry.undone_at = at
 
-    def on(self, path: Sequence[str], *, order: Mapping[str, int], until: int | None = None) -> Committed:
-        """Those in force on a branch, given every message's place in the log; ``until`` a moment of the past."""
-        following = dict(pairwise(path))
-        places = set(path)
+    def on(self, path: Sequence[str], *, said_at: Mapping[str, int], until: int | None = None) -> Committed:
+        """Those in force on a branch, given when each message was said; ``until`` a moment of the past."""
         before: dict[str, tuple[Body, ...]] = {}
         since: tuple[Body, ...] = ()
-        for entry in self._entries:
-            if entry.parent not in places or not _in_force(entry, until):
+        for entry, child in self._along(path, said_at):
+            if not _in_force(entry, until):
                 continue
-            child = following.get(str(entry.parent))
-            # Only what comes after a compaction is built under it, unless it was made for a turn that was asked before.
             if child is None:
                 since = (*since, entry.body)
-            elif order[child] >= entry.at or entry.body.get("before") == child:
+            else:
                 before[child] = (*before.get(child, ()), entry.body)
         return Committed(before=before, since=since)
+
+    def _along(self, path: Sequence[str], said_at: Mapping[str, int]) -> Iterator[tuple[_Entry, str | None]]:
+        """Every compaction that a branch went on from, undone or not, with the message asked next, if there is one."""
+        following = dict(pairwise((*path, "")))
+        for entry in self._entries:
+            child = following.get(str(entry.parent))
+            if child == "":
+                yield entry, None
+            elif child is not None and (said_at[child] >= entry.at or entry.body.get("before") == child):
+                # What was asked before a compaction is not built under it, unless it was made to send that again.
+                yield entry, child
 
 
 def _in_force(entry: _Entry, until: int | None) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from lamella.core.compaction.receipt import Receipt
 from lamella.core.envelope.model import Rewrite
+from lamella.core.history.calls import read_call
 from lamella.core.history.compactions import NONE_COMMITTED, Committed, Compactions
 from lamella.core.history.events import Body, Contents, named_hashes, parse_bodies, parse_body, read_turn
 from lamella.core.history.ids import message_id
@@ -17,6 +18,7 @@ from lamella.core.history.records import EventKind, Record
 from lamella.core.history.resume import PastTurn
 from lamella.core.history.state import TurnInput
 from lamella.core.layers.model import Role
+from lamella.core.ledger.call import Call
 from lamella.errors import StoreDamagedError
 
 _UNREADABLE = (LookupError, TypeError, ValueError)
@@ -66,6 +68,8 @@ class Log:
         self.left: Body = {}
         self.compactions = Compactions()
         self.undone = False
+        # By the number of the event that said it last: asking the same again after a compaction is asking after it.
+        self._said_at: dict[str, int] = {}
         self._leaves: dict[str, None] = {}
         self._followed: set[str] = set()
 
@@ -101,8 +105,8 @@ class Log:
         """The compactions in force on a branch, now or when a message was asked."""
         if not self.compactions:
             return NONE_COMMITTED
-        order = {name: index for index, name in enumerate(self.nodes)}
-        return self.compactions.on(name_messages(told), order=order, until=None if until is None else order[until])
+        until_event = None if until is None else self._said_at[until]
+        return self.compactions.on(name_messages(told), said_at=self._said_at, until=until_event)
 
     def branches(self) -> tuple[str, ...]:
         """The last message of every branch, in the order in which the branches ended; the active one among them."""
@@ -130,15 +134,17 @@ class Log:
 
     def _compact(self, kind: EventKind, body: Body) -> None:
         if kind is EventKind.COMPACTION:
-            self.compactions.commit(body, at=len(self.nodes))
+            self.compactions.commit(body, at=self.version)
             return
-        self.compactions.undo(body["receipt"], path=name_messages(self.path()), at=len(self.nodes))
+        path = name_messages(self.path())
+        self.compactions.undo(body["receipt"], path=path, said_at=self._said_at, at=self.version)
         self.undone = True
 
     def _say(self, record: Record, body: Body) -> None:
         name, parent, text = _names(body)
         if record.kind is EventKind.REPLY:
-            reply = Node(id=name, parent=parent, role=Role.REPLY, text=text, at=record.at, body=_NOTHING)
+            kept = body if "calls" in body else _NOTHING
+            reply = Node(id=name, parent=parent, role=Role.REPLY, text=text, at=record.at, body=kept)
             self._add(reply, fits=bool(parent) and parent == self.last_asked)
             return
         message = Node(id=name, parent=parent, role=Role.USER, text=text, at=record.at, body=body)
@@ -165,6 +171,7 @@ class Log:
 
     def _place(self, node: Node) -> None:
         self.nodes[node.id] = node
+        self._said_at[node.id] = self.version
         self._followed.add(node.parent)
 
     def _switch(self, head: str) -> None:
@@ -246,6 +253,15 @@ def read_turns(told: Iterable[Told], contents: Contents, committed: Committed = 
         )
         for turn in told
     ]
+
+
+def read_calls(reply: Node) -> tuple[Call, ...]:
+    """The model calls that gave a reply, as far as they are known."""
+    calls = reply.body.get("calls", [])
+    try:
+        return tuple(read_call(call) for call in calls) if isinstance(calls, list) else ()
+    except _UNREADABLE as error:
+        raise _damaged(f"The reply {reply.id}", error) from error
 
 
 def read_receipts(bodies: Iterable[Body], contents: Contents) -> tuple[Receipt, ...]:

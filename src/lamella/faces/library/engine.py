@@ -1,6 +1,6 @@
 """The engine: conversations that last, behind one object."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import datetime
 from os import PathLike
 from types import TracebackType
@@ -8,21 +8,54 @@ from typing import Self
 
 from lamella.core.history.log import Told
 from lamella.core.history.records import Listed
+from lamella.core.ledger.call import Call
+from lamella.errors import NotAvailableError
+from lamella.faces.library.attach import Attachment
 from lamella.faces.library.checks import check_folder, check_summarizer, check_text, check_time
-from lamella.faces.library.talk import Talk
-from lamella.ports import Summarizer
+from lamella.faces.library.talk import Described, Talk
+from lamella.ports import ChatProvider, Summarizer
 from lamella.runners.keeping import Keeper
+from lamella.runners.office import PostOffice
+from lamella.runners.sending import Event, send
 from lamella.runners.stored import Desk, StoredChat
 from lamella.runners.turn import Turn
-from lamella.wiring import open_desk
+from lamella.wiring import open_desk, open_office
 
 
 class Chat(Talk):
     """A conversation in a store: what it acknowledges is durable, and opening it again goes on where it was left."""
 
-    def __init__(self, desk: Desk, conversation: str, settings: dict[str, object]) -> None:
+    def __init__(
+        self, desk: Desk, conversation: str, settings: dict[str, object], *, office: PostOffice | None = None
+    ) -> None:
         self._stored = StoredChat(desk, conversation, settings)
+        self._office = office or open_office()
         super().__init__(self._stored, system=None)
+
+    def send(
+        self,
+        text: str,
+        *,
+        attach: Sequence[Attachment] = (),
+        system: str | Mapping[str, str] | None = None,
+        model: str | None = None,
+        drop: Sequence[str] = (),
+        fold: bool = False,
+        runner: str = "chat",
+        max_tokens: int = 1_024,
+    ) -> AsyncGenerator[Event, None]:
+        """Ask the model and record its answer, as events; each has the ``text`` it adds to the answer.
+
+        Closing the iterator stops the model, and what it said until then is kept.
+        """
+        asked = self._describe(Described(text=text, attach=attach, system=system, model=model, drop=drop, fold=fold))
+        if runner != "chat":
+            raise NotAvailableError(f"There is no runner {runner!r} yet.", hint="Use runner='chat'.")
+        return send(self._stored, asked, self._office.post(self._stored.model_for(asked), answer=max_tokens))
+
+    def ledger(self) -> Sequence[Sequence[Call]]:
+        """For each turn of the active branch the model calls that were made for it."""
+        return self._stored.ledger()
 
     @property
     def id(self) -> str:
@@ -84,7 +117,11 @@ class Engine:
         vault: str | PathLike[str] | None = None,
         ledger: bool = True,
         summarizer: Summarizer | None = None,
+        model: str | None = None,
+        provider: ChatProvider | None = None,
     ) -> None:
+        self._settings = {} if model is None else {"model": check_text(model, "model", may_be_empty=False)}
+        self._office = open_office(provider)
         self._desk = open_desk(
             check_text(url, "url"),
             vault=check_folder(vault),
@@ -95,7 +132,12 @@ class Engine:
 
     def chat(self, conversation: str, **settings: object) -> Chat:
         """A conversation, new or as it was left. Settings given here are written down and hold from now on."""
-        return Chat(self._desk, check_text(conversation, "conversation", may_be_empty=False), settings)
+        name = check_text(conversation, "conversation", may_be_empty=False)
+        return Chat(self._desk, name, {**self._settings, **settings}, office=self._office)
+
+    async def conversation(self, conversation: str, **settings: object) -> Chat:
+        """The same, for programs that send."""
+        return self.chat(conversation, **settings)
 
     def chats(self) -> Sequence[Listed]:
         """Every conversation, the last changed first."""
@@ -116,6 +158,17 @@ class Engine:
     ) -> None:
         self.close()
 
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            await self._office.close()
+        finally:
+            self.close()
+
 
 def open_engine(
     url: str,
@@ -123,6 +176,11 @@ def open_engine(
     vault: str | PathLike[str] | None = None,
     ledger: bool = True,
     summarizer: Summarizer | None = None,
+    model: str | None = None,
+    provider: ChatProvider | None = None,
 ) -> Engine:
-    """Open a store of conversations: ``sqlite:///chats.db`` or ``postgresql://host/name``."""
-    return Engine(url, vault=vault, ledger=ledger, summarizer=summarizer)
+    """Open a store of conversations: ``sqlite:///chats.db`` or ``postgresql://host/name``.
+
+    ``model`` is what conversations are sent to, ``provider`` what sends, in place of the one that the model names.
+    """
+    return Engine(url, vault=vault, ledger=ledger, summarizer=summarizer, model=model, provider=provider)

@@ -1,6 +1,7 @@
 """Talking: asking and replying, whatever keeps the conversation."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, TypeVar
 
@@ -17,6 +18,20 @@ from lamella.runners.world import Planned
 from lamella.wiring import read_answer
 
 _Made = TypeVar("_Made")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Described:
+    """A turn as a Python program gives it, unchecked."""
+
+    text: str
+    attach: Sequence[Attachment] = ()
+    tools: Sequence[ToolResult] = ()
+    tool_definitions: Sequence[Tool] | None = None
+    system: str | Mapping[str, str] | None = None
+    model: str | None = None
+    drop: Sequence[str] = ()
+    fold: bool = False
 
 
 class Runs(Protocol):
@@ -58,22 +73,38 @@ class Talk:
         at: datetime | None = None,
     ) -> Turn:
         """The next turn, built and checked. If it cannot be built, an error says why and nothing has changed."""
-        asked = Asked(
-            text=check_text(text, "text"),
-            attach=tuple(_make(one, one.attachment) for one in check_each(attach, "attach", Attachment)),
-            results=tuple(_make(one, one.attachment) for one in check_each(tools, "tools", ToolResult)),
-            system={**self._system, **(check_parts(system) if system is not None else {})},
-            tools=None
-            if tool_definitions is None
-            else tuple(_make(one, one.definition) for one in check_each(tool_definitions, "tool_definitions", Tool)),
-            model=None if model is None else check_text(model, "model", may_be_empty=False),
-            drop=tuple(check_text(name, "drop") for name in check_each(drop, "drop", str)),
-            fold=bool(fold),
+        asked = self._describe(
+            Described(
+                text=text,
+                attach=attach,
+                tools=tools,
+                tool_definitions=tool_definitions,
+                system=system,
+                model=model,
+                drop=drop,
+                fold=fold,
+            )
         )
         turn = self._runner.ask(asked, at=check_time(at))
         # From here on the conversation knows its system prompt, each branch its own.
         self._system = {}
         return turn
+
+    def _describe(self, given: Described) -> Asked:
+        """What a Python program asks, once its types are known to be right."""
+        definitions = given.tool_definitions
+        return Asked(
+            text=check_text(given.text, "text"),
+            attach=tuple(_make(one, one.attachment) for one in check_each(given.attach, "attach", Attachment)),
+            results=tuple(_make(one, one.attachment) for one in check_each(given.tools, "tools", ToolResult)),
+            system={**self._system, **(check_parts(given.system) if given.system is not None else {})},
+            tools=None
+            if definitions is None
+            else tuple(_make(one, one.definition) for one in check_each(definitions, "tool_definitions", Tool)),
+            model=None if given.model is None else check_text(given.model, "model", may_be_empty=False),
+            drop=tuple(check_text(name, "drop") for name in check_each(given.drop, "drop", str)),
+            fold=bool(given.fold),
+        )
 
     def reply(self, answer: object, *, at: datetime | None = None) -> None:
         """What the model answered to the turn asked last: a text, or the object that a provider's SDK gave.
