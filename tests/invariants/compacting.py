@@ -133,6 +133,8 @@ class TightLasting(Lasting):
 
     def move(self, move: Move) -> None:
         asked = len(self.turns)
+        if move.step is None and move.deed is not Deed.SETTINGS and not self.stored.branches():
+            return
         try:
             super().move(move)
         except BudgetExceededError as error:

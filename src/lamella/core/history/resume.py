@@ -10,7 +10,6 @@ from itertools import pairwise
 
 from lamella.core.artifacts.model import Artifact, Kind
 from lamella.core.compaction.applying import apply_receipt
-from lamella.core.compaction.fitting import check_fits
 from lamella.core.compaction.receipt import Receipt
 from lamella.core.history.attached import drop_known, gather, learn_into
 from lamella.core.history.ids import message_id, turn_id
@@ -74,9 +73,8 @@ def resume(
     state = _walk(_compact(state, newest[0], rules), newest[:-1], rules)
     last = past[-1]
     if last.reply is None:
-        opened = open_turn(state, last.turn, rules)
-        check_fits(opened, rules.budget)
-        return Resumed(state=state, opened=opened)
+        # Whether it fits is asked where it is sent again: what was sent already may be answered whatever its size.
+        return Resumed(state=state, opened=open_turn(state, last.turn, rules))
     # Its laws and its size were checked when it was sent; it is only what the next turn is compared with.
     opened = open_turn(state, last.turn, rules, checked=False)
     state = close_turn(opened, last.reply, rules)

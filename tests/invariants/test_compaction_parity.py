@@ -1,0 +1,88 @@
+"""Parity with compactions: closed and opened again, a chat that outgrew its window goes on as if it never stopped."""
+
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import given, settings
+from tests.invariants.compacting import TightLasting, tight_kept
+from tests.invariants.lasting import NAME
+from tests.invariants.moves import Kept
+from tests.invariants.test_parity import check_same
+
+from lamella import Turn
+from lamella.adapters.clocks.system import SystemClock
+from lamella.adapters.stores.memory import MemoryStore
+from lamella.adapters.stores.opening import open_sqlite
+from lamella.core.history.log import Log
+from lamella.ports import Store
+from lamella.runners.keeping import Keeper
+
+TRIED = settings.get_profile("invariants")
+
+
+def check_parity(kept: Kept, folder: Path, open_second: Callable[[], Store]) -> None:
+    """Play the moves twice, never stopping and stopping often: nothing may tell the two apart."""
+    memory = MemoryStore()
+    (folder / "one").mkdir()
+    (folder / "two").mkdir()
+    never = TightLasting(kept, folder / "one", lambda: memory)
+    never.walk([False] * len(kept.moves))
+    often = TightLasting(kept, folder / "two", open_second)
+    often.walk(kept.reopened)
+    for one, other in zip(never.came_of, often.came_of, strict=True):
+        if isinstance(one, Turn) and isinstance(other, Turn):
+            assert one.compaction == other.compaction
+            check_same(one, other)
+        else:
+            assert one == other
+    second = open_second()
+    assert list(second.load(NAME)) == list(memory.load(NAME))
+    assert list(Keeper(second, SystemClock()).verify()) == []
+    second.close()
+
+
+@TRIED
+@given(tight_kept())
+def test_a_compacted_chat_opened_again_goes_on_as_one_that_never_stopped(kept: Kept) -> None:
+    store = MemoryStore()
+    with TemporaryDirectory() as folder:
+        check_parity(kept, Path(folder), lambda: store)
+
+
+@TRIED
+@given(tight_kept(layout="in_place"))
+def test_a_compacted_chat_in_a_file_goes_on_as_one_that_never_stopped(kept: Kept) -> None:
+    with TemporaryDirectory() as folder:
+        check_parity(kept, Path(folder), lambda: open_sqlite(str(Path(folder) / "chats.db")))
+
+
+class Memory:
+    """Remembers everything that was ever said, and checks after each move that the log still says it."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+        self._said: dict[str, str] = {}
+
+    def look(self) -> None:
+        log = Log(NAME)
+        log.extend(self._store.load(NAME))
+        now = {name: node.text for name, node in log.nodes.items()}
+        assert {name: now[name] for name in self._said} == self._said
+        for entry in log.committed(log.path()).bodies:
+            steps = entry["steps"]
+            assert isinstance(steps, list)
+            messages = [name for step in steps if step["name"] in MESSAGES for name in step["removed"]]
+            assert set(messages) <= set(now)
+        self._said = now
+
+
+MESSAGES = ("chitchat", "oldest_stages", "summary", "recent_stages", "expendable")
+
+
+@TRIED
+@given(tight_kept())
+def test_every_message_taken_out_is_still_in_the_log_word_for_word(kept: Kept) -> None:
+    store = MemoryStore()
+    with TemporaryDirectory() as folder:
+        TightLasting(kept, Path(folder), lambda: store).walk([False] * len(kept.moves), after=Memory(store).look)
