@@ -5,6 +5,7 @@ from dataclasses import asdict, fields
 from decimal import Decimal, InvalidOperation
 
 from lamella.core.envelope.diff import Cause, Movement
+from lamella.core.history.fields import as_int, as_mapping, as_text
 from lamella.core.ledger.cache import CacheUse
 from lamella.core.ledger.call import Call, Timing
 from lamella.core.ledger.cost import Cost
@@ -38,33 +39,33 @@ def write_call(call: Call) -> dict[str, object]:
 def read_call(written: object) -> Call:
     """A call from what was written."""
     body = _mapping(written)
-    movement = Movement(cause=Cause(_text(body["cause"])), segment=_maybe_text(body.get("segment")))
+    movement = Movement(cause=Cause(as_text(body["cause"])), segment=_maybe_text(body.get("segment")))
     return Call(
         model=_maybe_text(body.get("model")),
-        verdict=Verdict(outcome=Outcome(_text(body["outcome"])), movement=movement),
+        verdict=Verdict(outcome=Outcome(as_text(body["outcome"])), movement=movement),
         predicted=_read_use(body.get("predicted")),
         usage=_read_usage(body.get("usage")),
-        by_layer={name: _int(value) for name, value in _mapping(body.get("by_layer")).items()},
+        by_layer={name: as_int(value) for name, value in _mapping(body.get("by_layer")).items()},
         cost=_read_cost(body.get("cost")),
         billed=None if body.get("billed") is None else _money(body["billed"]),
         timing=Timing(**{name: _seconds(value) for name, value in _mapping(body.get("timing")).items()}),
         stop=_maybe_text(body.get("stop")) or "",
         id=_maybe_text(body.get("id")),
         diagnosis=_read_diagnosis(body.get("diagnosis")),
-        retries=_int(body.get("retries", 0)),
+        retries=as_int(body.get("retries", 0)),
     )
 
 
 def _read_use(written: object) -> CacheUse | None:
     if written is None:
         return None
-    return CacheUse(**{name: _int(value) for name, value in _mapping(written).items()})
+    return CacheUse(**{name: as_int(value) for name, value in _mapping(written).items()})
 
 
 def _read_usage(written: object) -> Usage:
     body = _mapping(written)
     counts = {
-        field.name: _int(body[field.name]) for field in fields(Usage) if field.name in body and field.name != "fault"
+        field.name: as_int(body[field.name]) for field in fields(Usage) if field.name in body and field.name != "fault"
     }
     return Usage(**counts, fault=_maybe_text(body.get("fault")))
 
@@ -81,34 +82,18 @@ def _read_diagnosis(written: object) -> Diagnosis | None:
     body = _mapping(written)
     missed = body.get("missed")
     return Diagnosis(
-        verdict=_text(body["verdict"]),
+        verdict=as_text(body["verdict"]),
         reason=_maybe_text(body.get("reason")),
-        missed=None if missed is None else _int(missed),
+        missed=None if missed is None else as_int(missed),
     )
 
 
 def _mapping(value: object) -> Mapping[str, object]:
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise ValueError(f"an object was expected, not {type(value).__name__}")
-    return value
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"a text was expected, not {type(value).__name__}")
-    return value
+    return {} if value is None else as_mapping(value)
 
 
 def _maybe_text(value: object) -> str | None:
-    return None if value is None else _text(value)
-
-
-def _int(value: object) -> int:
-    if not isinstance(value, int):
-        raise ValueError(f"a number was expected, not {type(value).__name__}")
-    return value
+    return None if value is None else as_text(value)
 
 
 def _seconds(value: object) -> float:
@@ -119,6 +104,6 @@ def _seconds(value: object) -> float:
 
 def _money(value: object) -> Decimal:
     try:
-        return Decimal(_text(value))
+        return Decimal(as_text(value))
     except InvalidOperation as error:
         raise ValueError(f"{value} is no amount of money") from error

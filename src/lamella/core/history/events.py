@@ -19,6 +19,7 @@ from lamella.core.artifacts.model import (
     ToolDefinition,
 )
 from lamella.core.envelope.model import Rewrite
+from lamella.core.history.fields import as_int, as_list, as_mapping, as_text
 from lamella.core.history.records import EventKind, Record, Written
 from lamella.core.history.state import TurnInput
 from lamella.core.layers.model import CarryForward, History, Layout
@@ -106,7 +107,7 @@ def read_turn(body: Body, contents: Contents, *, message_id: str | None = None) 
     """The turn a body describes; artifacts whose contents were erased are left out, and said."""
     if _PLAIN.issuperset(body):
         # Most turns only say something; reading them is most of what opening a long conversation takes.
-        text = _text(body["text"])
+        text = as_text(body["text"])
         return TurnInput(
             text=text,
             typed=text,
@@ -121,24 +122,24 @@ def read_turn(body: Body, contents: Contents, *, message_id: str | None = None) 
     erased = [f"{name} was erased and is left out." for name in (*results_gone, *gone)]
     tools = body.get("tools")
     return TurnInput(
-        text=_text(body["text"]),
-        typed=_text(body.get("typed", body["text"])),
+        text=as_text(body["text"]),
+        typed=as_text(body.get("typed", body["text"])),
         id=message_id,
         attached=attached,
         results=results,
         system=_read_system(body["system"], contents) if "system" in body else None,
-        tools=None if tools is None else tuple(_read_tool(tool) for tool in _list(tools)),
-        model=None if body.get("model") is None else _text(body["model"]),
-        drop=tuple(_text(name) for name in _list(body.get("drop"))),
+        tools=None if tools is None else tuple(_read_tool(tool) for tool in as_list(tools)),
+        model=None if body.get("model") is None else as_text(body["model"]),
+        drop=tuple(as_text(name) for name in as_list(body.get("drop"))),
         fold=bool(body.get("fold")),
         layout=_LAYOUTS[body.get("layout")],
         carry_forward=_CARRIES[body.get("carry_forward")],
         history=_HISTORIES[body.get("history", History.FULL.value)],
-        history_turns=None if body.get("history_turns") is None else _int(body["history_turns"]),
+        history_turns=None if body.get("history_turns") is None else as_int(body["history_turns"]),
         strip=_read_kept(body, "strip", contents),
         image_notes=None if "image_notes" in body and body["image_notes"] is None else bool(body.get("image_notes")),
-        rewritten=None if body.get("rewritten") is None else Rewrite(_text(body["rewritten"])),
-        warnings=(*(_text(warning) for warning in _list(body.get("warnings"))), *erased),
+        rewritten=None if body.get("rewritten") is None else Rewrite(as_text(body["rewritten"])),
+        warnings=(*(as_text(warning) for warning in as_list(body.get("warnings"))), *erased),
     )
 
 
@@ -168,27 +169,27 @@ def read_artifact(written: Body, contents: Contents) -> Artifact | None:
 
     Hashes are taken as written; ``verify`` derives them again.
     """
-    kind = Kind(_text(written["kind"]))
-    content_hash = _text(written["hash"])
-    images = [_read_image(image, contents) for image in _list(written.get("images"))]
+    kind = Kind(as_text(written["kind"]))
+    content_hash = as_text(written["hash"])
+    images = [_read_image(image, contents) for image in as_list(written.get("images"))]
     if None in images if kind is Kind.IMAGE else content_hash not in contents:
         return None
-    source = _dict(written["source"])
+    source = as_mapping(written["source"])
     lines = source.get("lines")
     spec = KINDS[kind]
     return Artifact(
-        id=ArtifactId(_text(written["id"])),
+        id=ArtifactId(as_text(written["id"])),
         kind=kind,
-        title=_text(written["title"]),
+        title=as_text(written["title"]),
         text="" if kind is Kind.IMAGE else contents[content_hash].decode(),
         hash=content_hash,
         source=Source(
-            **{name: _text(source[name]) for name in _SOURCE_FIELDS if name in source and name != "lines"},
-            lines=None if lines is None else (_int(_list(lines)[0]), _int(_list(lines)[1])),
+            **{name: as_text(source[name]) for name in _SOURCE_FIELDS if name in source and name != "lines"},
+            lines=None if lines is None else (as_int(as_list(lines)[0]), as_int(as_list(lines)[1])),
         ),
         recoverable=spec.recoverable,
         trust=spec.trust,
-        policy=None if written.get("policy") is None else Policy(_text(written["policy"])),
+        policy=None if written.get("policy") is None else Policy(as_text(written["policy"])),
         images=tuple(image for image in images if image is not None),
         has_images=bool(written.get("has_images")),
         condensed=_read_kept(written, "condensed", contents),
@@ -197,7 +198,7 @@ def read_artifact(written: Body, contents: Contents) -> Artifact | None:
 
 def _read_kept(written: Body, field_name: str, contents: Contents) -> str | None:
     """A text that is kept as a content, if it was and still is."""
-    data = contents.get(_text(written[field_name])) if field_name in written else None
+    data = contents.get(as_text(written[field_name])) if field_name in written else None
     return None if data is None else data.decode()
 
 
@@ -208,12 +209,12 @@ def named_hashes(body: Body) -> tuple[str, ...]:
     hashes: dict[str, None] = {}
     for ref in _refs(body):
         if ref["kind"] != Kind.IMAGE:
-            hashes.setdefault(_text(ref["hash"]))
+            hashes.setdefault(as_text(ref["hash"]))
         if "condensed" in ref:
-            hashes.setdefault(_text(ref["condensed"]))
-        for image in _list(ref.get("images")):
-            hashes.setdefault(_text(_list(image)[0]))
-    hashes.update((_text(name), None) for name in (*_drawn(body), *_retold(body)))
+            hashes.setdefault(as_text(ref["condensed"]))
+        for image in as_list(ref.get("images")):
+            hashes.setdefault(as_text(as_list(image)[0]))
+    hashes.update((as_text(name), None) for name in (*_drawn(body), *_retold(body)))
     return tuple(hashes)
 
 
@@ -222,27 +223,27 @@ def referenced_artifacts(body: Body, artifact: str) -> tuple[str, ...]:
 
     A picture is also found inside the notes that embed it. A summary of earlier talk may tell of any of them.
     """
-    hashes: dict[str, None] = dict.fromkeys(map(_text, _retold(body)))
+    hashes: dict[str, None] = dict.fromkeys(map(as_text, _retold(body)))
     for ref in _refs(body):
-        images = [_text(_list(image)[0]) for image in _list(ref.get("images"))]
+        images = [as_text(as_list(image)[0]) for image in as_list(ref.get("images"))]
         if ref["id"] == artifact:
-            condensed = [_text(ref["condensed"])] if "condensed" in ref else []
-            hashes.update(dict.fromkeys((_text(ref["hash"]), *condensed, *images)))
+            condensed = [as_text(ref["condensed"])] if "condensed" in ref else []
+            hashes.update(dict.fromkeys((as_text(ref["hash"]), *condensed, *images)))
         elif artifact in images:
             hashes.setdefault(artifact)
-    if any(ref["id"] == artifact for ref in map(_dict, _list(_system(body).get("inlined")))):
-        hashes.update((_text(name), None) for name in _drawn(body))
+    if any(ref["id"] == artifact for ref in map(as_mapping, as_list(_system(body).get("inlined")))):
+        hashes.update((as_text(name), None) for name in _drawn(body))
     return tuple(hashes)
 
 
 def _refs(body: Body) -> list[Body]:
     """What a body says of artifacts, wherever it does."""
-    refs = [*_list(body.get("attached")), *_list(body.get("results")), *_list(_system(body).get("inlined"))]
-    return [_dict(ref) for ref in refs]
+    refs = [*as_list(body.get("attached")), *as_list(body.get("results")), *as_list(_system(body).get("inlined"))]
+    return [as_mapping(ref) for ref in refs]
 
 
 def _system(body: Body) -> Body:
-    return _dict(body["system"]) if "system" in body else {}
+    return as_mapping(body["system"]) if "system" in body else {}
 
 
 def _retold(body: Body) -> list[object]:
@@ -266,7 +267,7 @@ def parse_bodies(records: Sequence[Record]) -> Sequence[Body | None]:
 
 def parse_body(record: Record) -> Body:
     """A record's body as data."""
-    return _dict(json.loads(record.body))
+    return as_mapping(json.loads(record.body))
 
 
 def _write_system(parts: SystemParts) -> dict[str, object]:
@@ -282,11 +283,11 @@ def _write_system(parts: SystemParts) -> dict[str, object]:
 
 def _read_system(written: object, contents: Contents) -> SystemParts:
     """The system prompt; instructions whose text was erased stand as they were typed."""
-    fields = _dict(written)
-    parts = {name: _text(value) for name, value in fields.items() if name not in ("inlined", "drawn")}
+    fields = as_mapping(written)
+    parts = {name: as_text(value) for name, value in fields.items() if name not in ("inlined", "drawn")}
     if "drawn" not in fields:
         return SystemParts(**parts, inlined=())
-    drawn = contents.get(_text(fields["drawn"]))
+    drawn = contents.get(as_text(fields["drawn"]))
     if drawn is None:
         return SystemParts(**{**parts, "instructions": parts.get("typed_instructions", "")}, inlined=())
     inlined, _ = _read_artifacts(fields.get("inlined"), contents)
@@ -296,53 +297,31 @@ def _read_system(written: object, contents: Contents) -> SystemParts:
 def _read_artifacts(written: object, contents: Contents) -> tuple[tuple[Artifact, ...], list[str]]:
     found: list[Artifact] = []
     gone: list[str] = []
-    for ref in map(_dict, _list(written)):
+    for ref in map(as_mapping, as_list(written)):
         artifact = read_artifact(ref, contents)
         if artifact is None:
-            gone.append(_text(ref["id"]))
+            gone.append(as_text(ref["id"]))
         else:
             found.append(artifact)
-            lost = len(_list(ref.get("images"))) - len(artifact.images)
+            lost = len(as_list(ref.get("images"))) - len(artifact.images)
             gone += [f"A picture of {artifact.id}"] * lost
     return tuple(found), gone
 
 
 def _read_image(written: object, contents: Contents) -> Image | None:
-    content_hash, media_type, width, height = _list(written)
-    data = contents.get(_text(content_hash))
+    content_hash, media_type, width, height = as_list(written)
+    data = contents.get(as_text(content_hash))
     if data is None:
         return None
     return Image(
-        media_type=_text(media_type), data=data, width=_int(width), height=_int(height), hash=_text(content_hash)
+        media_type=as_text(media_type),
+        data=data,
+        width=as_int(width),
+        height=as_int(height),
+        hash=as_text(content_hash),
     )
 
 
 def _read_tool(written: object) -> ToolDefinition:
-    name, description, parameters = (_text(part) for part in _list(written))
+    name, description, parameters = (as_text(part) for part in as_list(written))
     return ToolDefinition(name=name, description=description, parameters=parameters)
-
-
-def _dict(value: object) -> Mapping[str, object]:
-    if not isinstance(value, dict):
-        raise ValueError(f"an object was expected, not {type(value).__name__}")
-    return value
-
-
-def _list(value: object) -> Sequence[object]:
-    if value is None:
-        return ()
-    if not isinstance(value, list):
-        raise ValueError(f"a list was expected, not {type(value).__name__}")
-    return value
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"a text was expected, not {type(value).__name__}")
-    return value
-
-
-def _int(value: object) -> int:
-    if not isinstance(value, int):
-        raise ValueError(f"a number was expected, not {type(value).__name__}")
-    return value

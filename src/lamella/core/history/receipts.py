@@ -1,12 +1,13 @@
 """Receipts as events: a compaction written down, read back exactly, and voided by an undo."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 
 from lamella.core.artifacts.content import encode_text, hash_text
 from lamella.core.artifacts.make import canonical_json
 from lamella.core.compaction.receipt import Cut, Receipt, Skipped, Step
 from lamella.core.compaction.rules import StepName
 from lamella.core.history.events import Body, Contents
+from lamella.core.history.fields import as_list, as_mapping, as_text
 from lamella.core.history.records import EventKind, Record, Written
 
 
@@ -44,10 +45,10 @@ def read_receipt(body: Body, contents: Contents) -> Receipt:
     """The receipt that a body describes; a text that was erased stands in for nothing any more."""
     before, after = _numbers(body["tokens"])
     return Receipt(
-        id=_text(body["id"]),
-        parent=_text(body["parent"]),
-        steps=tuple(_read_step(step, contents) for step in _list(body["steps"])),
-        skipped=tuple(_read_skipped(skipped) for skipped in _list(body["skipped"])),
+        id=as_text(body["id"]),
+        parent=as_text(body["parent"]),
+        steps=tuple(_read_step(step, contents) for step in as_list(body["steps"])),
+        skipped=tuple(_read_skipped(skipped) for skipped in as_list(body["skipped"])),
         tokens_before=before,
         tokens_after=after,
         target=_numbers([body["target"]])[0],
@@ -57,8 +58,8 @@ def read_receipt(body: Body, contents: Contents) -> Receipt:
 
 def receipt_hashes(bodies: Iterable[Body]) -> tuple[str, ...]:
     """The hashes of every text that receipts put in place of messages."""
-    steps = [step for body in bodies for step in _list(body["steps"])]
-    return tuple(dict.fromkeys(_text(step["text"]) for step in steps if isinstance(step, dict) and "text" in step))
+    steps = [step for body in bodies for step in as_list(body["steps"])]
+    return tuple(dict.fromkeys(as_text(step["text"]) for step in steps if isinstance(step, dict) and "text" in step))
 
 
 def _write_step(step: Step) -> dict[str, object]:
@@ -73,37 +74,24 @@ def _write_step(step: Step) -> dict[str, object]:
 
 
 def _read_step(written: object, contents: Contents) -> Step:
-    if not isinstance(written, Mapping):
-        raise ValueError("a step of a compaction is not an object")
-    before, after = _numbers(written["tokens"])
-    text = contents.get(_text(written["text"])) if "text" in written else None
+    step = as_mapping(written)
+    before, after = _numbers(step["tokens"])
+    text = contents.get(as_text(step["text"])) if "text" in step else None
     cut = Cut(
-        name=StepName(_text(written["name"])),
-        removed=tuple(_text(name) for name in _list(written["removed"])),
+        name=StepName(as_text(step["name"])),
+        removed=tuple(as_text(name) for name in as_list(step["removed"])),
         text=None if text is None else text.decode(),
     )
     return Step(cut=cut, tokens_before=before, tokens_after=after)
 
 
 def _read_skipped(written: object) -> Skipped:
-    name, why = (_text(part) for part in _list(written))
+    name, why = (as_text(part) for part in as_list(written))
     return Skipped(name=StepName(name), why=why)
 
 
 def _numbers(value: object) -> list[int]:
-    numbers = [number for number in _list(value) if isinstance(number, int)]
-    if len(numbers) != len(_list(value)):
+    numbers = [number for number in as_list(value) if isinstance(number, int)]
+    if len(numbers) != len(as_list(value)):
         raise ValueError("a number of tokens was expected")
     return numbers
-
-
-def _list(value: object) -> Sequence[object]:
-    if not isinstance(value, list):
-        raise ValueError(f"a list was expected, not {type(value).__name__}")
-    return value
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"a text was expected, not {type(value).__name__}")
-    return value
