@@ -312,7 +312,7 @@ class StoredChat:
         model = next((told.turn.model for told in reversed(turns) if told.turn.model), start)
         rules = replace(self._configured.rules, measure=self._book.measure(model))
         resumed = resume(turns, rules, conversation=self.id, model=start, receipts=receipts)
-        if self._log.undone:
+        if self._log.undone and not self._log.compacted_since:
             resumed = _mark_undone(resumed)
         return rules, resumed, Past(turns, path=name_messages(told), receipts=receipts)
 

@@ -33,8 +33,13 @@ class Draft:
 
     @property
     def free(self) -> tuple[Exchange, ...]:
-        """The exchanges that may go: all but the last, which the model is answering to."""
-        return self.state.exchanges[:-1]
+        """The exchanges that may go: all that are shown but the last, which the model is answering to."""
+        return self.state.exchanges[self.state.hidden : -1]
+
+    @property
+    def with_tools(self) -> int:
+        """From which of them on the tool results stand in the messages."""
+        return max(0, self.state.epoch_start - self.state.hidden)
 
     @property
     def held(self) -> frozenset[str]:

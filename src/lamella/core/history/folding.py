@@ -99,8 +99,9 @@ def draw_curtain(state: State, rules: Rules, told: str | None = None) -> State:
     """How many of the earlier exchanges are not shown, by the history mode, and what stands in for them."""
     if rules.history is History.FULL:
         return state if not state.hidden else replace(state, hidden=0, stand_in=None)
-    shown = rules.history_turns or SHOWN_TURNS[rules.history]
-    hidden = max(0, len(state.exchanges) - shown)
+    # The last turns that were asked: one that a compaction took out makes no older one show again.
+    first = state.turns - (rules.history_turns or SHOWN_TURNS[rules.history])
+    hidden = sum(exchange.number < first for exchange in state.exchanges)
     stand_in = None
     if hidden and rules.history is History.STRIP:
         stand_in = _outline(state.exchanges[:hidden], rules, told)

@@ -68,6 +68,7 @@ class Log:
         self.left: Body = {}
         self.compactions = Compactions()
         self.undone = False
+        self.compacted_since = False
         # By the number of the event that said it last: asking the same again after a compaction is asking after it.
         self._said_at: dict[str, int] = {}
         self._leaves: dict[str, None] = {}
@@ -135,10 +136,11 @@ class Log:
     def _compact(self, kind: EventKind, body: Body) -> None:
         if kind is EventKind.COMPACTION:
             self.compactions.commit(body, at=self.version)
+            self.compacted_since = True
             return
         path = name_messages(self.path())
         self.compactions.undo(body["receipt"], path=path, said_at=self._said_at, at=self.version)
-        self.undone = True
+        self.undone, self.compacted_since = True, False
 
     def _say(self, record: Record, body: Body) -> None:
         name, parent, text = _names(body)

@@ -135,7 +135,9 @@ def _skim(state: State, past: Sequence[PastTurn], rules: Rules) -> State:
             learn_into(known, attached, image_notes=own.image_notes)
             attached_at.update((artifact.id, turns) for artifact in attached)
             state = _restore(state, attached)
-        exchanges.append(Exchange(user=user, sent=user.message, tools=(), reply=reply, attached=comes_with))
+        exchanges.append(
+            Exchange(user=user, sent=user.message, tools=(), reply=reply, attached=comes_with, number=turns)
+        )
         turns, head = turns + 1, reply.id
     return replace(
         state,
@@ -173,12 +175,14 @@ def _lay_out(state: State, past: Sequence[PastTurn], rules: Rules) -> State:
         # The same text drawn in from other notes begins no epoch, and is the system prompt from here on.
         now = with_settings(now, told.turn)
         if not told.turn.attached and not told.turn.results:
-            exchanges.append(Exchange(user=user, sent=user.message, tools=(), reply=reply))
+            exchanges.append(Exchange(user=user, sent=user.message, tools=(), reply=reply, number=turns))
             continue
         attached = gather(told.turn, known).artifacts
         sent, added = _send(attached, user, standing, rules=rules)
         tools = tuple(one for one in added if one.artifact.kind is Kind.TOOL)
-        exchanges.append(Exchange(user=user, sent=sent, tools=tools, reply=reply, attached=bool(attached)))
+        exchanges.append(
+            Exchange(user=user, sent=sent, tools=tools, reply=reply, attached=bool(attached), number=turns)
+        )
         add_standing(standing, added)
         learn_into(known, attached, image_notes=turn_rules(rules, told.turn).image_notes)
         attached_at.update((artifact.id, turns) for artifact in attached)

@@ -107,6 +107,7 @@ def close_turn(opened: OpenTurn, reply: str, rules: Rules) -> State:
         tools=opened.tools,
         reply=make_said(reply_id, Role.REPLY, reply, place=place, measure=rules.measure),
         attached=bool(opened.attached),
+        number=state.turns,
     )
     return replace(state, head=reply_id, exchanges=(*state.exchanges, exchange), turns=state.turns + 1)
 

@@ -33,7 +33,7 @@ class Exchange:
     """One earlier turn: what the user typed, the message it was sent as, its tool results, and the reply.
 
     ``joined`` are later replies whose questions were taken out, and ``answer`` is the message that holds them all.
-    ``attached`` says that something came with the question.
+    ``attached`` says that something came with the question; ``number`` is how many turns were asked before it.
     """
 
     user: Said
@@ -43,6 +43,7 @@ class Exchange:
     joined: tuple[Said, ...] = ()
     answer: Message | None = None
     attached: bool = False
+    number: int = 0
 
 
 def make_said(message_id: str, role: Role, text: str, *, place: str, measure: Measure) -> Said:

@@ -28,10 +28,12 @@ def cut_expendable(draft: Draft) -> Cut | None:
     turns = {exchange.user.id: exchange for exchange in draft.free}
     ranked = rank_expendable(
         [_candidate(index, exchange) for index, exchange in enumerate(draft.free)],
-        total_turns=len(draft.state.exchanges),
+        total_turns=len(draft.free) + 1,
     )
+    results = {turn.user.id: sum(tool.tokens for tool in turn.tools) for turn in draft.free[draft.with_tools :]}
     overhead = 2 * draft.rules.measure.per_message
-    taken = set(take_until(((name, _weight(turns[name]) + overhead) for name in ranked), draft.excess))
+    weights = ((name, _weight(turns[name]) + results.get(name, 0) + overhead) for name in ranked)
+    taken = set(take_until(weights, draft.excess))
     removed = tuple(said for name, turn in turns.items() if name in taken for said in message_ids(turn))
     return Cut(name=StepName.EXPENDABLE, removed=removed) if removed else None
 
@@ -48,6 +50,5 @@ def _candidate(index: int, exchange: Exchange) -> Candidate:
 
 
 def _weight(exchange: Exchange) -> int:
-    tools = sum(tool.tokens for tool in exchange.tools)
     said = sum(reply.segment.tokens for reply in (exchange.reply, *exchange.joined))
-    return exchange.user.segment.tokens + tools + said
+    return exchange.user.segment.tokens + said

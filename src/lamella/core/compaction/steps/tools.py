@@ -20,7 +20,7 @@ def _stubs(draft: Draft) -> Iterator[tuple[str, int]]:
     stay = set(draft.held)
     if draft.state.exchanges:
         stay.update(tool.artifact.id for tool in draft.state.exchanges[-1].tools)
-    for exchange in draft.free[draft.state.epoch_start :]:
+    for exchange in draft.free[draft.with_tools :]:
         for tool in exchange.tools:
             if tool.form is Form.FULL and tool.artifact.id not in stay:
                 yield tool.artifact.id, tool.tokens - stub_tool(tool, draft.rules).tokens
