@@ -85,9 +85,9 @@ def test_the_table_keeps_its_lines_whatever_is_named_in_it(tmp_path: Path) -> No
     file.write_text(json.dumps(transcript), encoding="utf-8")
     lines = run("replay", str(file)).out.splitlines()
     assert lines[0].startswith(r"a\nb\x1b[2J")
-    assert lines[2] == r"turn 1  c\x1b[2Jd"
-    assert lines[9] == r"  warning: Nothing to drop: x\ny is not in the library."
-    assert len(lines) == 12
+    assert lines[3] == r"turn 1  c\x1b[2Jd"
+    assert lines[11] == r"  warning: Nothing to drop: x\ny is not in the library."
+    assert len(lines) == 14
 
 
 @BOTH

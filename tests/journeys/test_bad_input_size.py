@@ -45,7 +45,8 @@ def test_a_note_of_a_million_lines_is_refused_or_fits_as_the_window_says(tmp_pat
 
 def test_a_transcript_of_a_million_lines_is_replayed_until_it_no_longer_fits(tmp_path: Path) -> None:
     turns = [{"user": f"Question {number}?", "reply": f"Answer {number}."} for number in range(MILLION // 4)]
-    file = saved(tmp_path, {"lamella": 1, "window": 8_000, "turns": turns})
+    never = {"steps": []}
+    file = saved(tmp_path, {"lamella": 1, "window": 8_000, "compaction": never, "turns": turns})
     assert Path(file).read_bytes().count(b"\n") > MILLION
     ran = run("replay", file)
     shown = ran.out.count("\nturn ")
@@ -89,7 +90,7 @@ def test_the_turn_that_does_not_fit_is_named_and_those_before_it_are_shown(tmp_p
     assert needed(replay(tmp_path, transcript)) > 20_000
     ran = run("replay", saved(tmp_path, transcript))
     assert "error: In turn 3: The request needs 20," in ran.err
-    assert "Largest parts: " in ran.err
+    assert "Kept whatever happens: " in ran.err
     assert [line for line in ran.out.splitlines() if line.startswith("turn ")] == [
         "turn 1  small",
         "turn 2  also small",

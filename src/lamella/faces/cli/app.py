@@ -11,7 +11,9 @@ from typer.exceptions import Abort, TyperException
 import lamella
 from lamella.errors import LamellaError, UsageError
 from lamella.faces.cli.chats import chats
+from lamella.faces.cli.compact import compact
 from lamella.faces.cli.failures import exit_code, print_failure
+from lamella.faces.cli.recall import recall
 from lamella.faces.cli.replay import replay
 from lamella.faces.cli.store import store_app
 from lamella.faces.cli.streams import discard_stdout, finish_stdout, speak_utf8
@@ -30,6 +32,12 @@ Compare where the library stands, print the messages, or fail a build when the p
     lamella replay examples/walkthrough.json --messages
 
     lamella replay examples/walkthrough.json --check --max-prefix-breaks 2
+
+Make room in a conversation that is kept, and find again what left its prompt:
+
+    lamella compact CHAT --plan
+
+    lamella recall CHAT "words of it"
 """
 
 # What typer makes of Ctrl-C, without a word.
@@ -37,6 +45,8 @@ _INTERRUPTED = 130
 
 app = typer.Typer(name="lamella", help=_EXAMPLES, add_completion=False, pretty_exceptions_enable=False)
 app.command()(replay)
+app.command()(compact)
+app.command()(recall)
 app.add_typer(chats)
 app.add_typer(store_app)
 

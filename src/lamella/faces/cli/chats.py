@@ -1,6 +1,7 @@
 """``lamella chats``: the conversations of a store, as wholes."""
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -12,17 +13,18 @@ from lamella.core.history.log import Told
 from lamella.errors import UsageError
 from lamella.faces.cli.console import make_console
 from lamella.faces.cli.lines import show_line, show_lines
-from lamella.faces.cli.opened import StoreOption, opened
+from lamella.faces.cli.marks import find_marks
+from lamella.faces.cli.opened import ChatName, JsonOption, StoreOption, opened, opened_desk
+from lamella.runners.keeping import Keeper
 from lamella.wiring import load_archive, save_archive
 
 chats = typer.Typer(name="chats", help="List, read, search, move and erase conversations.", no_args_is_help=False)
 
-_Name = Annotated[str, typer.Argument(help="The conversation's id, as `lamella chats list` shows it.")]
-_Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+_INDENT = " " * 18
 
 
 @chats.command("list")
-def list_chats(*, store: StoreOption = None, as_json: _Json = False) -> None:
+def list_chats(*, store: StoreOption = None, as_json: JsonOption = False) -> None:
     """Every conversation, the last changed first."""
     with opened(store) as keeper:
         rows = keeper.list_alive()
@@ -52,18 +54,19 @@ def list_chats(*, store: StoreOption = None, as_json: _Json = False) -> None:
 @chats.command()
 def show(
     *,
-    chat: _Name,
+    chat: ChatName,
     branch: Annotated[str | None, typer.Option(help="Show another branch, by its last message.")] = None,
     store: StoreOption = None,
 ) -> None:
-    """What was said, with message ids to fork at, and the other branches."""
-    with opened(store) as keeper:
-        log = keeper.load_log(chat)
+    """What was said, with message ids to fork at, where it was compacted, and the other branches."""
+    with opened_desk(store) as desk:
+        log = Keeper(desk.store, desk.clock).load_log(chat)
+        marks = find_marks(chat, desk.store.load(chat)) if log.compactions else {}
     if branch is not None and branch not in log.nodes:
         raise UsageError(f"{chat} has no message {branch}.", hint=f"Its branches: {', '.join(log.branches())}.")
     console = make_console()
     for told in log.path(branch):
-        for line in _said(told):
+        for line in _said(told, marks):
             console.out(line, highlight=False)
     others = [name for name in log.branches() if name != (branch or log.head)]
     if others:
@@ -110,7 +113,7 @@ def import_chats(
 @chats.command()
 def fork(
     *,
-    chat: _Name,
+    chat: ChatName,
     at: Annotated[str, typer.Option(help="The message to go on from, as `lamella chats show` names it.")],
     store: StoreOption = None,
 ) -> None:
@@ -122,7 +125,7 @@ def fork(
 
 @chats.command()
 def rename(
-    *, chat: _Name, title: Annotated[str, typer.Argument(help="The new title.")], store: StoreOption = None
+    *, chat: ChatName, title: Annotated[str, typer.Argument(help="The new title.")], store: StoreOption = None
 ) -> None:
     """Give a conversation a title."""
     with opened(store) as keeper:
@@ -133,7 +136,7 @@ def rename(
 @chats.command()
 def delete(
     *,
-    chat: _Name,
+    chat: ChatName,
     artifact: Annotated[str | None, typer.Option(help="Erase only this artifact, in all its versions.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     store: StoreOption = None,
@@ -164,11 +167,13 @@ def search(*, words: Annotated[str, typer.Argument(help="Words to look for.")], 
         raise typer.Exit(1)
 
 
-def _said(told: Told) -> list[str]:
+def _said(told: Told, marks: Mapping[str, Sequence[str]]) -> list[str]:
     lines = [f"{told.message.id}  user: {show_lines(told.message.text)}"]
-    lines += [f"                  + {show_line(name)}" for name in _attached(told.message.body)]
+    lines += [f"{_INDENT}+ {show_line(name)}" for name in _attached(told.message.body)]
+    lines += [f"{_INDENT}~ {mark}" for mark in marks.get(told.message.id, ())]
     if told.reply is not None:
         lines.append(f"{told.reply.id}  reply: {show_lines(told.reply.text)}")
+        lines += [f"{_INDENT}~ {mark}" for mark in marks.get(told.reply.id, ())]
     return lines
 
 

@@ -7,8 +7,11 @@ from typing import Annotated
 import typer
 
 from lamella.runners.keeping import Keeper
-from lamella.wiring import open_keeper
+from lamella.runners.stored import Desk, StoredChat
+from lamella.wiring import load_settings, open_desk, open_keeper
 
+ChatName = Annotated[str, typer.Argument(help="The conversation's id, as `lamella chats list` shows it.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 StoreOption = Annotated[
     str | None,
     typer.Option("--store", help="sqlite:///FILE or postgresql://…; else the setting `store`.", show_default=False),
@@ -23,3 +26,23 @@ def opened(url: str | None) -> Iterator[Keeper]:
         yield keeper
     finally:
         keeper.close()
+
+
+@contextmanager
+def opened_desk(url: str | None) -> Iterator[Desk]:
+    """What conversations at a URL, or at the configured one, work with."""
+    desk = open_desk(url or load_settings().store)
+    try:
+        yield desk
+    finally:
+        desk.store.close()
+
+
+@contextmanager
+def opened_chat(url: str | None, chat: str) -> Iterator[StoredChat]:
+    """One conversation as it was left; an error if there is none."""
+    with opened_desk(url) as desk:
+        stored = StoredChat(desk, chat)
+        if not stored.version:
+            Keeper(desk.store, desk.clock).load_log(chat)
+        yield stored

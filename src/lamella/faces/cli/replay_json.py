@@ -8,8 +8,9 @@ from typing import TextIO
 
 from lamella.core.envelope.model import Envelope
 from lamella.core.layers.model import Layer, Segment
+from lamella.faces.cli.receipts import receipt_body
 from lamella.faces.cli.totals import Totals, plain
-from lamella.runners.turns import Turn
+from lamella.runners.turn import Turn
 
 
 def write_json(conversation: str, turns: Iterable[Turn], *, totals: Totals, out: TextIO) -> None:
@@ -50,7 +51,7 @@ def turn_body(turn: Turn) -> dict[str, object]:
         },
         "cache": cache and {"read": cache.read, "write": cache.write, "uncached": cache.uncached},
         "cost": cost and {"currency": "USD", "amount": plain(cost.amount), "naive": plain(cost.naive)},
-        "compaction": None,
+        "compaction": turn.compaction and receipt_body(turn.compaction),
     }
 
 
@@ -101,6 +102,7 @@ def totals_body(totals: Totals) -> dict[str, object]:
         "tokens": totals.tokens,
         "cache_read_share": totals.cache_read_share,
         "prefix_breaks": totals.prefix_breaks,
+        "compactions": totals.compactions,
         "cost": cost,
         "naive_cost": naive,
         "limit_cost": limit,

@@ -8,12 +8,13 @@ from rich.console import Console
 from rich.text import Text
 
 from lamella.core.envelope.diff import Cause
-from lamella.core.layers.model import Form, Layer, LayerId
-from lamella.core.ledger.entry import Cost
+from lamella.core.layers.model import Form, Layer, LayerId, Role, Segment, StandIn
+from lamella.core.ledger.cost import Cost
 from lamella.faces.cli.console import make_console
 from lamella.faces.cli.lines import show_line, show_lines
+from lamella.faces.cli.receipts import tell_receipt
 from lamella.faces.cli.totals import Totals, plain
-from lamella.runners.turns import Turn
+from lamella.runners.turn import Turn
 
 _BAR = 28
 _NAMES_SHOWN = 3
@@ -21,7 +22,18 @@ _TYPED_SHOWN = 60
 _ID_SHOWN = 40
 _CACHED, _SENT = "█", "░"
 _COLOURS = {LayerId.L1: "blue", LayerId.L2: "cyan", LayerId.L3: "green", LayerId.L4: "magenta", LayerId.L5: "yellow"}
-_MARKS = {Form.REFERENCE: "→", Form.UPDATE: "±", Form.PREVIEW: "…", Form.FULL: "+"}
+_MARKS = {
+    Form.FULL: "+",
+    Form.REFERENCE: "→",
+    Form.UPDATE: "±",
+    Form.PREVIEW: "…",
+    Form.HANDLE: "-",
+    Form.SUMMARY: "≈",
+}
+_LEGEND = "+ in full  → reference  ± update  … preview  - one line  ≈ summary"
+# What belongs to no layer, and is sent and counted all the same.
+_BESIDE = ("tools", "overhead")
+_SAID = (Role.USER, Role.REPLY)
 
 
 def print_table(conversation: str, turns: Iterable[Turn], totals: Totals) -> None:
@@ -56,6 +68,7 @@ def _write_exactly(text: str) -> None:
 def _print_head(console: Console, conversation: str) -> None:
     head = Text(f"{show_line(conversation)}  ", style="bold")
     console.print(head.append(f"{_CACHED} cached  {_SENT} sent anew", style="dim"))
+    console.print(Text(_LEGEND, style="dim"))
 
 
 def _print_turn(console: Console, turn: Turn) -> None:
@@ -67,7 +80,12 @@ def _print_turn(console: Console, turn: Turn) -> None:
     cached = turn.ledger.cached_by_layer
     for layer in turn.envelope.layers:
         console.print(_layer_line(layer, cached.get(layer.id, 0), largest))
+    for name in _BESIDE:
+        if turn.tokens.by_layer[name]:
+            console.print(Text(f"  {name:<12}{'':<{_BAR}}{turn.tokens.by_layer[name]:>8,}"))
     console.print(_summary(turn))
+    if turn.compaction is not None:
+        console.print(Text(f"  compacted: {tell_receipt(turn.compaction)}", style="magenta"))
     for warning in turn.envelope.warnings:
         console.print(Text(f"  warning: {show_line(warning)}", style="yellow"))
 
@@ -83,11 +101,17 @@ def _layer_line(layer: Layer, cached: int, largest: int) -> Text:
 
 
 def _named(layer: Layer) -> str:
-    if layer.id in (LayerId.L4, LayerId.L5):
-        return ""
-    names = [f"{_MARKS.get(segment.form, '')}{_short(segment.id)}" for segment in layer.segments]
-    more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
-    return ", ".join(names[:_NAMES_SHOWN]) + more
+    """The artifacts of a layer, or what stands in it for messages, each with its tokens where there are several."""
+    named = [segment for segment in layer.segments if segment.kind not in _SAID]
+    more = f" and {len(named) - _NAMES_SHOWN} more" if len(named) > _NAMES_SHOWN else ""
+    alone = len(layer.segments) == 1
+    return ", ".join(_name(segment, alone=alone) for segment in named[:_NAMES_SHOWN]) + more
+
+
+def _name(segment: Segment, *, alone: bool) -> str:
+    stands_in = segment.kind in tuple(StandIn)
+    name = segment.kind if stands_in else _short(segment.id)
+    return f"{_MARKS[segment.form]}{name}" + ("" if alone else f" {segment.tokens:,}")
 
 
 def _short(name: str) -> str:
@@ -117,6 +141,8 @@ def _sums(totals: Totals) -> Text:
     line.append(f"{totals.turns:,} turns", style="bold")
     line.append(f" · {totals.tokens:,} tokens sent · {totals.cache_read_share:.0%} cached")
     line.append(f" · prefix moved {totals.prefix_breaks:,} times")
+    if totals.compactions:
+        line.append(f" · compacted {totals.compactions:,} times")
     if totals.priced and totals.turns:
         line.append(f"\ncost ${plain(totals.cost)} · naive ${plain(totals.naive)}{_ratio(totals)}")
         line.append(f" · a perfect cache ${plain(totals.limit)}")

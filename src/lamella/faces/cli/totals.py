@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from lamella.core.envelope.diff import Cause
-from lamella.runners.turns import Turn
+from lamella.runners.turn import Turn
 
 _STILL = (Cause.FIRST_TURN, Cause.NONE)
 
@@ -18,6 +18,7 @@ class Totals:
     tokens: int = 0
     read: int = 0
     prefix_breaks: int = 0
+    compactions: int = 0
     priced: bool = True
     cost: Decimal = Decimal(0)
     naive: Decimal = Decimal(0)
@@ -34,6 +35,7 @@ class Totals:
         self.tokens += turn.tokens.total
         self.read += turn.cache.read if turn.cache else 0
         self.prefix_breaks += turn.prefix.movement.cause not in _STILL
+        self.compactions += turn.compaction is not None
         if turn.cost is None:
             self.priced = False
             return

@@ -1,0 +1,109 @@
+"""``lamella compact``: make a conversation smaller, see first what would go, and take it back."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from lamella.errors import CallError, UsageError
+from lamella.faces.cli.compact_table import print_planned
+from lamella.faces.cli.opened import ChatName, JsonOption, StoreOption, opened_chat
+from lamella.faces.cli.receipts import receipt_body
+from lamella.faces.cli.totals import plain
+from lamella.faces.cli.waiting import told_if_slow
+from lamella.runners.stored import StoredChat
+from lamella.runners.world import Planned
+
+
+def compact(
+    *,
+    chat: ChatName,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Show what would go and what it brings; change nothing.")
+    ] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Void the last compaction, as if it had never been.")] = False,
+    receipt: Annotated[
+        str | None, typer.Option(help="With --undo: void this compaction and all after it.", show_default=False)
+    ] = None,
+    to: Annotated[
+        float | None,
+        typer.Option(help="The share of what fits to come down to; else the setting `target`.", show_default=False),
+    ] = None,
+    as_json: JsonOption = False,
+    store: StoreOption = None,
+) -> None:
+    """Make room in a conversation. Nothing is lost: what is taken out can be recalled, and all of it undone.
+
+    lamella compact garden --plan --to 0.5
+    """
+    _check_words(plan=plan, undo=undo, receipt=receipt, to=to)
+    with opened_chat(store, chat) as stored:
+        if undo:
+            _undo(stored, receipt, as_json=as_json)
+        else:
+            _compact(stored, to, plan=plan, as_json=as_json)
+
+
+def _check_words(*, plan: bool, undo: bool, receipt: str | None, to: float | None) -> None:
+    if receipt is not None and not undo:
+        raise UsageError("--receipt needs --undo.", hint="Add --undo.")
+    if undo and (plan or to is not None):
+        raise UsageError("--undo excludes --plan and --to.", hint="Undo first, then plan anew.")
+
+
+def _compact(stored: StoredChat, to: float | None, *, plan: bool, as_json: bool) -> None:
+    with told_if_slow(f"Planning what {stored.id} can do without"):
+        planned = stored.plan(to=to)
+    if planned.receipt is None:
+        raise _nothing(stored, planned)
+    if not plan:
+        stored.commit(planned)
+    if as_json:
+        body = {"conversation": stored.id, "committed": not plan, **_body(planned)}
+        typer.echo(json.dumps(body, ensure_ascii=False))
+    else:
+        print_planned(stored.id, planned, committed=not plan)
+
+
+def _nothing(stored: StoredChat, planned: Planned) -> CallError:
+    size = f"the next request of {stored.id} has {planned.before.total:,} tokens"
+    if planned.before.total <= planned.goal:
+        return CallError(
+            f"There is nothing to compact: {size}, and up to {planned.goal:,} are aimed for.",
+            hint="Aim lower, for example with --to 0.3.",
+        )
+    return CallError(
+        f"There is nothing to compact: {size}, and none of them may go.",
+        hint="The system prompt, pins, selections and the last exchange stay. Drop or unpin something.",
+    )
+
+
+def _body(planned: Planned) -> dict[str, object]:
+    outlook = planned.outlook
+    counted = {"before": planned.before, "after": planned.after}
+    return {
+        "receipt": planned.receipt and receipt_body(planned.receipt),
+        "tokens": {
+            name: counts and {"total": counts.total, "by_layer": dict(counts.by_layer), "limit": counts.limit}
+            for name, counts in counted.items()
+        },
+        "outlook": outlook
+        and {
+            "moved": outlook.moved,
+            "cost_now": None if outlook.cost_now is None else plain(outlook.cost_now),
+            "saved_per_turn": None if outlook.saved_per_turn is None else plain(outlook.saved_per_turn),
+        },
+    }
+
+
+def _undo(stored: StoredChat, receipt: str | None, *, as_json: bool) -> None:
+    before = stored.receipts()
+    stored.undo(receipt)
+    left = {one.id for one in stored.receipts()}
+    undone = [one.id for one in before if one.id not in left]
+    if as_json:
+        typer.echo(json.dumps({"conversation": stored.id, "undone": undone}, ensure_ascii=False))
+        return
+    what = "1 compaction" if len(undone) == 1 else f"{len(undone):,} compactions"
+    size = stored.plan(to=1.0).before
+    typer.echo(f"Undone: {what} ({', '.join(undone)}). The next request has {size.total:,} of {size.limit:,} tokens.")

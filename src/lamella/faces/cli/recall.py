@@ -1,0 +1,59 @@
+"""``lamella recall``: find what left the prompt, and read it word for word."""
+
+import json
+import sys
+from typing import Annotated
+
+import typer
+
+from lamella.core.compaction.recall import Found
+from lamella.faces.cli.lines import show_line, show_lines
+from lamella.faces.cli.opened import ChatName, JsonOption, StoreOption, opened_chat
+from lamella.faces.cli.waiting import told_if_slow
+from lamella.runners.recalling import FOUND_AT_MOST, name_passage
+
+
+def recall(
+    *,
+    chat: ChatName,
+    query: Annotated[
+        str, typer.Argument(help='Words, a path, a number or an id; "in quotes" what must be there exactly.')
+    ],
+    limit: Annotated[int, typer.Option(min=1, help="How many to show at most.")] = FOUND_AT_MOST,
+    excerpts: Annotated[bool, typer.Option("--excerpts", help="Show only the part that was found.")] = False,
+    as_json: JsonOption = False,
+    store: StoreOption = None,
+) -> int:
+    """Find messages, attachments and tool results that the prompt no longer holds in full. Exit 1 if there are none.
+
+    lamella recall garden "when were the beans sown"
+    """
+    with opened_chat(store, chat) as stored, told_if_slow(f"Searching {chat}"):
+        found = stored.recall(query, limit=limit)
+    if as_json:
+        body = {"conversation": chat, "query": query, "found": [_body(one) for one in found]}
+        typer.echo(json.dumps(body, ensure_ascii=False))
+    else:
+        for index, one in enumerate(found):
+            _print(one, excerpt=excerpts, first=not index)
+    return 0 if found else 1
+
+
+def _body(found: Found) -> dict[str, object]:
+    passage = found.passage
+    return {
+        "place": passage.place,
+        "role": passage.role,
+        "id": passage.id,
+        "title": passage.title,
+        "score": found.score,
+        "excerpt": found.excerpt,
+        "text": passage.text,
+    }
+
+
+def _print(found: Found, *, excerpt: bool, first: bool) -> None:
+    """Its place, then the original: into a file or pipe as it is, on a terminal so that it can do nothing to it."""
+    text = found.excerpt if excerpt else found.passage.text
+    typer.echo(f"{'' if first else chr(10)}─── {show_line(name_passage(found))}")
+    typer.echo(show_lines(text) if sys.stdout.isatty() else text)

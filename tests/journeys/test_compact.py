@@ -1,0 +1,201 @@
+"""``lamella compact``: seen before it happens, told when it has, and taken back, each time in a process of its own."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from tests.journeys.running import Ran, refusal, run, spawn
+
+import lamella
+from lamella import Note, Selection, ToolResult
+
+CHAT = "garden"
+TURNS = 14
+STORED = {"layout": "in_place", "window": 8_000, "reserve": 1_000, "model": "anthropic:claude-opus-5-5"}
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    """A store with a conversation that never had to shrink."""
+    store = f"sqlite:///{tmp_path / 'chats.db'}"
+    with lamella.open(store) as engine:
+        chat = engine.chat(CHAT, **STORED)
+        for number in range(TURNS):
+            note = Note(path=f"bed-{number}.md", text=f"# Bed {number}\n" + f"Row {number} of beans. " * 30)
+            found = ToolResult(name="weather", arguments={"day": number}, output=f"{number} degrees. " * 20)
+            chat.ask(
+                f"What of bed {number}?" + " It was sown in April." * 10,
+                attach=[note] if number % 3 == 0 else [],
+                tools=[found] if number % 4 == 1 else [],
+            )
+            chat.reply(f"Bed {number} is fine." + " It grows well." * 10)
+    return store
+
+
+def ask_next(url: str, text: str = "And now?") -> lamella.Turn:
+    """The next turn, without an answer; nobody is to go on after it."""
+    with lamella.open(url) as engine:
+        return engine.chat(CHAT).ask(text)
+
+
+def compact(url: str, *words: str) -> Ran:
+    return run("compact", CHAT, "--store", url, *words)
+
+
+def planned(url: str, *words: str) -> dict[str, object]:
+    ran = compact(url, "--json", *words)
+    assert (ran.exit, ran.err) == (0, ""), ran
+    told: dict[str, object] = json.loads(ran.out)
+    return told
+
+
+def test_a_plan_changes_nothing_and_the_commit_does_what_it_said(url: str) -> None:
+    plan = spawn("compact", CHAT, "--plan", "--to", "0.3", "--json", "--store", url)
+    again = spawn("compact", CHAT, "--plan", "--to", "0.3", "--json", "--store", url)
+    assert (plan.exit, plan.err) == (0, "")
+    assert plan.out == again.out
+    done = spawn("compact", CHAT, "--to", "0.3", "--json", "--store", url)
+    told, did = json.loads(plan.out), json.loads(done.out)
+    assert (told.pop("committed"), did.pop("committed")) == (False, True)
+    assert told == did
+    with lamella.open(url) as engine:
+        assert [receipt.id for receipt in engine.chat(CHAT).receipts()] == [did["receipt"]["id"]]
+
+
+def test_the_plan_as_data_has_steps_tokens_and_money(url: str) -> None:
+    told = json.loads(compact(url, "--plan", "--to", "0.3", "--json").out)
+    receipt, tokens, outlook = told["receipt"], told["tokens"], told["outlook"]
+    assert told["conversation"] == CHAT
+    names = [step["name"] for step in receipt["steps"]]
+    assert names == ["handle", "tool_results", "expendable"]
+    assert all(step["removed"] and step["tokens_after"] < step["tokens_before"] for step in receipt["steps"])
+    assert receipt["skipped"] == [{"name": "summary", "why": "no summariser is given"}]
+    assert tokens["before"]["total"] == receipt["tokens_before"]
+    assert tokens["after"]["total"] == receipt["tokens_after"] <= receipt["target"] == 2_100
+    assert tokens["after"]["limit"] == 7_000
+    assert sum(tokens["after"]["by_layer"].values()) == tokens["after"]["total"]
+    assert outlook["moved"] > 0
+    assert float(outlook["saved_per_turn"]) > 0
+
+
+def test_the_table_shows_what_goes_what_stays_and_what_it_brings(url: str) -> None:
+    out = compact(url, "--plan", "--to", "0.3").out
+    head, *lines = out.splitlines()
+    assert re.fullmatch(rf"{CHAT}  [\d,]+ → [\d,]+ of 7,000 tokens  aimed at 2,100  █ stays  ░ goes", head)
+    for start in ("  L2_PREVIOUS █", "  L4_STRIP    █", "  handle ", "  expendable ", "  summary "):
+        assert any(line.startswith(start) for line in lines), start
+    assert "bed-0.md, bed-3.md and 2 more" in out
+    assert re.search(r"[\d,]+ cached tokens move: the next request costs \$[\d.]+ (more|less), each later one", out)
+    assert lines[-1] == "This is a plan; nothing has changed. Without --plan it is committed."
+
+
+def test_the_table_of_a_commit_names_the_receipt_and_the_way_back(url: str) -> None:
+    out = compact(url, "--to", "0.3").out
+    with lamella.open(url) as engine:
+        (receipt,) = engine.chat(CHAT).receipts()
+    assert out.endswith(f"Committed as {receipt.id}. To take it back: lamella compact {CHAT} --undo\n")
+
+
+def test_an_undo_gives_back_every_byte(url: str, tmp_path: Path) -> None:
+    untouched = f"sqlite:///{tmp_path / 'untouched.db'}"
+    assert run("store", "copy", "--from", url, "--to", untouched).exit == 0
+    for share in ("0.5", "0.3"):
+        assert spawn("compact", CHAT, "--to", share, "--store", url).exit == 0
+    undone = spawn("compact", CHAT, "--undo", "--store", url)
+    assert re.fullmatch(r"Undone: 1 compaction \(\w+\)\. The next request has [\d,]+ of 7,000 tokens\.\n", undone.out)
+    assert spawn("compact", CHAT, "--undo", "--store", url).exit == 0
+    turn, same = ask_next(url), ask_next(untouched)
+    assert [message.to_dict() for message in turn.messages] == [message.to_dict() for message in same.messages]
+    assert turn.prefix.cause in ("none", "compacted")
+
+
+def test_an_undo_of_an_earlier_receipt_voids_all_after_it(url: str) -> None:
+    first, second = (planned(url, "--to", share)["receipt"]["id"] for share in ("0.5", "0.3"))  # type: ignore[index]
+    undone = json.loads(compact(url, "--undo", "--receipt", first, "--json").out)
+    assert undone == {"conversation": CHAT, "undone": [first, second]}
+    with lamella.open(url) as engine:
+        assert engine.chat(CHAT).receipts() == ()
+
+
+def test_a_conversation_shows_where_it_was_compacted_and_where_that_was_undone(url: str) -> None:
+    names = [planned(url, "--to", share)["receipt"]["id"] for share in ("0.5", "0.3")]  # type: ignore[index]
+    compact(url, "--undo")
+    ask_next(url)
+    lines = run("chats", "show", CHAT, "--store", url).out.splitlines()
+    marks = [line.strip() for line in lines if line.lstrip().startswith("~")]
+    assert [mark.split(":")[0] for mark in marks] == ["~ compacted", "~ compacted", "~ undone"]
+    assert f"(receipt {names[0]}" in marks[0]
+    assert marks[1].endswith(", undone later")
+    assert marks[2] == f"~ undone: {names[1]}"
+    assert "And now?" in lines[-1]
+    assert lines[-2].strip() == marks[-1]
+
+
+REFUSED = {
+    "a share of nothing": (("--to", "0"), "bad_setting", "0.0 is no share"),
+    "a share below nothing": (("--to", "-0.5"), "bad_setting", "-0.5 is no share"),
+    "a share past everything": (("--to", "1.5"), "bad_setting", "1.5 is no share"),
+    "a share that is no number": (("--to", "nan"), "bad_setting", "nan is no share"),
+    "a share in words": (("--to", "half"), "bad_usage", "--to"),
+    "room enough": (("--to", "1"), "bad_call", "There is nothing to compact: the next request of garden has"),
+    "nothing to undo": (("--undo",), "bad_call", "There is no compaction to undo."),
+    "no such receipt": (("--undo", "--receipt", "x"), "bad_call", "There is no compaction 'x' here."),
+    "a receipt and no undo": (("--receipt", "x"), "bad_usage", "--receipt needs --undo."),
+    "an undo that is planned": (("--undo", "--plan"), "bad_usage", "--undo excludes --plan and --to."),
+    "an undo to a share": (("--undo", "--to", "0.5"), "bad_usage", "--undo excludes --plan and --to."),
+}
+
+
+@pytest.mark.parametrize(("words", "code", "told"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_done_is_told_with_a_hint(url: str, words: tuple[str, ...], code: str, told: str) -> None:
+    before = run("chats", "show", CHAT, "--store", url).out
+    assert told in refusal(compact(url, "--json", *words), code=code)
+    assert run("chats", "show", CHAT, "--store", url).out == before
+
+
+def test_a_conversation_that_is_not_there_is_told_and_not_made(url: str) -> None:
+    ran = run("compact", "nobody", "--json", "--store", url)
+    assert refusal(ran, code="bad_call") == "There is no conversation 'nobody'."
+    assert "nobody" not in run("chats", "list", "--store", url).out
+
+
+def test_an_erased_conversation_is_told(url: str) -> None:
+    run("chats", "delete", CHAT, "--yes", "--store", url)
+    refusal(compact(url, "--json"), code="erased", exit_code=1)
+
+
+def test_a_turn_that_waits_for_its_reply_comes_first(url: str) -> None:
+    ask_next(url)
+    for words in ((), ("--plan",), ("--undo",)):
+        assert refusal(compact(url, "--json", *words), code="bad_call") == "A turn waits for its reply."
+
+
+def test_where_nothing_may_go_that_is_said(tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path / 'chats.db'}"
+    with lamella.open(store) as engine:
+        chat = engine.chat(CHAT)
+        chat.ask("What?", attach=[Selection(path="a.md", text="kept words " * 50)])
+        chat.reply("This.")
+    message = refusal(run("compact", CHAT, "--to", "0.0001", "--json", "--store", store), code="bad_call")
+    assert message.endswith("and none of them may go.")
+
+
+def test_the_setting_of_the_store_is_used_where_none_is_named(url: str) -> None:
+    ran = spawn("compact", CHAT, "--plan", "--to", "0.3", environment={"LAMELLA_STORE": url})
+    assert (ran.exit, ran.err) == (0, "")
+
+
+def test_names_that_would_move_the_cursor_are_shown_escaped(tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path / 'chats.db'}"
+    with lamella.open(store) as engine:
+        chat = engine.chat("a\x1b[2Jb", window=4_000, reserve=500)
+        chat.ask("What?", attach=[Note(path="\x1b[31mred.md", text="words " * 500)])
+        for _ in range(5):
+            chat.reply("Yes.")
+            chat.ask("And?")
+        chat.reply("No.")
+    ran = run("compact", "a\x1b[2Jb", "--to", "0.1", "--store", store)
+    assert ran.exit == 0, ran
+    assert "\x1b" not in ran.out
+    assert "red.md" in ran.out

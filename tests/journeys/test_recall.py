@@ -1,0 +1,115 @@
+"""``lamella recall``: what left the prompt is found and comes back to the letter."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.journeys.running import Ran, refusal, run, spawn
+
+import lamella
+from lamella import Note, ToolResult
+
+CHAT = "garden"
+PLAN = "# Plan\n\tSow the beans «Ä-17» on 2026-04-03.  \n\nThen wait.\n" + "Water them in the evening.\n" * 20
+WEATHER = "Frost until 04:30, then 12 °C.\n"
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    """A conversation that was compacted once, so that its beginning is out of the prompt."""
+    store = f"sqlite:///{tmp_path / 'chats.db'}"
+    with lamella.open(store) as engine:
+        chat = engine.chat(CHAT, layout="in_place", window=5_000, reserve=500)
+        chat.ask(
+            "When do we sow?",
+            attach=[Note(path="plan.md", text=PLAN)],
+            tools=[ToolResult(name="weather", arguments={"city": "Graz"}, output=WEATHER)],
+        )
+        chat.reply("In April, says the plan.")
+        for number in range(12):
+            chat.ask(f"What of bed {number}?" + " It was dug in March." * 12)
+            chat.reply(f"Bed {number} is fine." + " It grows well." * 12)
+        assert chat.compact(0.2) is not None
+    return store
+
+
+def recall(url: str, query: str, *words: str) -> Ran:
+    return run("recall", CHAT, query, "--store", url, *words)
+
+
+def test_a_note_comes_back_to_the_letter_under_its_place(url: str) -> None:
+    ran = spawn("recall", CHAT, '"beans «Ä-17»"', "--store", url)
+    assert (ran.exit, ran.err) == (0, "")
+    assert ran.out == f"─── turn 1, note plan.md\n{PLAN}\n"
+
+
+def test_a_tool_result_is_found_by_its_call_by_its_id_and_by_its_words(url: str) -> None:
+    for query in ("weather Graz", "Frost", "04:30"):
+        (found, *_) = json.loads(recall(url, query, "--json").out)["found"]
+        assert (found["place"], found["role"], found["text"]) == ("turn 1", "tool", WEATHER)
+    by_id = json.loads(recall(url, found["title"].split()[0], "--limit", "1", "--json").out)["found"]
+    assert by_id[0]["text"] == WEATHER
+
+
+def test_data_has_the_query_and_of_each_original_all_there_is(url: str) -> None:
+    told = json.loads(recall(url, "plan April", "--json").out)
+    assert (told["conversation"], told["query"]) == (CHAT, "plan April")
+    assert {tuple(found) for found in told["found"]} == {("place", "role", "id", "title", "score", "excerpt", "text")}
+    scores = [found["score"] for found in told["found"]]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_no_more_than_the_limit_is_shown(url: str) -> None:
+    assert recall(url, "dug in March", "--limit", "2").out.count("─── turn ") == 2
+    assert recall(url, "dug in March").out.count("─── turn ") == 5
+
+
+def test_excerpts_are_short(url: str) -> None:
+    whole, short = recall(url, "beans", "--limit", "1"), recall(url, "beans", "--limit", "1", "--excerpts")
+    assert whole.out.splitlines()[0] == short.out.splitlines()[0]
+    assert len(short.out) < len(whole.out)
+
+
+def test_what_still_stands_in_the_prompt_is_not_shown_and_exit_1_says_so(url: str) -> None:
+    ran = recall(url, "bed 11")
+    assert all("bed 11?" not in line for line in ran.out.splitlines())
+    nothing = recall(url, "zebra")
+    assert (nothing.exit, nothing.out, nothing.err) == (1, "", "")
+    told = recall(url, "zebra", "--json")
+    assert (told.exit, json.loads(told.out)["found"]) == (1, [])
+
+
+def test_after_an_undo_all_of_it_stands_again(url: str) -> None:
+    assert run("compact", CHAT, "--undo", "--store", url).exit == 0
+    assert recall(url, "beans").exit == 1
+
+
+def test_what_was_erased_is_gone(url: str) -> None:
+    assert run("chats", "delete", CHAT, "--artifact", "plan.md", "--yes", "--store", url).exit == 0
+    assert '"note"' not in recall(url, "beans plan April", "--json").out
+    assert "turn 1" in recall(url, "When do we sow?").out
+
+
+REFUSED = {
+    "no words": ("  ", (), "bad_call", "There is nothing to look for."),
+    "none at most": ("beans", ("--limit", "0"), "bad_usage", "--limit"),
+    "a limit in words": ("beans", ("--limit", "few"), "bad_usage", "--limit"),
+}
+
+
+@pytest.mark.parametrize(("query", "words", "code", "told"), REFUSED.values(), ids=REFUSED)
+def test_what_makes_no_sense_is_told_with_a_hint(
+    url: str, query: str, words: tuple[str, ...], code: str, told: str
+) -> None:
+    assert told in refusal(recall(url, query, "--json", *words), code=code)
+
+
+def test_a_conversation_that_is_not_there_is_told(url: str) -> None:
+    ran = run("recall", "nobody", "beans", "--json", "--store", url)
+    assert refusal(ran, code="bad_call") == "There is no conversation 'nobody'."
+
+
+def test_while_a_turn_waits_what_left_is_found_all_the_same(url: str) -> None:
+    with lamella.open(url) as engine:
+        engine.chat(CHAT).ask("And now?")
+    assert "turn 1, note plan.md" in recall(url, "beans").out
