@@ -340,6 +340,21 @@ def test_a_stream_that_was_read_before_says_how_to_keep_it() -> None:
     assert "list" in caught.value.hint
 
 
+@pytest.mark.parametrize(
+    ("dialect", "model"),
+    [
+        ("openai", "claude-opus-5-5"),
+        ("openai-responses", "claude-opus-5-5"),
+        ("anthropic", "gpt-6"),
+        ("gemini", "gpt-6"),
+    ],
+)
+def test_a_model_behind_a_gateway_gets_no_field_of_the_api_it_is_known_from(dialect: str, model: str) -> None:
+    written = json.dumps(SPEAKS.write(dialect, _request(model)))
+    for field in ("cache_control", "prompt_cache_breakpoint", "prompt_cache_options", "diagnostics"):
+        assert field not in written
+
+
 def test_a_reply_is_taken_as_it_is() -> None:
     reply = Reply(text="At noon.", stop=StopReason.END)
     assert SPEAKS.read(reply) is reply

@@ -31,10 +31,15 @@ class Laid:
     library: int | None
 
 
+def takes_marks(profile: ModelProfile) -> bool:
+    """Whether parts may be marked. Claude behind a gateway has breakpoints too, and they are not of this API."""
+    return bool(profile.breakpoints) and profile.provider != "anthropic"
+
+
 def plan_cache(request: ChatRequest, profile: ModelProfile, laid: Laid, *, lifetimes: Sequence[Lifetime]) -> Body:
     """The fields that steer the cache; marks are set on the parts."""
     key = {"prompt_cache_key": name_cache(request.conversation)} if profile.keyed and request.conversation else {}
-    if not profile.breakpoints:
+    if not takes_marks(profile):
         return key
     # The provider marks the last message by itself. Where that one will not stay, the write would be paid in vain.
     implicit = bool(request.exchanges) or request.settled.messages in (None, len(request.messages))

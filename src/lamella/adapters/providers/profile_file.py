@@ -10,6 +10,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lamella.adapters.providers.models import BuiltInModels
+from lamella.adapters.providers.wire import bare_model
 from lamella.core.ledger.cache import CacheProfile
 from lamella.core.ledger.profile import Lifetime, LifetimeClock, ModelProfile, UsageFields
 from lamella.errors import SettingError
@@ -84,7 +85,7 @@ class UserModels:
     def model(self, model: str | None) -> ModelProfile:
         """What is known of a model, written ``provider:model`` or ``model``."""
         name = (model or "").lower()
-        bare = name.partition(":")[2] or name
+        bare = bare_model(name) if "#" in name else name.partition(":")[2] or name
         entry = next((entry for entry in self._entries if bare.startswith(entry.match.lower())), None)
         if entry is None:
             return self._shipped.model(model)

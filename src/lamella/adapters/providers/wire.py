@@ -12,6 +12,7 @@ from lamella.errors import CallError
 
 Body = dict[str, Any]
 # Names of models have colons of their own, such as ``qwen3:8b``; only what is a provider's name is taken off.
+COMPATIBLE = "openai-compatible"
 PROVIDERS = frozenset(
     [
         "anthropic",
@@ -24,6 +25,8 @@ PROVIDERS = frozenset(
         "mistral",
         "ollama",
         "openai",
+        "openai-chat",
+        "openai-responses",
         "openrouter",
         "sglang",
         "vllm",
@@ -33,8 +36,10 @@ PROVIDERS = frozenset(
 
 
 def bare_model(model: str) -> str:
-    """A model's own name, without the ``provider:`` that may stand before it."""
+    """A model's own name, without the ``provider:`` or ``openai-compatible:URL#`` that may stand before it."""
     provider, _, bare = model.partition(":")
+    if provider.lower() == COMPATIBLE and "#" in bare:
+        return bare.partition("#")[2]
     return bare if bare and provider.lower() in PROVIDERS else model
 
 
@@ -90,7 +95,8 @@ def extras(request: ChatRequest, own: Body) -> Body:
 
 def join_extras(arguments: Body) -> Body:
     """Arguments of an SDK as the body it sends: further fields stand among the others."""
-    return {name: value for name, value in arguments.items() if name != "extra_body"} | arguments.get("extra_body", {})
+    further: Body = arguments.get("extra_body", {})
+    return {name: value for name, value in arguments.items() if name != "extra_body"} | further
 
 
 def tail_messages(request: ChatRequest) -> tuple[int | None, int | None]:

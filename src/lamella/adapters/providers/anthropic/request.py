@@ -59,9 +59,11 @@ def build_request(request: ChatRequest, profile: ModelProfile, *, caching: Cachi
     body: Body = {"model": bare_model(request.model), "max_tokens": request.answer, "messages": laid.turns}
     body |= {"system": laid.system} if laid.system else {}
     body |= {"tools": laid.tools} if laid.tools else {}
-    if caching is not Caching.OFF and profile.breakpoints:
+    # A model of OpenAI's behind a gateway has breakpoints and diagnostics too, and they are not of this API.
+    own = profile.provider != "openai"
+    if caching is not Caching.OFF and profile.breakpoints and own:
         body |= _mark(request, profile, laid, caching=caching)
-    if profile.diagnostics:
+    if profile.diagnostics and own:
         body["diagnostics"] = {"previous_message_id": request.compare}
     return body | extras(request, body)
 

@@ -56,7 +56,8 @@ def write_body(arguments: Body) -> Body:
     if "cached_content" in config:
         body["cachedContent"] = config["cached_content"]
     body["generationConfig"] = {"maxOutputTokens": config["max_output_tokens"]}
-    return body | config.get("http_options", {}).get("extra_body", {})
+    further: Body = config.get("http_options", {}).get("extra_body", {})
+    return body | further
 
 
 def _write_parts(content: Body) -> list[Body]:

@@ -2,7 +2,7 @@
 
 from json import loads
 
-from lamella.adapters.providers.openai_cache import Laid, Part, plan_cache
+from lamella.adapters.providers.openai_cache import Laid, Part, plan_cache, takes_marks
 from lamella.adapters.providers.wire import Body, bare_model, cut, encode, extras, schema, spoken, system_text
 from lamella.core.ledger.profile import ModelProfile
 from lamella.core.messages.model import Message, Speaker
@@ -14,7 +14,7 @@ FORMAT = "openai_chat"
 def build_request(request: ChatRequest, profile: ModelProfile) -> Body:
     """The keyword arguments that send this request with OpenAI's SDK, without ``stream``."""
     body: Body = {"model": bare_model(request.model)}
-    body["messages"], laid = _lay_out(request, in_parts=bool(profile.breakpoints))
+    body["messages"], laid = _lay_out(request, in_parts=takes_marks(profile))
     body["max_completion_tokens" if profile.provider == "openai" else "max_tokens"] = request.answer
     if request.tools:
         body["tools"] = [

@@ -59,7 +59,7 @@ def read_reply(answer: object) -> Reply | None:
 def read_events(events: Iterable[Fields]) -> Reply | None:
     """The reply that a stream's events add up to; none where its end is missing. Raises the error it ended with."""
     fold = ResponseFold()
-    deltas = []
+    deltas: list[Delta] = []
     response: Fields = {}
     for event in events:
         response = fields_at(event, "response") or response
