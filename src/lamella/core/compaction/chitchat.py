@@ -49,6 +49,8 @@ def is_chitchat(text: str, *, after: str, words: Set[str] = CHITCHAT_WORDS) -> b
 
 def asks(reply: str) -> bool:
     """Whether a reply ends by asking: a question mark in its last paragraph, or before or in the list it ends with."""
+    if not _QUESTION.search(reply):
+        return False
     end = [_CODE_SPAN.sub("", _ADDRESS.sub("", line)) for line in _last_paragraph(reply)]
     return any(_QUESTION.search(line) for line in end)
 

@@ -10,9 +10,10 @@ from lamella.core.compaction.excerpts import cut_excerpt
 from lamella.core.compaction.scripts import WORD_ENDS, WORD_STARTS
 from lamella.core.compaction.terms import find_terms
 
-# The usual parameters of BM25: how soon a repeated word stops counting, how much a long text is held against it.
+# Parameters of BM25: how soon a repeated word stops counting, and how much a long stretch is held against it. Less than
+# usual: what is asked for often stands in a note, beside messages of a line.
 _SATURATION = 1.2
-_LENGTH = 0.75
+_LENGTH = 0.5
 _DIGITS = 6
 # In terms. A long text is as good as its best stretch of twice this: as a whole, its length would bury what it says.
 _HALF = 50

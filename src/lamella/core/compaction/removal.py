@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from lamella.core.layers.model import Count
-from lamella.core.layers.strip import Exchange, join_answer
+from lamella.core.layers.strip import Exchange, Said, join_answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +27,7 @@ def remove_messages(exchanges: Sequence[Exchange], gone: Collection[str], *, epo
     A question alone may go where an exchange stands before it; an answer goes only with its question.
     """
     left: list[Exchange] = []
+    joined: dict[int, list[Said]] = {}
     messages = start = 0
     for index, exchange in enumerate(exchanges):
         if index == epoch_start:
@@ -38,9 +39,12 @@ def remove_messages(exchanges: Sequence[Exchange], gone: Collection[str], *, epo
             messages += len(message_ids(exchange))
         elif left:
             messages += 1
-            left[-1] = join_answer(left[-1], (*left[-1].joined, exchange.reply, *exchange.joined), count=count)
+            last = len(left) - 1
+            joined.setdefault(last, list(left[last].joined)).extend((exchange.reply, *exchange.joined))
         else:
             left.append(exchange)
+    for index, replies in joined.items():
+        left[index] = join_answer(left[index], replies, count=count)
     return Left(
         exchanges=tuple(left), messages=messages, epoch_start=start if epoch_start < len(exchanges) else len(left)
     )
