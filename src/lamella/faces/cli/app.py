@@ -13,6 +13,7 @@ from lamella.errors import LamellaError, UsageError
 from lamella.faces.cli.chats import chats
 from lamella.faces.cli.compact import compact
 from lamella.faces.cli.failures import exit_code, print_failure
+from lamella.faces.cli.ledger import ledger
 from lamella.faces.cli.recall import recall
 from lamella.faces.cli.replay import replay
 from lamella.faces.cli.store import store_app
@@ -47,6 +48,7 @@ app = typer.Typer(name="lamella", help=_EXAMPLES, add_completion=False, pretty_e
 app.command()(replay)
 app.command()(compact)
 app.command()(recall)
+app.command()(ledger)
 app.add_typer(chats)
 app.add_typer(store_app)
 

@@ -49,12 +49,13 @@ def call_body(call: Call) -> dict[str, object]:
         "predicted": None if call.predicted is None else asdict(call.predicted),
         "reported": asdict(call.usage),
         "by_layer": dict(call.by_layer),
-        "cost": {
+        "billed": _money(call.billed),
+        "cost": cost
+        and {
             "currency": "USD",
-            "billed": _money(call.billed),
-            "amount": _money(cost and cost.amount),
-            "naive": _money(cost and cost.naive),
-            "limit": _money(cost and cost.limit),
+            "amount": plain(cost.amount),
+            "naive": plain(cost.naive),
+            "limit": plain(cost.limit),
         },
         "seconds": asdict(call.timing),
         "stop": call.stop,

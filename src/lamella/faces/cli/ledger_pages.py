@@ -1,6 +1,6 @@
 """The pages of a ledger: a conversation's turns with the model calls made for them, and what they add up to."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -63,17 +63,18 @@ def sum_up(pages: Sequence[Page]) -> Sums:
     """The sums over every call."""
     calls = [call for page in pages for call in page.calls]
     reported = [call for call in calls if call.usage.prompt is not None and call.usage.read is not None]
+    costs = [call.cost for call in calls if call.cost is not None]
     return Sums(
         calls=len(calls),
-        predicted=_add(call.predicted and call.predicted.read for call in calls),
+        predicted=_add(call.predicted.read for call in calls if call.predicted is not None),
         read=_add(call.usage.read for call in reported),
         write=_add(written(call) for call in reported),
         plain=_add(call.usage.plain for call in reported),
         output=_add(call.usage.output for call in calls),
-        billed=_add_money(calls, lambda call: call.billed),
-        amount=_add_money(calls, lambda call: call.cost and call.cost.amount),
-        naive=_add_money(calls, lambda call: call.cost and call.cost.naive),
-        limit=_add_money(calls, lambda call: call.cost and call.cost.limit),
+        billed=_add_money(call.billed for call in calls),
+        amount=_add_money(cost.amount for cost in costs),
+        naive=_add_money(cost.naive for cost in costs),
+        limit=_add_money(cost.limit for cost in costs),
         seconds=_add_seconds(calls),
         retries=sum(call.retries for call in calls),
         unpriced=sum(call.billed is None for call in calls),
@@ -90,9 +91,7 @@ def written(call: Call) -> int | None:
 
 def find_unexplained(pages: Sequence[Page]) -> list[int]:
     """The turns whose prefix moved although nothing on record moves one."""
-    return [
-        page.number for page in pages if any(call.verdict.outcome is Outcome.UNEXPLAINED for call in page.calls)
-    ]
+    return [page.number for page in pages if any(call.verdict.outcome is Outcome.UNEXPLAINED for call in page.calls)]
 
 
 def _add(counts: Iterable[int | None]) -> int | None:
@@ -100,8 +99,8 @@ def _add(counts: Iterable[int | None]) -> int | None:
     return sum(known) if known else None
 
 
-def _add_money(calls: Sequence[Call], of: Callable[[Call], Decimal | None]) -> Decimal | None:
-    known = [amount for amount in map(of, calls) if amount is not None]
+def _add_money(amounts: Iterable[Decimal | None]) -> Decimal | None:
+    known = [amount for amount in amounts if amount is not None]
     return sum(known, Decimal(0)) if known else None
 
 

@@ -63,7 +63,7 @@ def _print_page(console: Console, page: Page, largest: int) -> None:
 
 def _call_lines(call: Call, largest: int) -> Iterator[Text]:
     yield _bar(call, largest)
-    yield _line("predicted", f"{_count(call.predicted and call.predicted.read)} cached")
+    yield _line("predicted", f"{_count(None if call.predicted is None else call.predicted.read)} cached")
     yield _line("reported", _reported(call))
     yield _line("verdict", show_line(str(call.verdict)), style=_COLOURS.get(call.verdict.outcome, "default"))
     if call.diagnosis is not None:
@@ -146,7 +146,7 @@ def _sums(sums: Sums, *, turns: int) -> Text:
 def _sum_money(sums: Sums) -> str:
     if sums.billed is None and sums.amount is None:
         return "no price known"
-    missing = f" ({sums.unpriced:,} calls have no price)" if sums.unpriced else ""
+    missing = f" (without {sums.unpriced:,} of no known price)" if sums.unpriced else ""
     amounts = (("predicted", sums.amount), ("naive", sums.naive), ("a perfect cache", sums.limit))
     compared = ", ".join(f"{word} {_dollars(amount)}" for word, amount in amounts)
     return f"billed {_dollars(sums.billed)}{missing} · input alone: {compared}"

@@ -1,0 +1,197 @@
+"""``lamella ledger``: what was predicted, reported, judged, billed and timed, for people and for programs."""
+
+import asyncio
+import json
+import re
+from pathlib import Path
+
+import pytest
+from tests.contracts.places import doc
+from tests.journeys.running import refusal, run, spawn
+
+import lamella
+from lamella import Note
+from lamella.adapters.providers.scripted import Line, ScriptedProvider
+from lamella.core.history.events import write_event
+from lamella.core.history.ids import message_id
+from lamella.core.history.records import EventKind
+from lamella.core.layers.model import Role
+from lamella.core.messages.delta import Diagnosis
+from lamella.core.messages.usage import Usage
+from lamella.errors import OverloadedError
+from lamella.wiring import open_desk
+
+MODEL = "anthropic:claude-opus-5-5"
+NOTE = Note(path="garden.md", text="# Garden\n" + "Beans along the fence, and peas behind them.\n" * 60)
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'chats.db'}"
+
+
+def usage(*, plain: int, read: int = 0, write: int = 0) -> Usage:
+    return Usage(plain=plain, read=read, write=write, output=5)
+
+
+def send(url: str, *lines: Line | str, model: str = MODEL, layout: str = "in_place") -> None:
+    """One turn for each line of the script, with the same note."""
+
+    async def talk() -> None:
+        async with lamella.open(url, model=model, provider=ScriptedProvider(*lines)) as engine:
+            chat = await engine.conversation("demo", layout=layout)
+            for number in range(len(lines)):
+                async for _ in chat.send(f"Question {number + 1}", attach=[NOTE]):
+                    pass
+
+    asyncio.run(talk())
+
+
+def show(url: str) -> list[str]:
+    ran = run("ledger", "demo", "--store", url)
+    assert (ran.exit, ran.err) == (0, "")
+    return ran.out.splitlines()
+
+
+def test_each_call_is_shown_with_prediction_report_verdict_layers_money_and_time(url: str) -> None:
+    send(url, Line(text="one", usage=usage(plain=9, write=700)), Line(text="two", usage=usage(plain=30, read=709)))
+    lines = show(url)
+    second = lines[lines.index("turn 2  Question 2") :]
+    bar, predicted, reported, verdict, layers, money, time = (line.strip() for line in second[1:8])
+    assert re.fullmatch(r"█+░ +739  anthropic:claude-opus-5-5", bar)
+    assert re.fullmatch(r"predicted [67]\d\d cached", predicted)
+    assert reported == "reported  read 709 · write 0 · plain 30 · output 5"
+    assert verdict == "verdict   hit"
+    assert re.match(r"layers    L2_PREVIOUS \d+ · L3_TURN \d+ · L4_STRIP \d+ · L5_USER \d+ · overhead \d+$", layers)
+    assert re.match(r"money     billed \$0\.\d+ · input alone: predicted \$0\.\d+, naive \$0\.\d+, perfect", money)
+    assert re.match(r"time      built in \d+\.\d\d s · first word \d+\.\d\d s · all \d+\.\d\d s$", time)
+    assert lines[-2].startswith("2 turns · 2 calls · predicted ")
+    assert "read 709 (49% of the input) · write 700 · plain 39 · output 10" in lines[-2]
+
+
+def test_what_a_provider_does_not_report_is_unknown_and_never_zero(url: str) -> None:
+    send(url, "one", "two")
+    text = "\n".join(show(url))
+    assert text.count("reported  read unknown · write unknown · plain unknown · output unknown") == 2
+    assert "the provider does not say what was cached" in text
+    totals = json.loads(run("ledger", "demo", "--json", "--store", url).out)["totals"]
+    assert (totals["read"], totals["plain"], totals["cache_read_share"], totals["billed"]) == (None, None, None, None)
+    assert totals["unpriced_calls"] == 2
+
+
+def test_numbers_that_contradict_each_other_are_told_with_their_fault(url: str) -> None:
+    send(url, Line(text="one", usage=Usage(fault="read 9 of 3 tokens")))
+    assert "  reported  nothing usable: read 9 of 3 tokens" in show(url)
+
+
+def test_a_prefix_that_we_moved_names_what_moved_it(url: str) -> None:
+    send(url, Line(text="one", usage=usage(plain=700)), Line(text="two", usage=usage(plain=700)), layout="library")
+    assert "  verdict   we moved the prefix: artifact_added(garden.md)" in show(url)
+    call = json.loads(run("ledger", "demo", "--json", "--store", url).out)["turns"][1]["calls"][0]
+    assert call["verdict"] == {
+        "outcome": "moved",
+        "cause": "artifact_added",
+        "segment": "garden.md",
+        "ours": True,
+        "says": "we moved the prefix: artifact_added(garden.md)",
+    }
+
+
+def test_what_the_provider_says_of_its_cache_stands_beside_our_verdict(url: str) -> None:
+    diagnosis = Diagnosis(verdict="miss", reason="messages_changed", missed=12)
+    send(url, Line(text="one", usage=usage(plain=700), diagnosis=diagnosis))
+    assert "  provider  says: messages_changed" in show(url)
+
+
+def test_turns_without_a_call_are_shown_as_such(url: str) -> None:
+    send(url, Line(text="one", usage=usage(plain=700)))
+    with lamella.open(url) as engine:
+        chat = engine.chat("demo")
+        chat.ask("By hand")
+        chat.reply("Answered by hand.")
+        chat.ask("Open")
+    lines = show(url)
+    assert lines[lines.index("turn 2  By hand") + 1] == "  answered without a call on record"
+    assert lines[lines.index("turn 3  Open") + 1] == "  waits for its answer"
+    turns = json.loads(run("ledger", "demo", "--json", "--store", url).out)["turns"]
+    assert [(turn["standing"], len(turn["calls"])) for turn in turns] == [("called", 1), ("no_call", 0), ("waiting", 0)]
+
+
+def test_a_model_without_a_price_has_tokens_and_no_money(url: str) -> None:
+    send(url, Line(text="one", usage=usage(plain=700)), model="openai-compatible:http://localhost:1/v1#house")
+    lines = show(url)
+    assert "  money     no price known" in lines
+    assert lines[-1].startswith("no price known")
+    assert "reported  read 0 · write 0 · plain 700 · output 5" in "\n".join(lines)
+
+
+def test_a_prefix_that_moved_without_a_trigger_is_warned_about(url: str) -> None:
+    send(url, Line(text="one", usage=usage(plain=700)))
+    _add_unexplained(url)
+    lines = show(url)
+    assert lines[-1] == ("warning: the prefix moved in turn 2, and nothing on record says why. Please report this.")
+    assert json.loads(run("ledger", "demo", "--json", "--store", url).out)["unexplained"] == [2]
+
+
+def _add_unexplained(url: str) -> None:
+    """A turn as a faulty version would have written it: nothing in this one does."""
+    desk = open_desk(url)
+    try:
+        with lamella.open(url) as engine:
+            chat = engine.chat("demo")
+            chat.ask("Strange")
+            parent = chat.head
+        name = message_id("demo", parent=parent, role=Role.REPLY, text="Odd")
+        calls = [{"outcome": "unexplained", "cause": "history_edited", "model": MODEL}]
+        event = write_event(EventKind.REPLY, "2026-11-16T10:00:00Z", id=name, parent=parent, text="Odd", calls=calls)
+        desk.store.append("demo", event, expected=len(desk.store.load("demo")))
+    finally:
+        desk.store.close()
+
+
+def test_retries_are_counted(url: str) -> None:
+    busy = Line(error=OverloadedError("The provider has too much to do.", hint="Wait.", wait=0))
+    send(url, Line(text="one", usage=usage(plain=700)))
+
+    async def talk() -> None:
+        async with lamella.open(url, model=MODEL, provider=ScriptedProvider(busy, "two")) as engine:
+            async for _ in engine.chat("demo").send("Question 2"):
+                pass
+
+    asyncio.run(talk())
+    assert "1 retry" in "\n".join(show(url))
+    assert json.loads(run("ledger", "demo", "--json", "--store", url).out)["totals"]["retries"] == 1
+
+
+def test_an_answer_that_was_cut_says_how_it_ended(url: str) -> None:
+    async def talk() -> None:
+        async with lamella.open(url, model=MODEL, provider=ScriptedProvider(Line(text="a long answer", chunk=2))) as e:
+            events = e.chat("demo").send("Question")
+            async for event in events:
+                if event.text:
+                    break
+            await events.aclose()
+
+    asyncio.run(talk())
+    assert "ended: stopped" in "\n".join(show(url))
+
+
+def test_every_field_of_the_json_is_documented(url: str) -> None:
+    diagnosis = Diagnosis(verdict="miss", reason="messages_changed", missed=12)
+    send(url, Line(text="one", usage=usage(plain=700), diagnosis=diagnosis))
+    told = set(re.findall(r"`(\w+)`", doc("ledger.md")))
+    printed = json.loads(run("ledger", "demo", "--json", "--store", url).out)
+    layers = set(printed["turns"][0]["calls"][0].pop("by_layer"))
+    assert layers >= {"L1_SYSTEM", "overhead", "tools"}
+    assert sorted(_keys(printed) - told) == []
+
+
+def _keys(value: object) -> set[str]:
+    if isinstance(value, dict):
+        return set(value) | {name for inner in value.values() for name in _keys(inner)}
+    return {name for inner in value for name in _keys(inner)} if isinstance(value, list) else set()
+
+
+def test_a_conversation_that_is_not_there_is_told_in_a_process_of_its_own(url: str) -> None:
+    ran = spawn("ledger", "nobody", "--json", "--store", url)
+    assert refusal(ran, code="bad_call") == "There is no conversation 'nobody'."
