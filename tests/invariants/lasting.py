@@ -123,6 +123,10 @@ class Lasting(Player):
             turn = self._do(move.deed, move, at)
             self.turns += [turn] if turn else []
 
+    @property
+    def moves(self) -> Sequence[Move]:
+        return self._kept.moves
+
     def items(self, step: Step) -> list[Item]:
         """What a step attaches, after its edits."""
         return self._items(step)
