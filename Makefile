@@ -16,7 +16,7 @@ help:
 	@echo "make demo    replay a conversation in both layouts"
 	@echo "make test    format, lint, types, import contracts, all tests"
 	@echo "make check   the same"
-	@echo "make bench   measure build time and memory"
+	@echo "make bench   measure build time, memory, stores and compaction"
 	@echo "make docs    write what the commands in README and docs print now"
 	@echo "make lock    resolve both locks anew"
 	@echo "make clean   remove .venv and caches"
