@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 
 Tokens = tuple[int, ...]
 
-# As in the engine: a slot that is kept must match this share of the prompt, and keep this share of its own tokens.
-_SIMILAR = 0.1
+# As the engine is set: which share of the prompt the slot must hold for the shelf not to be looked at.
+SIMILAR = 0.5
+# As in the engine: the share of its tokens that the slot must keep for that, and that one from the shelf must.
 _WORTH_KEEPING = 0.5
 _WORTH_TAKING = 0.25
 
@@ -46,7 +47,7 @@ class EngineCache:
     def seat(self, prompt: Tokens) -> "EngineCache":
         """The cache once a prompt has found its place, before it is read."""
         shared = count_shared(self.slot, prompt)
-        stays = shared > _SIMILAR * len(prompt) and shared >= _WORTH_KEEPING * self.held
+        stays = shared > SIMILAR * len(prompt) and shared >= _WORTH_KEEPING * self.held
         if not self.has_shelf or stays:
             return self
         return self._put_aside()._take_back(prompt)

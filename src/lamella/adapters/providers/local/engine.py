@@ -11,11 +11,13 @@ from secrets import token_urlsafe
 from typing import Any
 from urllib.parse import urlsplit
 
+from lamella.adapters.providers.local.cache import SIMILAR
 from lamella.adapters.providers.reading import Fields
 from lamella.errors import ModelMissingError, SdkMissingError
 
 _PATIENCE = 60.0
 _POLL = 0.005
+_TEMPLATE = "/apply-template"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +49,7 @@ class Engine:
         # It listens on the loopback, where any program and any web page could call it without a key.
         self._key = token_urlsafe()
         self._server = _load(weights, options, key=self._key)
-        self._address = urlsplit(self._server.listening_address).netloc
+        self.address = urlsplit(self._server.listening_address).netloc
         self.window = int(self._slot()["n_ctx"])
 
     def chat(self, body: Fields, listen: Callable[[Fields], bool]) -> None:
@@ -70,7 +72,7 @@ class Engine:
 
     def render(self, body: Fields) -> tuple[int, ...]:
         """The tokens of a chat request's prompt, by the model's own template and vocabulary."""
-        return self.tokenize(str(self._ask("/apply-template", body)["prompt"]), whole=True)
+        return self.tokenize(str(self._ask(_TEMPLATE, body)["prompt"]), whole=True)
 
     def tokenize(self, text: str, *, whole: bool = False) -> tuple[int, ...]:
         """The tokens of a part of a prompt, or of a whole one, which begins with what the vocabulary asks for."""
@@ -91,7 +93,7 @@ class Engine:
         return first
 
     def _ask(self, path: str, body: Fields | None) -> Any:  # noqa: ANN401 - any JSON
-        connection = HTTPConnection(self._address, timeout=_PATIENCE)
+        connection = HTTPConnection(self.address, timeout=_PATIENCE)
         headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"}
         try:
             connection.request("GET" if body is None else "POST", path, None if body is None else _pack(body), headers)
@@ -101,9 +103,11 @@ class Engine:
             raise EngineRefusal(status=500, kind="server_error", words=f"{path}: {error}") from error
         finally:
             connection.close()
-        if answer.status != 200:
-            raise _refusal(found, answer.status)
-        return found
+        if answer.status == 200:
+            return found
+        refusal = _refusal(found, answer.status)
+        # What no prompt can be made of is the request's fault, though the server calls it its own.
+        raise EngineRefusal(status=400, kind=refusal.kind, words=refusal.words) if path == _TEMPLATE else refusal
 
 
 def _pack(body: Fields) -> bytes:
@@ -136,6 +140,9 @@ def _load(weights: Path, options: EngineOptions, *, key: str) -> Any:  # noqa: A
     params.n_ctx, params.n_batch = options.window, options.batch
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = options.threads
     params.cache_ram_mib = options.shelf
+    # With the engine's own value, a tenth, a title asked for with the same instructions stands in the way of the
+    # conversation it is for.
+    params.slot_prompt_similarity = SIMILAR
     # One slot: what one conversation left in the cache is not handed to another by chance.
     params.n_parallel = 1
     params.verbosity = 0

@@ -2,6 +2,7 @@
 
 import json
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import file_digest
 from importlib.util import find_spec
@@ -145,4 +146,5 @@ def _write_record(record: Path, checked: dict[str, list[object]]) -> None:
         fresh.write_text(json.dumps(checked), encoding="utf-8")
         fresh.replace(record)
     except OSError:
-        fresh.unlink(missing_ok=True)
+        with suppress(OSError):
+            fresh.unlink(missing_ok=True)

