@@ -14,7 +14,7 @@ HARD = 0.95
 # So low that one cut makes room for many turns.
 LOW_TARGET = 0.30
 # Windows in mean turns. In the smallest no layout keeps the bound, so it is shown beside what any layout needs. The
-# others are the first of 8, 12, 16, 24, 32, 48, 64 and 128 in which a target kept it: they guard that and prove no more.
+# others are the first of 8, 12, 16, 24, 32, 48, 64 and 128 in which a target kept it: a guard, not a proof.
 SMALLEST = 8
 JUDGED = {
     "small talk": ((48, LOW_TARGET), (128, SHIPPED_TARGET)),
