@@ -45,7 +45,7 @@ def test_a_note_of_a_million_lines_is_refused_or_fits_as_the_window_says(tmp_pat
 
 def test_a_transcript_of_a_million_lines_is_replayed_until_it_no_longer_fits(tmp_path: Path) -> None:
     turns = [{"user": f"Question {number}?", "reply": f"Answer {number}."} for number in range(MILLION // 4)]
-    never = {"steps": []}
+    never: dict[str, list[str]] = {"steps": []}
     file = saved(tmp_path, {"lamella": 1, "window": 8_000, "compaction": never, "turns": turns})
     assert Path(file).read_bytes().count(b"\n") > MILLION
     ran = run("replay", file)

@@ -1,47 +1,9 @@
 """The page on conversations: its shell commands, run in their order on the conversation its Python makes."""
 
-import os
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
-from tests.contracts.console import blocks, tells_true
-from tests.contracts.places import doc
-
-
-def shell_lines(page: str) -> Iterator[tuple[str, str]]:
-    """Each shell command of a page, with the output shown below its block for the last command of it."""
-    found = list(blocks(page))
-    for index, block in enumerate(found):
-        if block.language != "sh":
-            continue
-        below = found[index + 1] if index + 1 < len(found) else None
-        told = below.body if below and below.language == "text" and not below.before.strip() else ""
-        lines = block.body.splitlines()
-        yield from ((line, told if line == lines[-1] else "") for line in lines)
-
-
-def make_conversation(page: str, url: str) -> None:
-    """What the page's Python does, in a file instead of in memory."""
-    code = "\n".join(block.body for block in blocks(page) if block.language == "python")
-    assert '"sqlite://"' in code
-    subprocess.run(
-        [sys.executable, "-c", code.replace('"sqlite://"', repr(url))], check=True, stdout=subprocess.DEVNULL
-    )
+from tests.journeys.pages import check_page
 
 
 def test_the_commands_of_the_page_work_in_the_order_they_stand_in(tmp_path: Path) -> None:
-    page = doc("conversations.md")
-    url = f"sqlite:///{tmp_path / 'chats.db'}"
-    make_conversation(page, url)
-    search_path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = {**os.environ, "LAMELLA_STORE": url, "PATH": search_path, "NO_COLOR": "1"}
-    lines = list(shell_lines(page))
-    assert len(lines) == 12
-    for line, told in lines:
-        done = subprocess.run(
-            ["bash", "-c", line], cwd=tmp_path, env=environment, capture_output=True, encoding="utf-8", check=False
-        )
-        assert done.returncode == 0, f"{line}: {done.stderr}"
-        assert not told or tells_true(told, done.stdout), f"{line} prints:\n{done.stdout}"
+    check_page("conversations.md", tmp_path, commands=12)

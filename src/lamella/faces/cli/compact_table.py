@@ -3,7 +3,6 @@
 from decimal import Decimal
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from lamella.core.compaction.receipt import Receipt, Step
@@ -55,17 +54,19 @@ def _print_bars(console: Console, before: TokenCounts, after: TokenCounts) -> No
 
 
 def _print_steps(console: Console, receipt: Receipt) -> None:
-    table = Table("  step", "tokens", "takes out", box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
+    console.print(_row("step", "tokens", "takes out"), style="dim")
     folded = receipt.steps[0].tokens_before if receipt.steps else receipt.tokens_after
     if folded < receipt.tokens_before:
-        table.add_row(
-            "  (fold)", f"{receipt.tokens_before:,} → {folded:,}", "attachments of earlier turns into the library"
-        )
+        tokens = f"{receipt.tokens_before:,} → {folded:,}"
+        console.print(_row("(fold)", tokens, "nothing; attachments of earlier messages go into the library"))
     for step in receipt.steps:
-        table.add_row(f"  {step.name}", f"{step.tokens_before:,} → {step.tokens_after:,}", _tell_removed(step))
+        console.print(_row(step.name, f"{step.tokens_before:,} → {step.tokens_after:,}", _tell_removed(step)))
     for skipped in receipt.skipped:
-        table.add_row(f"  {skipped.name}", "skipped", show_line(skipped.why))
-    console.print(table)
+        console.print(_row(skipped.name, "skipped", show_line(skipped.why)))
+
+
+def _row(step: str, tokens: str, what: str) -> Text:
+    return Text(f"  {step:<16}{tokens:<20}{what}")
 
 
 def _tell_removed(step: Step) -> str:

@@ -1,0 +1,47 @@
+"""Pages whose shell commands work on the conversation that their Python makes."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.contracts.console import blocks, tells_true
+from tests.contracts.places import ROOT, doc
+
+
+def shell_lines(page: str) -> Iterator[tuple[str, str]]:
+    """Each shell command of a page, with the output shown below its block for the last command of it."""
+    found = list(blocks(page))
+    for index, block in enumerate(found):
+        if block.language != "sh":
+            continue
+        below = found[index + 1] if index + 1 < len(found) else None
+        told = below.body if below and below.language == "text" and not below.before.strip() else ""
+        lines = block.body.splitlines()
+        yield from ((line, told if line == lines[-1] else "") for line in lines)
+
+
+def make_conversation(page: str, url: str) -> None:
+    """What the page's Python does, in a file instead of in memory."""
+    code = "\n".join(block.body for block in blocks(page) if block.language == "python")
+    assert '"sqlite://"' in code
+    code = code.replace('"sqlite://"', repr(url))
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+
+
+def check_page(name: str, folder: Path, *, commands: int) -> None:
+    """Run the commands of a page in the order they stand in; each works and prints what the page shows."""
+    page = doc(name)
+    url = f"sqlite:///{folder / 'chats.db'}"
+    make_conversation(page, url)
+    search_path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "LAMELLA_STORE": url, "PATH": search_path, "NO_COLOR": "1"}
+    lines = list(shell_lines(page))
+    assert len(lines) == commands
+    for line, told in lines:
+        done = subprocess.run(
+            ["bash", "-c", line], cwd=folder, env=environment, capture_output=True, encoding="utf-8", check=False
+        )
+        assert done.returncode == 0, f"{line}: {done.stderr}"
+        assert not told or tells_true(told, done.stdout), f"{line} prints:\n{done.stdout}"
