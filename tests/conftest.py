@@ -4,6 +4,7 @@ Each request extends the one before it, or the test says why not: ``@pytest.mark
 that opens its conversations with ``converse`` is held to that; so is one that hands its turns to ``movements``.
 """
 
+import os
 from collections.abc import Callable, Iterator
 from typing import ClassVar, Concatenate, ParamSpec
 
@@ -11,6 +12,9 @@ import pytest
 
 from lamella import Conversation, Turn
 from lamella.core.envelope.diff import Cause, Movement
+
+# What the one who runs the tests has set for themselves is no concern of the tests, here and in processes they start.
+os.environ["LAMELLA_CONFIG"] = os.devnull
 
 P = ParamSpec("P")
 _STILL = (Cause.FIRST_TURN, Cause.NONE)

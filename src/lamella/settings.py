@@ -1,7 +1,7 @@
-"""Settings: read once, by wiring, from the environment and from what the caller gives.
+"""Settings: read by wiring, from files, the environment and what the caller gives.
 
-Every setting has a default, a name that is the same in the environment (``LAMELLA_WINDOW``), in a transcript
-(``"window"``) and in the library (``window=``), and a line in ``docs/settings.md``.
+Every setting has a default, a name that is the same in a file (``window``), in the environment (``LAMELLA_WINDOW``),
+in a transcript (``"window"``) and in the library (``window=``), and a line in ``docs/settings.md``.
 """
 
 from collections.abc import Mapping
@@ -84,6 +84,7 @@ class Settings(BaseModel):
     compaction: CompactionSettings = CompactionSettings()
     image_notes: bool = False
     store: str = "sqlite:///~/.lamella/chats.db"
+    model_facts: str | None = None
 
 
 class Environment(BaseSettings, Settings):

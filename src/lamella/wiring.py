@@ -9,8 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import BaseModel
 
 from lamella.adapters.archive.transcript import (
     Transcript,
@@ -22,10 +21,12 @@ from lamella.adapters.archive.transcript import (
 from lamella.adapters.clocks.system import SystemClock
 from lamella.adapters.providers.dialects import WireDialects
 from lamella.adapters.providers.prices import SnapshotPrices
+from lamella.adapters.providers.profile_file import load_profiles
 from lamella.adapters.providers.profiles import BuiltInProfiles
 from lamella.adapters.sources.nowhere import Nowhere
 from lamella.adapters.sources.vault import Vault, parse_image
 from lamella.adapters.tokens.counter import OfflineCounter
+from lamella.configuration import Configuration, Origin, load_configuration, mask, place_user_file
 from lamella.core.artifacts.model import Kind
 from lamella.core.budget.thresholds import Budget
 from lamella.core.compaction.rules import STEP_ORDER, Compaction, KindRules, StepName, SummaryRules
@@ -44,19 +45,25 @@ from lamella.runners.stored import Configured, Desk
 from lamella.runners.turn import Turn
 from lamella.runners.turns import TurnRunner
 from lamella.runners.world import World
-from lamella.settings import PROFILES, ChainSettings, CompactionSettings, Environment, Settings
+from lamella.settings import ChainSettings, CompactionSettings, Settings
 
 __all__ = [
+    "Configuration",
+    "Origin",
     "Transcript",
     "copy_conversations",
+    "list_keys",
     "load_archive",
+    "load_configuration",
     "load_settings",
     "load_transcript",
+    "mask",
     "open_desk",
     "open_keeper",
     "open_runner",
     "parse_image",
     "parse_transcript",
+    "place_user_file",
     "read_answer",
     "read_transcript",
     "replay_transcript",
@@ -73,32 +80,8 @@ _LATER = {
 
 
 def load_settings(overrides: Mapping[str, object] | None = None) -> Settings:
-    """Settings from the environment, with what the caller gives on top. Only the environment is made of texts."""
-    given = {name: value for name, value in (overrides or {}).items() if value is not None}
-    try:
-        nearer = {**Environment().model_dump(exclude_unset=True), **given}
-        profile = _find_profile(nearer.get("profile", "default"))
-        return Settings.model_validate({**profile, **nearer})
-    except ValidationError as error:
-        raise _explain_setting(error.errors()[0]) from error
-
-
-def _find_profile(name: object) -> Mapping[str, object]:
-    if isinstance(name, str) and name not in PROFILES:
-        raise SettingError(f"There is no profile {name!r}.", hint=f"Choose one of: {', '.join(PROFILES)}.")
-    return PROFILES.get(str(name), {})
-
-
-def _explain_setting(first: ErrorDetails) -> SettingError:
-    name = ".".join(str(part) for part in first["loc"]) or "a setting"
-    hint = f"Settings are: {', '.join(Settings.model_fields)}. See docs/settings.md."
-    if first["type"] == "extra_forbidden":
-        return SettingError(f"There is no setting {name}.", hint=hint)
-    try:
-        value = repr(first["input"])
-    except ValueError:
-        value = "a number of thousands of digits"
-    return SettingError(f"The setting {name} is {value}: {first['msg'][0].lower()}{first['msg'][1:]}.", hint=hint)
+    """Settings from files and the environment, with what the caller gives on top."""
+    return load_configuration(overrides).settings
 
 
 def open_runner(
@@ -110,20 +93,21 @@ def open_runner(
     summarizer: Summarizer | None = None,
 ) -> TurnRunner:
     """A runner for one conversation, over the adapters that ship with Lamella."""
-    world = replace(open_world(vault), summarizer=summarizer)
+    world = replace(open_world(vault, facts=settings.model_facts), summarizer=summarizer)
     rules = make_rules(settings, world)
     start = resume((), rules, conversation=conversation, model=settings.model)
     return TurnRunner(world, rules, start, ledger=ledger)
 
 
-def open_world(vault: Path | None) -> World:
-    """The adapters that ship with Lamella."""
+def open_world(vault: Path | None, *, facts: str | None = None) -> World:
+    """The adapters that ship with Lamella; ``facts`` is a file with facts about models of the user's own."""
+    own = load_profiles(Path(facts).expanduser()) if facts else None
     return World(
         counter=OfflineCounter(),
         prices=SnapshotPrices(),
-        profiles=BuiltInProfiles(),
+        profiles=own or BuiltInProfiles(),
         sources=Vault(vault) if vault is not None else None,
-        dialects=WireDialects(),
+        dialects=WireDialects(own),
     )
 
 
@@ -195,7 +179,7 @@ def open_desk(
     url: str, *, vault: Path | None = None, ledger: bool = True, summarizer: Summarizer | None = None
 ) -> Desk:
     """A desk over the store at a URL: everything that conversations which last work with."""
-    world = replace(open_world(vault), summarizer=summarizer)
+    world = replace(open_world(vault, facts=load_settings().model_facts), summarizer=summarizer)
 
     def configure(given: Mapping[str, object]) -> Configured:
         settings = load_settings(given)
@@ -213,7 +197,28 @@ def open_provider(model: str) -> ChatProvider:
     """The provider that a model's name stands for, with keys from the environment."""
     from lamella.adapters.providers.opening import open_provider as find  # SDKs are for those who send
 
-    return find(model, keys=os.environ)
+    found = load_configuration()
+    _check_server(model, found)
+    facts = found.settings.model_facts
+    book = load_profiles(Path(facts).expanduser()) if facts else None
+    return find(model, keys=os.environ, models=book)
+
+
+def _check_server(model: str, found: Configuration) -> None:
+    """A project's file may come with somebody else's project: no key goes to a server that it names."""
+    named = found.settings.model == model and found.origins["model"] is Origin.PROJECT
+    if named and model.lower().startswith("openai-compatible:") and os.environ.get("LAMELLA_API_KEY"):
+        raise SettingError(
+            f"{found.files[Origin.PROJECT]} names the server to ask, and LAMELLA_API_KEY would be sent to it.",
+            hint="If you trust it, name the model yourself: set LAMELLA_MODEL to it.",
+        )
+
+
+def list_keys() -> dict[str, bool]:
+    """The variables that keys are read from, and whether each is set."""
+    from lamella.adapters.providers.opening import KEY_NAMES
+
+    return {name: bool(os.environ.get(name)) for name in KEY_NAMES}
 
 
 def open_keeper(url: str | None = None) -> Keeper:

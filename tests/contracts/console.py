@@ -57,6 +57,7 @@ def run_command(line: str) -> str:
     """What a terminal of the same Python shows: both streams, from the top of the repository."""
     own = Path(sys.executable).parent
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("LAMELLA_", "MAKE", "MFLAGS"))}
+    kept["LAMELLA_CONFIG"] = os.devnull
     environment = {**kept, "PATH": f"{own}{os.pathsep}{os.environ['PATH']}", "LC_ALL": "C.UTF-8", "NO_COLOR": "1"}
     # The Python that runs this has been set up already; setting it up again would need the network.
     line = re.sub(r"^make\b", f"make --no-print-directory -o {_STAMP} BIN={own}", line)

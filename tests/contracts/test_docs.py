@@ -4,6 +4,7 @@ import inspect
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import asdict
 
 import pytest
 import typer.main
@@ -27,13 +28,15 @@ from lamella.adapters.sources.vault import MAX_FILE_BYTES
 from lamella.adapters.tokens.families import FAMILIES, GENERIC
 from lamella.core.artifacts.kinds import KINDS, Promotion
 from lamella.core.artifacts.model import Kind, Policy
+from lamella.core.compaction.rules import STEP_ORDER, KindRules, SummaryRules
 from lamella.core.envelope.diff import Cause
 from lamella.core.envelope.invariants import LAWS
-from lamella.core.layers.model import Form, LayerId
+from lamella.core.history.folding import SHOWN_TURNS
+from lamella.core.layers.model import Form, History, LayerId, StandIn
 from lamella.core.layers.system import PART_NAMES
 from lamella.core.ledger.cache import GENERIC_PROFILE, CacheProfile
 from lamella.faces.cli.app import app
-from lamella.settings import Settings
+from lamella.settings import PROFILES, CompactionSettings, KindSettings, Settings, SummarySettings
 
 
 def test_every_setting_is_documented_with_its_variable_and_default() -> None:
@@ -44,12 +47,39 @@ def test_every_setting_is_documented_with_its_variable_and_default() -> None:
 
 
 def _default(value: object) -> str:
+    if isinstance(value, BaseModel):
+        return json.dumps(value.model_dump(exclude_unset=True))
     return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def test_every_setting_of_a_conversation_can_stand_in_a_transcript() -> None:
-    of_the_machine = {"store"}
+    of_the_machine = {"store", "model_facts"}
     assert set(Settings.model_fields) - of_the_machine <= set(Transcript.model_fields)
+
+
+def test_every_step_of_the_chain_is_documented_in_its_order() -> None:
+    assert names(doc("compaction.md"), under="The chain") == list(STEP_ORDER)
+
+
+def test_every_setting_of_the_chain_is_documented_with_its_default() -> None:
+    told = {cells[0].strip("`"): cells[1] for cells in rows(doc("compaction.md"), under="Settings of the chain")}
+    models = (CompactionSettings, KindSettings, SummarySettings)
+    assert set(told) == {name for model in models for name in model.model_fields}
+    ships = {**asdict(KindRules()), **asdict(SummaryRules())}
+    assert {name: told[name] for name in ships} == {name: _default(value) for name, value in ships.items()}
+
+
+def test_every_profile_is_documented_with_what_it_sets() -> None:
+    told = {cells[0].strip("`"): cells[1] for cells in rows(doc("compaction.md"), under="Profiles")}
+    assert set(told) == set(PROFILES)
+    for name, sets in PROFILES.items():
+        assert [setting for setting, value in sets.items() if f"`{setting}` {value}" not in told[name]] == []
+
+
+def test_history_modes_are_documented_with_how_much_they_show() -> None:
+    told = {cells[0].strip("`"): cells[1] for cells in rows(doc("compaction.md"), under="How much of the talk is sent")}
+    assert set(told) == set(History)
+    assert all(f"{shown} unless set" in told[mode] for mode, shown in SHOWN_TURNS.items())
 
 
 def _error_classes(root: type[errors.LamellaError] = errors.LamellaError) -> Iterator[type[errors.LamellaError]]:
@@ -123,7 +153,7 @@ def test_policies_and_parts_of_the_system_prompt_are_documented() -> None:
     assert names(text, under="system") == list(PART_NAMES)
 
 
-@pytest.mark.parametrize("page", ["transcript.md"])
+@pytest.mark.parametrize("page", ["transcript.md", "compaction.md"])
 def test_every_transcript_shown_is_one(page: str) -> None:
     shown_ones = [block.body for block in blocks(doc(page)) if block.language == "json"]
     assert shown_ones
@@ -158,16 +188,17 @@ def _keys(value: object) -> Iterator[str]:
             yield from _keys(inner)
 
 
-def test_every_field_of_the_replay_is_documented() -> None:
+@pytest.mark.parametrize("example", ["edits", "long"])
+def test_every_field_of_the_replay_is_documented(example: str) -> None:
     told = set(re.findall(r"`(\w+)`", doc("replay.md")))
-    printed = json.loads(run_command("lamella replay examples/edits.json --json"))
+    printed = json.loads(run_command(f"lamella replay examples/{example}.json --json"))
     assert sorted(set(_keys(printed)) - told) == []
 
 
 def test_causes_forms_and_layers_are_documented() -> None:
     text = doc("replay.md")
     assert sorted(names(text, under="prefix")) == sorted(Cause)
-    assert [word for word in (*Form, *LayerId) if f"`{word}`" not in text] == []
+    assert [word for word in (*Form, *LayerId, *StandIn) if f"`{word}`" not in text] == []
 
 
 def test_every_family_is_documented_with_its_factor_and_error() -> None:

@@ -12,6 +12,7 @@ import lamella
 from lamella.errors import LamellaError, UsageError
 from lamella.faces.cli.chats import chats
 from lamella.faces.cli.compact import compact
+from lamella.faces.cli.config import config_app
 from lamella.faces.cli.failures import exit_code, print_failure
 from lamella.faces.cli.ledger import ledger
 from lamella.faces.cli.recall import recall
@@ -51,6 +52,7 @@ app.command()(recall)
 app.command()(ledger)
 app.add_typer(chats)
 app.add_typer(store_app)
+app.add_typer(config_app)
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - the shape typer calls

@@ -1,0 +1,175 @@
+"""Where settings come from. What is nearer wins: caller, environment, the project's file, the user's, a profile.
+
+Both files are called ``lamella.toml``. The project's is the nearest one in the working folder or above it; the user's
+is in the folder that the system keeps for that, or where ``LAMELLA_CONFIG`` says. Only wiring asks.
+"""
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+from pydantic_settings import SettingsError
+
+from lamella.errors import SettingError
+from lamella.settings import PROFILES, Environment, Settings
+
+FILE = "lamella.toml"
+VARIABLE = "LAMELLA_CONFIG"
+_KNOWN = f"Settings are: {', '.join(Settings.model_fields)}. See docs/settings.md."
+_PASSWORD = re.compile(r"(://[^/@\s:]*):[^/@\s]*@")
+_FIELD = re.compile(r'field "(\w+)"')
+_SECRET = re.compile(r"key|token|secret|password", re.IGNORECASE)
+
+
+class Origin(StrEnum):
+    """Where a value was found, the nearest last."""
+
+    DEFAULT = "default"
+    PROFILE = "profile"
+    USER = "user file"
+    PROJECT = "project file"
+    ENVIRONMENT = "environment"
+    CALLER = "caller"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """The settings, where each was found, and the files that were read."""
+
+    settings: Settings
+    origins: Mapping[str, Origin]
+    files: Mapping[Origin, Path]
+
+
+def load_configuration(given: Mapping[str, object] | None = None) -> Configuration:
+    """All settings as they stand now; none among what is given means not given."""
+    files = _find_files()
+    found: list[tuple[Origin, Mapping[str, object]]] = [(origin, read_file(path)) for origin, path in files.items()]
+    found.append((Origin.ENVIRONMENT, _read_environment()))
+    found.append((Origin.CALLER, {name: value for name, value in (given or {}).items() if value is not None}))
+    name = next((values["profile"] for _, values in reversed(found) if "profile" in values), "default")
+    found.insert(0, (Origin.PROFILE, find_profile(name)))
+    values = {key: value for _, layer in found for key, value in layer.items()}
+    origins = dict.fromkeys(Settings.model_fields, Origin.DEFAULT)
+    origins |= {key: origin for origin, layer in found for key in layer}
+    return Configuration(settings=_check(values), origins=origins, files=files)
+
+
+def find_profile(name: object) -> Mapping[str, object]:
+    """What a profile sets."""
+    if isinstance(name, str) and name not in PROFILES:
+        raise SettingError(f"There is no profile {name!r}.", hint=f"Choose one of: {', '.join(PROFILES)}.")
+    return PROFILES.get(str(name), {})
+
+
+def read_file(path: Path) -> Mapping[str, object]:
+    """The settings in a file, each of its own type; an error names the file and the key."""
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise SettingError(
+            f"The settings in {path} cannot be read: {error.strerror}.", hint=f"Check the path, or unset {VARIABLE}."
+        ) from error
+    except UnicodeDecodeError as error:
+        raise SettingError(f"{path} is not UTF-8.", hint="Save it as UTF-8.") from error
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise SettingError(f"{path} is not TOML: {error}.", hint="Write lines such as: window = 200000") from error
+    _check(values, where=f"{path}: ")
+    return {name: _resolve(name, value, path.parent) for name, value in values.items()}
+
+
+def mask(text: str) -> str:
+    """The same without passwords in addresses."""
+    return _PASSWORD.sub(r"\1:***@", text)
+
+
+def _find_files() -> dict[Origin, Path]:
+    user, project = _user_file(), _project_file()
+    files = {Origin.USER: user} if user is not None else {}
+    if project is not None and (user is None or not _same(user, project)):
+        files[Origin.PROJECT] = project
+    return files
+
+
+def place_user_file() -> Path:
+    """Where the user's file is, or would be."""
+    named = os.environ.get(VARIABLE)
+    if named:
+        return Path(named).expanduser()
+    from platformdirs import user_config_path
+
+    return user_config_path("lamella", appauthor=False) / FILE
+
+
+def _user_file() -> Path | None:
+    path = place_user_file()
+    # One that was asked for by name must be there.
+    return path if os.environ.get(VARIABLE) or _is_there(path) else None
+
+
+def _project_file() -> Path | None:
+    try:
+        here = Path.cwd()
+    except OSError:
+        # The folder was removed while we stand in it.
+        return None
+    return next((folder / FILE for folder in (here, *here.parents) if _is_there(folder / FILE)), None)
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
+def _same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False
+
+
+def _read_environment() -> dict[str, Any]:
+    try:
+        return Environment().model_dump(exclude_unset=True)
+    except ValidationError as error:
+        raise _explain(error.errors()[0], "") from error
+    except SettingsError as error:
+        named = _FIELD.search(str(error))
+        name = f"LAMELLA_{named[1].upper()}" if named else "A variable"
+        raise SettingError(f"{name} is not JSON.", hint="In the environment a table is written as JSON.") from error
+
+
+def _check(values: Mapping[str, object], *, where: str = "") -> Settings:
+    try:
+        return Settings.model_validate(values)
+    except ValidationError as error:
+        raise _explain(error.errors()[0], where) from error
+
+
+def _explain(first: ErrorDetails, where: str) -> SettingError:
+    name = ".".join(str(part) for part in first["loc"]) or "a setting"
+    if first["type"] == "extra_forbidden":
+        kept = "Keys are read from the environment alone, and never from a file. " if _SECRET.search(name) else ""
+        return SettingError(f"{where}There is no setting {name}.", hint=kept + _KNOWN)
+    try:
+        value = mask(repr(first["input"]))
+    except ValueError:
+        value = "a number of thousands of digits"
+    wrong = f"{first['msg'][0].lower()}{first['msg'][1:]}"
+    return SettingError(f"{where}The setting {name} is {value}: {wrong}.", hint=_KNOWN)
+
+
+def _resolve(name: str, value: object, folder: Path) -> object:
+    """A path in a file is meant from where the file is."""
+    if name != "model_facts" or not isinstance(value, str):
+        return value
+    return str(folder / Path(value).expanduser())

@@ -1,0 +1,238 @@
+"""Settings from files: the user's, the project's, the environment and flags, the nearest winning; and bad files."""
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from tests.journeys.running import COMMAND, SECONDS, Ran, one_turn, refusal
+
+SECRET = "sk-secret-1"
+KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "LAMELLA_API_KEY")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """A machine with a user, a project and a folder deep inside it where commands run."""
+
+    root: Path
+    environment: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def project(self) -> Path:
+        return self.root / "project" / "lamella.toml"
+
+    @property
+    def user(self) -> Path:
+        return self.root / "config" / "lamella" / "lamella.toml"
+
+    @property
+    def here(self) -> Path:
+        return self.root / "project" / "notes" / "deep"
+
+    def run(self, *words: str, environment: Mapping[str, str] | None = None) -> Ran:
+        """A command as the user would give it."""
+        kept = {name: value for name, value in os.environ.items() if name not in KEYS and "LAMELLA" not in name}
+        own = {"HOME": str(self.root), "XDG_CONFIG_HOME": str(self.root / "config"), **(environment or {})}
+        done = subprocess.run(
+            [*COMMAND, *words], cwd=self.here, env={**kept, **own}, capture_output=True, check=False, timeout=SECONDS
+        )
+        return Ran(exit=done.returncode, out=done.stdout.decode(), err=done.stderr.decode())
+
+    def show(self, **environment: str) -> dict[str, tuple[object, str]]:
+        """Every setting with its value and where it is from."""
+        ran = self.run("config", "show", "--json", environment=environment)
+        assert ran.exit == 0, ran
+        return {name: (told["value"], told["from"]) for name, told in json.loads(ran.out)["settings"].items()}
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    machine = Machine(root=tmp_path)
+    machine.here.mkdir(parents=True)
+    machine.user.parent.mkdir(parents=True)
+    return machine
+
+
+def test_without_files_everything_is_the_default(machine: Machine) -> None:
+    shown = machine.show()
+    assert {origin for _, origin in shown.values()} == {"default"}
+    assert shown["window"] == (128_000, "default")
+    assert shown["compaction"] == ({}, "default")
+
+
+def test_what_is_nearer_wins_and_the_rest_stays(machine: Machine) -> None:
+    machine.user.write_text('window = 1\nreserve = 2\nlayout = "in_place"\nimage_notes = true\n', encoding="utf-8")
+    machine.project.write_text('window = 10\nreserve = 20\n[compaction]\nwords = ["ok"]\n', encoding="utf-8")
+    shown = machine.show(LAMELLA_WINDOW="100")
+    assert shown["window"] == (100, "environment")
+    assert shown["reserve"] == (20, "project file")
+    assert shown["layout"] == ("in_place", "user file")
+    assert shown["image_notes"] == (True, "user file")
+    assert shown["compaction"] == ({"words": ["ok"]}, "project file")
+    assert shown["warn"] == (0.6, "default")
+
+
+def test_the_nearest_project_file_above_is_the_one(machine: Machine) -> None:
+    machine.project.write_text("window = 10\nreserve = 3\n", encoding="utf-8")
+    (machine.here / "lamella.toml").write_text("window = 20\n", encoding="utf-8")
+    shown = machine.show()
+    assert shown["window"] == (20, "project file")
+    assert shown["reserve"] == (4_096, "default")
+
+
+def test_a_profile_is_below_whatever_names_a_value(machine: Machine) -> None:
+    machine.user.write_text('profile = "seed-paper"\nhard = 0.99\n', encoding="utf-8")
+    shown = machine.show()
+    assert shown["profile"] == ("seed-paper", "user file")
+    assert shown["trigger"] == (0.85, "profile")
+    assert shown["hard"] == (0.99, "user file")
+
+
+def test_a_flag_and_a_transcript_are_nearer_than_files(machine: Machine) -> None:
+    machine.project.write_text('layout = "in_place"\nwindow = 9000\n', encoding="utf-8")
+    file = machine.here / "chat.json"
+    file.write_text(json.dumps({**one_turn(), "window": 8_000}), encoding="utf-8")
+    limits = [
+        json.loads(machine.run("replay", "chat.json", "--json", *flags).out)["turns"][0]["tokens"]["limit"]
+        for flags in ([], ["--window", "7000"])
+    ]
+    assert limits == [8_000 - 4_096, 7_000 - 4_096]
+
+
+def test_another_file_of_the_users_can_be_named(machine: Machine) -> None:
+    machine.user.write_text("window = 1\n", encoding="utf-8")
+    other = machine.root / "other.toml"
+    other.write_text("window = 2\n", encoding="utf-8")
+    assert machine.show(LAMELLA_CONFIG=str(other))["window"] == (2, "user file")
+    assert machine.show(LAMELLA_CONFIG=os.devnull)["window"] == (128_000, "default")
+    ran = machine.run("config", "show", "--json", environment={"LAMELLA_CONFIG": str(machine.root / "none.toml")})
+    assert "none.toml cannot be read" in refusal(ran, code="bad_setting")
+
+
+def test_one_file_is_not_read_as_both(machine: Machine) -> None:
+    machine.project.write_text("window = 1\n", encoding="utf-8")
+    assert machine.show(LAMELLA_CONFIG=str(machine.project))["window"] == (1, "user file")
+
+
+def test_keys_are_set_or_not_set_and_never_shown(machine: Machine) -> None:
+    machine.user.write_text(f'store = "postgresql://me:{SECRET}@db/chats"\n', encoding="utf-8")
+    for words in (("config", "show"), ("config", "show", "--json")):
+        ran = machine.run(*words, environment={"OPENAI_API_KEY": SECRET})
+        assert ran.exit == 0
+        assert SECRET not in ran.out + ran.err
+        assert "postgresql://me:***@db/chats" in ran.out
+    told = json.loads(ran.out)
+    assert told["keys"] == {name: "set" if name == "OPENAI_API_KEY" else "not set" for name in KEYS}
+    assert told["files"] == {"user file": str(machine.user)}
+
+
+BAD = {
+    "no TOML": ("window = = 1", "is not TOML: Invalid value (at line 1, column 10)", "window = 200000"),
+    "the same twice": ("window = 1\nwindow = 2", "is not TOML", "window"),
+    "no such setting": ("windw = 1", "There is no setting windw.", "Settings are: model, profile, window"),
+    "no such setting in a table": ("[compaction]\nstep = 1", "There is no setting compaction.step.", "Settings are"),
+    "a table nobody knows": ("[lamella]\nwindow = 1", "There is no setting lamella.", "Settings are"),
+    "another type": ('window = "wide"', "The setting window is 'wide': input should be a valid integer.", "Settings"),
+    "a number for a word": ("layout = 1", "The setting layout is 1: input should be a valid string.", "Settings"),
+    "a word for yes": ('image_notes = "yes"', "The setting image_notes is 'yes'", "Settings"),
+    "a key": (
+        f'openai_api_key = "{SECRET}"',
+        "There is no setting openai_api_key.",
+        "Keys are read from the environment",
+    ),
+    "a password in a list": (f'store = ["postgresql://me:{SECRET}@db"]', "'postgresql://me:***@db'", "Settings"),
+    "not UTF-8": (b"# \xff", "is not UTF-8.", "Save it as UTF-8."),
+}
+
+
+@pytest.mark.parametrize(("text", "what", "hint"), BAD.values(), ids=BAD)
+def test_a_bad_file_is_named_with_the_key_and_what_to_do(
+    machine: Machine, text: str | bytes, what: str, hint: str
+) -> None:
+    machine.project.write_bytes(text if isinstance(text, bytes) else text.encode())
+    ran = machine.run("config", "show", "--json")
+    message = refusal(ran, code="bad_setting")
+    assert message.startswith(f"{machine.project}")
+    assert what in message
+    assert hint in ran.err
+    assert SECRET not in ran.out + ran.err
+
+
+def test_a_profile_that_is_not_there_is_refused(machine: Machine) -> None:
+    machine.project.write_text('profile = "frugal"\n', encoding="utf-8")
+    ran = machine.run("config", "show", "--json")
+    assert refusal(ran, code="bad_setting") == "There is no profile 'frugal'."
+
+
+def test_a_table_in_the_environment_is_json_or_refused(machine: Machine) -> None:
+    assert machine.show(LAMELLA_COMPACTION='{"words": ["ok"]}')["compaction"] == ({"words": ["ok"]}, "environment")
+    ran = machine.run("config", "show", "--json", environment={"LAMELLA_COMPACTION": "{"})
+    assert refusal(ran, code="bad_setting") == "LAMELLA_COMPACTION is not JSON."
+
+
+def test_facts_about_models_are_found_beside_the_file_that_names_them(machine: Machine) -> None:
+    machine.project.write_text('model_facts = "facts.toml"\nmodel = "house-1"\n', encoding="utf-8")
+    facts = machine.project.parent / "facts.toml"
+    facts.write_text('[[model]]\nmatch = "house"\nas_of = 2026-11-16\nminimum = 7\n', encoding="utf-8")
+    assert machine.show()["model_facts"] == (str(facts), "project file")
+    turn = {"user": "word " * 100}
+    (machine.here / "chat.json").write_text(json.dumps({"lamella": 1, "turns": [turn, turn]}), encoding="utf-8")
+    replayed = machine.run("replay", "chat.json", "--json")
+    assert json.loads(replayed.out)["turns"][1]["cache"]["read"] > 100
+    facts.write_text('[[model]]\nmatch = "house"\nas_of = 2026-11-16\nminimum = 100000\n', encoding="utf-8")
+    replayed = machine.run("replay", "chat.json", "--json")
+    assert json.loads(replayed.out)["turns"][1]["cache"]["read"] == 0
+    facts.unlink()
+    ran = machine.run("replay", "chat.json", "--json")
+    assert str(facts) in refusal(ran, code="bad_setting")
+
+
+def test_a_working_folder_that_is_gone_has_no_project(machine: Machine) -> None:
+    script = (
+        "import os, sys; os.rmdir(os.getcwd()); from lamella.faces.cli import main; sys.exit(main(['config', 'show']))"
+    )
+    done = subprocess.run(
+        [COMMAND[0], "-c", script], cwd=machine.here, capture_output=True, text=True, check=False, timeout=SECONDS
+    )
+    assert done.returncode == 0, done
+    assert "none here or above" in done.stdout
+
+
+OPEN = """
+import sys
+from lamella.errors import LamellaError
+from lamella.wiring import open_provider
+try:
+    print(type(open_provider(sys.argv[1])).__name__)
+except LamellaError as error:
+    print(error.code, error.message, error.hint)
+"""
+
+
+def _open(machine: Machine, model: str, **environment: str) -> str:
+    kept = {name: value for name, value in os.environ.items() if name not in KEYS and "LAMELLA" not in name}
+    done = subprocess.run(
+        [COMMAND[0], "-c", OPEN, model],
+        cwd=machine.here,
+        env={**kept, **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=SECONDS,
+    )
+    return done.stdout.strip()
+
+
+def test_no_key_goes_to_a_server_that_only_the_project_names(machine: Machine) -> None:
+    model = "openai-compatible:http://127.0.0.1:9/v1#m"
+    machine.project.write_text(f'model = "{model}"\n', encoding="utf-8")
+    assert _open(machine, model) == "OpenAIChatProvider"
+    refused = _open(machine, model, LAMELLA_API_KEY=SECRET)
+    assert refused.startswith("bad_setting")
+    assert str(machine.project) in refused
+    assert SECRET not in refused
+    assert _open(machine, model, LAMELLA_API_KEY=SECRET, LAMELLA_MODEL=model) == "OpenAIChatProvider"
