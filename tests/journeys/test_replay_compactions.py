@@ -1,0 +1,65 @@
+"""A replay that has to make room: as data, as a table, and the same on every machine."""
+
+import json
+
+from tests.contracts.places import ROOT
+from tests.journeys.running import run, spawn
+
+from lamella.core.compaction.rules import StepName
+
+LONG = str(ROOT / "examples" / "long.json")
+ROWS = {"L1_SYSTE", "L2_PREVI", "L3_TURN", "L4_STRIP", "L5_USER", "tools", "overhead"}
+
+
+def test_each_turn_has_the_receipt_of_what_had_to_go_or_null() -> None:
+    told = json.loads(run("replay", LONG, "--json").out)
+    receipts = {turn["turn"]: turn["compaction"] for turn in told["turns"] if turn["compaction"] is not None}
+    assert list(receipts) == [4, 7, 14]
+    assert told["totals"]["compactions"] == 3
+    for number, receipt in receipts.items():
+        turn = told["turns"][number - 1]
+        assert receipt["tokens_after"] == turn["tokens"]["total"] < receipt["tokens_before"]
+        assert receipt["automatic"] is True
+        assert {step["name"] for step in receipt["steps"]} <= set(StepName)
+        assert all(step["removed"] for step in receipt["steps"])
+        assert all(step["tokens_after"] < step["tokens_before"] for step in receipt["steps"])
+        assert turn["prefix"]["cause"] in ("compacted", "tools_changed")
+
+
+def test_what_a_receipt_takes_out_is_what_the_next_request_lacks() -> None:
+    turns = json.loads(run("replay", LONG, "--json").out)["turns"]
+    for turn in turns:
+        forms = {s["id"]: s["form"] for layer in turn["envelope"]["layers"] for s in layer["segments"]}
+        for step in (turn["compaction"] or {"steps": []})["steps"]:
+            if step["name"] == "handle":
+                assert [forms[name] for name in step["removed"]] == ["handle"] * len(step["removed"])
+            if step["name"] in ("chitchat", "expendable"):
+                assert [name for name in step["removed"] if name in forms] == []
+
+
+def test_the_table_has_a_line_for_each_and_a_sum() -> None:
+    out = run("replay", LONG).out
+    assert [line for line in out.splitlines() if line.startswith("  compacted: ")] == [
+        "  compacted: 2,833 → 2,541 tokens by preview 1, expendable 4 (receipt 84cc3cb5a5ae)",
+        "  compacted: 3,185 → 1,933 tokens by handle 1 (receipt 2621c88d53fb)",
+        "  compacted: 2,723 → 1,766 tokens by chitchat 2, handle 1 (receipt f5126aba279d)",
+    ]
+    assert out.splitlines()[-2].endswith(" · prefix moved 3 times · compacted 3 times")
+
+
+def test_the_table_accounts_for_every_token() -> None:
+    told = json.loads(run("replay", LONG, "--json").out)["turns"]
+    shown = run("replay", LONG).out.split("\nturn ")[1:]
+    for turn, text in zip(told, shown, strict=True):
+        counted = [int(line[42:50].replace(",", "")) for line in text.splitlines()[1:] if line[2:10].strip() in ROWS]
+        assert sum(counted) == turn["tokens"]["total"]
+
+
+def test_the_same_bytes_come_out_under_any_seed_zone_and_locale() -> None:
+    strange = {"PYTHONHASHSEED": "7", "TZ": "Asia/Tokyo", "LC_ALL": "C"}
+    assert spawn("replay", LONG, "--json", environment=strange).out == run("replay", LONG, "--json").out
+
+
+def test_every_law_holds_on_the_way() -> None:
+    ran = run("replay", LONG, "--check")
+    assert (ran.exit, ran.err) == (0, "")
