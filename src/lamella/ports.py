@@ -6,7 +6,7 @@ Adapters satisfy them by shape. Core never sees a port: it gets values, and plai
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from lamella.core.artifacts.model import Artifact, Image, Kind, Policy
 from lamella.core.budget.counting import Measure
@@ -155,6 +155,15 @@ class ChatProvider(Protocol):
 
     async def close(self) -> None:
         """Give back connections; the provider may be used again and opens new ones."""
+        ...
+
+
+@runtime_checkable
+class Foresight(Protocol):
+    """A provider that knows its own cache, token by token."""
+
+    async def foresee(self, request: ChatRequest) -> CacheUse | None:
+        """What the cache would serve of a request if it were sent now; none where even it cannot be sure."""
         ...
 
 

@@ -15,11 +15,12 @@ from typing import Protocol
 from lamella.core.compaction.receipt import Receipt
 from lamella.core.history.asked import Asked
 from lamella.core.ledger.answered import Answered
+from lamella.core.ledger.cache import CacheUse
 from lamella.core.ledger.call import Timing
 from lamella.core.messages.delta import Delta, ReasoningDelta, Reply, Stop, StopReason, TextDelta, ToolCall, fold_deltas
 from lamella.core.messages.usage import Usage
 from lamella.errors import CallError, ContextOverflowError, ProviderRetryError
-from lamella.ports import ChatProvider, Clock
+from lamella.ports import ChatProvider, Clock, Foresight
 from lamella.runners.turn import Turn
 
 STOPPED = "stopped"
@@ -99,6 +100,7 @@ class _Sent:
     first: float | None = None
     retries: int = 0
     shrunk: bool = False
+    foreseen: CacheUse | None = None
 
     @property
     def text(self) -> str:
@@ -165,6 +167,8 @@ async def _stream(turn: Turn, sent: _Sent, post: Post) -> AsyncGenerator[Event, 
     if turn.envelope.model is None:
         raise CallError("No model is named.", hint="Name one with model=, --model or LAMELLA_MODEL.")
     request = turn.chat_request(model=turn.envelope.model, answer=post.answer)
+    if isinstance(post.provider, Foresight):
+        sent.foreseen = await post.provider.foresee(request)
     async with aclosing(post.provider.stream(request)) as deltas:  # type: ignore[type-var]
         async for delta in deltas:
             if sent.first is None:
@@ -196,7 +200,7 @@ def _record(chat: Chatting, sent: _Sent, post: Post, *, ended: str = "") -> None
         return
     finished = post.clock.now()
     timing = Timing(build=sent.built, first=sent.first, total=(finished - sent.started).total_seconds())
-    answered = Answered(reply=_plain(reply), timing=timing, retries=sent.retries, ended=ended)
+    answered = Answered(reply=_plain(reply), timing=timing, retries=sent.retries, ended=ended, foreseen=sent.foreseen)
     chat.reply(answered, at=finished)
 
 

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from lamella.core.envelope.diff import Cause
 from lamella.core.envelope.model import Envelope
+from lamella.core.ledger.cache import CacheUse
 from lamella.core.ledger.call import Call, Timing, reported_use
 from lamella.core.ledger.entry import Entry, Terms
 from lamella.core.ledger.verdict import Expected, judge
@@ -13,12 +14,16 @@ from lamella.core.messages.delta import Reply
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """A reply with how it came: how long that took, how often it was tried before, and whether it was cut short."""
+    """A reply with how it came: how long that took, how often it was tried before, and whether it was cut short.
+
+    ``foreseen`` is what a provider that knows its own cache said it would serve, before it was sent.
+    """
 
     reply: Reply
     timing: Timing = field(default_factory=Timing)
     retries: int = 0
     ended: str = ""
+    foreseen: CacheUse | None = None
 
 
 def judge_call(
@@ -33,15 +38,14 @@ def judge_call(
     """The call as the ledger keeps it."""
     reply = answered.reply
     movement = entry.prefix.movement
+    predicted = answered.foreseen or entry.cache
     untriggered = movement.cause is Cause.HISTORY_EDITED and envelope.rewritten is None
-    expected = Expected(
-        movement=movement, use=entry.cache, profile=terms.profile, pause=pause, triggered=not untriggered
-    )
+    expected = Expected(movement=movement, use=predicted, profile=terms.profile, pause=pause, triggered=not untriggered)
     use = reported_use(reply.usage)
     return Call(
         model=envelope.model,
         verdict=judge(expected, reply.usage),
-        predicted=entry.cache,
+        predicted=predicted,
         usage=reply.usage,
         by_layer=dict(envelope.tokens.by_layer),
         cost=entry.cost,

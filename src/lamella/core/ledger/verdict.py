@@ -18,6 +18,7 @@ class Outcome(StrEnum):
     HIT = "hit"
     MOVED = "moved"
     TOO_SHORT = "too_short"
+    COLD = "cold"
     EXPIRED = "expired"
     EVICTED = "evicted"
     UNKNOWN = "unknown"
@@ -45,6 +46,7 @@ _WORDS = {
     Outcome.HIT: "hit",
     Outcome.MOVED: "we moved the prefix: {movement}",
     Outcome.TOO_SHORT: "too short for this model's cache",
+    Outcome.COLD: "the cache held nothing of it, as expected",
     Outcome.EXPIRED: "the provider's cache entry expired",
     Outcome.EVICTED: "the provider dropped its cache entry",
     Outcome.UNKNOWN: "the provider does not say what was cached",
@@ -83,11 +85,13 @@ def _outcome(expected: Expected, usage: Usage) -> Outcome:
     expired = lifetime is not None and expected.pause is not None and expected.pause > lifetime
     wanted = expected.use.read if expected.use is not None else None
     if wanted is not None and usage.read >= wanted * (1 - _SLACK) - expected.profile.granularity:
-        return Outcome.EXPIRED if expired and usage.read == 0 else _served(wanted, usage.read)
+        return Outcome.EXPIRED if expired and usage.read == 0 else _served(wanted, usage.read, expected.profile)
     if wanted is None and usage.read:
         return Outcome.HIT
     return Outcome.EXPIRED if expired else Outcome.EVICTED
 
 
-def _served(wanted: int, read: int) -> Outcome:
-    return Outcome.TOO_SHORT if wanted == 0 and read == 0 else Outcome.HIT
+def _served(wanted: int, read: int, profile: CacheProfile) -> Outcome:
+    if wanted or read:
+        return Outcome.HIT
+    return Outcome.TOO_SHORT if profile.minimum else Outcome.COLD

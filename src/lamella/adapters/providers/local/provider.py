@@ -19,7 +19,7 @@ from lamella.adapters.providers.profiles import FACTS_DATE
 from lamella.adapters.providers.reading import Fields, count_at, fields_at
 from lamella.adapters.providers.wire import Body
 from lamella.core.artifacts.model import ToolDefinition
-from lamella.core.ledger.cache import CacheProfile
+from lamella.core.ledger.cache import CacheProfile, CacheUse
 from lamella.core.ledger.profile import ModelProfile, UsageFields
 from lamella.core.messages.delta import Delta, Stop, StopReason
 from lamella.core.messages.model import Message
@@ -126,6 +126,11 @@ class LocalProvider:
         """What the cache would serve of a request if it were sent now."""
         body = self._build(request)
         return await asyncio.wrap_future(self._work().submit(self._tried, lambda: self._open().forecast(body)))
+
+    async def foresee(self, request: ChatRequest) -> CacheUse | None:
+        """The same by price class, for the ledger; none if an answer before was not fully seen."""
+        found = await self.forecast(request)
+        return CacheUse(read=found.cached, write=0, uncached=found.prompt - found.cached) if found.exact else None
 
     async def close(self) -> None:
         for stopped in self._running:

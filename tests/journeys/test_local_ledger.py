@@ -1,0 +1,59 @@
+"""The embedded model through the whole engine: what its cache serves is what the ledger said it would, to the token."""
+
+import asyncio
+import sys
+from pathlib import Path
+from subprocess import run
+
+import pytest
+
+import lamella
+from lamella import Note
+from lamella.core.ledger.call import Call
+from lamella.core.ledger.verdict import Outcome
+
+GARDEN = "# Garden\n" + "\n".join(f"Bed {bed} has {bed * 3} tomato plants." for bed in range(12))
+ASKED = (
+    ("How many beds are there?", [GARDEN]),
+    ("And tomatoes?", []),
+    ("What about now?", [GARDEN + "\nBed 99 is new."]),
+    ("And after that?", []),
+)
+
+
+async def talk(url: str, layout: str) -> None:
+    async with lamella.open(url, model="local") as engine:
+        chat = await engine.conversation("garden", layout=layout)
+        for question, texts in ASKED:
+            notes = [Note(path="garden.md", text=text) for text in texts]
+            async for _ in chat.send(question, attach=notes, max_tokens=8):
+                pass
+
+
+def ledger(url: str) -> list[Call]:
+    with lamella.open(url) as engine:
+        return [call for calls in engine.chat("garden").ledger() for call in calls]
+
+
+@pytest.mark.parametrize("layout", ["in_place", "library"])
+def test_the_engine_reports_just_what_was_predicted_also_after_a_reload_in_a_new_process(
+    tmp_path: Path, layout: str
+) -> None:
+    url = f"sqlite:///{tmp_path}/chats.db"
+    asyncio.run(talk(url, layout))
+    again = "import sys, asyncio; from tests.journeys.test_local_ledger import talk; asyncio.run(talk(*sys.argv[1:]))"
+    run([sys.executable, "-c", again, url, layout], check=True, capture_output=True)
+    calls = ledger(url)
+    assert len(calls) == 2 * len(ASKED)
+    assert [call.predicted and call.predicted.read for call in calls] == [call.usage.read for call in calls]
+    assert [call.predicted and call.predicted.total for call in calls] == [call.usage.prompt for call in calls]
+    assert calls[0].verdict.outcome is Outcome.FIRST
+    assert calls[len(ASKED)].usage.read == 0
+    if layout == "in_place":
+        assert [call.verdict.outcome for call in calls[1:4]] == [Outcome.HIT] * 3
+        assert all((call.usage.read or 0) > 0.6 * (call.usage.prompt or 0) for call in calls[1:4])
+    else:
+        assert [str(call.verdict.movement) for call in calls[1:4:2]] == [
+            "artifact_added(garden.md)",
+            "artifact_updated(garden.md)",
+        ]
