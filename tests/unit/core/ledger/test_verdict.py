@@ -1,0 +1,72 @@
+"""Verdicts: ours where our bytes moved, the provider's where they did not, and unknown where nobody says."""
+
+import pytest
+
+from lamella.core.envelope.diff import Cause, Movement
+from lamella.core.ledger.cache import CacheProfile, CacheUse
+from lamella.core.ledger.verdict import Expected, Outcome, Verdict, judge
+from lamella.core.messages.usage import Usage
+
+STILL = Movement(cause=Cause.NONE)
+CLAUDE = CacheProfile(name="claude", minimum=1_024, lifetime=300, bills_writes=True)
+
+
+def expect(
+    read: int | None,
+    *,
+    movement: Movement = STILL,
+    profile: CacheProfile = CLAUDE,
+    pause: float | None = 10,
+    triggered: bool = True,
+) -> Expected:
+    use = None if read is None else CacheUse(read=read, write=100, uncached=0)
+    return Expected(movement=movement, use=use, profile=profile, pause=pause, triggered=triggered)
+
+
+def outcome(expected: Expected, read: int | None) -> Outcome:
+    return judge(expected, Usage(plain=100, read=read, write=0, output=1)).outcome
+
+
+@pytest.mark.parametrize(
+    ("expected", "read", "found"),
+    [
+        (expect(0, movement=Movement(cause=Cause.FIRST_TURN)), 0, Outcome.FIRST),
+        (expect(5_000), 5_000, Outcome.HIT),
+        (expect(5_000), 4_900, Outcome.HIT),
+        (expect(5_000), 0, Outcome.EVICTED),
+        (expect(5_000), 1_000, Outcome.EVICTED),
+        (expect(5_000, pause=301), 0, Outcome.EXPIRED),
+        (expect(0, pause=301), 0, Outcome.EXPIRED),
+        (expect(0), 0, Outcome.TOO_SHORT),
+        (expect(0, profile=CacheProfile(name="local")), 0, Outcome.COLD),
+        (expect(0), 700, Outcome.HIT),
+        (expect(None), 700, Outcome.HIT),
+        (expect(None), 0, Outcome.EVICTED),
+        (expect(5_000), None, Outcome.UNKNOWN),
+        (expect(5_000, pause=None), 0, Outcome.EVICTED),
+    ],
+)
+def test_what_the_provider_reports_is_held_against_what_was_expected(
+    expected: Expected, read: int | None, found: Outcome
+) -> None:
+    assert outcome(expected, read) is found
+
+
+def test_a_prefix_that_we_moved_is_our_doing_whatever_was_read_and_says_which_artifact_moved_it() -> None:
+    moved = Movement(cause=Cause.ARTIFACT_UPDATED, segment="a.md")
+    verdict = judge(expect(10, movement=moved), Usage(plain=1, read=5_000))
+    assert verdict.outcome is Outcome.MOVED
+    assert verdict.ours
+    assert str(verdict) == "we moved the prefix: artifact_updated(a.md)"
+
+
+def test_a_prefix_that_moved_without_a_recorded_trigger_is_a_bug_and_says_so() -> None:
+    moved = Movement(cause=Cause.HISTORY_EDITED)
+    verdict = judge(expect(10, movement=moved, triggered=False), Usage(plain=1, read=0))
+    assert verdict.outcome is Outcome.UNEXPLAINED
+    assert "bug" in str(verdict)
+
+
+@pytest.mark.parametrize("found", list(Outcome))
+def test_every_outcome_has_its_words(found: Outcome) -> None:
+    assert str(Verdict(outcome=found, movement=STILL))
