@@ -10,15 +10,17 @@ from tempfile import TemporaryDirectory
 from hypothesis import strategies as st
 from tests.invariants.lasting import Lasting
 from tests.invariants.moves import TREE, Deed, Kept, Move, kept_plans
-from tests.invariants.playing import Player, Seen
+from tests.invariants.playing import WINDOW, Player, Seen
 from tests.invariants.strategies import Plan, Step, plans
 
 from lamella import BudgetExceededError, Turn
 from lamella.core.compaction.receipt import Receipt
 from lamella.ports import Store
 
-# In tokens: from less than one attachment takes to more than most conversations here ever have.
-WINDOWS = (500, 1_000, 2_000, 4_000, 9_000)
+# What a window takes of the largest request that a conversation would send without one.
+PARTS = (0.4, 0.6, 0.75, 0.9, 1.0)
+SMALLEST = 300
+WINDOWS = (1_000, 2_000, 4_000, 8_000, 16_000)
 HISTORIES = ("full", "full", "full", "window", "strip")
 ACKNOWLEDGED = ("ok", "Terima kasih.", "lanjut", "thanks", "yes please", "Sip 👍")
 ASKED = (
@@ -39,18 +41,20 @@ ANSWERED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tight:
-    """A plan, and the settings that make it outgrow its window."""
+    """A plan, its settings, and what its window takes of all it has to send."""
 
     plan: Plan
     settings: tuple[tuple[str, object], ...]
+    part: float
 
 
 def _talkative(plan: Plan, random: Random) -> Plan:
     """The same plan with more to say, and with turns that only say something."""
     steps: list[Step] = []
     for step in plan.steps:
-        steps.append(replace(step, reply=random.choice((step.reply, *ANSWERED))))
-        for _ in range(random.randrange(4)):
+        attached = step.attach[: random.randrange(1 + len(step.attach))]
+        steps.append(replace(step, attach=attached, reply=random.choice((step.reply, *ANSWERED))))
+        for _ in range(random.randrange(6)):
             typed = random.choice((*ACKNOWLEDGED, *ASKED))
             steps.append(Step(typed=(typed,), reply=random.choice(ANSWERED)))
     return replace(plan, steps=tuple(steps))
@@ -59,7 +63,7 @@ def _talkative(plan: Plan, random: Random) -> Plan:
 def _settings(random: Random) -> tuple[tuple[str, object], ...]:
     history = random.choice(HISTORIES)
     shown = random.choice((None, 1, 2, 3)) if history != "full" else None
-    return (("window", random.choice(WINDOWS)), ("reserve", 0), ("history", history), ("history_turns", shown))
+    return (("reserve", 0), ("history", history), ("history_turns", shown))
 
 
 @st.composite
@@ -67,7 +71,7 @@ def tight_plans(draw: st.DrawFn, *, models: bool = True, layout: str | None = No
     """Any conversation in a window that it may outgrow."""
     plan = draw(plans(layout=layout, models=models, turns=turns))
     random = draw(st.randoms(use_true_random=False) | st.randoms(use_true_random=True))
-    return Tight(plan=_talkative(plan, random), settings=_settings(random))
+    return Tight(plan=_talkative(plan, random), settings=_settings(random), part=random.choice(PARTS))
 
 
 @st.composite
@@ -85,7 +89,8 @@ def tight_kept(draw: st.DrawFn, *, tree: bool = True, layout: str | None = None,
             deeds = (Deed.COMPACT, Deed.COMPACT, Deed.UNDO)
             moves += [Move(deed=random.choice(deeds), pick=random.randrange(99)) for _ in range(random.randrange(3))]
     reopened = tuple(random.randrange(2) == 0 for _ in moves)
-    return replace(kept, moves=tuple(moves), reopened=reopened, settings=_settings(random))
+    window = ("window", random.choice(WINDOWS))
+    return replace(kept, moves=tuple(moves), reopened=reopened, settings=(window, *_settings(random)))
 
 
 def _said(move: Move, random: Random) -> Move:
@@ -95,8 +100,10 @@ def _said(move: Move, random: Random) -> Move:
 class TightPlayer(Player):
     """Plays a plan until it cannot go on: the window is too small for what may not shrink."""
 
-    def __init__(self, tight: Tight, folder: Path, *, ledger: bool = False, **settings: object) -> None:
-        super().__init__(tight.plan, folder, ledger=ledger, settings={**dict(tight.settings), **settings})
+    def __init__(self, tight: Tight, folder: Path, *, window: int, **settings: object) -> None:
+        given = {**dict(tight.settings), "window": window, **settings}
+        super().__init__(tight.plan, folder, settings=given)
+        self.window = window
         self.failure: BudgetExceededError | None = None
 
     def walk(self) -> Iterator[Seen]:
@@ -118,10 +125,12 @@ class TightPlayer(Player):
 
 
 @contextmanager
-def tight_player(tight: Tight, *, ledger: bool = False, **settings: object) -> Iterator[TightPlayer]:
-    """A player for a plan, while its vault stands."""
-    with TemporaryDirectory() as folder:
-        yield TightPlayer(tight, Path(folder), ledger=ledger, **settings)
+def tight_player(tight: Tight, **settings: object) -> Iterator[TightPlayer]:
+    """A player for a plan, while its vault stands, in a window that is too small for it."""
+    with TemporaryDirectory() as roomy, TemporaryDirectory() as folder:
+        first = TightPlayer(tight, Path(roomy), window=WINDOW)
+        largest = max(seen.turn.tokens.total for seen in first.walk())
+        yield TightPlayer(tight, Path(folder), window=max(SMALLEST, int(tight.part * largest)), **settings)
 
 
 class TightLasting(Lasting):

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from lamella.core.artifacts.model import Policy
 from lamella.core.budget.thresholds import Budget, is_over, must_shrink
 from lamella.core.compaction.applying import apply_receipt
 from lamella.core.compaction.asking import Summaries, SummaryNeed
@@ -11,11 +10,12 @@ from lamella.core.compaction.chain import plan_compaction
 from lamella.core.compaction.condensing import condense_turn
 from lamella.core.compaction.receipt import Receipt
 from lamella.core.compaction.retelling import retell
-from lamella.core.envelope.model import Envelope
 from lamella.core.history.state import OpenTurn, Rules, State, TurnInput
 from lamella.core.history.turns import open_turn, turn_rules
-from lamella.core.layers.model import LayerId, Segment
+from lamella.core.layers.model import Form, LayerId, Segment, StandIn
 from lamella.errors import BudgetExceededError
+
+_STAND_INS = frozenset(kind.value for kind in StandIn)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,18 +101,21 @@ def _protected(opened: OpenTurn) -> Iterator[tuple[str, int]]:
     for segment in envelope.layer(LayerId.L1).segments:
         yield f"the system prompt's {segment.id}", segment.tokens
     yield "tool definitions", envelope.tokens.by_layer["tools"]
-    pinned = {name for name, one in opened.state.known.items() if one.policy is Policy.PIN}
     for segment in envelope.layer(LayerId.L2).segments:
-        if segment.id in pinned or not segment.recoverable:
+        # Pinned, not to be fetched again, or attached lately: whatever is left of it but one line.
+        if segment.form is not Form.HANDLE:
             yield segment.id, segment.tokens
     for segment in envelope.layer(LayerId.L3).segments:
         yield f"{segment.id}, attached now", segment.tokens
-    yield "the last exchange", sum(segment.tokens for segment in _last_exchange(envelope))
+    yield from _weigh_strip(envelope.layer(LayerId.L4).segments)
     for segment in envelope.layer(LayerId.L5).segments:
         yield "what was typed now", segment.tokens
 
 
-def _last_exchange(envelope: Envelope) -> list[Segment]:
-    said = envelope.layer(LayerId.L4).segments
-    places = list(dict.fromkeys(segment.place for segment in said))[-2:]
-    return [segment for segment in said if segment.place in places]
+def _weigh_strip(said: Sequence[Segment]) -> Iterator[tuple[str, int]]:
+    last = list(dict.fromkeys(segment.place for segment in said))[-2:]
+    talk = [segment for segment in said if segment.kind not in _STAND_INS]
+    yield "what stands in for earlier turns", sum(one.tokens for one in said if one.kind in _STAND_INS)
+    yield "the last exchange", sum(one.tokens for one in talk if one.place in last)
+    # Left only where taking them out would free nothing.
+    yield "earlier turns", sum(one.tokens for one in talk if one.place not in last)

@@ -79,9 +79,11 @@ def join_answer(exchange: Exchange, joined: Sequence[Said], *, count: Count) -> 
 def build_strip(exchanges: Sequence[Exchange], *, first: int, epoch_start: int, opening: Opening) -> Layer:
     """L4: what stands in for messages taken out, typed text and replies, and the epoch's tool results in messages."""
     segments: list[Segment] = list(opening.segments(message_place(first)))
+    # A result that was cut to its call and is attached again stands twice: the newer is what L4 holds of it.
+    newest = {tool.artifact.id: tool for exchange in exchanges[epoch_start:] for tool in exchange.tools}
     for index, exchange in enumerate(exchanges):
         if index >= epoch_start:
-            segments += [tool.segment for tool in exchange.tools]
+            segments += [tool.segment for tool in exchange.tools if newest[tool.artifact.id] is tool]
         segments += (_at(exchange.user, first + 2 * index), _at(exchange.reply, first + 2 * index + 1))
         if exchange.joined:
             segments += [_at(reply, first + 2 * index + 1) for reply in exchange.joined]
