@@ -3,11 +3,12 @@
 import asyncio
 import os
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel
 
@@ -36,7 +37,7 @@ from lamella.core.history.state import Rules
 from lamella.core.layers.model import CarryForward, History, Layout
 from lamella.core.ledger.answered import Answered
 from lamella.errors import LamellaError, NotAvailableError, SettingError
-from lamella.ports import ChatProvider, Store, Summarizer
+from lamella.ports import ChatProvider, SourceReader, Store, Summarizer
 from lamella.runners.copying import copy_store
 from lamella.runners.keeping import Keeper
 from lamella.runners.office import PostOffice
@@ -46,6 +47,9 @@ from lamella.runners.turn import Turn
 from lamella.runners.turns import TurnRunner
 from lamella.runners.world import World
 from lamella.settings import ChainSettings, CompactionSettings, Settings
+
+if TYPE_CHECKING:
+    from lamella.adapters.providers.local.provider import Progress
 
 __all__ = [
     "Configuration",
@@ -71,6 +75,10 @@ __all__ = [
 ]
 
 _RUNNERS = ("chat",)
+# Which weights were found to be right, so that a start does not read them through.
+_WEIGHTS_RECORD = Path("~/.lamella/weights.json")
+# Of a small window, the share that is kept for the answer.
+_ANSWER_SHARE = 8
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
 # Documented choices that this version does not offer, and what to use meanwhile.
@@ -188,20 +196,52 @@ def open_desk(
     return Desk(store=_open_store(url), clock=SystemClock(), world=world, configure=configure, ledger=ledger)
 
 
-def open_office(provider: ChatProvider | None = None) -> PostOffice:
-    """Where turns are sent from: to a provider that is given, or to those that models name."""
-    return PostOffice(open_provider, clock=SystemClock(), sleep=asyncio.sleep, jitter=random.random, given=provider)
+def open_office(
+    provider: ChatProvider | None = None, *, progress: "Callable[[Progress], None] | None" = None
+) -> PostOffice:
+    """Where turns are sent from: to a provider that is given, or to those that models name.
+
+    ``progress`` is told how far a model in this process is with reading a prompt in.
+    """
+    find = partial(open_provider, progress=progress)
+    return PostOffice(find, clock=SystemClock(), sleep=asyncio.sleep, jitter=random.random, given=provider)
 
 
-def open_provider(model: str) -> ChatProvider:
+def open_provider(model: str, *, progress: "Callable[[Progress], None] | None" = None) -> ChatProvider:
     """The provider that a model's name stands for, with keys from the environment."""
-    from lamella.adapters.providers.opening import open_provider as find  # SDKs are for those who send
+    from lamella.adapters.providers.opening import Opening  # SDKs are for those who send
+    from lamella.adapters.providers.opening import open_provider as find
 
     found = load_configuration()
     _check_server(model, found)
     facts = found.settings.model_facts
     book = load_profiles(Path(facts).expanduser()) if facts else None
-    return find(model, keys=os.environ, models=book)
+    return find(
+        model, keys=os.environ, models=book, opening=Opening(progress=progress, record=_WEIGHTS_RECORD.expanduser())
+    )
+
+
+def fit_settings(model: str, *, begins: bool) -> dict[str, object]:
+    """What a conversation gets along with a model, where nobody set it: a window that the model has.
+
+    One that ``begins`` gets a layout whose prefix only grows, too: it is what a chat in one sitting is cheapest in.
+    """
+    from lamella.adapters.providers.local.engine import EngineOptions
+    from lamella.adapters.providers.models import BuiltInModels
+
+    settings = load_settings()
+    here = model == "local" or model.lower().startswith("gguf:")
+    known = EngineOptions().window if here else BuiltInModels().model(model).window
+    window = min(known or settings.window, settings.window)
+    fitting: dict[str, object] = {"layout": Layout.IN_PLACE.value} if begins else {}
+    if window < settings.window or not begins:
+        fitting |= {"window": window, "reserve": min(settings.reserve, window // _ANSWER_SHARE)}
+    return {name: value for name, value in fitting.items() if name not in settings.model_fields_set}
+
+
+def open_sources(folder: Path) -> SourceReader:
+    """The notes and files below a folder."""
+    return Vault(folder)
 
 
 def _check_server(model: str, found: Configuration) -> None:

@@ -10,6 +10,8 @@ from typer.exceptions import Abort, TyperException
 
 import lamella
 from lamella.errors import LamellaError, UsageError
+from lamella.faces.cli.ask import ask
+from lamella.faces.cli.chat import chat
 from lamella.faces.cli.chats import chats
 from lamella.faces.cli.compact import compact
 from lamella.faces.cli.config import config_app
@@ -50,6 +52,8 @@ app.command()(replay)
 app.command()(compact)
 app.command()(recall)
 app.command()(ledger)
+app.command()(ask)
+app.command()(chat)
 app.add_typer(chats)
 app.add_typer(store_app)
 app.add_typer(config_app)

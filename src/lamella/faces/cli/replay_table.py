@@ -79,7 +79,7 @@ def _print_turn(console: Console, turn: Turn) -> None:
     largest = max(1, *(layer.tokens for layer in turn.envelope.layers))
     cached = turn.ledger.cached_by_layer
     for layer in turn.envelope.layers:
-        console.print(_layer_line(layer, cached.get(layer.id, 0), largest))
+        console.print(draw_layer(layer, cached.get(layer.id, 0), largest))
     for name in _BESIDE:
         if turn.tokens.by_layer[name]:
             console.print(Text(f"  {name:<12}{'':<{_BAR}}{turn.tokens.by_layer[name]:>8,}"))
@@ -90,7 +90,8 @@ def _print_turn(console: Console, turn: Turn) -> None:
         console.print(Text(f"  warning: {show_line(warning)}", style="yellow"))
 
 
-def _layer_line(layer: Layer, cached: int, largest: int) -> Text:
+def draw_layer(layer: Layer, cached: int, largest: int) -> Text:
+    """A layer as a bar, the cached part of it filled, with its tokens and the artifacts in it."""
     length = min(_BAR, -(-layer.tokens * _BAR // largest))
     filled = min(length, round(length * cached / layer.tokens)) if layer.tokens else 0
     colour = _COLOURS[layer.id]

@@ -1,0 +1,128 @@
+"""``lamella ask``: one question for scripts. The answer goes to stdout, everything else to stderr."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lamella.core.history.asked import Asked
+from lamella.core.ledger.call import Call
+from lamella.errors import SourceTooLargeError, TextError, UsageError
+from lamella.faces.cli.chat_attaching import Desktop
+from lamella.faces.cli.chat_opening import (
+    UNKEPT,
+    AnswerOption,
+    ModelOption,
+    Session,
+    VaultOption,
+    Wish,
+    opened_session,
+    tell_demo,
+)
+from lamella.faces.cli.chat_showing import PlainShow, follow
+from lamella.faces.cli.chat_status import tell_call
+from lamella.faces.cli.ledger_json import call_body
+from lamella.faces.cli.opened import JsonOption, StoreOption
+from lamella.faces.library.attach import Attachment, Unknown
+from lamella.faces.library.checks import check_text
+from lamella.runners.sending import send
+from lamella.runners.turn import Turn
+
+_LARGEST = 50_000_000
+
+
+def ask(
+    *,
+    question: Annotated[str | None, typer.Argument(help="The question; else it is read from stdin.")] = None,
+    attach: Annotated[list[str] | None, typer.Option(help="A file or folder to attach; may be repeated.")] = None,
+    select: Annotated[
+        list[str] | None, typer.Option(help="Lines of a file to attach, as in note.md:10-20; may be repeated.")
+    ] = None,
+    vault: VaultOption = None,
+    model: ModelOption = None,
+    chat: Annotated[
+        str | None, typer.Option(help="Go on with this conversation and keep it; else nothing is kept.")
+    ] = None,
+    system: Annotated[str | None, typer.Option(help="The system prompt, from this question on.")] = None,
+    max_tokens: AnswerOption = 1_024,
+    as_json: JsonOption = False,
+    store: StoreOption = None,
+) -> None:
+    """Ask one question. What is piped in beside a question is attached to it.
+
+    lamella ask "What is decided here?" --attach notes/plan.md
+    """
+    if store is not None and chat is None:
+        raise UsageError("--store needs --chat.", hint="Say which conversation to keep it in, with --chat NAME.")
+    text, piped = _read_question(question)
+    asked = Asked(
+        text=check_text(text, "the question"),
+        attach=tuple(one.attachment() for one in [*_attach(attach, select, vault), *piped]),
+        system={} if system is None else {"base": check_text(system, "the system prompt")},
+    )
+    show = PlainShow(quiet=as_json)
+    wish = Wish(store=store if chat else UNKEPT, chat=chat, model=model, vault=vault, answer=max_tokens)
+    with opened_session(wish, show.reading) as session:
+        tell_demo(session.model)
+        turn = asyncio.run(_send(session, asked, show))
+        call = turn.ledger.calls[-1]
+        if as_json:
+            typer.echo(json.dumps(_body(session, turn, call, kept=chat is not None), ensure_ascii=False))
+        typer.echo(tell_call(call), err=True)
+
+
+async def _send(session: Session, asked: Asked, show: PlainShow) -> Turn:
+    try:
+        turn = await follow(send(session.stored, asked, session.post), show)
+    finally:
+        await session.office.close()
+    assert turn is not None
+    return turn
+
+
+def _body(session: Session, turn: Turn, call: Call, *, kept: bool) -> dict[str, object]:
+    reply = session.stored.turns()[-1].reply
+    return {
+        "lamella": 1,
+        "conversation": session.stored.id if kept else None,
+        "turn": turn.number,
+        "answer": reply.text if reply else "",
+        "warnings": list(turn.envelope.warnings),
+        "call": call_body(call),
+    }
+
+
+def _attach(paths: Sequence[str] | None, lines: Sequence[str] | None, vault: Path | None) -> list[Attachment]:
+    desktop = Desktop(vault)
+    files = [found for path in paths or () for found in desktop.find(path)]
+    return [*files, *(desktop.select(name) for name in lines or ())]
+
+
+def _read_question(question: str | None) -> tuple[str, list[Attachment]]:
+    """The question, and what was piped in beside it."""
+    given = None if question == "-" else question
+    piped = _read_stdin()
+    if given is None:
+        given, piped = piped.strip(), ""
+    if not given.strip():
+        raise UsageError("There is no question.", hint='Ask one: lamella ask "…", or pipe it in.')
+    return given, [Unknown(text=piped, title="stdin")] if piped.strip() else []
+
+
+def _read_stdin() -> str:
+    """What was piped in; a terminal is not waited for."""
+    if sys.stdin is None or sys.stdin.isatty():
+        return ""
+    data = sys.stdin.buffer.read(_LARGEST + 1)
+    if len(data) > _LARGEST:
+        raise SourceTooLargeError(f"stdin has more than {_LARGEST:,} bytes.", hint="Attach a part of it.")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise TextError(
+            f"stdin is not UTF-8: byte {error.start + 1:,} is 0x{data[error.start]:02x}.", hint="Convert it to UTF-8."
+        ) from error

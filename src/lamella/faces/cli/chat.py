@@ -1,0 +1,103 @@
+"""``lamella chat``: talk with a model, at a terminal or through a pipe. Every message is kept as it is sent."""
+
+import asyncio
+import sys
+from typing import Annotated
+
+import typer
+
+from lamella.faces.cli.chat_attaching import Desktop
+from lamella.faces.cli.chat_commands import COMMANDS, Leaving, run_command
+from lamella.faces.cli.chat_markdown import MarkdownShow
+from lamella.faces.cli.chat_opening import (
+    UNKEPT,
+    AnswerOption,
+    ModelOption,
+    Session,
+    VaultOption,
+    Wish,
+    opened_session,
+    tell_demo,
+)
+from lamella.faces.cli.chat_showing import PlainShow
+from lamella.faces.cli.chat_talking import Talking
+from lamella.faces.cli.chat_typing import PipedTyping, Typing
+from lamella.faces.cli.lines import show_line
+from lamella.faces.cli.opened import StoreOption
+
+
+def chat(
+    *,
+    chat: Annotated[
+        str | None, typer.Argument(help="A conversation to go on with, or a name for a new one.", show_default=False)
+    ] = None,
+    vault: VaultOption = None,
+    model: ModelOption = None,
+    last: Annotated[bool, typer.Option("--last", help="Go on with the conversation that changed last.")] = False,
+    strata: Annotated[
+        bool, typer.Option("--strata", help="Show the layers of each turn, and what was cached.")
+    ] = False,
+    max_tokens: AnswerOption = 1_024,
+    store: StoreOption = None,
+) -> int:
+    """Talk with a model. Without --model that is a small demo model in this process, which needs no key.
+
+    lamella chat --vault notes
+    """
+    at_terminal = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+    show = MarkdownShow() if at_terminal else PlainShow()
+    wish = Wish(store=store, chat=chat, model=model, vault=vault, last=last, answer=max_tokens)
+    with opened_session(wish, show.reading) as session, asyncio.Runner() as runner:
+        talking = Talking(session, runner, show=show, desktop=Desktop(vault), strata=strata)
+        _greet(session)
+        try:
+            _talk(talking, _make_typing(talking) if at_terminal else PipedTyping(), at_terminal=at_terminal)
+        finally:
+            runner.run(session.office.close())
+        _part(session, wish)
+    return 1 if talking.failed and not at_terminal else 0
+
+
+def _make_typing(talking: Talking) -> Typing:
+    from lamella.faces.cli.chat_prompt import PromptTyping  # only a terminal needs it
+
+    return PromptTyping(commands=tuple(COMMANDS), desktop=talking.desktop, status=talking.tell_standing)
+
+
+def _talk(talking: Talking, typing: Typing, *, at_terminal: bool) -> None:
+    while True:
+        try:
+            line = typing.read()
+        except KeyboardInterrupt:
+            if not at_terminal:
+                raise
+            typer.echo("Ctrl-D or /quit leaves.", err=True)
+            continue
+        if line is None:
+            return
+        try:
+            _take(talking, line, at_terminal=at_terminal)
+        except Leaving:
+            return
+
+
+def _take(talking: Talking, line: str, *, at_terminal: bool) -> None:
+    if line.startswith("/") and not line.startswith("//"):
+        run_command(talking, line)
+    elif line.strip():
+        talking.say(line[1:] if line.startswith("//") else line)
+        if not at_terminal:
+            typer.echo(f"[{talking.tell_standing()}]", err=True)
+
+
+def _greet(session: Session) -> None:
+    tell_demo(session.model)
+    turns = len(session.stored.turns())
+    stands = f"goes on after {turns:,} {'turn' if turns == 1 else 'turns'}" if turns else "is new"
+    told = f"{show_line(session.stored.id)} {stands}, with {show_line(session.model)}."
+    typer.echo(f"{told} /help shows what else there is.", err=True)
+
+
+def _part(session: Session, wish: Wish) -> None:
+    if session.stored.turns() and wish.store != UNKEPT:
+        typer.echo(f"Kept. Go on with: lamella chat {show_line(session.stored.id)}", err=True)

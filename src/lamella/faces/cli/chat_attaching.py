@@ -1,0 +1,123 @@
+"""Attaching by path: whole files, folders, and lines of a file as a selection."""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePosixPath
+
+from lamella.core.artifacts.model import Kind
+from lamella.errors import ArtifactError, SourceMissingError, UsageError
+from lamella.faces.library.attach import Attachment, Canvas, Code, Folder, Note, Office, Pdf, Picture, Selection
+from lamella.wiring import open_sources
+
+_LINES = re.compile(r"(?P<path>.+):(?P<first>\d{1,9})(?:-(?P<last>\d{1,9}))?")
+_PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
+_NOTES = (".md", ".markdown", ".txt", "")
+_DOCUMENTS: Mapping[str, type[Pdf | Office | Canvas]] = {
+    ".pdf": Pdf,
+    ".docx": Office,
+    ".xlsx": Office,
+    ".pptx": Office,
+    ".canvas": Canvas,
+}
+
+
+class Desktop:
+    """Files as people name them: relative to the vault, or without one to the current folder."""
+
+    def __init__(self, vault: Path | None) -> None:
+        self._vault = vault
+
+    def find(self, name: str) -> Sequence[Attachment]:
+        """What a path stands for: a file, a folder of notes, or lines of a file as in ``note.md:10-20``."""
+        if not self._exists(name) and _LINES.fullmatch(name):
+            return [self.select(name)]
+        if self._vault is None:
+            return self._read_loose(Path(name), name)
+        path = self._inside(name)
+        if (self._vault / path).is_dir():
+            return [Folder(path=path)]
+        if not self._exists(name):
+            open_sources(self._vault).read_file(path, Kind.NOTE)
+        return [_describe(path)]
+
+    def select(self, name: str) -> Selection:
+        """Lines of a file, as in ``note.md:10-20`` or ``note.md:10``."""
+        found = _LINES.fullmatch(name)
+        if found is None:
+            raise UsageError(f"{name} names no lines.", hint="Name a file and its lines, as in note.md:10-20.")
+        path, first = found["path"], int(found["first"])
+        last = int(found["last"] or first)
+        lines = self._read_text(path).split("\n")
+        if not 1 <= first <= last <= len(lines):
+            raise ArtifactError(
+                f"{path} has {len(lines):,} lines; {first:,} to {last:,} were asked for.",
+                hint="Lines count from 1, and the first comes first.",
+            )
+        shown = path if self._vault is None else self._inside(path)
+        return Selection(path=shown, lines=(first, last), text="\n".join(lines[first - 1 : last]))
+
+    def names_file(self, name: str) -> bool:
+        """Whether a word names something that can be attached."""
+        found = _LINES.fullmatch(name)
+        return self._exists(name) or (found is not None and self._exists(found["path"]))
+
+    def complete(self, begun: str, *, limit: int = 50) -> list[str]:
+        """Paths that a word may become: notes of the vault that have it in their path, else files beside it."""
+        if self._vault is not None:
+            notes = open_sources(self._vault).list_folder(".")
+            return [path for path in notes if begun.casefold() in path.casefold()][:limit]
+        parent, _, start = begun.rpartition("/")
+        folder = Path(parent or ("/" if begun.startswith("/") else "."))
+        prefix = f"{parent}/" if "/" in begun else ""
+        found = sorted(folder.iterdir()) if folder.is_dir() else []
+        shown = [place for place in found if place.name.startswith(start) and not place.name.startswith(".")]
+        return [f"{prefix}{place.name}{'/' if place.is_dir() else ''}" for place in shown][:limit]
+
+    def _exists(self, name: str) -> bool:
+        try:
+            place = Path(name) if self._vault is None else self._vault / self._inside(name)
+            return bool(name) and place.exists()
+        except (OSError, ValueError):
+            return False
+
+    def _inside(self, name: str) -> str:
+        """The path in the vault; one that a shell completed, from the current folder, is meant too."""
+        if self._vault is None or ((self._vault / name).exists() and not Path(name).is_absolute()):
+            return name
+        try:
+            return Path(name).resolve().relative_to(self._vault.resolve()).as_posix()
+        except (OSError, ValueError):
+            return name
+
+    def _read_loose(self, path: Path, name: str) -> Sequence[Attachment]:
+        """What stands outside of any vault is read now, under the path that was typed."""
+        if not self._exists(name):
+            raise SourceMissingError(f"There is no file {name}.", hint="Paths are relative to the current folder.")
+        if path.is_dir():
+            reader = open_sources(path)
+            notes = [reader.read_file(note, Kind.NOTE) for note in reader.list_folder(".")]
+            return [Note(path=(PurePosixPath(name) / note.id).as_posix(), text=note.text) for note in notes]
+        described = _describe(name)
+        reader = open_sources(path.parent)
+        if isinstance(described, Picture):
+            image = reader.read_image(path.name)
+            return [Picture(data=image.data, media_type=image.media_type, path=name)]
+        text = reader.read_file(path.name, described.kind).text
+        return [type(described)(path=name, text=text)]
+
+    def _read_text(self, name: str) -> str:
+        if self._vault is not None:
+            return open_sources(self._vault).read_file(self._inside(name), Kind.CODE).text
+        if not Path(name).exists():
+            raise SourceMissingError(f"There is no file {name}.", hint="Paths are relative to the current folder.")
+        return open_sources(Path(name).parent).read_file(Path(name).name, Kind.CODE).text
+
+
+def _describe(path: str) -> Note | Code | Pdf | Office | Canvas | Picture:
+    """A file by what its name ends in."""
+    ending = PurePosixPath(path).suffix.lower()
+    if ending in _PICTURES:
+        return Picture(path=path)
+    if ending in _NOTES:
+        return Note(path=path)
+    return _DOCUMENTS[ending](path=path) if ending in _DOCUMENTS else Code(path=path)

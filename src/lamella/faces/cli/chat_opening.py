@@ -1,0 +1,129 @@
+"""Opening a conversation to talk in: which one, with which model, over which notes."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from secrets import token_hex
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lamella.core.budget.counting import Measure
+from lamella.core.history.asked import Asked
+from lamella.errors import CallError, UsageError
+from lamella.runners.keeping import Keeper
+from lamella.runners.office import PostOffice
+from lamella.runners.sending import Post
+from lamella.runners.stored import Desk, StoredChat
+from lamella.wiring import fit_settings, load_settings, open_desk, open_office
+
+if TYPE_CHECKING:
+    from lamella.adapters.providers.local.provider import Progress
+
+# The model that needs no key and no server.
+DEMO = "local"
+DEMO_TOLD = (
+    "local is a demo model (SmolLM2, 135 million parameters) that runs in this process, offline. "
+    "It shows how the cache works; what it says is often wrong. A better one: --model gguf:PATH, "
+    "openai-compatible:URL#NAME, anthropic:NAME, openai:NAME or gemini:NAME."
+)
+UNKEPT = "memory:"
+
+ModelOption = Annotated[
+    str | None,
+    typer.Option(
+        help="local, gguf:PATH, anthropic:NAME, openai:NAME, gemini:NAME or openai-compatible:URL#NAME.",
+        show_default=False,
+    ),
+]
+VaultOption = Annotated[Path | None, typer.Option(help="The folder that paths are relative to.", show_default=False)]
+AnswerOption = Annotated[int, typer.Option("--max-tokens", min=1, help="How long an answer may be, in tokens.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What was asked for on the command line."""
+
+    store: str | None = None
+    chat: str | None = None
+    model: str | None = None
+    vault: Path | None = None
+    last: bool = False
+    answer: int = 1_024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """A conversation, the model it is sent to, and what sends. ``begins`` says that nothing was said in it yet."""
+
+    stored: StoredChat
+    office: PostOffice
+    post: Post
+    model: str
+    measure: Measure
+    begins: bool
+
+
+@contextmanager
+def opened_session(wish: Wish, progress: "Callable[[Progress], None]") -> Iterator[Session]:
+    """A conversation to talk in. What a model lacks, such as a key, is an error before anything is said."""
+    desk = open_desk(wish.store or load_settings().store, vault=wish.vault)
+    try:
+        stored, model = _choose_model(desk, _choose_chat(desk, wish), wish.model)
+        office = open_office(progress=progress)
+        post = office.post(model, answer=wish.answer)
+        yield Session(
+            stored=stored,
+            office=office,
+            post=post,
+            model=model,
+            measure=desk.world.counter.measure(model),
+            begins=not stored.turns(),
+        )
+    finally:
+        desk.store.close()
+
+
+def tell_demo(model: str) -> None:
+    """Say what the demo model is, if that is the one."""
+    if model == DEMO:
+        typer.echo(DEMO_TOLD, err=True)
+
+
+def _choose_chat(desk: Desk, wish: Wish) -> str:
+    if not wish.last:
+        return wish.chat or _make_name(desk)
+    if wish.chat is not None:
+        raise UsageError("--last excludes naming a conversation.", hint="Leave one of them out.")
+    alive = Keeper(desk.store, desk.clock).list_alive()
+    if not alive:
+        raise CallError("There is no conversation yet.", hint="Begin one: lamella chat")
+    return alive[0].conversation
+
+
+def _make_name(desk: Desk) -> str:
+    """A name that can be typed and that nobody has, erased conversations included."""
+    taken = {listed.conversation for listed in desk.store.list_conversations()}
+    while (name := f"{datetime.now(UTC):%Y-%m-%d}-{token_hex(2)}") in taken:
+        pass
+    return name
+
+
+def _choose_model(desk: Desk, chat: str, wished: str | None) -> tuple[StoredChat, str]:
+    """The model that was asked for, else the one of the conversation or of the settings, else the demo model."""
+    stored = StoredChat(desk, chat)
+    known = _find_model(stored)
+    model = wished or known or DEMO
+    if stored.version and model == known:
+        return stored, model
+    fitting = fit_settings(model, begins=not stored.version)
+    return StoredChat(desk, chat, {"model": model, **fitting}), model
+
+
+def _find_model(stored: StoredChat) -> str | None:
+    try:
+        return stored.model_for(Asked(text=""))
+    except CallError:
+        return None

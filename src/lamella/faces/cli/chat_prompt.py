@@ -1,0 +1,84 @@
+"""A line editor for people at a terminal: history, several lines, pasting, completion, a status line below."""
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+
+from platformdirs import user_state_path
+from prompt_toolkit import PromptSession
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+
+from lamella.faces.cli.chat_attaching import Desktop
+from lamella.faces.cli.chat_typing import GOES_ON, PROMPT, complete
+
+
+class PromptTyping:
+    """Enter sends; Alt-Enter, or a backslash before Enter, begins another line."""
+
+    def __init__(self, *, commands: Sequence[str], desktop: Desktop, status: Callable[[], str]) -> None:
+        self._status = status
+        self._told = ""
+        self._session: PromptSession[str] = PromptSession(
+            PROMPT,
+            multiline=True,
+            history=_open_history(),
+            completer=_Completer(commands, desktop),
+            complete_while_typing=True,
+            key_bindings=_make_keys(),
+            bottom_toolbar=lambda: f" {self._told}",
+            prompt_continuation="  ",
+        )
+
+    def read(self) -> str | None:
+        """The next message, none on Ctrl-D."""
+        # Once a message, not once a key: where a conversation stands takes reading it.
+        self._told = self._status()
+        try:
+            return self._session.prompt()
+        except EOFError:
+            return None
+
+
+class _Completer(Completer):
+    def __init__(self, commands: Sequence[str], desktop: Desktop) -> None:
+        self._commands = commands
+        self._desktop = desktop
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+        found = complete(document.text_before_cursor, commands=self._commands, desktop=self._desktop)
+        return [Completion(text, start_position=-replaced) for text, replaced in found]
+
+
+def _make_keys() -> KeyBindings:
+    keys = KeyBindings()
+
+    @keys.add("enter")
+    def _(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        menu = buffer.complete_state
+        if menu is not None and menu.current_completion is not None:
+            buffer.complete_state = None
+        elif buffer.document.text_before_cursor.endswith(GOES_ON):
+            buffer.delete_before_cursor()
+            buffer.insert_text("\n")
+        else:
+            buffer.validate_and_handle()
+
+    @keys.add("escape", "enter")
+    def _(event: KeyPressEvent) -> None:
+        event.current_buffer.insert_text("\n")
+
+    return keys
+
+
+def _open_history() -> History:
+    """What was typed before, in a file of the user's own; on a disk that takes none, for this sitting only."""
+    file = user_state_path("lamella", appauthor=False) / "history"
+    with suppress(OSError):
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(file, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600))
+        return FileHistory(str(file))
+    return InMemoryHistory()

@@ -1,0 +1,54 @@
+"""What a call came to, in a line, and where a conversation stands."""
+
+from decimal import Decimal
+
+from lamella.core.ledger.call import Call
+from lamella.core.messages.delta import StopReason
+from lamella.errors import LamellaError
+from lamella.faces.cli.ledger_pages import read_pages, sum_up
+from lamella.faces.cli.lines import show_line
+from lamella.faces.cli.totals import plain
+from lamella.runners.stored import StoredChat
+
+
+def tell_call(call: Call) -> str:
+    """Tokens, money and time of a call; what nobody reports is left out."""
+    usage = call.usage
+    told = [show_line(call.model or "no model")]
+    if usage.prompt is not None:
+        told.append(f"{usage.prompt:,} tokens in")
+    if usage.read is not None:
+        told.append(f"{usage.read:,} of them cached")
+    if usage.output is not None:
+        told.append(f"{usage.output:,} out{', cut short' if call.stop == StopReason.LENGTH else ''}")
+    if call.billed is not None:
+        told.append(f"${plain(call.billed)}")
+    if call.timing.total is not None:
+        told.append(f"{call.timing.total:.1f} s")
+    return " · ".join(told)
+
+
+def tell_standing(stored: StoredChat, model: str) -> str:
+    """The share of the window in use, what of the last turn was cached, the cost so far, the model."""
+    pages = read_pages(stored)
+    sums = sum_up(pages)
+    last = next((page.calls[-1] for page in reversed(pages) if page.calls), None)
+    told = [_tell_window(stored)]
+    if last is not None:
+        rate = last.usage.hit_rate
+        told.append("cached: unknown" if rate is None else f"{rate:.0%} of the last turn cached")
+        told.append(_tell_cost(sums.billed))
+    return " · ".join((*told, show_line(model)))
+
+
+def _tell_window(stored: StoredChat) -> str:
+    """By what the next request has before anything is typed; what waits for an answer has no next request yet."""
+    try:
+        counts = stored.plan(to=1.0).before
+    except LamellaError:
+        return "an answer is missing"
+    return f"{counts.total:,} of {counts.limit:,} tokens used ({counts.total / counts.limit:.0%})"
+
+
+def _tell_cost(billed: Decimal | None) -> str:
+    return "no price known" if billed is None else f"${plain(billed)} so far"

@@ -1,0 +1,97 @@
+"""Talking: what is sent goes to the model and its answer to the screen; what fails is told, and the talk goes on."""
+
+from asyncio import Runner
+from collections.abc import AsyncGenerator
+
+import typer
+
+from lamella.core.history.asked import Asked
+from lamella.errors import LamellaError
+from lamella.faces.cli.chat_attaching import Desktop
+from lamella.faces.cli.chat_opening import Session
+from lamella.faces.cli.chat_showing import Show, follow
+from lamella.faces.cli.chat_status import tell_standing
+from lamella.faces.cli.chat_strata import print_strata
+from lamella.faces.cli.chat_typing import find_mentions
+from lamella.faces.cli.failures import print_failure
+from lamella.faces.library.attach import Attachment
+from lamella.faces.library.checks import check_text
+from lamella.runners.sending import Event, answer, send
+from lamella.runners.stored import StoredChat
+
+_TITLE = 60
+
+
+class Talking:
+    """One conversation at a screen. ``waiting`` is what the next message brings along, ``drop`` what leaves with it."""
+
+    def __init__(self, session: Session, runner: Runner, *, show: Show, desktop: Desktop, strata: bool) -> None:
+        self._session = session
+        self._runner = runner
+        self._show = show
+        self._named = not session.begins
+        self.desktop = desktop
+        self.strata = strata
+        self.waiting: dict[str, list[Attachment]] = {}
+        self.drop: list[str] = []
+        self.failed = False
+
+    @property
+    def stored(self) -> StoredChat:
+        return self._session.stored
+
+    def say(self, text: str) -> None:
+        """Send a message, with what waits for it and what it names."""
+        try:
+            asked = self._ask(text)
+            self._name(text)
+            self._follow(send(self.stored, asked, self._session.post))
+        except LamellaError as error:
+            self.tell_failure(error)
+
+    def say_again(self) -> None:
+        """Have the last question answered again; the old answer stays on its branch."""
+        turn = self.stored.regenerate()
+        self._follow(answer(self.stored, turn, self._session.post))
+
+    def tell_failure(self, error: LamellaError) -> None:
+        """Two lines, as every failure is told."""
+        self.failed = True
+        print_failure(error, as_json=False)
+
+    def tell_standing(self) -> str:
+        """The status line."""
+        waits = "".join(f" · +{name}" for name in self.waiting) + "".join(f" · -{name}" for name in self.drop)
+        return tell_standing(self.stored, self._session.model) + waits
+
+    def _ask(self, text: str) -> Asked:
+        named = [one for name in find_mentions(text, self.desktop) for one in self.desktop.find(name)]
+        attach = [*(one for some in self.waiting.values() for one in some), *named]
+        return Asked(
+            text=check_text(text, "the message"),
+            attach=tuple(one.attachment() for one in attach),
+            drop=tuple(self.drop),
+        )
+
+    def _name(self, text: str) -> None:
+        """A new conversation gets its first words as a title, before they are asked: later would cost its place."""
+        if not self._named:
+            words = " ".join(text.split())
+            self.stored.rename(words if len(words) <= _TITLE else words[: _TITLE - 1] + "…")
+            self._named = True
+
+    def _follow(self, events: AsyncGenerator[Event, None]) -> None:
+        try:
+            turn = self._runner.run(follow(events, self._show))
+        except KeyboardInterrupt:
+            self._forget_waiting()
+            typer.echo("Stopped. What was said is kept; /retry asks again.", err=True)
+            return
+        self._forget_waiting()
+        self.failed = False
+        if turn is not None and self.strata:
+            print_strata(turn, self._session.measure)
+
+    def _forget_waiting(self) -> None:
+        self.waiting.clear()
+        self.drop.clear()

@@ -1,0 +1,75 @@
+"""What is typed: messages from a pipe, the files that a message names, and what half a word may become."""
+
+import re
+import sys
+from collections.abc import Sequence
+from typing import Protocol
+
+import typer
+
+from lamella.faces.cli.chat_attaching import Desktop
+from lamella.faces.cli.lines import show_lines
+
+PROMPT = "> "
+GOES_ON = "\\"
+_MENTIONED = re.compile(r'(?:^|(?<=\s))@(?:"([^"\n]+)"|([^\s"]+))')
+_MENTIONING = re.compile(r'(?:^|(?<=\s))@("?)([^\s"]*)$')
+_ENDS = ".,;:!?)]}'"
+
+
+class Typing(Protocol):
+    """Where messages come from."""
+
+    def read(self) -> str | None:
+        """The next message, none when there are no more."""
+        ...
+
+
+class PipedTyping:
+    """A message per line; a backslash at its end goes on with the next. What is read is shown beside the answers."""
+
+    def read(self) -> str | None:
+        lines: list[str] = []
+        while True:
+            line = sys.stdin.readline()
+            if not line and not lines:
+                return None
+            bare = line.rstrip("\n")
+            goes_on = bare.endswith(GOES_ON) and line != bare
+            lines.append(bare.removesuffix(GOES_ON) if goes_on else bare)
+            if not goes_on:
+                text = "\n".join(lines)
+                typer.echo(f"{PROMPT}{show_lines(text)}", err=True)
+                return text
+
+
+def find_mentions(text: str, desktop: Desktop) -> list[str]:
+    """The files that a message names with an @, as in ``@notes/plan.md`` or ``@"my plan.md"``."""
+    found: dict[str, None] = {}
+    for quoted, bare in _MENTIONED.findall(text):
+        names = [quoted] if quoted else [bare, bare.rstrip(_ENDS)]
+        found |= dict.fromkeys([name for name in names if desktop.names_file(name)][:1])
+    return list(found)
+
+
+def complete(before: str, *, commands: Sequence[str], desktop: Desktop) -> list[tuple[str, int]]:
+    """What the text before the cursor may become, each with how many characters of it are replaced."""
+    if before.startswith("/") and not any(space in before for space in " \n"):
+        return [(name, len(before)) for name in commands if name.startswith(before)]
+    if before.startswith("/attach "):
+        begun = before.removeprefix("/attach ")
+        return [(path, len(begun)) for path in _find_paths(desktop, begun)]
+    mention = _MENTIONING.search(before)
+    if mention is None:
+        return []
+    quote, begun = mention.groups()
+    found = _find_paths(desktop, begun)
+    return [(f'"{path}"' if quote or " " in path else path, len(quote) + len(begun)) for path in found]
+
+
+def _find_paths(desktop: Desktop, begun: str) -> list[str]:
+    """Paths for a menu, which is no place for errors."""
+    try:
+        return desktop.complete(begun)
+    except Exception:  # noqa: BLE001 - a folder that cannot be read completes to nothing
+        return []
