@@ -36,7 +36,7 @@ from lamella.core.history.resume import resume
 from lamella.core.history.state import Rules
 from lamella.core.layers.model import CarryForward, History, Layout
 from lamella.core.ledger.answered import Answered
-from lamella.errors import LamellaError, NotAvailableError, SettingError
+from lamella.errors import LamellaError, NotAvailableError, SettingError, UsageError
 from lamella.ports import ChatProvider, SourceReader, Store, Summarizer
 from lamella.runners.copying import copy_store
 from lamella.runners.keeping import Keeper
@@ -72,6 +72,7 @@ __all__ = [
     "read_transcript",
     "replay_transcript",
     "save_archive",
+    "write_request",
 ]
 
 _RUNNERS = ("chat",)
@@ -310,6 +311,18 @@ def replay_transcript(transcript: Transcript, *, overrides: Mapping[str, object]
     vault = beside / os.fsdecode(transcript.vault.encode()) if transcript.vault is not None else None
     runner = open_runner(settings, conversation=transcript.conversation, vault=vault)
     return _numbered(replay(runner, _scripted(transcript, keep_model="model" in given)))
+
+
+def write_request(turn: Turn, provider: str, *, answer: int, any_model: bool) -> dict[str, Any]:
+    """The body that a provider's SDK would send for a turn; unless ``any_model``, to a model of that provider."""
+    facts = load_settings().model_facts
+    dialects = WireDialects(load_profiles(Path(facts).expanduser()) if facts else None)
+    model = turn.envelope.model
+    if model is None:
+        raise UsageError("The transcript names no model.", hint="Name one with --model.")
+    if not any_model:
+        dialects.check_maker(provider, model)
+    return dialects.write(provider, turn.chat_request(model=model, answer=answer))
 
 
 def _numbered(turns: Iterator[Turn]) -> Iterator[Turn]:

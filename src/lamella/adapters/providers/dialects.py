@@ -31,10 +31,12 @@ _SNAPSHOTS = ("current_message_snapshot", "current_completion_snapshot")
 class Dialect:
     """A wire format: how a request is said in it, how its answers and streams are told from others, how they are read.
 
-    ``build`` gives arguments for the SDK, ``write`` makes of them what the SDK puts on the wire.
+    ``maker`` is whose models speak it. ``build`` gives arguments for the SDK, ``write`` makes of them what the SDK puts
+    on the wire.
     """
 
     name: str
+    maker: str
     build: Callable[[ChatRequest, ModelProfile], Body]
     write: Callable[[Body], Body]
     is_answer: Callable[[Fields], bool]
@@ -51,6 +53,7 @@ def _build_gemini(request: ChatRequest, profile: ModelProfile) -> Body:
 DIALECTS = (
     Dialect(
         name="anthropic",
+        maker="anthropic",
         build=anthropic_request.build_request,
         write=join_extras,
         is_answer=anthropic_response.is_answer,
@@ -60,6 +63,7 @@ DIALECTS = (
     ),
     Dialect(
         name="openai",
+        maker="openai",
         build=chat_request.build_request,
         write=join_extras,
         is_answer=chat_response.is_answer,
@@ -69,6 +73,7 @@ DIALECTS = (
     ),
     Dialect(
         name="openai-responses",
+        maker="openai",
         build=responses_request.build_request,
         write=join_extras,
         is_answer=responses_response.is_answer,
@@ -78,6 +83,7 @@ DIALECTS = (
     ),
     Dialect(
         name="gemini",
+        maker="google",
         build=_build_gemini,
         write=gemini_request.write_body,
         is_answer=gemini_response.is_answer,
@@ -101,6 +107,15 @@ class WireDialects:
     def write(self, name: str, request: ChatRequest) -> Body:
         """The body that the SDK would send, without a key and without what only asks for a stream."""
         return find_dialect(name).write(self.build(name, request))
+
+    def check_maker(self, name: str, model: str) -> None:
+        """Refuses a model that is known to be of another maker than those who speak this dialect."""
+        dialect, maker = find_dialect(name), self._models.model(model).provider
+        if maker != dialect.maker and maker in {known.maker for known in DIALECTS}:
+            raise CallError(
+                f"{model} does not speak {name}.",
+                hint="Name a model that does, or choose the provider that has this one.",
+            )
 
     def read(self, answer: object) -> Reply:
         """The reply in what an SDK returned: an answer, plain data, a stream read to its end, or its events.

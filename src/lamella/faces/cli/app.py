@@ -19,6 +19,7 @@ from lamella.faces.cli.failures import exit_code, print_failure
 from lamella.faces.cli.ledger import ledger
 from lamella.faces.cli.recall import recall
 from lamella.faces.cli.replay import replay
+from lamella.faces.cli.request import request
 from lamella.faces.cli.store import store_app
 from lamella.faces.cli.streams import discard_stdout, finish_stdout, speak_utf8
 
@@ -49,6 +50,7 @@ _INTERRUPTED = 130
 
 app = typer.Typer(name="lamella", help=_EXAMPLES, add_completion=False, pretty_exceptions_enable=False)
 app.command()(replay)
+app.command()(request)
 app.command()(compact)
 app.command()(recall)
 app.command()(ledger)

@@ -1,7 +1,6 @@
 """``lamella replay``: what a model would be sent on each turn of a conversation in a file."""
 
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,7 +9,8 @@ from lamella.errors import UsageError
 from lamella.faces.cli.replay_json import write_json
 from lamella.faces.cli.replay_table import print_messages, print_table
 from lamella.faces.cli.totals import Totals
-from lamella.wiring import Transcript, load_transcript, read_transcript, replay_transcript
+from lamella.faces.cli.transcripts import find_folder, load_named
+from lamella.wiring import replay_transcript
 
 
 def replay(
@@ -36,9 +36,9 @@ def replay(
         raise UsageError("--json and --messages exclude each other.", hint="--json holds the messages, too.")
     if max_prefix_breaks is not None and not check:
         raise UsageError("--max-prefix-breaks needs --check.", hint="Add --check.")
-    transcript = _load(file)
+    transcript = load_named(file)
     overrides = {"layout": layout, "window": window, "model": model}
-    turns = replay_transcript(transcript, overrides=overrides, beside=_folder(file))
+    turns = replay_transcript(transcript, overrides=overrides, beside=find_folder(file))
     totals = Totals()
     counted = totals.counting(turns)
     if as_json:
@@ -48,18 +48,6 @@ def replay(
     else:
         print_table(transcript.conversation, counted, totals)
     return _verdict(totals, max_prefix_breaks, quiet=as_json) if check else 0
-
-
-def _load(file: str) -> Transcript:
-    if file != "-":
-        return load_transcript(Path(file))
-    if sys.stdin is None:
-        raise UsageError("There is no stdin to read the transcript from.", hint="Pipe it in, or name a file.")
-    return read_transcript(sys.stdin.buffer, name="stdin")
-
-
-def _folder(file: str) -> Path:
-    return Path.cwd() if file == "-" else Path(file).parent
 
 
 def _verdict(totals: Totals, allowed: int | None, *, quiet: bool) -> int:

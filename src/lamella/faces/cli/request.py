@@ -1,0 +1,39 @@
+"""``lamella request``: what a provider would be sent for a turn, byte for byte, without a key."""
+
+import json
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+
+from lamella.errors import UsageError
+from lamella.faces.cli.transcripts import find_folder, load_named
+from lamella.runners.turn import Turn
+from lamella.wiring import replay_transcript, write_request
+
+
+def request(
+    *,
+    file: Annotated[str, typer.Argument(help="A transcript (docs/transcript.md), or - to read it from stdin.")],
+    provider: Annotated[str, typer.Option(help="The wire format: anthropic, openai, openai-responses or gemini.")],
+    turn: Annotated[int | None, typer.Option(min=1, help="Which turn; else the last.", show_default=False)] = None,
+    model: Annotated[str | None, typer.Option(help="Another model than the transcript's.")] = None,
+    max_tokens: Annotated[int, typer.Option(min=1, help="The most that the answer may have.")] = 4_096,
+) -> None:
+    """Print the request body of a turn as JSON, as the provider's SDK would send it. Nothing is sent; no key is needed.
+
+    lamella request examples/walkthrough.json --provider anthropic --turn 3
+    """
+    transcript = load_named(file)
+    turns = replay_transcript(transcript, overrides={"model": model}, beside=find_folder(file))
+    wanted = _find(turns, turn, count=len(transcript.turns))
+    body = write_request(wanted, provider, answer=max_tokens, any_model=model is not None)
+    typer.echo(json.dumps(body, ensure_ascii=False, indent=2))
+
+
+def _find(turns: Iterator[Turn], number: int | None, *, count: int) -> Turn:
+    wanted = number or count
+    if not 1 <= wanted <= count:
+        hint = f"Choose one from 1 to {count:,}." if count else "Write at least one turn."
+        raise UsageError(f"There is no turn {wanted:,}: the transcript has {count:,}.", hint=hint)
+    return next(turn for turn in turns if turn.number == wanted)
