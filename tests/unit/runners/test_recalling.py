@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from tests.unit.runners.desks import make_chat, make_desk
 
-from lamella import Chat, Conversation, Note, ToolResult
+from lamella import Chat, Conversation, Message, Note, ToolResult
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.compaction.recall import Found
 from lamella.errors import CallError
@@ -150,6 +150,17 @@ def test_originals_too_long_for_one_answer_are_shown_in_part_with_their_length()
     assert [line for line in told.splitlines() if line.startswith("[turn")] == [
         f"[turn 1, note {path}, an excerpt of {len(text):,} characters]" for path, text in texts.items()
     ]
+
+
+def test_what_is_sent_as_a_summary_can_be_read_whole() -> None:
+    class Brief:
+        def summarize(self, messages: Sequence[Message], *, max_tokens: int) -> str:
+            return "About a zebra."
+
+    text = "# Zebra\n" + "It has stripes. " * 4_000
+    chat = Conversation(window=6_000, reserve=500, summarizer=Brief())
+    chat.ask("What is this?", attach=[Note(path="zebra.md", text=text)])
+    assert [found.passage.text for found in chat.recall("stripes")] == [text]
 
 
 def test_the_tool_is_defined_with_its_arguments() -> None:
