@@ -9,13 +9,13 @@ from tempfile import TemporaryDirectory
 
 from hypothesis import strategies as st
 from tests.invariants.lasting import Lasting
-from tests.invariants.moves import TREE, Deed, Kept, Move, kept_plans
+from tests.invariants.moves import Deed, Kept, Move, kept_plans
 from tests.invariants.playing import WINDOW, Player, Seen
 from tests.invariants.strategies import Plan, Step, plans
 
 from lamella import BudgetExceededError, Turn
-from lamella.core.compaction.receipt import Receipt
-from lamella.ports import Store
+from lamella.core.messages.model import Message
+from lamella.ports import Store, Summarizer
 
 # What a window takes of the largest request that a conversation would send without one.
 PARTS = (0.4, 0.6, 0.75, 0.9, 1.0)
@@ -136,8 +136,10 @@ def tight_player(tight: Tight, **settings: object) -> Iterator[TightPlayer]:
 class TightLasting(Lasting):
     """Plays moves into a store. ``came_of`` is what each move gave: a turn, that it did not fit, or nothing."""
 
-    def __init__(self, kept: Kept, folder: Path, open_store: Callable[[], Store]) -> None:
-        super().__init__(kept, folder, open_store)
+    def __init__(
+        self, kept: Kept, folder: Path, open_store: Callable[[], Store], *, summarizer: Summarizer | None = None
+    ) -> None:
+        super().__init__(kept, folder, open_store, summarizer=summarizer)
         self.came_of: list[Turn | str] = []
 
     def move(self, move: Move) -> None:
@@ -151,11 +153,21 @@ class TightLasting(Lasting):
         self.came_of += self.turns[asked:]
 
 
-def is_branching(moves: Sequence[Move]) -> bool:
-    """Whether anything is done to a history beside asking and answering."""
-    return any(move.deed in TREE for move in moves)
+# Settings under which short talk is worth a summary.
+EAGER = {"summary": {"writes": 60, "exact": 60, "turns": 1, "item": 400}}
+GOOD = "They agreed to keep it as it is."
 
 
-def taken(receipt: Receipt) -> list[str]:
-    """Everything a receipt names."""
-    return [name for step in receipt.steps for name in step.removed]
+class Scripted:
+    """A summariser that always says the same, and remembers what it was asked."""
+
+    def __init__(self, answer: str | None = GOOD) -> None:
+        self._answer = answer
+        self.asked: list[Sequence[Message]] = []
+
+    def summarize(self, messages: Sequence[Message], *, max_tokens: int) -> str:
+        self.asked.append(messages)
+        assert max_tokens > 0
+        if self._answer is None:
+            raise RuntimeError("the model is out for lunch")
+        return self._answer

@@ -14,7 +14,7 @@ from lamella import Folder, Tag, Turn
 from lamella.core.artifacts.model import Artifact, Image, Kind, Policy
 from lamella.core.history.log import Told
 from lamella.faces.library.engine import Chat
-from lamella.ports import SourceReader, Store
+from lamella.ports import SourceReader, Store, Summarizer
 from lamella.runners.stored import Desk
 from lamella.wiring import open_desk
 
@@ -73,9 +73,12 @@ def make_desk(store: Store, vault: Path | None) -> tuple[Desk, CountingReader | 
 class Lasting(Player):
     """Plays moves into a store. ``turns`` is what came of them: what was sent, and what moved."""
 
-    def __init__(self, kept: Kept, folder: Path, open_store: Callable[[], Store]) -> None:
+    def __init__(
+        self, kept: Kept, folder: Path, open_store: Callable[[], Store], *, summarizer: Summarizer | None = None
+    ) -> None:
         super().__init__(kept.plan, folder, conversation=NAME, ledger=True)
         self._kept = kept
+        self._summarizer = summarizer
         self._open_store = open_store
         self.opening_reads = 0
         self.reads = 0
@@ -85,6 +88,7 @@ class Lasting(Player):
 
     def _open(self, settings: dict[str, object]) -> Chat:
         desk, counting = make_desk(self._open_store(), self._vault if self._plan.vault else None)
+        desk = replace(desk, world=replace(desk.world, summarizer=self._summarizer))
         chat = Chat(desk, NAME, settings)
         self._desk, self._counting = desk, counting
         return chat

@@ -42,8 +42,9 @@ def test_an_error_names_all_that_is_left_with_its_tokens(tight: Tight) -> None:
         for _ in player.walk():
             pass
         if player.failure is not None:
-            named = sum(int(NAMED.search(name)[1].replace(",", "")) for name in player.failure.protected)
-            assert player.failure.needed - named <= BETWEEN
+            named = [number for name in player.failure.protected for number in NAMED.findall(name)]
+            assert len(named) == len(player.failure.protected)
+            assert player.failure.needed - sum(int(number.replace(",", "")) for number in named) <= BETWEEN
 
 
 @TRIED

@@ -1,11 +1,12 @@
 """Parity with compactions: closed and opened again, a chat that outgrew its window goes on as if it never stopped."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from hypothesis import given, settings
-from tests.invariants.compacting import TightLasting, tight_kept
+from tests.invariants.compacting import EAGER, Scripted, TightLasting, tight_kept
 from tests.invariants.lasting import NAME
 from tests.invariants.moves import Kept
 from tests.invariants.test_parity import check_same
@@ -15,20 +16,22 @@ from lamella.adapters.clocks.system import SystemClock
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.adapters.stores.opening import open_sqlite
 from lamella.core.history.log import Log
-from lamella.ports import Store
+from lamella.ports import Store, Summarizer
 from lamella.runners.keeping import Keeper
 
 TRIED = settings.get_profile("invariants")
 
 
-def check_parity(kept: Kept, folder: Path, open_second: Callable[[], Store]) -> None:
+def check_parity(
+    kept: Kept, folder: Path, open_second: Callable[[], Store], *, summarizer: Summarizer | None = None
+) -> None:
     """Play the moves twice, never stopping and stopping often: nothing may tell the two apart."""
     memory = MemoryStore()
     (folder / "one").mkdir()
     (folder / "two").mkdir()
-    never = TightLasting(kept, folder / "one", lambda: memory)
+    never = TightLasting(kept, folder / "one", lambda: memory, summarizer=summarizer)
     never.walk([False] * len(kept.moves))
-    often = TightLasting(kept, folder / "two", open_second)
+    often = TightLasting(kept, folder / "two", open_second, summarizer=summarizer)
     often.walk(kept.reopened)
     for one, other in zip(never.came_of, often.came_of, strict=True):
         if isinstance(one, Turn) and isinstance(other, Turn):
@@ -55,6 +58,15 @@ def test_a_compacted_chat_opened_again_goes_on_as_one_that_never_stopped(kept: K
 def test_a_compacted_chat_in_a_file_goes_on_as_one_that_never_stopped(kept: Kept) -> None:
     with TemporaryDirectory() as folder:
         check_parity(kept, Path(folder), lambda: open_sqlite(str(Path(folder) / "chats.db")))
+
+
+@TRIED
+@given(tight_kept())
+def test_a_summarised_chat_opened_again_goes_on_as_one_that_never_stopped(kept: Kept) -> None:
+    kept = replace(kept, settings=(*kept.settings, ("compaction", EAGER)))
+    store = MemoryStore()
+    with TemporaryDirectory() as folder:
+        check_parity(kept, Path(folder), lambda: store, summarizer=Scripted())
 
 
 class Memory:

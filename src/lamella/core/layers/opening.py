@@ -3,6 +3,7 @@
 It is made of blocks, not of typed text: what a model or a rule derived is never said with the user's voice.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -41,10 +42,13 @@ class Opening:
 
     def segments(self, place: str) -> Iterator[Segment]:
         """The opening as segments of L4; every word it stands in for can be recalled."""
+        said: Counter[str] = Counter()
         for block in self.derived:
-            digits = block.hash.removeprefix("sha256:")[:_ID_DIGITS]
+            name = f"{block.kind}:{block.hash.removeprefix('sha256:')[:_ID_DIGITS]}"
+            said[name] += 1
+            # Two summaries may say the same of different turns.
             yield Segment(
-                id=f"{block.kind}:{digits}",
+                id=name if said[name] == 1 else f"{name}:{said[name]}",
                 kind=block.kind,
                 form=Form.HANDLE if block.kind is StandIn.LEFT_OUT else Form.SUMMARY,
                 place=place,
