@@ -1,0 +1,28 @@
+"""What journeys share: a home of their own, and models that say what a test wrote down."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.wire.openai_caching import KEY
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> dict[str, str]:
+    """An empty home, one key for servers of one's own, nothing of whoever runs the tests."""
+    kept = {"HOME": str(tmp_path), "LAMELLA_CONFIG": os.devnull, "LAMELLA_API_KEY": KEY}
+    return {**kept, "ANTHROPIC_API_KEY": "", "OPENAI_API_KEY": "", "XDG_STATE_HOME": str(tmp_path / "state")}
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Callable[..., str]:
+    """The name of a model that says these replies."""
+
+    def write(*replies: object) -> str:
+        file = tmp_path / "replies.json"
+        file.write_text(json.dumps(replies), encoding="utf-8")
+        return f"scripted:{file}"
+
+    return write

@@ -1,0 +1,84 @@
+"""A terminal of our own: a command on a pseudo-terminal, what is typed into it, and what it shows."""
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import termios
+import time
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Self
+
+from tests.journeys.running import SECONDS
+
+CTRL_C, CTRL_D, ALT_ENTER, ENTER = "\x03", "\x04", "\x1b\r", "\r"
+_LINES, _COLUMNS = 30, 160
+_WHERE, _HERE = b"\x1b[6n", b"\x1b[1;1R"
+_ESCAPES = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07]*\x07|[()][A-Z0-9])")
+
+
+class Terminal:
+    """Runs until its block ends. ``shown`` is all that ever stood there, without colours and cursor movements."""
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        whole = {**os.environ, **environment, "TERM": "xterm"}
+        self._pid, self._fd = pty.fork()
+        if self._pid == 0:
+            os.execvpe(command[0], list(command), whole)
+        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", _LINES, _COLUMNS, 0, 0))
+        self._raw = b""
+        self._seen = 0
+        self.exit: int | None = None
+
+    def press(self, *keys: str) -> None:
+        os.write(self._fd, "".join(keys).encode())
+
+    def wait_for(self, text: str) -> str:
+        """Read until a text is shown that was not waited for before; what was shown up to it."""
+        deadline = time.monotonic() + SECONDS
+        while (at := self.shown.find(text, self._seen)) < 0:
+            assert time.monotonic() < deadline, f"{text!r} was not shown, but:\n{self.shown[self._seen :]}"
+            assert self._read(), f"it ended before it showed {text!r}:\n{self.shown[self._seen :]}"
+        before, self._seen = self.shown[self._seen : at], at + len(text)
+        return before
+
+    def wait_for_end(self) -> int:
+        deadline = time.monotonic() + SECONDS
+        while self._read():
+            assert time.monotonic() < deadline, f"it does not end:\n{self.shown[self._seen :]}"
+        _, status = os.waitpid(self._pid, 0)
+        self.exit = os.waitstatus_to_exitcode(status)
+        return self.exit
+
+    @property
+    def shown(self) -> str:
+        return _ESCAPES.sub("", self._raw.decode(errors="replace")).replace("\r\n", "\n")
+
+    def _read(self) -> bool:
+        """Take what came; false once nothing more can come."""
+        if not select.select([self._fd], [], [], 0.1)[0]:
+            return True
+        try:
+            read = os.read(self._fd, 65_536)
+        except OSError:
+            return False
+        self._raw += read
+        # What a real terminal answers when it is asked where the cursor is.
+        for _ in range(read.count(_WHERE)):
+            os.write(self._fd, _HERE)
+        return bool(read)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.exit is None:
+            os.kill(self._pid, signal.SIGKILL)
+            os.waitpid(self._pid, 0)
+        os.close(self._fd)

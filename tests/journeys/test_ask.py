@@ -1,0 +1,212 @@
+"""``lamella ask`` in processes of its own, as scripts meet it."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from tests.journeys.running import COMMAND, SECONDS, Ran, refusal, spawn
+from tests.wire.openai_caching import KEY, LOCAL_MODEL
+from tests.wire.openai_chat_server import chat_server
+from tests.wire.script import Cut, Fail, Garbage, Page, Say, Silence
+
+Ask = Callable[..., Ran]
+
+
+@pytest.fixture
+def ask(home: Mapping[str, str]) -> Ask:
+    def asking(*words: str, stdin: bytes = b"") -> Ran:
+        return spawn("ask", *words, stdin=stdin, environment=home)
+
+    return asking
+
+
+@pytest.fixture
+def note(tmp_path: Path) -> Path:
+    file = tmp_path / "notes" / "plan.md"
+    file.parent.mkdir()
+    file.write_text("# Plan\none\ntwo\nthree\nfour\n", encoding="utf-8")
+    return file
+
+
+def test_the_answer_is_all_of_stdout_and_the_rest_is_on_stderr(ask: Ask, script: Callable[..., str]) -> None:
+    model = script({"text": "At noon.", "chunk": 2, "usage": {"plain": 12, "read": 0, "output": 4}})
+    ran = ask("When?", "--model", model)
+    assert (ran.exit, ran.out) == (0, "At noon.\n")
+    assert ran.err.startswith(f"{model} · 12 tokens in · 0 of them cached · 4 out · ")
+
+
+def test_a_question_is_read_from_stdin_where_none_is_given(ask: Ask, script: Callable[..., str]) -> None:
+    for words in ((), ("-",)):
+        body = json.loads(ask(*words, "--model", script("Yes."), "--json", stdin=b"Is it so?\n").out)
+        assert (body["answer"], body["conversation"], body["turn"]) == ("Yes.", None, 1)
+        assert body["call"]["by_layer"]["L3_TURN"] == 0
+
+
+def test_what_is_piped_in_beside_a_question_is_attached(
+    ask: Ask, script: Callable[..., str], home: Mapping[str, str]
+) -> None:
+    ran = ask("What is it?", "--model", script("A diff."), "--chat", "piped", stdin=b"-old\n+new\n")
+    assert (ran.exit, ran.out) == (0, "A diff.\n")
+    shown = spawn("chats", "show", "piped", environment=home).out
+    assert "user: What is it?" in shown
+    assert "+ unparsed:" in shown
+
+
+def test_without_a_conversation_nothing_is_kept(
+    ask: Ask, script: Callable[..., str], home: Mapping[str, str], tmp_path: Path
+) -> None:
+    assert ask("When?", "--model", script("Now.")).exit == 0
+    assert not (tmp_path / ".lamella" / "chats.db").exists()
+    assert "No conversations yet" in spawn("chats", "list", environment=home).out
+
+
+def test_a_conversation_goes_on_with_its_model_and_its_notes(
+    ask: Ask, script: Callable[..., str], note: Path, home: Mapping[str, str]
+) -> None:
+    model = script("One.", "Two.")
+    assert ask("First?", "--model", model, "--attach", str(note), "--chat", "kept", "--system", "Be terse.").exit == 0
+    body = json.loads(ask("Second?", "--chat", "kept", "--json").out)
+    assert (body["conversation"], body["turn"], body["answer"], body["call"]["model"]) == ("kept", 2, "One.", model)
+    assert body["call"]["by_layer"]["L1_SYSTEM"] > 0
+    assert body["call"]["by_layer"]["L2_PREVIOUS"] > 0
+    assert body["call"]["verdict"]["cause"] == "none"
+    ledger = json.loads(spawn("ledger", "kept", "--json", environment=home).out)
+    assert [len(turn["calls"]) for turn in ledger["turns"]] == [1, 1]
+
+
+def test_files_folders_and_lines_are_attached_with_and_without_a_vault(
+    ask: Ask, script: Callable[..., str], note: Path, home: Mapping[str, str]
+) -> None:
+    folder = note.parent
+    code = folder / "run.py"
+    code.write_text("print(1)\n", encoding="utf-8")
+    loose = ("--attach", str(code), "--attach", str(folder), "--select", f"{note}:2-3")
+    assert ask("Loose?", "--model", script("Yes."), "--chat", "loose", *loose).exit == 0
+    shown = spawn("chats", "show", "loose", environment=home).out
+    for name in (str(code), str(note), f"{note}#L2-L3"):
+        assert f"+ {name}" in shown
+    within = ("--vault", str(folder), "--attach", "plan.md", "--attach", str(code), "--select", "plan.md:2")
+    assert ask("Within?", "--model", script("Yes."), "--chat", "within", *within).exit == 0
+    shown = spawn("chats", "show", "within", environment=home).out
+    for name in ("plan.md", "run.py", "plan.md#L2-L2"):
+        assert f"+ {name}" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (("?", "--attach", "gone.md"), "source_missing", "There is no file gone.md."),
+        (("?", "--select", "gone.md:1-2"), "source_missing", "There is no file gone.md."),
+        (("?", "--select", "plan.md"), "bad_usage", "plan.md names no lines."),
+        (("", "--model", "local"), "bad_usage", "There is no question."),
+        (("?", "--store", "sqlite:///x.db"), "bad_usage", "--store needs --chat."),
+        (("?", "--model", "anthropic:claude-opus-5-5"), "key_refused", "There is no key for Anthropic."),
+        (("?", "--model", "nobody:model"), "bad_setting", "There is no provider 'nobody'."),
+        (("?", "--model", "gguf:gone.gguf"), "model_missing", "There is no file gone.gguf."),
+        (("?", "--model", "openai-compatible:nowhere#x"), "bad_address", None),
+        (("?", "--model", "scripted:gone.json"), "bad_setting", None),
+        (("?", "--vault", "gone"), "source_missing", "There is no vault folder at gone."),
+    ],
+)
+def test_what_cannot_be_done_is_told_before_anything_is_sent(
+    ask: Ask, words: tuple[str, ...], code: str, told: str | None
+) -> None:
+    message = refusal(ask(*words, "--json"), code=code)
+    assert told is None or message == told
+
+
+def test_lines_that_a_file_does_not_have_are_told_with_those_it_has(ask: Ask, note: Path) -> None:
+    ran = ask("?", "--select", f"{note}:4-9", "--json")
+    assert refusal(ran, code="bad_artifact") == f"{note} has 6 lines; 4 to 9 were asked for."
+
+
+def test_bytes_that_are_no_text_are_refused(ask: Ask) -> None:
+    assert "byte 3 is 0xff" in refusal(ask("?", "--json", stdin=b"ab\xff"), code="bad_text")
+
+
+def serve_model(url: str) -> str:
+    return f"openai-compatible:{url}/v1#{LOCAL_MODEL}"
+
+
+def test_a_server_of_ones_own_answers_and_its_key_is_nowhere(ask: Ask, home: Mapping[str, str], tmp_path: Path) -> None:
+    with chat_server(Say(text="Hello there.")) as server:
+        ran = ask("Hello?", "--model", serve_model(server.url), "--chat", "house", "--json")
+        assert json.loads(ran.out)["answer"] == "Hello there."
+        assert server.calls[0].headers["authorization"] == f"Bearer {KEY}"
+    assert KEY not in ran.out + ran.err
+    assert KEY.encode() not in (tmp_path / ".lamella" / "chats.db").read_bytes()
+
+
+def test_an_address_where_nobody_listens_is_tried_again_and_then_told(ask: Ask) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    ran = ask("Hello?", "--model", serve_model(f"http://127.0.0.1:{port}"))
+    assert (ran.exit, ran.out) == (1, "")
+    assert ran.err.count("Trying again in") == 3
+    assert ran.err.splitlines()[-2].startswith("error: ")
+    assert ran.err.splitlines()[-1].startswith("hint: ")
+
+
+@pytest.mark.parametrize(
+    ("act", "code", "exit_code"),
+    [
+        (Page(), "bad_address", 2),
+        (Fail(status=401, kind="authentication_error", words="Incorrect API key"), "key_refused", 2),
+        (Fail(status=404, kind="model_not_found", words="The model does not exist"), "model_missing", 2),
+        (Garbage(), "reply_broken", 1),
+        (Cut(), "reply_broken", 1),
+    ],
+    ids=["a page", "a wrong key", "no such model", "garbage", "closed midway"],
+)
+def test_what_a_server_does_wrong_is_told_by_whose_it_is_to_mend(
+    ask: Ask, act: Page | Fail | Garbage | Cut, code: str, exit_code: int
+) -> None:
+    with chat_server(act) as server:
+        ran = ask("Hello?", "--model", serve_model(server.url), "--json")
+    assert refusal(ran, code=code, exit_code=exit_code)
+
+
+def test_a_hand_on_ctrl_c_leaves_a_server_that_hangs(home: Mapping[str, str]) -> None:
+    with chat_server(Silence()) as server:
+        words = ["ask", "Hello?", "--model", serve_model(server.url)]
+        with subprocess.Popen(
+            [*COMMAND, *words],
+            env={**os.environ, **home},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as process:
+            assert server.arrived.wait(SECONDS)
+            os.kill(process.pid, signal.SIGINT)
+            out, err = process.communicate(timeout=SECONDS)
+        assert server.left.wait(SECONDS)
+    assert (process.returncode, out) == (1, b"")
+    assert err.decode() == "error: Stopped.\nhint: Run the command again to start over.\n"
+
+
+def test_a_reader_that_leaves_early_stops_the_model_and_what_was_said_is_kept(
+    script: Callable[..., str], home: Mapping[str, str]
+) -> None:
+    model = script({"text": "word\n" * 400, "chunk": 5, "delay": 0.01})
+    named = " ".join(f"'{word}'" for word in COMMAND)
+    piped = f"{named} ask 'Go on?' --model '{model}' --chat long < /dev/null | head -n 2"
+    done = subprocess.run(
+        ["bash", "-c", piped], env={**os.environ, **home}, capture_output=True, check=False, timeout=SECONDS
+    )
+    assert (done.stdout, done.stderr) == (b"word\nword\n", b"")
+    ledger = json.loads(spawn("ledger", "long", "--json", environment=home).out)
+    assert ledger["turns"][0]["calls"][0]["stop"] == "stopped"
+
+
+def test_the_demo_model_answers_offline_and_says_what_it_is(ask: Ask) -> None:
+    ran = ask("Name a colour.", "--max-tokens", "4", "--json")
+    assert ran.exit == 0
+    assert "demo model" in ran.err
+    call = json.loads(ran.out)["call"]
+    assert (call["model"], call["reported"]["output"], call["stop"]) == ("local", 4, "length")

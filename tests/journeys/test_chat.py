@@ -1,0 +1,200 @@
+"""``lamella chat`` through a pipe, in processes of its own."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from tests.journeys.running import Ran, refusal, spawn
+from tests.wire.openai_caching import LOCAL_MODEL
+from tests.wire.openai_chat_server import chat_server
+from tests.wire.script import Fail, Say
+
+Chat = Callable[..., Ran]
+
+
+@pytest.fixture
+def chat(home: Mapping[str, str]) -> Chat:
+    """A chat that gets these lines."""
+
+    def chatting(*lines: str, words: tuple[str, ...] = ()) -> Ran:
+        return spawn("chat", *words, stdin="".join(f"{line}\n" for line in lines).encode(), environment=home)
+
+    return chatting
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "plan.md").write_text("# Plan\nBeans.\nPeas.\n", encoding="utf-8")
+    (folder / "my list.md").write_text("# List\nMilk.\n", encoding="utf-8")
+    return folder
+
+
+def ledger(home: Mapping[str, str], name: str) -> list[dict[str, object]]:
+    turns = json.loads(spawn("ledger", name, "--json", environment=home).out)["turns"]
+    assert isinstance(turns, list)
+    return turns
+
+
+def test_each_line_is_a_message_and_answers_are_all_of_stdout(
+    chat: Chat, script: Callable[..., str], home: Mapping[str, str]
+) -> None:
+    model = script({"text": "One.", "usage": {"plain": 9, "read": 0, "output": 2}}, "Two\nlines.")
+    ran = chat("First?", "", "Second \\", "half?", words=("talk", "--model", model))
+    assert (ran.exit, ran.out) == (0, "One.\nTwo\nlines.\n")
+    assert ran.err.splitlines()[0] == f"talk is new, with {model}. /help shows what else there is."
+    assert "> First?\n" in ran.err
+    assert "> Second \nhalf?\n" in ran.err
+    assert f"0% of the last turn cached · no price known · {model}]" in ran.err
+    assert ran.err.splitlines()[-1] == "Kept. Go on with: lamella chat talk"
+    listed = json.loads(spawn("chats", "list", "--json", environment=home).out)["chats"]
+    assert [(row["conversation"], row["title"]) for row in listed] == [("talk", "First?")]
+
+
+def test_a_conversation_goes_on_by_its_name_and_the_last_one_without(
+    chat: Chat, script: Callable[..., str], home: Mapping[str, str]
+) -> None:
+    model = script("Yes.", "No.")
+    chat("First?", words=("talk", "--model", model))
+    by_name = chat("Second?", words=("talk",))
+    assert by_name.err.startswith(f"talk goes on after 1 turn, with {model}.")
+    last = chat("Third?", words=("--last",))
+    assert last.err.startswith(f"talk goes on after 2 turns, with {model}.")
+    causes = [turn["calls"][0]["verdict"]["cause"] for turn in ledger(home, "talk")]  # type: ignore[index]
+    assert causes == ["first_turn", "none", "none"]
+
+
+def test_a_new_conversation_gets_a_name_that_can_be_typed(chat: Chat, script: Callable[..., str]) -> None:
+    ran = chat("Hello?", words=("--model", script("Yes.")))
+    name = ran.err.split()[0]
+    assert len(name) == len("2026-11-16-abcd")
+    assert ran.err.splitlines()[-1] == f"Kept. Go on with: lamella chat {name}"
+
+
+def test_files_are_attached_by_command_and_by_mention_and_dropped_again(
+    chat: Chat, script: Callable[..., str], notes: Path, home: Mapping[str, str]
+) -> None:
+    model = script("One.", "Two.", "Three.")
+    ran = chat(
+        "/attach plan.md:2-3",
+        'What do @plan.md, @"my list.md" and @nobody.md say?',
+        "/drop my list.md",
+        "And now?",
+        "/attach gone.md",
+        "/attach",
+        "Last?",
+        words=("talk", "--model", model, "--vault", str(notes)),
+    )
+    assert ran.exit == 0
+    assert "plan.md:2-3 goes with the next message." in ran.out
+    assert "my list.md leaves the prompt with the next message." in ran.out
+    assert "error: There is no file gone.md in the vault." in ran.err
+    assert "error: /attach names no file." in ran.err
+    shown = spawn("chats", "show", "talk", environment=home).out
+    assert [line.strip() for line in shown.splitlines() if "  + " in line][1:] == ["+ plan.md", "+ my list.md"]
+    assert "+ plan.md#L2-L3:" in shown
+
+
+def test_the_commands_do_what_they_say(chat: Chat, script: Callable[..., str]) -> None:
+    ran = chat(
+        "/help",
+        "Hello?",
+        "/strata",
+        "//etc?",
+        "/retry",
+        "/branches",
+        "/ledger",
+        "/recall etc",
+        "/compact 0.5",
+        "/compact much",
+        "/undo",
+        "/switch nowhere",
+        "/dance",
+        "/quit",
+        "never sent",
+        words=("talk", "--model", script("One.", "Two.", "Three.")),
+    )
+    for command in ("/attach PATH[:10-20]", "/drop ID", "/compact [SHARE]", "/undo", "/recall WORDS", "/ledger"):
+        assert command in ran.out
+    assert "L5_USER" in ran.out
+    assert "  2 turns, the last: /etc?" in ran.out
+    assert ran.out.count("the last: /etc?") == 2
+    assert "talk  █ read from the cache  ░ not" in ran.out
+    assert "Nothing that left the prompt has these words." in ran.out
+    for told in ("There is nothing to gain", "much is no share.", "There is no compaction to undo.", "no such message"):
+        assert told in ran.err
+    assert "error: There is no command /dance." in ran.err
+    assert "never sent" not in ran.err
+
+
+def test_a_long_conversation_is_compacted_recalled_and_restored(
+    chat: Chat, script: Callable[..., str], home: Mapping[str, str]
+) -> None:
+    said = [f"Bed {number} has {number * 3} plants. " * 40 for number in range(6)]
+    model = script(*(f"Noted {number}." for number in range(7)))
+    chat(*said, words=("talk", "--model", model))
+    ran = chat("/compact 0.005", "/recall Bed 1", "/undo", words=("talk",))
+    assert "aimed at" in ran.out
+    assert "Bed 1 has 3 plants." in ran.out
+    assert "Undone: " in ran.out
+
+
+def test_an_error_of_the_provider_is_told_and_the_talk_goes_on(chat: Chat, home: Mapping[str, str]) -> None:
+    refused = Fail(status=400, kind="invalid_request_error", words="That is too much")
+    with chat_server(refused, Say(text="Here I am."), Say(text="Still here.")) as server:
+        model = f"openai-compatible:{server.url}/v1#{LOCAL_MODEL}"
+        ran = chat("First?", "/retry", "Second?", words=("talk", "--model", model))
+    assert (ran.exit, ran.out) == (0, "Here I am.\nStill here.\n")
+    assert "error: " in ran.err
+    assert "That is too much" in ran.err
+    assert "[an answer is missing · " in ran.err
+    assert [turn["standing"] for turn in ledger(home, "talk")] == ["called", "called"]
+
+
+def test_a_pipe_whose_last_message_failed_exits_with_1(chat: Chat, script: Callable[..., str]) -> None:
+    assert chat("First?", "Second?", words=("--model", script("One."))).exit == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--last",), "There is no conversation yet."),
+        (("talk", "--last"), "--last excludes naming a conversation."),
+        (("--model", "anthropic:claude-opus-5-5"), "There is no key for Anthropic."),
+        (("--model", "nobody:model"), "There is no provider 'nobody'."),
+        (("--vault", "gone"), "There is no vault folder at gone."),
+        (("--store", "nowhere:"), "There is no kind of store 'nowhere'."),
+    ],
+)
+def test_what_is_missing_is_told_at_once(chat: Chat, words: tuple[str, ...], told: str) -> None:
+    ran = chat("Hello?", words=words)
+    assert (ran.exit, ran.out) == (2, "")
+    assert ran.err.startswith(f"error: {told}\nhint: ")
+
+
+def test_an_erased_conversation_cannot_be_gone_on_with(
+    chat: Chat, script: Callable[..., str], home: Mapping[str, str]
+) -> None:
+    chat("Hello?", words=("talk", "--model", script("Yes.")))
+    spawn("chats", "delete", "talk", "--yes", environment=home)
+    ran = chat("Again?", words=("talk",))
+    assert ran.exit == 1
+    assert ran.err.startswith("error: The conversation talk was erased at")
+
+
+def test_the_demo_model_is_the_default_and_its_cache_serves_what_was_said(
+    chat: Chat, notes: Path, home: Mapping[str, str]
+) -> None:
+    ran = chat("What grows? @plan.md", "And what else?", words=("talk", "--vault", str(notes), "--max-tokens", "6"))
+    assert ran.exit == 0
+    assert ran.err.startswith("local is a demo model")
+    calls = [turn["calls"][0] for turn in ledger(home, "talk")]  # type: ignore[index]
+    assert [call["verdict"]["outcome"] for call in calls] == ["first", "hit"]
+    assert [call["predicted"]["read"] for call in calls] == [call["reported"]["read"] for call in calls]
+    assert calls[1]["reported"]["read"] > calls[0]["reported"]["plain"]
+
+
+def test_json_is_not_a_word_that_a_chat_knows(chat: Chat) -> None:
+    assert refusal(chat(words=("--json",)), code="bad_usage").startswith("No such option: --json")

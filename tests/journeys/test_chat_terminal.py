@@ -1,0 +1,124 @@
+"""``lamella chat`` at a terminal: typing, stopping, leaving."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from tests.journeys.running import COMMAND, spawn
+from tests.journeys.terminal import ALT_ENTER, CTRL_C, CTRL_D, ENTER, Terminal
+
+
+def at_terminal(home: Mapping[str, str], *words: str) -> Terminal:
+    return Terminal([*COMMAND, "chat", "talk", *words], home)
+
+
+def said(home: Mapping[str, str]) -> str:
+    return spawn("chats", "show", "talk", environment=home).out
+
+
+def test_messages_of_several_lines_are_sent_and_answers_drawn_as_markdown(
+    home: Mapping[str, str], script: Callable[..., str]
+) -> None:
+    answer = "# Tides\n\nAt **noon**.\n\n```\nlow\n\nhigh\n```\n\n- one\n- two"
+    model = script({"text": answer, "chunk": 4, "delay": 0.01, "usage": {"plain": 5, "read": 15, "output": 9}}, "Six.")
+    with at_terminal(home, "--model", model) as terminal:
+        terminal.wait_for("tokens used")
+        terminal.press("one", ALT_ENTER, "two\\", ENTER, "three", ENTER)
+        terminal.wait_for("At noon.")
+        terminal.wait_for("• two")
+        terminal.wait_for("75% of the last turn cached")
+        terminal.press("\x1b[200~pasted\ntwice\x1b[201~", ENTER)
+        terminal.wait_for("Six.")
+        terminal.wait_for("tokens used")
+        terminal.press(CTRL_D)
+        assert terminal.wait_for_end() == 0
+    assert "**noon**" not in terminal.shown
+    shown = said(home)
+    assert "user: one\ntwo\nthree\n" in shown
+    assert "user: pasted\ntwice\n" in shown
+
+
+def test_ctrl_c_stops_an_answer_and_keeps_what_was_said(home: Mapping[str, str], script: Callable[..., str]) -> None:
+    model = script({"text": "word " * 200, "chunk": 5, "delay": 0.1}, "Done.")
+    with at_terminal(home, "--model", model) as terminal:
+        terminal.wait_for("tokens used")
+        terminal.press("Go on", ENTER)
+        terminal.wait_for("word word")
+        terminal.press(CTRL_C)
+        terminal.wait_for("Stopped. What was said is kept")
+        terminal.wait_for("tokens used")
+        terminal.press(CTRL_C)
+        terminal.wait_for("Ctrl-D or /quit leaves.")
+        terminal.wait_for("tokens used")
+        terminal.press("And now?", ENTER)
+        terminal.wait_for("Done.")
+        terminal.wait_for("tokens used")
+        terminal.press("/quit", ENTER)
+        terminal.wait_for("Kept. Go on with: lamella chat talk")
+        assert terminal.wait_for_end() == 0
+    assert "reply: word word" in said(home)
+    calls = [turn["calls"] for turn in json.loads(spawn("ledger", "talk", "--json", environment=home).out)["turns"]]
+    assert [call[0]["stop"] for call in calls] == ["stopped", "end"]
+
+
+def test_commands_and_paths_are_completed_and_what_was_typed_is_remembered(
+    home: Mapping[str, str], script: Callable[..., str], tmp_path: Path
+) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "plan.md").write_text("# Plan\n", encoding="utf-8")
+    with at_terminal(home, "--model", script("Yes."), "--vault", str(notes)) as terminal:
+        terminal.wait_for("tokens used")
+        terminal.press("/led")
+        terminal.wait_for("/ledger")
+        terminal.press("\t", ENTER, ENTER)
+        terminal.wait_for("0 turns")
+        terminal.wait_for("tokens used")
+        terminal.press("Read @pla")
+        terminal.wait_for("plan.md")
+        terminal.press("\t", ENTER, " now", ENTER)
+        terminal.wait_for("Yes.")
+        terminal.wait_for("tokens used")
+        terminal.press(CTRL_D)
+        assert terminal.wait_for_end() == 0
+    assert "user: Read @plan.md now\n" in said(home)
+    assert "+ plan.md\n" in said(home)
+    history = tmp_path / "state" / "lamella" / "history"
+    assert "+Read @plan.md now" in history.read_text(encoding="utf-8")
+    assert history.stat().st_mode & 0o077 == 0
+
+
+def test_an_error_is_told_and_the_prompt_comes_back(home: Mapping[str, str], script: Callable[..., str]) -> None:
+    with at_terminal(home, "--model", script()) as terminal:
+        terminal.wait_for("tokens used")
+        terminal.press("Hello?", ENTER)
+        terminal.wait_for("error: The script has 0 lines")
+        terminal.wait_for("hint: ")
+        terminal.wait_for("an answer is missing")
+        terminal.press(CTRL_D)
+        assert terminal.wait_for_end() == 0
+
+
+def test_what_a_model_says_can_do_nothing_to_the_terminal(home: Mapping[str, str], script: Callable[..., str]) -> None:
+    with at_terminal(home, "--model", script("before \x1b]0;owned\x07 after")) as terminal:
+        terminal.wait_for("tokens used")
+        terminal.press("Hello?", ENTER)
+        terminal.wait_for("before \\x1b]0;owned\\x07 after")
+        terminal.wait_for("tokens used")
+        terminal.press(CTRL_D)
+        assert terminal.wait_for_end() == 0
+
+
+def test_the_demo_model_shows_how_far_it_is_and_can_be_stopped(home: Mapping[str, str], tmp_path: Path) -> None:
+    long = tmp_path / "long.md"
+    long.write_text("\n".join(f"Bed {bed} has {bed * 3} tomato plants." for bed in range(120)), encoding="utf-8")
+    with at_terminal(home, "--max-tokens", "8") as terminal:
+        terminal.wait_for("tokens used")
+        terminal.press(f"Sum up @{long} ", ENTER)
+        terminal.wait_for("reading ")
+        terminal.wait_for("tokens in")
+        terminal.press(CTRL_C)
+        terminal.wait_for("Stopped.")
+        terminal.wait_for("an answer is missing")
+        terminal.press(CTRL_D)
+        assert terminal.wait_for_end() == 0
