@@ -1,12 +1,19 @@
 """Keeping conversations: taking them out and in whole, searching, verifying and erasing them."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import accumulate
 
 from lamella.core.history.chronicle import Chronicle
-from lamella.core.history.events import parse_body, referenced_artifacts, write_erasure, write_event
+from lamella.core.history.events import (
+    Body,
+    parse_body,
+    referenced_artifacts,
+    retold_hashes,
+    write_erasure,
+    write_event,
+)
 from lamella.core.history.log import Log, Node, Told, derive_id, path_hashes
 from lamella.core.history.records import Damage, EventKind, Listed, Record, StoreStats, Written
 from lamella.core.layers.model import Role
@@ -137,15 +144,17 @@ class Keeper:
     def erase_artifact(self, conversation: str, artifact: str) -> int:
         """Remove an artifact from a conversation for good, and say how many contents went.
 
-        That is every version of it, with its pictures and the instructions that drew it in.
+        That is every version of it, with its pictures, the instructions that drew it in, and every summary of talk,
+        which may tell of it.
         """
         records, log = self._load(conversation)
-        contents = tuple(dict.fromkeys(_contents_of(records, artifact)))
-        if not contents:
+        own = dict.fromkeys(_find_contents(records, lambda body: referenced_artifacts(body, artifact)))
+        if not own:
             raise CallError(
                 f"{conversation} never had an artifact {artifact!r}.",
                 hint=f"See its attachments with `lamella chats show {conversation}`.",
             )
+        contents = tuple({**own, **dict.fromkeys(_find_contents(records, retold_hashes))})
         written = write_erasure(artifact, contents, at=self._moment())
         self._store.erase_contents(conversation, contents, written, expected=log.version)
         return len(contents)
@@ -214,10 +223,10 @@ def _unknown(conversation: str) -> CallError:
     )
 
 
-def _contents_of(records: Iterable[Record], artifact: str) -> Iterator[str]:
+def _find_contents(records: Iterable[Record], find: Callable[[Body], Iterable[str]]) -> Iterator[str]:
     for number, record in enumerate(records, start=1):
         try:
-            yield from referenced_artifacts(parse_body(record), artifact)
+            yield from find(parse_body(record))
         except (LookupError, TypeError, ValueError) as error:
             raise StoreDamagedError(
                 f"Event {number} cannot be read: {error}.", hint="Run `lamella store verify` to see what is damaged."

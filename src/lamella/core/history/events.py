@@ -221,9 +221,9 @@ def named_hashes(body: Body) -> tuple[str, ...]:
 def referenced_artifacts(body: Body, artifact: str) -> tuple[str, ...]:
     """The hashes of everything a body holds of one artifact: its text, its pictures, instructions that draw it in.
 
-    A picture is also found inside the notes that embed it. A summary of earlier talk may tell of any of them.
+    A picture is also found inside the notes that embed it.
     """
-    hashes: dict[str, None] = dict.fromkeys(map(as_text, _retold(body)))
+    hashes: dict[str, None] = {}
     for ref in _refs(body):
         images = [as_text(as_list(image)[0]) for image in as_list(ref.get("images"))]
         if ref["id"] == artifact:
@@ -234,6 +234,11 @@ def referenced_artifacts(body: Body, artifact: str) -> tuple[str, ...]:
     if any(ref["id"] == artifact for ref in map(as_mapping, as_list(_system(body).get("inlined")))):
         hashes.update((as_text(name), None) for name in _drawn(body))
     return tuple(hashes)
+
+
+def retold_hashes(body: Body) -> tuple[str, ...]:
+    """The hashes of summaries of earlier talk that a body holds: they may tell of anything attached before."""
+    return tuple(map(as_text, _retold(body)))
 
 
 def _refs(body: Body) -> list[Body]:
@@ -247,7 +252,9 @@ def _system(body: Body) -> Body:
 
 
 def _retold(body: Body) -> list[object]:
-    return [body["strip"]] if "strip" in body else []
+    """Of a turn the summary in its strip, of a compaction what stands in for the messages it took out."""
+    steps = [as_mapping(step) for step in as_list(body.get("steps"))]
+    return [*([body["strip"]] if "strip" in body else []), *(step["text"] for step in steps if "text" in step)]
 
 
 def _drawn(body: Body) -> list[object]:

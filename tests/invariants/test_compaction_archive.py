@@ -1,0 +1,118 @@
+"""Compactions through a file and after an erasure: they ride in the archive, and their words go with what they tell."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import given, settings
+from tests.invariants.compacting import EAGER, GOOD, Scripted, TightLasting, tight_kept
+from tests.invariants.lasting import NAME, make_desk
+from tests.invariants.moves import Kept
+
+from lamella import BudgetExceededError, Turn
+from lamella.adapters.archive.markdown import parse_archive, render_archive
+from lamella.adapters.clocks.system import SystemClock
+from lamella.adapters.sources.nowhere import Nowhere
+from lamella.adapters.sources.vault import Vault
+from lamella.adapters.stores.memory import MemoryStore
+from lamella.adapters.stores.opening import open_sqlite
+from lamella.core.history.events import parse_body
+from lamella.core.history.records import EventKind
+from lamella.faces.library.engine import Chat
+from lamella.ports import Store
+from lamella.runners.keeping import Keeper, Taken
+
+TRIED = settings.get_profile("invariants")
+
+
+def follow(store: Store, vault: Path | None) -> list[object]:
+    """What is sent next, what compacting then does, and what is sent after that; or why not."""
+    desk = make_desk(store, vault)[0]
+    chat = Chat(replace(desk, world=replace(desk.world, summarizer=Scripted())), NAME, {})
+    came: list[object] = []
+    for text in ("And now?", "And then?"):
+        try:
+            came.append(_seen(chat.ask(text)))
+            chat.reply("Yes.")
+            came.append(chat.compact(0.01))
+        except BudgetExceededError as error:
+            came.append(error.message)
+    return came
+
+
+def _seen(turn: Turn) -> object:
+    return turn.envelope, turn.prefix, turn.compaction
+
+
+def walk(kept: Kept, folder: str, open_store: Callable[[], Store]) -> Path | None:
+    """Play a conversation whose talk is summarised as soon as it is too long; its attachments never are."""
+    rules = {"summary": {**EAGER["summary"], "item": 1_000_000}}
+    summarised = replace(kept, settings=(*kept.settings, ("compaction", rules)))
+    TightLasting(summarised, Path(folder), open_store, summarizer=Scripted()).walk([False] * len(kept.moves))
+    return Path(folder) / "vault" if kept.plan.vault else None
+
+
+@TRIED
+@given(tight_kept())
+def test_a_compacted_chat_read_from_its_archive_goes_on_as_it_would_have(kept: Kept) -> None:
+    here, there = MemoryStore(), MemoryStore()
+    with TemporaryDirectory() as folder:
+        vault = walk(kept, folder, lambda: here)
+        if not here.load(NAME):
+            return
+        text = render_archive(Keeper(here, SystemClock()).take_out(NAME), sources=Vault(vault) if vault else Nowhere())
+        chronicle = parse_archive(text, sources=Vault(vault) if vault else None)
+        assert chronicle.warnings == ()
+        assert Keeper(there, SystemClock()).take_in(chronicle) is Taken.NEW
+        assert list(there.load(NAME)) == list(here.load(NAME))
+        assert follow(here, vault) == follow(there, vault)
+
+
+@TRIED
+@given(tight_kept())
+def test_erasing_an_artifact_erases_every_summary_that_may_tell_of_it(kept: Kept) -> None:
+    with TemporaryDirectory() as folder:
+        path = str(Path(folder) / "chats.db")
+        vault = walk(kept, folder, lambda: open_sqlite(path))
+        store = open_sqlite(path)
+        keeper = Keeper(store, SystemClock())
+        for artifact in attached_in(store)[:1]:
+            keeper.erase_artifact(NAME, artifact)
+            assert list(keeper.verify_erased(NAME)) == []
+            assert list(keeper.verify()) == []
+            assert GOOD.encode() not in b"\0".join(everything_in(store))
+            assert follow(store, vault)
+        store.close()
+
+
+def attached_in(store: Store) -> list[str]:
+    """The ids of everything attached, by what the events say."""
+    bodies = [parse_body(record) for record in store.load(NAME) if record.kind is not EventKind.ERASURE]
+    named = [ref for body in bodies for field in ("attached", "results") for ref in _list(body.get(field))]
+    return list(dict.fromkeys(str(ref["id"]) for ref in named))
+
+
+def _list(value: object) -> list[dict[str, object]]:
+    return value if isinstance(value, list) else []
+
+
+def everything_in(store: Store) -> list[bytes]:
+    """Every content that the conversation still holds."""
+    hashes = {name for record in store.load(NAME) for name in record.contents}
+    return list(store.read_contents(NAME, sorted(hashes)).values())
+
+
+@TRIED
+@given(tight_kept(turns=3))
+def test_erasing_a_conversation_leaves_no_word_of_its_summaries(kept: Kept) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "chats.db"
+        walk(kept, folder, lambda: open_sqlite(str(path)))
+        store = open_sqlite(str(path))
+        if store.load(NAME):
+            keeper = Keeper(store, SystemClock())
+            keeper.erase(NAME)
+            assert list(keeper.verify_erased(NAME)) == []
+            assert GOOD.encode() not in path.read_bytes()
+        store.close()
