@@ -13,7 +13,7 @@ from lamella.core.ledger.call import Call
 from lamella.core.ledger.verdict import Outcome
 
 GARDEN = "# Garden\n" + "\n".join(f"Bed {bed} has {bed * 3} tomato plants." for bed in range(12))
-ASKED = (
+ASKED: tuple[tuple[str, list[str]], ...] = (
     ("How many beds are there?", [GARDEN]),
     ("And tomatoes?", []),
     ("What about now?", [GARDEN + "\nBed 99 is new."]),

@@ -1,8 +1,9 @@
 """Fitting turns into the window: the core says which summaries it needs, this fetches them and asks again."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from queue import Empty, SimpleQueue
-from threading import BoundedSemaphore, Thread
+from threading import Thread
+from time import monotonic
 
 from lamella.core.compaction.asking import SummaryNeed, SummaryText
 from lamella.core.compaction.chain import Plan, plan_compaction
@@ -30,12 +31,21 @@ class Fitter:
                 return fitted
             self._fetch(fitted.needs)
 
-    def plan(self, state: State, turn: TurnInput, rules: Rules, *, goal: int, path: Sequence[str]) -> Plan:
+    def plan(
+        self,
+        state: State,
+        turn: TurnInput,
+        rules: Rules,
+        *,
+        goal: int,
+        path: Sequence[str],
+        automatic: bool = False,
+    ) -> Plan:
         """What a compaction down to the goal would do before this turn."""
         tokens = weigh_turn(state, turn, rules)
         while True:
             plan = plan_compaction(
-                state, turn, rules, tokens=tokens, goal=goal, summaries=self._known(), path=path, automatic=False
+                state, turn, rules, tokens=tokens, goal=goal, summaries=self._known(), path=path, automatic=automatic
             )
             if not plan.needs:
                 return plan
@@ -45,35 +55,36 @@ class Fitter:
         return self._summaries if self._summarizer is not None else None
 
     def _fetch(self, needs: Sequence[SummaryNeed]) -> None:
-        """Every text that is needed, a few at a time; each that fails or takes too long is known to have failed."""
-        if self._summarizer is None:
-            return
-        summarize = self._summarizer.summarize
+        """Every text that is needed, a few at a time; after one that takes too long no more are asked for."""
+        late = self._summarizer is None
+        for start in range(0, len(needs), AT_ONCE):
+            some = needs[start : start + AT_ONCE]
+            if late or self._summarizer is None:
+                self._summaries.update((need.key, SummaryText(why="not asked for: another was late")) for need in some)
+            else:
+                late = not self._fetch_some(self._summarizer, some)
+
+    def _fetch_some(self, summarizer: Summarizer, needs: Sequence[SummaryNeed]) -> bool:
+        """Whether all of these were answered in time, one way or the other."""
         answers: SimpleQueue[tuple[str, SummaryText]] = SimpleQueue()
-        room = BoundedSemaphore(AT_ONCE)
         for need in needs:
-            Thread(target=_ask, args=(summarize, need), kwargs={"answers": answers, "room": room}, daemon=True).start()
+            Thread(target=_ask, args=(summarizer, need, answers), daemon=True).start()
         for need in needs:
             self._summaries[need.key] = SummaryText(why=f"no answer within {self._timeout:g} seconds")
+        deadline = monotonic() + self._timeout
         for _ in needs:
             try:
-                key, answer = answers.get(timeout=self._timeout)
+                key, answer = answers.get(timeout=max(0.0, deadline - monotonic()))
             except Empty:
-                return
+                return False
             self._summaries[key] = answer
+        return True
 
 
-def _ask(
-    summarize: Callable[..., str],
-    need: SummaryNeed,
-    *,
-    answers: "SimpleQueue[tuple[str, SummaryText]]",
-    room: BoundedSemaphore,
-) -> None:
-    with room:
-        try:
-            text = summarize(need.messages, max_tokens=need.max_tokens)
-            answer = SummaryText(text=text) if isinstance(text, str) else SummaryText(why="the answer is not a text")
-        except Exception as error:  # noqa: BLE001 - a guest's failure is a reason to skip a step, whatever it is
-            answer = SummaryText(why=f"the summariser failed: {error or type(error).__name__}")
+def _ask(summarizer: Summarizer, need: SummaryNeed, answers: "SimpleQueue[tuple[str, SummaryText]]") -> None:
+    try:
+        text = summarizer.summarize(need.messages, max_tokens=need.max_tokens)
+        answer = SummaryText(text=text) if isinstance(text, str) else SummaryText(why="the answer is not a text")
+    except Exception as error:  # noqa: BLE001 - a guest's failure is a reason to skip a step, whatever it is
+        answer = SummaryText(why=f"the summariser failed: {error or type(error).__name__}")
     answers.put((need.key, answer))

@@ -123,22 +123,23 @@ async def answer(chat: Chatting, turn: Turn, post: Post, *, built: float = 0.0) 
     sent = _Sent(started=post.clock.now(), built=built)
     while True:
         try:
-            async for event in _stream(turn, sent, post):
-                yield event
+            async with aclosing(_stream(turn, sent, post)) as events:
+                async for event in events:
+                    yield event
         except (ProviderRetryError, ContextOverflowError) as error:
             again = _try_again(error, chat, sent, post=post)
             if again is None:
-                _record(chat, sent, post, ended=BROKEN)
+                _record(chat, turn, sent, post=post, ended=BROKEN)
                 raise
             turn = again.turn or turn
             yield again
             await post.sleep(again.wait or 0.0)
         except BaseException as error:
             stopped = isinstance(error, GeneratorExit | CancelledError | KeyboardInterrupt)
-            _record(chat, sent, post, ended=STOPPED if stopped else BROKEN)
+            _record(chat, turn, sent, post=post, ended=STOPPED if stopped else BROKEN)
             raise
         else:
-            _record(chat, sent, post)
+            _record(chat, turn, sent, post=post)
             yield Event(kind=Happening.DONE, turn=turn)
             return
 
@@ -193,14 +194,21 @@ def _event(delta: Delta) -> Event | None:
             return None
 
 
-def _record(chat: Chatting, sent: _Sent, post: Post, *, ended: str = "") -> None:
+def _record(chat: Chatting, turn: Turn, sent: _Sent, *, post: Post, ended: str = "") -> None:
     """Write the answer down; one of which nothing arrived leaves the turn waiting."""
     reply = fold_deltas(sent.deltas) or fold_deltas([*sent.deltas, Stop(reason=StopReason.OTHER)])
     if reply is None or (ended and not sent.text):
         return
     finished = post.clock.now()
     timing = Timing(build=sent.built, first=sent.first, total=(finished - sent.started).total_seconds())
-    answered = Answered(reply=_plain(reply), timing=timing, retries=sent.retries, ended=ended, foreseen=sent.foreseen)
+    answered = Answered(
+        reply=_plain(reply),
+        message=turn.envelope.message_id,
+        timing=timing,
+        retries=sent.retries,
+        ended=ended,
+        foreseen=sent.foreseen,
+    )
     chat.reply(answered, at=finished)
 
 

@@ -41,7 +41,7 @@ from lamella.runners.past import Past
 from lamella.runners.recalling import FOUND_AT_MOST
 from lamella.runners.turn import Turn
 from lamella.runners.turns import TurnRunner
-from lamella.runners.world import Planned, World
+from lamella.runners.world import NOTHING_SENT, LastSent, Planned, World
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +175,7 @@ class StoredChat:
         runner = self._resume(self._log.path(node.parent), edits=message)
         asked = Asked(
             text=text,
-            attach=original.attached,
+            attach=tuple(replace(artifact, condensed=None) for artifact in original.attached),
             results=original.results,
             system=_as_typed(original.system) if original.system else {},
             tools=original.tools,
@@ -292,7 +292,16 @@ class StoredChat:
             journal=ChatJournal(self.id, append=self._append, moment=self._moment, edits=edits),
             before=before,
             past=past,
+            last=self._last_sent(told),
         )
+
+    def _last_sent(self, told: Sequence[Told]) -> LastSent:
+        if not told:
+            return NOTHING_SENT
+        newest = told[-1]
+        calls = read_calls(newest.reply) if newest.reply is not None else ()
+        asked_at = datetime.fromisoformat(newest.message.at) if newest.message.at else None
+        return LastSent(asked_at=asked_at, answered_by=calls[-1].id if calls else None)
 
     def _sent_last(self) -> Envelope | None:
         """The request of the turn asked last, on whatever branch it was."""

@@ -11,7 +11,6 @@ from lamella.core.compaction.applying import UNDONE, apply_receipt
 from lamella.core.compaction.fitting import check_fits
 from lamella.core.compaction.recall import Found
 from lamella.core.compaction.receipt import Receipt
-from lamella.core.envelope.diff import find_movement
 from lamella.core.envelope.model import Envelope, Rewrite
 from lamella.core.history.asked import Asked
 from lamella.core.history.resume import Resumed, resume
@@ -22,7 +21,7 @@ from lamella.core.layers.templates import Expanded, expand_instructions, expand_
 from lamella.core.ledger.answered import Answered, judge_call
 from lamella.core.ledger.cache import CacheModel, CacheUse
 from lamella.core.ledger.call import Call
-from lamella.core.ledger.entry import Books, Entry, Prefix, Terms, enter_turn, make_request
+from lamella.core.ledger.entry import Books, Entry, Terms, enter_turn, make_prefix, make_request
 from lamella.core.ledger.outlook import compare_outlook
 from lamella.errors import CallError
 from lamella.runners.fitting import Fitter
@@ -30,7 +29,7 @@ from lamella.runners.past import Past
 from lamella.runners.reading import Reading
 from lamella.runners.recalling import FOUND_AT_MOST, find_originals
 from lamella.runners.turn import Page, Turn
-from lamella.runners.world import Asking, Journal, Planned, World
+from lamella.runners.world import NOTHING_SENT, Asking, Journal, LastSent, Planned, World
 
 # How much of a request is kept that a provider called too long, although by our count it fits.
 _AFTER_OVERFLOW = 0.7
@@ -52,6 +51,7 @@ class TurnRunner:
         journal: Journal | None = None,
         before: Envelope | None = None,
         past: Past | None = None,
+        last: LastSent = NOTHING_SENT,
     ) -> None:
         self._world = world
         self._rules = rules
@@ -59,12 +59,12 @@ class TurnRunner:
         self._journal = journal
         self._state = resumed.state
         self._opened = resumed.opened
-        self._books = _books(before or _last_sent(resumed))
+        self._books = _books(before or _last_sent(resumed), at=last.asked_at)
         self._past = past or Past()
         self._page: Page | None = None
-        self._asked_at: datetime | None = None
+        self._asked_at = last.asked_at
         self._pause: float | None = None
-        self._answered_by: str | None = None
+        self._answered_by = last.answered_by
         self._fitter = Fitter(world.summarizer, timeout=world.summary_timeout)
 
     def ask(self, asked: Asked, *, at: datetime | None = None, rewritten: Rewrite | None = None) -> Turn:
@@ -96,6 +96,11 @@ class TurnRunner:
         """Record what the model answered to the turn asked last: a text, or all that is known of the call."""
         if self._opened is None:
             raise CallError("There is no open turn to reply to.", hint="Call ask() first; each turn takes one reply.")
+        if isinstance(answer, Answered) and answer.message not in (None, self._opened.user.id):
+            raise CallError(
+                "Another question was asked before this answer came; it is not recorded.",
+                hint="Send one turn at a time, or open the conversation once for each.",
+            )
         text = answer if isinstance(answer, str) else answer.reply.text
         calls = () if isinstance(answer, str) else (self._judge(self._opened, answer, at=at),)
         state = close_turn(self._opened, text, self._rules)
@@ -126,7 +131,7 @@ class TurnRunner:
     @property
     def model(self) -> str | None:
         """The model that holds, if one was named."""
-        return self._state.model
+        return self._opened.state.model if self._opened else self._state.model
 
     def waiting(self) -> Turn | None:
         """The turn that waits for its reply, to be sent again; raises if it no longer fits."""
@@ -138,8 +143,7 @@ class TurnRunner:
 
     def _compare(self, opened: OpenTurn) -> Entry:
         """The least that can be said of a turn: what moved."""
-        movement = find_movement(self._state.last, opened.envelope)
-        return Entry(prefix=Prefix(movement=movement, common_tokens=None))
+        return Entry(prefix=make_prefix(self._state.last, opened.envelope))
 
     def shrink_waiting(self, *, at: datetime | None = None) -> Turn | None:
         """The turn that waits, made smaller than anything counted here asks for: the model says it does not fit.
@@ -150,17 +154,17 @@ class TurnRunner:
             return None
         told, rules = self._past.turns[-1], self._rules
         goal = int(self._opened.envelope.tokens.total * _AFTER_OVERFLOW)
-        receipt = self._fitter.plan(self._state, told.turn, rules, goal=goal, path=self._past.path[:-1]).receipt
-        if receipt is None:
+        plan = self._fitter.plan(self._state, told.turn, rules, goal=goal, path=self._past.path[:-1], automatic=True)
+        if plan.receipt is None:
             return None
+        receipt = plan.receipt
         state = apply_receipt(self._state, receipt, turn_rules(rules, told.turn))
         opened = open_turn(state, told.turn, rules)
-        entry = self._compare(opened)
+        entry, books = self._enter(opened, at=at)
         if self._journal is not None:
             self._journal.write_receipt(receipt, before=opened.user.id, at=at)
         self._past.turns[-1] = replace(told, receipts=(*told.receipts, receipt))
-        self._state, self._opened = state, opened
-        self._books = _books(opened.envelope)
+        self._state, self._opened, self._books = state, opened, books
         return self._turn(opened, entry, receipt)
 
     def plan(self, *, to: float | None = None, at: datetime | None = None) -> Planned:
@@ -183,14 +187,21 @@ class TurnRunner:
             terms=self._terms(compacted),
             at=at,
         )
-        return Planned(receipt=receipt, goal=goal, outlook=outlook, before=before, after=compacted.envelope.tokens)
+        return Planned(
+            receipt=receipt,
+            goal=goal,
+            outlook=outlook,
+            before=before,
+            after=compacted.envelope.tokens,
+            upon=tuple(one.id for one in self._past.committed()),
+        )
 
     def commit(self, planned: Planned, *, at: datetime | None = None) -> Receipt:
         """Do what was planned; something said since makes the plan void."""
         state, receipt = self._between_turns(), planned.receipt
         if receipt is None:
             raise CallError("There is nothing to compact.", hint="Plan with a smaller share, for example to=0.3.")
-        if receipt.parent != state.head:
+        if receipt.parent != state.head or planned.upon != tuple(one.id for one in self._past.committed()):
             raise CallError("The conversation went on since this was planned.", hint="Plan again, then commit.")
         if self._journal is not None:
             self._journal.write_receipt(receipt, at=at)
@@ -236,9 +247,8 @@ class TurnRunner:
     def _enter(self, opened: OpenTurn, *, at: datetime | None) -> tuple[Entry, Books]:
         if self._ledger:
             return enter_turn(self._books, opened, terms=self._terms(opened), at=at)
-        movement = find_movement(self._books.envelope, opened.envelope)
-        entry = Entry(prefix=Prefix(movement=movement, common_tokens=None))
-        return entry, replace(self._books, envelope=opened.envelope)
+        entry = Entry(prefix=make_prefix(self._books.envelope, opened.envelope))
+        return entry, replace(self._books, envelope=opened.envelope, last=make_request(opened.envelope, at=at))
 
     def _read(self, asked: Asked, state: State) -> TurnInput:
         reading = Reading(self._world.sources, known=_newest(state))
@@ -284,11 +294,11 @@ def _last_sent(resumed: Resumed) -> Envelope | None:
     return resumed.opened.envelope if resumed.opened else resumed.state.last
 
 
-def _books(envelope: Envelope | None) -> Books:
+def _books(envelope: Envelope | None, *, at: datetime | None) -> Books:
     """Books for a conversation that goes on: the request sent last is what the next is compared with."""
     if envelope is None:
         return Books()
-    request = make_request(envelope, at=None)
+    request = make_request(envelope, at=at)
     return Books(last=request, envelope=envelope, cache=CacheModel(requests=(request,)))
 
 

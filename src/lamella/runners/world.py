@@ -31,7 +31,7 @@ class Planned:
     """A compaction that is not committed: its receipt, none if nothing would be gained, and what it would bring.
 
     ``goal`` is what it should come down to; ``before`` and ``after`` are the counts of the next request, with nothing
-    typed in it yet.
+    typed in it yet. ``upon`` are the receipts in force when it was planned.
     """
 
     receipt: Receipt | None
@@ -39,6 +39,18 @@ class Planned:
     before: TokenCounts
     outlook: Outlook | None = None
     after: TokenCounts | None = None
+    upon: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastSent:
+    """When the last turn of a conversation that goes on was asked, and the provider's name for its reply."""
+
+    asked_at: datetime | None = None
+    answered_by: str | None = None
+
+
+NOTHING_SENT = LastSent()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

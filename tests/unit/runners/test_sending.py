@@ -15,9 +15,18 @@ from lamella.core.history.calls import read_call, write_call
 from lamella.core.history.events import parse_body
 from lamella.core.history.records import EventKind
 from lamella.core.history.resume import resume
+from lamella.core.ledger.answered import Answered
 from lamella.core.ledger.verdict import Outcome
+from lamella.core.messages.delta import Reply, StopReason
 from lamella.core.messages.usage import Usage
-from lamella.errors import ContextOverflowError, KeyRefusedError, LamellaError, RateLimitedError, ReplyBrokenError
+from lamella.errors import (
+    CallError,
+    ContextOverflowError,
+    KeyRefusedError,
+    LamellaError,
+    RateLimitedError,
+    ReplyBrokenError,
+)
 from lamella.runners.sending import Event, Happening, Patience, Post, send
 from lamella.runners.stored import Configured, Desk, StoredChat
 from lamella.runners.turns import TurnRunner
@@ -203,3 +212,76 @@ def test_calls_are_read_back_as_they_were_written() -> None:
     (call,) = events[-1].turn.ledger.calls
     assert call.verdict.movement.cause is Cause.NONE
     assert read_call(write_call(call)) == call
+
+
+def test_closing_the_iterator_closes_the_stream_at_once() -> None:
+    provider = ScriptedProvider(Line(text="one two three", chunk=4))
+
+    async def stop() -> int:
+        events = send(runner(), Asked(text="hi"), post(provider))
+        await anext(events)
+        await anext(events)
+        await events.aclose()
+        return provider.cancelled
+
+    assert asyncio.run(stop()) == 1
+
+
+def test_an_answer_is_never_recorded_under_another_question() -> None:
+    chat = stored(MemoryStore())
+
+    async def talk() -> None:
+        first = send(chat, Asked(text="ONE"), post(ScriptedProvider("answer to ONE")))
+        await anext(first)
+        chat.ask(Asked(text="TWO"))
+        with pytest.raises(CallError, match="Another question"):
+            async for _ in first:
+                pass
+
+    asyncio.run(talk())
+    assert [(told.message.text, told.reply and told.reply.text) for told in chat.turns()] == [
+        ("ONE", ""),
+        ("TWO", None),
+    ]
+
+
+def test_a_turn_after_a_broken_one_goes_to_the_model_that_holds() -> None:
+    chat = stored(MemoryStore())
+    broken = post(ScriptedProvider(Line(error=KeyRefusedError("No.", hint="Set a key."))))
+    with pytest.raises(KeyRefusedError):
+        asyncio.run(_drain(chat, Asked(text="two", model="openai:gpt-b"), broken))
+    assert chat.model_for(Asked(text="three")) == "openai:gpt-b"
+
+
+async def _drain(chat: StoredChat, asked: Asked, at: Post) -> None:
+    async for _ in send(chat, asked, at):
+        pass
+
+
+def test_reopened_the_ledger_knows_when_the_turn_before_was_asked_and_who_answered_it() -> None:
+    store, start = MemoryStore(), datetime(2026, 11, 1, tzinfo=UTC)
+    long = "word " * 3_000
+    verdicts = []
+    for reopens in (False, True):
+        chat = stored(store if reopens else MemoryStore(), layout="in_place")
+        chat.ask(Asked(text=long), at=start)
+        chat.reply(Answered(reply=Reply(text="yes", stop=StopReason.END, id="msg_1")), at=start)
+        if reopens:
+            chat = stored(store, layout="in_place")
+        turn = chat.ask(Asked(text="more"), at=start + timedelta(hours=30))
+        verdicts.append((turn.after, turn.pause, turn.cache))
+    assert verdicts[0] == verdicts[1]
+    assert verdicts[0][0] == "msg_1"
+
+
+def test_what_is_compacted_after_an_overflow_is_automatic_and_still_predicted() -> None:
+    chat = runner(layout="in_place")
+    for number in range(12):
+        run(chat, f"question {number} " * 20, post(ScriptedProvider("an answer " * 10)))
+    overflow = ContextOverflowError("Too long.", hint="Shorten.")
+    events = run(chat, "and now?", post(ScriptedProvider(Line(error=overflow), "fits")))
+    turn = events[-1].turn
+    assert turn is not None
+    assert turn.compaction is not None
+    assert turn.compaction.automatic
+    assert turn.ledger.calls[0].predicted is not None

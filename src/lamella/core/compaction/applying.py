@@ -12,7 +12,7 @@ from lamella.core.history.folding import draw_curtain, fold_keeping_tools, keep_
 from lamella.core.history.state import Rules, State
 from lamella.core.layers.library import Standing, make_standing, shelve
 from lamella.core.layers.model import Form, StandIn
-from lamella.core.layers.opening import make_derived, open_with
+from lamella.core.layers.opening import Derived, Opening, make_derived, open_with
 from lamella.core.layers.strip import Exchange
 
 # What the ledger names in place of a step: a compaction was undone, or had nothing to do but fold.
@@ -89,13 +89,24 @@ def stub_tool(tool: Standing, rules: Rules) -> Standing:
 def _remove(state: State, cut: Cut, stands_in: StandIn | None, *, rules: Rules) -> State:
     count = rules.measure.count
     left = remove_messages(state.exchanges, frozenset(cut.removed), epoch_start=state.epoch_start, count=count)
-    blocks = (make_derived(stands_in, cut.text, count),) if stands_in and cut.text else ()
+    opening = state.opening
+    if stands_in is not None and cut.text is not None:
+        opening = _stand_in(opening, make_derived(stands_in, cut.text, count))
     return replace(
         state,
         exchanges=left.exchanges,
         epoch_start=left.epoch_start,
-        opening=open_with(state.opening, left_out=left.messages, blocks=blocks, count=count),
+        opening=open_with(opening, left_out=left.messages, count=count),
     )
+
+
+def _stand_in(opening: Opening, block: Derived) -> Opening:
+    """The opening with one more block: a summary tells the ones before anew, a digest stands once."""
+    if block.kind is StandIn.SUMMARY:
+        return replace(opening, blocks=(*(b for b in opening.blocks if b.kind is not StandIn.SUMMARY), block))
+    if any(other.text == block.text for other in opening.blocks):
+        return opening
+    return replace(opening, blocks=(*opening.blocks, block))
 
 
 def _first_moved(receipt: Receipt) -> str:

@@ -48,31 +48,35 @@ def ask_live(oldest: Sequence[Exchange], *, state: State, rules: Rules) -> tuple
     """
     if state.last is None or not state.exchanges:
         return ()
-    newest = state.exchanges[-1]
-    answer = (newest.joined[-1] if newest.joined else newest.reply).message
+    answer = state.exchanges[-1].replies[-1].message
     task = (
-        f"Summarise the first {len(oldest)} turns of this conversation, up to and including this question and its "
-        f"answer: {_begins(oldest[-1])} {_WISH}"
+        f"Summarise this conversation from the question {_begins(oldest[0])} up to and including the answer to "
+        f"{_begins(oldest[-1])}, together with the summary before it, if one stands there. {_WISH}"
     )
     live = (*state.last.messages, answer, _say(task, rules))
     needed = weigh(live, state.last.tools, rules.measure) + rules.compaction.summary.writes
     return live if needed <= rules.budget.window else ()
 
 
-def ask_alone(exchanges: Sequence[Exchange], *, rules: Rules) -> tuple[Message, ...]:
-    """The turns to summarise, and nothing else."""
-    talk = "\n\n".join(f"User: {one.user.text}\n\nAssistant: {one.reply.text}" for one in exchanges)
+def ask_alone(exchanges: Sequence[Exchange], *, rules: Rules, told: Sequence[str] = ()) -> tuple[Message, ...]:
+    """The turns to summarise after what was told of those before them, and nothing else."""
+    talk = "\n\n".join((*told, *(_tell(one) for one in exchanges)))
     return (_say(f"{talk}\n\nSummarise this conversation. {_WISH}", rules),)
 
 
 def texts_of(exchanges: Sequence[Exchange]) -> list[str]:
     """Everything said in some turns."""
-    return [said.text for one in exchanges for said in (one.user, one.reply, *one.joined)]
+    return [said.text for one in exchanges for said in one.said]
 
 
-def key_of(exchanges: Sequence[Exchange]) -> str:
-    """The name of the summary of some turns."""
-    return hash_text(canonical_json(texts_of(exchanges)))
+def key_of(exchanges: Sequence[Exchange], told: Sequence[str] = ()) -> str:
+    """The name of the summary of some turns, and of what was told before them."""
+    return hash_text(canonical_json([*told, *texts_of(exchanges)]))
+
+
+def _tell(exchange: Exchange) -> str:
+    answers = "\n\n".join(reply.text for reply in exchange.replies)
+    return f"User: {exchange.user.text}\n\nAssistant: {answers}"
 
 
 def _begins(exchange: Exchange) -> str:

@@ -1,7 +1,7 @@
 """The chain: steps in their order, until the request has come down to its goal. A plan is a value."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lamella.core.compaction.asking import Summaries, SummaryNeed
 from lamella.core.compaction.draft import Draft, begin_draft, shrink_draft
@@ -79,9 +79,17 @@ def _run(walk: _Walk, name: StepName, summaries: Summaries | None) -> _Walk:
             return walk
         smaller = shrink_draft(walk.draft, proposed)
         if smaller.tokens >= walk.draft.tokens:
-            return walk
+            return _frees_nothing(walk, proposed)
         walk = _Walk(draft=smaller, steps=_add(walk, proposed, smaller.tokens), skipped=walk.skipped)
     return walk
+
+
+def _frees_nothing(walk: _Walk, cut: Cut) -> _Walk:
+    """A cut that is not made; where a text was fetched for it, that is said."""
+    if cut.name is not StepName.SUMMARY:
+        return walk
+    why = "with its exact words it is not smaller than what it replaces"
+    return replace(walk, skipped=(*walk.skipped, Skipped(name=cut.name, why=why)))
 
 
 def _add(walk: _Walk, cut: Cut, tokens_after: int) -> tuple[Step, ...]:

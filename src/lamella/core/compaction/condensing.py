@@ -5,6 +5,7 @@ Text that cannot be fetched again, pins and tool results stand as they are. Each
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 
 from lamella.core.artifacts.blocks import render_block
 from lamella.core.artifacts.content import hash_text
@@ -21,8 +22,6 @@ _TASK = (
     "Summarise this part of a document that was attached to a question. Keep what it claims, its names, numbers and "
     "headings; invent nothing; answer with the summary only.\n\n"
 )
-# A token is at least this many characters of ordinary text, so a part of this length is read within its bound.
-_CHARACTERS_PER_TOKEN = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,14 +116,25 @@ def _condense(artifact: Artifact, rules: Rules, summaries: Summaries) -> tuple[s
 
 
 def _split(artifact: Artifact, rules: Rules) -> Sequence[str]:
-    """The text in parts that a summariser can read, cut at line breaks where there are some."""
-    size = rules.compaction.summary.reads * _CHARACTERS_PER_TOKEN
-    text, parts = artifact.text, []
-    while len(text) > size:
-        cut = text.rfind("\n", size // 2, size) + 1 or size
-        parts.append(text[:cut])
-        text = text[cut:]
-    return [*parts, text]
+    """The text in parts of about the same length that a summariser can read, cut at line breaks if there are some."""
+    reads, text = rules.compaction.summary.reads, artifact.text
+    parts = ceil(rules.measure.count(text) / reads)
+    while True:
+        size = ceil(len(text) / parts)
+        found = list(_cut(text, size))
+        # A part of dense text can be over the bound although the text is not, on the average.
+        if size <= 1 or all(rules.measure.count(part) <= reads for part in found):
+            return found
+        parts *= 2
+
+
+def _cut(text: str, size: int) -> Iterator[str]:
+    start = 0
+    while len(text) - start > size:
+        end = text.rfind("\n", start + size // 2, start + size) + 1 or start + size
+        yield text[start:end]
+        start = end
+    yield text[start:]
 
 
 def _key(part: str) -> str:

@@ -18,7 +18,7 @@ class Left:
 
 def message_ids(exchange: Exchange) -> tuple[str, ...]:
     """The ids of everything said in an exchange."""
-    return (exchange.user.id, exchange.reply.id, *(reply.id for reply in exchange.joined))
+    return tuple(said.id for said in exchange.said)
 
 
 def remove_messages(exchanges: Sequence[Exchange], gone: Collection[str], *, epoch_start: int, count: Count) -> Left:

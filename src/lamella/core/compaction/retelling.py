@@ -55,7 +55,7 @@ def _readable(exchanges: Sequence[Exchange], rules: Rules) -> Sequence[Exchange]
     """The newest of these turns that a summariser reads in one go."""
     left = rules.compaction.summary.reads
     for index in range(len(exchanges) - 1, -1, -1):
-        left -= exchanges[index].user.segment.tokens + exchanges[index].reply.segment.tokens
+        left -= exchanges[index].said_tokens
         if left < 0:
             return exchanges[index + 1 :]
     return exchanges

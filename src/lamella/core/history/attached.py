@@ -92,9 +92,10 @@ def _keeps_snapshot(known: Artifact, attached: Artifact) -> bool:
 
 def _snapshot(known: Artifact, attached: Artifact) -> Artifact:
     """The text as it was first; whether the note is the active one is a matter of this turn."""
+    whole = known if known.condensed is None else replace(known, condensed=None)
     if known.kind is attached.kind or Kind.ACTIVE_NOTE not in (known.kind, attached.kind):
-        return known
-    return replace(known, kind=attached.kind, images=attached.images)
+        return whole
+    return replace(whole, kind=attached.kind, images=attached.images)
 
 
 def _again(before: Artifact, artifact: Artifact) -> Artifact:
@@ -130,8 +131,8 @@ def learn_into(learnt: dict[str, Artifact], attached: Sequence[Artifact], *, ima
         policy = artifact.policy or (old.policy if old is not None else None)
         if old is None or old.hash != artifact.hash:
             learnt[artifact.id] = artifact if artifact.policy is policy else replace(artifact, policy=policy)
-        elif old.policy is not policy:
-            learnt[artifact.id] = replace(old, policy=policy)
+        elif old.policy is not policy or old.condensed != artifact.condensed:
+            learnt[artifact.id] = replace(old, policy=policy, condensed=artifact.condensed)
 
 
 def find_leaving(known: Mapping[str, Artifact], attached: Sequence[Artifact], *, image_notes: bool) -> tuple[str, ...]:

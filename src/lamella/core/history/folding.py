@@ -53,21 +53,10 @@ def fold(state: State, rules: Rules, *, attached: Sequence[Artifact] = (), told:
 
 
 def fold_keeping_tools(state: State, rules: Rules) -> State:
-    """The same for a compaction, which says itself what becomes of the tool results that stand in messages.
-
-    What the history mode hides is taken out for good: otherwise it would come back as other exchanges go.
-    """
+    """The same for a compaction, which says itself what becomes of the tool results that stand in messages."""
     start = state.epoch_start
     kept = tuple(keep_tools(exchange, exchange.tools, rules) for exchange in state.exchanges[start:])
-    folded = fold(replace(state, exchanges=(*state.exchanges[:start], *kept)), rules)
-    return replace(
-        folded,
-        exchanges=folded.exchanges[folded.hidden :],
-        epoch_start=max(0, start - folded.hidden),
-        opening=opening_of(folded, rules),
-        hidden=0,
-        stand_in=None,
-    )
+    return replace(fold(replace(state, exchanges=(*state.exchanges[:start], *kept)), rules), epoch_start=start)
 
 
 def keep_tools(exchange: Exchange, tools: Sequence[Standing], rules: Rules) -> Exchange:
@@ -102,17 +91,18 @@ def draw_curtain(state: State, rules: Rules, told: str | None = None) -> State:
     # The last turns that were asked: one that a compaction took out makes no older one show again.
     first = state.turns - (rules.history_turns or SHOWN_TURNS[rules.history])
     hidden = sum(exchange.number < first for exchange in state.exchanges)
-    stand_in = None
-    if hidden and rules.history is History.STRIP:
-        stand_in = _outline(state.exchanges[:hidden], rules, told)
-    return replace(state, hidden=hidden, stand_in=stand_in)
+    if not hidden or rules.history is not History.STRIP:
+        return replace(state, hidden=hidden, stand_in=None)
+    if told is None and hidden == state.hidden and state.stand_in is not None:
+        return state
+    return replace(state, hidden=hidden, stand_in=_outline(state.exchanges[:hidden], rules, told))
 
 
 def opening_of(state: State, rules: Rules) -> Opening:
     """What stands before the first exchange shown: for what compactions took out, and for what the mode hides."""
     if not state.hidden:
         return state.opening
-    left_out = sum(2 + len(exchange.joined) for exchange in state.exchanges[: state.hidden])
+    left_out = sum(len(exchange.said) for exchange in state.exchanges[: state.hidden])
     blocks = (state.stand_in,) if state.stand_in else ()
     return open_with(state.opening, left_out=left_out, blocks=blocks, count=rules.measure.count)
 
@@ -127,8 +117,9 @@ def _outline(hidden: Sequence[Exchange], rules: Rules, told: str | None) -> Deri
     newest = hidden[-_OUTLINED_TURNS:]
     rest = newest if told is None else hidden[summarised(len(hidden)) :]
     cap = max(0, STRIP_TOKENS - (count(told) if told else 0))
-    outline = build_talk_outline([(one.user.text, one.reply.text) for one in rest], cap=cap, count=count)
-    texts = [said.text for exchange in newest for said in (exchange.user, exchange.reply)]
+    talk = [(one.user.text, "\n\n".join(reply.text for reply in one.replies)) for one in rest]
+    outline = build_talk_outline(talk, cap=cap, count=count)
+    texts = [said.text for exchange in newest for said in exchange.said]
     exact = build_ledger(texts, cap=_STRIP_EXACT_TOKENS, count=count)
     content = "\n".join(part for part in (told, outline) if part)
     covers = f"the {len(hidden):,} turns before"

@@ -43,6 +43,21 @@ class Exchange:
     joined: tuple[Said, ...] = ()
     answer: Message | None = None
     attached: bool = False
+
+    @property
+    def replies(self) -> tuple[Said, ...]:
+        """The reply, and those that joined it."""
+        return (self.reply, *self.joined)
+
+    @property
+    def said(self) -> tuple[Said, ...]:
+        """Everything said in it."""
+        return (self.user, self.reply, *self.joined)
+
+    @property
+    def said_tokens(self) -> int:
+        return sum(said.segment.tokens for said in self.said)
+
     number: int = 0
 
 

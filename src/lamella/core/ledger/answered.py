@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from lamella.core.envelope.diff import Cause
 from lamella.core.envelope.model import Envelope
 from lamella.core.ledger.cache import CacheUse
 from lamella.core.ledger.call import Call, Timing, reported_use
@@ -16,7 +15,8 @@ from lamella.core.messages.delta import Reply
 class Answered:
     """A reply with how it came: how long that took, how often it was tried before, and whether it was cut short.
 
-    ``foreseen`` is what a provider that knows its own cache said it would serve, before it was sent.
+    ``message`` is the question it answers, where that is known. ``foreseen`` is what a provider that knows its own
+    cache said it would serve, before it was sent.
     """
 
     reply: Reply
@@ -24,6 +24,7 @@ class Answered:
     retries: int = 0
     ended: str = ""
     foreseen: CacheUse | None = None
+    message: str | None = None
 
 
 def judge_call(
@@ -37,10 +38,14 @@ def judge_call(
 ) -> Call:
     """The call as the ledger keeps it."""
     reply = answered.reply
-    movement = entry.prefix.movement
     predicted = answered.foreseen or entry.cache
-    untriggered = movement.cause is Cause.HISTORY_EDITED and envelope.rewritten is None
-    expected = Expected(movement=movement, use=predicted, profile=terms.profile, pause=pause, triggered=not untriggered)
+    expected = Expected(
+        movement=entry.prefix.movement,
+        use=predicted,
+        profile=terms.profile,
+        pause=pause,
+        triggered=entry.prefix.triggered,
+    )
     use = reported_use(reply.usage)
     return Call(
         model=envelope.model,

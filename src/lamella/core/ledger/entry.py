@@ -1,12 +1,12 @@
 """The ledger's entry for one turn: what moved, what was cached, what it costs."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 
 from lamella.core.budget.counting import Measure
-from lamella.core.envelope.diff import Movement, find_movement
+from lamella.core.envelope.diff import Cause, Movement, find_movement
 from lamella.core.envelope.model import Envelope
 from lamella.core.history.state import OpenTurn
 from lamella.core.layers.model import Form, LayerId
@@ -28,10 +28,14 @@ def _no_price(_use: CacheUse, _output: int, _at: datetime | None) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prefix:
-    """What moved since the request before, and how many tokens the two share from the start, where that was asked."""
+    """What moved since the request before, and how many tokens the two share from the start, where that was asked.
+
+    A move that nothing on record explains was not ``triggered``.
+    """
 
     movement: Movement
     common_tokens: int | None
+    triggered: bool = True
 
     @property
     def cause(self) -> str:
@@ -91,8 +95,8 @@ def enter_turn(books: Books, opened: OpenTurn, *, terms: Terms, at: datetime | N
     naive_use, naive = books.naive.answer(glued, profile=terms.profile, measure=terms.measure)
     ideal, perfect = books.perfect.answer(request.messages, use, profile=terms.profile, measure=terms.measure)
     entry = Entry(
-        prefix=Prefix(
-            movement=find_movement(books.envelope, envelope),
+        prefix=replace(
+            make_prefix(books.envelope, envelope),
             common_tokens=shared_tokens(books.last, request, terms.measure) if books.last else 0,
         ),
         cache=use,
@@ -100,6 +104,13 @@ def enter_turn(books: Books, opened: OpenTurn, *, terms: Terms, at: datetime | N
         cost=_cost(terms.price, at, use=use, naive=naive_use, ideal=ideal),
     )
     return entry, Books(last=request, envelope=envelope, cache=cache, naive=naive, perfect=perfect)
+
+
+def make_prefix(before: Envelope | None, now: Envelope) -> Prefix:
+    """What moved since the request before."""
+    movement = find_movement(before, now)
+    untriggered = movement.cause is Cause.HISTORY_EDITED and now.rewritten is None
+    return Prefix(movement=movement, common_tokens=None, triggered=not untriggered)
 
 
 def make_request(envelope: Envelope, *, at: datetime | None) -> Request:

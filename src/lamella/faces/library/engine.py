@@ -1,6 +1,7 @@
 """The engine: conversations that last, behind one object."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from datetime import datetime
 from os import PathLike
 from types import TracebackType
@@ -9,7 +10,7 @@ from typing import Self
 from lamella.core.history.log import Told
 from lamella.core.history.records import Listed
 from lamella.core.ledger.call import Call
-from lamella.errors import NotAvailableError
+from lamella.errors import CallError, NotAvailableError
 from lamella.faces.library.attach import Attachment
 from lamella.faces.library.checks import check_folder, check_summarizer, check_text, check_time
 from lamella.faces.library.talk import Described, Talk
@@ -30,6 +31,7 @@ class Chat(Talk):
     ) -> None:
         self._stored = StoredChat(desk, conversation, settings)
         self._office = office or open_office()
+        self._sending = False
         super().__init__(self._stored, system=None)
 
     def send(
@@ -51,7 +53,21 @@ class Chat(Talk):
         asked = self._describe(Described(text=text, attach=attach, system=system, model=model, drop=drop, fold=fold))
         if runner != "chat":
             raise NotAvailableError(f"There is no runner {runner!r} yet.", hint="Use runner='chat'.")
-        return send(self._stored, asked, self._office.post(self._stored.model_for(asked), answer=max_tokens))
+        return self._alone(
+            send(self._stored, asked, self._office.post(self._stored.model_for(asked), answer=max_tokens))
+        )
+
+    async def _alone(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
+        """One turn at a time: an answer belongs to the question that was asked last."""
+        if self._sending:
+            raise CallError("A turn is being sent.", hint="Wait for its answer, or close its iterator to stop it.")
+        self._sending = True
+        try:
+            async with aclosing(events):
+                async for event in events:
+                    yield event
+        finally:
+            self._sending = False
 
     def ledger(self) -> Sequence[Sequence[Call]]:
         """For each turn of the active branch the model calls that were made for it."""

@@ -19,7 +19,7 @@ def cut_chitchat(draft: Draft) -> Cut | None:
         bare = not exchange.attached and not exchange.tools
         if index and bare and is_chitchat(exchange.user.text, after=after, words=words):
             removed.append(exchange.user.id)
-        after = (exchange.joined[-1] if exchange.joined else exchange.reply).text
+        after = exchange.replies[-1].text
     return Cut(name=StepName.CHITCHAT, removed=tuple(removed)) if removed else None
 
 
@@ -32,23 +32,17 @@ def cut_expendable(draft: Draft) -> Cut | None:
     )
     results = {turn.user.id: sum(tool.tokens for tool in turn.tools) for turn in draft.free[draft.with_tools :]}
     overhead = 2 * draft.rules.measure.per_message
-    weights = ((name, _weight(turns[name]) + results.get(name, 0) + overhead) for name in ranked)
+    weights = ((name, turns[name].said_tokens + results.get(name, 0) + overhead) for name in ranked)
     taken = set(take_until(weights, draft.excess))
     removed = tuple(said for name, turn in turns.items() if name in taken for said in message_ids(turn))
     return Cut(name=StepName.EXPENDABLE, removed=removed) if removed else None
 
 
 def _candidate(index: int, exchange: Exchange) -> Candidate:
-    replies = (exchange.reply, *exchange.joined)
     return Candidate(
         id=exchange.user.id,
         position=index,
         asked_tokens=exchange.user.segment.tokens,
-        answered_tokens=sum(reply.segment.tokens for reply in replies),
-        has_code=has_code(exchange.user.text) or any(has_code(reply.text) for reply in replies),
+        answered_tokens=sum(reply.segment.tokens for reply in exchange.replies),
+        has_code=any(has_code(said.text) for said in exchange.said),
     )
-
-
-def _weight(exchange: Exchange) -> int:
-    said = sum(reply.segment.tokens for reply in (exchange.reply, *exchange.joined))
-    return exchange.user.segment.tokens + said
