@@ -55,7 +55,9 @@ def find_movement(before: Envelope | None, now: Envelope) -> Movement:
         return Movement(cause=Cause.SYSTEM_CHANGED, segment=part)
     if before.layout is not now.layout:
         return Movement(cause=Cause.LAYOUT_CHANGED)
-    return _rewriting(now) or _library_movement(before, now) or _history_movement(before, now)
+    if now.rewritten is not None:
+        return Movement(cause=Cause(now.rewritten.value))
+    return _epoch_movement(before, now)
 
 
 def extends(before: Envelope, now: Envelope) -> bool:
@@ -67,11 +69,18 @@ def extends(before: Envelope, now: Envelope) -> bool:
     )
 
 
-def _rewriting(now: Envelope) -> Movement | None:
-    """What was done to the history before this turn, if anything was."""
-    if now.rewritten is not None:
-        return Movement(cause=Cause(now.rewritten.value))
-    return Movement(cause=Cause.COMPACTED, segment=now.compacted) if now.compacted is not None else None
+def _epoch_movement(before: Envelope, now: Envelope) -> Movement:
+    """What a new epoch moved: by a compaction, or by taking things into the library and the strip."""
+    library = _library_movement(before, now)
+    if now.compacted is not None and not _moves_anyway(library, now):
+        return Movement(cause=Cause.COMPACTED, segment=now.compacted)
+    return library or _history_movement(before, now)
+
+
+def _moves_anyway(library: Movement | None, now: Envelope) -> bool:
+    """Whether the library's first new byte is a note that every turn of this layout takes in, compacted or not."""
+    taken_in = (Cause.ARTIFACT_ADDED, Cause.ARTIFACT_UPDATED)
+    return now.layout is Layout.LIBRARY and library is not None and library.cause in taken_in
 
 
 def _library_movement(before: Envelope, now: Envelope) -> Movement | None:
