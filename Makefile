@@ -6,14 +6,13 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 LOCKING := --universal --python-version 3.11 --generate-hashes --upgrade \
 	--no-emit-index-url --no-emit-find-links --no-annotate --no-header --quiet
-WALKTHROUGH := examples/walkthrough.json
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check bench docs lock clean
 
 help:
 	@echo "make setup   make .venv from the locks, the demo model included (done by the others when needed)"
-	@echo "make demo    replay a conversation in both layouts"
+	@echo "make demo    a short conversation with the demo model: what is sent, and what its cache serves"
 	@echo "make test    format, lint, types, import contracts, all tests"
 	@echo "make check   the same"
 	@echo "make bench   measure build time, memory, stores and compaction"
@@ -36,15 +35,13 @@ $(STAMP): requirements.lock requirements-model.lock pyproject.toml
 	@touch $@
 
 demo: $(STAMP)
-	@echo "The library as one block in the system message:"
+	@echo "Four questions about two notes of examples/vault, to a small model in this process, offline:"
 	@echo
-	@$(BIN)/lamella replay $(WALKTHROUGH) --layout library
+	@$(BIN)/lamella chat --vault examples/vault --strata --max-tokens 40 --store memory: < examples/demo.txt
 	@echo
-	@echo "Every message as it was sent, so that the prefix only grows:"
-	@echo
-	@$(BIN)/lamella replay $(WALKTHROUGH) --layout in_place
-	@echo
-	@echo "Go on: .venv/bin/lamella replay examples/edits.json --messages, then write a transcript of your own (docs/transcript.md)."
+	@echo "Go on yourself:  .venv/bin/lamella chat --vault examples/vault"
+	@echo "A real model:    .venv/bin/lamella chat --vault examples/vault --model anthropic:claude-opus-5-5"
+	@echo "Without a model: .venv/bin/lamella replay examples/walkthrough.json --layout in_place"
 
 test: $(STAMP)
 	$(BIN)/ruff format --check .

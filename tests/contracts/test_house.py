@@ -71,9 +71,11 @@ def test_make_test_runs_every_check() -> None:
     assert _plan("check") == plan
 
 
-def test_make_demo_replays_the_walkthrough_in_both_layouts() -> None:
-    replays = [line for line in _plan("demo") if "lamella replay examples/walkthrough.json" in line]
-    assert [line.rpartition(" ")[2] for line in replays[:2]] == ["library", "in_place"]
+def test_make_demo_talks_with_the_demo_model_over_the_example_vault() -> None:
+    (talk,) = [line for line in _plan("demo") if line.startswith(".venv/bin/lamella chat")]
+    assert "--vault examples/vault --strata" in talk
+    assert "--model" not in talk
+    assert talk.endswith("< examples/demo.txt")
 
 
 def test_make_bench_runs_the_bench() -> None:

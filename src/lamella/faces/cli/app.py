@@ -26,6 +26,14 @@ from lamella.faces.cli.streams import discard_stdout, finish_stdout, speak_utf8
 _EXAMPLES = """
 The context engine for LLM chat.
 
+Talk with a model, from a terminal or a script, and see what each answer cost and why:
+
+    lamella chat --vault notes
+
+    lamella ask "What is decided here?" --attach notes/plan.md
+
+    lamella ledger CHAT
+
 Describe a conversation in a file, and see byte for byte what a model would be sent on each turn:
 
     lamella replay examples/walkthrough.json

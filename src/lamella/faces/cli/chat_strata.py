@@ -20,6 +20,7 @@ def print_strata(turn: Turn, measure: Measure) -> None:
     known = round(turn.tokens.total * read / prompt) if read is not None and prompt else 0
     cached = cover_layers(turn.envelope, known, measure)
     largest = max(1, *(layer.tokens for layer in turn.envelope.layers))
+    console.print()
     console.print(Text(f"turn {turn.number}  █ cached, as reported  ░ read anew", style="dim"))
     for layer in turn.envelope.layers:
         console.print(draw_layer(layer, cached.get(layer.id, 0), largest))
@@ -29,5 +30,5 @@ def print_strata(turn: Turn, measure: Measure) -> None:
 
 def _tell_reported(read: int | None, prompt: int | None) -> str:
     if read is None or not prompt:
-        return "no report of what was cached"
-    return f"the engine reports {read:,} of {prompt:,} tokens cached ({read / prompt:.0%})"
+        return "reported: nothing about the cache"
+    return f"reported: {read:,} of {prompt:,} tokens cached ({read / prompt:.0%})"
