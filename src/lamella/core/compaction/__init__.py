@@ -1,5 +1,6 @@
 """Compaction: how text gets smaller without being lost.
 
-Enters: artifacts and budgets. Leaves: smaller forms, each naming the way back to the whole.
-May not enter: model calls, the store. Text that cannot be fetched again never enters.
+Enters: a state, the turn to be asked in it, and rules. Leaves: a plan, and the state once its receipt is applied.
+May not enter: model calls, the store. What is pinned or cannot be fetched again is never made smaller, and what people
+said leaves the request only, never the log.
 """

@@ -74,7 +74,7 @@ def render_request(ground: Ground, measure: Measure) -> Rendered:
     head = render_system(system, ground.shelf, count=measure.count)
     first = 1 if head else 0
     place = message_place(first + 2 * len(ground.exchanges))
-    turn = build_turn(ground.attached, standing=ground.standing, layout=ground.layout, place=place, measure=measure)
+    turn = build_turn(ground.attached, standing=ground.standing, place=place, measure=measure)
     typed = (ground.user.text,) if ground.user.text else ()
     messages = [
         *((head,) if head else ()),

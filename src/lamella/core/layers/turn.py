@@ -10,7 +10,7 @@ from lamella.core.budget.counting import Measure, count_images, count_pieces
 from lamella.core.layers.changes import build_diff
 from lamella.core.layers.fingerprint import make_layer
 from lamella.core.layers.library import Standing, make_standing
-from lamella.core.layers.model import Form, Layer, LayerId, Layout, Segment
+from lamella.core.layers.model import Form, Layer, LayerId, Segment
 
 _REFERENCE_HEADING = "Attached to this message; the text stands above:\n"
 
@@ -46,7 +46,6 @@ def build_turn(
     attached: Sequence[Artifact],
     *,
     standing: Mapping[str, Standing],
-    layout: Layout,
     place: str,
     measure: Measure,
 ) -> BuiltTurn:

@@ -1,6 +1,6 @@
 """Steps: each looks at a draft and says what it would take out next, or that it has nothing left to take.
 
-Enters: a draft over its goal. Leaves: one cut, no larger than what the goal asks for, or none.
+Enters: a draft over its goal. Leaves: one cut, or none; all but acknowledgements stop at what the goal asks for.
 May not enter: what is protected (L1, the question asked now, the last exchange, pins, text that cannot be fetched
 again), and model calls: the summary step takes texts that were fetched before, and says which it needs.
 """
