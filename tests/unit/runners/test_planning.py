@@ -69,7 +69,7 @@ def test_a_request_for_a_summary_names_the_turns_it_is_about() -> None:
     telling = Telling()
     talked(120, window=8_000, summarizer=telling)
     assert telling.asked
-    assert all('from the question "Question' in asked for asked in telling.asked)
+    assert all('the answer to "Question' in asked for asked in telling.asked)
 
 
 def test_a_note_attached_again_where_it_fits_is_whole_in_the_library_too() -> None:

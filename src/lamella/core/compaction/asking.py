@@ -44,14 +44,15 @@ Summaries = Mapping[str, SummaryText]
 def ask_live(oldest: Sequence[Exchange], *, state: State, rules: Rules) -> tuple[Message, ...]:
     """What was sent last, its answer, and one more question: all but the question is in the provider's cache.
 
-    Empty where nothing was sent yet, or where that would not fit.
+    It asks for everything up to the last of these turns: what earlier summaries tell stands in what was sent, as such
+    or as the turns they were made from. Empty where nothing was sent yet, or where that would not fit.
     """
     if state.last is None or not state.exchanges:
         return ()
     answer = state.exchanges[-1].replies[-1].message
     task = (
-        f"Summarise this conversation from the question {_begins(oldest[0])} up to and including the answer to "
-        f"{_begins(oldest[-1])}, together with the summary before it, if one stands there. {_WISH}"
+        "Summarise this conversation from its very beginning, with what a summary there tells, up to and including "
+        f"the answer to {_begins(oldest[-1])}. {_WISH}"
     )
     live = (*state.last.messages, answer, _say(task, rules))
     needed = weigh(live, state.last.tools, rules.measure) + rules.compaction.summary.writes

@@ -11,7 +11,7 @@ from lamella.core.compaction.receipt import Cut, Skipped
 from lamella.core.compaction.removal import message_ids
 from lamella.core.compaction.rules import StepName
 from lamella.core.layers.model import StandIn
-from lamella.core.layers.opening import Derived, render_derived
+from lamella.core.layers.opening import Derived, read_derived, render_derived
 from lamella.core.layers.strip import Exchange
 
 
@@ -26,7 +26,7 @@ def propose_summary(draft: Draft, summaries: Summaries | None) -> Cut | SummaryN
     if summaries is None:
         return Skipped(name=StepName.SUMMARY, why="no summariser is given")
     told = _told(draft)
-    key = key_of(oldest, [block.text for block in told])
+    key = key_of(oldest, [read_derived(block) for block in told])
     if key not in summaries:
         return _need(draft, oldest, told, key=key)
     answer = summaries[key]
@@ -51,7 +51,7 @@ def _oldest(draft: Draft) -> Sequence[Exchange]:
 
 
 def _need(draft: Draft, oldest: Sequence[Exchange], told: Sequence[Derived], *, key: str) -> SummaryNeed:
-    before = [block.text for block in told]
+    before = [read_derived(block) for block in told]
     live = ask_live(oldest, state=draft.state, rules=draft.rules)
     messages = live or ask_alone(oldest, rules=draft.rules, told=before)
     max_tokens = draft.rules.compaction.summary.writes
@@ -61,8 +61,8 @@ def _need(draft: Draft, oldest: Sequence[Exchange], told: Sequence[Derived], *, 
 def _find_fault(draft: Draft, oldest: Sequence[Exchange], told: Sequence[Derived], *, text: str) -> str | None:
     return check_summary(
         text,
-        replaced=[*(block.text for block in told), *texts_of(oldest)],
-        users=[*(block.text for block in told), *(exchange.user.text for exchange in oldest)],
+        replaced=[*(read_derived(block) for block in told), *texts_of(oldest)],
+        users=[*(read_derived(block) for block in told), *(exchange.user.text for exchange in oldest)],
         tokens=draft.rules.measure.count(text),
         replaced_tokens=sum(block.tokens for block in told) + sum(exchange.said_tokens for exchange in oldest),
         max_tokens=draft.rules.compaction.summary.writes,
@@ -71,7 +71,7 @@ def _find_fault(draft: Draft, oldest: Sequence[Exchange], told: Sequence[Derived
 
 def _render(draft: Draft, oldest: Sequence[Exchange], told: Sequence[Derived], *, text: str) -> str:
     cap = draft.rules.compaction.summary.exact
-    texts = [*(block.text for block in told), *texts_of(oldest)]
+    texts = [*(read_derived(block) for block in told), *texts_of(oldest)]
     exact = build_ledger(texts, cap=cap, count=draft.rules.measure.count)
     more = " and of what was told of those before" if told else ""
     return render_derived(StandIn.SUMMARY, text, covers=f"{len(oldest)} earlier turns{more}", exact=exact)

@@ -95,6 +95,13 @@ def render_derived(kind: StandIn, text: str, *, covers: str, exact: str = "") ->
     return "\n".join(lines)
 
 
+def read_derived(block: Derived) -> str:
+    """What such a block tells, without the lines that make it a block."""
+    tag = _TAGS[block.kind]
+    frame = {f"<{tag}>", f"</{tag}>", "<content>", "</content>", "<exact>", "</exact>", ""}
+    return "\n".join(line for line in block.text.split("\n")[2:] if line not in frame)
+
+
 def make_derived(kind: StandIn, text: str, count: Count) -> Derived:
     """A block, hashed and counted once."""
     return Derived(kind=kind, text=text, hash=hash_text(text), tokens=count(text))
