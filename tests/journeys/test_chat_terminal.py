@@ -109,6 +109,24 @@ def test_what_a_model_says_can_do_nothing_to_the_terminal(home: Mapping[str, str
         assert terminal.wait_for_end() == 0
 
 
+def test_what_is_attached_is_read_in_while_the_question_is_typed(home: Mapping[str, str], tmp_path: Path) -> None:
+    long = tmp_path / "long.md"
+    long.write_text("\n".join(f"Bed {bed} has {bed * 3} tomato plants." for bed in range(60)), encoding="utf-8")
+    with at_terminal(home, "--max-tokens", "4") as terminal:
+        terminal.wait_for("tokens used")
+        terminal.press(f"/attach {long}", ENTER)
+        terminal.wait_for("goes with the next message.")
+        terminal.wait_for("tokens in")
+        terminal.press("Sum up", ENTER)
+        terminal.wait_for("of the last turn cached")
+        terminal.press(CTRL_D)
+        assert terminal.wait_for_end() == 0
+    (turn,) = json.loads(spawn("ledger", "talk", "--json", environment=home).out)["turns"]
+    (call,) = turn["calls"]
+    assert call["verdict"]["outcome"] == "first"
+    assert call["reported"]["read"] == call["predicted"]["read"] > 0
+
+
 def test_the_demo_model_shows_how_far_it_is_and_can_be_stopped(home: Mapping[str, str], tmp_path: Path) -> None:
     long = tmp_path / "long.md"
     long.write_text("\n".join(f"Bed {bed} has {bed * 3} tomato plants." for bed in range(120)), encoding="utf-8")

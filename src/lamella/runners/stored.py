@@ -216,6 +216,10 @@ class StoredChat:
         """For each turn of the active branch the model calls that were made for it."""
         return [read_calls(told.reply) if told.reply is not None else () for told in self._log.path()]
 
+    def preview(self, asked: Asked) -> Envelope:
+        """The request that asking this would give if nothing has to go for it. Nothing is written down."""
+        return self._running().preview(self._with_lasting(asked))
+
     def shrink_waiting(self, *, at: datetime | None = None) -> Turn | None:
         """The turn that waits, made smaller, written down; none if nothing in it may go."""
         return self._running().shrink_waiting(at=at)

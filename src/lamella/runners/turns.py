@@ -133,6 +133,11 @@ class TurnRunner:
         """The model that holds, if one was named."""
         return self._opened.state.model if self._opened else self._state.model
 
+    def preview(self, asked: Asked) -> Envelope:
+        """The request that asking this would give if nothing has to go for it. Nothing changes."""
+        state = close_turn(self._opened, "", self._rules) if self._opened else self._state
+        return open_turn(state, self._read(asked, state), self._rules).envelope
+
     def waiting(self) -> Turn | None:
         """The turn that waits for its reply, to be sent again; raises if it no longer fits."""
         if self._opened is None:

@@ -48,20 +48,24 @@ def chat(
     show = MarkdownShow() if at_terminal else PlainShow()
     wish = Wish(store=store, chat=chat, model=model, vault=vault, last=last, answer=max_tokens)
     with opened_session(wish, show.reading) as session, asyncio.Runner() as runner:
-        talking = Talking(session, runner, show=show, desktop=Desktop(vault), strata=strata)
+        desktop = Desktop(vault)
+        talking = Talking(session, runner, show=show, desktop=desktop, strata=strata, ahead=at_terminal)
         _greet(session)
         try:
-            _talk(talking, _make_typing(talking) if at_terminal else PipedTyping(), at_terminal=at_terminal)
+            typing = _make_typing(talking, runner) if at_terminal else PipedTyping()
+            _talk(talking, typing, at_terminal=at_terminal)
         finally:
+            talking.leave()
             runner.run(session.office.close())
         _part(session, wish)
     return 1 if talking.failed and not at_terminal else 0
 
 
-def _make_typing(talking: Talking) -> Typing:
-    from lamella.faces.cli.chat_prompt import PromptTyping  # only a terminal needs it
+def _make_typing(talking: Talking, runner: asyncio.Runner) -> Typing:
+    from lamella.faces.cli.chat_prompt import PromptTyping, Told  # only a terminal needs it
 
-    return PromptTyping(commands=tuple(COMMANDS), desktop=talking.desktop, status=talking.tell_standing)
+    told = Told(standing=talking.tell_standing, meanwhile=talking.tell_meanwhile)
+    return PromptTyping(runner, commands=tuple(COMMANDS), desktop=talking.desktop, told=told)
 
 
 def _talk(talking: Talking, typing: Typing, *, at_terminal: bool) -> None:

@@ -44,6 +44,7 @@ def _attach(talking: Talking, rest: str) -> None:
     if not rest:
         raise UsageError("/attach names no file.", hint="As in /attach note.md or /attach note.md:10-20.")
     talking.waiting[rest] = list(talking.desktop.find(rest))
+    talking.warm()
     typer.echo(f"{show_line(rest)} goes with the next message.")
 
 

@@ -26,6 +26,7 @@ class MarkdownShow:
 
     def __init__(self) -> None:
         self._console = Console(file=sys.stdout, highlight=False, emoji=False, markup=False)
+        self.told = ""
         self._live: Live | None = None
         self._rest = ""
         self._printed = False
@@ -47,7 +48,8 @@ class MarkdownShow:
         self._wait("thinking …")
 
     def reading(self, progress: "Progress") -> None:
-        self._wait(f"{tell_progress(progress)} (Ctrl-C stops)")
+        self.told = tell_progress(progress)
+        self._wait(f"{self.told} (Ctrl-C stops)")
 
     def end(self) -> None:
         live, self._live = self._live, None

@@ -1,8 +1,10 @@
 """A line editor for people at a terminal: history, several lines, pasting, completion, a status line below."""
 
 import os
+from asyncio import Runner
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 from platformdirs import user_state_path
 from prompt_toolkit import PromptSession
@@ -14,13 +16,32 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from lamella.faces.cli.chat_attaching import Desktop
 from lamella.faces.cli.chat_typing import GOES_ON, PROMPT, complete
 
+# Seconds between two looks at what goes on meanwhile.
+_REFRESH = 0.5
+
+
+class _Stopped(Exception):  # noqa: N818 - a key, not a failure
+    """Ctrl-C at the prompt. A loop that sees a KeyboardInterrupt would think that it is meant."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What stands below the prompt: where the conversation stands, asked once a message, and what goes on meanwhile."""
+
+    standing: Callable[[], str]
+    meanwhile: Callable[[], str]
+
 
 class PromptTyping:
-    """Enter sends; Alt-Enter, or a backslash before Enter, begins another line."""
+    """Enter sends; Alt-Enter, or a backslash before Enter, begins another line.
 
-    def __init__(self, *, commands: Sequence[str], desktop: Desktop, status: Callable[[], str]) -> None:
-        self._status = status
-        self._told = ""
+    It waits in the loop of ``runner``, where other things go on meanwhile.
+    """
+
+    def __init__(self, runner: Runner, *, commands: Sequence[str], desktop: Desktop, told: Told) -> None:
+        self._runner = runner
+        self._told = told
+        self._standing = ""
         self._session: PromptSession[str] = PromptSession(
             PROMPT,
             multiline=True,
@@ -28,18 +49,21 @@ class PromptTyping:
             completer=_Completer(commands, desktop),
             complete_while_typing=True,
             key_bindings=_make_keys(),
-            bottom_toolbar=lambda: f" {self._told}",
+            bottom_toolbar=lambda: f" {self._standing}{told.meanwhile()}",
+            refresh_interval=_REFRESH,
             prompt_continuation="  ",
+            interrupt_exception=_Stopped,
         )
 
     def read(self) -> str | None:
         """The next message, none on Ctrl-D."""
-        # Once a message, not once a key: where a conversation stands takes reading it.
-        self._told = self._status()
+        self._standing = self._told.standing()
         try:
-            return self._session.prompt()
+            return self._runner.run(self._session.prompt_async())
         except EOFError:
             return None
+        except _Stopped as stopped:
+            raise KeyboardInterrupt from stopped
 
 
 class _Completer(Completer):

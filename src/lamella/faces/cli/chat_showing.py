@@ -21,7 +21,9 @@ _CLEAR = "\r\x1b[2K"
 
 
 class Show(Protocol):
-    """Where an answer goes."""
+    """Where an answer goes. ``told`` is how far reading the prompt in has come."""
+
+    told: str
 
     def begin(self) -> None:
         """Something was asked."""
@@ -43,9 +45,10 @@ class PlainShow:
     """Text as it is; a terminal is shown control characters, so that none can act on it."""
 
     def __init__(self, *, quiet: bool = False) -> None:
+        self.told = ""
         self._quiet = quiet
         self._last = "\n"
-        self._told = False
+        self._shown = False
 
     def begin(self) -> None:
         self._tell("waiting for an answer …")
@@ -74,13 +77,13 @@ class PlainShow:
         if sys.stderr is not None and sys.stderr.isatty():
             sys.stderr.write(_CLEAR + line)
             sys.stderr.flush()
-            self._told = True
+            self._shown = True
 
     def _clear(self) -> None:
-        if self._told:
+        if self._shown:
             sys.stderr.write(_CLEAR)
             sys.stderr.flush()
-            self._told = False
+            self._shown = False
 
 
 async def follow(events: AsyncGenerator[Event, None], show: Show) -> Turn | None:

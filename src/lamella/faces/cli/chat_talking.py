@@ -6,13 +6,14 @@ from collections.abc import AsyncGenerator
 import typer
 
 from lamella.core.history.asked import Asked
-from lamella.errors import LamellaError
+from lamella.errors import ConflictError, LamellaError
 from lamella.faces.cli.chat_attaching import Desktop
 from lamella.faces.cli.chat_opening import Session
 from lamella.faces.cli.chat_showing import Show, follow
 from lamella.faces.cli.chat_status import tell_standing
 from lamella.faces.cli.chat_strata import print_strata
 from lamella.faces.cli.chat_typing import find_mentions
+from lamella.faces.cli.chat_warming import Warming
 from lamella.faces.cli.failures import print_failure
 from lamella.faces.library.attach import Attachment
 from lamella.faces.library.checks import check_text
@@ -23,13 +24,20 @@ _TITLE = 60
 
 
 class Talking:
-    """One conversation at a screen. ``waiting`` is what the next message brings along, ``drop`` what leaves with it."""
+    """One conversation. ``waiting`` is what the next message brings along, ``drop`` what leaves with it.
 
-    def __init__(self, session: Session, runner: Runner, *, show: Show, desktop: Desktop, strata: bool) -> None:
+    ``ahead`` says that there is time to read ahead: someone types.
+    """
+
+    def __init__(
+        self, session: Session, runner: Runner, *, show: Show, desktop: Desktop, strata: bool, ahead: bool
+    ) -> None:
         self._session = session
         self._runner = runner
         self._show = show
         self._named = not session.begins
+        self._warming = Warming(session, runner)
+        self._ahead = ahead
         self.desktop = desktop
         self.strata = strata
         self.waiting: dict[str, list[Attachment]] = {}
@@ -46,6 +54,10 @@ class Talking:
             asked = self._ask(text)
             self._name(text)
             self._follow(send(self.stored, asked, self._session.post))
+        except ConflictError as error:
+            self.stored.reload()
+            error.hint = "Someone else wrote to it; it was loaded again. Send your message once more."
+            self.tell_failure(error)
         except LamellaError as error:
             self.tell_failure(error)
 
@@ -58,6 +70,19 @@ class Talking:
         """Two lines, as every failure is told."""
         self.failed = True
         print_failure(error, as_json=False)
+
+    def warm(self) -> None:
+        """Have what waits for the next message read in, where the model can do that ahead."""
+        if self._ahead:
+            self._warming.begin(self._ask(""))
+
+    def leave(self) -> None:
+        """Leave whatever still goes on."""
+        self._warming.end()
+
+    def tell_meanwhile(self) -> str:
+        """What goes on while a message is typed."""
+        return f" · {self._show.told}" if self._warming.is_on and self._show.told else ""
 
     def tell_standing(self) -> str:
         """The status line."""
