@@ -43,8 +43,9 @@ class Draft:
 
     @property
     def held(self) -> frozenset[str]:
-        """Artifacts attached now: made smaller in the library, they would only stand in full in the turn."""
-        return frozenset(artifact.id for artifact in (*self.turn.results, *self.turn.attached))
+        """Artifacts attached or dropped now: made smaller in the library, they would free nothing."""
+        attached = (artifact.id for artifact in (*self.turn.results, *self.turn.attached))
+        return frozenset((*attached, *self.turn.drop))
 
 
 def begin_draft(state: State, turn: TurnInput, rules: Rules, *, goal: int, stages: tuple[Stage, ...] = ()) -> Draft:

@@ -1,0 +1,149 @@
+"""The chain: steps in their order, each only if it frees something, until the goal is reached."""
+
+import pytest
+from tests.unit.core.compaction.talking import NOW, Story, attaching, chat, make_rules, names, note, removed
+
+from lamella.core.compaction.rules import STEP_ORDER, Compaction, StepName
+from lamella.errors import SettingError
+
+# Long enough to be worth the line that says that messages are left out.
+YES = "so be it and on we go with the next of all these many points"
+LONG = "# Heading\n\n" + "long words " * 2_000
+
+
+def mixed(*steps: StepName) -> Story:
+    """Talk with a long note at its beginning, acknowledgements in it and enough turns to make the note old."""
+    compaction = Compaction(steps=steps or STEP_ORDER, words=frozenset({YES}))
+    story = Story(make_rules(compaction)).say("Read this.", "I did. " * 40, attaching(note("long.md", LONG)))
+    for number in range(8):
+        story.say(YES, f"Point {number}. " + "and so on " * 60)
+    return story
+
+
+def test_the_steps_run_in_the_order_of_the_design_by_default() -> None:
+    assert [step.value for step in STEP_ORDER] == [
+        "chitchat",
+        "preview",
+        "handle",
+        "tool_results",
+        "oldest_stages",
+        "summary",
+        "recent_stages",
+        "expendable",
+    ]
+    assert names(mixed().plan(goal=0).receipt) == ["chitchat", "preview", "handle", "expendable"]
+
+
+def test_the_order_of_the_steps_is_a_setting() -> None:
+    order = (StepName.EXPENDABLE, StepName.HANDLE, StepName.CHITCHAT)
+    assert names(mixed(*order).plan(goal=0).receipt) == ["expendable", "handle"]
+    assert names(mixed(*reversed(order)).plan(goal=0).receipt) == ["chitchat", "handle", "expendable"]
+
+
+def test_a_step_that_is_not_named_never_runs() -> None:
+    story = mixed(StepName.CHITCHAT)
+    receipt = story.plan(goal=0).receipt
+    assert names(receipt) == ["chitchat"]
+    assert receipt is not None
+    assert receipt.tokens_after > 0
+
+
+def test_a_step_named_twice_is_refused() -> None:
+    with pytest.raises(SettingError, match="twice"):
+        Compaction(steps=(StepName.HANDLE, StepName.HANDLE))
+
+
+def test_the_chain_stops_at_the_goal() -> None:
+    story = mixed()
+    everything = story.plan(goal=0).receipt
+    assert everything is not None
+    after_preview = everything.steps[1].tokens_after
+    receipt = story.plan(goal=after_preview).receipt
+    assert names(receipt) == ["chitchat", "preview"]
+    assert receipt is not None
+    assert receipt.tokens_after == after_preview
+    assert names(story.plan(goal=after_preview - 1).receipt) == ["chitchat", "preview", "handle"]
+
+
+def test_nothing_runs_at_or_under_the_goal() -> None:
+    story = chat(4, rules=make_rules())
+    assert story.plan(goal=story.tokens()).receipt is None
+
+
+def test_a_step_takes_no_more_than_the_goal_asks_for() -> None:
+    story = chat(10)
+    few = story.plan(goal=story.tokens() - 150).receipt
+    many = story.plan(goal=story.tokens() - 450).receipt
+    assert 0 < len(removed(few, "expendable")) < len(removed(many, "expendable"))
+
+
+def test_a_step_that_frees_nothing_does_not_count() -> None:
+    story = Story().say("Tell me.", "So it is.").say("ok", "And so on.").say("Why?", "Because.")
+    draft = story.draft(goal=0)
+    assert draft.excess > 0
+    # The one acknowledgement is shorter than the line that says a message is left out.
+    assert "chitchat" not in names(story.plan(goal=0).receipt)
+
+
+def test_each_step_begins_where_the_one_before_ended_and_frees_something() -> None:
+    receipt = mixed().plan(goal=0).receipt
+    assert receipt is not None
+    for before, after in zip(receipt.steps, receipt.steps[1:], strict=False):
+        assert before.tokens_after == after.tokens_before
+    assert all(step.tokens_after < step.tokens_before for step in receipt.steps)
+    assert receipt.steps[-1].tokens_after == receipt.tokens_after
+
+
+def test_what_a_plan_counts_is_what_the_request_weighs() -> None:
+    story = mixed()
+    before = story.tokens()
+    receipt = story.compact(goal=before // 2)
+    assert receipt.tokens_before == before
+    assert receipt.tokens_after == story.tokens() == story.ask().tokens.total
+
+
+def test_running_the_chain_twice_changes_nothing() -> None:
+    for goal in (0, 500, 3_000):
+        story = mixed()
+        story.compact(goal=goal)
+        assert story.plan(goal=goal).receipt is None
+
+
+def test_the_same_conversation_gives_the_same_receipt() -> None:
+    one, other = mixed().plan(goal=0).receipt, mixed().plan(goal=0).receipt
+    assert one == other
+    assert one is not None
+    assert one.parent == mixed().state.head
+
+
+def test_folding_alone_may_be_all_that_is_needed() -> None:
+    first, second = ("line\n" * 400, "another\n" * 400)
+    story = (
+        Story()
+        .say("Read.", "Yes.", attaching(note("a.md", first)))
+        .say("Again.", "Yes.", attaching(note("a.md", second)))
+    )
+    receipt = story.plan(goal=story.tokens() - 300).receipt
+    assert receipt is not None
+    assert receipt.steps == ()
+    story.compact(goal=story.tokens() - 300)
+    assert story.state.compacted == "fold"
+    assert story.sent().count("another") == 400
+
+
+def test_a_turn_that_attaches_what_could_shrink_keeps_it_whole() -> None:
+    story = mixed()
+    again = attaching(note("long.md", LONG))
+    assert "long.md" not in [
+        *removed(story.plan(turn=again).receipt, "preview"),
+        *removed(story.plan(turn=again).receipt, "handle"),
+    ]
+
+
+def test_the_question_of_now_and_the_last_exchange_are_never_taken() -> None:
+    story = mixed()
+    story.compact(goal=0)
+    texts = [message.text for message in story.ask(NOW).messages]
+    assert texts[-1].endswith("And now?")
+    assert texts[-2].startswith("Point 7.")
+    assert texts[-3].endswith(YES)

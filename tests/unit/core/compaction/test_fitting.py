@@ -1,0 +1,147 @@
+"""Fitting a turn: nothing happens up to the trigger, the chain runs above it, and nothing above hard is sent."""
+
+from dataclasses import replace
+
+import pytest
+from tests.unit.core.compaction.talking import NOW, Story, attaching, chat, make_rules, names, note, result, selection
+
+from lamella.core.artifacts.make import make_tool_definition
+from lamella.core.artifacts.model import Policy
+from lamella.core.budget.thresholds import Budget
+from lamella.core.compaction.fitting import Fitted, fit_turn
+from lamella.core.history.state import TurnInput
+from lamella.core.layers.system import SystemParts
+from lamella.errors import BudgetExceededError
+
+
+def fit(story: Story, turn: TurnInput = NOW) -> Fitted:
+    return fit_turn(story.state, turn, story.rules, path=story.path)
+
+
+def window(story: Story, share: float) -> Story:
+    """The same story in a window of which its next request takes about this share."""
+    story.rules = replace(story.rules, budget=Budget(window=round(story.tokens() / share), reserve=0))
+    return story
+
+
+def test_a_request_at_the_trigger_is_sent_as_it_is_and_one_token_above_it_is_not() -> None:
+    story = chat(5, words=10, rules=make_rules(budget=Budget(window=1_000, reserve=0)))
+    filler = TurnInput(text="x" * 4 * (850 - story.tokens(TurnInput(text=""))))
+    at = fit(story, filler)
+    assert at.opened.envelope.tokens.total == 850
+    assert at.receipt is None
+    assert at.state is story.state
+    above = fit(story, replace(filler, text=filler.text + "x"))
+    assert above.receipt is not None
+    assert above.receipt.tokens_before == 851
+
+
+def test_over_the_trigger_the_chain_runs_to_the_target() -> None:
+    story = window(chat(40), 0.86)
+    fitted = fit(story)
+    assert fitted.receipt is not None
+    assert fitted.receipt.automatic
+    limit = story.rules.budget.limit
+    assert fitted.receipt.target == int(0.70 * limit)
+    assert fitted.opened.envelope.tokens.total == fitted.receipt.tokens_after <= 0.70 * limit
+    # No more than needed: one turn fewer and it would be above.
+    assert fitted.receipt.tokens_after > 0.70 * limit - 2 * 110
+
+
+def test_after_a_compaction_none_runs_again_until_the_request_has_grown_by_what_it_freed() -> None:
+    story = window(chat(40), 0.86)
+    story.rules = replace(story.rules, budget=replace(story.rules.budget, target=0.84, trigger=0.85, warn=0.60))
+    story.state = fit(story).state
+    runs: list[float] = []
+    for number in range(40):
+        story.say(f"Question {number}?", "because " * 12)
+        fitted = fit(story)
+        if fitted.receipt is not None:
+            runs.append(fitted.receipt.tokens_before / story.rules.budget.limit)
+            story.state = fitted.state
+    assert runs
+    assert all(share > 0.85 for share in runs)
+
+
+def test_right_after_a_compaction_that_could_not_reach_the_target_the_chain_rests() -> None:
+    # A pinned note keeps the request above the trigger: taking out a turn each time would move the prefix for nothing.
+    pinned = note("pinned.md", "kept " * 4_000, policy=Policy.PIN)
+    story = Story().say("Read.", "Yes.", attaching(pinned))
+    for number in range(4):
+        story.say(f"Question {number}?", "because " * 20)
+    story = window(story, 0.90)
+    first = fit(story)
+    assert first.receipt is not None
+    assert first.receipt.tokens_after > 0.85 * story.rules.budget.limit
+    story.state = first.state
+    story.say("One more?", "Yes.")
+    assert fit(story).receipt is None
+
+
+def test_over_the_hard_threshold_the_chain_runs_again_at_once() -> None:
+    pinned = note("pinned.md", "kept " * 4_000, policy=Policy.PIN)
+    story = Story().say("Read.", "Yes.", attaching(pinned))
+    for number in range(4):
+        story.say(f"Question {number}?", "because " * 20)
+    story = window(story, 0.945)
+    story.state = fit(story).state
+    for number in range(4):
+        story.say(f"More {number}?", "because " * 40)
+    assert story.tokens() > 0.95 * story.rules.budget.limit
+    fitted = fit(story)
+    assert names(fitted.receipt) == ["expendable"]
+    assert fitted.opened.envelope.tokens.total <= 0.95 * story.rules.budget.limit
+
+
+def test_at_the_hard_threshold_it_is_sent_and_one_token_above_it_is_not() -> None:
+    turn = TurnInput(text="x" * 4 * 950)
+    story = Story(make_rules(budget=Budget(window=1_000, reserve=0)))
+    assert fit(story, turn).opened.envelope.tokens.total == 950
+    with pytest.raises(BudgetExceededError) as error:
+        fit(story, replace(turn, text=turn.text + "x"))
+    assert (error.value.needed, error.value.hard, error.value.limit) == (951, 950, 1_000)
+
+
+def test_what_does_not_fit_is_named_item_by_item_with_its_tokens() -> None:
+    story = Story(make_rules(budget=Budget(window=2_000, reserve=0)))
+    earlier = replace(
+        attaching(note("pinned.md", "kept " * 200, policy=Policy.PIN), selection("cited.md", "cited " * 200)),
+        system=SystemParts(base="Be brief. " * 40),
+        tools=(make_tool_definition("search", description="finds " * 40, parameters={}),),
+    )
+    story.say("Read all this.", "I have read it. " * 40, earlier)
+    with pytest.raises(BudgetExceededError) as error:
+        fit(story, replace(attaching(note("new.md", "new " * 1_000), result("x", "found " * 100)), text="now " * 100))
+    protected = "\n".join(error.value.protected)
+    for name in (
+        "the system prompt's base (100 tokens)",
+        "tool definitions (",
+        "pinned.md (",
+        "cited.md#selection:",
+        "new.md, attached now (",
+        "tool:search:",
+        "the last exchange (164 tokens)",
+        "what was typed now (100 tokens)",
+    ):
+        assert name in protected
+    assert error.value.protected[0].startswith("new.md, attached now (1,0")
+    assert error.value.code == "budget_exceeded"
+    assert "Detach, drop or unpin one" in (error.value.hint or "")
+
+
+def test_an_error_also_names_what_stands_in_for_earlier_turns() -> None:
+    story = chat(30)
+    story.compact(goal=0)
+    story.rules = replace(story.rules, budget=Budget(window=1_000, reserve=0))
+    with pytest.raises(BudgetExceededError) as error:
+        fit(story, TurnInput(text="x" * 4_000))
+    assert any(name.startswith("what stands in for earlier turns (") for name in error.value.protected)
+
+
+def test_a_turn_that_does_not_fit_leaves_the_conversation_as_it_was() -> None:
+    story = window(chat(6), 0.5)
+    before = story.state
+    with pytest.raises(BudgetExceededError):
+        fit(story, TurnInput(text="x" * 40_000))
+    assert story.state is before
+    assert fit(story).receipt is None

@@ -1,0 +1,113 @@
+"""Stages: their ranges are resolved on the whole log, their messages leave, what was decided stays."""
+
+from dataclasses import replace
+
+from tests.unit.core.compaction.talking import Story, make_rules, names, removed
+
+from lamella.core.compaction.rules import Compaction, StepName
+from lamella.core.compaction.stages import StageRange, resolve_stages
+
+PATH = [f"m{number}" for number in range(1, 7)]
+
+
+def stage(name: str, first: str, last: str, *, recent: bool = False) -> StageRange:
+    decision = f"{name} was decided"
+    return StageRange(stage=name, label=name.title(), decision=decision, first=first, last=last, recent=recent)
+
+
+def staged(*recent: int, steps: tuple[StepName, ...] = (StepName.OLDEST_STAGES, StepName.RECENT_STAGES)) -> Story:
+    """Three stages of three turns each, those named are recent, and two turns after them."""
+    story = Story()
+    for number in range(11):
+        story.say(f"Question {number}?", f"Answer {number}. " + "because " * 40)
+    ranges = [
+        stage(name, story.path[6 * index], story.path[6 * index + 5], recent=index in recent)
+        for index, name in enumerate(("idea", "topic", "outline"))
+    ]
+    story.rules = make_rules(Compaction(steps=steps, stages=tuple(ranges)))
+    return story
+
+
+def test_a_range_holds_every_message_from_its_first_to_its_last() -> None:
+    (found,) = resolve_stages([stage("a", "m2", "m4")], PATH).stages
+    assert found.messages == ("m2", "m3", "m4")
+    (alone,) = resolve_stages([stage("a", "m2", "m2")], PATH).stages
+    assert alone.messages == ("m2",)
+
+
+def test_a_stage_with_a_missing_or_turned_boundary_is_skipped_with_a_word() -> None:
+    for first, last in (("m2", "gone"), ("gone", "m4"), ("m4", "m2")):
+        resolved = resolve_stages([stage("idea", first, last), stage("topic", "m5", "m6")], PATH)
+        assert [one.range.stage for one in resolved.stages] == ["topic"]
+        assert resolved.missing == ("the stage Idea stays: its first or last message is not in this branch",)
+
+
+def test_the_oldest_stage_goes_first_and_one_at_a_time() -> None:
+    story = staged()
+    receipt = story.plan(goal=story.tokens() - 10).receipt
+    assert names(receipt) == ["oldest_stages"]
+    assert removed(receipt, "oldest_stages") == story.path[:6]
+    both = story.plan(goal=story.tokens() - 400).receipt
+    assert names(both) == ["oldest_stages", "oldest_stages"]
+
+
+def test_what_was_decided_stands_in_for_the_messages_once() -> None:
+    story = staged()
+    story.compact(goal=0)
+    sent = story.sent()
+    for name in ("idea", "topic", "outline"):
+        assert sent.count(f"- {name.title()}: {name} was decided") == 1
+    assert "Question 8" not in sent
+    assert "Question 9" in sent
+    assert "<stage_digest>" in sent
+    assert "a record of what was said, not an instruction" in sent
+
+
+def test_recent_stages_wait_for_their_own_step() -> None:
+    story = staged(1, 2)
+    receipt = story.plan(goal=0).receipt
+    assert names(receipt) == ["oldest_stages", "recent_stages", "recent_stages"]
+    assert removed(receipt, "oldest_stages") == story.path[:6]
+    only_old = staged(1, 2, steps=(StepName.OLDEST_STAGES,))
+    assert removed(only_old.plan(goal=0).receipt, "oldest_stages") == only_old.path[:6]
+
+
+def test_a_missing_boundary_is_said_in_the_receipt_and_the_chain_goes_on() -> None:
+    story = staged()
+    ranges = (stage("lost", "nowhere", story.path[3]), *story.rules.compaction.stages[1:])
+    story.rules = make_rules(replace(story.rules.compaction, stages=ranges))
+    receipt = story.plan(goal=0).receipt
+    assert receipt is not None
+    assert [(one.name.value, "Lost" in one.why) for one in receipt.skipped] == [("oldest_stages", True)]
+    assert removed(receipt, "oldest_stages") == story.path[6:18]
+
+
+def test_a_boundary_that_was_taken_out_before_is_still_found() -> None:
+    # The topic begins with an acknowledgement, and another ends the idea: both leave before their stages do.
+    yes = "so be it and on we go with the next of all these many points"
+    story = Story()
+    for typed in ("Question?", yes, yes, yes, "Question?", "Question?", "Question?", "Question?"):
+        story.say(typed, "Answer. " + "because " * 40)
+    ranges = (stage("idea", story.path[0], story.path[3]), stage("topic", story.path[4], story.path[9]))
+    steps = (StepName.CHITCHAT, StepName.OLDEST_STAGES)
+    story.rules = make_rules(Compaction(steps=steps, stages=ranges, words=frozenset({yes})))
+    receipt = story.compact(goal=0)
+    assert names(receipt) == ["chitchat", "oldest_stages"]
+    left = [exchange.user.id for exchange in story.state.exchanges]
+    assert left == [story.path[10], story.path[12], story.path[14]]
+
+
+def test_the_last_exchange_stays_although_its_stage_is_done() -> None:
+    story = staged()
+    ranges = (stage("all", story.path[0], story.path[-1]),)
+    story.rules = make_rules(replace(story.rules.compaction, stages=ranges))
+    story.compact(goal=0)
+    assert [exchange.user.text for exchange in story.state.exchanges] == ["Question 10?"]
+
+
+def test_messages_between_stages_stay() -> None:
+    story = staged()
+    ranges = (stage("idea", story.path[0], story.path[3]), stage("topic", story.path[6], story.path[9]))
+    story.rules = make_rules(replace(story.rules.compaction, stages=ranges))
+    story.compact(goal=0)
+    assert [exchange.user.text for exchange in story.state.exchanges][:2] == ["Question 2?", "Question 5?"]
