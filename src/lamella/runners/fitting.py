@@ -86,5 +86,5 @@ def _ask(summarizer: Summarizer, need: SummaryNeed, answers: "SimpleQueue[tuple[
         text = summarizer.summarize(need.messages, max_tokens=need.max_tokens)
         answer = SummaryText(text=text) if isinstance(text, str) else SummaryText(why="the answer is not a text")
     except Exception as error:  # noqa: BLE001 - a guest's failure is a reason to skip a step, whatever it is
-        answer = SummaryText(why=f"the summariser failed: {error or type(error).__name__}")
+        answer = SummaryText(why=f"the summariser failed: {str(error) or type(error).__name__}")
     answers.put((need.key, answer))
