@@ -231,8 +231,10 @@ def fit_settings(model: str, *, begins: bool) -> dict[str, object]:
     from lamella.adapters.providers.models import BuiltInModels
 
     settings = load_settings()
+    facts = settings.model_facts
+    book = load_profiles(Path(facts).expanduser()) if facts else BuiltInModels()
     here = model == "local" or model.lower().startswith("gguf:")
-    known = EngineOptions().window if here else BuiltInModels().model(model).window
+    known = EngineOptions().window if here else book.model(model).window
     window = min(known or settings.window, settings.window)
     fitting: dict[str, object] = {"layout": Layout.IN_PLACE.value} if begins else {}
     if window < settings.window or not begins:

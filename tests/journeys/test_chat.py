@@ -1,14 +1,18 @@
 """``lamella chat`` through a pipe, in processes of its own."""
 
 import json
+import os
+import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from tests.journeys.running import Ran, refusal, spawn
+from tests.journeys.running import COMMAND, SECONDS, Ran, refusal, spawn
 from tests.wire.openai_caching import LOCAL_MODEL
 from tests.wire.openai_chat_server import chat_server
 from tests.wire.script import Fail, Say
+
+import lamella
 
 Chat = Callable[..., Ran]
 
@@ -62,6 +66,7 @@ def test_a_conversation_goes_on_by_its_name_and_the_last_one_without(
     assert by_name.err.startswith(f"talk goes on after 1 turn, with {model}.")
     last = chat("Third?", words=("--last",))
     assert last.err.startswith(f"talk goes on after 2 turns, with {model}.")
+    assert last.err.splitlines()[1:3] == ["> Second?", "Yes."], "the last exchange is shown again"
     causes = [turn["calls"][0]["verdict"]["cause"] for turn in ledger(home, "talk")]  # type: ignore[index]
     assert causes == ["first_turn", "none", "none"]
 
@@ -127,6 +132,65 @@ def test_the_commands_do_what_they_say(chat: Chat, script: Callable[..., str]) -
         assert told in ran.err
     assert "error: There is no command /dance." in ran.err
     assert "never sent" not in ran.err
+
+
+def test_each_branch_goes_on_with_its_own_model(
+    chat: Chat, script: Callable[..., str], home: Mapping[str, str], tmp_path: Path
+) -> None:
+    first = script("One.")
+    second = f"scripted:{tmp_path / 'second.json'}"
+    (tmp_path / "second.json").write_text('["Two.", "Three."]', encoding="utf-8")
+    chat("First?", words=("talk", "--model", first))
+    shown = spawn("chats", "show", "talk", environment=home).out
+    head = next(line.split()[0] for line in shown.splitlines() if "reply: One." in line)
+    ran = chat("Second?", f"/switch {head}", "Third?", words=("talk", "--model", second))
+    assert ran.out == f"Two.\nGoes on from {head}.\nOne.\n"
+    assert ran.err.splitlines()[-2].endswith(f"{first}]")
+
+
+def test_a_message_that_meets_another_writer_is_loaded_again_and_can_be_sent_once_more(
+    home: Mapping[str, str], script: Callable[..., str], tmp_path: Path
+) -> None:
+    url = f"sqlite:///{tmp_path / 'chats.db'}"
+    words = [*COMMAND, "chat", "talk", "--model", script("Yes.", "Yes."), "--store", url]
+    with subprocess.Popen(
+        words, env={**os.environ, **home}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"First?\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == b"Yes.\n"
+        with lamella.open(url) as engine:
+            engine.chat("talk").ask("Another voice")
+        out, err = process.communicate(b"Second?\nSecond?\n", timeout=SECONDS)
+    assert (process.returncode, out) == (0, b"Yes.\n")
+    assert "it was loaded again. Send your message once more." in err.decode()
+    shown = spawn("chats", "show", "talk", "--store", url, environment=home).out
+    assert [line.split("user: ")[1] for line in shown.splitlines() if "user: " in line] == [
+        "First?",
+        "Another voice",
+        "Second?",
+    ]
+
+
+def test_nothing_to_read_from_is_the_end(home: Mapping[str, str], script: Callable[..., str]) -> None:
+    named = " ".join(f"'{word}'" for word in COMMAND)
+    closed = f"{named} chat talk --model '{script('Yes.')}' <&-"
+    done = subprocess.run(["bash", "-c", closed], env={**os.environ, **home}, capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert b"error" not in done.stderr
+
+
+def test_bytes_that_are_no_text_are_refused_and_the_talk_goes_on(
+    home: Mapping[str, str], script: Callable[..., str]
+) -> None:
+    old = {**home, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    lines = b"ab\xff\n" + "Grüße?\n".encode()
+    ran = spawn("chat", "talk", "--model", script("Ja."), stdin=lines, environment=old)
+    assert (ran.exit, ran.out) == (0, "Ja.\n")
+    assert "error: Character 3 of a text is U+DCFF" in ran.err
+    assert "user: Grüße?" in spawn("chats", "show", "talk", environment=home).out
 
 
 def test_a_long_conversation_is_compacted_recalled_and_restored(

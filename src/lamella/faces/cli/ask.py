@@ -24,7 +24,7 @@ from lamella.faces.cli.chat_opening import (
     tell_demo,
 )
 from lamella.faces.cli.chat_showing import PlainShow, follow
-from lamella.faces.cli.chat_status import tell_call
+from lamella.faces.cli.chat_status import tell_call, tell_end
 from lamella.faces.cli.ledger_json import call_body
 from lamella.faces.cli.opened import JsonOption, StoreOption
 from lamella.faces.library.attach import Attachment, Unknown
@@ -72,12 +72,14 @@ def ask(
         call = turn.ledger.calls[-1]
         if as_json:
             typer.echo(json.dumps(_body(session, turn, call, kept=chat is not None), ensure_ascii=False))
-        typer.echo(tell_call(call), err=True)
+        for line in (tell_end(call), tell_call(call)):
+            if line:
+                typer.echo(line, err=True)
 
 
 async def _send(session: Session, asked: Asked, show: PlainShow) -> Turn:
     try:
-        turn = await follow(send(session.stored, asked, session.post), show)
+        turn = await follow(send(session.stored, asked, session.find_post()), show)
     finally:
         await session.office.close()
     assert turn is not None

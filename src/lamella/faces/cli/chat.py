@@ -1,6 +1,7 @@
 """``lamella chat``: talk with a model, at a terminal or through a pipe. Every message is kept as it is sent."""
 
 import asyncio
+import os
 import sys
 from typing import Annotated
 
@@ -8,7 +9,6 @@ import typer
 
 from lamella.faces.cli.chat_attaching import Desktop
 from lamella.faces.cli.chat_commands import COMMANDS, Leaving, run_command
-from lamella.faces.cli.chat_markdown import MarkdownShow
 from lamella.faces.cli.chat_opening import (
     UNKEPT,
     AnswerOption,
@@ -19,11 +19,13 @@ from lamella.faces.cli.chat_opening import (
     opened_session,
     tell_demo,
 )
-from lamella.faces.cli.chat_showing import PlainShow
+from lamella.faces.cli.chat_showing import PlainShow, Show
 from lamella.faces.cli.chat_talking import Talking
-from lamella.faces.cli.chat_typing import PipedTyping, Typing
-from lamella.faces.cli.lines import show_line
+from lamella.faces.cli.chat_typing import PROMPT, PipedTyping, Typing
+from lamella.faces.cli.lines import show_line, show_lines
 from lamella.faces.cli.opened import StoreOption
+
+_GLANCE = 8
 
 
 def chat(
@@ -45,7 +47,7 @@ def chat(
     lamella chat --vault notes
     """
     at_terminal = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
-    show = MarkdownShow() if at_terminal else PlainShow()
+    show = _make_show(at_terminal=at_terminal)
     wish = Wish(store=store, chat=chat, model=model, vault=vault, last=last, answer=max_tokens)
     with opened_session(wish, show.reading) as session, asyncio.Runner() as runner:
         desktop = Desktop(vault)
@@ -59,6 +61,14 @@ def chat(
             runner.run(session.office.close())
         _part(session, wish)
     return 1 if talking.failed and not at_terminal else 0
+
+
+def _make_show(*, at_terminal: bool) -> Show:
+    if not at_terminal or os.environ.get("TERM") == "dumb":
+        return PlainShow()
+    from lamella.faces.cli.chat_markdown import MarkdownShow  # only a terminal needs it
+
+    return MarkdownShow()
 
 
 def _make_typing(talking: Talking, runner: asyncio.Runner) -> Typing:
@@ -100,6 +110,16 @@ def _greet(session: Session) -> None:
     stands = f"goes on after {turns:,} {'turn' if turns == 1 else 'turns'}" if turns else "is new"
     told = f"{show_line(session.stored.id)} {stands}, with {show_line(session.model)}."
     typer.echo(f"{told} /help shows what else there is.", err=True)
+    if turns:
+        typer.echo(_tell_last(session), err=True)
+
+
+def _tell_last(session: Session) -> str:
+    """The last exchange, as far as it fits a glance."""
+    last = session.stored.turns()[-1]
+    lines = show_lines(last.reply.text if last.reply else "").strip().splitlines()
+    more = ["…"] if len(lines) > _GLANCE else []
+    return "\n".join((f"{PROMPT}{show_line(last.message.text)}", *lines[:_GLANCE], *more))
 
 
 def _part(session: Session, wish: Wish) -> None:

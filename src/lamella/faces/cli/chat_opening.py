@@ -60,10 +60,14 @@ class Session:
 
     stored: StoredChat
     office: PostOffice
-    post: Post
+    answer: int
     model: str
     measure: Measure
     begins: bool
+
+    def find_post(self, model: str | None = None) -> Post:
+        """What sends to a model, by default to the one that was chosen; another branch may have its own."""
+        return self.office.post(model or self.model, answer=self.answer)
 
 
 @contextmanager
@@ -72,16 +76,16 @@ def opened_session(wish: Wish, progress: "Callable[[Progress], None]") -> Iterat
     desk = open_desk(wish.store or load_settings().store, vault=wish.vault)
     try:
         stored, model = _choose_model(desk, _choose_chat(desk, wish), wish.model)
-        office = open_office(progress=progress)
-        post = office.post(model, answer=wish.answer)
-        yield Session(
+        session = Session(
             stored=stored,
-            office=office,
-            post=post,
+            office=open_office(progress=progress),
+            answer=wish.answer,
             model=model,
             measure=desk.world.counter.measure(model),
             begins=not stored.turns(),
         )
+        session.find_post()
+        yield session
     finally:
         desk.store.close()
 

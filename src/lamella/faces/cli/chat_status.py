@@ -1,5 +1,6 @@
 """What a call came to, in a line, and where a conversation stands."""
 
+from collections.abc import Mapping
 from decimal import Decimal
 
 from lamella.core.ledger.call import Call
@@ -9,6 +10,13 @@ from lamella.faces.cli.ledger_pages import read_pages, sum_up
 from lamella.faces.cli.lines import show_line
 from lamella.faces.cli.totals import plain
 from lamella.runners.stored import StoredChat
+
+_ENDS: Mapping[str, str] = {
+    StopReason.LENGTH: "The answer was cut: it is as long as --max-tokens allows.",
+    StopReason.WINDOW: "The answer was cut: the window is full. /compact or `lamella compact` makes room.",
+    StopReason.REFUSED: "The model declined to answer, or to go on.",
+    StopReason.PAUSED: "The model paused; ask it to go on.",
+}
 
 
 def tell_call(call: Call) -> str:
@@ -20,12 +28,17 @@ def tell_call(call: Call) -> str:
     if usage.read is not None:
         told.append(f"{usage.read:,} of them cached")
     if usage.output is not None:
-        told.append(f"{usage.output:,} out{', cut short' if call.stop == StopReason.LENGTH else ''}")
+        told.append(f"{usage.output:,} out")
     if call.billed is not None:
         told.append(f"${plain(call.billed)}")
     if call.timing.total is not None:
         told.append(f"{call.timing.total:.1f} s")
     return " · ".join(told)
+
+
+def tell_end(call: Call) -> str:
+    """What should be said of how an answer ended; nothing if it ended by itself."""
+    return _ENDS.get(call.stop, "")
 
 
 def tell_standing(stored: StoredChat, model: str) -> str:

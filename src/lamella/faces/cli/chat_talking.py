@@ -10,7 +10,7 @@ from lamella.errors import ConflictError, LamellaError
 from lamella.faces.cli.chat_attaching import Desktop
 from lamella.faces.cli.chat_opening import Session
 from lamella.faces.cli.chat_showing import Show, follow
-from lamella.faces.cli.chat_status import tell_standing
+from lamella.faces.cli.chat_status import tell_end, tell_standing
 from lamella.faces.cli.chat_strata import print_strata
 from lamella.faces.cli.chat_typing import find_mentions
 from lamella.faces.cli.chat_warming import Warming
@@ -53,7 +53,8 @@ class Talking:
         try:
             asked = self._ask(text)
             self._name(text)
-            self._follow(send(self.stored, asked, self._session.post))
+            post = self._session.find_post(self.stored.model_for(asked))
+            self._follow(send(self.stored, asked, post))
         except ConflictError as error:
             self.stored.reload()
             error.hint = "Someone else wrote to it; it was loaded again. Send your message once more."
@@ -64,7 +65,7 @@ class Talking:
     def say_again(self) -> None:
         """Have the last question answered again; the old answer stays on its branch."""
         turn = self.stored.regenerate()
-        self._follow(answer(self.stored, turn, self._session.post))
+        self._follow(answer(self.stored, turn, self._session.find_post(turn.envelope.model)))
 
     def tell_failure(self, error: LamellaError) -> None:
         """Two lines, as every failure is told."""
@@ -87,7 +88,7 @@ class Talking:
     def tell_standing(self) -> str:
         """The status line."""
         waits = "".join(f" · +{name}" for name in self.waiting) + "".join(f" · -{name}" for name in self.drop)
-        return tell_standing(self.stored, self._session.model) + waits
+        return tell_standing(self.stored, self.stored.model_for(Asked(text=""))) + waits
 
     def _ask(self, text: str) -> Asked:
         named = [one for name in find_mentions(text, self.desktop) for one in self.desktop.find(name)]
@@ -114,7 +115,12 @@ class Talking:
             return
         self._forget_waiting()
         self.failed = False
-        if turn is not None and self.strata:
+        if turn is None or not turn.ledger.calls:
+            return
+        end = tell_end(turn.ledger.calls[-1])
+        if end:
+            typer.echo(end, err=True)
+        if self.strata:
             print_strata(turn, self._session.measure)
 
     def _forget_waiting(self) -> None:

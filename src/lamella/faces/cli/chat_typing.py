@@ -31,7 +31,7 @@ class PipedTyping:
     def read(self) -> str | None:
         lines: list[str] = []
         while True:
-            line = sys.stdin.readline()
+            line = _read_line()
             if not line and not lines:
                 return None
             bare = line.rstrip("\n")
@@ -41,6 +41,11 @@ class PipedTyping:
                 text = "\n".join(lines)
                 typer.echo(f"{PROMPT}{show_lines(text)}", err=True)
                 return text
+
+
+def _read_line() -> str:
+    """The next line in UTF-8 whatever the locale says; bytes that are none are refused when they are sent."""
+    return "" if sys.stdin is None else sys.stdin.buffer.readline().decode(errors="surrogateescape")
 
 
 def find_mentions(text: str, desktop: Desktop) -> list[str]:

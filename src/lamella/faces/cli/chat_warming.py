@@ -20,7 +20,7 @@ class Warming:
         self._runner = runner
         self._task: Task[None] | None = None
         self._warm: Callable[[Sequence[Message]], Coroutine[Any, Any, None]] | None = getattr(
-            session.post.provider, "warm", None
+            session.find_post().provider, "warm", None
         )
 
     @property
