@@ -1,6 +1,6 @@
 """Run the measures, print each beside its bound, and write them to ``build/bench.json``.
 
-All of them, or those named: ``python -m bench build memory stores compaction``.
+All of them, or those named: ``python -m bench build memory stores sending local compaction``.
 """
 
 import json
@@ -14,6 +14,7 @@ from bench.build import measure_builds, slope
 from bench.compaction import LAYOUTS, bench_compaction
 from bench.local import Served, make_talk, play_layered, play_naive, share_of_earlier
 from bench.memory import measure_memory
+from bench.sending import measure_overhead
 from bench.stores import Kept, measure_raw_commits, measure_store
 from bench.verdicts import Verdicts
 
@@ -68,6 +69,18 @@ def _bench_store(verdicts: Verdicts, name: str, url: str) -> Kept:
     return long
 
 
+def bench_sending(verdicts: Verdicts) -> None:
+    """A turn sent through Lamella beside the same answer from the provider alone. There is no bound to hold."""
+    with TemporaryDirectory() as folder:
+        found = measure_overhead(f"sqlite:///{folder}/chats.db")
+    print(
+        f"sending: a turn {found.sent_seconds * 1e3:.2f} ms, the scripted provider alone"
+        f" {found.alone_seconds * 1e3:.2f} ms, added {found.added_seconds * 1e3:.2f} ms",
+        flush=True,
+    )
+    verdicts.measured["sending: milliseconds added per turn"] = found.added_seconds * 1e3
+
+
 def bench_local(verdicts: Verdicts) -> None:
     """Ten turns on the embedded model, layered and glued anew."""
     talk = make_talk()
@@ -98,6 +111,7 @@ MEASURES: dict[str, Callable[[Verdicts], None]] = {
     "build": bench_build,
     "memory": bench_memory,
     "stores": bench_stores,
+    "sending": bench_sending,
     "local": bench_local,
     "compaction": bench_compaction,
 }
