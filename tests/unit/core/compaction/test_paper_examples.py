@@ -1,0 +1,92 @@
+"""The worked examples of staged paper writing, under the profile made for it, end where they say."""
+
+from dataclasses import replace
+
+import pytest
+from tests.unit.core.compaction.paper import PAPER, WINDOW, acknowledgement, said, send, share, with_stages, write
+from tests.unit.core.compaction.talking import names, removed
+
+from lamella.core.compaction.rules import SummaryRules
+
+STAGES = (("gagasan", 1, 18), ("topik", 19, 35), ("outline", 36, 48), ("abstrak", 49, 72), ("diskusi", 170, 195))
+
+
+def test_the_profile_has_the_thresholds_of_the_examples() -> None:
+    assert (PAPER.window, PAPER.reserve) == (WINDOW, 0)
+    assert (PAPER.warn, PAPER.target, PAPER.trigger, PAPER.hard) == (0.60, 0.849, 0.85, 0.95)
+
+
+def test_under_85_percent_nothing_is_compacted() -> None:
+    story = with_stages(write(150, 26_500), STAGES[:4])
+    fitted = send(story)
+    assert story.tokens() == 26_500
+    assert share(26_500) == 21
+    assert fitted.receipt is None
+    assert said(fitted) == story.path
+    assert fitted.opened.envelope.warnings == ()
+
+
+def test_at_87_percent_twelve_acknowledgements_are_enough() -> None:
+    # Twelve times "ok" are twelve tokens, not the 2,500 that the example frees with them: these say yes at length.
+    short = [21 + 12 * n for n in range(12)]
+    story = with_stages(write(220, 111_000, short=short, yes=acknowledgement(212)), STAGES)
+    fitted = send(story)
+    assert names(fitted.receipt) == ["chitchat"]
+    assert removed(fitted.receipt, "chitchat") == [story.path[n - 1] for n in short]
+    assert fitted.receipt is not None
+    assert fitted.receipt.tokens_before == 111_000
+    assert fitted.receipt.tokens_after == pytest.approx(108_500, abs=100)
+    assert share(fitted.receipt.tokens_after) == 85
+    assert len(said(fitted)) == 220 - 12
+
+
+def test_at_92_percent_acknowledgements_and_the_two_oldest_stages_go() -> None:
+    short = [51 + 10 * n for n in range(12)]
+    yes = acknowledgement(236)
+    story = write(220, 117_800, short=short, yes=yes, ranges={(1, 18): 3_050, (19, 34): 4_050})
+    fitted = send(with_stages(story, STAGES))
+    receipt = fitted.receipt
+    assert names(receipt) == ["chitchat", "oldest_stages", "oldest_stages"]
+    assert receipt is not None
+    reached = [step.tokens_after for step in receipt.steps]
+    assert reached == pytest.approx([115_000, 112_000, 108_000], abs=150)
+    assert (share(reached[0]), share(reached[2])) == (90, 84)
+    # Message 35 is a question of the second stage whose answer belongs to the third: a turn leaves whole or not at all.
+    assert removed(receipt, "oldest_stages") == story.path[:34]
+    sent = "\n".join(message.text for message in fitted.opened.envelope.messages)
+    assert sent.count("<stage_digest>") == 2
+    assert "- Gagasan: what was decided for gagasan" in sent
+    assert "- Topik: what was decided for topik" in sent
+
+
+def test_general_chat_at_86_percent_ends_at_84_without_six_messages() -> None:
+    short = [11 + 10 * n for n in range(6)]
+    story = write(80, 110_080, short=short, yes=acknowledgement(432))
+    fitted = send(story)
+    assert names(fitted.receipt) == ["chitchat"]
+    assert fitted.receipt is not None
+    assert (share(fitted.receipt.tokens_before), share(fitted.receipt.tokens_after)) == (86, 84)
+    assert len(said(fitted)) == 74
+
+
+def test_general_chat_at_91_percent_ends_at_82_with_a_summary_of_its_oldest_twenty_messages() -> None:
+    # As many turns as are needed would be seven; the example takes twenty messages, which is a setting here.
+    short = [31 + 10 * n for n in range(6)]
+    story = write(120, 116_480, short=short, yes=acknowledgement(644), ranges={(1, 20): 7_850})
+    ten = replace(story.rules.compaction, summary=SummaryRules(turns=10))
+    story.rules = replace(story.rules, compaction=ten)
+    fitted = send(story, "- The oldest ten questions were answered one after the other.")
+    receipt = fitted.receipt
+    assert names(receipt) == ["chitchat", "summary"]
+    assert receipt is not None
+    assert [share(step.tokens_after) for step in receipt.steps] == [88, 82]
+    assert removed(receipt, "summary") == story.path[:20]
+    assert len(said(fitted)) == 94
+    assert "\n".join(m.text for m in fitted.opened.envelope.messages).count("<conversation_summary>") == 1
+
+
+def test_after_each_example_the_next_turn_needs_no_compaction() -> None:
+    short = [21 + 12 * n for n in range(12)]
+    story = write(220, 111_000, short=short, yes=acknowledgement(212))
+    story.state = send(story).state
+    assert send(story).receipt is None

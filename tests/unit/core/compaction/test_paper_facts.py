@@ -1,0 +1,290 @@
+"""What the design for staged paper writing says of its budget and its priorities, and where this differs from it.
+
+Every difference stands in docs/decisions/paper-facts.md with its reason.
+"""
+
+from collections.abc import Sequence
+
+import pytest
+from tests.unit.core.compaction.paper import PAPER, send, write
+from tests.unit.core.compaction.talking import QUARTERS, Story, chat, make_rules, names, removed
+
+from lamella.core.artifacts.make import make_image, make_image_value
+from lamella.core.budget.counting import count_images, count_pieces
+from lamella.core.budget.thresholds import Budget, is_over, must_shrink, warn_of
+from lamella.core.compaction.applying import apply_receipt
+from lamella.core.compaction.asking import SummaryText
+from lamella.core.compaction.chitchat import is_chitchat
+from lamella.core.compaction.receipt import Receipt
+from lamella.core.compaction.rules import Compaction, StepName, SummaryRules
+from lamella.core.compaction.stages import StageRange, resolve_stages
+from lamella.core.compaction.steps.messages import cut_chitchat
+from lamella.errors import BudgetExceededError, SettingError
+
+YES = "so be it and on we go with the next of all these many points"
+
+
+# The budget, in seven facts.
+
+
+@pytest.mark.parametrize(("text", "tokens"), [("abcd", 1), ("x" * 100, 25), ("abc", 1), ("abcde", 2), ("", 0)])
+def test_budget_1_four_characters_are_a_token_for_who_counts_so(text: str, tokens: int) -> None:
+    assert QUARTERS.count(text) == tokens
+
+
+def test_budget_2_a_window_is_taken_as_given_and_is_128_000_where_none_is() -> None:
+    assert Budget(window=1_048_576).window == 1_048_576
+    assert Budget().window == 128_000
+
+
+def test_budget_2_differs_a_window_of_nothing_is_refused_and_not_replaced() -> None:
+    with pytest.raises(SettingError, match="leaves no room"):
+        Budget(window=0)
+
+
+@pytest.mark.parametrize(
+    ("characters", "happens"),
+    [
+        (200_000, []),
+        (350_000, ["warned"]),
+        (400_000, ["warned"]),
+        (420_000, ["warned"]),
+        (436_000, ["warned", "compacted"]),
+        (500_000, ["warned", "compacted", "over hard"]),
+    ],
+)
+def test_budget_3_warning_and_compaction_begin_where_the_paper_says(characters: int, happens: list[str]) -> None:
+    tokens = QUARTERS.count("x" * characters)
+    each = {
+        "warned": bool(warn_of(tokens, PAPER)),
+        "compacted": must_shrink(tokens, PAPER, shrunk_to=None),
+        "over hard": is_over(tokens, PAPER.hard, PAPER),
+    }
+    assert [name for name, is_so in each.items() if is_so] == happens
+
+
+def test_budget_3_differs_between_80_and_85_percent_nothing_is_cut() -> None:
+    fitted = send(write(100, 105_000))
+    assert fitted.receipt is None
+    assert fitted.opened.envelope.tokens.total == 105_000
+
+
+def test_budget_3_differs_thresholds_out_of_order_are_refused() -> None:
+    with pytest.raises(SettingError, match="not in order"):
+        Budget(trigger=0.85, hard=0.80)
+
+
+def test_budget_4_a_threshold_is_a_share_of_the_window_rounded_down() -> None:
+    budget = Budget(window=1_048_576, reserve=0, target=0.80, trigger=0.85)
+    assert int(budget.target * budget.limit) == 838_860
+    assert not is_over(838_860, 0.80, budget)
+    assert is_over(838_861, 0.80, budget)
+
+
+def test_budget_5_differs_what_goes_is_decided_by_tokens_and_never_by_a_count_of_messages() -> None:
+    # Sixty short messages are no reason to cut any; five long ones may be.
+    assert send(write(60, 10_000)).receipt is None
+    few = write(6, 125_000)
+    assert len(removed(send(few).receipt, "expendable")) == 2
+
+
+def test_budget_6_a_message_weighs_what_all_its_pieces_weigh() -> None:
+    assert count_pieces(("hello", "world!"), len) == 11
+    assert count_pieces((), len) == 0
+
+
+def test_budget_7_differs_pictures_weigh_something() -> None:
+    picture = make_image(make_image_value(b"png", media_type="image/png", width=5, height=5), title="dot")
+    assert count_images(picture.images, QUARTERS) == 25
+
+
+# P1: acknowledgements.
+
+
+@pytest.mark.parametrize("text", ["ok", "ya", "sip", "lanjut", "oke"])
+def test_p1_acknowledgements_are_taken(text: str) -> None:
+    assert is_chitchat(text, after="Done.")
+
+
+@pytest.mark.parametrize("text", ["ok?", "bagus!", "x" * 53, "Tolong jelaskan lebih rinci bagian kedua dari bab ini."])
+def test_p1_questions_exclamations_and_sentences_are_kept(text: str) -> None:
+    assert not is_chitchat(text, after="Done.")
+
+
+@pytest.mark.parametrize("text", ["kuantitatif", "opsi B", "2", "APA 7", "revisi bab 2", "tidak"])
+def test_p1_differs_short_decisions_are_kept(text: str) -> None:
+    assert not is_chitchat(text, after="Done.")
+
+
+def test_p1_differs_an_answer_to_a_question_is_kept() -> None:
+    assert not is_chitchat("ya", after="Shall I go on?")
+
+
+def test_p1_both_replies_stay_when_their_acknowledgements_go() -> None:
+    story = said(("Why?", "So."), ("ok", "A"), ("ya", "B"), ("And?", "Yes."))
+    cut = cut_chitchat(story.draft())
+    assert cut is not None
+    assert cut.removed == (story.path[2], story.path[4])
+
+
+def test_p1_differs_the_first_question_and_the_last_stay_whatever_they_say() -> None:
+    assert cut_chitchat(said(("ok", "A"), ("ya", "B")).draft()) is None
+    assert cut_chitchat(Story().draft()) is None
+
+
+def said(*turns: tuple[str, str]) -> Story:
+    story = Story()
+    for asked, answered in turns:
+        story.say(asked, answered)
+    return story
+
+
+# P2 and P4: stages that are done.
+
+PATH = ("m1", "m2", "m3", "m4", "m5")
+
+
+def found(first: str, last: str) -> tuple[str, ...]:
+    stages = resolve_stages([stage("a", first, last)], PATH).stages
+    return stages[0].messages if stages else ()
+
+
+def stage(name: str, first: str, last: str, *, recent: bool = False) -> StageRange:
+    return StageRange(stage=name, label=name, decision=f"{name} decided", first=first, last=last, recent=recent)
+
+
+def test_p2_a_range_holds_what_lies_between_its_ends_both_included() -> None:
+    assert found("m2", "m4") == ("m2", "m3", "m4")
+    assert found("m2", "m2") == ("m2",)
+    assert found("m2", "unknown") == ()
+
+
+def staged(*ranges: tuple[int, int], turns: int = 6, recent: Sequence[int] = ()) -> Story:
+    """Talk with stages given by the numbers of their first and last messages, from 1."""
+    story = chat(turns)
+    steps = (StepName.OLDEST_STAGES, StepName.RECENT_STAGES)
+    stages = tuple(
+        stage(f"stage {n}", story.path[first - 1], story.path[last - 1], recent=n in recent)
+        for n, (first, last) in enumerate(ranges)
+    )
+    story.rules = make_rules(Compaction(steps=steps, stages=stages))
+    return story
+
+
+def test_p2_the_messages_of_the_stage_leave_and_all_others_stay() -> None:
+    story = staged((3, 6))
+    assert removed(story.plan(goal=0).receipt, "oldest_stages") == story.path[2:6]
+
+
+def test_p2_differs_a_turn_leaves_whole_or_not_at_all() -> None:
+    story = staged((2, 5))
+    assert removed(story.plan(goal=0).receipt, "oldest_stages") == story.path[2:4]
+
+
+def test_p2_a_digest_names_every_decision_of_the_stages_that_went() -> None:
+    story = staged((1, 2), (3, 4))
+    story.compact(goal=0)
+    sent = story.sent()
+    assert "stage 0 decided" in sent
+    assert "stage 1 decided" in sent
+    assert "4 earlier messages are left out" in sent
+
+
+def test_p2_without_a_stage_there_is_no_digest() -> None:
+    assert "<stage_digest>" not in staged().sent()
+    assert staged().plan(goal=0).receipt is None
+
+
+def test_p2_stages_go_one_after_the_other_until_it_is_enough() -> None:
+    story = staged((1, 4), (5, 8))
+    assert names(story.plan(goal=story.tokens() - 50).receipt) == ["oldest_stages"]
+
+
+def test_p4_recent_stages_are_left_for_their_own_step() -> None:
+    assert names(staged((1, 4), (5, 8), recent=[1]).plan(goal=0).receipt) == ["oldest_stages", "recent_stages"]
+
+
+def test_p4_differs_it_is_named_only_if_it_took_something_out() -> None:
+    assert names(staged((1, 4)).plan(goal=0).receipt) == ["oldest_stages"]
+
+
+# P3: a summary.
+
+
+def summarised(story: Story, text: str | None, *, goal: int) -> Receipt | None:
+    summaries: dict[str, SummaryText] = {}
+    while True:
+        plan = story.plan(goal=goal, summaries=summaries)
+        if not plan.needs:
+            return plan.receipt
+        answer = SummaryText(why="the summariser failed: no") if text is None else SummaryText(text=text)
+        summaries.update((need.key, answer) for need in plan.needs)
+
+
+def general(messages: int, characters: int) -> Story:
+    """Plain talk of so many messages of so many characters, with P1, P3 and P5 alone."""
+    steps = (StepName.CHITCHAT, StepName.SUMMARY, StepName.EXPENDABLE)
+    story = Story(make_rules(Compaction(steps=steps, summary=SummaryRules(writes=40, exact=0))))
+    for _ in range(0, messages, 2):
+        story.say("u" * characters, "a" * characters)
+    return story
+
+
+def test_p3_a_tiny_conversation_needs_nothing() -> None:
+    assert general(2, 4).plan(goal=1_000).receipt is None
+
+
+def test_p3_the_oldest_messages_become_one_summary() -> None:
+    story = general(10, 400)
+    receipt = summarised(story, "- all about u and a", goal=story.tokens() - 300)
+    assert names(receipt) == ["summary"]
+    assert removed(receipt, "summary") == story.path[:6]
+
+
+def test_p3_a_summariser_that_fails_leaves_it_to_the_next_step() -> None:
+    receipt = summarised(general(10, 400), None, goal=200)
+    assert names(receipt) == ["expendable"]
+    assert receipt is not None
+    assert [one.why for one in receipt.skipped] == ["the summariser failed: no"]
+
+
+def test_p3_differs_a_summary_that_is_too_long_is_refused_and_not_counted() -> None:
+    receipt = summarised(general(20, 2_000), "s" * 3_000, goal=2_400)
+    assert names(receipt) == ["expendable"]
+    assert receipt is not None
+    assert receipt.tokens_after <= 2_400
+
+
+def test_p3_without_a_model_and_with_nothing_to_take_nothing_happens() -> None:
+    assert general(2, 200).plan(goal=50).receipt is None
+
+
+def test_p3_differs_the_same_turns_are_summarised_once_and_not_with_every_request() -> None:
+    story = general(10, 400)
+    goal = story.tokens() - 300
+    receipt = summarised(story, "- all about u and a", goal=goal)
+    assert receipt is not None
+    story.state = apply_receipt(story.state, receipt, story.rules)
+    assert story.plan(goal=goal, summaries={}).needs == ()
+
+
+# P5: whatever else goes.
+
+
+def test_p5_differs_messages_go_until_the_target_is_reached_and_no_further() -> None:
+    fitted = send(write(200, 112_000))
+    assert names(fitted.receipt) == ["expendable"]
+    assert fitted.receipt is not None
+    assert 0.83 * PAPER.limit < fitted.receipt.tokens_after <= PAPER.target * PAPER.limit
+
+
+def test_p5_differs_what_cannot_fit_is_an_error_and_not_sent() -> None:
+    with pytest.raises(BudgetExceededError):
+        send(write(2, 125_000))
+
+
+def test_p5_differs_compaction_is_not_undone_by_a_cut_that_follows_it() -> None:
+    story = write(220, 111_000, short=[21 + 12 * n for n in range(12)], yes=("yes " * 212)[:-1])
+    fitted = send(story)
+    assert names(fitted.receipt) == ["chitchat"]
+    assert 0.80 * PAPER.limit < fitted.opened.envelope.tokens.total < 0.85 * PAPER.limit

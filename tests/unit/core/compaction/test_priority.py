@@ -1,0 +1,139 @@
+"""Large conversations, conversations full of code, and very long messages: what goes first, and what never goes."""
+
+from dataclasses import replace
+
+import pytest
+from tests.unit.core.compaction.talking import NOW, Story, attaching, make_rules, note, removed
+
+from lamella.core.artifacts.model import Policy
+from lamella.core.budget.thresholds import Budget
+from lamella.core.compaction.fitting import fit_turn
+from lamella.core.compaction.rules import Compaction, StepName
+from lamella.core.history.state import TurnInput
+from lamella.core.layers.system import SystemParts
+from lamella.errors import BudgetExceededError
+
+ONLY = Compaction(steps=(StepName.EXPENDABLE,))
+CODE = "```python\n" + "print('kept')\n" * 15 + "```"
+PROSE = "It is like this, and then it goes on. " * 6
+
+
+def talked(*turns: tuple[str, str]) -> Story:
+    story = Story(make_rules(ONLY))
+    for asked, answered in turns:
+        story.say(asked, answered)
+    return story
+
+
+def gone(story: Story, freed: int) -> list[int]:
+    """The numbers of the turns that go when so many tokens must be freed, in their order."""
+    taken = set(removed(story.plan(goal=story.tokens() - freed).receipt, "expendable"))
+    return [index for index, exchange in enumerate(story.state.exchanges) if exchange.user.id in taken]
+
+
+def test_in_a_large_conversation_the_old_goes_and_the_new_stays() -> None:
+    story = talked(*((f"Question {n}?", PROSE) for n in range(200)))
+    first = gone(story, story.tokens() // 2)
+    assert first == list(range(len(first)))
+    assert 90 < len(first) < 110
+
+
+@pytest.mark.parametrize("limit", [2_000, 1_500, 1_000])
+def test_twenty_messages_come_down_to_any_limit_and_never_to_two(limit: int) -> None:
+    # A system prompt and twenty messages of four hundred characters; the question asked now is one more.
+    story = Story(make_rules(ONLY))
+    for number in range(10):
+        system = replace(NOW, system=SystemParts(base="s" * 400)) if not number else None
+        story.say("u" * 400, "a" * 400, system)
+    receipt = story.compact(goal=limit)
+    assert receipt.tokens_after <= limit
+    texts = [message.text for message in story.ask().messages]
+    assert texts[0] == "s" * 400
+    assert texts[-3:] == ["u" * 400, "a" * 400, "And now?"]
+    assert story.plan(goal=limit).receipt is None
+
+
+def test_the_question_asked_now_survives_any_limit_or_nothing_is_sent() -> None:
+    story = talked(*((f"Question {n}?", PROSE) for n in range(20)))
+    for window in (4_000, 1_000, 500, 200, 120):
+        story.rules = replace(story.rules, budget=Budget(window=window, reserve=0))
+        opened = fit_turn(story.state, NOW, story.rules).opened
+        assert opened.envelope.messages[-1].text.endswith("And now?")
+        assert opened.envelope.tokens.total <= 0.95 * window
+    for window in (60, 30):
+        story.rules = replace(story.rules, budget=Budget(window=window, reserve=0))
+        with pytest.raises(BudgetExceededError) as error:
+            fit_turn(story.state, NOW, story.rules)
+        assert "what was typed now (2 tokens)" in error.value.protected
+
+
+def test_turns_with_code_outlive_talk_of_their_age() -> None:
+    story = talked(*((f"Question {n}?", CODE if n % 2 else PROSE) for n in range(12)), ("Last?", "Yes."))
+    assert gone(story, 200) == [0, 2, 4, 6]
+
+
+def test_in_a_conversation_of_nothing_but_code_the_oldest_goes() -> None:
+    story = talked(*((f"Question {n}?", CODE) for n in range(10)), ("Last?", "Yes."))
+    assert gone(story, 150) == [0, 1, 2, 3]
+
+
+def test_words_that_look_like_code_are_none() -> None:
+    prose = PROSE.replace("like this", "like profile: and the charts.json")
+    story = talked(("Why?", CODE), ("Why?", prose), ("Why?", prose), ("Why?", prose), ("Last?", "Yes."))
+    assert gone(story, 50) == [1]
+
+
+def test_a_very_long_message_goes_before_short_ones_of_about_its_age() -> None:
+    story = talked(*((f"Question {n}?", PROSE * (60 if n == 3 else 1)) for n in range(12)))
+    assert gone(story, 1_000) == [3]
+
+
+def test_a_very_long_message_with_code_stays_longer_than_plain_talk() -> None:
+    story = talked(*((f"Question {n}?", CODE * (40 if n == 3 else 1) if n == 3 else PROSE) for n in range(12)))
+    assert 3 not in gone(story, 300)
+
+
+def test_length_is_not_all_that_counts() -> None:
+    # A long answer of now is worth more than short talk of long ago.
+    story = talked(*((f"Question {n}?", PROSE * (4 if n == 18 else 1)) for n in range(20)))
+    assert gone(story, 200)[0] == 0
+    assert 18 not in gone(story, 200)
+
+
+def test_the_last_exchange_stays_however_long_it_is() -> None:
+    story = talked(*((f"Question {n}?", PROSE) for n in range(5)), ("Long?", PROSE * 100))
+    assert gone(story, 10_000) == [0, 1, 2, 3, 4]
+
+
+def test_a_very_long_question_that_does_not_fit_is_named_and_not_cut() -> None:
+    story = talked(*((f"Question {n}?", PROSE) for n in range(5)))
+    story.rules = replace(story.rules, budget=Budget(window=2_000, reserve=0))
+    with pytest.raises(BudgetExceededError) as error:
+        fit_turn(story.state, TurnInput(text="long " * 2_000), story.rules)
+    assert error.value.protected[0] == "what was typed now (2,500 tokens)"
+
+
+def test_setup_is_kept_by_a_pin_and_not_by_being_early() -> None:
+    setup = note("setup.md", "This is how we work. " * 30, policy=Policy.PIN)
+    story = Story(make_rules(ONLY)).say("Read this first.", "I did.", attaching(setup))
+    for number in range(12):
+        story.say(f"Question {number}?", PROSE)
+    story.compact()
+    assert setup.text in story.sent()
+    assert "Read this first." not in story.sent()
+
+
+def test_a_question_and_its_answer_go_together() -> None:
+    story = talked(*((f"Question {n}?", PROSE) for n in range(12)))
+    receipt = story.plan(goal=story.tokens() - 400).receipt
+    taken = removed(receipt, "expendable")
+    assert list(taken) == story.path[: len(taken)]
+    assert len(taken) % 2 == 0
+
+
+def test_what_goes_is_still_in_the_callers_hands() -> None:
+    story = talked(*((f"Question {n}?", PROSE) for n in range(12)))
+    before = story.state
+    story.plan(goal=0)
+    assert story.state is before
+    assert len(story.state.exchanges) == 12
