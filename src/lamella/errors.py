@@ -50,6 +50,8 @@ class LamellaError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+        # A traceback shows notes, so a program that does not catch this tells its author what to do, too.
+        self.add_note(f"hint: {hint}")
 
 
 class BadInputError(LamellaError):

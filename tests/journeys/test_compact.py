@@ -53,7 +53,9 @@ def planned(url: str, *words: str) -> dict[str, object]:
 def test_a_plan_changes_nothing_and_the_commit_does_what_it_said(url: str) -> None:
     plan = spawn("compact", CHAT, "--plan", "--to", "0.3", "--json", "--store", url)
     again = spawn("compact", CHAT, "--plan", "--to", "0.3", "--json", "--store", url)
-    assert (plan.exit, plan.err) == (0, "")
+    assert plan.exit == 0
+    # On a busy machine planning may take long enough to be told of.
+    assert plan.err in ("", f"Planning what {CHAT} can do without …\n")
     assert plan.out == again.out
     done = spawn("compact", CHAT, "--to", "0.3", "--json", "--store", url)
     told, did = json.loads(plan.out), json.loads(done.out)

@@ -89,7 +89,7 @@ def explain_refusal(refusal: Refusal, target: Target) -> LamellaError:
         )
     if status == 413 or (status < 500 and any(sign in told for sign in _OVERFLOWS)):
         return ContextOverflowError(
-            said, hint="Choose a smaller window or a larger reserve, so that Lamella shrinks more."
+            said, hint="Attach less, or a part with --select PATH:10-20; a smaller window makes Lamella shrink earlier."
         )
     if status in (404, 405) or status < 400:
         return _missing(refusal, target, said)
@@ -134,7 +134,7 @@ def explain_no_connection(target: Target, cause: BaseException) -> LamellaError:
     """The error for a connection that could not be had."""
     reason = str(cause.__cause__ or cause) or type(cause).__name__
     return UnreachableError(
-        f"No connection to {target.provider} at {target.address}: {_quote(reason)}",
+        f"{target.provider} cannot be reached at {target.address}: {_quote(reason)}",
         hint="Check the address, the port and the network.",
     )
 

@@ -12,6 +12,7 @@ from lamella.core.envelope.model import Rewrite
 from lamella.core.history.calls import read_call
 from lamella.core.history.compactions import NONE_COMMITTED, Committed, Compactions
 from lamella.core.history.events import Body, Contents, named_hashes, parse_bodies, parse_body, read_turn
+from lamella.core.history.fields import as_list
 from lamella.core.history.ids import message_id
 from lamella.core.history.receipts import read_receipt
 from lamella.core.history.records import EventKind, Record
@@ -145,7 +146,7 @@ class Log:
     def _say(self, record: Record, body: Body) -> None:
         name, parent, text = _names(body)
         if record.kind is EventKind.REPLY:
-            kept = body if "calls" in body else _NOTHING
+            kept = self._calls_of(name, body)
             reply = Node(id=name, parent=parent, role=Role.REPLY, text=text, at=record.at, body=kept)
             self._add(reply, fits=bool(parent) and parent == self.last_asked)
             return
@@ -153,6 +154,13 @@ class Log:
         self._add(message, fits=parent == self.head)
         self.rewritten, self.last_asked = None, name
         self.chose_model, self.left, self.undone = False, {}, False
+
+    def _calls_of(self, name: str, body: Body) -> Body:
+        """The calls of a reply; the same answer given once more was called for once more."""
+        same = self.nodes.get(name)
+        if "calls" not in body or same is None or "calls" not in same.body:
+            return body if "calls" in body else same.body if same is not None else _NOTHING
+        return {"calls": [*as_list(same.body["calls"]), *as_list(body["calls"])]}
 
     def _add(self, node: Node, *, fits: bool) -> None:
         """Most of a log follows the message before it, which ``fits``; the rest is looked at."""

@@ -7,7 +7,7 @@ import typer
 
 from lamella.errors import CallError, LamellaError, UsageError
 from lamella.faces.cli.chat_talking import Talking
-from lamella.faces.cli.compact_table import print_planned
+from lamella.faces.cli.compact_table import lower_share, print_planned
 from lamella.faces.cli.ledger_pages import read_pages
 from lamella.faces.cli.ledger_table import print_ledger
 from lamella.faces.cli.lines import show_line, show_lines
@@ -67,7 +67,7 @@ def _compact(talking: Talking, rest: str) -> None:
         raise CallError(
             f"There is nothing to gain: the next request has {planned.before.total:,} tokens, "
             f"and {planned.goal:,} are aimed at.",
-            hint="Aim lower, as in /compact 0.1.",
+            hint=f"Aim lower, as in /compact {lower_share(planned):.2g}, or go on: there is room.",
         )
     talking.stored.commit(planned)
     print_planned(talking.stored.id, planned, committed=True)

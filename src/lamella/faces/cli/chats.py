@@ -42,7 +42,7 @@ def list_chats(*, store: StoreOption = None, as_json: JsonOption = False) -> Non
         typer.echo(json.dumps({"chats": shown}, ensure_ascii=False))
         return
     if not rows:
-        typer.echo("No conversations yet. Bring some in with `lamella chats import`.")
+        typer.echo("No conversations yet. Begin one with `lamella chat`, or bring some in with `lamella chats import`.")
         return
     table = Table("id", "title", "changed", "events", box=None, pad_edge=False)
     for row in rows:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from lamella.errors import CallError, UsageError
-from lamella.faces.cli.compact_table import print_planned
+from lamella.faces.cli.compact_table import lower_share, print_planned
 from lamella.faces.cli.opened import ChatName, JsonOption, StoreOption, opened_chat
 from lamella.faces.cli.receipts import receipt_body
 from lamella.faces.cli.totals import plain
@@ -70,7 +70,7 @@ def _nothing(stored: StoredChat, planned: Planned) -> CallError:
     if planned.before.total <= planned.goal:
         return CallError(
             f"There is nothing to compact: {size}, and up to {planned.goal:,} are aimed for.",
-            hint="Aim lower, for example with --to 0.3.",
+            hint=f"Aim lower, for example with --to {lower_share(planned):.2g}.",
         )
     return CallError(
         f"There is nothing to compact: {size}, and none of them may go.",

@@ -22,6 +22,11 @@ _ID_SHOWN = 40
 _NAMED = (StepName.PREVIEW, StepName.HANDLE, StepName.TOOL_RESULTS)
 
 
+def lower_share(planned: Planned) -> float:
+    """A share of what fits that the next request is over: half of what it takes."""
+    return max(planned.before.total / planned.before.limit / 2, 0.001)
+
+
 def print_planned(conversation: str, planned: Planned, *, committed: bool) -> None:
     """What goes or went, and what that brings."""
     console, receipt = make_console(), planned.receipt

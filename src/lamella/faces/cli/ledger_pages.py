@@ -20,10 +20,12 @@ class Page:
 
     @property
     def standing(self) -> str:
-        """What became of a turn: waiting for its answer, answered by a model, or by whoever gave the reply."""
+        """What became of a turn: waiting for its answer, left without one, answered by a model, or by someone else."""
         if self.told.reply is None:
             return "waiting"
-        return "called" if self.calls else "no_call"
+        if self.calls:
+            return "called"
+        return "no_call" if self.told.reply.text else "unanswered"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

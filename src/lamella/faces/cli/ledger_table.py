@@ -28,6 +28,7 @@ _COLOURS = {
 _NO_CALL = {
     "waiting": "waits for its answer",
     "no_call": "answered without a call on record",
+    "unanswered": "left without an answer",
 }
 _UNKNOWN = "unknown"
 
@@ -130,8 +131,8 @@ def _count(count: int | None) -> str:
 
 
 def _sums(sums: Sums, *, turns: int) -> Text:
-    line = Text(f"{turns:,} turns", style="bold")
-    line.append(f" · {sums.calls:,} calls", style="default")
+    line = Text(f"{turns:,} turn{'' if turns == 1 else 's'}", style="bold")
+    line.append(f" · {sums.calls:,} call{'' if sums.calls == 1 else 's'}", style="default")
     if not sums.calls:
         return line
     share = "" if sums.read_share is None else f" ({sums.read_share:.0%} of the input)"

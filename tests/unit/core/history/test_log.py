@@ -9,7 +9,7 @@ from lamella.core.artifacts.model import Kind, Source
 from lamella.core.envelope.model import Rewrite
 from lamella.core.history.events import write_erasure, write_event, write_message
 from lamella.core.history.ids import message_id, turn_id
-from lamella.core.history.log import Log, derive_id, path_hashes, read_turns
+from lamella.core.history.log import Log, derive_id, path_hashes, read_calls, read_turns
 from lamella.core.history.records import EventKind, Record
 from lamella.core.history.state import TurnInput
 from lamella.core.layers.model import Role
@@ -294,3 +294,14 @@ def test_a_reply_to_a_reply_is_damage(scribe: Scribe) -> None:
     say(scribe, 1)
     with pytest.raises(StoreDamagedError, match="answers no message"):
         scribe.reply("again")
+
+
+def test_the_same_answer_given_twice_keeps_the_calls_of_both(scribe: Scribe) -> None:
+    question = scribe.ask("one")
+    name = message_id(CHAT, parent=question, role=Role.REPLY, text="same")
+    for outcome in ("first", "hit"):
+        call = {"outcome": outcome, "cause": "none"}
+        scribe.do(EventKind.REPLY, id=name, parent=question, text="same", calls=[call])
+        scribe.do(EventKind.SWITCH, head=question)
+    scribe.do(EventKind.REPLY, id=name, parent=question, text="same")
+    assert [call.verdict.outcome.value for call in read_calls(scribe.log.nodes[name])] == ["first", "hit"]
