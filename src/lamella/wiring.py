@@ -75,6 +75,8 @@ __all__ = [
     "write_request",
 ]
 
+# A shorter text is no key, and would be found in words.
+_SHORTEST_KEY = 8
 _RUNNERS = ("chat",)
 # Which weights were found to be right, so that a start does not read them through.
 _WEIGHTS_RECORD = Path("~/.lamella/weights.json")
@@ -208,13 +210,18 @@ def open_office(
     return PostOffice(find, clock=SystemClock(), sleep=asyncio.sleep, jitter=random.random, given=provider)
 
 
-def open_provider(model: str, *, progress: "Callable[[Progress], None] | None" = None) -> ChatProvider:
-    """The provider that a model's name stands for, with keys from the environment."""
+def open_provider(
+    model: str, *, named: bool = True, progress: "Callable[[Progress], None] | None" = None
+) -> ChatProvider:
+    """The provider that a model's name stands for, with keys from the environment.
+
+    ``named`` says that whoever runs this named it, not only a conversation that may have come from somebody else.
+    """
     from lamella.adapters.providers.opening import Opening  # SDKs are for those who send
     from lamella.adapters.providers.opening import open_provider as find
 
     found = load_configuration()
-    _check_server(model, found)
+    _check_server(model, found, named=named)
     facts = found.settings.model_facts
     book = load_profiles(Path(facts).expanduser()) if facts else None
     return find(
@@ -247,14 +254,32 @@ def open_sources(folder: Path) -> SourceReader:
     return Vault(folder)
 
 
-def _check_server(model: str, found: Configuration) -> None:
-    """A project's file may come with somebody else's project: no key goes to a server that it names."""
-    named = found.settings.model == model and found.origins["model"] is Origin.PROJECT
-    if named and model.lower().startswith("openai-compatible:") and os.environ.get("LAMELLA_API_KEY"):
-        raise SettingError(
-            f"{found.files[Origin.PROJECT]} names the server to ask, and LAMELLA_API_KEY would be sent to it.",
-            hint="If you trust it, name the model yourself: set LAMELLA_MODEL to it.",
-        )
+def _check_server(model: str, found: Configuration, *, named: bool) -> None:
+    """A project's file or a conversation may come from somebody else: no key goes to a server that only they name."""
+    if not model.lower().startswith("openai-compatible:") or not os.environ.get("LAMELLA_API_KEY"):
+        return
+    chosen = found.settings.model == model
+    if chosen and found.origins["model"] is Origin.PROJECT:
+        who = str(found.files[Origin.PROJECT])
+    elif named or chosen:
+        return
+    else:
+        who = "The conversation"
+    raise SettingError(
+        f"{who} names the server to ask, and LAMELLA_API_KEY would be sent to it.",
+        hint="If you trust it, name the model yourself: set LAMELLA_MODEL to it.",
+    )
+
+
+def mask_keys(text: str) -> str:
+    """A text without the keys of this environment: servers repeat them in what they answer."""
+    from lamella.adapters.providers.opening import KEY_NAMES
+
+    for name in KEY_NAMES:
+        key = os.environ.get(name, "").strip()
+        if len(key) >= _SHORTEST_KEY:
+            text = text.replace(key, f"({name})")
+    return text
 
 
 def list_keys() -> dict[str, bool]:

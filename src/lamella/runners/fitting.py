@@ -84,7 +84,17 @@ class Fitter:
 def _ask(summarizer: Summarizer, need: SummaryNeed, answers: "SimpleQueue[tuple[str, SummaryText]]") -> None:
     try:
         text = summarizer.summarize(need.messages, max_tokens=need.max_tokens)
-        answer = SummaryText(text=text) if isinstance(text, str) else SummaryText(why="the answer is not a text")
-    except Exception as error:  # noqa: BLE001 - a guest's failure is a reason to skip a step, whatever it is
-        answer = SummaryText(why=f"the summariser failed: {str(error) or type(error).__name__}")
+        answer = _check_text(text)
+    except BaseException as error:  # noqa: BLE001 - a guest's failure is a reason to skip a step, whatever it is
+        # What it says may hold an address with a key in it, and receipts are kept and shown.
+        answer = SummaryText(why=f"the summariser failed with {type(error).__name__}")
     answers.put((need.key, answer))
+
+
+def _check_text(text: object) -> SummaryText:
+    """An answer that can be sent on; anything else is why the step is skipped."""
+    if not isinstance(text, str):
+        return SummaryText(why="the answer is not a text")
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        return SummaryText(why="the answer has half of a character in it")
+    return SummaryText(text=text)

@@ -15,6 +15,7 @@ from lamella.core.history.events import (
     write_event,
 )
 from lamella.core.history.log import Log, Node, Told, derive_id, path_hashes
+from lamella.core.history.receipts import read_receipt, receipt_hashes
 from lamella.core.history.records import Damage, EventKind, Listed, Record, StoreStats, Written
 from lamella.core.layers.model import Role
 from lamella.errors import CallError, DivergedError, ErasedError, StoreDamagedError
@@ -175,6 +176,7 @@ class Keeper:
             yield Damage(conversation=conversation, place="log", what=error.message)
             return
         yield from _find_damaged_counts(conversation, records)
+        yield from _find_damaged_receipts(conversation, records)
         for node in log.nodes.values():
             what = _find_fault(conversation, node)
             if what is not None:
@@ -231,6 +233,18 @@ def _find_contents(records: Iterable[Record], find: Callable[[Body], Iterable[st
             raise StoreDamagedError(
                 f"Event {number} cannot be read: {error}.", hint="Run `lamella store verify` to see what is damaged."
             ) from error
+
+
+def _find_damaged_receipts(conversation: str, records: Sequence[Record]) -> Iterator[Damage]:
+    """Compactions that could not be applied again."""
+    for number, record in enumerate(records, start=1):
+        if record.kind is EventKind.COMPACTION:
+            try:
+                body = parse_body(record)
+                read_receipt(body, {})
+                receipt_hashes([body])
+            except (LookupError, TypeError, ValueError) as error:
+                yield Damage(conversation=conversation, place=f"event {number}", what=f"cannot be read: {error}")
 
 
 def _erased(records: Iterable[Record]) -> frozenset[str]:

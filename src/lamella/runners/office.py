@@ -1,9 +1,16 @@
 """The post office: providers opened when the first turn is sent to them, kept, and closed together."""
 
 from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 from lamella.ports import ChatProvider, Clock
 from lamella.runners.sending import Post
+
+
+class OpensProviders(Protocol):
+    """Finds the provider of a model; ``named`` says that whoever runs this named it, not only a conversation."""
+
+    def __call__(self, model: str, *, named: bool) -> ChatProvider: ...
 
 
 class PostOffice:
@@ -11,7 +18,7 @@ class PostOffice:
 
     def __init__(
         self,
-        open_provider: Callable[[str], ChatProvider],
+        open_provider: OpensProviders,
         *,
         clock: Clock,
         sleep: Callable[[float], Awaitable[None]],
@@ -24,6 +31,12 @@ class PostOffice:
         self._jitter = jitter
         self._given = given
         self._opened: dict[str, ChatProvider] = {}
+        self._named: set[str] = set()
+
+    def name(self, model: str | None) -> None:
+        """Note a model that the user or the program named, so that keys may go where it stands."""
+        if model is not None:
+            self._named.add(model)
 
     def post(self, model: str, *, answer: int) -> Post:
         """What sending to a model works with."""
@@ -37,7 +50,7 @@ class PostOffice:
 
     def _find(self, model: str) -> ChatProvider:
         if model not in self._opened:
-            self._opened[model] = self._open_provider(model)
+            self._opened[model] = self._open_provider(model, named=model in self._named)
         return self._opened[model]
 
     async def close(self) -> None:

@@ -17,7 +17,17 @@ from lamella.core.history.asked import Asked
 from lamella.core.ledger.answered import Answered
 from lamella.core.ledger.cache import CacheUse
 from lamella.core.ledger.call import Timing
-from lamella.core.messages.delta import Delta, ReasoningDelta, Reply, Stop, StopReason, TextDelta, ToolCall, fold_deltas
+from lamella.core.messages.delta import (
+    Delta,
+    ReasoningDelta,
+    Reply,
+    Stop,
+    StopReason,
+    TextDelta,
+    ToolCall,
+    fold_deltas,
+    join_text,
+)
 from lamella.core.messages.usage import Usage
 from lamella.errors import CallError, ContextOverflowError, ProviderRetryError
 from lamella.ports import ChatProvider, Clock, Foresight
@@ -56,11 +66,15 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How often, and how long between: waits double from ``first`` to ``longest`` seconds, and up to half is added."""
+    """How often, and how long between: waits double from ``first`` to ``longest`` seconds, and up to half is added.
+
+    A provider that asks for more than ``at_most`` seconds is not waited for.
+    """
 
     tries: int = 4
     first: float = 1.0
     longest: float = 30.0
+    at_most: float = 120.0
 
     def wait(self, number: int, *, asked_for: float | None, jitter: float) -> float:
         """How long to wait before the try of this number; what the provider asks for is the least."""
@@ -104,7 +118,7 @@ class _Sent:
 
     @property
     def text(self) -> str:
-        return "".join(delta.text for delta in self.deltas if isinstance(delta, TextDelta))
+        return join_text(delta.text for delta in self.deltas if isinstance(delta, TextDelta))
 
 
 async def send(chat: Chatting, asked: Asked, post: Post) -> AsyncGenerator[Event, None]:
@@ -151,7 +165,7 @@ def _try_again(
     if sent.deltas:
         return None
     if isinstance(error, ProviderRetryError):
-        if sent.retries + 1 >= post.patience.tries:
+        if sent.retries + 1 >= post.patience.tries or (error.wait or 0.0) > post.patience.at_most:
             return None
         sent.retries += 1
         wait = post.patience.wait(sent.retries, asked_for=error.wait, jitter=post.jitter())

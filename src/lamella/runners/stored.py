@@ -17,6 +17,7 @@ from lamella.core.history.ids import message_id
 from lamella.core.history.log import (
     Log,
     Told,
+    committed_hashes,
     name_messages,
     path_hashes,
     read_calls,
@@ -24,7 +25,6 @@ from lamella.core.history.log import (
     read_receipts,
     read_turns,
 )
-from lamella.core.history.receipts import receipt_hashes
 from lamella.core.history.records import EventKind, Written
 from lamella.core.history.resume import Resumed, resume
 from lamella.core.history.state import Rules
@@ -135,8 +135,12 @@ class StoredChat:
             asked,
             system={**(_as_typed(left.system) if left.system else {}), **asked.system},
             tools=left.tools if asked.tools is None else asked.tools,
-            model=asked.model or self._chosen_model() or left.model,
+            model=asked.model or self._chosen_model() or left.model or self._first_model(),
         )
+
+    def _first_model(self) -> str | None:
+        """The model that settings name, for a conversation that has none yet."""
+        return self._configured.model if self._running().model is None else None
 
     def _chosen_model(self) -> str | None:
         """The model that settings name, if they were changed to it since the last turn."""
@@ -241,7 +245,7 @@ class StoredChat:
     def receipts(self) -> Sequence[Receipt]:
         """The compactions in force on the active branch, oldest first."""
         committed = self._log.committed(self._log.path())
-        return read_receipts(committed.bodies, self._contents(receipt_hashes(committed.bodies)))
+        return read_receipts(committed.bodies, self._contents(committed_hashes(committed)))
 
     def recall(self, query: str, *, limit: int = FOUND_AT_MOST) -> Sequence[Found]:
         """Originals of the active branch that the prompt no longer holds; what was erased is not found."""
@@ -318,7 +322,7 @@ class StoredChat:
 
     def _rebuild(self, told: Sequence[Told], committed: Committed) -> tuple[Rules, Resumed, Past]:
         """A branch as it was left, from the log and the contents it names."""
-        contents = self._contents((*path_hashes(told), *receipt_hashes(committed.bodies)))
+        contents = self._contents((*path_hashes(told), *committed_hashes(committed)))
         turns = read_turns(told, contents, committed)
         receipts = read_receipts(committed.since, contents)
         start = None if turns else self._configured.model

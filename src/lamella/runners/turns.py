@@ -203,6 +203,8 @@ class TurnRunner:
 
     def commit(self, planned: Planned, *, at: datetime | None = None) -> Receipt:
         """Do what was planned; something said since makes the plan void."""
+        if not isinstance(planned, Planned):
+            raise CallError(f"A {type(planned).__name__} is no plan.", hint="Give what plan() returned.")
         state, receipt = self._between_turns(), planned.receipt
         if receipt is None:
             raise CallError("There is nothing to compact.", hint="Plan with a smaller share, for example to=0.3.")

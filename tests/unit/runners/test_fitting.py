@@ -77,8 +77,8 @@ def test_a_good_summary_is_fetched_and_stands() -> None:
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
-        (RuntimeError("out for lunch"), "the summariser failed: out for lunch"),
-        (KeyError(), "the summariser failed: KeyError"),
+        (RuntimeError("out for lunch"), "the summariser failed with RuntimeError"),
+        (KeyError(), "the summariser failed with KeyError"),
         (None, "the answer is not a text"),
         (b"bytes", "the answer is not a text"),
         ("", "The summary is blank."),

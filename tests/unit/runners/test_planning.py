@@ -87,3 +87,31 @@ def test_a_note_attached_again_where_it_fits_is_whole_in_the_library_too() -> No
         chat.reply("Yes.")
         chat.ask("Away.", drop=[f"{policy}.md"])
         chat.reply("Gone.")
+
+
+class Guest:
+    """Does with a call whatever it is given to do."""
+
+    def __init__(self, act: object) -> None:
+        self._act = act
+
+    def summarize(self, messages: Sequence[Message], *, max_tokens: int) -> str:
+        if isinstance(self._act, BaseException):
+            raise self._act
+        return self._act  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize(
+    "act", [SystemExit(1), KeyboardInterrupt(), RuntimeError("https://x?key=sk-secret"), "a \ud800 b", b"bytes", None]
+)
+def test_whatever_a_summariser_does_the_step_is_skipped_and_nothing_of_it_is_kept(act: object) -> None:
+    receipt = talked(summarizer=Guest(act)).compact(0.3)
+    assert receipt is not None
+    whys = [skipped.why for skipped in receipt.skipped]
+    assert len(whys) == 1
+    assert "secret" not in whys[0]
+
+
+def test_what_is_no_plan_is_refused() -> None:
+    with pytest.raises(CallError, match="is no plan"):
+        talked(2).commit(None)  # type: ignore[arg-type]

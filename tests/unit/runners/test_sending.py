@@ -285,3 +285,29 @@ def test_what_is_compacted_after_an_overflow_is_automatic_and_still_predicted() 
     assert turn.compaction is not None
     assert turn.compaction.automatic
     assert turn.ledger.calls[0].predicted is not None
+
+
+def test_a_provider_that_asks_for_too_long_a_wait_is_not_waited_for() -> None:
+    sleep = Sleeping()
+    with pytest.raises(RateLimitedError):
+        run(runner(), "hi", post(ScriptedProvider(Line(error=limited(99_999.0)), "never"), sleep))
+    assert sleep.waits == []
+
+
+def test_a_character_that_came_in_halves_is_whole_in_what_is_kept() -> None:
+    chat = stored(MemoryStore())
+    run(chat, "hi", post(ScriptedProvider(Line(text="hi \ud83d\ude00 ok \ud83d", chunk=4))))
+    assert [told.reply and told.reply.text for told in chat.turns()] == ["hi 😀 ok \ufffd"]
+
+
+def test_a_conversation_without_a_model_goes_to_the_one_that_settings_name() -> None:
+    store = MemoryStore()
+    given = Settings.model_validate({})
+    bare = Configured(rules=make_rules(given, world()))
+    chat = StoredChat(Desk(store=store, clock=Ticking(), world=world(), configure=lambda _: bare), "chat")
+    chat.ask(Asked(text="one"))
+    chat.reply("two")
+    events = run(stored(store), "three", post(ScriptedProvider("four")))
+    assert said(events) == "four"
+    assert events[0].turn is not None
+    assert events[0].turn.envelope.model == MODEL

@@ -13,6 +13,9 @@ from lamella.core.ledger.verdict import Outcome, Verdict
 from lamella.core.messages.delta import Diagnosis
 from lamella.core.messages.usage import Usage
 
+# Sums of amounts stay within what decimals can add exactly.
+_LARGEST_EXPONENT = 20
+
 
 def write_call(call: Call) -> dict[str, object]:
     """A call as plain data; what is unknown is left out."""
@@ -104,6 +107,9 @@ def _seconds(value: object) -> float:
 
 def _money(value: object) -> Decimal:
     try:
-        return Decimal(as_text(value))
+        amount = Decimal(as_text(value))
     except InvalidOperation as error:
         raise ValueError(f"{value} is no amount of money") from error
+    if not amount.is_finite() or abs(amount.adjusted()) > _LARGEST_EXPONENT:
+        raise ValueError(f"{value} is no amount of money")
+    return amount

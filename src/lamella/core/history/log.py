@@ -14,7 +14,7 @@ from lamella.core.history.compactions import NONE_COMMITTED, Committed, Compacti
 from lamella.core.history.events import Body, Contents, named_hashes, parse_bodies, parse_body, read_turn
 from lamella.core.history.fields import as_list
 from lamella.core.history.ids import message_id
-from lamella.core.history.receipts import read_receipt
+from lamella.core.history.receipts import read_receipt, receipt_hashes
 from lamella.core.history.records import EventKind, Record
 from lamella.core.history.resume import PastTurn
 from lamella.core.history.state import TurnInput
@@ -272,6 +272,14 @@ def read_calls(reply: Node) -> tuple[Call, ...]:
         return tuple(read_call(call) for call in calls) if isinstance(calls, list) else ()
     except _UNREADABLE as error:
         raise _damaged(f"The reply {reply.id}", error) from error
+
+
+def committed_hashes(committed: Committed) -> tuple[str, ...]:
+    """The hashes of the texts that a branch's compactions put in place of messages."""
+    try:
+        return receipt_hashes(committed.bodies)
+    except _UNREADABLE as error:
+        raise _damaged("A compaction", error) from error
 
 
 def read_receipts(bodies: Iterable[Body], contents: Contents) -> tuple[Receipt, ...]:

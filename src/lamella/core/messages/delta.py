@@ -87,6 +87,14 @@ class Reply:
     carried: Carried | None = None
 
 
+def join_text(parts: Iterable[str]) -> str:
+    """Parts of a text; a character whose halves came apart is whole again, and a half that stays alone is marked."""
+    text = "".join(parts)
+    if not any("\ud800" <= character <= "\udfff" for character in text):
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 def fold_deltas(deltas: Iterable[Delta]) -> Reply | None:
     """The reply that deltas add up to, or none while its end is missing. Of several usages the last counts."""
     known = tuple(deltas)
@@ -94,7 +102,7 @@ def fold_deltas(deltas: Iterable[Delta]) -> Reply | None:
     if stop is None:
         return None
     return Reply(
-        text="".join(delta.text for delta in known if isinstance(delta, TextDelta)),
+        text=join_text(delta.text for delta in known if isinstance(delta, TextDelta)),
         stop=stop.reason,
         reasoning="".join(delta.text for delta in known if isinstance(delta, ReasoningDelta)),
         calls=tuple(delta for delta in known if isinstance(delta, ToolCall)),

@@ -78,7 +78,7 @@ def opened_session(wish: Wish, progress: "Callable[[Progress], None]") -> Iterat
         stored, model = _choose_model(desk, _choose_chat(desk, wish), wish.model)
         session = Session(
             stored=stored,
-            office=open_office(progress=progress),
+            office=_open_office(wish, progress),
             answer=wish.answer,
             model=model,
             measure=desk.world.counter.measure(model),
@@ -113,6 +113,12 @@ def _make_name(desk: Desk) -> str:
     while (name := f"{datetime.now(UTC):%Y-%m-%d}-{token_hex(2)}") in taken:
         pass
     return name
+
+
+def _open_office(wish: Wish, progress: "Callable[[Progress], None] | None") -> PostOffice:
+    office = open_office(progress=progress)
+    office.name(wish.model)
+    return office
 
 
 def _choose_model(desk: Desk, chat: str, wished: str | None) -> tuple[StoredChat, str]:

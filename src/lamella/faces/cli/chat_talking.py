@@ -63,9 +63,14 @@ class Talking:
             self.tell_failure(error)
 
     def say_again(self) -> None:
-        """Have the last question answered again; the old answer stays on its branch."""
+        """Have the last question answered again; the old answer stays on its branch, and in use if none comes."""
+        before = self.stored.head
         turn = self.stored.regenerate()
-        self._follow(answer(self.stored, turn, self._session.find_post(turn.envelope.model)))
+        try:
+            self._follow(answer(self.stored, turn, self._session.find_post(turn.envelope.model)))
+        finally:
+            if self.stored.turns()[-1].reply is None and self.stored.head != before:
+                self.stored.switch(before)
 
     def tell_failure(self, error: LamellaError) -> None:
         """Two lines, as every failure is told."""

@@ -7,6 +7,7 @@ import typer
 
 from lamella.errors import BadInputError, LamellaError
 from lamella.faces.cli.lines import show_line
+from lamella.wiring import mask_keys
 
 
 def exit_code(error: LamellaError) -> int:
@@ -16,7 +17,7 @@ def exit_code(error: LamellaError) -> int:
 
 def print_failure(error: LamellaError, *, as_json: bool) -> None:
     """Tell people, and programs that asked for JSON; where no one listens any more, the exit code has to do."""
-    message, hint = show_line(error.message), show_line(error.hint)
+    message, hint = mask_keys(show_line(error.message)), show_line(error.hint)
     with suppress(OSError):
         typer.echo(f"error: {message}", err=True)
         typer.echo(f"hint: {hint}", err=True)

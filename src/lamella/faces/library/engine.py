@@ -50,6 +50,7 @@ class Chat(Talk):
 
         Closing the iterator stops the model, and what it said until then is kept.
         """
+        self._office.name(model)
         asked = self._describe(Described(text=text, attach=attach, system=system, model=model, drop=drop, fold=fold))
         if runner != "chat":
             raise NotAvailableError(f"There is no runner {runner!r} yet.", hint="Use runner='chat'.")
@@ -138,6 +139,7 @@ class Engine:
     ) -> None:
         self._settings = {} if model is None else {"model": check_text(model, "model", may_be_empty=False)}
         self._office = open_office(provider)
+        self._office.name(model)
         self._desk = open_desk(
             check_text(url, "url"),
             vault=check_folder(vault),
@@ -149,6 +151,8 @@ class Engine:
     def chat(self, conversation: str, **settings: object) -> Chat:
         """A conversation, new or as it was left. Settings given here are written down and hold from now on."""
         name = check_text(conversation, "conversation", may_be_empty=False)
+        given = settings.get("model")
+        self._office.name(given if isinstance(given, str) else None)
         return Chat(self._desk, name, {**self._settings, **settings}, office=self._office)
 
     async def conversation(self, conversation: str, **settings: object) -> Chat:
