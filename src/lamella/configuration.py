@@ -23,7 +23,10 @@ from lamella.settings import PROFILES, Environment, Settings
 FILE = "lamella.toml"
 VARIABLE = "LAMELLA_CONFIG"
 _KNOWN = f"Settings are: {', '.join(Settings.model_fields)}. See docs/settings.md."
-_PASSWORD = re.compile(r"(://[^/@\s:]*):[^/@\s]*@")
+# A password may hold any character, so everything up to the last @ of an address is taken for one; and what a query
+# calls by such a name is one, too.
+_PASSWORD = re.compile(r"(://[^:/@\s]*):[^\s]*@")
+_SECRET_FIELD = re.compile(r"(?i)([?&][^=&#\s]*(?:password|passwd|key|token|secret)[^=&#\s]*=)[^&#\s]*")
 _FIELD = re.compile(r'field "(\w+)"')
 _SECRET = re.compile(r"key|token|secret|password", re.IGNORECASE)
 
@@ -79,7 +82,7 @@ def read_file(path: Path) -> Mapping[str, object]:
         ) from error
     except UnicodeDecodeError as error:
         raise SettingError(f"{path} is not UTF-8.", hint="Save it as UTF-8.") from error
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise SettingError(f"{path} is not TOML: {error}.", hint="Write lines such as: window = 200000") from error
     _check(values, where=f"{path}: ")
     return {name: _resolve(name, value, path.parent) for name, value in values.items()}
@@ -87,7 +90,7 @@ def read_file(path: Path) -> Mapping[str, object]:
 
 def mask(text: str) -> str:
     """The same without passwords in addresses."""
-    return _PASSWORD.sub(r"\1:***@", text)
+    return _SECRET_FIELD.sub(r"\1***", _PASSWORD.sub(r"\1:***@", text))
 
 
 def _find_files() -> dict[Origin, Path]:
@@ -102,7 +105,7 @@ def place_user_file() -> Path:
     """Where the user's file is, or would be."""
     named = os.environ.get(VARIABLE)
     if named:
-        return Path(named).expanduser()
+        return _expand(named)
     from platformdirs import user_config_path
 
     return user_config_path("lamella", appauthor=False) / FILE
@@ -172,4 +175,11 @@ def _resolve(name: str, value: object, folder: Path) -> object:
     """A path in a file is meant from where the file is."""
     if name != "model_facts" or not isinstance(value, str):
         return value
-    return str(folder / Path(value).expanduser())
+    return str(folder / _expand(value))
+
+
+def _expand(path: str) -> Path:
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise SettingError(f"{path} names a home folder that does not exist.", hint="Write the whole path.") from error

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from tests.journeys.running import COMMAND, SECONDS, Ran, one_turn, refusal
+from tests.journeys.running import COMMAND, SECONDS, Ran, one_turn, refusal, spawn
 
 SECRET = "sk-secret-1"
 KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "LAMELLA_API_KEY")
@@ -236,3 +236,18 @@ def test_no_key_goes_to_a_server_that_only_the_project_names(machine: Machine) -
     assert str(machine.project) in refused
     assert SECRET not in refused
     assert _open(machine, model, LAMELLA_API_KEY=SECRET, LAMELLA_MODEL=model) == "OpenAIChatProvider"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "secret"),
+    [
+        ("LAMELLA_STORE", "postgresql://h/x?password=secretpw", "secretpw"),
+        ("LAMELLA_STORE", "postgresql://u:sec@ret/pw@h/x", "ret"),
+        ("LAMELLA_MODEL", "openai-compatible:http://h?api_key=hidden#m", "hidden"),
+    ],
+)
+def test_secrets_in_addresses_are_not_shown(name: str, value: str, secret: str) -> None:
+    shown = spawn("config", "show", environment={name: value})
+    assert shown.exit == 0
+    assert secret not in shown.out
+    assert "***" in shown.out

@@ -379,3 +379,16 @@ def test_a_body_is_what_the_sdk_sends_but_for_asking_for_a_stream(wire: Wire, di
     for name in ("stream", "stream_options"):
         sent.pop(name, None)
     assert json.loads(json.dumps(SPEAKS.write(dialect, cases(wire.model)[case]))) == sent
+
+
+class Broken:
+    """An object whose every part fails."""
+
+    def __getattr__(self, name: str) -> object:
+        raise ValueError(name)
+
+
+@pytest.mark.parametrize("answer", [Broken(), object, ReplyBrokenError], ids=["broken", "a class", "an error"])
+def test_what_fails_when_it_is_read_is_no_answer(answer: object) -> None:
+    with pytest.raises(CallError, match="no answer that Lamella knows"):
+        WireDialects().read(answer)

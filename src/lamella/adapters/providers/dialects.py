@@ -122,7 +122,11 @@ class WireDialects:
 
         Raises ``bad_call`` for what is none of them, and ``reply_broken`` for one that has not ended.
         """
-        reply = answer if isinstance(answer, Reply) else _read(_finish(answer))
+        try:
+            reply = answer if isinstance(answer, Reply) else _read(_finish(answer))
+        except (AttributeError, TypeError, ValueError, RecursionError) as error:
+            # Objects that people built themselves can fail in any of their parts; the turn waits on.
+            raise _unknown(answer) from error
         if reply is None:
             raise ReplyBrokenError("The answer has not ended.", hint="Read the stream to its end, or ask again.")
         return reply
