@@ -48,6 +48,8 @@ def fold(state: State, rules: Rules, *, attached: Sequence[Artifact] = (), told:
         epoch_start=len(state.exchanges),
         carry_forward=rules.carry_forward,
         layout=rules.layout,
+        # What stood for hidden turns in the epoch before may be counted otherwise, or tell what is not told now.
+        stand_in=None,
     )
     return draw_curtain(folded, rules, told)
 

@@ -43,6 +43,7 @@ class Exchange:
     joined: tuple[Said, ...] = ()
     answer: Message | None = None
     attached: bool = False
+    number: int = 0
 
     @property
     def replies(self) -> tuple[Said, ...]:
@@ -57,8 +58,6 @@ class Exchange:
     @property
     def said_tokens(self) -> int:
         return sum(said.segment.tokens for said in self.said)
-
-    number: int = 0
 
 
 def make_said(message_id: str, role: Role, text: str, *, place: str, measure: Measure) -> Said:
