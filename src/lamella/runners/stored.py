@@ -27,7 +27,7 @@ from lamella.core.history.log import (
 )
 from lamella.core.history.records import EventKind, Written
 from lamella.core.history.resume import Resumed, resume
-from lamella.core.history.state import Rules
+from lamella.core.history.state import OpenTurn, Rules
 from lamella.core.layers.model import Role
 from lamella.core.layers.system import PART_NAMES, SystemParts
 from lamella.core.ledger.answered import Answered
@@ -329,8 +329,10 @@ class StoredChat:
         model = next((told.turn.model for told in reversed(turns) if told.turn.model), start)
         rules = replace(self._configured.rules, measure=self._book.measure(model))
         resumed = resume(turns, rules, conversation=self.id, model=start, receipts=receipts)
-        if self._log.undone and not self._log.compacted_since:
+        if self._log.moves_by_undo():
             resumed = _mark_undone(resumed)
+        elif resumed.opened is not None and resumed.opened.user.id in self._log.undone_before:
+            resumed = replace(resumed, opened=_mark_opened(resumed.opened))
         return rules, resumed, Past(turns, path=name_messages(told), receipts=receipts)
 
     def _contents(self, hashes: Sequence[str]) -> Mapping[str, bytes]:
@@ -354,11 +356,16 @@ class StoredChat:
 
 def _mark_undone(resumed: Resumed) -> Resumed:
     """The same, the next request as one that an undone compaction made differ from the one before."""
-    opened = resumed.opened
+    opened = _mark_opened(resumed.opened) if resumed.opened is not None else None
     if opened is not None:
-        envelope = replace(opened.envelope, compacted=UNDONE)
-        opened = replace(opened, envelope=envelope, state=replace(opened.state, last=envelope, compacted=UNDONE))
+        opened = replace(opened, state=replace(opened.state, compacted=UNDONE))
     return Resumed(state=replace(resumed.state, compacted=UNDONE), opened=opened)
+
+
+def _mark_opened(opened: OpenTurn) -> OpenTurn:
+    """A request that was the first after an undo, as it was when it was sent."""
+    envelope = replace(opened.envelope, compacted=UNDONE)
+    return replace(opened, envelope=envelope, state=replace(opened.state, last=envelope))
 
 
 def _as_typed(parts: SystemParts) -> dict[str, str]:

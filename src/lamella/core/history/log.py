@@ -70,6 +70,8 @@ class Log:
         self.compactions = Compactions()
         self.undone = False
         self.compacted_since = False
+        # Questions that were the first to be asked after an undo.
+        self.undone_before: set[str] = set()
         # By the number of the event that said it last: asking the same again after a compaction is asking after it.
         self._said_at: dict[str, int] = {}
         self._leaves: dict[str, None] = {}
@@ -152,8 +154,13 @@ class Log:
             return
         message = Node(id=name, parent=parent, role=Role.USER, text=text, at=record.at, body=body)
         self._add(message, fits=parent == self.head)
+        (self.undone_before.add if self.moves_by_undo() else self.undone_before.discard)(name)
         self.rewritten, self.last_asked = None, name
         self.chose_model, self.left, self.undone = False, {}, False
+
+    def moves_by_undo(self) -> bool:
+        """Whether the next request differs from the one before it because a compaction was undone."""
+        return self.undone and not self.compacted_since
 
     def _calls_of(self, name: str, body: Body) -> Body:
         """The calls of a reply; the same answer given once more was called for once more."""
