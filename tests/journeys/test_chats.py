@@ -60,7 +60,10 @@ def say(url: str, conversation: str = "demo", *, title: str = "") -> list[str]:
 def test_a_list_of_nothing_says_how_to_begin(run: Run) -> None:
     printed = run("chats", "list")
     assert (printed.code, printed.err) == (0, "")
-    assert printed.out == "No conversations yet. Begin one with `lamella chat`, or bring some in with `lamella chats import`.\n"
+    assert (
+        printed.out
+        == "No conversations yet. Begin one with `lamella chat`, or bring some in with `lamella chats import`.\n"
+    )
     assert json.loads(run("chats", "list", "--json").out) == {"chats": []}
 
 
