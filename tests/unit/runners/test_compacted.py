@@ -7,6 +7,7 @@ from tests.unit.runners.desks import make_chat, make_desk
 
 from lamella import BudgetExceededError, Chat, Note
 from lamella.adapters.stores.memory import MemoryStore
+from lamella.adapters.tokens.counter import OfflineCounter
 from lamella.core.history.records import EventKind
 from lamella.errors import CallError
 from lamella.runners.keeping import Keeper
@@ -156,6 +157,18 @@ def test_a_turn_waits_so_nothing_is_compacted_or_undone() -> None:
     for attempt in (lambda: chat.compact(0.5), chat.undo, lambda: chat.plan(0.5)):
         with pytest.raises(CallError, match="waits for its reply"):
             attempt()
+
+
+def test_with_another_model_what_stands_for_messages_is_counted_as_that_model_counts() -> None:
+    chat = make_chat()
+    talk(chat, 6)
+    chat.compact(0.0001)
+    model = "anthropic:claude-opus-5-5"
+    turn = chat.ask("And now?", model=model)
+    notice = turn.envelope.layers[3].segments[0]
+    assert notice.kind == "left_out"
+    assert notice.tokens == OfflineCounter().measure(model).count(notice.text)
+    assert notice.tokens != OfflineCounter().measure(None).count(notice.text)
 
 
 class Telling:

@@ -4,7 +4,10 @@ import json
 
 from tests.unit.core.compaction.talking import Story, attaching, make_rules, names, removed, result
 
+from lamella.core.compaction.draft import shrink_draft
+from lamella.core.compaction.receipt import Cut
 from lamella.core.compaction.rules import Compaction, StepName
+from lamella.core.history.turns import open_turn
 from lamella.core.layers.model import Form, LayerId, Layout
 
 OUTPUT = "found it here " * 300
@@ -83,6 +86,16 @@ def test_a_result_that_left_with_its_turn_is_not_referred_to() -> None:
     again = attaching(result("alpha", f"alpha: {OUTPUT}"))
     assert OUTPUT in story.sent(again)
     assert [s.form for s in story.ask(again).layer(LayerId.L3).segments] == [Form.FULL]
+
+
+def test_a_result_whose_turn_leaves_is_sent_whole_where_it_is_attached_now() -> None:
+    story = searched("alpha")
+    again = attaching(result("alpha", f"alpha: {OUTPUT}"))
+    before = story.draft(turn=again)
+    after = shrink_draft(before, Cut(name=StepName.EXPENDABLE, removed=tuple(story.path[:2])))
+    envelope = open_turn(after.state, again, story.rules).envelope
+    assert [s.form for s in envelope.layer(LayerId.L3).segments] == [Form.FULL]
+    assert after.tokens == envelope.tokens.total
 
 
 def test_a_result_cut_to_its_call_leaves_with_its_turn() -> None:
