@@ -7,7 +7,7 @@ is in the folder that the system keeps for that, or where ``LAMELLA_CONFIG`` say
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -51,18 +51,35 @@ class Configuration:
     files: Mapping[Origin, Path]
 
 
-def load_configuration(given: Mapping[str, object] | None = None) -> Configuration:
-    """All settings as they stand now; none among what is given means not given."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What files and the environment say, read once, for as many callers as there are."""
+
+    files: Mapping[Origin, Path]
+    found: Sequence[tuple[Origin, Mapping[str, object]]]
+
+    def configure(self, given: Mapping[str, object] | None = None) -> Configuration:
+        """The settings for one caller; none among what is given means not given."""
+        own = {name: value for name, value in (given or {}).items() if value is not None}
+        found = [*self.found, (Origin.CALLER, own)]
+        name = next((values["profile"] for _, values in reversed(found) if "profile" in values), "default")
+        found.insert(0, (Origin.PROFILE, find_profile(name)))
+        values = {key: value for _, layer in found for key, value in layer.items()}
+        origins = dict.fromkeys(Settings.model_fields, Origin.DEFAULT)
+        origins |= {key: origin for origin, layer in found for key in layer}
+        return Configuration(settings=_check(values), origins=origins, files=self.files)
+
+
+def look_around() -> Surroundings:
+    """Read files and the environment as they stand now."""
     files = _find_files()
-    found: list[tuple[Origin, Mapping[str, object]]] = [(origin, read_file(path)) for origin, path in files.items()]
-    found.append((Origin.ENVIRONMENT, _read_environment()))
-    found.append((Origin.CALLER, {name: value for name, value in (given or {}).items() if value is not None}))
-    name = next((values["profile"] for _, values in reversed(found) if "profile" in values), "default")
-    found.insert(0, (Origin.PROFILE, find_profile(name)))
-    values = {key: value for _, layer in found for key, value in layer.items()}
-    origins = dict.fromkeys(Settings.model_fields, Origin.DEFAULT)
-    origins |= {key: origin for origin, layer in found for key in layer}
-    return Configuration(settings=_check(values), origins=origins, files=files)
+    found = [(origin, read_file(path)) for origin, path in files.items()]
+    return Surroundings(files=files, found=(*found, (Origin.ENVIRONMENT, _read_environment())))
+
+
+def load_configuration(given: Mapping[str, object] | None = None) -> Configuration:
+    """All settings as they stand now."""
+    return look_around().configure(given)
 
 
 def find_profile(name: object) -> Mapping[str, object]:

@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from lamella.core.artifacts.model import Artifact, Image, Kind, Policy
 from lamella.core.budget.counting import Measure
-from lamella.core.history.records import Damage, Listed, Record, StoreStats, Written
+from lamella.core.history.records import Checkpoint, Damage, Listed, Record, StoreStats, Written
 from lamella.core.ledger.cache import CacheProfile, CacheUse
 from lamella.core.ledger.profile import ModelProfile
 from lamella.core.messages.delta import Delta, Reply
@@ -96,6 +96,17 @@ class Store(Protocol):
 
         Raises ``erased`` for one that was erased.
         """
+        ...
+
+    def keep_checkpoint(self, conversation: str, checkpoint: Checkpoint) -> None:
+        """Keep what all events up to now come to; not if there are more by now.
+
+        It is derived: copies leave it out, and any erasure in the conversation removes it.
+        """
+        ...
+
+    def read_checkpoints(self, conversation: str) -> Sequence[Checkpoint]:
+        """What was kept, oldest first, where the events it was made of are still those."""
         ...
 
     def read_contents(self, conversation: str, hashes: Sequence[str]) -> Mapping[str, bytes]:

@@ -4,7 +4,6 @@ import asyncio
 import os
 import random
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -27,7 +26,7 @@ from lamella.adapters.providers.profiles import BuiltInProfiles
 from lamella.adapters.sources.nowhere import Nowhere
 from lamella.adapters.sources.vault import Vault, parse_image
 from lamella.adapters.tokens.counter import OfflineCounter
-from lamella.configuration import Configuration, Origin, load_configuration, mask, place_user_file
+from lamella.configuration import Configuration, Origin, load_configuration, look_around, mask, place_user_file
 from lamella.core.artifacts.model import Kind
 from lamella.core.budget.thresholds import Budget
 from lamella.core.compaction.rules import STEP_ORDER, Compaction, KindRules, StepName, SummaryRules
@@ -36,6 +35,7 @@ from lamella.core.history.resume import resume
 from lamella.core.history.state import Rules
 from lamella.core.layers.model import CarryForward, History, Layout
 from lamella.core.ledger.answered import Answered
+from lamella.core.values import replace
 from lamella.errors import LamellaError, NotAvailableError, SettingError, UsageError
 from lamella.ports import ChatProvider, SourceReader, Store, Summarizer
 from lamella.runners.copying import copy_store
@@ -190,10 +190,11 @@ def open_desk(
     url: str, *, vault: Path | None = None, ledger: bool = True, summarizer: Summarizer | None = None
 ) -> Desk:
     """A desk over the store at a URL: everything that conversations which last work with."""
-    world = replace(open_world(vault, facts=load_settings().model_facts), summarizer=summarizer)
+    around = look_around()
+    world = replace(open_world(vault, facts=around.configure().settings.model_facts), summarizer=summarizer)
 
     def configure(given: Mapping[str, object]) -> Configured:
-        settings = load_settings(given)
+        settings = around.configure(given).settings
         return Configured(rules=make_rules(settings, world), model=settings.model)
 
     return Desk(store=_open_store(url), clock=SystemClock(), world=world, configure=configure, ledger=ledger)

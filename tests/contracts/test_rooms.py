@@ -16,10 +16,10 @@ ROOMS = {
     "runners": set[str](),
 }  # fmt: skip
 
-# What the core may import of the standard library. Each of these is a pure function of its arguments.
+# What the core may import: of the standard library, and to make values. Each is a pure function of its arguments.
 PURE_MODULES = {
     "base64", "collections", "dataclasses", "datetime", "decimal", "difflib", "enum", "functools", "hashlib",
-    "itertools", "json", "math", "re", "types", "typing",
+    "itertools", "json", "math", "msgspec", "re", "types", "typing",
 }  # fmt: skip
 WORLD_CALLS = {
     "open", "print", "input", "exec", "eval", "compile", "__import__", "globals", "breakpoint",

@@ -1,12 +1,12 @@
 """Broken envelopes: a good one with one thing changed, and sealed again so that only this is wrong with it."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from hashlib import sha256
 
 from lamella import Conversation, Envelope, Layer, Note, Segment, Selection, ToolResult, Turn
 from lamella.core.envelope.invariants import find_breaches
 from lamella.core.layers.model import LAYER_ORDER, LayerId
+from lamella.core.values import replace
 
 PICKED = Selection(path="a.md", lines=(3, 4), text="what was picked")
 NOTE = Note(path="a.md", text="the whole note")

@@ -1,7 +1,6 @@
 """Playing moves into a store: a chat that is never closed, or one that is opened anew before any of its moves."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from tests.invariants.strategies import Step
 from lamella import Folder, Tag, Turn
 from lamella.core.artifacts.model import Artifact, Image, Kind, Policy
 from lamella.core.history.log import Told
+from lamella.core.values import replace
 from lamella.faces.library.engine import Chat
 from lamella.ports import SourceReader, Store, Summarizer
 from lamella.runners.stored import Desk

@@ -4,12 +4,14 @@ A plan is a value and says nothing about what should come of it. ``playing`` wal
 ``truth`` knows, by the documented rules alone, what every request must hold.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from random import Random
 
 from hypothesis import strategies as st
 from tests.invariants.texts import LENGTHS, SPICES, Words
+
+from lamella.core.values import replace
 
 PATHS: tuple[str, ...] = (
     "a.md",

@@ -1,7 +1,6 @@
 """Compactions through a file and after an erasure: they ride in the archive, and their words go with what they tell."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -19,6 +18,7 @@ from lamella.adapters.stores.memory import MemoryStore
 from lamella.adapters.stores.opening import open_sqlite
 from lamella.core.history.events import parse_body
 from lamella.core.history.records import EventKind
+from lamella.core.values import replace
 from lamella.faces.library.engine import Chat
 from lamella.ports import Store
 from lamella.runners.keeping import Keeper, Taken

@@ -1,7 +1,6 @@
 """Parity with compactions: closed and opened again, a chat that outgrew its window goes on as if it never stopped."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,6 +17,7 @@ from lamella.adapters.stores.opening import open_sqlite
 from lamella.core.history.ids import message_id
 from lamella.core.history.log import Log
 from lamella.core.layers.model import Role
+from lamella.core.values import replace
 from lamella.ports import Store, Summarizer
 from lamella.runners.keeping import Keeper
 

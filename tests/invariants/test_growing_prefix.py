@@ -1,13 +1,12 @@
 """Law: within an epoch of layout in_place, each request extends the one before it."""
 
-from dataclasses import replace
-
 from hypothesis import given, settings
 from tests.invariants.forging import broken_laws, turns
 from tests.invariants.playing import play
 from tests.invariants.strategies import Plan, plans
 
 from lamella import Message
+from lamella.core.values import replace
 
 TRIED = settings.get_profile("invariants")
 

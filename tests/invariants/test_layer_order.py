@@ -1,7 +1,5 @@
 """Law: an envelope has its five layers in order, and the request follows them."""
 
-from dataclasses import replace
-
 from hypothesis import given, settings
 from tests.invariants.forging import broken_laws, sealed, segments_of
 from tests.invariants.playing import Seen, play
@@ -9,6 +7,7 @@ from tests.invariants.strategies import Plan, plans
 
 from lamella import Conversation
 from lamella.core.layers.model import Form, LayerId
+from lamella.core.values import replace
 
 TRIED = settings.get_profile("invariants")
 LABEL = "[User query]:\n"

@@ -1,7 +1,5 @@
 """Where a layer may be cut: what is left after a legal cut still satisfies every law."""
 
-from dataclasses import replace
-
 from hypothesis import given, settings
 from tests.invariants.forging import broken_laws, segments_of, with_segments
 from tests.invariants.playing import play
@@ -10,6 +8,7 @@ from tests.invariants.strategies import Plan, plans
 from lamella import Conversation, Envelope, Layer, Note, Selection, ToolResult
 from lamella.core.envelope.invariants import LAWS, legal_cuts
 from lamella.core.layers.model import Form, LayerId
+from lamella.core.values import replace
 
 TRIED = settings.get_profile("invariants")
 

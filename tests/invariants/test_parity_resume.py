@@ -1,7 +1,6 @@
 """Resuming gives what folding turn by turn gives, whatever was asked, on every branch."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,6 +16,7 @@ from lamella.core.history.resume import PastTurn, Resumed, resume
 from lamella.core.history.state import Rules, State
 from lamella.core.history.turns import close_turn, open_turn
 from lamella.core.layers.strip import Exchange
+from lamella.core.values import replace
 
 TRIED = settings.get_profile("invariants")
 COUNTER = OfflineCounter()

@@ -1,7 +1,5 @@
 """Law: a reference points only to what stands in the request in full, or in full plus its updates."""
 
-from dataclasses import replace
-
 from hypothesis import given, settings
 from tests.invariants.blocks import find_blocks, held_text
 from tests.invariants.forging import broken_laws, segments_of, turns, with_segments
@@ -11,6 +9,7 @@ from tests.invariants.texts import readable
 from tests.invariants.truth import digest
 
 from lamella.core.layers.model import Form, LayerId
+from lamella.core.values import replace
 
 TRIED = settings.get_profile("invariants")
 

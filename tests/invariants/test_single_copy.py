@@ -1,7 +1,5 @@
 """Law: every artifact stands in a request at most once, updates excepted."""
 
-from dataclasses import replace
-
 from hypothesis import given, settings
 from tests.invariants.blocks import Block, find_blocks
 from tests.invariants.forging import broken_laws, segments_of, turns, with_segments
@@ -10,6 +8,7 @@ from tests.invariants.strategies import Plan, plans
 from tests.invariants.truth import newest
 
 from lamella.core.layers.model import Form, LayerId
+from lamella.core.values import replace
 
 TRIED = settings.get_profile("invariants")
 

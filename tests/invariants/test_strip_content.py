@@ -1,13 +1,12 @@
 """Law: L4 holds typed text, replies and, in_place, earlier tool results; nothing else."""
 
-from dataclasses import replace
-
 from hypothesis import given, settings
 from tests.invariants.forging import broken_laws, segments_of, turns, with_segments
 from tests.invariants.playing import play
 from tests.invariants.strategies import Plan, plans
 
 from lamella.core.layers.model import LayerId
+from lamella.core.values import replace
 
 TRIED = settings.get_profile("invariants")
 

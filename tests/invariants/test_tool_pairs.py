@@ -1,7 +1,6 @@
 """Law: a tool's call and its result stand together, in the message of their turn."""
 
 import json
-from dataclasses import replace
 
 from hypothesis import given, settings
 from tests.invariants.blocks import Block, find_blocks
@@ -12,6 +11,7 @@ from tests.invariants.texts import readable
 from tests.invariants.truth import Fact
 
 from lamella.core.layers.model import LayerId
+from lamella.core.values import replace
 
 TRIED = settings.get_profile("invariants")
 

@@ -1,7 +1,6 @@
 """Law: every hash is the hash of what it names."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from hashlib import sha256
 
 import pytest
@@ -12,6 +11,7 @@ from tests.invariants.strategies import Plan, plans
 
 from lamella import Envelope
 from lamella.core.layers.model import LayerId
+from lamella.core.values import replace
 
 TRIED = settings.get_profile("invariants")
 FALSE = "sha256:" + "0" * 64

@@ -1,7 +1,6 @@
 """Requests whose bodies are kept as goldens, each as the real SDK puts it on the wire."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +8,7 @@ from tests.wire.kinds import WIRES, Wire
 from tests.wire.material import DOT, READ, ROUND, SEARCH, ask, assistant, note, reply_to, system, user
 
 from lamella.core.messages.request import ChatRequest
+from lamella.core.values import replace
 
 GOLDEN = Path(__file__).parent / "golden"
 

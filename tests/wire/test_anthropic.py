@@ -1,7 +1,6 @@
 """Anthropic's cache, by its documented rules, over the bytes that the real SDK sends."""
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -28,6 +27,7 @@ from lamella.adapters.providers.anthropic.send import AnthropicProvider
 from lamella.adapters.providers.models import BuiltInModels
 from lamella.core.messages.delta import Diagnosis, Reply, ToolCall
 from lamella.core.messages.request import ChatRequest, Exchange, Seams, ToolOutput
+from lamella.core.values import replace
 from lamella.errors import CallError
 
 PROFILE = BuiltInModels().model(MODEL)

@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -24,6 +24,7 @@ from tests.wire.serving import Loopback
 from lamella.adapters.providers.dialects import DIALECTS, WireDialects
 from lamella.core.messages.delta import Reply, StopReason, ToolCall
 from lamella.core.messages.request import ChatRequest
+from lamella.core.values import replace
 from lamella.errors import CallError, ContextOverflowError, ReplyBrokenError
 
 SPEAKS = WireDialects()

@@ -1,7 +1,6 @@
 """Gemini's answers and its implicit cache, over the bytes that the real SDK sends."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 from tests.wire.gemini_server import KEY, MODEL, SIGNATURE, GeminiServer, gemini_server
@@ -13,6 +12,7 @@ from lamella.adapters.providers.gemini.response import read_reply
 from lamella.adapters.providers.gemini.send import GeminiProvider
 from lamella.core.messages.delta import Reply, StopReason
 from lamella.core.messages.request import ChatRequest, Exchange, ToolOutput
+from lamella.core.values import replace
 from lamella.errors import CallError, ReplyBrokenError
 
 START = ask(system(note("tides", 30_000)), user("First?"), model=MODEL)

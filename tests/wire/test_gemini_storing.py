@@ -1,7 +1,7 @@
 """Caches of their own: made where they pay, kept while used, replaced with what they hold, and deleted for sure."""
 
 import asyncio
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
@@ -15,6 +15,7 @@ from lamella.adapters.providers.gemini.storing import ContentStore, Storing, nam
 from lamella.adapters.providers.models import BuiltInModels
 from lamella.core.messages.delta import Reply, fold_deltas
 from lamella.core.messages.request import ChatRequest
+from lamella.core.values import replace
 from lamella.errors import CallError, NotAvailableError, ProviderError, ProviderRetryError
 
 PROFILE = BuiltInModels().model(MODEL)

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -25,6 +24,7 @@ from lamella.adapters.providers.openai_responses.send import OpenAIResponsesProv
 from lamella.core.messages.delta import Diagnosis, Reply, StopReason
 from lamella.core.messages.request import ChatRequest, Exchange, Seams, ToolOutput
 from lamella.core.messages.usage import UNKNOWN_USAGE
+from lamella.core.values import replace
 from lamella.errors import CallError, KeyRefusedError
 
 MODELS = BuiltInModels()

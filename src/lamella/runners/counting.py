@@ -5,12 +5,13 @@ text that changed finds nothing under its new hash, and each number stands there
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from struct import Struct
 from zlib import crc32
 
 from lamella.core.artifacts.content import hash_text
 from lamella.core.budget.counting import Measure
+from lamella.core.values import replace
 from lamella.ports import TokenCounter
 
 # The SHA-256 of a text, who counted, how many tokens, and what is missing from that number to the largest one.
@@ -21,13 +22,23 @@ _PREFIX = "sha256:"
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """How one family counts: every count that is known, by content hash, and those of them that no store has yet."""
+    """How one family counts: every count that is known, by content hash, and those of them that no store has yet.
+
+    A block is counted where it is made and again in its message: ``lately`` spares hashing it once more.
+    """
 
     measure: Measure
     known: dict[str, int]
     fresh: dict[str, int] = field(default_factory=dict)
+    lately: dict[str, int] = field(default_factory=dict)
 
     def count(self, text: str) -> int:
+        tokens = self.lately.get(text)
+        if tokens is None:
+            tokens = self.lately[text] = self._look_up(text)
+        return tokens
+
+    def _look_up(self, text: str) -> int:
         name = hash_text(text)
         tokens = self.known.get(name)
         if tokens is None:
@@ -65,6 +76,7 @@ class CountingBook:
         """Begin something new: what was counted for a turn that came to nothing is not kept."""
         for page in self._pages.values():
             page.fresh.clear()
+            page.lately.clear()
 
     def write(self) -> bytes:
         """What was counted since, to be kept with the next event."""

@@ -1,11 +1,11 @@
 """The past of a conversation as its runner keeps it: what was asked, answered and compacted, in order."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from lamella.core.compaction.receipt import Receipt
 from lamella.core.history.resume import PastTurn
 from lamella.core.history.state import TurnInput
+from lamella.core.values import replace
 from lamella.errors import CallError
 
 

@@ -1,13 +1,13 @@
 """Reading what a turn asks for: files, folders, tags, and whatever its templates name."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
 from lamella.core.artifacts.ids import path_id
 from lamella.core.artifacts.make import make_image
 from lamella.core.artifacts.model import Artifact, Kind, Policy, Source
 from lamella.core.history.asked import Wanted
 from lamella.core.layers.templates import Resolved, Template, TemplateKind, match_note
+from lamella.core.values import replace
 from lamella.errors import ArtifactError, SourceMissingError
 from lamella.ports import SourceReader
 

@@ -7,7 +7,7 @@ before the connection broke, is kept.
 from asyncio import CancelledError
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
@@ -29,6 +29,7 @@ from lamella.core.messages.delta import (
     join_text,
 )
 from lamella.core.messages.usage import Usage
+from lamella.core.values import replace
 from lamella.errors import CallError, ContextOverflowError, ProviderRetryError
 from lamella.ports import ChatProvider, Clock, Foresight
 from lamella.runners.turn import Turn

@@ -1,7 +1,7 @@
 """A conversation that lasts: every turn, reply and change of branch is an event in a store before it counts."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from lamella.core.artifacts.make import canonical_json
@@ -15,7 +15,6 @@ from lamella.core.history.compactions import Committed
 from lamella.core.history.events import read_turn, write_event
 from lamella.core.history.ids import message_id
 from lamella.core.history.log import (
-    Log,
     Told,
     committed_hashes,
     name_messages,
@@ -25,7 +24,7 @@ from lamella.core.history.log import (
     read_receipts,
     read_turns,
 )
-from lamella.core.history.records import EventKind, Written
+from lamella.core.history.records import EventKind, Record, Written
 from lamella.core.history.resume import Resumed, resume
 from lamella.core.history.state import OpenTurn, Rules
 from lamella.core.layers.model import Role
@@ -33,8 +32,10 @@ from lamella.core.layers.system import PART_NAMES, SystemParts
 from lamella.core.ledger.answered import Answered
 from lamella.core.ledger.call import Call
 from lamella.core.ledger.entry import Prefix
+from lamella.core.values import replace
 from lamella.errors import CallError
 from lamella.ports import Clock, Store
+from lamella.runners.checkpoints import Checkpoints
 from lamella.runners.counting import CountingBook
 from lamella.runners.journal import ChatJournal
 from lamella.runners.past import Past
@@ -71,8 +72,10 @@ class StoredChat:
 
     def __init__(self, desk: Desk, conversation: str, settings: Mapping[str, object] | None = None) -> None:
         self._desk = desk
-        self._log = Log(conversation)
+        self._checkpoints = Checkpoints(desk.store, conversation)
+        self._log, counts = self._checkpoints.restore()
         self._book = CountingBook(desk.world.counter)
+        self._book.learn([counts])
         self._world = replace(desk.world, counter=self._book)
         self._changed = dict(settings or {})
         self._runner: TurnRunner | None = None
@@ -255,11 +258,15 @@ class StoredChat:
 
     def reload(self) -> None:
         """Read what others wrote since."""
-        records = self._desk.store.load(self.id, after=self._log.version)
-        self._log.extend(records)
-        self._book.learn(record.counts for record in records)
+        self._take(self._desk.store.load(self.id, after=self._log.version))
         self._configure()
         self._runner = None
+
+    def _take(self, records: Sequence[Record]) -> None:
+        counts = [record.counts for record in records]
+        self._log.extend(records)
+        self._book.learn(counts)
+        self._checkpoints.count(counts)
 
     def _go(self, kind: EventKind, head: str, at: datetime | None) -> None:
         if head not in self._log.nodes:
@@ -274,10 +281,11 @@ class StoredChat:
         if self._changed:
             settings = write_event(EventKind.SETTINGS, written.records[0].at, **self._changed)
             written = Written(records=(*settings.records, *written.records), contents=written.contents)
-        self._desk.store.append(self.id, self._counted(written), expected=self._log.version, title=title)
-        self._book.begin()
+        counted = self._counted(written)
+        self._desk.store.append(self.id, counted, expected=self._log.version, title=title)
         self._changed = {}
-        self._log.extend(written.records)
+        self._take(counted.records)
+        self._checkpoints.keep(self._log)
 
     def _counted(self, written: Written) -> Written:
         """The same events, the last with what was counted for them."""

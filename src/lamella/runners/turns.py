@@ -1,7 +1,6 @@
 """The turn runner: walks one turn at a time from what was typed to what would be sent, and keeps the books."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 
@@ -11,7 +10,7 @@ from lamella.core.compaction.applying import UNDONE, apply_receipt
 from lamella.core.compaction.fitting import check_fits
 from lamella.core.compaction.recall import Found
 from lamella.core.compaction.receipt import Receipt
-from lamella.core.envelope.model import Envelope, Rewrite
+from lamella.core.envelope.model import Envelope, Rewrite, Sent
 from lamella.core.history.asked import Asked
 from lamella.core.history.resume import Resumed, resume
 from lamella.core.history.state import OpenTurn, Rules, State, TurnInput
@@ -23,6 +22,7 @@ from lamella.core.ledger.cache import CacheModel, CacheUse
 from lamella.core.ledger.call import Call
 from lamella.core.ledger.entry import Books, Entry, Terms, enter_turn, make_prefix, make_request
 from lamella.core.ledger.outlook import compare_outlook
+from lamella.core.values import replace
 from lamella.errors import CallError
 from lamella.runners.fitting import Fitter
 from lamella.runners.past import Past
@@ -49,7 +49,7 @@ class TurnRunner:
         *,
         ledger: bool = True,
         journal: Journal | None = None,
-        before: Envelope | None = None,
+        before: Sent | None = None,
         past: Past | None = None,
         last: LastSent = NOTHING_SENT,
     ) -> None:
@@ -297,16 +297,16 @@ class TurnRunner:
         )
 
 
-def _last_sent(resumed: Resumed) -> Envelope | None:
+def _last_sent(resumed: Resumed) -> Sent | None:
     return resumed.opened.envelope if resumed.opened else resumed.state.last
 
 
-def _books(envelope: Envelope | None, *, at: datetime | None) -> Books:
+def _books(sent: Sent | None, *, at: datetime | None) -> Books:
     """Books for a conversation that goes on: the request sent last is what the next is compared with."""
-    if envelope is None:
+    if sent is None:
         return Books()
-    request = make_request(envelope, at=at)
-    return Books(last=request, envelope=envelope, cache=CacheModel(requests=(request,)))
+    request = make_request(sent, at=at)
+    return Books(last=request, envelope=sent, cache=CacheModel(requests=(request,)))
 
 
 def _system_parts(parts: Mapping[str, str], reading: Reading) -> tuple[SystemParts, Expanded]:

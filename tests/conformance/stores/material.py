@@ -3,13 +3,13 @@
 import json
 import sqlite3
 from contextlib import closing
-from dataclasses import replace
 from urllib.parse import parse_qs, urlsplit
 
 import psycopg
 
 from lamella.core.artifacts.content import hash_bytes
 from lamella.core.history.records import EventKind, Record, Written
+from lamella.core.values import replace
 from lamella.ports import Store
 
 AT = "2026-01-01T00:00:00Z"

@@ -1,7 +1,6 @@
 """Appending: exactly after what is expected, whole or not at all, and given back as it was."""
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 import pytest
 from tests.conformance.conftest import OpenStore
@@ -10,6 +9,7 @@ from tests.conformance.stores.material import AT, LATER, attach, counted, messag
 from lamella.adapters.stores.schema import load_migrations
 from lamella.core.artifacts.content import hash_bytes
 from lamella.core.history.records import EventKind, Record, Written
+from lamella.core.values import replace
 from lamella.errors import CallError, ConflictError, ErasedError, StoreVersionError, TextError
 from lamella.ports import Store
 

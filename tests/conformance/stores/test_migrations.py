@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.conformance.conftest import OpenStore, make_url
 from tests.conformance.stores.golden.dumps import FOLDER, dump, golden_file, restore
-from tests.conformance.stores.golden.story import COUNTS, read_back, tell
+from tests.conformance.stores.golden.story import CHECKPOINT, COUNTS, read_back, tell
 from tests.conformance.stores.material import say, tamper, texts
 
 from lamella.adapters.stores.opening import open_store
@@ -40,6 +40,15 @@ def test_counts_are_there_since_they_are_kept(dialect: str, version: int, tmp_pa
     url = make_url(dialect, tmp_path)
     restore(url, golden_file(dialect, version).read_text(encoding="utf-8"))
     assert [record.counts for record in opened(url).load("boat")] == [COUNTS if version > 1 else b""]
+
+
+@pytest.mark.parametrize(("dialect", "version"), EVERY_VERSION)
+def test_checkpoints_are_there_since_they_are_kept(
+    dialect: str, version: int, tmp_path: Path, opened: OpenStore
+) -> None:
+    url = make_url(dialect, tmp_path)
+    restore(url, golden_file(dialect, version).read_text(encoding="utf-8"))
+    assert list(opened(url).read_checkpoints("boat")) == ([CHECKPOINT] if version > 2 else [])
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

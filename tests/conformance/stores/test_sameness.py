@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,6 +14,7 @@ from tests.conformance.stores.material import attach, erasure, say
 from lamella.adapters.stores.opening import open_store
 from lamella.core.artifacts.content import hash_bytes
 from lamella.core.history.records import Written
+from lamella.core.values import replace
 from lamella.errors import LamellaError
 from lamella.ports import Store
 

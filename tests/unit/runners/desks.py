@@ -1,12 +1,12 @@
 """Desks for tests: a clock that ticks, a store that fails when it is told to, and chats that share both."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from lamella.adapters.stores.memory import MemoryStore
-from lamella.core.history.records import Damage, Listed, Record, StoreStats, Written
+from lamella.core.history.records import Checkpoint, Damage, Listed, Record, StoreStats, Written
+from lamella.core.values import replace
 from lamella.errors import StoreUnavailableError
 from lamella.faces.library.engine import Chat
 from lamella.ports import Store
@@ -42,6 +42,14 @@ class Failing:
     def load(self, conversation: str, *, after: int = 0) -> Sequence[Record]:
         self._check()
         return self._store.load(conversation, after=after)
+
+    def keep_checkpoint(self, conversation: str, checkpoint: Checkpoint) -> None:
+        self._check()
+        self._store.keep_checkpoint(conversation, checkpoint)
+
+    def read_checkpoints(self, conversation: str) -> Sequence[Checkpoint]:
+        self._check()
+        return self._store.read_checkpoints(conversation)
 
     def read_contents(self, conversation: str, hashes: Sequence[str]) -> Mapping[str, bytes]:
         self._check()

@@ -1,7 +1,5 @@
 """Compacted chats in a store: where a compaction holds, what an undo voids, and that no chat gets stuck by either."""
 
-from dataclasses import replace
-
 import pytest
 from tests.unit.runners.desks import make_chat, make_desk
 
@@ -9,6 +7,7 @@ from lamella import BudgetExceededError, Chat, Note
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.adapters.tokens.counter import OfflineCounter
 from lamella.core.history.records import EventKind
+from lamella.core.values import replace
 from lamella.errors import CallError
 from lamella.runners.keeping import Keeper
 

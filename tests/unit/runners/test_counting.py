@@ -1,7 +1,6 @@
 """Counting once: what was counted is kept with the events, found again by text, and trusted only where it is whole."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 
 import pytest
 from tests.unit.runners.desks import Failing, Ticking, make_desk
@@ -12,6 +11,7 @@ from lamella.adapters.tokens.counter import OfflineCounter
 from lamella.core.artifacts.content import hash_text
 from lamella.core.budget.counting import Measure
 from lamella.core.history.records import EventKind, Record, Written
+from lamella.core.values import replace
 from lamella.errors import BudgetExceededError, ConflictError, StoreUnavailableError
 from lamella.faces.library.engine import Chat
 from lamella.ports import Store

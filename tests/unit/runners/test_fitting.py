@@ -1,7 +1,6 @@
 """Fetching summaries: a few at a time, each once, and whatever goes wrong the turn goes on."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from threading import Event, Lock
 from time import monotonic, sleep
 
@@ -11,6 +10,7 @@ from lamella import Message, Note, Turn
 from lamella.core.compaction.receipt import Receipt
 from lamella.core.compaction.rules import StepName
 from lamella.core.history.resume import resume
+from lamella.core.values import replace
 from lamella.faces.library.talk import Talk
 from lamella.ports import Summarizer
 from lamella.runners.turns import TurnRunner

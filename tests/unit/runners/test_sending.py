@@ -2,7 +2,6 @@
 
 import asyncio
 from contextlib import aclosing
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -19,6 +18,7 @@ from lamella.core.ledger.answered import Answered
 from lamella.core.ledger.verdict import Outcome
 from lamella.core.messages.delta import Reply, StopReason
 from lamella.core.messages.usage import Usage
+from lamella.core.values import replace
 from lamella.errors import (
     CallError,
     ContextOverflowError,

@@ -4,11 +4,11 @@ A family says what all models of a wire format share; a row says what is special
 no provider documents are unknown here, never guessed.
 """
 
-from dataclasses import replace
 from decimal import Decimal
 
 from lamella.adapters.providers.profiles import FACTS_DATE, BuiltInProfiles
 from lamella.core.ledger.profile import GENERIC_MODEL, Lifetime, LifetimeClock, ModelProfile, UsageFields
+from lamella.core.values import replace
 
 _CLAUDE = ModelProfile(
     provider="anthropic",

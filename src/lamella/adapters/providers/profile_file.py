@@ -2,7 +2,6 @@
 
 import tomllib
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -13,6 +12,7 @@ from lamella.adapters.providers.models import BuiltInModels
 from lamella.adapters.providers.wire import bare_model
 from lamella.core.ledger.cache import CacheProfile
 from lamella.core.ledger.profile import Lifetime, LifetimeClock, ModelProfile, UsageFields
+from lamella.core.values import replace
 from lamella.errors import SettingError
 from lamella.ports import ModelBook
 

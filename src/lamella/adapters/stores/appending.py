@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from lamella.adapters.stores.chain import FIRST, check_contents, check_known, clean_title, find_erased, link_all
+from lamella.adapters.stores.checkpoints import remove_checkpoints
 from lamella.adapters.stores.database import Database, Transaction, marks, split
 from lamella.adapters.stores.rows import RECORD_COLUMNS, read_record, write_record
 from lamella.core.history.records import EventKind, Written
@@ -84,6 +85,7 @@ def append_events(database: Database, transaction: Transaction, *, change: Chang
         database.begin_erasing(transaction)
         _let_go(transaction, change.conversation, change.erases)
         _forget_counts(transaction, change.conversation)
+        remove_checkpoints(transaction, change.conversation)
     _hold(transaction, change)
     hashes = _hashes(state.head, change)
     records = change.written.records

@@ -1,6 +1,7 @@
 """Erasing: the one exception to the log's permanence. A tombstone stays."""
 
 from lamella.adapters.stores.chain import FIRST
+from lamella.adapters.stores.checkpoints import remove_checkpoints
 from lamella.adapters.stores.database import Database, Transaction
 
 
@@ -25,6 +26,7 @@ def bury(database: Database, transaction: Transaction, conversation: str, *, at:
     )
     transaction.run("DELETE FROM holdings WHERE conversation = ?", conversation)
     transaction.run("DELETE FROM events WHERE conversation = ?", conversation)
+    remove_checkpoints(transaction, conversation)
     transaction.run(
         "UPDATE conversations SET version = 0, head = ?, title = '', updated = ?, erased = ?"
         " WHERE id = ? AND erased IS NULL",

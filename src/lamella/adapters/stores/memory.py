@@ -1,7 +1,7 @@
 """A store in memory: the same promises except to last. For tests, and for conversations that need no file."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from threading import RLock
 
 from lamella.adapters.stores.appending import refuse_erased
@@ -18,7 +18,8 @@ from lamella.adapters.stores.chain import (
 )
 from lamella.adapters.stores.schema import load_migrations
 from lamella.core.artifacts.content import encode_text, hash_bytes
-from lamella.core.history.records import Damage, Listed, Record, StoreStats, Written
+from lamella.core.history.records import Checkpoint, Damage, Listed, Record, StoreStats, Written
+from lamella.core.values import replace
 from lamella.errors import ConflictError
 
 
@@ -33,6 +34,7 @@ class _Kept:
     records: list[Record] = field(default_factory=list)
     hashes: list[str] = field(default_factory=list)
     held: set[str] = field(default_factory=set)
+    checkpoints: dict[int, Checkpoint] = field(default_factory=dict)
 
 
 class MemoryStore:
@@ -73,6 +75,7 @@ class MemoryStore:
             kept.held -= erased
             # Which counts were made of what is erased, nobody can tell.
             kept.records = [replace(record, counts=b"") for record in kept.records]
+            kept.checkpoints = {}
             self._forget(erased)
         return len(kept.records)
 
@@ -85,6 +88,21 @@ class MemoryStore:
                 return ()
             refuse_erased(conversation, kept.erased)
             return tuple(kept.records[after:])
+
+    def keep_checkpoint(self, conversation: str, checkpoint: Checkpoint) -> None:
+        """Keep what all events up to now come to; nothing happens if others were written meanwhile."""
+        check_name(conversation)
+        with self._lock:
+            kept = self._kept.get(conversation)
+            if kept is not None and kept.erased is None and len(kept.records) == checkpoint.version:
+                kept.checkpoints[checkpoint.version] = checkpoint
+
+    def read_checkpoints(self, conversation: str) -> Sequence[Checkpoint]:
+        """What was kept, oldest first."""
+        check_name(conversation)
+        with self._lock:
+            kept = self._kept.get(conversation)
+            return tuple(kept.checkpoints.values()) if kept else ()
 
     def read_contents(self, conversation: str, hashes: Sequence[str]) -> Mapping[str, bytes]:
         """The contents this conversation holds."""

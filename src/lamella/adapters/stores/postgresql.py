@@ -162,9 +162,8 @@ class PostgresDatabase:
 
         To give space back to the system it would wait for everyone else and keep others waiting.
         """
-        self._insist(
-            lambda connection: connection.execute("VACUUM (TRUNCATE false) conversations, events, holdings, contents")
-        )
+        tables = "conversations, events, holdings, contents, checkpoints"
+        self._insist(lambda connection: connection.execute(f"VACUUM (TRUNCATE false) {tables}".encode()))
 
     def inspect(self) -> Iterator[Damage]:
         """Nothing: a server's files are its operator's to check."""
@@ -210,7 +209,8 @@ class _PostgresTransaction:
             cursor.executemany(_translate(sql), rows)
 
     def rows(self, sql: str, *values: object) -> list[Row]:
-        return self._connection.execute(_translate(sql), values).fetchall()
+        # Bytes come as they are; as text they would come in hex digits, which takes several times as long.
+        return self._connection.execute(_translate(sql), values, binary=True).fetchall()
 
 
 def _translate(sql: str) -> bytes:

@@ -14,7 +14,7 @@ MEMORY = ":memory:"
 
 # Durable when acknowledged: the log is synced at every commit, on macOS past the disk's own cache. What is deleted is
 # overwritten with zeros.
-_PRAGMAS = ("synchronous = FULL", "fullfsync = ON", "foreign_keys = ON", "secure_delete = ON")
+_PRAGMAS = ("synchronous = FULL", "fullfsync = ON", "foreign_keys = ON", "secure_delete = ON", "mmap_size = 268435456")
 _PAUSE = 0.02
 
 

@@ -12,13 +12,14 @@ from lamella.adapters.stores.appending import (
     refuse_erased,
 )
 from lamella.adapters.stores.chain import check_name, check_named, check_written
+from lamella.adapters.stores.checkpoints import find_checkpoints, write_checkpoint
 from lamella.adapters.stores.database import Database, Transaction, marks, split
 from lamella.adapters.stores.erasing import bury
 from lamella.adapters.stores.rows import RECORD_COLUMNS, VERIFY, read_record
 from lamella.adapters.stores.schema import check_version, load_migrations, migrate
 from lamella.adapters.stores.verifying import verify_conversation, verify_strays, verify_tombstone
 from lamella.core.artifacts.content import hash_bytes
-from lamella.core.history.records import Damage, Listed, Record, StoreStats, Written
+from lamella.core.history.records import Checkpoint, Damage, Listed, Record, StoreStats, Written
 from lamella.errors import CallError, ConflictError, StoreDamagedError, StoreUnavailableError
 
 
@@ -74,6 +75,21 @@ class SqlStore:
         """The events after a number of events; an error if some of them are missing."""
         check_name(conversation)
         return self._opened().read(lambda transaction: _load(transaction, conversation, after=after))
+
+    def keep_checkpoint(self, conversation: str, checkpoint: Checkpoint) -> None:
+        """Keep what all events up to now come to; nothing happens if others were written meanwhile."""
+        check_name(conversation)
+        database = self._opened()
+        database.write(
+            lambda transaction: write_checkpoint(
+                database, transaction, conversation=conversation, checkpoint=checkpoint
+            )
+        )
+
+    def read_checkpoints(self, conversation: str) -> Sequence[Checkpoint]:
+        """What was kept, oldest first, where the events it was made of are still there."""
+        check_name(conversation)
+        return self._opened().read(lambda transaction: find_checkpoints(transaction, conversation))
 
     def read_contents(self, conversation: str, hashes: Sequence[str]) -> Mapping[str, bytes]:
         """The contents this conversation holds, each checked against its hash."""

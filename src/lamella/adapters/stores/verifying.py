@@ -109,7 +109,9 @@ def verify_tombstone(transaction: Transaction, conversation: str) -> list[Damage
         return [Damage(conversation=conversation, place="conversation", what="was not erased from this store")]
     events = transaction.rows("SELECT seq FROM events WHERE conversation = ? ORDER BY seq", conversation)
     held = transaction.rows("SELECT hash FROM holdings WHERE conversation = ? ORDER BY hash", conversation)
+    kept = transaction.rows("SELECT version FROM checkpoints WHERE conversation = ?", conversation)
     left = [*(f"event {seq}" for (seq,) in events), *(f"content {name}" for (name,) in held)]
+    left += ["checkpoint" for _ in kept]
     left += ["title"] if rows[0][1] else []
     return [Damage(conversation=conversation, place=place, what="left after erasure") for place in left]
 
@@ -121,7 +123,7 @@ def verify_strays(transaction: Transaction) -> list[Damage]:
         " ORDER BY hash"
     )
     strays = [Damage(conversation=None, place=f"content {name}", what="held by no conversation") for (name,) in loose]
-    for table in ("events", "holdings"):
+    for table in ("events", "holdings", "checkpoints"):
         rows = transaction.rows(
             f"SELECT DISTINCT conversation FROM {table} WHERE NOT EXISTS"
             f" (SELECT 1 FROM conversations WHERE conversations.id = {table}.conversation) ORDER BY conversation"

@@ -25,7 +25,11 @@ def normalise(text: str) -> str:
 
 def hash_text(text: str) -> str:
     """The content hash of a text, as ``sha256:`` and 64 hex digits."""
-    return hash_bytes(encode_text(text))
+    try:
+        # Thousands of these are made when a conversation is opened: no other function is called for them.
+        return "sha256:" + sha256(text.encode()).hexdigest()
+    except UnicodeEncodeError as error:
+        raise _no_utf8(text, error) from error
 
 
 def hash_bytes(data: bytes) -> str:
@@ -43,10 +47,14 @@ def encode_text(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:
-        raise TextError(
-            f"Character {error.start + 1:,} of a text is U+{ord(text[error.start]):04X}, half of a pair.",
-            hint="Lone surrogates cannot be sent to any model. Remove it, or write the whole character.",
-        ) from error
+        raise _no_utf8(text, error) from error
+
+
+def _no_utf8(text: str, error: UnicodeEncodeError) -> TextError:
+    return TextError(
+        f"Character {error.start + 1:,} of a text is U+{ord(text[error.start]):04X}, half of a pair.",
+        hint="Lone surrogates cannot be sent to any model. Remove it, or write the whole character.",
+    )
 
 
 def neutralise(text: str) -> str:

@@ -1,7 +1,6 @@
 """Applying a receipt: a state before a compaction becomes the state after it, the same way every time."""
 
 from collections.abc import Collection
-from dataclasses import replace
 from typing import assert_never
 
 from lamella.core.artifacts.blocks import render_tool_stub
@@ -14,6 +13,7 @@ from lamella.core.layers.library import Standing, make_standing, shelve
 from lamella.core.layers.model import Form, StandIn
 from lamella.core.layers.opening import Derived, Opening, make_derived, open_with
 from lamella.core.layers.strip import Exchange
+from lamella.core.values import replace
 
 # What the ledger names in place of a step: a compaction was undone, or had nothing to do but fold.
 UNDONE = "undo"

@@ -1,7 +1,7 @@
 """The chain: steps in their order, until the request has come down to its goal. A plan is a value."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from lamella.core.compaction.asking import Summaries, SummaryNeed
 from lamella.core.compaction.draft import Draft, begin_draft, shrink_draft
@@ -11,6 +11,7 @@ from lamella.core.compaction.stages import resolve_stages
 from lamella.core.compaction.steps import STEPS
 from lamella.core.compaction.summary import propose_summary
 from lamella.core.history.state import Rules, State, TurnInput
+from lamella.core.values import replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ Text that cannot be fetched again, pins and tool results stand as they are. Each
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil
 
 from lamella.core.artifacts.blocks import render_block
@@ -17,6 +17,7 @@ from lamella.core.history.state import OpenTurn, Rules, State, TurnInput
 from lamella.core.layers.library import may_shrink
 from lamella.core.layers.model import Form, LayerId
 from lamella.core.messages.model import Message, Speaker
+from lamella.core.values import replace
 
 _TASK = (
     "Summarise this part of a document that was attached to a question. Keep what it claims, its names, numbers and "

@@ -1,6 +1,6 @@
 """The draft: a request that is not sent yet, with what it weighs, on its way to becoming smaller."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from lamella.core.compaction.applying import apply_cut, settle
 from lamella.core.compaction.receipt import Cut
@@ -11,6 +11,7 @@ from lamella.core.history.state import Rules, State, TurnInput
 from lamella.core.history.turns import prepare_turn, turn_rules
 from lamella.core.layers.strip import Exchange
 from lamella.core.messages.weigh import weigh
+from lamella.core.values import replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ Without a summariser, or where its answer is refused, the outline of those turns
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from lamella.core.compaction.asking import Summaries, SummaryNeed, ask_alone, key_of, texts_of
 from lamella.core.compaction.checking import check_summary
@@ -13,6 +13,7 @@ from lamella.core.history.state import Rules, State, TurnInput
 from lamella.core.history.turns import prepare_turn
 from lamella.core.layers.model import History
 from lamella.core.layers.strip import Exchange
+from lamella.core.values import replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,14 +8,14 @@ from lamella.core.budget.counting import Measure, count_tools
 from lamella.core.budget.thresholds import Budget, warn_of
 from lamella.core.envelope.fingerprint import hash_layers, hash_prefix
 from lamella.core.envelope.invariants import check_laws
-from lamella.core.envelope.model import Envelope, Rewrite, TokenCounts
+from lamella.core.envelope.model import Envelope, Recalled, Rewrite, Sent, TokenCounts
 from lamella.core.layers.library import Standing, build_library
-from lamella.core.layers.model import Layer, Layout, message_place
+from lamella.core.layers.model import Layer, LayerId, Layout, message_place
 from lamella.core.layers.opening import NOTHING_LEFT_OUT, Opening
-from lamella.core.layers.strip import Exchange, Said, build_strip, past_messages
+from lamella.core.layers.strip import Exchange, Said, build_strip, list_strip, past_messages
 from lamella.core.layers.system import SystemParts, build_system
 from lamella.core.layers.turn import BuiltTurn, build_turn
-from lamella.core.layers.user import build_user
+from lamella.core.layers.user import build_user, place_user
 from lamella.core.messages.model import Message, Speaker
 from lamella.core.messages.render import head_message, render_system, render_user
 from lamella.core.messages.weigh import weigh
@@ -87,7 +87,7 @@ def render_request(ground: Ground, measure: Measure) -> Rendered:
 
 
 def build_envelope(
-    ground: Ground, *, measure: Measure, budget: Budget, before: Envelope | None, checked: bool = True
+    ground: Ground, *, measure: Measure, budget: Budget, before: Sent | None, checked: bool = True
 ) -> BuiltEnvelope:
     """The envelope for one turn; raises if it breaks a law."""
     rendered = render_request(ground, measure)
@@ -122,6 +122,32 @@ def build_envelope(
     if checked:
         check_laws(envelope, before=before)
     return BuiltEnvelope(envelope=envelope, turn=rendered.turn)
+
+
+def recall_request(ground: Ground, measure: Measure) -> tuple[Recalled, BuiltTurn]:
+    """A request that was built and checked before it was sent, as the next one is compared with it."""
+    rendered = render_request(ground, measure)
+    messages, first, start = rendered.messages, rendered.first, ground.epoch_start
+    strip = list_strip(ground.exchanges, first=first, epoch_start=start, opening=ground.opening)
+    recalled = Recalled(
+        conversation_id=ground.conversation_id,
+        epoch=ground.epoch,
+        layout=ground.layout,
+        model=ground.model,
+        tools=ground.tools,
+        messages=messages,
+        total=weigh(messages, ground.tools, measure),
+        shelf=ground.shelf,
+        carried=ground.carried,
+        by_layer={
+            LayerId.L1: rendered.system.segments,
+            LayerId.L2: tuple(standing.segment for standing in ground.library),
+            LayerId.L3: rendered.turn.layer.segments,
+            LayerId.L4: tuple(strip),
+            LayerId.L5: (place_user(ground.user, place=message_place(len(messages) - 1)),),
+        },
+    )
+    return recalled, rendered.turn
 
 
 def count_request(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from lamella.core.artifacts.model import Kind
-from lamella.core.envelope.model import Envelope
+from lamella.core.envelope.model import Envelope, Sent
 from lamella.core.layers.library import Standing
 from lamella.core.layers.model import LayerId, Layout, message_place
 from lamella.core.layers.system import changed_part
@@ -40,7 +40,7 @@ class Movement:
         return f"{self.cause}({self.segment})" if self.segment else str(self.cause)
 
 
-def find_movement(before: Envelope | None, now: Envelope) -> Movement:
+def find_movement(before: Sent | None, now: Envelope) -> Movement:
     """Why this request does not extend the one before, or that it does."""
     if before is None:
         return Movement(cause=Cause.FIRST_TURN)
@@ -50,7 +50,7 @@ def find_movement(before: Envelope | None, now: Envelope) -> Movement:
         return Movement(cause=Cause.TOOLS_CHANGED, segment=_changed_tool(before, now))
     if extends(before, now):
         return Movement(cause=Cause.NONE)
-    part = changed_part(before.layer(LayerId.L1).segments, now.layer(LayerId.L1).segments)
+    part = changed_part(before.segments(LayerId.L1), now.segments(LayerId.L1))
     if part is not None:
         return Movement(cause=Cause.SYSTEM_CHANGED, segment=part)
     if before.layout is not now.layout:
@@ -60,7 +60,7 @@ def find_movement(before: Envelope | None, now: Envelope) -> Movement:
     return _epoch_movement(before, now)
 
 
-def extends(before: Envelope, now: Envelope) -> bool:
+def extends(before: Sent, now: Envelope) -> bool:
     """Whether this request starts with all messages of the one before, byte for byte."""
     if len(before.messages) > len(now.messages):
         return False
@@ -69,7 +69,7 @@ def extends(before: Envelope, now: Envelope) -> bool:
     )
 
 
-def _epoch_movement(before: Envelope, now: Envelope) -> Movement:
+def _epoch_movement(before: Sent, now: Envelope) -> Movement:
     """What a new epoch moved: by a compaction, or by taking things into the library and the strip."""
     library = _library_movement(before, now)
     if now.compacted is not None and not _moves_anyway(library, now):
@@ -83,7 +83,7 @@ def _moves_anyway(library: Movement | None, now: Envelope) -> bool:
     return now.layout is Layout.LIBRARY and library is not None and library.cause in taken_in
 
 
-def _library_movement(before: Envelope, now: Envelope) -> Movement | None:
+def _library_movement(before: Sent, now: Envelope) -> Movement | None:
     old, new = before.shelf, now.shelf
     at = _first_difference(old, new)
     if at is None:
@@ -106,7 +106,7 @@ def _first_difference(old: Sequence[Standing], new: Sequence[Standing]) -> int |
     return None if len(old) == len(new) else min(len(old), len(new))
 
 
-def _history_movement(before: Envelope, now: Envelope) -> Movement:
+def _history_movement(before: Sent, now: Envelope) -> Movement:
     if before.epoch == now.epoch:
         return Movement(cause=Cause.HISTORY_EDITED)
     for index, (old, new) in enumerate(zip(before.messages, now.messages, strict=False)):
@@ -115,11 +115,11 @@ def _history_movement(before: Envelope, now: Envelope) -> Movement:
     return Movement(cause=Cause.EPOCH_FOLDED)
 
 
-def _first_lost(before: Envelope, index: int, new: Message) -> str | None:
+def _first_lost(before: Sent, index: int, new: Message) -> str | None:
     """What a folded message loses first. A reference line of an earlier turn is no segment, so there it is none."""
     place, old = message_place(index), before.messages[index]
-    tools = (segment for segment in before.layer(LayerId.L4).segments if segment.kind == Kind.TOOL)
-    named = [segment.id for segment in (*before.layer(LayerId.L3).segments, *tools) if segment.place == place]
+    tools = (segment for segment in before.segments(LayerId.L4) if segment.kind == Kind.TOOL)
+    named = [segment.id for segment in (*before.segments(LayerId.L3), *tools) if segment.place == place]
     carried = [
         standing.artifact.id
         for standing in before.carried
@@ -128,13 +128,13 @@ def _first_lost(before: Envelope, index: int, new: Message) -> str | None:
     ]
     known = [
         segment.id
-        for segment in before.layer(LayerId.L2).segments
+        for segment in before.segments(LayerId.L2)
         if segment.place == place and old.pieces and segment.text.endswith(old.pieces[0])
     ]
     return next(iter((*named, *carried, *known)), None)
 
 
-def _changed_tool(before: Envelope, now: Envelope) -> str | None:
+def _changed_tool(before: Sent, now: Envelope) -> str | None:
     old, new = set(before.tools), set(now.tools)
     changed = [tool.name for tool in (*now.tools, *before.tools) if tool not in old or tool not in new]
     return changed[0] if changed else None

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Protocol
 
 from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.layers.library import Standing
-from lamella.core.layers.model import LAYER_ORDER, Layer, LayerId, Layout
+from lamella.core.layers.model import LAYER_ORDER, Layer, LayerId, Layout, Segment
 from lamella.core.messages.model import Message
 
 ENVELOPE_VERSION = 1
@@ -62,5 +63,56 @@ class Envelope:
         """All five layers as one string, for consumers that want one; a blank line between layers."""
         return "\n\n".join(layer.text for layer in self.layers if layer.pieces)
 
+    @property
+    def total(self) -> int:
+        return self.tokens.total
+
     def layer(self, layer_id: LayerId) -> Layer:
         return self.layers[LAYER_ORDER.index(layer_id)]
+
+    def segments(self, layer_id: LayerId) -> tuple[Segment, ...]:
+        return self.layer(layer_id).segments
+
+
+class Sent(Protocol):
+    """A request as the next one is compared with it: an envelope, or what has to be known of one that was sent."""
+
+    @property
+    def conversation_id(self) -> str: ...
+    @property
+    def epoch(self) -> int: ...
+    @property
+    def layout(self) -> Layout: ...
+    @property
+    def model(self) -> str | None: ...
+    @property
+    def tools(self) -> tuple[ToolDefinition, ...]: ...
+    @property
+    def messages(self) -> tuple[Message, ...]: ...
+    @property
+    def total(self) -> int: ...
+    @property
+    def shelf(self) -> tuple[Standing, ...]: ...
+    @property
+    def carried(self) -> tuple[Standing, ...]: ...
+
+    def segments(self, layer_id: LayerId) -> tuple[Segment, ...]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recalled:
+    """A request that was sent and answered: its hashes are not derived again, nor the text of its layers."""
+
+    conversation_id: str
+    epoch: int
+    layout: Layout
+    model: str | None
+    tools: tuple[ToolDefinition, ...]
+    messages: tuple[Message, ...] = field(repr=False)
+    total: int
+    shelf: tuple[Standing, ...] = field(repr=False)
+    carried: tuple[Standing, ...] = field(repr=False)
+    by_layer: Mapping[LayerId, tuple[Segment, ...]] = field(repr=False)
+
+    def segments(self, layer_id: LayerId) -> tuple[Segment, ...]:
+        return self.by_layer[layer_id]

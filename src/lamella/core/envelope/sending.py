@@ -1,10 +1,9 @@
 """An envelope as the neutral request that is sent to a model."""
 
-from dataclasses import replace
-
 from lamella.core.envelope.model import Envelope
 from lamella.core.layers.model import LayerId, Layout
 from lamella.core.messages.request import ChatRequest, find_seams
+from lamella.core.values import replace
 
 
 def make_chat_request(

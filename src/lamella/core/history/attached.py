@@ -1,12 +1,13 @@
 """What is attached in a turn, and what of it is known once the turn is over."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from lamella.core.artifacts.make import make_image
 from lamella.core.artifacts.model import Artifact, Kind, Policy
 from lamella.core.history.state import TurnInput
 from lamella.core.layers.library import promotes
+from lamella.core.values import replace
 from lamella.errors import ArtifactError
 
 

@@ -1,8 +1,10 @@
 """Compactions of a log: committed after a message, in force on every branch that goes on from it, until undone."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
+
+from msgspec import Struct
 
 from lamella.core.history.events import Body
 
@@ -24,8 +26,7 @@ class Committed:
 NONE_COMMITTED = Committed()
 
 
-@dataclass(slots=True)
-class _Entry:
+class _Entry(Struct):
     body: Body
     at: int
     undone_at: float = NEVER_UNDONE
@@ -35,11 +36,10 @@ class _Entry:
         return self.body["parent"]
 
 
-class Compactions:
+class Compactions(Struct):
     """What was compacted and undone. Moments are counted in events: how many the log had."""
 
-    def __init__(self) -> None:
-        self._entries: list[_Entry] = []
+    _entries: list[_Entry] = []
 
     def __bool__(self) -> bool:
         return bool(self._entries)
@@ -50,20 +50,20 @@ class Compactions:
             raise ValueError("a compaction names no message")
         self._entries.append(_Entry(body, at))
 
-    def undo(self, receipt: object, *, path: Sequence[str], said_at: Mapping[str, int], at: int) -> None:
+    def undo(self, receipt: object, *, path: Mapping[str, int], at: int) -> None:
         """Void a compaction and all later ones of the branch."""
-        branch = [entry for entry, _ in self._along(path, said_at) if entry.undone_at == NEVER_UNDONE]
+        branch = [entry for entry, _ in self._along(path) if entry.undone_at == NEVER_UNDONE]
         found = next((index for index, entry in enumerate(branch) if entry.body["id"] == receipt), None)
         if found is None:
             raise ValueError(f"there is no compaction {receipt} to undo")
         for entry in branch[found:]:
             entry.undone_at = at
 
-    def on(self, path: Sequence[str], *, said_at: Mapping[str, int], until: int | None = None) -> Committed:
-        """Those in force on a branch, given when each message was said; ``until`` a moment of the past."""
+    def on(self, path: Mapping[str, int], *, until: int | None = None) -> Committed:
+        """Those in force on a branch, given when each of its messages was said; ``until`` a moment of the past."""
         before: dict[str, tuple[Body, ...]] = {}
         since: tuple[Body, ...] = ()
-        for entry, child in self._along(path, said_at):
+        for entry, child in self._along(path):
             if not _in_force(entry, until):
                 continue
             if child is None:
@@ -72,14 +72,14 @@ class Compactions:
                 before[child] = (*before.get(child, ()), entry.body)
         return Committed(before=before, since=since)
 
-    def _along(self, path: Sequence[str], said_at: Mapping[str, int]) -> Iterator[tuple[_Entry, str | None]]:
+    def _along(self, path: Mapping[str, int]) -> Iterator[tuple[_Entry, str | None]]:
         """Every compaction that a branch went on from, undone or not, with the message asked next, if there is one."""
         following = dict(pairwise((*path, "")))
         for entry in self._entries:
             child = following.get(str(entry.parent))
             if child == "":
                 yield entry, None
-            elif child is not None and (said_at[child] >= entry.at or entry.body.get("before") == child):
+            elif child is not None and (path[child] >= entry.at or entry.body.get("before") == child):
                 # What was asked before a compaction is not built under it, unless it was made to send that again.
                 yield entry, child
 

@@ -1,7 +1,6 @@
 """Folding: an epoch begins, and what stood in messages goes into the library and the strip."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from lamella.core.artifacts.model import Artifact, Kind
 from lamella.core.compaction.exact import build_ledger
@@ -12,6 +11,7 @@ from lamella.core.layers.model import SYSTEM_PLACE, Form, History, Role, StandIn
 from lamella.core.layers.opening import Derived, Opening, make_derived, measure_opening, open_with, render_derived
 from lamella.core.layers.strip import Exchange, Said, join_answer, make_said
 from lamella.core.messages.render import render_user
+from lamella.core.values import replace
 
 SHOWN_TURNS = {History.WINDOW: 10, History.STRIP: 2}
 STRIP_TOKENS = 300

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from msgspec import Struct
+
 
 class EventKind(StrEnum):
     """What can happen to a conversation. The log only grows; what the model sees is a fold over it."""
@@ -24,8 +26,7 @@ class EventKind(StrEnum):
     ERASURE = "erasure"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class Record(Struct, frozen=True, kw_only=True, gc=False, eq=False):
     """One event: what kind, when (RFC 3339, UTC), its body as canonical JSON, and the hashes its body refers to.
 
     ``counts`` are token counts of texts that came with it. They are derived: with others it is still the same event.
@@ -35,7 +36,14 @@ class Record:
     at: str
     body: str
     contents: tuple[str, ...] = ()
-    counts: bytes = field(default=b"", compare=False, repr=False)
+    counts: bytes = b""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Record) and self._said == other._said
+
+    @property
+    def _said(self) -> tuple[object, ...]:
+        return self.kind, self.at, self.body, self.contents
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +52,14 @@ class Written:
 
     records: tuple[Record, ...]
     contents: Mapping[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """What the first ``version`` events of a conversation come to, as bytes that only their writer reads."""
+
+    version: int
+    data: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,10 @@ out again, and only the last one is built in full, for the next to be compared w
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
+
+from msgspec import Struct
 
 from lamella.core.artifacts.model import Artifact, Kind
 from lamella.core.compaction.applying import apply_receipt
@@ -17,22 +19,26 @@ from lamella.core.history.state import OpenTurn, Rules, State, TurnInput
 from lamella.core.history.turns import (
     begin_turn,
     begins_epoch,
-    close_turn,
     open_turn,
+    recall_turn,
     turn_rules,
     with_settings,
     without,
 )
 from lamella.core.layers.library import Standing
-from lamella.core.layers.model import Role, message_place
+from lamella.core.layers.model import Layout, Role, message_place
 from lamella.core.layers.strip import Exchange, Said, make_said
 from lamella.core.layers.turn import add_standing, show_turn
 from lamella.core.messages.model import Message
 from lamella.core.messages.render import render_user
+from lamella.core.values import replace
+
+_NOTHING_SET = (None, None, None, None)
+# Looking a member up in its enumeration takes longer than making a struct, and thousands are made at an opening.
+_IN_PLACE, _USER, _REPLY = Layout.IN_PLACE, Role.USER, Role.REPLY
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PastTurn:
+class PastTurn(Struct, frozen=True, kw_only=True, gc=False):
     """A turn of the past: what was asked, the reply with its id, if there was one, and what was compacted before it."""
 
     turn: TurnInput
@@ -75,9 +81,7 @@ def resume(
     if last.reply is None:
         # Whether it fits is asked where it is sent again: what was sent already may be answered whatever its size.
         return Resumed(state=state, opened=open_turn(state, last.turn, rules))
-    # Its laws and its size were checked when it was sent; it is only what the next turn is compared with.
-    opened = open_turn(state, last.turn, rules, checked=False)
-    state = close_turn(opened, last.reply, rules)
+    state = recall_turn(state, last.turn, rules, reply=last.reply)
     for receipt in receipts:
         state = apply_receipt(state, receipt, rules)
     return Resumed(state=state)
@@ -108,12 +112,24 @@ def _last_epoch(state: State, past: Sequence[PastTurn], rules: Rules) -> int:
     """The index of the turn that began the epoch which the last turn belongs to; the first if none of them did."""
     start = 0
     for index, told in enumerate(past):
+        if _goes_on(told.turn, state.layout):
+            continue
         own = turn_rules(rules, told.turn)
         now = with_settings(state, told.turn)
         if begins_epoch(state, now, told.turn, rules=own):
             start = index
         state = now if now.layout is own.layout else replace(now, layout=own.layout)
     return start
+
+
+def _goes_on(turn: TurnInput, layout: Layout | None) -> bool:
+    """Whether a turn sets nothing and so begins no epoch, as most turns of layout in_place."""
+    return (
+        layout is _IN_PLACE
+        and turn.layout is _IN_PLACE
+        and (turn.system, turn.tools, turn.model, turn.rewritten) == _NOTHING_SET
+        and not (turn.drop or turn.fold)
+    )
 
 
 def _skim(state: State, past: Sequence[PastTurn], rules: Rules) -> State:
@@ -172,19 +188,21 @@ def _lay_out(state: State, past: Sequence[PastTurn], rules: Rules) -> State:
         place = system + 2 * len(exchanges)
         user, reply = _say(told, state.conversation, head, place=place, rules=rules)
         head = reply.id
-        # The same text drawn in from other notes begins no epoch, and is the system prompt from here on.
-        now = with_settings(now, told.turn)
-        if not told.turn.attached and not told.turn.results:
+        turn = told.turn
+        if turn.system is not None:
+            # The same text drawn in from other notes begins no epoch, and is the system prompt from here on.
+            now = with_settings(now, turn)
+        if not turn.attached and not turn.results:
             exchanges.append(Exchange(user=user, sent=user.message, tools=(), reply=reply, number=turns))
             continue
-        attached = gather(told.turn, known).artifacts
+        attached = gather(turn, known).artifacts
         sent, added = _send(attached, user, standing, rules=rules)
         tools = tuple(one for one in added if one.artifact.kind is Kind.TOOL)
         exchanges.append(
             Exchange(user=user, sent=sent, tools=tools, reply=reply, attached=bool(attached), number=turns)
         )
         add_standing(standing, added)
-        learn_into(known, attached, image_notes=turn_rules(rules, told.turn).image_notes)
+        learn_into(known, attached, image_notes=turn_rules(rules, turn).image_notes)
         attached_at.update((artifact.id, turns) for artifact in attached)
         now = _restore(now, attached)
     return replace(
@@ -211,8 +229,8 @@ def _send(
 
 def _say(told: PastTurn, conversation: str, parent: str, *, place: int, rules: Rules) -> tuple[Said, Said]:
     """What was typed and what was answered."""
-    text = told.reply or ""
-    asked = turn_id(conversation, parent, told.turn)
-    user = make_said(asked, Role.USER, told.turn.text, place=message_place(place), measure=rules.measure)
-    answered = told.reply_id or message_id(conversation, parent=asked, role=Role.REPLY, text=text)
-    return user, make_said(answered, Role.REPLY, text, place=message_place(place + 1), measure=rules.measure)
+    text, measure = told.reply or "", rules.measure
+    asked = told.turn.id or turn_id(conversation, parent, told.turn)
+    user = make_said(asked, _USER, told.turn.text, place=message_place(place), measure=measure)
+    answered = told.reply_id or message_id(conversation, parent=asked, role=_REPLY, text=text)
+    return user, make_said(answered, _REPLY, text, place=message_place(place + 1), measure=measure)

@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from lamella.core.artifacts.model import Artifact, ToolDefinition
 from lamella.core.budget.counting import Measure
 from lamella.core.budget.thresholds import Budget
 from lamella.core.compaction.rules import Compaction
-from lamella.core.envelope.model import Envelope, Rewrite
+from lamella.core.envelope.model import Envelope, Rewrite, Sent
 from lamella.core.layers.library import Standing
 from lamella.core.layers.model import CarryForward, Form, History, Layout
 from lamella.core.layers.opening import NOTHING_LEFT_OUT, Derived, Opening
@@ -29,8 +31,7 @@ class Rules:
     image_notes: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnInput:
+class TurnInput(Struct, frozen=True, kw_only=True, gc=False):
     """What the user does in one turn: the text after templates and as typed. ``None`` means: as it was.
 
     ``id`` is the message's, where it has one already. ``rewritten`` says that what came before this turn is not what
@@ -84,7 +85,7 @@ class State:
     layout: Layout | None = None
     carry_forward: CarryForward | None = None
     measured_by: str = ""
-    last: Envelope | None = None
+    last: Sent | None = None
     forms: Mapping[str, Form] = field(default_factory=dict)
     attached_at: Mapping[str, int] = field(default_factory=dict)
     turns: int = 0

@@ -1,19 +1,21 @@
 """Folding turns: a state and what the user does become an envelope; that and the reply become the next state."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
 from lamella.core.artifacts.model import Artifact, Kind
-from lamella.core.envelope.build import Ground, build_envelope
+from lamella.core.envelope.build import Ground, build_envelope, recall_request
+from lamella.core.envelope.model import Sent
 from lamella.core.history.attached import drop_known, find_leaving, gather, learn
 from lamella.core.history.folding import fold, opening_of
 from lamella.core.history.ids import message_id, turn_id
 from lamella.core.history.state import OpenTurn, Rules, State, TurnInput
 from lamella.core.layers.library import Standing
 from lamella.core.layers.model import SYSTEM_PLACE, LayerId, Layout, Role, message_place
-from lamella.core.layers.strip import Exchange, make_said
+from lamella.core.layers.strip import Exchange, Said, make_said
 from lamella.core.layers.turn import merge_standing
+from lamella.core.values import replace
 
 _Value = TypeVar("_Value")
 
@@ -70,22 +72,49 @@ def prepare_turn(state: State, turn: TurnInput, rules: Rules) -> Prepared:
 def open_turn(state: State, turn: TurnInput, rules: Rules, *, checked: bool = True) -> OpenTurn:
     """The envelope of the turn that the user asks now. Only one that was built and checked before may go unchecked."""
     prepared = prepare_turn(state, turn, rules)
-    ground, now, rules = prepared.ground, prepared.state, prepared.rules
-    built = build_envelope(ground, measure=rules.measure, budget=rules.budget, before=state.last, checked=checked)
-    names = {artifact.id for artifact in ground.attached}
-    after = replace(
+    ground, own = prepared.ground, prepared.rules
+    built = build_envelope(ground, measure=own.measure, budget=own.budget, before=state.last, checked=checked)
+    after = _send(prepared, built.envelope, built.turn.added)
+    placed = replace(ground.user, segment=built.envelope.segments(LayerId.L5)[0])
+    tools = _tools_of(built.turn.added)
+    return OpenTurn(envelope=built.envelope, state=after, user=placed, attached=ground.attached, tools=tools)
+
+
+def recall_turn(state: State, turn: TurnInput, rules: Rules, *, reply: str) -> State:
+    """The state after a turn of the past. Its laws and its size were checked when it was sent."""
+    prepared = prepare_turn(state, turn, rules)
+    sent, shown = recall_request(prepared.ground, prepared.rules.measure)
+    after = _send(prepared, sent, shown.added)
+    placed = replace(prepared.ground.user, segment=sent.segments(LayerId.L5)[0])
+    asked = Exchange(
+        user=placed,
+        sent=sent.messages[-1],
+        tools=_tools_of(shown.added),
+        reply=_make_reply(after, reply, place=len(sent.messages), rules=rules),
+        attached=bool(prepared.ground.attached),
+        number=after.turns,
+    )
+    return _answer(after, asked)
+
+
+def _send(prepared: Prepared, sent: Sent, added: Sequence[Standing]) -> State:
+    """The state once a request was sent."""
+    now, attached = prepared.state, prepared.ground.attached
+    names = {artifact.id for artifact in attached}
+    return replace(
         now,
-        head=ground.user.id,
-        known=learn(now.known, ground.attached, image_notes=rules.image_notes),
-        standing=merge_standing(now.standing, built.turn.added),
-        last=built.envelope,
+        head=prepared.ground.user.id,
+        known=learn(now.known, attached, image_notes=prepared.rules.image_notes),
+        standing=merge_standing(now.standing, added),
+        last=sent,
         forms=without(now.forms, names),
         attached_at={**now.attached_at, **dict.fromkeys(names, now.turns)} if names else now.attached_at,
         compacted=None,
     )
-    tools = tuple(added for added in built.turn.added if added.artifact.kind is Kind.TOOL)
-    placed = replace(ground.user, segment=built.envelope.layer(LayerId.L5).segments[0])
-    return OpenTurn(envelope=built.envelope, state=after, user=placed, attached=ground.attached, tools=tools)
+
+
+def _tools_of(added: Sequence[Standing]) -> tuple[Standing, ...]:
+    return tuple(one for one in added if one.artifact.kind is Kind.TOOL)
 
 
 def without(mapping: Mapping[str, _Value], names: Collection[str]) -> Mapping[str, _Value]:
@@ -97,19 +126,25 @@ def without(mapping: Mapping[str, _Value], names: Collection[str]) -> Mapping[st
 
 def close_turn(opened: OpenTurn, reply: str, rules: Rules) -> State:
     """The state after the reply; a turn that was never answered gets the empty reply."""
-    state = opened.state
-    reply_id = message_id(state.conversation, parent=state.head, role=Role.REPLY, text=reply)
-    sent = opened.envelope.messages
-    place = message_place(len(sent))
+    state, sent = opened.state, opened.envelope.messages
     exchange = Exchange(
         user=opened.user,
         sent=sent[-1],
         tools=opened.tools,
-        reply=make_said(reply_id, Role.REPLY, reply, place=place, measure=rules.measure),
+        reply=_make_reply(state, reply, place=len(sent), rules=rules),
         attached=bool(opened.attached),
         number=state.turns,
     )
-    return replace(state, head=reply_id, exchanges=(*state.exchanges, exchange), turns=state.turns + 1)
+    return _answer(state, exchange)
+
+
+def _make_reply(state: State, text: str, *, place: int, rules: Rules) -> Said:
+    name = message_id(state.conversation, parent=state.head, role=Role.REPLY, text=text)
+    return make_said(name, Role.REPLY, text, place=message_place(place), measure=rules.measure)
+
+
+def _answer(state: State, exchange: Exchange) -> State:
+    return replace(state, head=exchange.reply.id, exchanges=(*state.exchanges, exchange), turns=state.turns + 1)
 
 
 def begin_turn(

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from msgspec import Struct
+
 Count = Callable[[str], int]
 
 SYSTEM_PLACE = "system"
@@ -71,8 +73,7 @@ class CarryForward(StrEnum):
     PREVIEW = "preview"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Segment:
+class Segment(Struct, frozen=True, kw_only=True, gc=False):
     """One artifact, system part or typed text as it stands in a layer.
 
     ``hash`` is the hash of the content it stands for; ``text`` is what it renders to here, which is shorter for a
@@ -84,10 +85,15 @@ class Segment:
     form: Form
     place: str | None
     hash: str
-    text: str = field(repr=False)
+    text: str
     tokens: int
     recoverable: bool
     inlines: tuple[tuple[str, str], ...] = ()
+
+    def __repr__(self) -> str:
+        """Without the text, which may be megabytes."""
+        shown = ("id", "kind", "form", "place", "hash", "tokens", "recoverable", "inlines")
+        return f"Segment({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

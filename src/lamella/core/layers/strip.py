@@ -1,7 +1,8 @@
 """L4, the conversation strip: earlier turns as the user saw them."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
 
 from lamella.core.artifacts.content import hash_text
 from lamella.core.budget.counting import Measure, count_pieces
@@ -10,10 +11,13 @@ from lamella.core.layers.library import Standing
 from lamella.core.layers.model import Count, Form, Layer, LayerId, Role, Segment, message_place
 from lamella.core.layers.opening import Opening
 from lamella.core.messages.model import Message, Speaker
+from lamella.core.values import replace
+
+# Looking a member up in its enumeration takes longer than making a struct, and thousands are made at an opening.
+_FULL, _ASKS, _USER, _ASSISTANT = Form.FULL, Role.USER, Speaker.USER, Speaker.ASSISTANT
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class Said(Struct, frozen=True, kw_only=True, gc=False):
     """Typed text or a reply: its message, and its segment where it stands, both made once."""
 
     message: Message
@@ -28,8 +32,7 @@ class Said:
         return self.segment.text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exchange:
+class Exchange(Struct, frozen=True, kw_only=True, gc=False):
     """One earlier turn: what the user typed, the message it was sent as, its tool results, and the reply.
 
     ``joined`` are later replies whose questions were taken out, and ``answer`` is the message that holds them all.
@@ -62,22 +65,23 @@ class Exchange:
 
 def make_said(message_id: str, role: Role, text: str, *, place: str, measure: Measure) -> Said:
     """Typed text or a reply as it stands at a place."""
-    speaker = Speaker.USER if role is Role.USER else Speaker.ASSISTANT
     content = hash_text(text)
     tokens = measure.known.get(content)
     if tokens is None:
         tokens = measure.count(text) if text else 0
-    segment = Segment(
-        id=message_id,
-        kind=role,
-        form=Form.FULL,
-        place=place,
-        hash=content,
-        text=text,
-        tokens=tokens,
-        recoverable=False,
+    return Said(
+        message=Message(role=_USER if role is _ASKS else _ASSISTANT, pieces=(text,) if text else (), tokens=tokens),
+        segment=Segment(
+            id=message_id,
+            kind=role,
+            form=_FULL,
+            place=place,
+            hash=content,
+            text=text,
+            tokens=tokens,
+            recoverable=False,
+        ),
     )
-    return Said(message=Message(role=speaker, pieces=(text,) if text else (), tokens=tokens), segment=segment)
 
 
 def join_answer(exchange: Exchange, joined: Sequence[Said], *, count: Count) -> Exchange:
@@ -92,6 +96,15 @@ def join_answer(exchange: Exchange, joined: Sequence[Said], *, count: Count) -> 
 
 def build_strip(exchanges: Sequence[Exchange], *, first: int, epoch_start: int, opening: Opening) -> Layer:
     """L4: what stands in for messages taken out, typed text and replies, and the epoch's tool results in messages."""
+    segments = list_strip(exchanges, first=first, epoch_start=epoch_start, opening=opening)
+    pieces = [part for segment in segments for part in (segment.text, "\n\n") if part]
+    return make_layer(
+        LayerId.L4, segments=segments, pieces=pieces[:-1], tokens=sum(segment.tokens for segment in segments)
+    )
+
+
+def list_strip(exchanges: Sequence[Exchange], *, first: int, epoch_start: int, opening: Opening) -> list[Segment]:
+    """The segments of L4, in their order."""
     segments: list[Segment] = list(opening.segments(message_place(first)))
     # A result that was cut to its call and is attached again stands twice: the newer is what L4 holds of it.
     newest = {tool.artifact.id: tool for exchange in exchanges[epoch_start:] for tool in exchange.tools}
@@ -101,10 +114,7 @@ def build_strip(exchanges: Sequence[Exchange], *, first: int, epoch_start: int, 
         segments += (_at(exchange.user, first + 2 * index), _at(exchange.reply, first + 2 * index + 1))
         if exchange.joined:
             segments += [_at(reply, first + 2 * index + 1) for reply in exchange.joined]
-    pieces = [part for segment in segments for part in (segment.text, "\n\n") if part]
-    return make_layer(
-        LayerId.L4, segments=segments, pieces=pieces[:-1], tokens=sum(segment.tokens for segment in segments)
-    )
+    return segments
 
 
 def _at(said: Said, index: int) -> Segment:

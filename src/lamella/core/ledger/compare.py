@@ -1,7 +1,7 @@
 """What a turn is compared with: gluing everything into the last message, and a cache that never misses."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from lamella.core.artifacts.blocks import render_block
 from lamella.core.artifacts.model import Artifact, Kind
@@ -11,6 +11,7 @@ from lamella.core.layers.strip import Exchange, past_messages
 from lamella.core.ledger.cache import CacheProfile, CacheUse, split_use
 from lamella.core.messages.model import Message
 from lamella.core.messages.render import render_system, render_user
+from lamella.core.values import replace
 
 
 def naive_messages(

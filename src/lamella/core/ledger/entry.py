@@ -1,13 +1,13 @@
 """The ledger's entry for one turn: what moved, what was cached, what it costs."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 
 from lamella.core.budget.counting import Measure
 from lamella.core.envelope.diff import Cause, Movement, find_movement
-from lamella.core.envelope.model import Envelope
+from lamella.core.envelope.model import Envelope, Sent
 from lamella.core.history.state import OpenTurn
 from lamella.core.layers.model import Form, LayerId
 from lamella.core.ledger.cache import CacheModel, CacheProfile, CacheUse, Request, shared_tokens
@@ -17,6 +17,7 @@ from lamella.core.ledger.cost import Cost
 from lamella.core.ledger.cover import cover_layers
 from lamella.core.ledger.verdict import Verdict
 from lamella.core.messages.weigh import weigh
+from lamella.core.values import replace
 
 Price = Callable[[CacheUse, datetime | None], Decimal | None]
 PriceAll = Callable[[CacheUse, int, datetime | None], Decimal | None]
@@ -80,7 +81,7 @@ class Books:
     """The ledger between two turns: what three caches hold, one real, one for naive gluing, one perfect."""
 
     last: Request | None = None
-    envelope: Envelope | None = None
+    envelope: Sent | None = None
     cache: CacheModel = field(default_factory=CacheModel)
     naive: CacheModel = field(default_factory=CacheModel)
     perfect: PerfectCache = field(default_factory=PerfectCache)
@@ -106,20 +107,20 @@ def enter_turn(books: Books, opened: OpenTurn, *, terms: Terms, at: datetime | N
     return entry, Books(last=request, envelope=envelope, cache=cache, naive=naive, perfect=perfect)
 
 
-def make_prefix(before: Envelope | None, now: Envelope) -> Prefix:
+def make_prefix(before: Sent | None, now: Envelope) -> Prefix:
     """What moved since the request before."""
     movement = find_movement(before, now)
     untriggered = movement.cause is Cause.HISTORY_EDITED and now.rewritten is None
     return Prefix(movement=movement, common_tokens=None, triggered=not untriggered)
 
 
-def make_request(envelope: Envelope, *, at: datetime | None) -> Request:
-    """An envelope as a cache sees it."""
+def make_request(sent: Sent, *, at: datetime | None) -> Request:
+    """A request as a cache sees it."""
     return Request(
-        model=envelope.model,
-        tools=envelope.tools,
-        messages=envelope.messages,
-        total=envelope.tokens.total,
+        model=sent.model,
+        tools=sent.tools,
+        messages=sent.messages,
+        total=sent.total,
         at=at,
     )
 

@@ -1,8 +1,9 @@
 """A message: a role, text and pictures, belonging to no provider."""
 
 from base64 import b64encode
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import Struct
 
 from lamella.core.artifacts.model import Image
 
@@ -15,18 +16,21 @@ class Speaker(StrEnum):
     ASSISTANT = "assistant"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class Message(Struct, frozen=True, kw_only=True, gc=False):
     """One message as sent. Its text is kept in the pieces it was made of, so that equal pieces are one object.
 
     ``weights`` are the tokens of each piece, given where the pieces tokenise apart and so add up.
     """
 
     role: Speaker
-    pieces: tuple[str, ...] = field(repr=False)
+    pieces: tuple[str, ...]
     images: tuple[Image, ...] = ()
     tokens: int = 0
-    weights: tuple[int, ...] = field(default=(), repr=False)
+    weights: tuple[int, ...] = ()
+
+    def __repr__(self) -> str:
+        """Without the text, which may be megabytes."""
+        return f"Message(role={self.role!r}, images={self.images!r}, tokens={self.tokens!r})"
 
     @property
     def text(self) -> str:

@@ -3,7 +3,7 @@
 from tests.conformance.stores.material import attach, counted, erasure, say
 
 from lamella.core.artifacts.content import hash_bytes
-from lamella.core.history.records import EventKind, Record, Written
+from lamella.core.history.records import Checkpoint, EventKind, Record, Written
 from lamella.ports import Store
 
 NOTE = "# Budget\n\nRoof: 4,200 €\n".encode()
@@ -11,6 +11,8 @@ SECRET = b"a page that was erased again"
 PICTURE = bytes(range(256))
 # Since version 2; a store is to give them back and never looks inside.
 COUNTS = bytes(range(44))
+# Since version 3, likewise.
+CHECKPOINT = Checkpoint(version=1, data=b"what one event comes to \x00\xff")
 # The kinds of the first version. Kinds that came later are not in files that were written before them.
 KINDS = "message reply attachment settings edit delete fork switch rename fold compaction undo stage erasure"
 
@@ -28,6 +30,7 @@ def tell(store: Store) -> None:
     store.append("every kind of event", Written(records=every), expected=0, title="Ünïcode")
     noted = attach(NOTE, text="Same note", at="2026-01-07T00:00:00Z")
     store.append("boat", counted(noted, COUNTS), expected=0)
+    store.keep_checkpoint("boat", CHECKPOINT)
     store.append("gone", say("nothing", at="2026-01-08T00:00:00Z"), expected=0, title="Gone")
     store.erase_conversation("gone", at="2026-01-09T00:00:00Z")
 

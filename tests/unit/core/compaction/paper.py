@@ -5,7 +5,6 @@ second is a reply.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from tests.unit.core.compaction.talking import NOW, QUARTERS, Story, make_rules
 
@@ -13,6 +12,7 @@ from lamella.core.compaction.asking import SummaryText
 from lamella.core.compaction.fitting import Fitted, fit_turn
 from lamella.core.compaction.rules import Compaction
 from lamella.core.compaction.stages import StageRange
+from lamella.core.values import replace
 from lamella.wiring import load_settings, open_world
 from lamella.wiring import make_rules as rules_of
 

@@ -1,7 +1,6 @@
 """Conversations for tests of compaction: four characters are a token, and messages weigh nothing beside their text."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from lamella.core.artifacts.make import make_artifact, make_tool_result
 from lamella.core.artifacts.model import Artifact, Kind, Policy, Source
@@ -18,6 +17,7 @@ from lamella.core.envelope.model import Envelope
 from lamella.core.history.state import Rules, State, TurnInput
 from lamella.core.history.turns import close_turn, open_turn
 from lamella.core.layers.model import CarryForward, History, Layout
+from lamella.core.values import replace
 
 QUARTERS = Measure(
     name="quarters",

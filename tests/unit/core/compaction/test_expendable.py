@@ -1,7 +1,5 @@
 """Expendability: the documented formula with its errors put right, for messages and for whole turns."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +12,7 @@ from lamella.core.compaction.expendable import (
     rank_expendable,
     turn_expendability,
 )
+from lamella.core.values import replace
 
 
 def turn(position: int, **changes: object) -> Candidate:

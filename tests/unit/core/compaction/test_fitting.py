@@ -1,7 +1,5 @@
 """Fitting a turn: nothing happens up to the trigger, the chain runs above it, and nothing above hard is sent."""
 
-from dataclasses import replace
-
 import pytest
 from tests.unit.core.compaction.talking import NOW, Story, attaching, chat, make_rules, names, note, result, selection
 
@@ -11,6 +9,7 @@ from lamella.core.budget.thresholds import Budget
 from lamella.core.compaction.fitting import Fitted, fit_turn
 from lamella.core.history.state import TurnInput
 from lamella.core.layers.system import SystemParts
+from lamella.core.values import replace
 from lamella.errors import BudgetExceededError
 
 

@@ -1,12 +1,11 @@
 """The worked examples of staged paper writing, under the profile made for it, end where they say."""
 
-from dataclasses import replace
-
 import pytest
 from tests.unit.core.compaction.paper import PAPER, WINDOW, acknowledgement, said, send, share, with_stages, write
 from tests.unit.core.compaction.talking import names, removed
 
 from lamella.core.compaction.rules import SummaryRules
+from lamella.core.values import replace
 
 STAGES = (("gagasan", 1, 18), ("topik", 19, 35), ("outline", 36, 48), ("abstrak", 49, 72), ("diskusi", 170, 195))
 

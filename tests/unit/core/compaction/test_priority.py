@@ -1,7 +1,5 @@
 """Large conversations, conversations full of code, and very long messages: what goes first, and what never goes."""
 
-from dataclasses import replace
-
 import pytest
 from tests.unit.core.compaction.talking import NOW, Story, attaching, make_rules, note, removed
 
@@ -11,6 +9,7 @@ from lamella.core.compaction.fitting import fit_turn
 from lamella.core.compaction.rules import Compaction, StepName
 from lamella.core.history.state import TurnInput
 from lamella.core.layers.system import SystemParts
+from lamella.core.values import replace
 from lamella.errors import BudgetExceededError
 
 ONLY = Compaction(steps=(StepName.EXPENDABLE,))

@@ -1,11 +1,10 @@
 """Stages: their ranges are resolved on the whole log, their messages leave, what was decided stays."""
 
-from dataclasses import replace
-
 from tests.unit.core.compaction.talking import Story, make_rules, names, removed
 
 from lamella.core.compaction.rules import Compaction, StepName
 from lamella.core.compaction.stages import StageRange, resolve_stages
+from lamella.core.values import replace
 
 PATH = [f"m{number}" for number in range(1, 7)]
 

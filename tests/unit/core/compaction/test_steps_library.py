@@ -1,13 +1,12 @@
 """Library entries shrink to an outline, then to one line; both name the way back, and attaching restores the text."""
 
-from dataclasses import replace
-
 import pytest
 from tests.unit.core.compaction.talking import NOW, Story, attaching, make_rules, names, note, removed, selection
 
 from lamella.core.artifacts.model import Artifact, Kind, Policy
 from lamella.core.compaction.rules import Compaction, KindRules, StepName
 from lamella.core.layers.model import Form, LayerId, Layout
+from lamella.core.values import replace
 from lamella.errors import SettingError
 
 LONG = "# Part one\n\n" + "first words " * 500 + "\n# Part two\n\n" + "last words " * 500

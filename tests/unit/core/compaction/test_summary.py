@@ -1,7 +1,5 @@
 """Summaries: the oldest turns only, bounded both ways, asked once, checked, and never said with the user's voice."""
 
-from dataclasses import replace
-
 import pytest
 from tests.unit.core.compaction.talking import NOW, QUARTERS, Story, attaching, chat, make_rules, names, note, removed
 
@@ -11,6 +9,7 @@ from lamella.core.compaction.asking import SummaryNeed, SummaryText
 from lamella.core.compaction.receipt import Receipt
 from lamella.core.compaction.rules import Compaction, StepName, SummaryRules
 from lamella.core.layers.model import Form, LayerId
+from lamella.core.values import replace
 from lamella.errors import SettingError
 
 ONLY = (StepName.SUMMARY,)

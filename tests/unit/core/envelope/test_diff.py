@@ -1,7 +1,6 @@
 """What moved: the cause of the first byte that differs, and the segment it names."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 from tests.conftest import Watched
@@ -13,6 +12,7 @@ from lamella.core.envelope.model import Envelope
 from lamella.core.history.state import Rules, State, TurnInput
 from lamella.core.history.turns import close_turn, open_turn
 from lamella.core.layers.model import Layout
+from lamella.core.values import replace
 
 MOVES = pytest.mark.moves_prefix(reason="this is what the test looks at")
 PARTS = {"base": "B.", "instructions": "I.", "project": "P.", "memory": "M."}

@@ -1,7 +1,5 @@
 """The laws: a forged envelope breaks exactly the law it was forged to break; a built one breaks none."""
 
-from dataclasses import replace
-
 import pytest
 from tests.conftest import Watched
 
@@ -9,6 +7,7 @@ from lamella import Envelope, LawBrokenError, Note, Selection, ToolResult
 from lamella.core.envelope.invariants import LAWS, check_laws, find_breaches, legal_cuts
 from lamella.core.layers.fingerprint import make_layer
 from lamella.core.layers.model import Form, Layer, LayerId, Segment
+from lamella.core.values import replace
 
 PROMOTES = pytest.mark.moves_prefix(reason="what was attached goes into the library")
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -15,7 +14,6 @@ from lamella.core.artifacts.make import canonical_json, make_artifact, make_imag
 from lamella.core.artifacts.model import Artifact, Kind, Source
 from lamella.core.history.events import (
     named_hashes,
-    parse_bodies,
     parse_body,
     read_artifact,
     read_turn,
@@ -31,6 +29,7 @@ from lamella.core.history.records import EventKind, Record, Written
 from lamella.core.history.state import TurnInput
 from lamella.core.layers.model import History
 from lamella.core.layers.system import SystemParts
+from lamella.core.values import replace
 from lamella.errors import StoreDamagedError
 
 AT = "2026-03-01T12:00:00Z"
@@ -156,18 +155,6 @@ def test_an_erasure_names_the_artifact_and_the_contents_that_go_with_it() -> Non
     assert record == Record(
         kind=EventKind.ERASURE, at=AT, body='{"artifact":"a.md"}', contents=("sha256:a", "sha256:b")
     )
-
-
-def test_bodies_read_together_are_those_read_one_by_one() -> None:
-    records = [*write_event(EventKind.RENAME, AT, title="],[").records, *written(TurnInput(text='"{}')).records]
-    assert list(parse_bodies(records)) == [parse_body(record) for record in records]
-    assert list(parse_bodies([])) == []
-
-
-def test_where_one_body_is_damaged_all_are_read_one_by_one() -> None:
-    good = Record(kind=EventKind.RENAME, at=AT, body='{"title":"a"}')
-    for bad in ("", "{", "[]", "1", "{},{}", "null"):
-        assert list(parse_bodies([good, replace(good, body=bad)])) == [None, None]
 
 
 REF = {"id": "a.md", "kind": "note", "title": "a", "hash": hash_text("A"), "source": {"path": "a.md"}}

@@ -1,7 +1,5 @@
 """History modes: all of the talk, the last turns, or the last turns after an outline; one builder makes them all."""
 
-from dataclasses import replace
-
 import pytest
 from tests.unit.core.compaction.talking import FOLDING, NOW, QUARTERS, Story, make_rules, removed
 
@@ -11,6 +9,7 @@ from lamella.core.compaction.fitting import fit_turn
 from lamella.core.compaction.rules import Compaction, StepName
 from lamella.core.history.folding import SHOWN_TURNS
 from lamella.core.layers.model import Form, History, LayerId, Layout
+from lamella.core.values import replace
 from lamella.errors import SettingError
 
 

@@ -1,7 +1,6 @@
 """Receipts as events: written down and read back exactly; what cannot be read says so."""
 
 import json
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -13,6 +12,7 @@ from lamella.core.compaction.receipt import Cut, Receipt, Skipped, Step, make_re
 from lamella.core.compaction.rules import StepName
 from lamella.core.history.log import read_receipts
 from lamella.core.history.receipts import read_receipt, receipt_hashes, write_receipt
+from lamella.core.values import replace
 from lamella.errors import StoreDamagedError
 
 AT = "2026-03-01T12:00:00Z"

@@ -1,7 +1,6 @@
 """Resuming: the state a branch was left in, from what was asked and answered. The invariants try any conversation."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 
@@ -16,6 +15,7 @@ from lamella.core.history.state import Rules, State, TurnInput
 from lamella.core.history.turns import close_turn, open_turn
 from lamella.core.layers.model import LayerId, Layout
 from lamella.core.layers.system import SystemParts
+from lamella.core.values import replace
 
 MEASURE = OfflineCounter().measure(None)
 LIBRARY = Rules(measure=MEASURE)

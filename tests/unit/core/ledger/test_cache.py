@@ -1,6 +1,5 @@
 """The cache model: longest common prefix, minimum, granularity, lifetime, and what writing costs."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -11,6 +10,7 @@ from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.budget.counting import count_tools
 from lamella.core.ledger.cache import CacheModel, CacheProfile, CacheUse, Request, shared_tokens, split_use
 from lamella.core.messages.model import Message, Speaker
+from lamella.core.values import replace
 
 MEASURE = OfflineCounter().measure("openai:gpt-5")
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)

@@ -1,7 +1,7 @@
 """An archive as text: a chronicle written out, and read back as it was."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from lamella.adapters.archive.markdown.carried import FileRef, part_contents
 from lamella.adapters.archive.markdown.comment import parse_comment, render_comment, split_comment
@@ -17,6 +17,7 @@ from lamella.core.artifacts.content import encode_text
 from lamella.core.history.chronicle import Chronicle
 from lamella.core.history.log import Log, derive_id
 from lamella.core.history.records import Record
+from lamella.core.values import replace
 from lamella.errors import BadInputError, StoreDamagedError
 from lamella.ports import SourceReader
 

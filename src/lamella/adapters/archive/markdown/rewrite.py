@@ -5,7 +5,6 @@ and every event that names a message is made to name it by its new id.
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from lamella.adapters.archive.markdown.carried import ASKING
 from lamella.adapters.archive.markdown.refs import Raw, Ref, change_refs
@@ -15,6 +14,7 @@ from lamella.core.history.events import Body, named_hashes, parse_body
 from lamella.core.history.log import Log, Node, Told, derive_id
 from lamella.core.history.records import EventKind, Record
 from lamella.core.layers.model import Role
+from lamella.core.values import replace
 
 
 def rewrite_records(conversation: str, records: Iterable[Record], resolved: Resolved) -> tuple[Record, ...]:
@@ -58,7 +58,7 @@ class _Rewriting:
         named = {**body, "parent": self._renamed(body["parent"])}
         if "target" in body:
             named["target"] = self._renamed(body["target"])
-        node = Node(id="", parent=str(named["parent"]), role=role, text=str(body["text"]), at="", body=named)
+        node = Node(id="", parent=str(named["parent"]), role=role, text=str(body["text"]), rest=named)
         named["id"] = self._names[body["id"]] = derive_id(self._new.conversation, node.parent, node)
         return named
 

@@ -47,7 +47,7 @@ class Scribe:
 
     def _named(self, body: Mapping[str, object], role: Role) -> dict[str, object]:
         parent = str(body["parent"])
-        node = Node(id="", parent=parent, role=role, text=str(body["text"]), at="", body=body)
+        node = Node(id="", parent=parent, role=role, text=str(body["text"]), rest=body)
         return {**body, "id": derive_id(self.log.conversation, parent, node)}
 
     def _write(self, record: Record) -> None:

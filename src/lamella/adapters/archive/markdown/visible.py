@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from lamella.adapters.archive.markdown.context import is_context, render_context
 from lamella.adapters.archive.markdown.lines import escape_text, unescape_text
@@ -10,6 +10,7 @@ from lamella.adapters.archive.markdown.refs import list_refs
 from lamella.adapters.archive.markdown.stamps import show_time
 from lamella.core.history.log import Log, Node, Told
 from lamella.core.layers.model import Role
+from lamella.core.values import replace
 
 _SPEAKERS = {Role.USER: "user", Role.REPLY: "ai"}
 _ROLES = {speaker: role for role, speaker in _SPEAKERS.items()}

@@ -7,7 +7,9 @@ These are the rules of llama.cpp's server for models that attend to all of their
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from lamella.core.values import replace
 
 Tokens = tuple[int, ...]
 

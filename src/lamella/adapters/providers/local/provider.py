@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 from typing import TypeVar
@@ -25,6 +25,7 @@ from lamella.core.messages.delta import Delta, Stop, StopReason
 from lamella.core.messages.model import Message
 from lamella.core.messages.request import ChatRequest
 from lamella.core.messages.usage import Usage
+from lamella.core.values import replace
 
 T = TypeVar("T")
 

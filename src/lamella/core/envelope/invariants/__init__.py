@@ -18,7 +18,7 @@ from lamella.core.envelope.invariants import (
     verbatim,
 )
 from lamella.core.envelope.invariants.law import Law
-from lamella.core.envelope.model import Envelope
+from lamella.core.envelope.model import Envelope, Sent
 from lamella.core.layers.model import Layer
 from lamella.errors import LawBrokenError
 
@@ -35,7 +35,7 @@ LAWS: tuple[Law, ...] = (
 )
 
 
-def find_breaches(envelope: Envelope, *, before: Envelope | None) -> Iterator[tuple[Law, tuple[str, ...]]]:
+def find_breaches(envelope: Envelope, *, before: Sent | None) -> Iterator[tuple[Law, tuple[str, ...]]]:
     """Each law the envelope breaks, with what was found."""
     for law in LAWS:
         findings = tuple(law.check(envelope, before))
@@ -43,7 +43,7 @@ def find_breaches(envelope: Envelope, *, before: Envelope | None) -> Iterator[tu
             yield law, findings
 
 
-def check_laws(envelope: Envelope, *, before: Envelope | None) -> None:
+def check_laws(envelope: Envelope, *, before: Sent | None) -> None:
     """Raise on the first broken law."""
     for law, findings in find_breaches(envelope, before=before):
         raise LawBrokenError(law=law.name, findings=findings)

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 
 from lamella.core.envelope.diff import extends
 from lamella.core.envelope.invariants.law import Law
-from lamella.core.envelope.model import Envelope
+from lamella.core.envelope.model import Envelope, Sent
 from lamella.core.layers.model import Layout
 
 
-def _check(envelope: Envelope, before: Envelope | None) -> Iterable[str]:
+def _check(envelope: Envelope, before: Sent | None) -> Iterable[str]:
     if before is None or envelope.layout is not Layout.IN_PLACE or before.layout is not Layout.IN_PLACE:
         return
     if before.epoch == envelope.epoch and not extends(before, envelope):

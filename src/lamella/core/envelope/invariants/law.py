@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from lamella.core.envelope.model import Envelope
+from lamella.core.envelope.model import Envelope, Sent
 from lamella.core.layers.model import Layer
 
 
@@ -18,5 +18,5 @@ class Law:
 
     name: str
     statement: str
-    check: Callable[[Envelope, Envelope | None], Iterable[str]]
+    check: Callable[[Envelope, Sent | None], Iterable[str]]
     cuts: Callable[[Layer], frozenset[int]] = anywhere

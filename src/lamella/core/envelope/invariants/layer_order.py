@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 
 from lamella.core.envelope.invariants.law import Law
-from lamella.core.envelope.model import Envelope
+from lamella.core.envelope.model import Envelope, Sent
 from lamella.core.layers.model import LAYER_ORDER
 
 
-def _check(envelope: Envelope, _before: Envelope | None) -> Iterable[str]:
+def _check(envelope: Envelope, _before: Sent | None) -> Iterable[str]:
     found = tuple(layer.id for layer in envelope.layers)
     if found != LAYER_ORDER:
         yield f"the layers are {', '.join(found) or 'none'}"

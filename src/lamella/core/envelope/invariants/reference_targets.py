@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 
 from lamella.core.envelope.invariants.law import Law
-from lamella.core.envelope.model import Envelope
+from lamella.core.envelope.model import Envelope, Sent
 from lamella.core.layers.model import Form, LayerId
 
 _READABLE = (Form.FULL, Form.UPDATE)
 
 
-def _check(envelope: Envelope, _before: Envelope | None) -> Iterable[str]:
+def _check(envelope: Envelope, _before: Sent | None) -> Iterable[str]:
     references = [s for s in envelope.layer(LayerId.L3).segments if s.form is Form.REFERENCE]
     if not references:
         return

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 
 from lamella.core.envelope.invariants.law import Law
-from lamella.core.envelope.model import Envelope
+from lamella.core.envelope.model import Envelope, Sent
 from lamella.core.layers.model import Form, LayerId
 
 
-def _check(envelope: Envelope, _before: Envelope | None) -> Iterable[str]:
+def _check(envelope: Envelope, _before: Sent | None) -> Iterable[str]:
     inlined = {pair for segment in envelope.layer(LayerId.L1).segments for pair in segment.inlines}
     readable: set[str] = {standing.artifact.id for standing in envelope.carried if standing.in_full}
     for layer_id in (LayerId.L2, LayerId.L4):

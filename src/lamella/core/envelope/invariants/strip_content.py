@@ -4,11 +4,11 @@ from collections.abc import Iterable
 
 from lamella.core.artifacts.model import Kind
 from lamella.core.envelope.invariants.law import Law
-from lamella.core.envelope.model import Envelope
+from lamella.core.envelope.model import Envelope, Sent
 from lamella.core.layers.model import Layer, LayerId, Layout, Role, StandIn
 
 
-def _check(envelope: Envelope, _before: Envelope | None) -> Iterable[str]:
+def _check(envelope: Envelope, _before: Sent | None) -> Iterable[str]:
     allowed = {Role.USER.value, Role.REPLY.value, *(stand_in.value for stand_in in StandIn)}
     if envelope.layout is Layout.IN_PLACE:
         allowed.add(Kind.TOOL.value)

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 
 from lamella.core.artifacts.model import Kind
 from lamella.core.envelope.invariants.law import Law
-from lamella.core.envelope.model import Envelope
+from lamella.core.envelope.model import Envelope, Sent
 from lamella.core.layers.model import Form, Layer, LayerId, Role
 
 
-def _check(envelope: Envelope, _before: Envelope | None) -> Iterable[str]:
+def _check(envelope: Envelope, _before: Sent | None) -> Iterable[str]:
     asked = {segment.place for segment in envelope.layer(LayerId.L4).segments if segment.kind == Role.USER}
     asked.update(segment.place for segment in envelope.layer(LayerId.L5).segments)
     for layer_id in (LayerId.L2, LayerId.L3, LayerId.L4):

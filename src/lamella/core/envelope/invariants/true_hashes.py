@@ -6,14 +6,14 @@ from itertools import zip_longest
 from lamella.core.artifacts.content import hash_text
 from lamella.core.envelope.fingerprint import hash_layers, hash_prefix
 from lamella.core.envelope.invariants.law import Law
-from lamella.core.envelope.model import Envelope
+from lamella.core.envelope.model import Envelope, Sent
 from lamella.core.layers.fingerprint import hash_pieces
 from lamella.core.layers.model import LayerId, Role, Segment, StandIn
 
 _OWN_TEXT = frozenset(kind.value for kind in (*Role, *StandIn))
 
 
-def _check(envelope: Envelope, before: Envelope | None) -> Iterable[str]:
+def _check(envelope: Envelope, before: Sent | None) -> Iterable[str]:
     for layer in envelope.layers:
         if layer.hash != hash_pieces(layer.pieces):
             yield f"the hash of {layer.id} is not that of its text"
@@ -27,9 +27,9 @@ def _check(envelope: Envelope, before: Envelope | None) -> Iterable[str]:
         yield "the envelope's hash is not that of its layers"
 
 
-def _unchecked(envelope: Envelope, before: Envelope | None, layer_id: LayerId) -> Iterator[Segment]:
+def _unchecked(envelope: Envelope, before: Sent | None, layer_id: LayerId) -> Iterator[Segment]:
     """The layer's segments, without those that passed this law in the envelope before: the same frozen objects."""
-    passed = before.layer(layer_id).segments if before else ()
+    passed = before.segments(layer_id) if before else ()
     for segment, same in zip_longest(envelope.layer(layer_id).segments, passed):
         if segment is not None and segment is not same:
             yield segment

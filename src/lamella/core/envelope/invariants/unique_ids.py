@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Iterable
 
 from lamella.core.envelope.invariants.law import Law
-from lamella.core.envelope.model import Envelope
+from lamella.core.envelope.model import Envelope, Sent
 
 
-def _check(envelope: Envelope, _before: Envelope | None) -> Iterable[str]:
+def _check(envelope: Envelope, _before: Sent | None) -> Iterable[str]:
     for layer in envelope.layers:
         ids = [segment.id for segment in layer.segments]
         if len(set(ids)) != len(ids):

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from lamella.core.artifacts.kinds import KINDS, Promotion
 from lamella.core.envelope.invariants.law import Law
-from lamella.core.envelope.model import Envelope
+from lamella.core.envelope.model import Envelope, Sent
 from lamella.core.layers.model import Form, Layer, LayerId
 
 _VERBATIM = (Form.FULL, Form.REFERENCE)
@@ -13,7 +13,7 @@ _KEPT_KINDS = {
 }
 
 
-def _check(envelope: Envelope, before: Envelope | None) -> Iterable[str]:
+def _check(envelope: Envelope, before: Sent | None) -> Iterable[str]:
     for layer in envelope.layers:
         for segment in layer.segments:
             if not segment.recoverable and segment.form not in _VERBATIM:
@@ -22,10 +22,10 @@ def _check(envelope: Envelope, before: Envelope | None) -> Iterable[str]:
         yield from _lost(before, envelope)
 
 
-def _lost(before: Envelope, now: Envelope) -> Iterable[str]:
+def _lost(before: Sent, now: Envelope) -> Iterable[str]:
     kept = {segment.id for segment in now.layer(LayerId.L2).segments}
     for layer_id in (LayerId.L2, LayerId.L3):
-        for segment in before.layer(layer_id).segments:
+        for segment in before.segments(layer_id):
             if segment.kind in _KEPT_KINDS and segment.id not in kept and segment.id not in now.dropped:
                 yield f"{segment.id} cannot be fetched again and is gone"
 

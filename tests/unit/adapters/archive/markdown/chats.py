@@ -1,6 +1,6 @@
 """Conversations to archive: a desk over memory with a clock of its own, and chats that were really had at it."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from lamella.core.artifacts.model import Artifact, Kind, Policy, Source
 from lamella.core.history.asked import Asked, Wanted
 from lamella.core.history.chronicle import Chronicle
 from lamella.core.history.log import Log
+from lamella.core.values import replace
 from lamella.ports import SourceReader
 from lamella.runners.keeping import Keeper, Taken
 from lamella.runners.stored import Desk, StoredChat

@@ -1,0 +1,39 @@
+"""Checkpoints: what the first events of a conversation come to, kept until an erasure."""
+
+from lamella.adapters.stores.database import Database, Transaction
+from lamella.core.history.records import Checkpoint
+
+
+def write_checkpoint(
+    database: Database, transaction: Transaction, *, conversation: str, checkpoint: Checkpoint
+) -> None:
+    """Keep a checkpoint of a conversation that has just these events.
+
+    Had something been erased since, it would bring back what was counted of it.
+    """
+    found = transaction.rows(
+        "SELECT version, head FROM conversations WHERE id = ? AND erased IS NULL" + database.lock_row, conversation
+    )
+    if not found or found[0][0] != checkpoint.version:
+        return
+    transaction.run(
+        "INSERT INTO checkpoints (conversation, version, head, data) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT (conversation, version) DO UPDATE SET head = excluded.head, data = excluded.data",
+        *(conversation, checkpoint.version, found[0][1], checkpoint.data),
+    )
+
+
+def find_checkpoints(transaction: Transaction, conversation: str) -> list[Checkpoint]:
+    """The checkpoints after events that are still there."""
+    rows = transaction.rows(
+        "SELECT checkpoints.version, data FROM checkpoints JOIN events"
+        " ON events.conversation = checkpoints.conversation AND seq = checkpoints.version AND hash = head"
+        " WHERE checkpoints.conversation = ? ORDER BY checkpoints.version",
+        conversation,
+    )
+    return [Checkpoint(version=version, data=data) for version, data in rows]
+
+
+def remove_checkpoints(transaction: Transaction, conversation: str) -> None:
+    """Remove what was derived from something that is erased now."""
+    transaction.run("DELETE FROM checkpoints WHERE conversation = ?", conversation)
