@@ -58,9 +58,9 @@ def tamper(path: Path, sql: str, *values: object) -> None:
 
 
 def test_migrating_says_which_schema_the_store_has(run: Run, url: str) -> None:
-    assert run("store", "migrate", "--store", url) == (0, "The store has schema 2.\n", "")
+    assert run("store", "migrate", "--store", url) == (0, "The store has schema 3.\n", "")
     say(url)
-    assert run("store", "migrate", "--store", url) == (0, "The store has schema 2.\n", "")
+    assert run("store", "migrate", "--store", url) == (0, "The store has schema 3.\n", "")
 
 
 def test_stats_count_what_is_there(run: Run, url: str) -> None:
@@ -72,7 +72,7 @@ def test_stats_count_what_is_there(run: Run, url: str) -> None:
     code, out, _ = run("store", "stats", "--store", url, "--json")
     assert code == 0
     assert json.loads(out) == {
-        "schema": 2,
+        "schema": 3,
         "conversations": 2,
         "erased": 1,
         "events": 3,
@@ -80,7 +80,7 @@ def test_stats_count_what_is_there(run: Run, url: str) -> None:
         "content_bytes": len("Note on apples.") + len(PNG),
     }
     plain = run("store", "stats", "--store", url)[1]
-    assert [line.rsplit(maxsplit=1) for line in plain.splitlines()][:2] == [["schema", "2"], ["conversations", "2"]]
+    assert [line.rsplit(maxsplit=1) for line in plain.splitlines()][:2] == [["schema", "3"], ["conversations", "2"]]
     assert "content bytes" in plain
 
 

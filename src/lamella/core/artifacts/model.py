@@ -4,6 +4,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NewType
 
+from msgspec import Struct
+
+from lamella.core.values import describe
+
 ArtifactId = NewType("ArtifactId", str)
 
 
@@ -46,8 +50,7 @@ class Policy(StrEnum):
     PIN = "pin"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class Source(Struct, frozen=True, kw_only=True, gc=False):
     """Where an artifact came from; which fields are set depends on its kind."""
 
     path: str | None = None
@@ -70,8 +73,7 @@ class Image:
     hash: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Artifact:
+class Artifact(Struct, frozen=True, kw_only=True, gc=False):
     """Something attached to a turn. Equal text gives an equal hash, whenever it was modified.
 
     ``condensed`` is a model's summary that stands for it where the text is too long for the turn.
@@ -80,7 +82,7 @@ class Artifact:
     id: ArtifactId
     kind: Kind
     title: str
-    text: str = field(repr=False)
+    text: str
     hash: str
     source: Source
     recoverable: bool
@@ -88,7 +90,10 @@ class Artifact:
     policy: Policy | None = None
     images: tuple[Image, ...] = ()
     has_images: bool = False
-    condensed: str | None = field(default=None, repr=False)
+    condensed: str | None = None
+
+    def __repr__(self) -> str:
+        return describe(self, without=("text", "condensed"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

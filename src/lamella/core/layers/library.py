@@ -1,7 +1,8 @@
 """L2, the context library: everything attached in earlier turns, one entry per id, in first-seen order."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from lamella.core.artifacts.blocks import render_block, render_condensed, render_handle, render_preview
 from lamella.core.artifacts.kinds import KINDS, Promotion
@@ -11,8 +12,7 @@ from lamella.core.layers.fingerprint import make_layer
 from lamella.core.layers.model import SYSTEM_PLACE, CarryForward, Count, Form, Layer, LayerId, Segment
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class Standing(Struct, frozen=True, kw_only=True, gc=False):
     """What stands in a request for one artifact: its newest content, and the pieces of text that say it.
 
     An artifact that changed stands as its first copy and one piece per update. ``segment`` is its entry in L2, made

@@ -6,6 +6,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from lamella.core.values import describe
+
 Count = Callable[[str], int]
 
 SYSTEM_PLACE = "system"
@@ -91,9 +93,7 @@ class Segment(Struct, frozen=True, kw_only=True, gc=False):
     inlines: tuple[tuple[str, str], ...] = ()
 
     def __repr__(self) -> str:
-        """Without the text, which may be megabytes."""
-        shown = ("id", "kind", "form", "place", "hash", "tokens", "recoverable", "inlines")
-        return f"Segment({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
+        return describe(self, without=("text",))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 from lamella.core.artifacts.blocks import render_block, render_condensed, render_update
 from lamella.core.artifacts.content import escape_line
 from lamella.core.artifacts.model import Artifact, Image, Kind
@@ -15,8 +17,7 @@ from lamella.core.layers.model import Form, Layer, LayerId, Segment
 _REFERENCE_HEADING = "Attached to this message; the text stands above:\n"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShownTurn:
+class ShownTurn(Struct, frozen=True, kw_only=True, gc=False):
     """What is attached now as a message shows it: segments and pieces in order, what they add, and the pictures."""
 
     segments: tuple[Segment, ...]
@@ -34,8 +35,7 @@ class BuiltTurn:
     images: tuple[Image, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Shown:
+class _Shown(Struct, frozen=True, kw_only=True, gc=False):
     """One attachment as L3 shows it."""
 
     segment: Segment

@@ -6,6 +6,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from lamella.core.artifacts.model import Image
+from lamella.core.values import describe
 
 
 class Speaker(StrEnum):
@@ -29,8 +30,7 @@ class Message(Struct, frozen=True, kw_only=True, gc=False):
     weights: tuple[int, ...] = ()
 
     def __repr__(self) -> str:
-        """Without the text, which may be megabytes."""
-        return f"Message(role={self.role!r}, images={self.images!r}, tokens={self.tokens!r})"
+        return describe(self, without=("pieces", "weights"))
 
     @property
     def text(self) -> str:
