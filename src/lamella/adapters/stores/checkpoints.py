@@ -23,9 +23,9 @@ def write_checkpoint(
     )
 
 
-def find_checkpoints(transaction: Transaction, conversation: str) -> list[Checkpoint]:
+def find_checkpoints(database: Database, conversation: str) -> list[Checkpoint]:
     """The checkpoints after events that are still there."""
-    rows = transaction.rows(
+    rows = database.query(
         "SELECT checkpoints.version, data FROM checkpoints JOIN events"
         " ON events.conversation = checkpoints.conversation AND seq = checkpoints.version AND hash = head"
         " WHERE checkpoints.conversation = ? ORDER BY checkpoints.version",

@@ -37,6 +37,10 @@ class Database(Protocol):
         """What a SELECT ends in so that nobody else changes the row before this transaction is over."""
         ...
 
+    def query(self, sql: str, *values: object) -> list[Row]:
+        """The rows of one statement, which needs no transaction around it."""
+        ...
+
     def read(self, work: Callable[[Transaction], Result]) -> Result:
         """Run work on one consistent state."""
         ...

@@ -107,6 +107,9 @@ class PostgresDatabase:
                 hint="CREATE DATABASE chats ENCODING 'UTF8' TEMPLATE template0",
             )
 
+    def query(self, sql: str, *values: object) -> list[Row]:
+        return self._insist(lambda connection: _PostgresTransaction(connection).rows(sql, *values))
+
     def read(self, work: Callable[[Transaction], Result]) -> Result:
         return self._transact("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", work)
 

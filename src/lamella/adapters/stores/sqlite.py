@@ -55,6 +55,10 @@ class SqliteDatabase:
                     raise
                 time.sleep(_PAUSE)
 
+    def query(self, sql: str, *values: object) -> list[Row]:
+        with self._lock:
+            return self._run(sql, values)
+
     def read(self, work: Callable[[Transaction], Result]) -> Result:
         return self._transact("BEGIN", work)
 

@@ -74,7 +74,7 @@ class SqlStore:
     def load(self, conversation: str, *, after: int = 0) -> Sequence[Record]:
         """The events after a number of events; an error if some of them are missing."""
         check_name(conversation)
-        return self._opened().read(lambda transaction: _load(transaction, conversation, after=after))
+        return _load(self._opened(), conversation, after=after)
 
     def keep_checkpoint(self, conversation: str, checkpoint: Checkpoint) -> None:
         """Keep what all events up to now come to; nothing happens if others were written meanwhile."""
@@ -89,18 +89,17 @@ class SqlStore:
     def read_checkpoints(self, conversation: str) -> Sequence[Checkpoint]:
         """What was kept, oldest first, where the events it was made of are still there."""
         check_name(conversation)
-        return self._opened().read(lambda transaction: find_checkpoints(transaction, conversation))
+        return find_checkpoints(self._opened(), conversation)
 
     def read_contents(self, conversation: str, hashes: Sequence[str]) -> Mapping[str, bytes]:
         """The contents this conversation holds, each checked against its hash."""
         check_name(conversation)
-        names = list(dict.fromkeys(hashes))
-        return self._opened().read(lambda transaction: _read_contents(transaction, conversation, names))
+        return _read_contents(self._opened(), conversation, list(dict.fromkeys(hashes)))
 
     def list_conversations(self) -> Sequence[Listed]:
         """Every conversation, the last changed first."""
         sql = "SELECT id, title, created, updated, version, erased FROM conversations ORDER BY updated DESC, id"
-        rows = self._opened().read(lambda transaction: transaction.rows(sql))
+        rows = self._opened().query(sql)
         return [
             Listed(conversation=name, title=title, created=created, updated=updated, version=version, erased=erased)
             for name, title, created, updated, version, erased in rows
@@ -136,7 +135,7 @@ class SqlStore:
         yield from database.find_lingering()
 
     def stats(self) -> StoreStats:
-        rows = self._opened().read(lambda transaction: transaction.rows(_STATS))
+        rows = self._opened().query(_STATS)
         schema, conversations, erased, events, contents, content_bytes = (int(number) for number in rows[0])
         return StoreStats(
             schema=schema,
@@ -166,13 +165,15 @@ _STATS = (
 )
 
 
-def _load(transaction: Transaction, conversation: str, *, after: int) -> list[Record]:
-    found = transaction.rows("SELECT version, erased FROM conversations WHERE id = ?", conversation)
-    version, erased = found[0] if found else (0, None)
-    refuse_erased(conversation, erased)
-    rows = transaction.rows(
-        f"SELECT {RECORD_COLUMNS} FROM events WHERE conversation = ? AND seq > ? ORDER BY seq", conversation, after
+def _load(database: Database, conversation: str, *, after: int) -> list[Record]:
+    found = database.query(
+        f"SELECT version, erased, {RECORD_COLUMNS} FROM conversations LEFT JOIN events"
+        " ON conversation = id AND seq > ? WHERE id = ? ORDER BY seq",
+        *(after, conversation),
     )
+    version, erased = found[0][:2] if found else (0, None)
+    refuse_erased(conversation, erased)
+    rows = [row[2:] for row in found if row[2] is not None]
     # No two of them have one number: as many as there should be, up to the last, are all of them.
     if len(rows) != max(0, version - after) or (rows and rows[-1][0] != version):
         raise StoreDamagedError(
@@ -182,10 +183,10 @@ def _load(transaction: Transaction, conversation: str, *, after: int) -> list[Re
     return [read_record(conversation, row) for row in rows]
 
 
-def _read_contents(transaction: Transaction, conversation: str, names: Sequence[str]) -> dict[str, bytes]:
+def _read_contents(database: Database, conversation: str, names: Sequence[str]) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     for some in split(names):
-        rows = transaction.rows(
+        rows = database.query(
             "SELECT holdings.hash, data FROM holdings LEFT JOIN contents ON contents.hash = holdings.hash"
             f" WHERE conversation = ? AND holdings.hash IN {marks(some)}",
             *(conversation, *some),
