@@ -57,5 +57,5 @@ def test_a_reference_to_an_outline_breaks_it() -> None:
 def test_a_reference_to_another_text_of_the_same_id_breaks_it() -> None:
     _, second = turns("in_place")
     other = "sha256:" + "0" * 64
-    stale = [replace(s, hash=other) if s.id == "a.md" else s for s in segments_of(second.envelope, LayerId.L2)]
+    stale = [replace(s, content=other) if s.id == "a.md" else s for s in segments_of(second.envelope, LayerId.L2)]
     assert broken_laws(with_segments(second.envelope, LayerId.L2, stale)) == ["reference_targets"]

@@ -60,7 +60,7 @@ def _false_layer(envelope: Envelope) -> Envelope:
 
 def _false_typed(envelope: Envelope) -> Envelope:
     typed = segments_of(envelope, LayerId.L5)[0]
-    return with_layer(envelope, replace(envelope.layers[4], segments=(replace(typed, hash=FALSE),)))
+    return with_layer(envelope, replace(envelope.layers[4], segments=(replace(typed, content=FALSE),)))
 
 
 @pytest.mark.parametrize(

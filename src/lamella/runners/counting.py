@@ -4,7 +4,7 @@ Kept counts are derived. No hash covers them, copies may leave them out, and one
 text that changed finds nothing under its new hash, and each number stands there twice.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from struct import Struct
 from zlib import crc32
@@ -18,22 +18,27 @@ from lamella.ports import TokenCounter
 _ENTRY = Struct(">32sIII")
 _LARGEST = 2**32 - 1
 _PREFIX = "sha256:"
+UNCOUNTED = -1
 
 
 @dataclass(frozen=True, slots=True)
 class _Page:
     """How one family counts: every count that is known, by content hash, and those of them that no store has yet.
 
-    A block is counted where it is made and again in its message: ``lately`` spares hashing it once more.
+    ``texts`` are counts of messages, for who has no hash of them at hand. A block is counted where it is made and
+    again in its message: ``lately`` spares hashing it once more.
     """
 
     measure: Measure
     known: dict[str, int]
+    texts: Mapping[str, int]
     fresh: dict[str, int] = field(default_factory=dict)
     lately: dict[str, int] = field(default_factory=dict)
 
     def count(self, text: str) -> int:
-        tokens = self.lately.get(text)
+        tokens = self.texts.get(text)
+        if tokens is None:
+            tokens = self.lately.get(text)
         if tokens is None:
             tokens = self.lately[text] = self._look_up(text)
         return tokens
@@ -52,8 +57,13 @@ class CountingBook:
     def __init__(self, counter: TokenCounter) -> None:
         self._counter = counter
         self._kept: list[bytes] = []
+        self._texts: Mapping[int, Mapping[str, int]] = {}
         self._pages: dict[str, _Page] = {}
         self._measures: dict[str, Measure] = {}
+
+    def begin_with(self, kept: bytes, texts: Mapping[int, Mapping[str, int]]) -> None:
+        """Start from what was kept with a snapshot: counts by hash, and those of messages by who counted them."""
+        self._kept, self._texts = [kept], texts
 
     def learn(self, kept: Iterable[bytes]) -> None:
         """Take in what a store has kept. What was counted for events that it did not take is not kept."""
@@ -67,9 +77,9 @@ class CountingBook:
         """How this model counts, by this book."""
         plain = self._counter.measure(model)
         if plain.name not in self._measures:
-            page = _Page(plain, read_counts(self._kept, plain))
+            page = _Page(plain, read_counts(self._kept, plain), self._texts.get(_who(plain), {}))
             self._pages[plain.name] = page
-            self._measures[plain.name] = replace(plain, count=page.count, known=page.known)
+            self._measures[plain.name] = replace(plain, count=page.count)
         return self._measures[plain.name]
 
     def begin(self) -> None:
@@ -102,6 +112,20 @@ def read_counts(kept: Iterable[bytes], measure: Measure) -> dict[str, int]:
         for digest, counted_by, tokens, rest in _ENTRY.iter_unpack(whole)
         if counted_by == who and tokens + rest == _LARGEST
     }
+
+
+def split_counts(kept: bytes, texts: Sequence[str]) -> tuple[dict[int, list[int]], bytes]:
+    """The counts of some texts in their order, by who counted, ``UNCOUNTED`` where there is none; and all others."""
+    digests = [bytes.fromhex(hash_text(text).removeprefix(_PREFIX)) for text in texts]
+    wanted = set(digests)
+    found: dict[int, dict[bytes, int]] = {}
+    rest: list[bytes] = []
+    for digest, counted_by, tokens, missing in _ENTRY.iter_unpack(kept):
+        if digest in wanted:
+            found.setdefault(counted_by, {})[digest] = tokens
+        else:
+            rest.append(_ENTRY.pack(digest, counted_by, tokens, missing))
+    return {who: [counts.get(name, UNCOUNTED) for name in digests] for who, counts in found.items()}, b"".join(rest)
 
 
 def are_whole(kept: bytes) -> bool:

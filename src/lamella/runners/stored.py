@@ -73,9 +73,10 @@ class StoredChat:
     def __init__(self, desk: Desk, conversation: str, settings: Mapping[str, object] | None = None) -> None:
         self._desk = desk
         self._checkpoints = Checkpoints(desk.store, conversation)
-        self._log, counts = self._checkpoints.restore()
+        restored = self._checkpoints.restore()
+        self._log = restored.log
         self._book = CountingBook(desk.world.counter)
-        self._book.learn([counts])
+        self._book.begin_with(restored.counts, restored.texts)
         self._world = replace(desk.world, counter=self._book)
         self._changed = dict(settings or {})
         self._runner: TurnRunner | None = None

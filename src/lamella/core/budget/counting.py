@@ -1,7 +1,7 @@
 """Counting: what text, pictures and messages weigh in tokens."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from lamella.core.artifacts.make import canonical_json
 from lamella.core.artifacts.model import Image, ToolDefinition
@@ -14,7 +14,7 @@ class Measure:
     """How a family of models counts: plain callables and the overhead of its chat format.
 
     ``encode`` gives tokens to compare texts by; ``factor`` turns their number into this family's. ``error`` says how
-    far a count may be off. ``known`` are counts by content hash, for who has the hash of a text at hand.
+    far a count may be off.
     """
 
     name: str
@@ -25,7 +25,6 @@ class Measure:
     per_request: int
     factor: float
     error: str
-    known: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)
 
 
 def count_pieces(pieces: Sequence[str], count: Callable[[str], int]) -> int:

@@ -5,7 +5,7 @@ It is derived from the events and never believed over them: one that is damaged,
 wrote, is not used.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 
 from msgspec import DecodeError, Struct
@@ -20,22 +20,43 @@ _DIGEST = sha256().digest_size
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):
-    """A log without its messages, those of them that came ``after`` so many events, and the token counts with them."""
+    """A log without its messages, those of them that came ``after`` so many events, and what was counted for them.
+
+    ``tokens`` are the messages' own, in their order, by who counted; ``counts`` are those of other texts.
+    """
 
     after: int
     log: Log
     nodes: tuple[Node, ...]
-    counts: bytes
+    tokens: Mapping[int, Sequence[int]] = {}
+    counts: bytes = b""
 
 
 _ENCODER = Encoder()
 _DECODER = Decoder(Snapshot)
 
 
-def write_snapshot(log: Log, *, after: int, counts: bytes) -> bytes | None:
-    """A snapshot as bytes; none where an event holds what they cannot say, such as a number of forty digits."""
+def make_snapshot(log: Log, *, after: int) -> Snapshot:
+    """What a log has now, for who has it as it was after so many events."""
     nodes = tuple(node for node in log.nodes.values() if node.number >= after)
-    snapshot = Snapshot(after=after, log=replace(log, nodes={}), nodes=nodes, counts=counts)
+    return Snapshot(after=after, log=replace(log, nodes={}), nodes=nodes)
+
+
+def join_snapshots(snapshots: Iterable[Snapshot], log: Log) -> tuple[Log, tuple[Snapshot, ...]]:
+    """The log that snapshots lead to from an empty one, and those of them that follow one another."""
+    nodes: dict[str, Node] = {}
+    joined: list[Snapshot] = []
+    for snapshot in snapshots:
+        if (snapshot.log.conversation, snapshot.after) == (log.conversation, log.version):
+            log = snapshot.log
+            nodes.update([(node.id, node) for node in snapshot.nodes])
+            joined.append(snapshot)
+    log.nodes = nodes
+    return log, tuple(joined)
+
+
+def write_snapshot(snapshot: Snapshot) -> bytes | None:
+    """A snapshot as bytes; none where an event holds what they cannot say, such as a number of forty digits."""
     try:
         data = _ENCODER.encode(snapshot)
     except (OverflowError, RecursionError, TypeError, ValueError):
@@ -43,21 +64,7 @@ def write_snapshot(log: Log, *, after: int, counts: bytes) -> bytes | None:
     return _FORMAT + sha256(data).digest() + data
 
 
-def read_snapshots(written: Iterable[bytes], conversation: str) -> tuple[Log, bytes]:
-    """The log that snapshots come to, without those that do not follow the ones before them, and their counts."""
-    log, nodes, counts = Log(conversation), dict[str, Node](), list[bytes]()
-    for data in written:
-        snapshot = _read(data)
-        if snapshot is None or (snapshot.log.conversation, snapshot.after) != (conversation, log.version):
-            continue
-        log = snapshot.log
-        nodes.update([(node.id, node) for node in snapshot.nodes])
-        counts.append(snapshot.counts)
-    log.nodes = nodes
-    return log, b"".join(counts)
-
-
-def _read(data: bytes) -> Snapshot | None:
+def read_snapshot(data: bytes) -> Snapshot | None:
     """The snapshot that the bytes hold, or none where they are not whole or of another format."""
     start = len(_FORMAT) + _DIGEST
     written = memoryview(data)[start:]

@@ -48,7 +48,7 @@ def make_standing(artifact: Artifact, *, form: Form, place: str, pieces: tuple[s
         kind=shelved_kind(artifact),
         form=form,
         place=place,
-        hash=artifact.hash,
+        content=artifact.hash,
         text=pieces[0] if len(pieces) == 1 else "".join(pieces),
         tokens=tokens,
         recoverable=artifact.recoverable,

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from lamella.core.artifacts.content import hash_text
 from lamella.core.values import describe
 
 Count = Callable[[str], int]
@@ -78,19 +79,24 @@ class CarryForward(StrEnum):
 class Segment(Struct, frozen=True, kw_only=True, gc=False):
     """One artifact, system part or typed text as it stands in a layer.
 
-    ``hash`` is the hash of the content it stands for; ``text`` is what it renders to here, which is shorter for a
-    preview or a reference.
+    ``text`` is what it renders to here, which is shorter for a preview or a reference. ``content`` is the hash of the
+    content it stands for, none where that is the text itself: most of a long request is, and nobody asks for its hash.
     """
 
     id: str
     kind: str
     form: Form
     place: str | None
-    hash: str
     text: str
     tokens: int
     recoverable: bool
+    content: str | None = None
     inlines: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def hash(self) -> str:
+        """The hash of the content it stands for."""
+        return self.content or hash_text(self.text)
 
     def __repr__(self) -> str:
         return describe(self, without=("text",))

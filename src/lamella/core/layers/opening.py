@@ -52,7 +52,6 @@ class Opening:
                 kind=block.kind,
                 form=Form.HANDLE if block.kind is StandIn.LEFT_OUT else Form.SUMMARY,
                 place=place,
-                hash=block.hash,
                 text=block.text,
                 tokens=block.tokens,
                 recoverable=True,

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from lamella.core.artifacts.content import hash_text
 from lamella.core.budget.counting import Measure, count_pieces
 from lamella.core.layers.fingerprint import make_layer
 from lamella.core.layers.library import Standing
@@ -65,10 +64,7 @@ class Exchange(Struct, frozen=True, kw_only=True, gc=False):
 
 def make_said(message_id: str, role: Role, text: str, *, place: str, measure: Measure) -> Said:
     """Typed text or a reply as it stands at a place."""
-    content = hash_text(text)
-    tokens = measure.known.get(content)
-    if tokens is None:
-        tokens = measure.count(text) if text else 0
+    tokens = measure.count(text) if text else 0
     return Said(
         message=Message(role=_USER if role is _ASKS else _ASSISTANT, pieces=(text,) if text else (), tokens=tokens),
         segment=Segment(
@@ -76,7 +72,6 @@ def make_said(message_id: str, role: Role, text: str, *, place: str, measure: Me
             kind=role,
             form=_FULL,
             place=place,
-            hash=content,
             text=text,
             tokens=tokens,
             recoverable=False,

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 
-from lamella.core.artifacts.content import hash_text
 from lamella.core.artifacts.model import Artifact
 from lamella.core.layers.fingerprint import make_layer
 from lamella.core.layers.model import SYSTEM_PLACE, Count, Form, Layer, LayerId, Role, Segment
@@ -48,7 +47,6 @@ def build_system(parts: SystemParts, *, count: Count) -> Layer:
             kind=Role.SYSTEM,
             form=Form.FULL,
             place=SYSTEM_PLACE,
-            hash=hash_text(text),
             text=text,
             tokens=count(text),
             recoverable=True,

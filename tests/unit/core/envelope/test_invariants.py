@@ -60,7 +60,7 @@ def test_a_reference_to_what_is_not_there_breaks_reference_targets(pair: tuple[E
     reference, _ = pair[1].layer(LayerId.L3).segments
     lost = with_segments(pair[1], LayerId.L3, replace(reference, id="gone.md"))
     assert broken(lost) == ["reference_targets"]
-    stale = with_segments(pair[1], LayerId.L3, replace(reference, hash="sha256:other"))
+    stale = with_segments(pair[1], LayerId.L3, replace(reference, content="sha256:other"))
     assert broken(stale) == ["reference_targets"]
 
 
@@ -111,7 +111,7 @@ def test_a_wrong_hash_of_the_envelope_breaks_true_hashes(pair: tuple[Envelope, E
 
 def test_a_wrong_hash_of_a_segment_breaks_true_hashes(pair: tuple[Envelope, Envelope]) -> None:
     (user,) = pair[1].layer(LayerId.L5).segments
-    assert broken(with_segments(pair[1], LayerId.L5, replace(user, hash="sha256:0"))) == ["true_hashes"]
+    assert broken(with_segments(pair[1], LayerId.L5, replace(user, content="sha256:0"))) == ["true_hashes"]
 
 
 def test_a_rewritten_message_in_an_epoch_breaks_growing_prefix(pair: tuple[Envelope, Envelope]) -> None:

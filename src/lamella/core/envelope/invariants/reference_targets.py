@@ -15,16 +15,16 @@ def _check(envelope: Envelope, _before: Sent | None) -> Iterable[str]:
         return
     readable = _readable(envelope)
     for segment in references:
-        if (segment.id, segment.hash) not in readable:
+        if (segment.id, segment.content) not in readable:
             yield f"{segment.id} is referred to and does not stand in the request in full"
 
 
 def _readable(envelope: Envelope) -> set[tuple[str, str]]:
     targets = {
-        (segment.id, segment.hash)
+        (segment.id, segment.content)
         for layer_id in (LayerId.L2, LayerId.L4)
         for segment in envelope.layer(layer_id).segments
-        if segment.form in _READABLE
+        if segment.form in _READABLE and segment.content is not None
     }
     targets.update(pair for segment in envelope.layer(LayerId.L1).segments for pair in segment.inlines)
     targets.update((c.artifact.id, c.artifact.hash) for c in envelope.carried if c.in_full)

@@ -13,12 +13,12 @@ def _check(envelope: Envelope, _before: Sent | None) -> Iterable[str]:
     for layer_id in (LayerId.L2, LayerId.L4):
         for segment in envelope.layer(layer_id).segments:
             if segment.form in (Form.FULL, Form.UPDATE):
-                drawn_in = segment.form is Form.FULL and bool(inlined) and (segment.id, segment.hash) in inlined
+                drawn_in = segment.form is Form.FULL and (segment.id, segment.content) in inlined
                 if segment.id in readable or drawn_in:
                     yield f"{segment.id} stands in the request more than once"
                 readable.add(segment.id)
     for segment in envelope.layer(LayerId.L3).segments:
-        if segment.form is Form.FULL and (segment.id in readable or (segment.id, segment.hash) in inlined):
+        if segment.form is Form.FULL and (segment.id in readable or (segment.id, segment.content) in inlined):
             yield f"{segment.id} is sent in full although the request already holds it"
 
 
