@@ -11,7 +11,7 @@ from tests.invariants.strategies import Step
 
 from lamella import Folder, Tag, Turn
 from lamella.core.artifacts.model import Artifact, Image, Kind, Policy
-from lamella.core.history.log import Told
+from lamella.core.history.nodes import Told
 from lamella.core.values import replace
 from lamella.faces.library.engine import Chat
 from lamella.ports import SourceReader, Store, Summarizer

@@ -9,7 +9,8 @@ from tests.invariants.moves import Kept, kept_plans
 
 from lamella.adapters.clocks.system import SystemClock
 from lamella.adapters.stores.memory import MemoryStore
-from lamella.core.history.log import Log, derive_id
+from lamella.core.history.log import Log
+from lamella.core.history.nodes import derive_id
 from lamella.core.layers.model import Role
 from lamella.runners.keeping import Keeper
 

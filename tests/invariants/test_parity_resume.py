@@ -12,7 +12,8 @@ from lamella.adapters.stores.memory import MemoryStore
 from lamella.adapters.tokens.counter import OfflineCounter
 from lamella.core.budget.thresholds import Budget
 from lamella.core.envelope.model import Sent
-from lamella.core.history.log import Log, path_hashes, read_turns
+from lamella.core.history.branch import path_hashes, read_turns
+from lamella.core.history.log import Log
 from lamella.core.history.resume import PastTurn, Resumed, resume
 from lamella.core.history.state import Rules, State
 from lamella.core.history.turns import close_turn, open_turn

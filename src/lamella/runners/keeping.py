@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import accumulate
 
+from lamella.core.history.branch import path_hashes
 from lamella.core.history.chronicle import Chronicle
 from lamella.core.history.events import (
     Body,
@@ -14,7 +15,8 @@ from lamella.core.history.events import (
     write_erasure,
     write_event,
 )
-from lamella.core.history.log import Log, Node, Told, derive_id, path_hashes
+from lamella.core.history.log import Log
+from lamella.core.history.nodes import Node, Told, derive_id
 from lamella.core.history.receipts import read_receipt, receipt_hashes
 from lamella.core.history.records import Damage, EventKind, Listed, Record, StoreStats, Written
 from lamella.core.layers.model import Role

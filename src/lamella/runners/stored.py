@@ -11,19 +11,18 @@ from lamella.core.compaction.receipt import Receipt
 from lamella.core.envelope.diff import find_movement
 from lamella.core.envelope.model import Envelope, Rewrite
 from lamella.core.history.asked import Asked
-from lamella.core.history.compactions import Committed
-from lamella.core.history.events import read_turn, write_event
-from lamella.core.history.ids import message_id
-from lamella.core.history.log import (
-    Told,
+from lamella.core.history.branch import (
     committed_hashes,
-    name_messages,
     path_hashes,
     read_calls,
     read_message,
     read_receipts,
     read_turns,
 )
+from lamella.core.history.compactions import Committed
+from lamella.core.history.events import read_turn, write_event
+from lamella.core.history.ids import message_id
+from lamella.core.history.nodes import Told, name_messages
 from lamella.core.history.records import EventKind, Record, Written
 from lamella.core.history.resume import Resumed, resume
 from lamella.core.history.state import OpenTurn, Rules

@@ -12,7 +12,7 @@ from tests.unit.seen import attached, library, sent
 from lamella import ActiveNote, Note, Picture, Selection, Tool, ToolResult, Turn
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.history.asked import Asked
-from lamella.core.history.log import Told
+from lamella.core.history.nodes import Told
 from lamella.core.history.records import EventKind
 from lamella.errors import (
     BadInputError,

@@ -4,86 +4,24 @@ Editing, regenerating, deleting and forking never change what was written: each 
 readable. A branch is named by its last message.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from msgspec import Struct, field
 
-from lamella.core.compaction.receipt import Receipt
 from lamella.core.envelope.model import Rewrite
-from lamella.core.history.calls import read_call
 from lamella.core.history.compactions import NONE_COMMITTED, Committed, Compactions
-from lamella.core.history.events import Body, Contents, named_hashes, parse_body, read_turn
+from lamella.core.history.events import Body, parse_body
 from lamella.core.history.fields import as_list
-from lamella.core.history.ids import message_id
-from lamella.core.history.receipts import read_receipt, receipt_hashes
+from lamella.core.history.nodes import UNREADABLE, Node, Told, damaged, derive_id, make_node, name_messages, read_name
 from lamella.core.history.records import EventKind, Record
-from lamella.core.history.resume import PastTurn
-from lamella.core.history.state import TurnInput
-from lamella.core.layers.model import CarryForward, History, Layout, Role
-from lamella.core.ledger.call import Call
+from lamella.core.layers.model import Role
 from lamella.core.values import replace
-from lamella.errors import StoreDamagedError
 
-_UNREADABLE = (LookupError, TypeError, ValueError)
 _LASTING = ("system", "tools", "model")
 _SAYING = (EventKind.MESSAGE, EventKind.REPLY, EventKind.EDIT)
-_SAID = frozenset({"id", "parent", "text"})
-_OWN = _SAID | {"layout", "carry_forward"}
-_LAYOUTS: Mapping[object, Layout | None] = {None: None, **{layout.value: layout for layout in Layout}}
-_CARRIES: Mapping[object, CarryForward | None] = {None: None, **{carry.value: carry for carry in CarryForward}}
 # Looking a member up in its enumeration takes longer than making a struct, and thousands are made at an opening.
-_USER, _REPLY, _WHOLE = Role.USER, Role.REPLY, History.FULL
-
-
-class Node(Struct, frozen=True, kw_only=True, gc=False, array_like=True):
-    """One message of the tree: typed text with its turn's body, or a reply.
-
-    ``number`` is how many events were before the one that said it last: asking the same again after a compaction is
-    asking after it. ``rest`` is what its event says besides, none for most.
-    """
-
-    id: str
-    parent: str
-    role: Role
-    text: str
-    at: str = ""
-    number: int = 0
-    layout: Layout | None = None
-    carry_forward: CarryForward | None = None
-    rest: Body | None = None
-
-    @property
-    def body(self) -> Body:
-        """What its event says."""
-        own = {"layout": self.layout, "carry_forward": self.carry_forward}
-        set_by = {name: value.value for name, value in own.items() if value is not None}
-        return {"id": self.id, "parent": self.parent, "text": self.text, **set_by, **(self.rest or {})}
-
-
-class Told(Struct, frozen=True, kw_only=True, gc=False):
-    """One turn of a branch: what was asked, and the reply if there is one."""
-
-    message: Node
-    reply: Node | None
-
-
-def _make_node(body: Body, role: Role, at: str, *, number: int) -> Node:
-    """The message that an event's body describes."""
-    # What is no such word is read with the rest, where it is found to be damaged.
-    layout, carry_forward = body.get("layout"), body.get("carry_forward")
-    own = _OWN if layout in tuple(_LAYOUTS) and carry_forward in tuple(_CARRIES) else _SAID
-    return Node(
-        id=_name(body, "id"),
-        parent=_name(body, "parent"),
-        role=role,
-        text=_name(body, "text"),
-        at=at,
-        number=number,
-        layout=_LAYOUTS[layout] if own is _OWN else None,
-        carry_forward=_CARRIES[carry_forward] if own is _OWN else None,
-        rest={name: value for name, value in body.items() if name not in own} or None,
-    )
+_USER, _REPLY = Role.USER, Role.REPLY
 
 
 class Log(Struct, dict=True):
@@ -122,8 +60,8 @@ class Log(Struct, dict=True):
             fold = self._say if record.kind in _SAYING else self._fold
             try:
                 fold(record, parse_body(record))
-            except _UNREADABLE as error:
-                raise _damaged(f"Event {self.version + 1} of {self.conversation}", error) from error
+            except UNREADABLE as error:
+                raise damaged(f"Event {self.version + 1} of {self.conversation}", error) from error
             self.created = self.created or record.at
             self.version += 1
 
@@ -158,12 +96,12 @@ class Log(Struct, dict=True):
     def _fold(self, record: Record, body: Body) -> None:
         match record.kind:
             case EventKind.DELETE:
-                self._delete(_name(body, "target"))
+                self._delete(read_name(body, "target"))
                 self.rewritten = Rewrite.HISTORY_EDITED
             case EventKind.FORK | EventKind.SWITCH:
-                self._switch(_name(body, "head"))
+                self._switch(read_name(body, "head"))
             case EventKind.RENAME:
-                self.title = _name(body, "title")
+                self.title = read_name(body, "title")
             case EventKind.ERASURE:
                 self.rewritten = Rewrite.HISTORY_EDITED
             case EventKind.SETTINGS:
@@ -185,12 +123,12 @@ class Log(Struct, dict=True):
 
     def _say(self, record: Record, body: Body) -> None:
         if record.kind is EventKind.REPLY:
-            reply = _make_node(body, _REPLY, record.at, number=self.version)
+            reply = make_node(body, _REPLY, record.at, number=self.version)
             parent = reply.parent
             follows = parent != "" and parent == self.head == self.last_asked
             self._add(self._with_calls(reply) if reply.rest or reply.id in self.nodes else reply, follows=follows)
             return
-        message = _make_node(body, _USER, record.at, number=self.version)
+        message = make_node(body, _USER, record.at, number=self.version)
         self._add(message, follows=message.parent == self.head)
         self._begin_turn(message.id)
 
@@ -278,106 +216,3 @@ class Log(Struct, dict=True):
         rest = {**left, **(node.rest or {})} if left else node.rest
         self._place(replace(node, id=name, parent=parent, number=self.version, rest=rest))
         return name
-
-
-def name_messages(told: Iterable[Told]) -> tuple[str, ...]:
-    """The ids of a branch's questions and replies, in their order."""
-    pairs = ((turn.message, turn.reply) for turn in told)
-    return tuple(node.id for pair in pairs for node in pair if node is not None)
-
-
-def derive_id(conversation: str, parent: str, node: Node) -> str:
-    """A message's id from what it says and what it follows."""
-    rest = node.rest or {}
-    refs = [*_refs(rest, "results"), *_refs(rest, "attached")]
-    return message_id(conversation, parent=parent, role=node.role, text=node.text, attached=refs)
-
-
-def path_hashes(told: Iterable[Told]) -> tuple[str, ...]:
-    """Every content that a branch names."""
-    hashes: dict[str, None] = {}
-    for turn in told:
-        if turn.message.rest is None:
-            continue
-        try:
-            hashes.update(dict.fromkeys(named_hashes(turn.message.rest)))
-        except _UNREADABLE as error:
-            raise _damaged(f"The message {turn.message.id}", error) from error
-    return tuple(hashes)
-
-
-def read_turns(told: Iterable[Told], contents: Contents, committed: Committed = NONE_COMMITTED) -> list[PastTurn]:
-    """A branch's turns with their contents, each with its reply and with what was compacted before it."""
-    before = committed.before
-    return [
-        PastTurn(
-            turn=read_message(turn.message, contents),
-            reply=turn.reply.text if turn.reply else None,
-            reply_id=turn.reply.id if turn.reply else None,
-            receipts=read_receipts(before[turn.message.id], contents) if turn.message.id in before else (),
-        )
-        for turn in told
-    ]
-
-
-def read_calls(reply: Node) -> tuple[Call, ...]:
-    """The model calls that gave a reply, as far as they are known."""
-    calls = reply.rest.get("calls", []) if reply.rest is not None else []
-    try:
-        return tuple(read_call(call) for call in calls) if isinstance(calls, list) else ()
-    except _UNREADABLE as error:
-        raise _damaged(f"The reply {reply.id}", error) from error
-
-
-def committed_hashes(committed: Committed) -> tuple[str, ...]:
-    """The hashes of the texts that a branch's compactions put in place of messages."""
-    try:
-        return receipt_hashes(committed.bodies)
-    except _UNREADABLE as error:
-        raise _damaged("A compaction", error) from error
-
-
-def read_receipts(bodies: Iterable[Body], contents: Contents) -> tuple[Receipt, ...]:
-    """Receipts with the texts that stand in for what they took out."""
-    try:
-        return tuple(read_receipt(body, contents) for body in bodies)
-    except _UNREADABLE as error:
-        raise _damaged("A compaction", error) from error
-
-
-def read_message(node: Node, contents: Contents) -> TurnInput:
-    """The turn a message was asked with."""
-    if node.rest is None:
-        # Most turns only say something; reading them is much of what opening a long conversation takes.
-        return TurnInput(
-            text=node.text,
-            typed=node.text,
-            id=node.id,
-            layout=node.layout,
-            carry_forward=node.carry_forward,
-            history=_WHOLE,
-            image_notes=False,
-        )
-    try:
-        return read_turn(node.body, contents, message_id=node.id)
-    except _UNREADABLE as error:
-        raise _damaged(f"The message {node.id}", error) from error
-
-
-def _damaged(place: str, error: Exception) -> StoreDamagedError:
-    why = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-    return StoreDamagedError(
-        f"{place} cannot be read: {why}.", hint="Run `lamella store verify` to see what is damaged."
-    )
-
-
-def _name(body: Body, field_name: str) -> str:
-    value = body[field_name]
-    if not isinstance(value, str):
-        raise ValueError(f"{field_name} is not a text")
-    return value
-
-
-def _refs(body: Mapping[str, object], field_name: str) -> list[tuple[str, str]]:
-    refs = body.get(field_name, [])
-    return [(ref["id"], ref["hash"]) for ref in refs] if isinstance(refs, list) else []

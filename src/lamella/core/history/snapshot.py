@@ -11,7 +11,8 @@ from hashlib import sha256
 from msgspec import DecodeError, Struct
 from msgspec.msgpack import Decoder, Encoder
 
-from lamella.core.history.log import Log, Node
+from lamella.core.history.log import Log
+from lamella.core.history.nodes import Node
 from lamella.core.values import replace
 
 # What a log folds to, and how it is written. Whoever changes either changes this, so that older snapshots are not used.

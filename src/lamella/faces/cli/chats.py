@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from lamella.core.history.events import Body
-from lamella.core.history.log import Told
+from lamella.core.history.nodes import Told
 from lamella.errors import UsageError
 from lamella.faces.cli.console import make_console
 from lamella.faces.cli.lines import show_line, show_lines

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from lamella.core.history.log import Told
+from lamella.core.history.nodes import Told
 from lamella.core.ledger.call import Call
 from lamella.core.ledger.verdict import Outcome
 from lamella.runners.stored import StoredChat

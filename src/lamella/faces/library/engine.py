@@ -7,7 +7,7 @@ from os import PathLike
 from types import TracebackType
 from typing import Self
 
-from lamella.core.history.log import Told
+from lamella.core.history.nodes import Told
 from lamella.core.history.records import Listed
 from lamella.core.ledger.call import Call
 from lamella.errors import CallError, NotAvailableError

@@ -12,6 +12,7 @@ from tests.unit.steady import steady
 from lamella.core.artifacts.content import hash_bytes, hash_text
 from lamella.core.artifacts.make import canonical_json, make_artifact, make_image, make_image_value, make_tool_result
 from lamella.core.artifacts.model import Artifact, Kind, Source
+from lamella.core.history.branch import path_hashes, read_turns
 from lamella.core.history.events import (
     named_hashes,
     parse_body,
@@ -24,7 +25,7 @@ from lamella.core.history.events import (
     write_message,
     write_turn,
 )
-from lamella.core.history.log import Log, path_hashes, read_turns
+from lamella.core.history.log import Log
 from lamella.core.history.records import EventKind, Record, Written
 from lamella.core.history.state import TurnInput
 from lamella.core.layers.model import History

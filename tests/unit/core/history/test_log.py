@@ -7,9 +7,11 @@ import pytest
 from lamella.core.artifacts.make import make_artifact, make_tool_definition
 from lamella.core.artifacts.model import Kind, Source
 from lamella.core.envelope.model import Rewrite
+from lamella.core.history.branch import path_hashes, read_calls, read_turns
 from lamella.core.history.events import write_erasure, write_event, write_message
 from lamella.core.history.ids import message_id, turn_id
-from lamella.core.history.log import Log, derive_id, path_hashes, read_calls, read_turns
+from lamella.core.history.log import Log
+from lamella.core.history.nodes import derive_id
 from lamella.core.history.records import EventKind, Record
 from lamella.core.history.state import TurnInput
 from lamella.core.layers.model import Role

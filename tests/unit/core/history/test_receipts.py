@@ -10,7 +10,7 @@ from tests.unit.steady import steady
 from lamella.core.artifacts.content import hash_text
 from lamella.core.compaction.receipt import Cut, Receipt, Skipped, Step, make_receipt
 from lamella.core.compaction.rules import StepName
-from lamella.core.history.log import read_receipts
+from lamella.core.history.branch import read_receipts
 from lamella.core.history.receipts import read_receipt, receipt_hashes, write_receipt
 from lamella.core.values import replace
 from lamella.errors import StoreDamagedError

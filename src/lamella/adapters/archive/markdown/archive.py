@@ -15,7 +15,8 @@ from lamella.adapters.archive.markdown.scribe import Scribe
 from lamella.adapters.archive.markdown.visible import parse_page, render_page, show_log
 from lamella.core.artifacts.content import encode_text
 from lamella.core.history.chronicle import Chronicle
-from lamella.core.history.log import Log, derive_id
+from lamella.core.history.log import Log
+from lamella.core.history.nodes import derive_id
 from lamella.core.history.records import Record
 from lamella.core.values import replace
 from lamella.errors import BadInputError, StoreDamagedError

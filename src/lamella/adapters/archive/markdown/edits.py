@@ -20,7 +20,8 @@ from lamella.adapters.archive.markdown.visible import (
     typed_text,
 )
 from lamella.core.history.events import write_turn
-from lamella.core.history.log import Log, Node, Told
+from lamella.core.history.log import Log
+from lamella.core.history.nodes import Node, Told
 from lamella.core.history.records import EventKind, Record
 from lamella.core.history.state import TurnInput
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from lamella.core.artifacts.make import canonical_json
 from lamella.core.envelope.model import Rewrite
 from lamella.core.history.events import named_hashes
-from lamella.core.history.log import Log, Node, derive_id
+from lamella.core.history.log import Log
+from lamella.core.history.nodes import Node, derive_id
 from lamella.core.history.records import EventKind, Record
 from lamella.core.layers.model import Role
 

@@ -8,7 +8,8 @@ from lamella.adapters.archive.markdown.context import is_context, render_context
 from lamella.adapters.archive.markdown.lines import escape_text, unescape_text
 from lamella.adapters.archive.markdown.refs import list_refs
 from lamella.adapters.archive.markdown.stamps import show_time
-from lamella.core.history.log import Log, Node, Told
+from lamella.core.history.log import Log
+from lamella.core.history.nodes import Node, Told
 from lamella.core.layers.model import Role
 from lamella.core.values import replace
 

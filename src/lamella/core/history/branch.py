@@ -1,0 +1,88 @@
+"""A branch read back: its turns with their contents, what was compacted before each, and the calls of its replies."""
+
+from collections.abc import Iterable
+
+from lamella.core.compaction.receipt import Receipt
+from lamella.core.history.calls import read_call
+from lamella.core.history.compactions import NONE_COMMITTED, Committed
+from lamella.core.history.events import Body, Contents, named_hashes, read_turn
+from lamella.core.history.nodes import UNREADABLE, Node, Told, damaged
+from lamella.core.history.receipts import read_receipt, receipt_hashes
+from lamella.core.history.resume import PastTurn
+from lamella.core.history.state import TurnInput
+from lamella.core.layers.model import History
+from lamella.core.ledger.call import Call
+
+# Looking a member up in its enumeration takes longer than making a struct, and thousands are made at an opening.
+_WHOLE = History.FULL
+
+
+def path_hashes(told: Iterable[Told]) -> tuple[str, ...]:
+    """Every content that a branch names."""
+    hashes: dict[str, None] = {}
+    for turn in told:
+        if turn.message.rest is None:
+            continue
+        try:
+            hashes.update(dict.fromkeys(named_hashes(turn.message.rest)))
+        except UNREADABLE as error:
+            raise damaged(f"The message {turn.message.id}", error) from error
+    return tuple(hashes)
+
+
+def read_turns(told: Iterable[Told], contents: Contents, committed: Committed = NONE_COMMITTED) -> list[PastTurn]:
+    """A branch's turns with their contents, each with its reply and with what was compacted before it."""
+    before = committed.before
+    return [
+        PastTurn(
+            turn=read_message(turn.message, contents),
+            reply=turn.reply.text if turn.reply else None,
+            reply_id=turn.reply.id if turn.reply else None,
+            receipts=read_receipts(before[turn.message.id], contents) if turn.message.id in before else (),
+        )
+        for turn in told
+    ]
+
+
+def read_calls(reply: Node) -> tuple[Call, ...]:
+    """The model calls that gave a reply, as far as they are known."""
+    calls = reply.rest.get("calls", []) if reply.rest is not None else []
+    try:
+        return tuple(read_call(call) for call in calls) if isinstance(calls, list) else ()
+    except UNREADABLE as error:
+        raise damaged(f"The reply {reply.id}", error) from error
+
+
+def committed_hashes(committed: Committed) -> tuple[str, ...]:
+    """The hashes of the texts that a branch's compactions put in place of messages."""
+    try:
+        return receipt_hashes(committed.bodies)
+    except UNREADABLE as error:
+        raise damaged("A compaction", error) from error
+
+
+def read_receipts(bodies: Iterable[Body], contents: Contents) -> tuple[Receipt, ...]:
+    """Receipts with the texts that stand in for what they took out."""
+    try:
+        return tuple(read_receipt(body, contents) for body in bodies)
+    except UNREADABLE as error:
+        raise damaged("A compaction", error) from error
+
+
+def read_message(node: Node, contents: Contents) -> TurnInput:
+    """The turn a message was asked with."""
+    if node.rest is None:
+        # Most turns only say something; reading them is much of what opening a long conversation takes.
+        return TurnInput(
+            text=node.text,
+            typed=node.text,
+            id=node.id,
+            layout=node.layout,
+            carry_forward=node.carry_forward,
+            history=_WHOLE,
+            image_notes=False,
+        )
+    try:
+        return read_turn(node.body, contents, message_id=node.id)
+    except UNREADABLE as error:
+        raise damaged(f"The message {node.id}", error) from error
