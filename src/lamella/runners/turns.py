@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 
-from lamella.core.artifacts.model import Artifact, Kind
+from lamella.core.artifacts.kinds import later_kind
+from lamella.core.artifacts.model import Artifact
 from lamella.core.budget.thresholds import check_share
 from lamella.core.compaction.applying import UNDONE, apply_receipt
 from lamella.core.compaction.fitting import check_fits
@@ -317,8 +318,8 @@ def _system_parts(parts: Mapping[str, str], reading: Reading) -> tuple[SystemPar
 
 
 def _newest(state: State) -> list[Artifact]:
-    """What a link can mean without reading; an active note is active only in its own turn."""
+    """What a link can mean without reading: what is known, as it is in a later turn."""
     return [
-        replace(artifact, kind=Kind.NOTE) if artifact.kind is Kind.ACTIVE_NOTE else artifact
+        artifact if artifact.kind is later_kind(artifact.kind) else replace(artifact, kind=later_kind(artifact.kind))
         for artifact in state.known.values()
     ]

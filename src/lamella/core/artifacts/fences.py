@@ -3,18 +3,21 @@
 import re
 from collections.abc import Iterator
 
-_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
+# Backticks after an opening of backticks make it inline code; after a closing of either kind nothing may stand.
+_OPENS = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
+_CLOSES = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*$")
 
 
 def walk_lines(text: str) -> Iterator[tuple[str, bool]]:
     """Each line of a markdown text, and whether it belongs to a fenced code block."""
     fence = ""
     for line in text.split("\n"):
-        mark = _FENCE.match(line)
         if fence:
-            closes = mark is not None and mark.group(1)[0] == fence[0] and len(mark.group(1)) >= len(fence)
+            mark = _CLOSES.match(line)
+            closes = mark is not None and mark.group(1).startswith(fence)
             yield line, True
             fence = "" if closes else fence
         else:
+            mark = _OPENS.match(line)
             fence = mark.group(1) if mark else ""
             yield line, bool(fence)

@@ -108,3 +108,12 @@ KINDS: Mapping[Kind, KindSpec] = MappingProxyType(
         for kind, tag, block, id_rule, recoverable, promotion, trust in _ROWS
     }
 )
+
+_LATER: Mapping[Kind, Kind] = MappingProxyType(
+    {kind: Kind.NOTE if spec.promotion is Promotion.AS_NOTE else kind for kind, spec in KINDS.items()}
+)
+
+
+def later_kind(kind: Kind) -> Kind:
+    """What something of a kind is once its turn is over: the active note is active only then, and a note after it."""
+    return _LATER[kind]

@@ -1,13 +1,13 @@
 """The chain: steps in their order, until the request has come down to its goal. A plan is a value."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lamella.core.compaction.asking import Summaries, SummaryNeed
 from lamella.core.compaction.draft import Draft, begin_draft, shrink_draft
 from lamella.core.compaction.receipt import Cut, Receipt, Skipped, Step, make_receipt
 from lamella.core.compaction.rules import StepName
-from lamella.core.compaction.stages import resolve_stages
+from lamella.core.compaction.stages import ResolvedStages, resolve_stages
 from lamella.core.compaction.steps import STEPS
 from lamella.core.compaction.summary import propose_summary
 from lamella.core.history.state import Rules, State, TurnInput
@@ -49,11 +49,11 @@ def plan_compaction(
     """
     resolved = resolve_stages(rules.compaction.stages, path)
     draft = begin_draft(state, turn, rules, goal=goal, stages=resolved.stages)
-    walk = _Walk(draft=draft, skipped=tuple(Skipped(name=StepName.OLDEST_STAGES, why=why) for why in resolved.missing))
+    walk = _Walk(draft=draft)
     for name in rules.compaction.steps:
         if walk.draft.excess <= 0 or walk.needs:
             break
-        walk = _run(walk, name, summaries)
+        walk = _run(replace(walk, skipped=(*walk.skipped, *_unresolved(resolved, name))), name, summaries)
     if walk.needs or walk.draft.tokens >= tokens:
         return Plan(receipt=None, needs=walk.needs)
     receipt = make_receipt(
@@ -66,6 +66,13 @@ def plan_compaction(
         automatic=automatic,
     )
     return Plan(receipt=receipt)
+
+
+def _unresolved(resolved: ResolvedStages, name: StepName) -> Iterator[Skipped]:
+    """The stages that a step would take out if this branch had them."""
+    for one in resolved.missing:
+        if name is (StepName.RECENT_STAGES if one.range.recent else StepName.OLDEST_STAGES):
+            yield Skipped(name=name, why=one.why)
 
 
 def _run(walk: _Walk, name: StepName, summaries: Summaries | None) -> _Walk:

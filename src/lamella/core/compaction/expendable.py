@@ -29,22 +29,18 @@ class Candidate:
     asked_tokens: int
     answered_tokens: int
     has_code: bool = False
-    codebase: bool = False
 
 
 def rank_expendable(candidates: Sequence[Candidate], *, total_turns: int) -> tuple[str, ...]:
-    """The ids, most expendable first; of equals the older first. Turns with a codebase come after all others."""
-    ranked = sorted(
-        candidates,
-        key=lambda turn: (turn.codebase, -turn_expendability(turn, total_turns=total_turns), turn.position),
-    )
+    """The ids, most expendable first; of equals the older first."""
+    ranked = sorted(candidates, key=lambda turn: (-turn_expendability(turn, total_turns=total_turns), turn.position))
     return tuple(turn.id for turn in ranked)
 
 
 def turn_expendability(turn: Candidate, *, total_turns: int) -> float:
     """What its messages have on average, each by its share of the turn's tokens; long is the turn as a whole."""
     tokens = turn.asked_tokens + turn.answered_tokens
-    at, code = turn.position, turn.has_code or turn.codebase
+    at, code = turn.position, turn.has_code
     asked = message_expendability("user", position=at, count=total_turns, tokens=tokens, code=code)
     answered = message_expendability("assistant", position=at, count=total_turns, tokens=tokens, code=code)
     share = turn.asked_tokens / tokens if tokens else 0.5

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from lamella.core.artifacts.blocks import render_block, render_condensed, render_handle, render_preview
-from lamella.core.artifacts.kinds import KINDS, Promotion
-from lamella.core.artifacts.model import Artifact, Kind, Policy
+from lamella.core.artifacts.kinds import KINDS, Promotion, later_kind
+from lamella.core.artifacts.model import Artifact, Policy
 from lamella.core.compaction.outline import PREVIEW_OVER, build_outline
 from lamella.core.layers.fingerprint import make_layer
 from lamella.core.layers.model import SYSTEM_PLACE, CarryForward, Count, Form, Layer, LayerId, Segment
@@ -45,7 +45,7 @@ def make_standing(artifact: Artifact, *, form: Form, place: str, pieces: tuple[s
     """An artifact as it stands, with its entry in L2."""
     segment = Segment(
         id=artifact.id,
-        kind=shelved_kind(artifact),
+        kind=later_kind(artifact.kind),
         form=form,
         place=place,
         content=artifact.hash,
@@ -54,11 +54,6 @@ def make_standing(artifact: Artifact, *, form: Form, place: str, pieces: tuple[s
         recoverable=artifact.recoverable,
     )
     return Standing(artifact=artifact, pieces=pieces, segment=segment)
-
-
-def shelved_kind(artifact: Artifact) -> Kind:
-    """The kind an artifact has in the library: an active note is a plain note there."""
-    return Kind.NOTE if KINDS[artifact.kind].promotion is Promotion.AS_NOTE else artifact.kind
 
 
 def promotes(artifact: Artifact, *, image_notes: bool) -> bool:
@@ -73,7 +68,7 @@ def shelve(artifact: Artifact, *, form: Form, count: Count, shown: Standing | No
 
     ``shown`` is how it stood in its own turn; text that would be the same is the same object, counted once.
     """
-    kind = shelved_kind(artifact)
+    kind = later_kind(artifact.kind)
     smaller = render_smaller(artifact, form) if may_shrink(artifact) else None
     if smaller is not None:
         return make_standing(artifact, form=form, place=SYSTEM_PLACE, pieces=(smaller,), tokens=count(smaller))
@@ -92,11 +87,11 @@ def may_shrink(artifact: Artifact) -> bool:
 def render_smaller(artifact: Artifact, form: Form) -> str | None:
     """The artifact as its outline or as one line, or none where that is not what is wanted or would not be smaller."""
     if form is Form.PREVIEW:
-        text = render_preview(artifact, build_outline(artifact.text), kind=shelved_kind(artifact))
+        text = render_preview(artifact, build_outline(artifact.text), kind=later_kind(artifact.kind))
     elif form is Form.HANDLE:
         text = render_handle(artifact)
     elif form is Form.SUMMARY and artifact.condensed is not None:
-        text = render_condensed(artifact, artifact.condensed, kind=shelved_kind(artifact))
+        text = render_condensed(artifact, artifact.condensed, kind=later_kind(artifact.kind))
     else:
         return None
     return text if len(text) < len(artifact.text) else None

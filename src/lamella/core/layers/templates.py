@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from lamella.core.artifacts.blocks import render_block
-from lamella.core.artifacts.model import Artifact, Kind
+from lamella.core.artifacts.kinds import later_kind
+from lamella.core.artifacts.model import Artifact
 
 _BRACES = re.compile(r"\{([^{}\n]*)\}")
 _LINK = re.compile(r"\[\[([^\[\]]+)\]\]\Z")
@@ -78,12 +79,8 @@ def _quote(resolved: Resolved, _new: Sequence[Artifact] = ()) -> str:
 
 
 def _inline(resolved: Resolved, new: Sequence[Artifact]) -> str:
-    blocks = (render_block(artifact, kind=_plain(artifact.kind)) for artifact in new)
+    blocks = (render_block(artifact, kind=later_kind(artifact.kind)) for artifact in new)
     return "".join(blocks).rstrip("\n") if new else _quote(resolved)
-
-
-def _plain(kind: Kind) -> Kind:
-    return Kind.NOTE if kind is Kind.ACTIVE_NOTE else kind
 
 
 def _expand(text: str, resolve: Resolve, replace: _Replace, *, skip: TemplateKind | None = None) -> Expanded:

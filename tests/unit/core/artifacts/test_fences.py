@@ -15,6 +15,12 @@ from lamella.core.artifacts.fences import walk_lines
         ("    ```\nindented", [False, False]),
         ("   ```\nx\n   ```\ny", [True, True, True, False]),
         ("``\nx", [False, False]),
+        ("```x``` is inline\ny", [False, False]),
+        ("``` a`b\ny", [False, False]),
+        ("~~~ a`b ~~~\ny\n~~~", [True, True, True]),
+        ("```py a b\ny\n```", [True, True, True]),
+        ("```\n```py\nx\n``` \t\ny", [True, True, True, True, False]),
+        ("```\n~~~\n`````\ny", [True, True, True, False]),
     ],
 )
 def test_each_line_is_told_apart(text: str, code: list[bool]) -> None:

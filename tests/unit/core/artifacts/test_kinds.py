@@ -3,7 +3,7 @@
 import pytest
 
 from lamella.adapters.archive.attachments import FIELDS
-from lamella.core.artifacts.kinds import KINDS, BlockForm, Promotion
+from lamella.core.artifacts.kinds import KINDS, BlockForm, Promotion, later_kind
 from lamella.core.artifacts.model import Kind, Trust
 
 NOT_RECOVERABLE = {Kind.SELECTED_TEXT, Kind.WEB_SELECTION, Kind.IMAGE, Kind.UNKNOWN}
@@ -57,3 +57,8 @@ def test_the_active_note_is_promoted_as_a_plain_note() -> None:
 
 def test_what_can_be_attached_in_a_transcript_is_every_kind_but_tool_results() -> None:
     assert set(FIELDS) == set(Kind) - {Kind.TOOL}
+
+
+def test_only_the_active_note_is_something_else_once_its_turn_is_over() -> None:
+    later = {kind: later_kind(kind) for kind in Kind if later_kind(kind) is not kind}
+    assert later == {Kind.ACTIVE_NOTE: Kind.NOTE}

@@ -35,10 +35,14 @@ def test_a_range_holds_every_message_from_its_first_to_its_last() -> None:
 
 
 def test_a_stage_with_a_missing_or_turned_boundary_is_skipped_with_a_word() -> None:
-    for first, last in (("m2", "gone"), ("gone", "m4"), ("m4", "m2")):
+    for first, last, why in (
+        ("m2", "gone", "its last message, gone, is not in this branch"),
+        ("lost", "m4", "its first message, lost, is not in this branch"),
+        ("m4", "m2", "its first message comes after its last"),
+    ):
         resolved = resolve_stages([stage("idea", first, last), stage("topic", "m5", "m6")], PATH)
         assert [one.range.stage for one in resolved.stages] == ["topic"]
-        assert resolved.missing == ("the stage Idea stays: its first or last message is not in this branch",)
+        assert [one.why for one in resolved.missing] == [f"the stage Idea stays: {why}"]
 
 
 def test_the_oldest_stage_goes_first_and_one_at_a_time() -> None:
@@ -79,6 +83,31 @@ def test_a_missing_boundary_is_said_in_the_receipt_and_the_chain_goes_on() -> No
     assert receipt is not None
     assert [(one.name.value, "Lost" in one.why) for one in receipt.skipped] == [("oldest_stages", True)]
     assert removed(receipt, "oldest_stages") == story.path[6:18]
+
+
+def test_a_missing_stage_is_said_of_the_step_that_would_take_it_out() -> None:
+    story = staged()
+    lost = (stage("old", "nowhere", story.path[3]), stage("new", story.path[3], "nowhere", recent=True))
+    story.rules = make_rules(replace(story.rules.compaction, stages=lost, steps=tuple(StepName)))
+    receipt = story.plan(goal=0).receipt
+    assert receipt is not None
+    said = {one.name.value: one.why for one in receipt.skipped if "stays" in one.why}
+    assert list(said) == ["oldest_stages", "recent_stages"]
+    assert "Old" in said["oldest_stages"]
+    assert "New" in said["recent_stages"]
+
+
+def test_a_missing_stage_is_not_said_of_a_step_that_was_not_reached() -> None:
+    story = staged()
+    lost = (*story.rules.compaction.stages, stage("new", story.path[3], "nowhere", recent=True))
+    story.rules = make_rules(replace(story.rules.compaction, stages=lost))
+    receipt = story.plan(goal=story.tokens() - 10).receipt
+    assert receipt is not None
+    assert receipt.skipped == ()
+    story.rules = make_rules(replace(story.rules.compaction, steps=(StepName.OLDEST_STAGES,)))
+    receipt = story.plan(goal=0).receipt
+    assert receipt is not None
+    assert receipt.skipped == ()
 
 
 def test_a_boundary_that_was_taken_out_before_is_still_found() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from lamella.adapters.archive.markdown.refs import Ref, list_refs
+from lamella.core.artifacts.kinds import later_kind
 from lamella.core.artifacts.model import Kind, Policy
 from lamella.core.history.chronicle import Chronicle
 from lamella.core.history.events import parse_body
@@ -43,7 +44,7 @@ def part_contents(chronicle: Chronicle, sources: SourceReader | None) -> Cargo:
     newest = {ref.id: ref.hash for ref in refs if _is_file(ref)}
     riding = {ref.hash for ref in refs if not _is_file(ref) or newest[ref.id] != ref.hash}
     named = {
-        (ref.hash, ref.path): FileRef(hash=ref.hash, kind=_plain(ref.kind), path=ref.path)
+        (ref.hash, ref.path): FileRef(hash=ref.hash, kind=later_kind(ref.kind), path=ref.path)
         for ref in refs
         if ref.path is not None and ref.hash in chronicle.contents and ref.hash not in riding
     }
@@ -62,11 +63,6 @@ def list_all_refs(records: Iterable[Record]) -> Iterable[Ref]:
 
 def _is_file(ref: Ref) -> bool:
     return ref.kind in _TEXT_FILES and ref.path is not None and ref.policy is not Policy.SNAPSHOT
-
-
-def _plain(kind: Kind) -> Kind:
-    """Which note was the active one is a matter of its turn, not of the file."""
-    return Kind.NOTE if kind is Kind.ACTIVE_NOTE else kind
 
 
 def _gives(sources: SourceReader, file: FileRef) -> bool:
