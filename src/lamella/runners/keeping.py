@@ -17,7 +17,7 @@ from lamella.core.history.events import (
 )
 from lamella.core.history.log import Log
 from lamella.core.history.nodes import Node, Told, derive_id
-from lamella.core.history.receipts import read_receipt, receipt_hashes
+from lamella.core.history.receipts import find_faulty_receipts
 from lamella.core.history.records import Damage, EventKind, Listed, Record, StoreStats, Written
 from lamella.core.layers.model import Role
 from lamella.errors import CallError, DivergedError, ErasedError, StoreDamagedError
@@ -178,11 +178,18 @@ class Keeper:
             yield Damage(conversation=conversation, place="log", what=error.message)
             return
         yield from _find_damaged_counts(conversation, records)
-        yield from _find_damaged_receipts(conversation, records)
+        yield from self._find_damaged_receipts(conversation, records, log)
         for node in log.nodes.values():
             what = _find_fault(conversation, node)
             if what is not None:
                 yield Damage(conversation=conversation, place=f"message {node.id}", what=what)
+
+    def _find_damaged_receipts(self, conversation: str, records: Sequence[Record], log: Log) -> Iterator[Damage]:
+        """Compactions that could not be applied again."""
+        hashes = [name for record in records if record.kind is EventKind.COMPACTION for name in record.contents]
+        contents = self._store.read_contents(conversation, hashes) if hashes else {}
+        for number, what in find_faulty_receipts(records, said=log.nodes, contents=contents):
+            yield Damage(conversation=conversation, place=f"event {number}", what=what)
 
     def verify_erased(self, conversation: str) -> Iterator[Damage]:
         """What is left of an erased conversation, or of what was erased in one that goes on."""
@@ -235,18 +242,6 @@ def _find_contents(records: Iterable[Record], find: Callable[[Body], Iterable[st
             raise StoreDamagedError(
                 f"Event {number} cannot be read: {error}.", hint="Run `lamella store verify` to see what is damaged."
             ) from error
-
-
-def _find_damaged_receipts(conversation: str, records: Sequence[Record]) -> Iterator[Damage]:
-    """Compactions that could not be applied again."""
-    for number, record in enumerate(records, start=1):
-        if record.kind is EventKind.COMPACTION:
-            try:
-                body = parse_body(record)
-                read_receipt(body, {})
-                receipt_hashes([body])
-            except (LookupError, TypeError, ValueError) as error:
-                yield Damage(conversation=conversation, place=f"event {number}", what=f"cannot be read: {error}")
 
 
 def _erased(records: Iterable[Record]) -> frozenset[str]:

@@ -1,14 +1,17 @@
 """Receipts as events: a compaction written down, read back exactly, and voided by an undo."""
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Iterator
 
 from lamella.core.artifacts.content import encode_text, hash_text
 from lamella.core.artifacts.make import canonical_json
 from lamella.core.compaction.receipt import Cut, Receipt, Skipped, Step
 from lamella.core.compaction.rules import StepName
-from lamella.core.history.events import Body, Contents
+from lamella.core.history.events import Body, Contents, parse_body
 from lamella.core.history.fields import as_list, as_mapping, as_text
 from lamella.core.history.records import EventKind, Record, Written
+
+# What these take out are artifacts; all others take out messages.
+_OF_ARTIFACTS = (StepName.PREVIEW, StepName.HANDLE, StepName.TOOL_RESULTS)
 
 
 def write_receipt(receipt: Receipt, *, at: str, before: str | None = None) -> Written:
@@ -60,6 +63,35 @@ def receipt_hashes(bodies: Iterable[Body]) -> tuple[str, ...]:
     """The hashes of every text that receipts put in place of messages."""
     steps = [step for body in bodies for step in as_list(body["steps"])]
     return tuple(dict.fromkeys(as_text(step["text"]) for step in steps if isinstance(step, dict) and "text" in step))
+
+
+def find_faulty_receipts(
+    records: Iterable[Record], *, said: Container[str], contents: Contents
+) -> Iterator[tuple[int, str]]:
+    """Compactions that could not be applied as they were made: the number of each event, and what is wrong with it.
+
+    ``said`` are the ids of all messages; ``contents`` are the texts at hand, without those that were erased.
+    """
+    for number, record in enumerate(records, start=1):
+        if record.kind is EventKind.COMPACTION:
+            fault = _find_fault(record, said=said, contents=contents)
+            if fault is not None:
+                yield number, fault
+
+
+def _find_fault(record: Record, *, said: Container[str], contents: Contents) -> str | None:
+    try:
+        body = parse_body(record)
+        receipt = read_receipt(body, contents)
+        unlisted = set(receipt_hashes([body])).symmetric_difference(record.contents)
+    except (LookupError, TypeError, ValueError) as error:
+        return f"cannot be read: {error}"
+    if unlisted:
+        return f"names other texts than it lists: {min(unlisted)}"
+    taken = (name for step in receipt.steps if step.name not in _OF_ARTIFACTS for name in step.removed)
+    named = (*taken, *((receipt.parent,) if receipt.parent else ()))
+    unknown = next((name for name in named if name not in said), None)
+    return None if unknown is None else f"names a message that was never said: {unknown}"
 
 
 def _write_step(step: Step) -> dict[str, object]:

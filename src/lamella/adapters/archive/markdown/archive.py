@@ -17,6 +17,7 @@ from lamella.core.artifacts.content import encode_text
 from lamella.core.history.chronicle import Chronicle
 from lamella.core.history.log import Log
 from lamella.core.history.nodes import derive_id
+from lamella.core.history.receipts import find_faulty_receipts
 from lamella.core.history.records import Record
 from lamella.core.values import replace
 from lamella.errors import BadInputError, StoreDamagedError
@@ -118,7 +119,7 @@ def _with_edits(chronicle: Chronicle, *, title: str, visible: str) -> Chronicle:
 
 
 def _check_log(chronicle: Chronicle) -> Log:
-    """The log a comment holds; an error if its events do not fit together or a message is not what its id says."""
+    """The log a comment holds; an error if its events do not fit together or do not do what they say."""
     try:
         log = fold_log(chronicle.conversation, chronicle.records)
     except StoreDamagedError as error:
@@ -129,4 +130,6 @@ def _check_log(chronicle: Chronicle) -> Log:
                 f"The archive's comment is damaged: the message {node.id} has another text than it was written with.",
                 hint=_HINT,
             )
+    for number, fault in find_faulty_receipts(chronicle.records, said=log.nodes, contents=chronicle.contents):
+        raise BadInputError(f"The archive's comment is damaged: event {number}, a compaction, {fault}.", hint=_HINT)
     return log

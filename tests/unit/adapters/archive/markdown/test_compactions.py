@@ -1,0 +1,110 @@
+"""Compactions in an archive: one that could not be applied as it was made is refused, and its event is named."""
+
+import re
+from collections.abc import Callable, Mapping
+
+import pytest
+from tests.unit.adapters.archive.markdown.chats import NAME, make_desk, take_in, take_out
+
+from lamella import Chat
+from lamella.adapters.archive.markdown.archive import parse_archive, render_archive
+from lamella.core.artifacts.content import hash_text
+from lamella.core.history.chronicle import Chronicle
+from lamella.core.history.events import parse_body
+from lamella.core.history.records import EventKind
+from lamella.core.values import replace
+from lamella.errors import BadInputError
+from lamella.runners.keeping import Keeper
+
+WRONG = hash_text("never written")
+
+
+class Telling:
+    """A summariser that always tells the same."""
+
+    def summarize(self, messages: object, *, max_tokens: int) -> str:
+        return "They spoke of much."
+
+
+@pytest.fixture
+def compacted() -> Chronicle:
+    """A conversation whose oldest turns stand as a summary."""
+    desk = make_desk()
+    telling = replace(desk, world=replace(desk.world, summarizer=Telling()))
+    chat = Chat(telling, NAME, {"compaction": {"steps": ["summary"]}})
+    for number in range(8):
+        chat.ask(f"Question {number}?")
+        chat.reply(f"Answer {number}. " + "because " * 300)
+    assert chat.compact(0.001) is not None
+    return take_out(desk)
+
+
+def summary_of(chronicle: Chronicle) -> tuple[int, Mapping[str, object]]:
+    """The number and the body of its compaction."""
+    found = [(n, one) for n, one in enumerate(chronicle.records, start=1) if one.kind is EventKind.COMPACTION]
+    return found[0][0], parse_body(found[0][1])
+
+
+def test_a_compaction_as_it_was_made_comes_back(compacted: Chronicle) -> None:
+    assert parse_archive(render_archive(compacted), sources=None) == compacted
+    assert take_in(make_desk(), compacted) == "new"
+
+
+def _other_message(text: str, chronicle: Chronicle) -> str:
+    removed = re.search(r'"removed":\["(\w+)"', text)
+    assert removed
+    return text.replace(f'"removed":["{removed[1]}"', '"removed":["0000"')
+
+
+def _other_text(text: str, chronicle: Chronicle) -> str:
+    (name,) = (name for one in chronicle.records if one.kind is EventKind.COMPACTION for name in one.contents)
+    return text.replace(f'"text":"{name}"', f'"text":"{WRONG}"')
+
+
+def _other_parent(text: str, chronicle: Chronicle) -> str:
+    _, body = summary_of(chronicle)
+    (line,) = (line for line in text.split("\n") if '"kind":"compaction"' in line)
+    return text.replace(line, line.replace(f'"parent":"{body["parent"]}"', '"parent":"0000"'))
+
+
+@pytest.mark.parametrize(
+    ("tamper", "what"),
+    [
+        (lambda text, _: text.replace('"name":"summary"', '"name":"magic"'), "cannot be read"),
+        (lambda text, _: re.sub(r'"removed":\[[^\]]*\]', '"removed":"all"', text), "a list was expected"),
+        (lambda text, _: re.sub(r'"steps":\[', '"steps":[3,', text), "an object was expected"),
+        (_other_message, "names a message that was never said: 0000"),
+        (_other_parent, "names a message that was never said: 0000"),
+        (_other_text, "names other texts than it lists: sha256:"),
+    ],
+)
+def test_a_compaction_that_cannot_be_applied_is_refused_by_its_event(
+    compacted: Chronicle, tamper: Callable[[str, Chronicle], str], what: str
+) -> None:
+    text = render_archive(compacted)
+    tampered = tamper(text, compacted)
+    assert tampered != text
+    number, _ = summary_of(compacted)
+    with pytest.raises(BadInputError, match=f"event {number}, a compaction, .*{re.escape(what)}") as caught:
+        parse_archive(tampered, sources=None)
+    assert "export the conversation again" in caught.value.hint
+
+
+def test_a_summary_that_is_not_its_hash_is_refused(compacted: Chronicle) -> None:
+    text = render_archive(compacted).replace("They spoke of much.", "They spoke of more.")
+    with pytest.raises(BadInputError, match="has the hash"):
+        parse_archive(text, sources=None)
+
+
+def test_verifying_names_what_importing_refuses(compacted: Chronicle) -> None:
+    number, body = summary_of(compacted)
+    steps = body["steps"]
+    assert isinstance(steps, list)
+    wrong = compacted.records[number - 1].body.replace(steps[0]["removed"][0], "0000")
+    records = list(compacted.records)
+    records[number - 1] = replace(records[number - 1], body=wrong)
+    desk = make_desk()
+    keeper = Keeper(desk.store, desk.clock)
+    keeper.take_in(replace(compacted, records=tuple(records)))
+    (damage,) = keeper.verify(NAME)
+    assert (damage.place, damage.what) == (f"event {number}", "names a message that was never said: 0000")
