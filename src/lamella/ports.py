@@ -98,8 +98,8 @@ class Store(Protocol):
         """
         ...
 
-    def keep_checkpoint(self, conversation: str, checkpoint: Checkpoint) -> None:
-        """Keep what all events up to now come to; not if there are more by now.
+    def keep_checkpoint(self, conversation: str, checkpoint: Checkpoint) -> bool:
+        """Keep what all events up to now come to, and say whether it was kept: not if there are more by now.
 
         It is derived: copies leave it out, and any erasure in the conversation removes it.
         """

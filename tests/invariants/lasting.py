@@ -15,6 +15,7 @@ from lamella.core.history.nodes import Told
 from lamella.core.values import replace
 from lamella.faces.library.engine import Chat
 from lamella.ports import SourceReader, Store, Summarizer
+from lamella.runners.checkpoints import EVENTS
 from lamella.runners.stored import Desk
 from lamella.wiring import open_desk
 
@@ -73,6 +74,8 @@ def make_desk(store: Store, vault: Path | None) -> tuple[Desk, CountingReader | 
 class Lasting(Player):
     """Plays moves into a store. ``turns`` is what came of them: what was sent, and what moved."""
 
+    checkpoint_every = EVENTS
+
     def __init__(
         self, kept: Kept, folder: Path, open_store: Callable[[], Store], *, summarizer: Summarizer | None = None
     ) -> None:
@@ -88,7 +91,8 @@ class Lasting(Player):
 
     def _open(self, settings: dict[str, object]) -> Chat:
         desk, counting = make_desk(self._open_store(), self._vault if self._plan.vault else None)
-        desk = replace(desk, world=replace(desk.world, summarizer=self._summarizer))
+        world = replace(desk.world, summarizer=self._summarizer)
+        desk = replace(desk, world=world, checkpoint_every=self.checkpoint_every)
         chat = Chat(desk, NAME, settings)
         self._desk, self._counting = desk, counting
         return chat

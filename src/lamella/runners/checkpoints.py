@@ -1,18 +1,26 @@
 """Checkpoints: a snapshot of a conversation's log now and then, so that opening it folds only the newest events."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lamella.core.history.log import Log
-from lamella.core.history.records import Checkpoint
-from lamella.core.history.snapshot import Snapshot, join_snapshots, make_snapshot, read_snapshot, write_snapshot
+from lamella.core.history.records import Checkpoint, Damage, EventKind, Record
+from lamella.core.history.snapshot import (
+    Snapshot,
+    is_of_another_format,
+    join_snapshots,
+    make_snapshot,
+    read_snapshot,
+    write_snapshot,
+)
 from lamella.core.values import replace
 from lamella.errors import LamellaError
 from lamella.ports import Store
-from lamella.runners.counting import UNCOUNTED, are_whole, split_counts
+from lamella.runners.counting import UNCOUNTED, Counted, are_whole, list_counts, list_tokens, split_counts
 
 # Folding so many events takes about as long as reading a snapshot of a thousand.
-_EVENTS = 128
+EVENTS = 128
+_LEAVE = "`lamella store copy` leaves it behind"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,40 +35,55 @@ class Restored:
 class Checkpoints:
     """Those of one conversation: what they come to when it is opened, and the next one once it is due."""
 
-    def __init__(self, store: Store, conversation: str) -> None:
+    def __init__(self, store: Store, conversation: str, *, every: int = EVENTS) -> None:
         self._store = store
         self._conversation = conversation
-        self._version = 0
+        self._every = every
+        # How many events the last one that was kept has, and how many there were when one was last due.
+        self._kept = self._due = 0
         self._counts: list[bytes] = []
 
     def restore(self) -> Restored:
         """Read what was kept."""
         kept = self._store.read_checkpoints(self._conversation)
-        found = (read_snapshot(checkpoint.data) for checkpoint in kept)
-        log, snapshots = join_snapshots([one for one in found if one is not None], Log(self._conversation))
-        self._version = log.version
+        found = ((checkpoint.version, read_snapshot(checkpoint.data)) for checkpoint in kept)
+        # Its event was found under the version it is filed under: as any other it would stand for events unseen.
+        whole = [snapshot for version, snapshot in found if snapshot is not None and snapshot.log.version == version]
+        log, snapshots = join_snapshots(whole, Log(self._conversation))
+        self._kept = self._due = log.version
         counts = b"".join(snapshot.counts for snapshot in snapshots)
         return Restored(log=log, texts=_weigh(snapshots), counts=counts)
 
-    def count(self, counts: Iterable[bytes]) -> None:
-        """Take in the token counts that came with events since."""
-        self._counts += [some for some in counts if some and are_whole(some)]
+    def take(self, records: Iterable[Record]) -> None:
+        """Take in what came with events since: their token counts, and whether one of them erased something."""
+        for record in records:
+            if record.kind is EventKind.ERASURE:
+                # No checkpoint is left to go on from, and what was counted until now may be of what is gone.
+                self._kept = self._due = 0
+                self._counts = []
+            elif record.counts and are_whole(record.counts):
+                self._counts.append(record.counts)
 
     def keep(self, log: Log) -> None:
         """Keep a snapshot of a log whose events are all written, if there were many since the last."""
-        if log.version - self._version < _EVENTS:
+        if log.version - self._due < self._every:
             return
-        snapshot = make_snapshot(log, after=self._version)
+        # One that cannot be kept is not tried again at every event, and the next one goes on from where this did.
+        self._due = log.version
+        if self._save(log):
+            self._kept, self._counts = log.version, []
+
+    def _save(self, log: Log) -> bool:
+        snapshot = make_snapshot(log, after=self._kept)
         tokens, counts = split_counts(b"".join(self._counts), [node.text for node in snapshot.nodes])
-        self._version, self._counts = log.version, []
         data = write_snapshot(replace(snapshot, tokens=tokens, counts=counts))
-        if data is None:
-            return
         try:
-            self._store.keep_checkpoint(self._conversation, Checkpoint(version=log.version, data=data))
+            return data is not None and self._store.keep_checkpoint(
+                self._conversation, Checkpoint(version=log.version, data=data)
+            )
         except LamellaError:
             # The events are written and acknowledged. Without a snapshot they are folded again, as they always can be.
-            return
+            return False
 
 
 def _weigh(snapshots: Sequence[Snapshot]) -> dict[int, dict[str, int]]:
@@ -70,3 +93,36 @@ def _weigh(snapshots: Sequence[Snapshot]) -> dict[int, dict[str, int]]:
             pairs = zip(snapshot.nodes, tokens, strict=False)
             texts.setdefault(who, {}).update([(node.text, count) for node, count in pairs if count != UNCOUNTED])
     return texts
+
+
+def find_damaged_checkpoints(
+    conversation: str, records: Sequence[Record], kept: Iterable[Checkpoint]
+) -> Iterator[Damage]:
+    """Checkpoints that their events do not come to, when these are folded again."""
+    log = Log(conversation)
+    counted: set[Counted] | None = set()
+    for checkpoint in kept:
+        if checkpoint.version > len(records):
+            # Someone else has gone on meanwhile.
+            return
+        new = records[log.version : checkpoint.version]
+        log.extend(new)
+        # Against counts that are damaged themselves nothing can be held.
+        whole = counted is not None and all(are_whole(record.counts) for record in new)
+        counted = counted | list_counts(record.counts for record in new) if counted is not None and whole else None
+        what = _find_fault(checkpoint, log, counted)
+        if what is not None:
+            yield Damage(conversation=conversation, place=f"checkpoint {checkpoint.version}", what=what)
+
+
+def _find_fault(checkpoint: Checkpoint, log: Log, counted: set[Counted] | None) -> str | None:
+    snapshot = read_snapshot(checkpoint.data)
+    if snapshot is None:
+        return None if is_of_another_format(checkpoint.data) else "cannot be read, and is not used"
+    derived = make_snapshot(log, after=snapshot.after)
+    if (snapshot.log, snapshot.nodes) != (derived.log, derived.nodes) or snapshot.log.branches() != log.branches():
+        return f"is not what its events come to; {_LEAVE}"
+    texts = [node.text for node in snapshot.nodes]
+    if counted is not None and not (list_counts([snapshot.counts]) | list_tokens(snapshot.tokens, texts)) <= counted:
+        return f"has counts that no event has; {_LEAVE}"
+    return None

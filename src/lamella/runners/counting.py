@@ -20,6 +20,9 @@ _LARGEST = 2**32 - 1
 _PREFIX = "sha256:"
 UNCOUNTED = -1
 
+# The SHA-256 of a text, who counted, and how many tokens.
+Counted = tuple[bytes, int, int]
+
 
 @dataclass(frozen=True, slots=True)
 class _Page:
@@ -116,7 +119,7 @@ def read_counts(kept: Iterable[bytes], measure: Measure) -> dict[str, int]:
 
 def split_counts(kept: bytes, texts: Sequence[str]) -> tuple[dict[int, list[int]], bytes]:
     """The counts of some texts in their order, by who counted, ``UNCOUNTED`` where there is none; and all others."""
-    digests = [bytes.fromhex(hash_text(text).removeprefix(_PREFIX)) for text in texts]
+    digests = [_digest(text) for text in texts]
     wanted = set(digests)
     found: dict[int, dict[bytes, int]] = {}
     rest: list[bytes] = []
@@ -128,11 +131,36 @@ def split_counts(kept: bytes, texts: Sequence[str]) -> tuple[dict[int, list[int]
     return {who: [counts.get(name, UNCOUNTED) for name in digests] for who, counts in found.items()}, b"".join(rest)
 
 
+def list_counts(kept: Iterable[bytes]) -> set[Counted]:
+    """Every count that can be read."""
+    whole = b"".join([some for some in kept if len(some) % _ENTRY.size == 0])
+    return {
+        (digest, counted_by, tokens)
+        for digest, counted_by, tokens, rest in _ENTRY.iter_unpack(whole)
+        if tokens + rest == _LARGEST
+    }
+
+
+def list_tokens(tokens: Mapping[int, Sequence[int]], texts: Sequence[str]) -> set[Counted]:
+    """The counts of texts that ``split_counts`` has taken from the others."""
+    digests = [_digest(text) for text in texts]
+    return {
+        (digest, who, count)
+        for who, counts in tokens.items()
+        for digest, count in zip(digests, counts, strict=False)
+        if count != UNCOUNTED
+    }
+
+
 def are_whole(kept: bytes) -> bool:
     """Whether everything in one event's counts can be read."""
     return len(kept) % _ENTRY.size == 0 and all(
         tokens + rest == _LARGEST for _, _, tokens, rest in _ENTRY.iter_unpack(kept)
     )
+
+
+def _digest(text: str) -> bytes:
+    return bytes.fromhex(hash_text(text).removeprefix(_PREFIX))
 
 
 def _who(measure: Measure) -> int:

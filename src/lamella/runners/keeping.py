@@ -22,9 +22,11 @@ from lamella.core.history.records import Damage, EventKind, Listed, Record, Stor
 from lamella.core.layers.model import Role
 from lamella.errors import CallError, DivergedError, ErasedError, StoreDamagedError
 from lamella.ports import Clock, Store
+from lamella.runners.checkpoints import find_damaged_checkpoints
 from lamella.runners.counting import are_whole
 
 _EXCERPT = 60
+_LEFT_CHECKPOINT = "left after erasure; erasing it again removes it"
 
 
 class Taken(StrEnum):
@@ -163,15 +165,20 @@ class Keeper:
         return len(contents)
 
     def verify(self, conversation: str | None = None) -> Iterator[Damage]:
-        """The store's own hashes, then every message id derived again from what the message says."""
-        yield from self._store.verify(conversation)
+        """The store's own hashes, then every message id derived again from what the message says, and checkpoints."""
+        changed: set[str | None] = set()
+        for damage in self._store.verify(conversation):
+            changed |= {damage.conversation} if damage.place.startswith("event") else set()
+            yield damage
         names = [conversation] if conversation else [listed.conversation for listed in self.list_alive()]
         for name in names:
-            yield from self._verify_log(name)
+            # Checkpoints of events that are damaged are not accused of telling what those said before.
+            yield from self._verify_log(name, checkpoints=name not in changed)
 
-    def _verify_log(self, conversation: str) -> Iterator[Damage]:
+    def _verify_log(self, conversation: str, *, checkpoints: bool) -> Iterator[Damage]:
         try:
             records, log = self._load(conversation)
+            kept = self._store.read_checkpoints(conversation) if checkpoints else ()
         except ErasedError:
             return
         except StoreDamagedError as error:
@@ -183,6 +190,7 @@ class Keeper:
             what = _find_fault(conversation, node)
             if what is not None:
                 yield Damage(conversation=conversation, place=f"message {node.id}", what=what)
+        yield from find_damaged_checkpoints(conversation, records, kept)
 
     def _find_damaged_receipts(self, conversation: str, records: Sequence[Record], log: Log) -> Iterator[Damage]:
         """Compactions that could not be applied again."""
@@ -205,10 +213,19 @@ class Keeper:
             yield Damage(conversation=conversation, place=f"content {name}", what="left after erasure")
         for number in _counted_before_erasure(records):
             yield Damage(conversation=conversation, place=f"event {number}", what="has counts from before an erasure")
+        yield from self._find_left_checkpoints(conversation, records)
         places = {f"content {name}" for name in erased}
         yield from (damage for damage in self._store.verify() if damage.conversation is None and damage.place in places)
         # Where bytes may linger is said of the whole store; that this conversation is not erased is no news.
         yield from (damage for damage in self._store.verify_erased(conversation) if damage.conversation is None)
+
+    def _find_left_checkpoints(self, conversation: str, records: Sequence[Record]) -> Iterator[Damage]:
+        """Those from before an erasure, and those since that still have counts from before."""
+        kept, last = self._store.read_checkpoints(conversation), _last_erasure(records)
+        for version in [checkpoint.version for checkpoint in kept if checkpoint.version <= last]:
+            yield Damage(conversation=conversation, place=f"checkpoint {version}", what=_LEFT_CHECKPOINT)
+        since = [checkpoint for checkpoint in kept if checkpoint.version > last]
+        yield from find_damaged_checkpoints(conversation, records, since)
 
     def stats(self) -> StoreStats:
         return self._store.stats()
@@ -257,8 +274,12 @@ def _erased(records: Iterable[Record]) -> frozenset[str]:
 
 def _counted_before_erasure(records: Sequence[Record]) -> Iterator[int]:
     """The events before the last erasure that still have counts: some may be of what was erased."""
-    last = max(number for number, record in enumerate(records) if record.kind is EventKind.ERASURE)
-    return (number for number, record in enumerate(records[:last], start=1) if record.counts)
+    before = records[: _last_erasure(records) - 1]
+    return (number for number, record in enumerate(before, start=1) if record.counts)
+
+
+def _last_erasure(records: Sequence[Record]) -> int:
+    return max(number for number, record in enumerate(records, start=1) if record.kind is EventKind.ERASURE)
 
 
 def _find_damaged_counts(conversation: str, records: Iterable[Record]) -> Iterator[Damage]:

@@ -34,7 +34,7 @@ from lamella.core.ledger.entry import Prefix
 from lamella.core.values import replace
 from lamella.errors import CallError
 from lamella.ports import Clock, Store
-from lamella.runners.checkpoints import Checkpoints
+from lamella.runners.checkpoints import EVENTS, Checkpoints
 from lamella.runners.counting import CountingBook
 from lamella.runners.journal import ChatJournal
 from lamella.runners.past import Past
@@ -54,13 +54,17 @@ class Configured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Desk:
-    """What a stored conversation works with. ``configure`` turns settings by name into rules."""
+    """What a stored conversation works with. ``configure`` turns settings by name into rules.
+
+    A checkpoint is due after every ``checkpoint_every`` events.
+    """
 
     store: Store
     clock: Clock
     world: World
     configure: Callable[[Mapping[str, object]], Configured]
     ledger: bool = True
+    checkpoint_every: int = EVENTS
 
 
 class StoredChat:
@@ -71,7 +75,7 @@ class StoredChat:
 
     def __init__(self, desk: Desk, conversation: str, settings: Mapping[str, object] | None = None) -> None:
         self._desk = desk
-        self._checkpoints = Checkpoints(desk.store, conversation)
+        self._checkpoints = Checkpoints(desk.store, conversation, every=desk.checkpoint_every)
         restored = self._checkpoints.restore()
         self._log = restored.log
         self._book = CountingBook(desk.world.counter)
@@ -263,10 +267,9 @@ class StoredChat:
         self._runner = None
 
     def _take(self, records: Sequence[Record]) -> None:
-        counts = [record.counts for record in records]
         self._log.extend(records)
-        self._book.learn(counts)
-        self._checkpoints.count(counts)
+        self._book.learn([record.counts for record in records])
+        self._checkpoints.take(records)
 
     def _go(self, kind: EventKind, head: str, at: datetime | None) -> None:
         if head not in self._log.nodes:

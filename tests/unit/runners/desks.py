@@ -43,9 +43,9 @@ class Failing:
         self._check()
         return self._store.load(conversation, after=after)
 
-    def keep_checkpoint(self, conversation: str, checkpoint: Checkpoint) -> None:
+    def keep_checkpoint(self, conversation: str, checkpoint: Checkpoint) -> bool:
         self._check()
-        self._store.keep_checkpoint(conversation, checkpoint)
+        return self._store.keep_checkpoint(conversation, checkpoint)
 
     def read_checkpoints(self, conversation: str) -> Sequence[Checkpoint]:
         self._check()

@@ -6,8 +6,8 @@ from lamella.core.history.records import Checkpoint
 
 def write_checkpoint(
     database: Database, transaction: Transaction, *, conversation: str, checkpoint: Checkpoint
-) -> None:
-    """Keep a checkpoint of a conversation that has just these events.
+) -> bool:
+    """Keep a checkpoint of a conversation that has just these events, and say whether it has.
 
     Had something been erased since, it would bring back what was counted of it.
     """
@@ -15,12 +15,13 @@ def write_checkpoint(
         "SELECT version, head FROM conversations WHERE id = ? AND erased IS NULL" + database.lock_row, conversation
     )
     if not found or found[0][0] != checkpoint.version:
-        return
+        return False
     transaction.run(
         "INSERT INTO checkpoints (conversation, version, head, data) VALUES (?, ?, ?, ?)"
         " ON CONFLICT (conversation, version) DO UPDATE SET head = excluded.head, data = excluded.data",
         *(conversation, checkpoint.version, found[0][1], checkpoint.data),
     )
+    return True
 
 
 def find_checkpoints(database: Database, conversation: str) -> list[Checkpoint]:
@@ -31,7 +32,8 @@ def find_checkpoints(database: Database, conversation: str) -> list[Checkpoint]:
         " WHERE checkpoints.conversation = ? ORDER BY checkpoints.version",
         conversation,
     )
-    return [Checkpoint(version=version, data=data) for version, data in rows]
+    # Data of another type than bytes is no checkpoint; whoever reads it finds that out.
+    return [Checkpoint(version=version, data=data if isinstance(data, bytes) else b"") for version, data in rows]
 
 
 def remove_checkpoints(transaction: Transaction, conversation: str) -> None:

@@ -89,13 +89,15 @@ class MemoryStore:
             refuse_erased(conversation, kept.erased)
             return tuple(kept.records[after:])
 
-    def keep_checkpoint(self, conversation: str, checkpoint: Checkpoint) -> None:
+    def keep_checkpoint(self, conversation: str, checkpoint: Checkpoint) -> bool:
         """Keep what all events up to now come to; nothing happens if others were written meanwhile."""
         check_name(conversation)
         with self._lock:
             kept = self._kept.get(conversation)
-            if kept is not None and kept.erased is None and len(kept.records) == checkpoint.version:
-                kept.checkpoints[checkpoint.version] = checkpoint
+            if kept is None or kept.erased is not None or len(kept.records) != checkpoint.version:
+                return False
+            kept.checkpoints[checkpoint.version] = checkpoint
+            return True
 
     def read_checkpoints(self, conversation: str) -> Sequence[Checkpoint]:
         """What was kept, oldest first."""

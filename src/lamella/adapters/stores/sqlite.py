@@ -13,8 +13,9 @@ from lamella.errors import CallError, LamellaError, StoreDamagedError, StoreUnav
 MEMORY = ":memory:"
 
 # Durable when acknowledged: the log is synced at every commit, on macOS past the disk's own cache. What is deleted is
-# overwritten with zeros.
-_PRAGMAS = ("synchronous = FULL", "fullfsync = ON", "foreign_keys = ON", "secure_delete = ON", "mmap_size = 268435456")
+# overwritten with zeros. The file is not mapped into memory: cut short under a reader, it would end the process with a
+# signal where reading it says that it is damaged.
+_PRAGMAS = ("synchronous = FULL", "fullfsync = ON", "foreign_keys = ON", "secure_delete = ON", "mmap_size = 0")
 _PAUSE = 0.02
 
 

@@ -76,11 +76,11 @@ class SqlStore:
         check_name(conversation)
         return _load(self._opened(), conversation, after=after)
 
-    def keep_checkpoint(self, conversation: str, checkpoint: Checkpoint) -> None:
+    def keep_checkpoint(self, conversation: str, checkpoint: Checkpoint) -> bool:
         """Keep what all events up to now come to; nothing happens if others were written meanwhile."""
         check_name(conversation)
         database = self._opened()
-        database.write(
+        return database.write(
             lambda transaction: write_checkpoint(
                 database, transaction, conversation=conversation, checkpoint=checkpoint
             )

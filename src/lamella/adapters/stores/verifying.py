@@ -109,9 +109,9 @@ def verify_tombstone(transaction: Transaction, conversation: str) -> list[Damage
         return [Damage(conversation=conversation, place="conversation", what="was not erased from this store")]
     events = transaction.rows("SELECT seq FROM events WHERE conversation = ? ORDER BY seq", conversation)
     held = transaction.rows("SELECT hash FROM holdings WHERE conversation = ? ORDER BY hash", conversation)
-    kept = transaction.rows("SELECT version FROM checkpoints WHERE conversation = ?", conversation)
+    kept = transaction.rows("SELECT version FROM checkpoints WHERE conversation = ? ORDER BY version", conversation)
     left = [*(f"event {seq}" for (seq,) in events), *(f"content {name}" for (name,) in held)]
-    left += ["checkpoint" for _ in kept]
+    left += [f"checkpoint {version}" for (version,) in kept]
     left += ["title"] if rows[0][1] else []
     return [Damage(conversation=conversation, place=place, what="left after erasure") for place in left]
 

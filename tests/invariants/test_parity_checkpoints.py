@@ -1,0 +1,163 @@
+"""Parity with checkpoints: opened from one made after any event, a conversation goes on as if all were folded."""
+
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import given, settings
+from tests.invariants.compacting import EAGER, Scripted, TightLasting, tight_kept
+from tests.invariants.lasting import NAME
+from tests.invariants.moves import Kept, kept_plans
+from tests.invariants.test_parity import check_same
+
+from lamella import Turn
+from lamella.adapters.clocks.system import SystemClock
+from lamella.adapters.stores.memory import MemoryStore
+from lamella.adapters.stores.opening import open_sqlite
+from lamella.core.history.log import Log
+from lamella.core.history.snapshot import join_snapshots, make_snapshot, read_snapshot, write_snapshot
+from lamella.core.values import replace
+from lamella.ports import Store, Summarizer
+from lamella.runners.checkpoints import Checkpoints
+from lamella.runners.keeping import Keeper
+
+TRIED = settings.get_profile("invariants")
+
+
+class Eager(TightLasting):
+    """Plays moves, and keeps a checkpoint whenever an event was written."""
+
+    checkpoint_every = 1
+
+
+class Sparing(TightLasting):
+    """Plays moves and keeps no checkpoint."""
+
+    checkpoint_every = 10**9
+
+
+class Rare(TightLasting):
+    """Plays moves, and keeps a checkpoint at every third event."""
+
+    checkpoint_every = 3
+
+
+def fold(store: Store) -> Log:
+    """The log as all events give it."""
+    log = Log(NAME)
+    log.extend(store.load(NAME))
+    return log
+
+
+def check_logs(restored: Log, folded: Log) -> None:
+    """Equal in everything, in the order of messages and branches too."""
+    assert restored == folded
+    assert list(restored.nodes) == list(folded.nodes)
+    assert restored.branches() == folded.branches()
+
+
+class Watching:
+    """Opens the log from its checkpoints after every move, and compares it with all events folded."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.restored = 0
+
+    def look(self) -> None:
+        log = Checkpoints(self._store, NAME).restore().log
+        self.restored += log.version
+        assert log.version == len(self._store.load(NAME))
+        check_logs(log, fold(self._store))
+
+
+def play(player: type[TightLasting], kept: Kept, folder: Path, open_store: Callable[[], Store]) -> list[Turn | str]:
+    """What came of the moves, opening the conversation anew before each of them."""
+    folder.mkdir()
+    played = player(kept, folder, open_store, summarizer=_summarizer(kept))
+    played.walk([player is not Sparing] * len(kept.moves))
+    return played.came_of
+
+
+def _summarizer(kept: Kept) -> Summarizer | None:
+    return Scripted() if ("compaction", EAGER) in kept.settings else None
+
+
+def check_turns(ones: list[Turn | str], others: list[Turn | str]) -> None:
+    for one, other in zip(ones, others, strict=True):
+        if isinstance(one, Turn) and isinstance(other, Turn):
+            check_same(one, other)
+        else:
+            assert one == other
+
+
+def check_parity(player: type[TightLasting], kept: Kept, folder: Path, open_store: Callable[[], Store]) -> None:
+    never = MemoryStore()
+    check_turns(play(Sparing, kept, folder / "one", lambda: never), play(player, kept, folder / "two", open_store))
+    store = open_store()
+    assert list(store.load(NAME)) == list(never.load(NAME))
+    assert store.read_checkpoints(NAME)
+    assert list(Keeper(store, SystemClock()).verify()) == []
+    store.close()
+
+
+@TRIED
+@given(kept_plans())
+def test_checkpoints_after_every_event_lead_to_the_log_that_all_events_fold_to(kept: Kept) -> None:
+    store = MemoryStore()
+    watching = Watching(store)
+    with TemporaryDirectory() as folder:
+        Eager(kept, Path(folder), lambda: store).walk(kept.reopened, after=watching.look)
+    assert watching.restored
+
+
+@TRIED
+@given(tight_kept())
+def test_checkpoints_of_a_compacted_chat_lead_to_the_log_that_all_events_fold_to(kept: Kept) -> None:
+    store = MemoryStore()
+    watching = Watching(store)
+    with TemporaryDirectory() as folder:
+        Eager(kept, Path(folder), lambda: store).walk(kept.reopened, after=watching.look)
+    assert watching.restored
+
+
+@TRIED
+@given(kept_plans())
+def test_a_log_goes_on_from_a_snapshot_at_any_event(kept: Kept) -> None:
+    store = MemoryStore()
+    with TemporaryDirectory() as folder:
+        Sparing(kept, Path(folder), lambda: store).walk([False] * len(kept.moves))
+    records, folded = store.load(NAME), fold(store)
+    for end in range(len(records) + 1):
+        log = Log(NAME)
+        log.extend(records[:end])
+        data = write_snapshot(make_snapshot(log, after=0))
+        assert data is not None
+        snapshot = read_snapshot(data)
+        assert snapshot is not None
+        restored, _ = join_snapshots([snapshot], Log(NAME))
+        restored.extend(records[end:])
+        check_logs(restored, folded)
+
+
+@TRIED
+@given(kept_plans())
+def test_a_chat_opened_from_checkpoints_sends_what_one_without_them_sends(kept: Kept) -> None:
+    store = MemoryStore()
+    with TemporaryDirectory() as folder:
+        check_parity(Eager, kept, Path(folder), lambda: store)
+
+
+@TRIED
+@given(tight_kept(layout="in_place"))
+def test_a_compacted_chat_in_a_file_sends_what_one_without_checkpoints_sends(kept: Kept) -> None:
+    with TemporaryDirectory() as folder:
+        check_parity(Rare, kept, Path(folder), lambda: open_sqlite(str(Path(folder) / "chats.db")))
+
+
+@TRIED
+@given(tight_kept())
+def test_a_summarised_chat_sends_what_one_without_checkpoints_sends(kept: Kept) -> None:
+    kept = replace(kept, settings=(*kept.settings, ("compaction", EAGER)))
+    store = MemoryStore()
+    with TemporaryDirectory() as folder:
+        check_parity(Rare, kept, Path(folder), lambda: store)
