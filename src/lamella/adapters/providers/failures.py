@@ -54,12 +54,13 @@ _STATUS_OF_KIND = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Whom a request was for."""
+    """Whom a request was for; ``window`` where the one who answers said how much it takes."""
 
     provider: str
     model: str
     address: str
     patience: float
+    window: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,8 +89,9 @@ def explain_refusal(refusal: Refusal, target: Target) -> LamellaError:
             said, hint=f"The account with {target.provider} has no credit left. Waiting will not help."
         )
     if status == 413 or (status < 500 and any(sign in told for sign in _OVERFLOWS)):
+        smaller = f"a window of {target.window} or less" if target.window else "a smaller window"
         return ContextOverflowError(
-            said, hint="Attach less, or a part with --select PATH:10-20; a smaller window makes Lamella shrink earlier."
+            said, hint=f"Attach less, or a part with --select PATH:10-20; {smaller} makes Lamella shrink earlier."
         )
     if status in (404, 405) or status < 400:
         return _missing(refusal, target, said)

@@ -1,25 +1,49 @@
-"""The token counter: one memo for all families, each with its own factor and overhead."""
+"""The token counter: vocabularies of models in this process, and one memo for all families that are estimated."""
 
-from functools import partial
+from functools import lru_cache, partial
 from math import ceil
+from pathlib import Path
 
+from lamella.adapters.providers.local.weights import locate_weights
 from lamella.adapters.tokens.families import Family, count_image, find_family
+from lamella.adapters.tokens.gguf import read_vocabulary
 from lamella.adapters.tokens.o200k import CountMemo, encode
+from lamella.adapters.tokens.own import OwnTokens, open_vocabulary
 from lamella.core.budget.counting import Measure
+
+OWN_ERROR = (
+    "exact for text, by the vocabulary in the model's file; what the chat template adds is counted as at most a token "
+    "a message too many, without a system message that it may bring itself"
+)
 
 
 class OfflineCounter:
-    """Counts with o200k_base; exact for OpenAI, an estimate with a stated error for everyone else."""
+    """Counts with o200k_base: exact for OpenAI, an estimate with a stated error for others.
+
+    A model whose file is here counts with its own vocabulary.
+    """
 
     def __init__(self) -> None:
         self._memo = CountMemo()
         self._measures: dict[str, Measure] = {}
+        self._here: dict[str, Measure | None] = {}
 
     def measure(self, model: str | None) -> Measure:
+        own = self._measure_here(model) if model else None
+        if own is not None:
+            return own
         family = find_family(model)
         if family.name not in self._measures:
             self._measures[family.name] = self._make(family)
         return self._measures[family.name]
+
+    def _measure_here(self, model: str) -> Measure | None:
+        """How a model in this process counts; none for others, and where its file is missing or not understood."""
+        if model not in self._here:
+            path = locate_weights(model)
+            tokens = _open_file(path) if path is not None else None
+            self._here[model] = _make_own(tokens, find_family(model)) if tokens is not None else None
+        return self._here[model]
 
     def _make(self, family: Family) -> Measure:
         return Measure(
@@ -35,3 +59,32 @@ class OfflineCounter:
 
     def _scaled(self, factor: float, text: str) -> int:
         return ceil(self._memo.count(text) * factor)
+
+
+def _make_own(tokens: OwnTokens, family: Family) -> Measure:
+    return Measure(
+        name=tokens.name,
+        count=tokens.count,
+        encode=tokens.encode,
+        count_image=partial(count_image, family.image),
+        per_message=tokens.per_message,
+        per_request=tokens.per_request,
+        factor=1.0,
+        error=OWN_ERROR,
+    )
+
+
+def _open_file(path: Path) -> OwnTokens | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return _open_version(path, found.st_size, found.st_mtime_ns)
+
+
+@lru_cache(maxsize=4)
+def _open_version(path: Path, size: int, changed: int) -> OwnTokens | None:
+    """The vocabulary of a file as it is now; opening one takes 0.2 s."""
+    del size, changed  # a file that was replaced is read again
+    vocabulary = read_vocabulary(path)
+    return open_vocabulary(vocabulary) if vocabulary is not None else None

@@ -2,7 +2,7 @@
 
 import re
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from hashlib import blake2b
 
@@ -64,15 +64,16 @@ class CountMemo:
     A short text is its own key: Python keeps the hash of a string, so looking it up costs no hashing at all.
     """
 
-    def __init__(self, entries: int = _MEMO_ENTRIES) -> None:
+    def __init__(self, entries: int = _MEMO_ENTRIES, *, count: Callable[[str], int] = count) -> None:
         self._counts: OrderedDict[bytes | str, int] = OrderedDict()
         self._entries = entries
+        self._count = count
 
     def count(self, text: str) -> int:
         key = text if len(text) <= _SHORT else blake2b(text.encode(), digest_size=16).digest()
         known = self._counts.get(key)
         if known is None:
-            known = self._counts[key] = count(text)
+            known = self._counts[key] = self._count(text)
             if len(self._counts) > self._entries:
                 self._counts.popitem(last=False)
         else:

@@ -205,7 +205,13 @@ class LocalProvider:
 
     @property
     def _target(self) -> Target:
-        return Target(provider="The local engine", model=self.model, address="this process", patience=0.0)
+        return Target(
+            provider="The local engine",
+            model=self.model,
+            address="this process",
+            patience=0.0,
+            window=self.profile.window,
+        )
 
 
 def _tell_window(delta: Delta, output: int | None, answer: int) -> Delta:

@@ -57,6 +57,13 @@ def find_weights(model: str, *, record: Path | None = None, packaged: Packaged =
     return path
 
 
+def locate_weights(model: str, *, packaged: Packaged = SMOLLM2) -> Path | None:
+    """Where the file of ``local`` or of ``gguf:PATH`` should be, unchecked; none for models that are elsewhere."""
+    if model.lower().startswith(GGUF):
+        return Path(model[len(GGUF) :]).expanduser()
+    return _look_for(packaged) if model.lower() == LOCAL else None
+
+
 def explain_unreadable(path: Path, error: OSError) -> ModelMissingError:
     """The error for a file that the system does not let us read."""
     hint = "Check the path and its permissions."
@@ -65,14 +72,19 @@ def explain_unreadable(path: Path, error: OSError) -> ModelMissingError:
     return ModelMissingError(f"The weights {path} cannot be read: {error.strerror or error}.", hint=hint)
 
 
-def _find_packaged(packaged: Packaged) -> Path:
+def _look_for(packaged: Packaged) -> Path | None:
     # Importing the package would import its dependencies, which are not there.
     spec = find_spec(packaged.module)
-    places = (spec.submodule_search_locations or ()) if spec else ()
-    for place in places:
-        if (path := Path(place) / packaged.file).exists():
-            return path
-    lacks = "is not installed" if spec is None else f"{packaged.version} has no file {packaged.file}"
+    places = (Path(place) / packaged.file for place in (spec.submodule_search_locations or ())) if spec else ()
+    return next((path for path in places if path.exists()), None)
+
+
+def _find_packaged(packaged: Packaged) -> Path:
+    path = _look_for(packaged)
+    if path is not None:
+        return path
+    installed = find_spec(packaged.module) is not None
+    lacks = f"{packaged.version} has no file {packaged.file}" if installed else "is not installed"
     raise ModelMissingError(
         f"The package {packaged.package}, which carries the demo model, {lacks}.",
         hint=f"Run make setup, or: {packaged.install}",

@@ -166,7 +166,7 @@ def test_a_prompt_that_does_not_fit_is_refused_and_the_cache_stays(provider: Loc
     run(ask(provider, wanted))
     with pytest.raises(ContextOverflowError, match=r"4\d\d tokens.*256 tokens") as raised:
         run(ask(provider, request(user("hello " * 400))))
-    assert "smaller window" in raised.value.hint
+    assert "a window of 256 or less" in raised.value.hint
     again = run(ask(provider, wanted))
     assert again.forecast == again.reported
     assert again.reported.cached == again.reported.prompt - 1
