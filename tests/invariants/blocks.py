@@ -50,7 +50,7 @@ def read_blocks(text: str, *, message: int = 0) -> list[Block]:
     """The blocks of one text."""
     blocks = []
     for match in _BLOCK.finditer(text):
-        fields = {name: _unescaped(value) for name, value in _FIELD.findall(match["head"])}
+        fields = {name: unescaped(value) for name, value in _FIELD.findall(match["head"])}
         name = fields.get("id") or fields.get("path") or fields.get("url") or ""
         blocks.append(
             Block(
@@ -67,7 +67,7 @@ def read_blocks(text: str, *, message: int = 0) -> list[Block]:
     return blocks
 
 
-def _unescaped(value: str) -> str:
+def unescaped(value: str) -> str:
     return _ESCAPE.sub(lambda match: _NAMED[match[1]] if match[1] else chr(int(match[2])), value)
 
 

@@ -13,6 +13,7 @@ from lamella import Envelope, Message
 
 TRIED = settings.get_profile("invariants")
 PER_MESSAGE, PER_REQUEST = 4, 3
+HEADINGS = {"## Context Library", "[User query]:", "Attached to this message; the text stands above:"}
 
 
 @cache
@@ -60,8 +61,82 @@ def test_each_layer_and_segment_weighs_what_its_text_weighs(plan: Plan) -> None:
                     pictures = segment.tokens if segment.kind == "image" and not segment.text else 0
                     assert segment.tokens == len(tokens(segment.text)) + pictures
         by_layer = seen.turn.tokens.by_layer
-        assert sum(by_layer.values()) >= seen.turn.tokens.total
-        assert by_layer["tools"] == tool_tokens(seen.envelope)
+        assert {name: by_layer[name] for name in by_layer if name != "overhead"} == claimed(seen.envelope)
+
+
+@TRIED
+@given(plan=plans(models=False))
+def test_overhead_is_what_the_chat_format_adds_and_what_no_layer_claims(plan: Plan) -> None:
+    for seen in play(plan):
+        by_layer, messages = seen.turn.tokens.by_layer, seen.turn.messages
+        assert sum(by_layer.values()) == seen.turn.tokens.total
+        added = PER_MESSAGE * len(messages) + PER_REQUEST
+        written = sum(len(tokens(message.text)) for message in messages)
+        earlier = sum(picture_tokens(message) for message in messages[:-1])
+        claims = sum(claimed(seen.envelope).values()) - picture_tokens(messages[-1]) - tool_tokens(seen.envelope)
+        assert by_layer["overhead"] == added + earlier + written - claims
+
+
+@TRIED
+@given(plan=plans(models=False))
+def test_no_text_is_claimed_twice_and_what_nobody_claims_is_headings_references_and_notes_with_pictures(
+    plan: Plan,
+) -> None:
+    for seen in play(plan):
+        for left in unclaimed(seen.envelope):
+            lines = [line for line in left.split("\n") if line and not line.startswith("- ")]
+            assert set(lines) <= HEADINGS, left
+
+
+def claimed(envelope: Envelope) -> dict[str, int]:
+    """What each layer weighs by its own text: L1 and L3 as one, the others segment by segment."""
+    system, library, turn, strip, user = envelope.layers
+    return {
+        system.id.value: len(tokens(system.text)),
+        library.id.value: sum(len(tokens(segment.text)) for segment in library.segments),
+        turn.id.value: len(tokens(turn.text)) + picture_tokens(envelope.messages[-1]),
+        strip.id.value: sum(len(tokens(segment.text)) for segment in strip.segments),
+        user.id.value: len(tokens(user.text)),
+        "tools": tool_tokens(envelope),
+    }
+
+
+def unclaimed(envelope: Envelope) -> list[str]:
+    """The text of each message without what its layers claim of it; a claim that does not stand there fails."""
+    system, library, turn, strip, user = envelope.layers
+    left = [message.text for message in envelope.messages]
+    left[-1] = cut_end(cut_start(left[-1], turn.text), user.text)
+    left[0] = cut_start(left[0], system.text)
+    for index, message in enumerate(envelope.messages):
+        said = [s for s in strip.segments if s.place == f"message:{index}" and s.kind in ("user", "reply") and s.text]
+        if message.role == "assistant":
+            left[index] = cut_start(left[index], "\n\n".join(segment.text for segment in said))
+        else:
+            left[index] = cut_end(left[index], "".join(segment.text for segment in said))
+    results = [s.text for s in strip.segments if s.kind not in ("user", "reply")]
+    carried = [piece for standing in envelope.carried for piece in standing.pieces]
+    for text in sorted((*(s.text for s in library.segments), *results, *carried), key=len, reverse=True):
+        take(text, left)
+    return left
+
+
+def cut_start(text: str, claim: str) -> str:
+    assert text.startswith(claim)
+    return text[len(claim) :]
+
+
+def cut_end(text: str, claim: str) -> str:
+    assert text.endswith(claim)
+    return text[: len(text) - len(claim)]
+
+
+def take(claim: str, left: list[str]) -> None:
+    """Take a claim out of the messages: as one, or as a copy in one message and its updates in later ones."""
+    while claim:
+        ends = [at + 1 for at, character in enumerate(claim) if character == "\n"]
+        found = next((end, i) for end in reversed(ends) for i, text in enumerate(left) if claim[:end] in text)
+        left[found[1]] = left[found[1]].replace(claim[: found[0]], "", 1)
+        claim = claim[found[0] :]
 
 
 @TRIED

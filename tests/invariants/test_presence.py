@@ -1,14 +1,17 @@
 """Nothing attached is ever absent: it stands in full, as an outline, or as a copy plus updates, until it is dropped."""
 
+import re
+
 import pytest
 from hypothesis import given, settings
-from tests.invariants.blocks import Block, find_blocks, held_text
+from tests.invariants.blocks import Block, find_blocks, held_text, unescaped
 from tests.invariants.playing import Seen, play
 from tests.invariants.strategies import Attach, Edit, Plan, Step, Thing, plans
 from tests.invariants.texts import LONG, Words, readable
 from tests.invariants.truth import Fact
 
 TRIED = settings.get_profile("invariants")
+WAY_BACK = re.compile(r"\[This is a preview\. Attach (.*) again for the whole text\.\]")
 
 
 @TRIED
@@ -46,7 +49,9 @@ def assert_outline(plan: Plan, fact: Fact, block: Block) -> None:
     assert len(fact.text) > LONG
     assert fact.head in block.body
     assert fact.tail not in block.body
-    assert f"{fact.id} again" in block.body or "\n" in fact.id or "<" in fact.id or "&" in fact.id or "\x00" in fact.id
+    again = WAY_BACK.fullmatch(block.body.rsplit("\n", 1)[-1])
+    assert again is not None
+    assert unescaped(again[1]) == fact.id
 
 
 @TRIED
@@ -97,6 +102,16 @@ def test_a_pinned_artifact_is_never_dropped_or_shrunk(plan: Plan) -> None:
             for name, fact in after.items()
             if fact.policy == "pin" and fact.shelved(image_notes=plan.image_notes)
         }
+
+
+@pytest.mark.parametrize("name", ["a.md", "b & c.md", "a<b>.md", "x&lt;y.md", "two\nlines.md", "a\x00b.md"])
+def test_an_outline_says_how_its_note_is_called_whatever_that_is(name: str) -> None:
+    note = Thing(key=0, kind="note", name=name, words=Words(length=120))
+    plan = Plan(things=(note,), steps=(Step(attach=(Attach(thing=0),)), Step(fold=True)), carry_forward="preview")
+    seen = play(plan)[-1]
+    (fact,) = seen.expected.known.values()
+    (block,) = find_blocks(seen.turn.messages)[fact.id]
+    assert_outline(plan, fact, block)
 
 
 LONG_NOTE = Thing(key=0, kind="note", name="a.md", words=Words(length=120))
