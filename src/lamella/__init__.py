@@ -8,38 +8,40 @@ turn.messages, turn.envelope, turn.tokens, turn.prefix
 chat.reply("Here is a summary ...")
 """
 
-from lamella.core.compaction.receipt import Receipt
-from lamella.core.envelope.model import Envelope
-from lamella.core.layers.model import Layer, Segment
-from lamella.core.messages.model import Message
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from lamella.errors import BadInputError, BudgetExceededError, LamellaError, LawBrokenError
-from lamella.faces.library.attach import (
-    ActiveNote,
-    Canvas,
-    Code,
-    Dataview,
-    Folder,
-    Note,
-    Office,
-    Pdf,
-    Picture,
-    Selection,
-    Tag,
-    Tool,
-    ToolResult,
-    Unknown,
-    Url,
-    WebTab,
-    YouTube,
-)
-from lamella.faces.library.conversation import Conversation
-from lamella.faces.library.engine import Chat, Engine, open_engine
-from lamella.runners.turn import Turn
+
+if TYPE_CHECKING:
+    from lamella.core.compaction.receipt import Receipt
+    from lamella.core.envelope.model import Envelope
+    from lamella.core.layers.model import Layer, Segment
+    from lamella.core.messages.model import Message
+    from lamella.faces.library.attach import (
+        ActiveNote,
+        Canvas,
+        Code,
+        Dataview,
+        Folder,
+        Note,
+        Office,
+        Pdf,
+        Picture,
+        Selection,
+        Tag,
+        Tool,
+        ToolResult,
+        Unknown,
+        Url,
+        WebTab,
+        YouTube,
+    )
+    from lamella.faces.library.conversation import Conversation
+    from lamella.faces.library.engine import Chat, Engine, open_engine
+    from lamella.runners.turn import Turn
 
 __version__ = "0.1.0"
-
-# ``lamella.open(url)`` reads well; it stays out of ``__all__`` so that a star import leaves the builtin alone.
-open = open_engine
 
 __all__ = [
     "ActiveNote",
@@ -73,3 +75,30 @@ __all__ = [
     "WebTab",
     "YouTube",
 ]
+
+# Where names are that are no attachments. What takes long to import is fetched when it is first asked for: the command
+# line is in this package, too, and must be up before that, or Ctrl-C right after the start would show a traceback.
+_HOMES = {
+    "Chat": "lamella.faces.library.engine",
+    "Conversation": "lamella.faces.library.conversation",
+    "Engine": "lamella.faces.library.engine",
+    "Envelope": "lamella.core.envelope.model",
+    "Layer": "lamella.core.layers.model",
+    "Message": "lamella.core.messages.model",
+    "Receipt": "lamella.core.compaction.receipt",
+    "Segment": "lamella.core.layers.model",
+    "Turn": "lamella.runners.turn",
+    "open": "lamella.faces.library.engine",
+}
+
+if TYPE_CHECKING:
+    # ``lamella.open(url)`` reads well; it stays out of ``__all__`` so that a star import leaves the builtin alone.
+    open = open_engine
+else:
+
+    def __getattr__(name: str) -> object:
+        if name not in _HOMES and name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        home = import_module(_HOMES.get(name, "lamella.faces.library.attach"))
+        found = globals()[name] = getattr(home, "open_engine" if name == "open" else name)
+        return found

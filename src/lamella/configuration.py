@@ -9,6 +9,7 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,11 @@ from lamella.settings import PROFILES, Environment, Settings
 
 FILE = "lamella.toml"
 VARIABLE = "LAMELLA_CONFIG"
+_PREFIX = "LAMELLA_"
+# What has this prefix and is no setting.
+_OTHERS = [VARIABLE.removeprefix(_PREFIX), "API_KEY"]
+# How alike two names are of which one is taken for the other misspelt: a letter or two apart.
+_NEAR = 0.78
 _KNOWN = f"Settings are: {', '.join(Settings.model_fields)}. See docs/settings.md."
 # A password may hold any character, so everything up to the last @ of an address is taken for one; and what a query
 # calls by such a name is one, too.
@@ -50,6 +56,11 @@ class Configuration:
     origins: Mapping[str, Origin]
     files: Mapping[Origin, Path]
 
+    def tell_places(self, names: Sequence[str]) -> str:
+        """Where these settings were found: files and variables, nothing for defaults and for what the caller gave."""
+        places = (_tell_place(name, self.origins[name], self.files) for name in names)
+        return ", ".join(dict.fromkeys(place for place in places if place))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
@@ -62,8 +73,11 @@ class Surroundings:
         """The settings for one caller; none among what is given means not given."""
         own = {name: value for name, value in (given or {}).items() if value is not None}
         found = [*self.found, (Origin.CALLER, own)]
-        name = next((values["profile"] for _, values in reversed(found) if "profile" in values), "default")
-        found.insert(0, (Origin.PROFILE, find_profile(name)))
+        origin, name = next(
+            ((origin, values["profile"]) for origin, values in reversed(found) if "profile" in values),
+            (Origin.DEFAULT, "default"),
+        )
+        found.insert(0, (Origin.PROFILE, find_profile(name, where=_tell_place("profile", origin, self.files))))
         values = {key: value for _, layer in found for key, value in layer.items()}
         origins = dict.fromkeys(Settings.model_fields, Origin.DEFAULT)
         origins |= {key: origin for origin, layer in found for key in layer}
@@ -82,10 +96,11 @@ def load_configuration(given: Mapping[str, object] | None = None) -> Configurati
     return look_around().configure(given)
 
 
-def find_profile(name: object) -> Mapping[str, object]:
-    """What a profile sets."""
+def find_profile(name: object, *, where: str = "") -> Mapping[str, object]:
+    """What a profile sets; ``where`` is the file or variable that names it."""
     if isinstance(name, str) and name not in PROFILES:
-        raise SettingError(f"There is no profile {name!r}.", hint=f"Choose one of: {', '.join(PROFILES)}.")
+        told = f"{where}: " if where else ""
+        raise SettingError(f"{told}There is no profile {name!r}.", hint=f"Choose one of: {', '.join(PROFILES)}.")
     return PROFILES.get(str(name), {})
 
 
@@ -103,6 +118,22 @@ def read_file(path: Path) -> Mapping[str, object]:
         raise SettingError(f"{path} is not TOML: {error}.", hint="Write lines such as: window = 200000") from error
     _check(values, where=f"{path}: ")
     return {name: _resolve(name, value, path.parent) for name, value in values.items()}
+
+
+def find_misspelt() -> dict[str, str]:
+    """Variables that are nearly the name of a setting and mean nothing, each with the name it is near to.
+
+    Names that are near to none may be another program's.
+    """
+    known = [name.upper() for name in Settings.model_fields] + _OTHERS
+    strange = {name: name.upper().removeprefix(_PREFIX) for name in os.environ if name.upper().startswith(_PREFIX)}
+    near = {name: get_close_matches(word, known, n=1, cutoff=_NEAR) for name, word in strange.items()}
+    return {name: name_variable(found[0]) for name, found in near.items() if found and strange[name] not in known}
+
+
+def name_variable(setting: str) -> str:
+    """The variable that holds a setting."""
+    return _PREFIX + setting.upper()
 
 
 def mask(text: str) -> str:
@@ -161,10 +192,11 @@ def _read_environment() -> dict[str, Any]:
     try:
         return Environment().model_dump(exclude_unset=True)
     except ValidationError as error:
-        raise _explain(error.errors()[0], "") from error
+        first = error.errors()[0]
+        raise _explain(first, f"{name_variable(str(first['loc'][0]))}: " if first["loc"] else "") from error
     except SettingsError as error:
         named = _FIELD.search(str(error))
-        name = f"LAMELLA_{named[1].upper()}" if named else "A variable"
+        name = name_variable(named[1]) if named else "A variable"
         raise SettingError(f"{name} is not JSON.", hint="In the environment a table is written as JSON.") from error
 
 
@@ -186,6 +218,11 @@ def _explain(first: ErrorDetails, where: str) -> SettingError:
         value = "a number of thousands of digits"
     wrong = f"{first['msg'][0].lower()}{first['msg'][1:]}"
     return SettingError(f"{where}The setting {name} is {value}: {wrong}.", hint=_KNOWN)
+
+
+def _tell_place(name: str, origin: Origin, files: Mapping[Origin, Path]) -> str:
+    """The file or variable that has a setting; nothing for defaults, profiles and what the caller gave."""
+    return name_variable(name) if origin is Origin.ENVIRONMENT else str(files.get(origin, ""))
 
 
 def _resolve(name: str, value: object, folder: Path) -> object:

@@ -4,12 +4,9 @@ import asyncio
 import os
 import random
 from collections.abc import Callable, Iterator, Mapping
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
-
-from pydantic import BaseModel
+from typing import TYPE_CHECKING, Any
 
 from lamella.adapters.archive.transcript import (
     Transcript,
@@ -26,17 +23,22 @@ from lamella.adapters.providers.profiles import BuiltInProfiles
 from lamella.adapters.sources.nowhere import Nowhere
 from lamella.adapters.sources.vault import Vault, parse_image
 from lamella.adapters.tokens.counter import OfflineCounter
-from lamella.configuration import Configuration, Origin, load_configuration, look_around, mask, place_user_file
-from lamella.core.artifacts.model import Kind
-from lamella.core.budget.thresholds import Budget
-from lamella.core.compaction.rules import STEP_ORDER, Compaction, KindRules, StepName, SummaryRules
+from lamella.configuration import (
+    Configuration,
+    Origin,
+    find_misspelt,
+    load_configuration,
+    look_around,
+    mask,
+    place_user_file,
+)
 from lamella.core.history.chronicle import Chronicle
 from lamella.core.history.resume import resume
-from lamella.core.history.state import Rules
-from lamella.core.layers.model import CarryForward, History, Layout
+from lamella.core.layers.model import Layout
 from lamella.core.ledger.answered import Answered
 from lamella.core.values import replace
-from lamella.errors import LamellaError, NotAvailableError, SettingError, UsageError
+from lamella.errors import LamellaError, SettingError, UsageError
+from lamella.meaning import find_faults, make_rules
 from lamella.ports import ChatProvider, SourceReader, Store, Summarizer
 from lamella.runners.copying import copy_store
 from lamella.runners.keeping import Keeper
@@ -46,7 +48,7 @@ from lamella.runners.stored import Configured, Desk
 from lamella.runners.turn import Turn
 from lamella.runners.turns import TurnRunner
 from lamella.runners.world import World
-from lamella.settings import ChainSettings, CompactionSettings, Settings
+from lamella.settings import Settings
 
 if TYPE_CHECKING:
     from lamella.adapters.providers.local.provider import Progress
@@ -56,11 +58,13 @@ __all__ = [
     "Origin",
     "Transcript",
     "copy_conversations",
+    "find_misspelt",
     "list_keys",
     "load_archive",
     "load_configuration",
     "load_settings",
     "load_transcript",
+    "make_rules",
     "mask",
     "open_desk",
     "open_keeper",
@@ -77,17 +81,10 @@ __all__ = [
 
 # A shorter text is no key, and would be found in words.
 _SHORTEST_KEY = 8
-_RUNNERS = ("chat",)
 # Which weights were found to be right, so that a start does not read them through.
 _WEIGHTS_RECORD = Path("~/.lamella/weights.json")
 # Of a small window, the share that is kept for the answer.
 _ANSWER_SHARE = 8
-_Choice = TypeVar("_Choice", bound=StrEnum)
-
-# Documented choices that this version does not offer, and what to use meanwhile.
-_LATER = {
-    ("layout", "auto"): "library or in_place",
-}
 
 
 def load_settings(overrides: Mapping[str, object] | None = None) -> Settings:
@@ -127,77 +124,29 @@ def read_answer(answer: object) -> Answered:
     return Answered(reply=WireDialects().read(answer))
 
 
-def make_rules(settings: Settings, world: World, *, runner: str = "chat") -> Rules:
-    """What settings mean for a conversation; raises if they contradict each other."""
-    if settings.history_turns is not None and settings.history_turns < 1:
-        raise SettingError(f"history_turns is {settings.history_turns}.", hint="Show at least 1 earlier turn.")
-    return Rules(
-        measure=world.counter.measure(settings.model),
-        layout=_choose("layout", settings.layout, Layout),
-        carry_forward=_choose("carry_forward", settings.carry_forward, CarryForward),
-        history=_choose("history", settings.history, History),
-        history_turns=settings.history_turns,
-        compaction=make_compaction(settings.compaction, runner),
-        image_notes=settings.image_notes,
-        budget=Budget(
-            window=settings.window,
-            reserve=settings.reserve,
-            warn=settings.warn,
-            target=settings.target,
-            trigger=settings.trigger,
-            hard=settings.hard,
-        ),
-    )
-
-
-def make_compaction(settings: CompactionSettings, runner: str) -> Compaction:
-    """How the chain runs for a runner: its own settings where it has some, else those for all."""
-    unknown = sorted(set(settings.runners) - set(_RUNNERS))
-    if unknown:
-        raise SettingError(f"There is no runner {unknown[0]!r}.", hint=f"Choose one of: {', '.join(_RUNNERS)}.")
-    own = settings.runners.get(runner, ChainSettings())
-    steps = settings.steps if own.steps is None else own.steps
-    words = settings.words if own.words is None else own.words
-    every_kind = _kind_rules(settings.every_kind, own.every_kind)
-    kinds = {
-        _choose("kind", name, Kind): _kind_rules(
-            settings.every_kind, own.every_kind, settings.kinds.get(name), own.kinds.get(name)
-        )
-        for name in {**settings.kinds, **own.kinds}
-    }
-    return Compaction(
-        steps=STEP_ORDER if steps is None else tuple(_choose("step", name, StepName) for name in steps),
-        words=frozenset(word.casefold() for word in words or ()),
-        every_kind=every_kind,
-        kinds=kinds,
-        summary=SummaryRules(**_given(settings.summary, own.summary)),
-    )
-
-
-def _kind_rules(*nearer: BaseModel | None) -> KindRules:
-    return KindRules(**_given(*nearer))
-
-
-def _given(*nearer: BaseModel | None) -> dict[str, Any]:
-    """What models set, the later over the earlier."""
-    values: dict[str, Any] = {}
-    for model in nearer:
-        values.update(model.model_dump(exclude_none=True) if model is not None else {})
-    return values
-
-
 def open_desk(
-    url: str, *, vault: Path | None = None, ledger: bool = True, summarizer: Summarizer | None = None
+    url: str,
+    *,
+    vault: Path | None = None,
+    ledger: bool = True,
+    summarizer: Summarizer | None = None,
+    create: bool = True,
 ) -> Desk:
-    """A desk over the store at a URL: everything that conversations which last work with."""
+    """A desk over the store at a URL: everything that conversations which last work with.
+
+    Unless ``create``, a store that is not there is an error.
+    """
     around = look_around()
     world = replace(open_world(vault, facts=around.configure().settings.model_facts), summarizer=summarizer)
 
     def configure(given: Mapping[str, object]) -> Configured:
-        settings = around.configure(given).settings
-        return Configured(rules=make_rules(settings, world), model=settings.model)
+        found = around.configure(given)
+        _check_meaning(found)
+        return Configured(rules=make_rules(found.settings, world), model=found.settings.model)
 
-    return Desk(store=_open_store(url), clock=SystemClock(), world=world, configure=configure, ledger=ledger)
+    return Desk(
+        store=_open_store(url, create=create), clock=SystemClock(), world=world, configure=configure, ledger=ledger
+    )
 
 
 def open_office(
@@ -241,13 +190,53 @@ def fit_settings(model: str, *, begins: bool) -> dict[str, object]:
     settings = load_settings()
     facts = settings.model_facts
     book = load_profiles(Path(facts).expanduser()) if facts else BuiltInModels()
-    here = model == "local" or model.lower().startswith("gguf:")
-    known = EngineOptions().window if here else book.model(model).window
+    known = EngineOptions().window if _is_here(model) else book.model(model).window
     window = min(known or settings.window, settings.window)
     fitting: dict[str, object] = {"layout": Layout.IN_PLACE.value} if begins else {}
     if window < settings.window or not begins:
         fitting |= {"window": window, "reserve": min(settings.reserve, window // _ANSWER_SHARE)}
     return {name: value for name, value in fitting.items() if name not in settings.model_fields_set}
+
+
+def tell_unready(model: str) -> LamellaError | None:
+    """What keeps a model from being asked, such as a key; weights in this process are looked at when they are used."""
+    if _is_here(model):
+        return None
+    office = open_office()
+    try:
+        office.post(model, answer=1)
+    except LamellaError as error:
+        return error
+    finally:
+        asyncio.run(office.close())
+    return None
+
+
+def _is_here(model: str) -> bool:
+    return model == "local" or model.lower().startswith("gguf:")
+
+
+def find_bad_settings(found: Configuration) -> list[LamellaError]:
+    """Whatever a conversation would refuse; each says where the value was found."""
+    from lamella.adapters.stores.opening import locate_store
+
+    facts = found.settings.model_facts
+    checks: dict[str, Callable[[], object]] = {
+        "store": lambda: locate_store(found.settings.store),
+        "model_facts": lambda: load_profiles(Path(facts).expanduser()) if facts else None,
+    }
+    faults = list(find_faults(found.settings))
+    for name, check in checks.items():
+        try:
+            check()
+        except LamellaError as error:
+            faults.append(((name,), error))
+    return [_place(error, found.tell_places(names)) for names, error in faults]
+
+
+def _check_meaning(found: Configuration) -> None:
+    for names, error in find_faults(found.settings):
+        raise _place(error, found.tell_places(names))
 
 
 def open_sources(folder: Path) -> SourceReader:
@@ -290,19 +279,25 @@ def list_keys() -> dict[str, bool]:
     return {name: bool(os.environ.get(name)) for name in KEY_NAMES}
 
 
-def open_keeper(url: str | None = None) -> Keeper:
-    """What can be done with whole conversations, at a URL or in the configured store."""
-    return Keeper(_open_store(url or load_settings().store), SystemClock())
+def open_keeper(url: str | None = None, *, create: bool = True) -> Keeper:
+    """What can be done with whole conversations, at a URL or in the configured store.
+
+    Unless ``create``, a store that is not there is an error.
+    """
+    return Keeper(_open_store(url or load_settings().store, create=create), SystemClock())
 
 
 def copy_conversations(source: str, target: str) -> Iterator[tuple[str, str]]:
     """Each conversation of a store, and what became of it in another: new, extended, same, older, diverged, erased."""
-    theirs, ours = _open_store(source), _open_store(target)
+    theirs = _open_store(source, create=False)
     try:
-        yield from copy_store(theirs, ours, SystemClock())
+        ours = _open_store(target)
+        try:
+            yield from copy_store(theirs, ours, SystemClock())
+        finally:
+            ours.close()
     finally:
         theirs.close()
-        ours.close()
 
 
 def save_archive(chronicle: Chronicle, folder: Path, *, vault: Path | None = None) -> Path:
@@ -322,20 +317,26 @@ def load_archive(path: Path, *, vault: Path | None = None, keeper: Keeper | None
     return load(path, Vault(vault) if vault is not None else None, held=keeper.read_contents if keeper else None)
 
 
-def _open_store(url: str) -> Store:
+def has_store(url: str) -> bool:
+    """Whether there is a store to read from; of a server only asking it can tell."""
+    from lamella.adapters.stores.opening import locate_store
+
+    place = locate_store(url)
+    return place is None or place.exists()
+
+
+def _open_store(url: str, *, create: bool = True) -> Store:
     from lamella.adapters.stores.opening import open_store  # databases are for those who keep conversations
 
-    if not url.startswith("sqlite:///~"):
-        return open_store(url)
-    path = Path(url.removeprefix("sqlite:///")).expanduser()
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return open_store(f"sqlite:///{path}")
+    return open_store(url, create=create)
 
 
 def replay_transcript(transcript: Transcript, *, overrides: Mapping[str, object], beside: Path) -> Iterator[Turn]:
     """Every turn of a transcript as it would be sent. Its vault is relative to ``beside``."""
     given = {name: value for name, value in overrides.items() if value is not None}
-    settings = load_settings({**transcript.settings(), **given})
+    found = load_configuration({**transcript.settings(), **given})
+    _check_meaning(found)
+    settings = found.settings
     vault = beside / os.fsdecode(transcript.vault.encode()) if transcript.vault is not None else None
     runner = open_runner(settings, conversation=transcript.conversation, vault=vault)
     return _numbered(replay(runner, _scripted(transcript, keep_model="model" in given)))
@@ -361,11 +362,16 @@ def _numbered(turns: Iterator[Turn]) -> Iterator[Turn]:
             yield turn
             number = turn.number + 1
     except LamellaError as error:
-        place = f"In turn {number}: "
-        if not error.message.startswith(place):
-            error.message = place + error.message
-            error.args = (error.message,)
+        _place(error, f"In turn {number}")
         raise
+
+
+def _place(error: LamellaError, place: str) -> LamellaError:
+    """The same error; its message says where it happened, once."""
+    if place and not error.message.startswith(f"{place}: "):
+        error.message = f"{place}: {error.message}"
+        error.args = (error.message,)
+    return error
 
 
 def _scripted(transcript: Transcript, *, keep_model: bool) -> Iterator[Scripted]:
@@ -374,14 +380,3 @@ def _scripted(transcript: Transcript, *, keep_model: bool) -> Iterator[Scripted]
         asked = read_turn(turn, number, system=transcript.system if number == 1 else None)
         asked = replace(asked, model=None) if keep_model else asked
         yield Scripted(asked=asked, reply=turn.reply, at=turn.at)
-
-
-def _choose(name: str, value: str, choices: type[_Choice]) -> _Choice:
-    if (name, value) in _LATER:
-        raise NotAvailableError(
-            f"{name} {value!r} is not available in this version.", hint=f"Use {_LATER[name, value]} for now."
-        )
-    try:
-        return choices(value)
-    except ValueError as error:
-        raise SettingError(f"There is no {name} {value!r}.", hint=f"Choose one of: {', '.join(choices)}.") from error

@@ -186,7 +186,7 @@ def test_a_hand_on_ctrl_c_leaves_a_server_that_hangs(home: Mapping[str, str]) ->
             os.kill(process.pid, signal.SIGINT)
             out, err = process.communicate(timeout=SECONDS)
         assert server.left.wait(SECONDS)
-    assert (process.returncode, out) == (1, b"")
+    assert (process.returncode, out) == (130, b"")
     assert err.decode() == "error: Stopped.\nhint: Run the command again to start over.\n"
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -219,6 +220,48 @@ def test_an_error_of_the_provider_is_told_and_the_talk_goes_on(chat: Chat, home:
 
 def test_a_pipe_whose_last_message_failed_exits_with_1(chat: Chat, script: Callable[..., str]) -> None:
     assert chat("First?", "Second?", words=("--model", script("One."))).exit == 1
+
+
+def test_a_pipe_that_is_interrupted_exits_with_130_and_sends_nothing_more(
+    home: Mapping[str, str], script: Callable[..., str]
+) -> None:
+    model = script({"text": "word " * 400, "chunk": 5, "delay": 0.05}, "Two.")
+    with subprocess.Popen(
+        [*COMMAND, "chat", "talk", "--model", model],
+        env={**os.environ, **home},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"First?\nSecond?\n")
+        process.stdin.close()
+        assert process.stdout.read(4) == b"word"
+        os.kill(process.pid, signal.SIGINT)
+        rest, err = process.stdout.read(), process.stderr.read() if process.stderr else b""
+    assert process.returncode == 130
+    assert b"Two." not in rest
+    assert b"Kept. Go on with: lamella chat talk\n" in err
+    assert b"error: Stopped.\n" in err
+    shown = spawn("chats", "show", "talk", environment=home).out
+    assert "reply: word" in shown
+    assert "Second?" not in shown
+
+
+@pytest.mark.parametrize("errors", ["", "2>&1"])
+def test_a_pipe_whose_reader_left_exits_with_1_and_sends_nothing_more(
+    home: Mapping[str, str], script: Callable[..., str], errors: str
+) -> None:
+    model = script({"text": "word\n" * 400, "chunk": 5, "delay": 0.01}, "Two.")
+    named = " ".join(f"'{word}'" for word in COMMAND)
+    piped = f"{named} chat talk --model '{model}' {errors} | head -n 4 > /dev/null; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["bash", "-c", piped], input=b"First?\nSecond?\n", env={**os.environ, **home}, capture_output=True, check=False
+    )
+    assert done.returncode == 1
+    assert b"Traceback" not in done.stderr
+    assert "Second?" not in spawn("chats", "show", "talk", environment=home).out
 
 
 @pytest.mark.parametrize(

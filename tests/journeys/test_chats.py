@@ -58,6 +58,7 @@ def say(url: str, conversation: str = "demo", *, title: str = "") -> list[str]:
 
 
 def test_a_list_of_nothing_says_how_to_begin(run: Run) -> None:
+    run("store", "migrate")
     printed = run("chats", "list")
     assert (printed.code, printed.err) == (0, "")
     assert (
@@ -142,7 +143,8 @@ def test_renaming_shows_in_the_list(run: Run, url: str) -> None:
         ("delete", "nobody", "--artifact", "a.md", "--yes"),
     ],
 )
-def test_a_conversation_that_is_not_there_is_named_with_what_to_do(run: Run, words: tuple[str, ...]) -> None:
+def test_a_conversation_that_is_not_there_is_named_with_what_to_do(run: Run, url: str, words: tuple[str, ...]) -> None:
+    say(url)
     printed = run("chats", *words)
     assert (printed.code, printed.out) == (2, "")
     assert printed.err == (
@@ -172,10 +174,50 @@ def test_a_wrong_word_is_told_and_changes_nothing(run: Run, url: str, words: tup
 
 
 def test_an_error_is_json_where_json_was_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["chats", "list", "--json", "--store", f"sqlite:///{tmp_path / 'no' / 'chats.db'}"]) == 1
+    (tmp_path / "folder").mkdir()
+    assert main(["chats", "list", "--json", "--store", f"sqlite:///{tmp_path / 'folder'}"]) == 1
     captured = capsys.readouterr()
     assert json.loads(captured.out)["error"]["code"] == "store_unavailable"
     assert captured.err.startswith("error: ")
+
+
+READING = [
+    ("chats", "list"),
+    ("chats", "list", "--json"),
+    ("chats", "show", "demo"),
+    ("chats", "search", "words"),
+    ("chats", "export", "--all"),
+    ("chats", "fork", "demo", "--at", "x"),
+    ("chats", "rename", "demo", "T"),
+    ("chats", "delete", "demo", "--yes"),
+    ("store", "verify"),
+    ("store", "stats"),
+    ("ledger", "demo"),
+    ("recall", "demo", "words"),
+    ("compact", "demo", "--plan"),
+]
+
+
+@pytest.mark.parametrize("words", READING, ids=" ".join)
+def test_a_store_that_is_not_there_is_an_error_where_something_should_be_in_it(
+    run: Run, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    printed = run(*words)
+    error, hint = printed.err.splitlines()
+    assert (printed.code, error) == (2, f"error: There is no store at sqlite:///{tmp_path}/chats.db.")
+    assert hint.startswith("hint: Check the address.")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_whoever_has_no_store_yet_has_no_conversations(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert main(["chats", "list"]) == 0
+    assert capsys.readouterr().out.startswith("No conversations yet.")
+    monkeypatch.setenv("LAMELLA_STORE", f"sqlite:///{tmp_path}/mistyped.db")
+    assert main(["chats", "list"]) == 2
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_erasing_asks_first_and_takes_no_for_an_answer(run: Run, url: str) -> None:

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -126,10 +127,35 @@ def test_a_hand_on_ctrl_c_stops_it_in_two_lines(options: list[str]) -> None:
         process.stdin.flush()
         os.kill(process.pid, signal.SIGINT)
         out, err = process.communicate(timeout=SECONDS)
-    assert process.returncode == 1
+    assert process.returncode == 130
     assert err.decode() == "error: Stopped.\nhint: Run the command again to start over.\n"
     told = {"error": {"code": "lamella_error", "message": "Stopped.", "hint": "Run the command again to start over."}}
     assert [json.loads(line) for line in out.splitlines()] == ([told] if options else [])
+
+
+# Ctrl-C while the command is still being imported: the first module that a face needs is told of before it is loaded.
+AT_START = """
+import os, signal, sys
+
+def interrupt(event, args):
+    if event == "import" and args[0] == "typer":
+        os.kill(os.getpid(), signal.SIGINT)
+
+from lamella.faces.cli import main
+sys.addaudithook(interrupt)
+sys.exit(main(["--version"]))
+"""
+
+
+def test_a_hand_on_ctrl_c_right_after_the_start_ends_it_without_a_word() -> None:
+    done = subprocess.run([sys.executable, "-c", AT_START], capture_output=True, check=False, timeout=SECONDS)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+
+
+def test_the_command_is_up_before_anything_that_takes_long_is_imported() -> None:
+    code = "import lamella.faces.cli, sys; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"pydantic", "typer", "lamella.wiring", "lamella.faces.cli.app"} & set(loaded)
 
 
 def test_an_error_midway_leaves_no_half_of_the_json_behind(tmp_path: Path) -> None:

@@ -78,9 +78,9 @@ def test_what_is_nearer_wins_and_the_rest_stays(machine: Machine) -> None:
 
 def test_the_nearest_project_file_above_is_the_one(machine: Machine) -> None:
     machine.project.write_text("window = 10\nreserve = 3\n", encoding="utf-8")
-    (machine.here / "lamella.toml").write_text("window = 20\n", encoding="utf-8")
+    (machine.here / "lamella.toml").write_text("window = 9000\n", encoding="utf-8")
     shown = machine.show()
-    assert shown["window"] == (20, "project file")
+    assert shown["window"] == (9_000, "project file")
     assert shown["reserve"] == (4_096, "default")
 
 
@@ -104,18 +104,18 @@ def test_a_flag_and_a_transcript_are_nearer_than_files(machine: Machine) -> None
 
 
 def test_another_file_of_the_users_can_be_named(machine: Machine) -> None:
-    machine.user.write_text("window = 1\n", encoding="utf-8")
+    machine.user.write_text("window = 8000\n", encoding="utf-8")
     other = machine.root / "other.toml"
-    other.write_text("window = 2\n", encoding="utf-8")
-    assert machine.show(LAMELLA_CONFIG=str(other))["window"] == (2, "user file")
+    other.write_text("window = 9000\n", encoding="utf-8")
+    assert machine.show(LAMELLA_CONFIG=str(other))["window"] == (9_000, "user file")
     assert machine.show(LAMELLA_CONFIG=os.devnull)["window"] == (128_000, "default")
     ran = machine.run("config", "show", "--json", environment={"LAMELLA_CONFIG": str(machine.root / "none.toml")})
     assert "none.toml cannot be read" in refusal(ran, code="bad_setting")
 
 
 def test_one_file_is_not_read_as_both(machine: Machine) -> None:
-    machine.project.write_text("window = 1\n", encoding="utf-8")
-    assert machine.show(LAMELLA_CONFIG=str(machine.project))["window"] == (1, "user file")
+    machine.project.write_text("window = 9000\n", encoding="utf-8")
+    assert machine.show(LAMELLA_CONFIG=str(machine.project))["window"] == (9_000, "user file")
 
 
 def test_keys_are_set_or_not_set_and_never_shown(machine: Machine) -> None:
@@ -165,7 +165,63 @@ def test_a_bad_file_is_named_with_the_key_and_what_to_do(
 def test_a_profile_that_is_not_there_is_refused(machine: Machine) -> None:
     machine.project.write_text('profile = "frugal"\n', encoding="utf-8")
     ran = machine.run("config", "show", "--json")
-    assert refusal(ran, code="bad_setting") == "There is no profile 'frugal'."
+    assert refusal(ran, code="bad_setting") == f"{machine.project}: There is no profile 'frugal'."
+
+
+def test_whatever_a_conversation_would_refuse_is_named_with_where_it_stands(machine: Machine) -> None:
+    machine.user.write_text('layout = "sideways"\nreserve = 900000\n', encoding="utf-8")
+    machine.project.write_text('model_facts = "none.toml"\n[compaction]\nsteps = ["shred"]\n', encoding="utf-8")
+    ran = machine.run(
+        "config",
+        "show",
+        environment={"LAMELLA_WARN": "nan", "LAMELLA_STORE": "mysql://db", "LAMELLA_HISTORY_TURNS": "0"},
+    )
+    assert ran.exit == 2
+    assert "layout              user file     sideways" in ran.out
+    told = [line.removeprefix("error: ") for line in ran.err.splitlines() if line.startswith("error: ")]
+    assert f"{machine.user}: There is no layout 'sideways'." in told
+    assert f"{machine.user}: A window of 128,000 tokens with a reserve of 900,000 leaves no room." in told
+    assert f"{machine.project}: There is no step 'shred'." in told
+    assert any(line.startswith("LAMELLA_WARN: Thresholds are not in order: warn nan") for line in told)
+    assert "LAMELLA_STORE: There is no kind of store 'mysql'." in told
+    assert "LAMELLA_HISTORY_TURNS: history_turns is 0." in told
+    assert any(line.startswith(f"{machine.project}: ") and "none.toml" in line for line in told)
+    assert len(told) == 7
+
+
+def test_a_conversation_is_refused_in_the_same_words_as_its_settings(machine: Machine) -> None:
+    machine.project.write_text('layout = "sideways"\n', encoding="utf-8")
+    (machine.here / "chat.json").write_text(json.dumps(one_turn()), encoding="utf-8")
+    shown, replayed = machine.run("config", "show", "--json"), machine.run("replay", "chat.json", "--json")
+    assert refusal(shown, code="bad_setting") == f"{machine.project}: There is no layout 'sideways'."
+    assert refusal(replayed, code="bad_setting") == refusal(shown, code="bad_setting")
+    talked = machine.run("chat", "talk", "--store", "memory:")
+    assert (talked.exit, talked.err.splitlines()[0]) == (2, f"error: {machine.project}: There is no layout 'sideways'.")
+
+
+def test_what_a_new_chat_gets_along_with_its_model_is_shown(machine: Machine) -> None:
+    chat = json.loads(machine.run("config", "show", "--json").out)["chat"]
+    assert chat == {"model": "local", "layout": "in_place", "window": 8_192, "reserve": 1_024, "missing": None}
+    line = machine.run("config", "show").out.splitlines()[-1]
+    assert line == "a new chat          model local, layout in_place, window 8,192, reserve 1,024"
+    machine.project.write_text('layout = "library"\nmodel = "openai:gpt-6"\n', encoding="utf-8")
+    line = machine.run("config", "show").out.splitlines()[-1]
+    assert "model openai:gpt-6, layout library, " in line
+    assert line.endswith("; not yet: There is no key for OpenAI.")
+
+
+def test_a_variable_that_is_nearly_a_setting_is_told_once_and_ignored(machine: Machine) -> None:
+    misspelt = {
+        "LAMELLA_LAYUOT": "in_place",
+        "LAMELLA_SERVICE_PORT": "80",
+        "LAMELLA_API_KEY": "k",
+        "lamella_window": "9000",
+    }
+    ran = machine.run("config", "show", "--json", environment=misspelt)
+    assert ran.err == "warning: LAMELLA_LAYUOT is no setting and is ignored. Did you mean LAMELLA_LAYOUT?\n"
+    settings = json.loads(ran.out)["settings"]
+    assert settings["layout"]["from"] == "default"
+    assert settings["window"] == {"value": 9_000, "from": "environment"}
 
 
 def test_a_table_in_the_environment_is_json_or_refused(machine: Machine) -> None:

@@ -227,3 +227,12 @@ def test_contents_that_two_conversations_share_are_stored_once(run: Run, url: st
     assert json.loads(run("store", "stats", "--store", url, "--json")[1])["contents"] == 1
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT hash FROM contents").fetchall() == [(hash_text("Note on apples."),)]
+
+
+def test_a_store_to_copy_from_must_be_there(run: Run, tmp_path: Path) -> None:
+    code, _, err = run(
+        "store", "copy", "--from", f"sqlite:///{tmp_path}/from.db", "--to", f"sqlite:///{tmp_path}/to.db"
+    )
+    assert code == 2
+    assert err.startswith(f"error: There is no store at sqlite:///{tmp_path}/from.db.")
+    assert list(tmp_path.iterdir()) == []

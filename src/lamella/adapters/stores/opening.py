@@ -1,5 +1,7 @@
 """Opening: from a URL to a store that is migrated and ready."""
 
+from pathlib import Path
+
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.adapters.stores.sqlite import MEMORY, SqliteDatabase
 from lamella.adapters.stores.store import SqlStore
@@ -10,17 +12,40 @@ PATIENCE = 10.0
 _FORMS = "sqlite:///chats.db (relative), sqlite:////home/me/chats.db (absolute), postgresql://user@host/database"
 
 
-def open_store(url: str, *, patience: float = PATIENCE) -> Store:
-    """The store a URL names, migrated if it is older. Waits at most ``patience`` seconds for locks and servers."""
+def open_store(url: str, *, patience: float = PATIENCE, create: bool = True) -> Store:
+    """The store a URL names, migrated if it is older. Waits at most ``patience`` seconds for locks and servers.
+
+    Unless ``create``, a file that is not there is an error.
+    """
+    place = locate_store(url)
+    if place is not None:
+        return _open_file(url, place, patience=patience, create=create)
+    if url.startswith("postgres"):
+        return _open_postgresql(url, patience=patience)
+    return MemoryStore() if url.startswith("memory:") else open_sqlite(MEMORY, patience=patience)
+
+
+def locate_store(url: str) -> Path | None:
+    """The file that a URL names, none for a server or memory; an error if it names no kind of store."""
     scheme, _, rest = url.partition(":")
-    match scheme:
-        case "sqlite":
-            return open_sqlite(_sqlite_path(rest), patience=patience)
-        case "postgresql" | "postgres":
-            return _open_postgresql(url, patience=patience)
-        case "memory":
-            return MemoryStore()
-    raise SettingError(f"There is no kind of store {scheme[:20]!r}.", hint=f"Known: {_FORMS}.")
+    if scheme not in ("sqlite", "postgresql", "postgres", "memory"):
+        raise SettingError(f"There is no kind of store {scheme[:20]!r}.", hint=f"Known: {_FORMS}.")
+    path = _sqlite_path(rest) if scheme == "sqlite" else MEMORY
+    if path == MEMORY:
+        return None
+    return Path(path).expanduser() if path.startswith("~") else Path(path)
+
+
+def _open_file(url: str, place: Path, *, patience: float, create: bool) -> Store:
+    if not create and not place.exists():
+        raise SettingError(
+            f"There is no store at {url}.",
+            hint="Check the address. `lamella chat` and `lamella chats import` begin a new store where there is none.",
+        )
+    if url.startswith("sqlite:///~"):
+        # Below the home folder, Lamella's own folder is made when it is needed.
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return open_sqlite(str(place), patience=patience)
 
 
 def open_sqlite(path: str, *, patience: float = PATIENCE) -> Store:

@@ -3,6 +3,7 @@
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -10,6 +11,7 @@ from typer.exceptions import Abort, TyperException
 
 import lamella
 from lamella.errors import LamellaError, UsageError
+from lamella.faces.cli import INTERRUPTED
 from lamella.faces.cli.ask import ask
 from lamella.faces.cli.chat import chat
 from lamella.faces.cli.chats import chats
@@ -17,11 +19,13 @@ from lamella.faces.cli.compact import compact
 from lamella.faces.cli.config import config_app
 from lamella.faces.cli.failures import exit_code, print_failure
 from lamella.faces.cli.ledger import ledger
+from lamella.faces.cli.lines import show_line
 from lamella.faces.cli.recall import recall
 from lamella.faces.cli.replay import replay
 from lamella.faces.cli.request import request
 from lamella.faces.cli.store import store_app
 from lamella.faces.cli.streams import discard_stdout, finish_stdout, speak_utf8
+from lamella.wiring import find_misspelt
 
 _EXAMPLES = """
 The context engine for LLM chat.
@@ -53,9 +57,6 @@ Make room in a conversation that is kept, and find again what left its prompt:
     lamella recall CHAT "words of it"
 """
 
-# What typer makes of Ctrl-C, without a word.
-_INTERRUPTED = 130
-
 app = typer.Typer(name="lamella", help=_EXAMPLES, add_completion=False, pretty_exceptions_enable=False)
 app.command()(replay)
 app.command()(request)
@@ -86,12 +87,13 @@ def options(
     """Options of every command. ``main`` looks for ``--debug`` itself, since an error ends the command."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command. 0: good. 1: a check failed or the work could not be done. 2: wrong usage or bad input."""
+def run_words(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and give its exit code; what goes wrong is told."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
     words = [word for word in words if word != "--debug"] or ["--help"]
     speak_utf8()
+    _tell_misspelt()
     try:
         return _run(words)
     except (BrokenPipeError, SystemExit):
@@ -104,17 +106,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
         failure = _explain(error)
         print_failure(failure, as_json="--json" in words)
         finish_stdout()
-        return exit_code(failure)
+        return INTERRUPTED if _is_interruption(error) else exit_code(failure)
 
 
 def _run(words: Sequence[str]) -> int:
     if sys.stdout is None:
         raise LamellaError("There is no stdout to write to.", hint="Redirect it to a file, or to /dev/null.")
     result = typer.main.get_command(app).main(list(words), prog_name="lamella", standalone_mode=False)
-    if result == _INTERRUPTED:
+    if result == INTERRUPTED:
+        # What typer makes of Ctrl-C, without a word.
         raise KeyboardInterrupt
     sys.stdout.flush()
     return result if isinstance(result, int) else 0
+
+
+def _is_interruption(error: BaseException) -> bool:
+    """Whether it was Ctrl-C; a question that got no answer is given up in the same way."""
+    return isinstance(error, KeyboardInterrupt) or isinstance(error.__context__, KeyboardInterrupt)
+
+
+def _tell_misspelt() -> None:
+    """A variable that means nothing is ignored, and that should not go unnoticed."""
+    with suppress(OSError):
+        for name, near in find_misspelt().items():
+            typer.echo(f"warning: {show_line(name)} is no setting and is ignored. Did you mean {near}?", err=True)
 
 
 def _explain(error: BaseException) -> LamellaError:

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -24,6 +25,7 @@ from lamella.faces.cli.chat_talking import Talking
 from lamella.faces.cli.chat_typing import PROMPT, PipedTyping, Typing
 from lamella.faces.cli.lines import show_line, show_lines
 from lamella.faces.cli.opened import StoreOption
+from lamella.faces.cli.streams import discard_stdout
 
 _GLANCE = 8
 
@@ -46,20 +48,25 @@ def chat(
 
     lamella chat --vault notes
     """
-    at_terminal = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+    by_hand = sys.stdin is not None and sys.stdin.isatty()
+    at_terminal = by_hand and sys.stdout.isatty()
     show = _make_show(at_terminal=at_terminal)
     wish = Wish(store=store, chat=chat, model=model, vault=vault, last=last, answer=max_tokens)
     with opened_session(wish, show.reading) as session, asyncio.Runner() as runner:
         desktop = Desktop(vault)
-        talking = Talking(session, runner, show=show, desktop=desktop, strata=strata, ahead=at_terminal)
+        talking = Talking(session, runner, show=show, desktop=desktop, strata=strata, by_hand=by_hand)
         _greet(session)
         try:
             typing = _make_typing(talking, runner) if at_terminal else PipedTyping()
             _talk(talking, typing, at_terminal=at_terminal)
+        except (BrokenPipeError, SystemExit):
+            # Nobody reads the answers any more, so the messages that are left are not sent; rich leaves with SystemExit.
+            discard_stdout()
+            talking.failed = True
         finally:
             talking.leave()
             runner.run(session.office.close())
-        _part(session, wish)
+            _part(session, wish)
     return 1 if talking.failed and not at_terminal else 0
 
 
@@ -124,4 +131,5 @@ def _tell_last(session: Session) -> str:
 
 def _part(session: Session, wish: Wish) -> None:
     if session.stored.turns() and wish.store != UNKEPT:
-        typer.echo(f"Kept. Go on with: lamella chat {show_line(session.stored.id)}", err=True)
+        with suppress(OSError):
+            typer.echo(f"Kept. Go on with: lamella chat {show_line(session.stored.id)}", err=True)

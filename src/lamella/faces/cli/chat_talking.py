@@ -26,18 +26,18 @@ _TITLE = 60
 class Talking:
     """One conversation. ``waiting`` is what the next message brings along, ``drop`` what leaves with it.
 
-    ``ahead`` says that there is time to read ahead: someone types.
+    ``by_hand`` says that someone types: there is time to read ahead, and Ctrl-C stops an answer, not the talk.
     """
 
     def __init__(
-        self, session: Session, runner: Runner, *, show: Show, desktop: Desktop, strata: bool, ahead: bool
+        self, session: Session, runner: Runner, *, show: Show, desktop: Desktop, strata: bool, by_hand: bool
     ) -> None:
         self._session = session
         self._runner = runner
         self._show = show
         self._named = not session.begins
         self._warming = Warming(session, runner)
-        self._ahead = ahead
+        self._by_hand = by_hand
         self.desktop = desktop
         self.strata = strata
         self.waiting: dict[str, list[Attachment]] = {}
@@ -79,7 +79,7 @@ class Talking:
 
     def warm(self) -> None:
         """Have what waits for the next message read in, where the model can do that ahead."""
-        if self._ahead:
+        if self._by_hand:
             self._warming.begin(self._ask(""))
 
     def leave(self) -> None:
@@ -116,6 +116,9 @@ class Talking:
             turn = self._runner.run(follow(events, self._show))
         except KeyboardInterrupt:
             self._forget_waiting()
+            if not self._by_hand:
+                # Nobody is there to go on: the messages that wait in the pipe were meant to follow an answer.
+                raise
             typer.echo("Stopped. What was said is kept; /retry asks again.", err=True)
             return
         self._forget_waiting()

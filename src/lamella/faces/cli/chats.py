@@ -10,13 +10,14 @@ from rich.table import Table
 
 from lamella.core.history.events import Body
 from lamella.core.history.nodes import Told
+from lamella.core.history.records import Listed
 from lamella.errors import UsageError
 from lamella.faces.cli.console import make_console
 from lamella.faces.cli.lines import show_line, show_lines
 from lamella.faces.cli.marks import find_marks
 from lamella.faces.cli.opened import ChatName, JsonOption, StoreOption, opened, opened_desk
 from lamella.runners.keeping import Keeper
-from lamella.wiring import load_archive, save_archive
+from lamella.wiring import Origin, has_store, load_archive, load_configuration, save_archive
 
 chats = typer.Typer(name="chats", help="List, read, search, move and erase conversations.", no_args_is_help=False)
 
@@ -26,8 +27,7 @@ _INDENT = " " * 18
 @chats.command("list")
 def list_chats(*, store: StoreOption = None, as_json: JsonOption = False) -> None:
     """Every conversation, the last changed first."""
-    with opened(store) as keeper:
-        rows = keeper.list_alive()
+    rows = _list(store)
     if as_json:
         shown = [
             {
@@ -101,7 +101,7 @@ def import_chats(
     store: StoreOption = None,
 ) -> None:
     """Bring archived conversations in; one that is there already is extended, never doubled."""
-    with opened(store) as keeper:
+    with opened(store, create=True) as keeper:
         for file in files:
             chronicle = load_archive(file, vault=vault, keeper=keeper)
             taken = keeper.take_in(chronicle)
@@ -165,6 +165,15 @@ def search(*, words: Annotated[str, typer.Argument(help="Words to look for.")], 
             typer.echo(f"{show_line(hit.conversation)}  {hit.message}  {hit.role}: {show_line(hit.excerpt)}")
     if not found:
         raise typer.Exit(1)
+
+
+def _list(store: str | None) -> list[Listed]:
+    """Whoever named no store and has none yet has no conversations; that is no mistake."""
+    found = load_configuration()
+    if store is None and found.origins["store"] is Origin.DEFAULT and not has_store(found.settings.store):
+        return []
+    with opened(store) as keeper:
+        return keeper.list_alive()
 
 
 def _said(told: Told, marks: Mapping[str, Sequence[str]]) -> list[str]:

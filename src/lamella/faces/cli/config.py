@@ -4,9 +4,21 @@ import json
 
 import typer
 
+from lamella.faces.cli.chat_opening import DEMO
+from lamella.faces.cli.failures import exit_code, print_failure
 from lamella.faces.cli.lines import show_line
 from lamella.faces.cli.opened import JsonOption
-from lamella.wiring import Configuration, Origin, list_keys, load_configuration, mask, place_user_file
+from lamella.wiring import (
+    Configuration,
+    Origin,
+    find_bad_settings,
+    fit_settings,
+    list_keys,
+    load_configuration,
+    mask,
+    place_user_file,
+    tell_unready,
+)
 
 config_app = typer.Typer(name="config", help="See settings and where they come from.")
 
@@ -17,17 +29,43 @@ def config() -> None:
 
 
 @config_app.command()
-def show(*, as_json: JsonOption = False) -> None:
-    """Every setting with its value, and whether it is the default or from a profile, a file or the environment."""
+def show(*, as_json: JsonOption = False) -> int:
+    """Every setting with its value, and whether it is the default or from a profile, a file or the environment.
+
+    Then what a new conversation of `lamella chat` gets along with its model. Exit 2 if a value would be refused.
+    """
     found = load_configuration()
+    bad = find_bad_settings(found)
     keys = {name: "set" if there else "not set" for name, there in list_keys().items()}
     if as_json:
-        typer.echo(json.dumps({**_body(found), "keys": keys}, ensure_ascii=False))
-        return
+        if bad:
+            raise bad[0]
+        typer.echo(json.dumps({**_body(found), "keys": keys, "chat": _begin_chat(found)}, ensure_ascii=False))
+        return 0
     for name, value in _values(found).items():
         typer.echo(f"{name:<20}{found.origins[name]:<14}{show_line(_told(value))}")
     for name, told in {**_places(found), **keys}.items():
         typer.echo(f"{name:<20}{show_line(told)}")
+    for error in bad:
+        print_failure(error, as_json=False)
+    if not bad:
+        typer.echo(f"{'a new chat':<20}{show_line(_tell_chat(found))}")
+    return max(map(exit_code, bad), default=0)
+
+
+def _begin_chat(found: Configuration) -> dict[str, object]:
+    """What a conversation that begins now gets, and what keeps its model from being asked."""
+    model = found.settings.model or DEMO
+    fitting = fit_settings(model, begins=True)
+    settings = {name: fitting.get(name, getattr(found.settings, name)) for name in ("layout", "window", "reserve")}
+    unready = tell_unready(model)
+    return {"model": mask(model), **settings, "missing": unready and mask(unready.message)}
+
+
+def _tell_chat(found: Configuration) -> str:
+    chat = _begin_chat(found)
+    told = f"model {chat['model']}, layout {chat['layout']}, window {chat['window']:,}, reserve {chat['reserve']:,}"
+    return f"{told}; not yet: {chat['missing']}" if chat["missing"] else told
 
 
 def _body(found: Configuration) -> dict[str, object]:

@@ -19,9 +19,9 @@ StoreOption = Annotated[
 
 
 @contextmanager
-def opened(url: str | None) -> Iterator[Keeper]:
-    """The conversations at a URL, or at the configured one."""
-    keeper = open_keeper(url)
+def opened(url: str | None, *, create: bool = False) -> Iterator[Keeper]:
+    """The conversations at a URL, or at the configured one. Only what brings some in may ``create`` a store."""
+    keeper = open_keeper(url, create=create)
     try:
         yield keeper
     finally:
@@ -31,7 +31,7 @@ def opened(url: str | None) -> Iterator[Keeper]:
 @contextmanager
 def opened_desk(url: str | None) -> Iterator[Desk]:
     """What conversations at a URL, or at the configured one, work with."""
-    desk = open_desk(url or load_settings().store)
+    desk = open_desk(url or load_settings().store, create=False)
     try:
         yield desk
     finally:

@@ -15,7 +15,7 @@ store_app = typer.Typer(name="store", help="Migrate, verify, measure and copy th
 @store_app.command()
 def migrate(*, store: StoreOption = None) -> None:
     """Bring the store to this version's schema. Opening does this by itself; this says what version it has."""
-    with opened(store) as keeper:
+    with opened(store, create=True) as keeper:
         typer.echo(f"The store has schema {keeper.stats().schema}.")
 
 
