@@ -16,7 +16,10 @@ from lamella.runners.world import Asking
 
 
 class ChatJournal:
-    """Writes down what one runner asks and answers. ``edits`` names the message that its first turn replaces."""
+    """Writes down what one runner asks and answers.
+
+    ``edits`` names the message that its first turn replaces, ``leaves`` one that it leaves with the empty reply again.
+    """
 
     def __init__(
         self,
@@ -25,25 +28,27 @@ class ChatJournal:
         append: Callable[[Written], None],
         moment: Callable[[datetime | None], str],
         edits: str | None = None,
+        leaves: str | None = None,
     ) -> None:
         self._conversation = conversation
         self._append = append
         self._moment = moment
         self._edits = edits
+        self._leaves = leaves
 
     def write_asked(self, turn: TurnInput, asking: Asking) -> None:
         """A turn in one append with what it needs: the empty reply to one never answered, and a compaction."""
         moment = self._moment(asking.at)
         name = turn_id(self._conversation, asking.parent, turn)
         parts: list[Written] = []
-        if asking.unanswered is not None:
-            answers = asking.unanswered.user.id
+        answers = asking.unanswered.user.id if asking.unanswered is not None else self._leaves
+        if answers is not None:
             parts.append(write_event(EventKind.REPLY, moment, id=asking.parent, parent=answers, text=""))
         if asking.receipt is not None:
             parts.append(write_receipt(asking.receipt, at=moment))
         parts.append(write_message(turn, message_id=name, parent=asking.parent, at=moment, edits=self._edits))
         self._append(join_written(*parts))
-        self._edits = None
+        self._edits = self._leaves = None
 
     def write_receipt(self, receipt: Receipt, *, at: datetime | None, before: str | None = None) -> None:
         """A compaction between two turns, or before one that was asked already."""

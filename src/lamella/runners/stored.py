@@ -122,18 +122,19 @@ class StoredChat:
     def ask(self, asked: Asked, *, at: datetime | None = None) -> Turn:
         """The next turn, written down. A conflict with another writer changes nothing: ``reload`` and ask again."""
         self._book.begin()
-        if self._was_left_unanswered():
-            self.reply("", at=at)
-        return self._running().ask(self._with_lasting(asked), at=at, rewritten=self._log.rewritten)
+        left, question = self._find_empty_reply(), self._log.head
+        runner = self._running() if left is None else self._resume(self._log.path(left), leaves=question)
+        turn = runner.ask(self._with_lasting(asked), at=at, rewritten=self._log.rewritten)
+        self._runner = runner
+        return turn
 
-    def _was_left_unanswered(self) -> bool:
-        """Whether the open turn stood with the empty reply before: something may have been compacted after that."""
+    def _find_empty_reply(self) -> str | None:
+        """The empty reply that the open turn stood with before: something may have been compacted after that."""
         head = self._log.nodes.get(self._log.head)
-        return (
-            head is not None
-            and head.role is Role.USER
-            and message_id(self.id, parent=head.id, role=Role.REPLY, text="") in self._log.nodes
-        )
+        if head is None or head.role is not Role.USER:
+            return None
+        empty = message_id(self.id, parent=head.id, role=Role.REPLY, text="")
+        return empty if empty in self._log.nodes else None
 
     def _with_lasting(self, asked: Asked) -> Asked:
         """What is asked, under what holds although no turn of the branch says so."""
@@ -300,7 +301,7 @@ class StoredChat:
             self._runner = self._resume(self._log.path())
         return self._runner
 
-    def _resume(self, told: Sequence[Told], *, edits: str | None = None) -> TurnRunner:
+    def _resume(self, told: Sequence[Told], *, edits: str | None = None, leaves: str | None = None) -> TurnRunner:
         rules, resumed, past = self._rebuild(told, self._log.committed(told))
         before = self._sent_last() if edits or self._log.rewritten or self._log.undone else None
         return TurnRunner(
@@ -308,7 +309,7 @@ class StoredChat:
             rules,
             resumed,
             ledger=self._desk.ledger,
-            journal=ChatJournal(self.id, append=self._append, moment=self._moment, edits=edits),
+            journal=ChatJournal(self.id, append=self._append, moment=self._moment, edits=edits, leaves=leaves),
             before=before,
             past=past,
             last=self._last_sent(told),

@@ -62,6 +62,21 @@ def test_a_turn_left_unanswered_twice_leads_back_to_what_was_compacted_after_it(
     assert len(make_chat(store).receipts()) == 1
 
 
+def test_a_turn_that_cannot_be_built_leaves_nothing_behind_also_after_one_left_unanswered_twice() -> None:
+    store = MemoryStore()
+    chat = make_chat(store)
+    talk(chat, 2)
+    left = chat.ask("Left alone?").envelope.message_id
+    chat.reply("")
+    chat.regenerate(left)
+    before = len(store.load(chat.id))
+    with pytest.raises(BudgetExceededError):
+        chat.ask("word " * 200_000)
+    assert (len(store.load(chat.id)), chat.head) == (before, left)
+    assert chat.ask("And now?").envelope.messages[-2].text == ""
+    assert [told.reply and told.reply.text for told in make_chat(store).turns()][-2:] == ["", None]
+
+
 def test_asking_the_same_again_after_a_compaction_is_asking_after_it() -> None:
     store = MemoryStore()
     chat = make_chat(store)
