@@ -1,5 +1,6 @@
 """Keeping conversations: taking them out and in whole, searching, verifying and erasing them."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -26,6 +27,7 @@ from lamella.runners.checkpoints import find_damaged_checkpoints
 from lamella.runners.counting import are_whole
 
 _EXCERPT = 60
+_BORDER = re.compile(r"\s+")
 _LEFT_CHECKPOINT = "left after erasure; erasing it again removes it"
 
 
@@ -114,13 +116,12 @@ class Keeper:
             for node in self.load_log(listed.conversation).nodes.values():
                 at = _find(node.text, wanted)
                 if at is not None:
-                    excerpt = " ".join(node.text[max(0, at - _EXCERPT) : at + len(words) + _EXCERPT].split())
                     yield Hit(
                         conversation=listed.conversation,
                         title=listed.title,
                         message=node.id,
                         role=node.role,
-                        excerpt=excerpt,
+                        excerpt=_cut_around(node.text, at, at + len(words)),
                     )
 
     def fork(self, conversation: str, message: str) -> None:
@@ -297,6 +298,18 @@ def _find_fault(conversation: str, node: Node) -> str | None:
     except (LookupError, TypeError, StoreDamagedError) as error:
         return f"cannot be read: {error}"
     return None if derived == node.id else "its id does not follow from its text"
+
+
+def _cut_around(text: str, first: int, last: int) -> str:
+    """What was found and some words around it, on one line; no word is cut but one that is longer than that."""
+    start, end = max(0, first - _EXCERPT), min(len(text), last + _EXCERPT)
+    before, found, after = text[start:first], text[first:last], text[last:end]
+    if start and not text[start - 1].isspace():
+        before = _BORDER.split(before, maxsplit=1)[-1]
+    if end < len(text) and not text[end].isspace():
+        after = _BORDER.split(after[::-1], maxsplit=1)[-1][::-1]
+    shown = " ".join(f"{before}{found}{after}".split())
+    return f"{'… ' if start else ''}{shown}{' …' if end < len(text) else ''}"
 
 
 def _find(text: str, wanted: str) -> int | None:

@@ -124,7 +124,25 @@ def test_search_shows_the_words_around_what_it_found(store: MemoryStore) -> None
     make_chat(store).ask("ß" * 300 + "\n the NEEDLE stands\nhere " + "x" * 300)
     (hit,) = keep(store).search("needle")
     assert " the NEEDLE stands here " in hit.excerpt
-    assert len(hit.excerpt) <= 60 + len("needle") + 60
+    assert len(hit.excerpt) <= 60 + len("needle") + 60 + len("… " + " …")
+
+
+@pytest.mark.parametrize(
+    ("text", "excerpt"),
+    [
+        ("Find the needle here.", "Find the needle here."),
+        (f"{'straw ' * 20}needle {'straw ' * 20}", f"… {'straw ' * 10}needle {'straw ' * 9}straw …"),
+        (f"{'s' * 90} needle {'t' * 90}", "… needle …"),
+        (f"{'s' * 90}needle{'t' * 90}", f"… {'s' * 60}needle{'t' * 60} …"),
+        (f"{'haystack ' * 9}needles", f"… {'haystack ' * 6}needles"),
+        (f"needle\n\n{'haystack ' * 9}", f"needle {'haystack ' * 6}…"),
+    ],
+    ids=["whole", "between words", "words longer than the room", "one such word", "at the end", "over lines"],
+)
+def test_an_excerpt_is_cut_between_words_and_says_that_it_is_cut(store: MemoryStore, text: str, excerpt: str) -> None:
+    make_chat(store).ask(text)
+    (hit,) = keep(store).search("NEEDLE")
+    assert hit.excerpt == excerpt
 
 
 def test_search_does_not_find_what_was_erased(store: MemoryStore) -> None:
