@@ -29,6 +29,10 @@ class TokenCounter(Protocol):
 class SourceReader(Protocol):
     """Reads notes and files from where people keep them. Paths are relative and never leave the root."""
 
+    def glance(self) -> "SourceReader":
+        """The same source at one moment: what was listed or searched once is not listed or searched again."""
+        ...
+
     def read_file(self, path: str, kind: Kind, *, policy: Policy | None = None, via: str | None = None) -> Artifact:
         """One file as an artifact of the given kind."""
         ...
@@ -49,6 +53,10 @@ class SourceReader(Protocol):
 
     def list_left_out(self, path: str) -> Sequence[str]:
         """What lists of a folder leave out although it is there: links that lead out of the root, or to a folder."""
+        ...
+
+    def list_unsearched(self) -> Sequence[str]:
+        """Why notes that a tag was looked for in could not be read, as far as this glance has looked."""
         ...
 
     def has_folder(self, path: str) -> bool: ...

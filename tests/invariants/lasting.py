@@ -55,6 +55,12 @@ class CountingReader:
         self.reads += 1
         return self._reader.list_tag(tag)
 
+    def list_unsearched(self) -> Sequence[str]:
+        return self._reader.list_unsearched()
+
+    def glance(self) -> "CountingReader":
+        return self
+
     def has_folder(self, path: str) -> bool:
         self.reads += 1
         return self._reader.has_folder(path)

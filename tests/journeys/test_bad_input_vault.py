@@ -125,15 +125,26 @@ def test_what_is_no_file_is_said_on_one_line(
     assert len(message) < 3_000
 
 
-@pytest.mark.parametrize("kind", ["note", "folder", "tag", "image"])
+@pytest.mark.parametrize("kind", ["note", "folder", "image"])
 def test_a_pipe_that_no_one_writes_to_is_refused_and_not_waited_for(vault: Path, kind: str) -> None:
     for name in ("pipe.md", "pipe.png"):
         os.mkfifo(vault / "docs" / name)
-    given = {"tag": {"tag": "tagged"}, "folder": {"path": "docs"}, "image": {"path": "docs/pipe.png"}}
-    transcript = one_turn(attach=[{"kind": kind, **given.get(kind, {"path": "docs/pipe.md"})}])
-    (vault.parent / "t.json").write_text(json.dumps({**transcript, "vault": "vault"}), encoding="utf-8")
-    ran = spawn("replay", str(vault.parent / "t.json"), "--json")
+    given = {"folder": {"path": "docs"}, "image": {"path": "docs/pipe.png"}}
+    ran = attach_spawned(vault, {"kind": kind, **given.get(kind, {"path": "docs/pipe.md"})})
     assert "is not a file" in refusal(ran, code="source_missing")
+
+
+def test_a_pipe_among_notes_is_not_searched_for_tags_nor_waited_for(vault: Path) -> None:
+    os.mkfifo(vault / "docs" / "pipe.md")
+    ran = attach_spawned(vault, {"kind": "tag", "tag": "tagged"})
+    assert ran.warnings() == ["Not searched for tags: docs/pipe.md is not a file."]
+
+
+def attach_spawned(vault: Path, attached: dict[str, object]) -> Ran:
+    """The same in a process that would be ended if it waited."""
+    transcript = {**one_turn(attach=[attached]), "vault": "vault"}
+    (vault.parent / "t.json").write_text(json.dumps(transcript), encoding="utf-8")
+    return spawn("replay", str(vault.parent / "t.json"), "--json")
 
 
 def test_a_vault_that_is_not_there_is_said(vault: Path) -> None:
@@ -160,9 +171,12 @@ BYTES = {
 @pytest.mark.parametrize(("data", "what"), BYTES.values(), ids=BYTES)
 def test_a_note_that_is_not_utf8_is_refused_with_its_byte(vault: Path, data: bytes, what: str) -> None:
     (vault / "docs" / "odd.md").write_bytes(data)
-    for attached in (note("docs/odd.md"), {"kind": "folder", "path": "docs"}, {"kind": "tag", "tag": "tagged"}):
+    for attached in (note("docs/odd.md"), {"kind": "folder", "path": "docs"}):
         message = refusal(attach(vault, attached), code="source_unreadable")
         assert f"docs/odd.md is not UTF-8: {what}" in message
+    ran = attach(vault, {"kind": "tag", "tag": "tagged"})
+    assert ran.warnings() == [f"Not searched for tags: docs/odd.md is not UTF-8: {what}."]
+    assert layer_ids(ran, 2) == ["docs/b.md"]
 
 
 def test_a_note_of_200_mb_is_refused_with_its_size_before_it_is_read(vault: Path) -> None:
@@ -193,8 +207,12 @@ def test_a_folder_too_deep_to_be_listed_is_said_and_not_left_out(vault: Path, mo
 def test_a_broken_link_in_a_folder_is_said_and_not_left_out(vault: Path) -> None:
     (vault / "docs" / "dangling.md").symlink_to("nothing.md")
     (vault / "docs" / "loop.md").symlink_to("loop.md")
-    for attached in ({"kind": "folder", "path": "docs"}, {"kind": "tag", "tag": "tagged"}):
-        assert "docs/dangling.md is a link to nothing" in refusal(attach(vault, attached), code="source_missing")
+    ran = attach(vault, {"kind": "folder", "path": "docs"})
+    assert "docs/dangling.md is a link to nothing" in refusal(ran, code="source_missing")
+    assert attach(vault, {"kind": "tag", "tag": "tagged"}).warnings() == [
+        "Not searched for tags: docs/dangling.md is a link to nothing.",
+        "Not searched for tags: docs/loop.md is a link to itself.",
+    ]
 
 
 def test_a_missing_folder_is_refused_and_an_empty_one_is_a_warning(vault: Path) -> None:

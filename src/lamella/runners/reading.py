@@ -18,7 +18,7 @@ class Reading:
     """One turn's reads. ``known`` are artifacts of earlier turns, for links that no source can answer."""
 
     def __init__(self, sources: SourceReader | None, *, known: Iterable[Artifact]) -> None:
-        self._sources = sources
+        self._sources = sources.glance() if sources is not None else None
         self._known = tuple(known)
         self._attached: tuple[Artifact, ...] = ()
         self.warnings: list[str] = []
@@ -70,14 +70,20 @@ class Reading:
         if not paths:
             self.warnings.append(f"The {kind} {name} holds no notes; nothing was attached for it.")
         self._say_left_out(reader, name if kind is Kind.FOLDER else ".")
+        self._say_unsearched(reader)
         for path in paths:
             yield reader.read_file(path, Kind.NOTE, policy=policy, via=f"{kind}:{name}")
 
     def _say_left_out(self, reader: SourceReader, folder: str) -> None:
         left = reader.list_left_out(folder)
-        self.warnings += [
-            f"{path} is left out: links out of the vault or to a folder are not followed." for path in left
-        ]
+        self._say_once(f"{path} is left out: links out of the vault or to a folder are not followed." for path in left)
+
+    def _say_unsearched(self, reader: SourceReader) -> None:
+        self._say_once(f"Not searched for tags: {why}" for why in reader.list_unsearched())
+
+    def _say_once(self, warnings: Iterable[str]) -> None:
+        """What two tags or folders of a turn leave out is left out once."""
+        self.warnings += [warning for warning in warnings if warning not in self.warnings]
 
     def _reader(self, name: str) -> SourceReader:
         if self._sources is None:
@@ -136,6 +142,7 @@ class Reading:
             return Resolved(why=f"no note carries {names}.")
         self.warnings += [f"No note carries {tag}; nothing was attached for it." for tag in tags if not found[tag]]
         self._say_left_out(self._sources, ".")
+        self._say_unsearched(self._sources)
         notes = tuple(self._sources.read_file(path, Kind.NOTE, via=f"template:{names}") for path in paths)
         return Resolved(id=", ".join(tags), artifacts=notes)
 

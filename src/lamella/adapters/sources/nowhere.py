@@ -28,6 +28,12 @@ class Nowhere:
     def list_left_out(self, path: str) -> Sequence[str]:
         return ()
 
+    def list_unsearched(self) -> Sequence[str]:
+        return ()
+
+    def glance(self) -> "Nowhere":
+        return self
+
     def has_folder(self, path: str) -> bool:
         return False
 

@@ -1,6 +1,7 @@
 """Tags of a note: those in its front matter and those in its text."""
 
 import re
+from collections.abc import Iterable
 
 import yaml
 
@@ -25,10 +26,10 @@ def find_tags(text: str) -> frozenset[str]:
     return frozenset(tag.strip("/").lower() for tag in tags if tag.strip("/"))
 
 
-def carries_tag(text: str, tag: str) -> bool:
-    """Whether a note carries the tag or one below it: ``project`` is carried by ``project/beta``."""
+def carries_tag(tags: Iterable[str], tag: str) -> bool:
+    """Whether a note with these tags carries the tag or one below it: ``project/beta`` is one below ``project``."""
     wanted = tag.lstrip("#").strip("/").lower()
-    return any(found == wanted or found.startswith(wanted + "/") for found in find_tags(text))
+    return any(found == wanted or found.startswith(wanted + "/") for found in tags)
 
 
 def _front_tags(block: str) -> list[str]:

@@ -3,14 +3,16 @@
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from io import BytesIO
 from pathlib import Path, PurePosixPath
 
 import imagesize
 
-from lamella.adapters.sources.tags import carries_tag
+from lamella.adapters.sources.listing import Listing, is_note, make_listing
+from lamella.adapters.sources.tags import carries_tag, find_tags
 from lamella.core.artifacts.embeds import embedded_images
 from lamella.core.artifacts.make import make_artifact, make_image_value
 from lamella.core.artifacts.model import Artifact, Image, Kind, Policy, Source
@@ -41,6 +43,15 @@ _SIGNATURES = {
 _TEXT_KINDS = (Kind.NOTE, Kind.ACTIVE_NOTE, Kind.CANVAS, Kind.CODE)
 
 
+@dataclass(slots=True)
+class _Glanced:
+    """What one glance has seen: folders as they are listed, the tags of notes, and which notes could not be read."""
+
+    listings: dict[Path, Listing] = field(default_factory=dict)
+    tags: dict[str, frozenset[str]] = field(default_factory=dict)
+    unread: dict[str, str] = field(default_factory=dict)
+
+
 class Vault:
     """Notes below one folder. Hidden folders, such as ``.obsidian``, hold no notes."""
 
@@ -48,6 +59,13 @@ class Vault:
         if not root.is_dir():
             raise SourceMissingError(f"There is no vault folder at {root}.", hint="Check the `vault` path.")
         self._root = root.resolve()
+        self._glanced: _Glanced | None = None
+
+    def glance(self) -> "Vault":
+        # One turn means one state of the vault: its links are not told by a walk through all folders each.
+        glance = Vault(self._root)
+        glance._glanced = _Glanced()
+        return glance
 
     def read_file(self, path: str, kind: Kind, *, policy: Policy | None = None, via: str | None = None) -> Artifact:
         if kind not in _TEXT_KINDS:
@@ -79,22 +97,17 @@ class Vault:
         folder = self._locate(path)
         if not self._is(stat.S_ISDIR, folder):
             raise SourceMissingError(f"There is no folder {path} in the vault.", hint=self._suggest(path))
-        return sorted(self._notes(folder))
+        return list(self._list(folder).notes)
 
     def list_tag(self, tag: str) -> Sequence[str]:
-        return [path for path in sorted(self._notes(self._root)) if carries_tag(self._read_text(path), tag)]
+        seen = self._glanced or _Glanced()
+        return [path for path in self._list(self._root).notes if carries_tag(self._find_tags(path, seen), tag)]
+
+    def list_unsearched(self) -> Sequence[str]:
+        return tuple(self._glanced.unread.values()) if self._glanced else ()
 
     def list_left_out(self, path: str) -> Sequence[str]:
-        left: list[str] = []
-        for parent, folders, names in os.walk(self._locate(path)):
-            folders[:] = sorted(name for name in folders if not name.startswith("."))
-            shown = [Path(parent) / name for name in (*folders, *names) if not name.startswith(".")]
-            left += [
-                self._vault_path(place)
-                for place in shown
-                if place.is_symlink() and (place.is_dir() or (_is_note(place.name) and not self._stays(place)))
-            ]
-        return sorted(left)
+        return list(self._list(self._locate(path)).links)
 
     def has_folder(self, path: str) -> bool:
         try:
@@ -103,9 +116,7 @@ class Vault:
             return False
 
     def find_note(self, name: str) -> Sequence[str]:
-        notes = sorted(self._notes(self._root))
-        exact = [path for path in notes if path in (name, f"{name}.md")]
-        return exact or [path for path in notes if PurePosixPath(path).stem.lower() == name.lower()]
+        return self._list(self._root).find_note(name)
 
     def _embedded_path(self, target: str, note: Artifact) -> str:
         if target.startswith(("http://", "https://", "data:")):
@@ -118,7 +129,7 @@ class Vault:
             if self._exists(path):
                 return path
         name = PurePosixPath(target).name
-        found = [path for path in self._files(self._root) if PurePosixPath(path).name == name]
+        found = [path for path in self._list(self._root).files if PurePosixPath(path).name == name]
         if len(found) != 1:
             raise SourceMissingError(
                 f"{target} is in the vault {len(found)} times.",
@@ -195,20 +206,42 @@ class Vault:
         except OSError:
             return False
 
-    def _notes(self, folder: Path) -> Iterator[str]:
-        return (path for path in self._files(folder) if _is_note(path))
+    def _find_tags(self, path: str, seen: _Glanced) -> frozenset[str]:
+        """The tags of a note. One that cannot be read carries none, and is not what stops the search for others."""
+        if path not in seen.tags:
+            try:
+                seen.tags[path] = find_tags(self._read_text(path))
+            except BadInputError as error:
+                seen.tags[path] = frozenset()
+                seen.unread[path] = error.message
+        return seen.tags[path]
 
-    def _files(self, folder: Path) -> Iterator[str]:
-        """Every file below a folder, as a vault path; hidden ones, and links that leave the vault, are left out.
+    def _list(self, folder: Path) -> Listing:
+        if self._glanced is None:
+            return self._walk(folder)
+        if folder not in self._glanced.listings:
+            self._glanced.listings[folder] = self._walk(folder)
+        return self._glanced.listings[folder]
+
+    def _walk(self, folder: Path) -> Listing:
+        """Every file below a folder but hidden ones and links that leave the vault.
 
         A link that leads nowhere is listed, and is an error when it is read.
         """
+        files: list[str] = []
+        links: list[str] = []
         for parent, folders, names in os.walk(folder, onerror=self._refuse_folder):
             folders[:] = sorted(name for name in folders if not name.startswith("."))
+            links += [self._vault_path(place) for name in folders if _is_link(place := Path(parent) / name)]
             for name in names:
                 file = Path(parent) / name
-                if not name.startswith(".") and self._stays(file):
-                    yield self._vault_path(file)
+                if name.startswith("."):
+                    continue
+                if self._stays(file):
+                    files.append(self._vault_path(file))
+                elif is_note(name):
+                    links.append(self._vault_path(file))
+        return make_listing(files, links)
 
     def _stays(self, file: Path) -> bool:
         # The walk enters no linked folder, so only a link can lead out; following every path costs ten times more.
@@ -228,8 +261,15 @@ class Vault:
         raise _unreadable(str(error.filename or self._root.name), error) from error
 
     def _suggest(self, path: str) -> str:
-        near = get_close_matches(path, list(self._files(self._root)), n=3) if len(path) <= _LONGEST_GUESS else []
+        near = get_close_matches(path, self._list(self._root).files, n=3) if len(path) <= _LONGEST_GUESS else []
         return f"Did you mean {', '.join(near)}?" if near else "Paths are relative to the vault folder."
+
+
+def _is_link(place: Path) -> bool:
+    try:
+        return place.is_symlink()
+    except OSError:
+        return False  # a folder that cannot be looked at; the walk into it says why
 
 
 def _unreadable(path: str, error: OSError) -> SourceUnreadableError:
@@ -252,7 +292,3 @@ def parse_image(data: bytes, *, media_type: str | None, name: str) -> Image:
             f"{name} is given as {media_type}, and its bytes are {found}.", hint=f"Give it the media type {found}."
         )
     return make_image_value(data, media_type=found, width=int(width), height=int(height))
-
-
-def _is_note(name: str) -> bool:
-    return name.lower().endswith(".md")

@@ -30,7 +30,7 @@ def test_tags_are_found_in_lower_case_without_their_hash_sign(text: str, tags: s
 
 
 def test_a_tag_is_carried_by_the_tags_below_it_and_not_by_others() -> None:
-    assert carries_tag("#project/beta", "project")
-    assert carries_tag("#project/beta", "#Project/Beta")
-    assert not carries_tag("#project/beta", "#proj")
-    assert not carries_tag("#project", "#project/beta")
+    assert carries_tag({"other", "project/beta"}, "project")
+    assert carries_tag({"other", "project/beta"}, "#Project/Beta")
+    assert not carries_tag({"other", "project/beta"}, "#proj")
+    assert not carries_tag({"project"}, "#project/beta")

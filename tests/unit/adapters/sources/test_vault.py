@@ -1,5 +1,7 @@
 """A vault: notes below one folder, read safely."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -167,10 +169,31 @@ def test_a_tag_lists_the_notes_that_carry_it_or_one_below_it(vault: Vault) -> No
     assert vault.list_tag("nothing") == []
 
 
+def test_a_note_that_cannot_be_read_does_not_stop_a_tag_and_is_said(root: Path, vault: Vault) -> None:
+    (root / "docs" / "latin.md").write_bytes("café #public".encode("latin-1"))
+    glance = vault.glance()
+    assert glance.list_unsearched() == ()
+    assert glance.list_tag("#public") == ["docs/api-docs.md", "docs/deep/b.md"]
+    assert glance.list_tag("#other") == []
+    assert glance.list_unsearched() == ("docs/latin.md is not UTF-8: byte 4 is 0xe9.",)
+
+
+def test_a_glance_sees_the_vault_at_one_moment_and_the_vault_sees_it_as_it_is(root: Path, vault: Vault) -> None:
+    glance = vault.glance()
+    assert glance.find_note("new") == []
+    (root / "docs" / "new.md").write_text("New", encoding="utf-8")
+    assert glance.find_note("new") == []
+    assert vault.find_note("new") == ["docs/new.md"]
+    assert vault.glance().find_note("new") == ["docs/new.md"]
+
+
 @pytest.mark.parametrize(
     ("name", "paths"),
     [
         ("a", ["a.md"]),
+        ("./a", []),
+        ("docs/API-docs", []),
+        ("image.png", ["docs/image.png.md"]),
         ("a.md", ["a.md"]),
         ("API-Docs", ["docs/api-docs.md"]),
         ("docs/api-docs", ["docs/api-docs.md"]),
@@ -231,3 +254,29 @@ def test_a_picture_of_which_the_vault_has_two_is_not_guessed(root: Path, vault: 
     images, missing = vault.read_embedded(note("![[plan.png]]"))
     assert list(images) == []
     assert "2 times" in missing[0]
+
+
+COUNTED = """
+import sys
+from pathlib import Path
+
+from lamella import Conversation
+
+reads = []
+sys.addaudithook(lambda event, given: reads.append(given[0]) if event == "os.scandir" else None)
+chat = Conversation(vault=Path(sys.argv[1]), ledger=False)
+links = " ".join(f"{{[[note {number}]]}}" for number in range(0, 10_000, 500))
+turn = chat.ask(f"Read {links} and {{#red}} and {{#blue, #green}}.")
+assert len(turn.envelope.layers[2].segments) == 22, len(turn.envelope.layers[2].segments)
+print(len(reads), len(set(map(str, reads))))
+"""
+
+
+def test_a_turn_with_twenty_links_and_three_tags_reads_each_folder_of_a_large_vault_once(tmp_path: Path) -> None:
+    for number in range(10_000):
+        file = tmp_path / f"folder {number // 200}" / f"note {number}.md"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text({7: "#red", 8: "#blue"}.get(number, "plain"), encoding="utf-8")
+    # Every read of a folder is told to hooks of the interpreter, and those stay: hence a process of its own.
+    done = subprocess.run([sys.executable, "-c", COUNTED, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["51", "51"]

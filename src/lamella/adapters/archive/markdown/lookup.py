@@ -23,7 +23,7 @@ class Lookup:
     """Reads files, each once."""
 
     def __init__(self, sources: SourceReader | None) -> None:
-        self.sources = sources
+        self.sources = sources.glance() if sources is not None else None
         self._found: dict[tuple[str, Kind, str | None], Found] = {}
         self._places: dict[str, list[str]] | None = None
 
