@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -85,7 +86,7 @@ def test_files_are_attached_by_command_and_by_mention_and_dropped_again(
     model = script("One.", "Two.", "Three.")
     ran = chat(
         "/attach plan.md:2-3",
-        'What do @plan.md, @"my list.md" and @nobody.md say?',
+        'What do @plan.md, @"my list.md" and @plna.md say to @jo?',
         "/drop my list.md",
         "And now?",
         "/attach gone.md",
@@ -96,6 +97,8 @@ def test_files_are_attached_by_command_and_by_mention_and_dropped_again(
     assert ran.exit == 0
     assert "plan.md:2-3 goes with the next message." in ran.out
     assert "my list.md leaves the prompt with the next message." in ran.out
+    assert "note: there is no file plna.md; @plna.md is sent as a word. Near to it: plan.md.\n" in ran.err
+    assert ran.err.count("note: ") == 1
     assert "error: There is no file gone.md in the vault." in ran.err
     assert "error: /attach names no file." in ran.err
     shown = spawn("chats", "show", "talk", environment=home).out
@@ -125,8 +128,12 @@ def test_the_commands_do_what_they_say(chat: Chat, script: Callable[..., str]) -
     for command in ("/attach PATH[:10-20]", "/drop ID", "/compact [SHARE]", "/undo", "/recall WORDS", "/ledger"):
         assert command in ran.out
     assert "L5_USER" in ran.out
-    assert "  2 turns, the last: /etc?" in ran.out
-    assert ran.out.count("the last: /etc?") == 2
+    branches = [line.partition("  2 turns  ") for line in ran.out.splitlines() if "  2 turns  " in line]
+    today = f"{datetime.now(UTC):%Y-%m-%d}"
+    assert [(head[0], rest[:10], rest[18:]) for head, _, rest in branches] == [
+        (" ", today, "/etc? → Two."),
+        ("*", today, "/etc? → Three."),
+    ]
     assert "talk  █ read from the cache  ░ not" in ran.out
     assert "Nothing that left the prompt has these words." in ran.out
     for told in ("There is nothing to gain", "much is no share.", "There is no compaction to undo.", "no such message"):

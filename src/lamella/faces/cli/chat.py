@@ -60,7 +60,7 @@ def chat(
             typing = _make_typing(talking, runner) if at_terminal else PipedTyping()
             _talk(talking, typing, at_terminal=at_terminal)
         except (BrokenPipeError, SystemExit):
-            # Nobody reads the answers any more, so the messages that are left are not sent; rich leaves with SystemExit.
+            # Nobody reads the answers any more: what is left is not sent. Rich leaves a closed pipe with SystemExit.
             discard_stdout()
             talking.failed = True
         finally:

@@ -2,16 +2,26 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
 
 from lamella.core.artifacts.model import Kind
-from lamella.errors import ArtifactError, SourceMissingError, UsageError
+from lamella.errors import ArtifactError, LamellaError, SourceMissingError, UsageError
 from lamella.faces.library.attach import Attachment, Canvas, Code, Folder, Note, Office, Pdf, Picture, Selection
 from lamella.wiring import open_sources
 
 _LINES = re.compile(r"(?P<path>.+):(?P<first>\d{1,9})(?:-(?P<last>\d{1,9}))?")
 _PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
 _NOTES = (".md", ".markdown", ".txt", "")
+# Endings by which people know a file; a name such as @jo.smith or @example.com has none of them.
+# fmt: off
+_CODE = (
+    ".bash", ".c", ".cfg", ".cpp", ".cs", ".css", ".csv", ".diff", ".go", ".h", ".hpp", ".html", ".ini", ".java",
+    ".js", ".json", ".jsx", ".kt", ".log", ".lua", ".php", ".py", ".rb", ".rs", ".rst", ".scala", ".sh", ".sql",
+    ".swift", ".tex", ".toml", ".ts", ".tsv", ".tsx", ".xml", ".yaml", ".yml",
+)
+# fmt: on
+_LISTED = 5_000
 _DOCUMENTS: Mapping[str, type[Pdf | Office | Canvas]] = {
     ".pdf": Pdf,
     ".docx": Office,
@@ -60,6 +70,36 @@ class Desktop:
         """Whether a word names something that can be attached."""
         found = _LINES.fullmatch(name)
         return self._exists(name) or (found is not None and self._exists(found["path"]))
+
+    def looks_like_path(self, name: str) -> bool:
+        """Whether a word that names no file was meant to: by its ending, or by a folder that is there."""
+        found = _LINES.fullmatch(name)
+        path = PurePosixPath(found["path"] if found else name)
+        endings = (*_NOTES[:-1], *_PICTURES, *_DOCUMENTS, *_CODE)
+        named = path.suffix.lower() in endings and path.stem != ""
+        return named or (len(path.parts) > 1 and self._exists(path.parts[0]))
+
+    def find_near(self, name: str, *, limit: int = 3) -> list[str]:
+        """Files with a name like that one; nothing where looking fails."""
+        found = _LINES.fullmatch(name)
+        wanted = PurePosixPath(found["path"] if found else name)
+        try:
+            paths = self._list_beside(wanted)[:_LISTED]
+        except (LamellaError, OSError, ValueError):
+            return []
+        near = get_close_matches(wanted.as_posix(), paths, n=limit)
+        stems: dict[str, list[str]] = {}
+        for path in paths:
+            stems.setdefault(PurePosixPath(path).name.casefold(), []).append(path)
+        alike = get_close_matches(wanted.name.casefold(), stems, n=limit)
+        return list(dict.fromkeys([*near, *(path for stem in alike for path in stems[stem])]))[:limit]
+
+    def _list_beside(self, path: PurePosixPath) -> Sequence[str]:
+        if self._vault is not None:
+            return open_sources(self._vault).list_folder(".")
+        return [
+            (path.parent / place.name).as_posix() for place in sorted(Path(path.parent).iterdir()) if place.is_file()
+        ]
 
     def complete(self, begun: str, *, limit: int = 50) -> list[str]:
         """Paths that a word may become: notes of the vault that have it in their path, else files beside it."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import typer
 
 from lamella.errors import CallError, LamellaError, UsageError
+from lamella.faces.cli.branches import tell_branch
 from lamella.faces.cli.chat_talking import Talking
 from lamella.faces.cli.compact_table import lower_share, print_planned
 from lamella.faces.cli.ledger_pages import read_pages
@@ -102,9 +103,7 @@ def _ledger(talking: Talking, _rest: str) -> None:
 def _branches(talking: Talking, _rest: str) -> None:
     stored = talking.stored
     for head in stored.branches():
-        said = stored.turns(head)
-        mark = "*" if head == stored.head else " "
-        typer.echo(f"{mark} {head}  {len(said):,} turns, the last: {show_line(said[-1].message.text)}")
+        typer.echo(tell_branch(head, stored.turns(head), active=head == stored.head))
 
 
 def _switch(talking: Talking, rest: str) -> None:

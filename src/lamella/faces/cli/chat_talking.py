@@ -12,9 +12,10 @@ from lamella.faces.cli.chat_opening import Session
 from lamella.faces.cli.chat_showing import Show, follow
 from lamella.faces.cli.chat_status import tell_end, tell_standing
 from lamella.faces.cli.chat_strata import print_strata
-from lamella.faces.cli.chat_typing import find_mentions
+from lamella.faces.cli.chat_typing import find_mentions, find_missing
 from lamella.faces.cli.chat_warming import Warming
 from lamella.faces.cli.failures import print_failure
+from lamella.faces.cli.lines import cut_words, show_line
 from lamella.faces.library.attach import Attachment
 from lamella.faces.library.checks import check_text
 from lamella.runners.sending import Event, answer, send
@@ -52,6 +53,7 @@ class Talking:
         """Send a message, with what waits for it and what it names."""
         try:
             asked = self._ask(text)
+            self._tell_missing(text)
             self._name(text)
             post = self._session.find_post(self.stored.model_for(asked))
             self._follow(send(self.stored, asked, post))
@@ -104,11 +106,19 @@ class Talking:
             drop=tuple(self.drop),
         )
 
+    def _tell_missing(self, text: str) -> None:
+        """A path that is not there is sent as a word; whoever mistyped it should know before the answer comes."""
+        for name in find_missing(text, self.desktop):
+            near = self.desktop.find_near(name)
+            meant = f" Near to it: {', '.join(map(show_line, near))}." if near else ""
+            typer.echo(
+                f"note: there is no file {show_line(name)}; @{show_line(name)} is sent as a word.{meant}", err=True
+            )
+
     def _name(self, text: str) -> None:
         """A new conversation gets its first words as a title, before they are asked: later would cost its place."""
         if not self._named:
-            words = " ".join(text.split())
-            self.stored.rename(words if len(words) <= _TITLE else words[: _TITLE - 1] + "…")
+            self.stored.rename(cut_words(text, _TITLE))
             self._named = True
 
     def _follow(self, events: AsyncGenerator[Event, None]) -> None:

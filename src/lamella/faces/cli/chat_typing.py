@@ -57,6 +57,16 @@ def find_mentions(text: str, desktop: Desktop) -> list[str]:
     return list(found)
 
 
+def find_missing(text: str, desktop: Desktop) -> list[str]:
+    """What a message names with an @ as if it were a file, and there is none; a name or a handle is no path."""
+    missing: dict[str, None] = {}
+    for quoted, bare in _MENTIONED.findall(text):
+        names = [quoted] if quoted else [bare, bare.rstrip(_ENDS)]
+        if not any(desktop.names_file(name) for name in names) and (quoted or desktop.looks_like_path(names[-1])):
+            missing[names[-1]] = None
+    return list(missing)
+
+
 def complete(before: str, *, commands: Sequence[str], desktop: Desktop) -> list[tuple[str, int]]:
     """What the text before the cursor may become, each with how many characters of it are replaced."""
     if before.startswith("/") and not any(space in before for space in " \n"):

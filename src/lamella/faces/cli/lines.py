@@ -21,5 +21,14 @@ def show_lines(text: str) -> str:
     return _UNSEEN_BUT_LINES.sub(_escape, text)
 
 
+def cut_words(text: str, room: int) -> str:
+    """The beginning of a text, in at most so many characters; it is cut between words unless the first is too long."""
+    words = " ".join(text.split())
+    if len(words) <= room:
+        return words
+    kept = words[:room].rpartition(" ")[0] or words[: room - 1]
+    return kept.rstrip(".,;:") + "…"
+
+
 def _escape(match: re.Match[str]) -> str:
     return match.group().encode("unicode_escape").decode()

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from lamella.faces.cli.chat_attaching import Desktop
-from lamella.faces.cli.chat_typing import complete, find_mentions
+from lamella.faces.cli.chat_typing import complete, find_mentions, find_missing
 
 COMMANDS = ("/attach", "/drop", "/ledger")
 
@@ -28,6 +28,43 @@ def desktop(tmp_path: Path) -> Desktop:
 )
 def test_files_are_named_with_an_at_sign(desktop: Desktop, text: str, found: list[str]) -> None:
     assert find_mentions(text, desktop) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "missing"),
+    [
+        ("Read @plna.md, please.", ["plna.md"]),
+        ("@gone/far.md:3-4 and @gone/far.md:3-4", ["gone/far.md:3-4"]),
+        ('@"my lsit.md" or @"whatever"', ["my lsit.md", "whatever"]),
+        ("(see @main.py)", ["main.py"]),
+        ("@folder/anything", ["folder/anything"]),
+        ("@plan.md and @plan.md:1-2 are there", []),
+        ("me@plna.md, @alice, @jo.smith, @example.com, @types/node, @v1.2, @.md and a lone @", []),
+    ],
+)
+def test_a_path_that_is_not_there_is_told_from_names_and_addresses(
+    desktop: Desktop, tmp_path: Path, text: str, missing: list[str]
+) -> None:
+    (tmp_path / "folder").mkdir()
+    assert find_missing(text, desktop) == missing
+
+
+def test_names_that_are_near_to_a_missing_one_are_found(desktop: Desktop, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "budget.md").write_text("# Budget\n", encoding="utf-8")
+    assert desktop.find_near("plna.md") == ["plan.md"]
+    assert desktop.find_near("plna.md:2-3") == ["plan.md"]
+    assert desktop.find_near("other/bugdet.md") == ["folder/budget.md"]
+    assert desktop.find_near("nothing-like-it.py") == []
+    assert Desktop(tmp_path / "gone").find_near("plna.md") == []
+
+
+def test_without_a_vault_near_names_are_those_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "plan.md").write_text("# Plan\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert Desktop(None).find_near("plna.md") == ["plan.md"]
+    assert Desktop(None).find_near(f"{tmp_path}/plna.md") == [f"{tmp_path}/plan.md"]
+    assert Desktop(None).find_near("gone/plna.md") == []
 
 
 @pytest.mark.parametrize(
