@@ -44,6 +44,7 @@ from lamella.runners.copying import copy_store
 from lamella.runners.keeping import Keeper
 from lamella.runners.office import PostOffice
 from lamella.runners.replay import Scripted, replay
+from lamella.runners.sending import SILENCE, Patience
 from lamella.runners.stored import Configured, Desk
 from lamella.runners.turn import Turn
 from lamella.runners.turns import TurnRunner
@@ -150,20 +151,30 @@ def open_desk(
 
 
 def open_office(
-    provider: ChatProvider | None = None, *, progress: "Callable[[Progress], None] | None" = None
+    provider: ChatProvider | None = None,
+    *,
+    progress: "Callable[[Progress], None] | None" = None,
+    patience: Patience | None = None,
 ) -> PostOffice:
     """Where turns are sent from: to a provider that is given, or to those that models name.
 
     ``progress`` is told how far a model in this process is with reading a prompt in.
     """
-    find = partial(open_provider, progress=progress)
-    return PostOffice(find, clock=SystemClock(), sleep=asyncio.sleep, jitter=random.random, given=provider)
+    patience = patience or Patience()
+    find = partial(open_provider, progress=progress, silence=patience.silence)
+    return PostOffice(
+        find, clock=SystemClock(), sleep=asyncio.sleep, jitter=random.random, given=provider, patience=patience
+    )
 
 
 def open_provider(
-    model: str, *, named: bool = True, progress: "Callable[[Progress], None] | None" = None
+    model: str,
+    *,
+    named: bool = True,
+    progress: "Callable[[Progress], None] | None" = None,
+    silence: float = SILENCE,
 ) -> ChatProvider:
-    """The provider that a model's name stands for, with keys from the environment.
+    """The provider that a model's name stands for, with keys from the environment; it bears so much ``silence``.
 
     ``named`` says that whoever runs this named it, not only a conversation that may have come from somebody else.
     """
@@ -174,9 +185,8 @@ def open_provider(
     _check_server(model, found, named=named)
     facts = found.settings.model_facts
     book = load_profiles(Path(facts).expanduser()) if facts else None
-    return find(
-        model, keys=os.environ, models=book, opening=Opening(progress=progress, record=_WEIGHTS_RECORD.expanduser())
-    )
+    opening = Opening(patience=silence, progress=progress, record=_WEIGHTS_RECORD.expanduser())
+    return find(model, keys=os.environ, models=book, opening=opening)
 
 
 def fit_settings(model: str, *, begins: bool) -> dict[str, object]:

@@ -1,9 +1,13 @@
 """Fitting turns into the window: the core says which summaries it needs, this fetches them and asks again."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from queue import Empty, SimpleQueue
 from threading import Thread
 from time import monotonic
+from typing import TypeVar
 
 from lamella.core.compaction.asking import SummaryNeed, SummaryText
 from lamella.core.compaction.chain import Plan, plan_compaction
@@ -13,6 +17,54 @@ from lamella.core.history.state import Rules, State, TurnInput
 from lamella.ports import Summarizer
 
 AT_ONCE = 3
+T = TypeVar("T")
+# Whether whoever is asking can wait for summaries elsewhere; in a program of its own nobody else is held up.
+_HANDS_BACK: ContextVar[bool] = ContextVar("hands_back", default=False)
+
+
+class SummariesMissing(Exception):  # noqa: N818 - it is a request, not a failure
+    """Summaries are needed first: call ``fetch``, wherever it holds nobody up, and do the same again."""
+
+    def __init__(self, fetch: Callable[[], None]) -> None:
+        super().__init__("summaries are needed first")
+        self.fetch = fetch
+
+
+async def wait_apart(work: Callable[[], T]) -> T:
+    """What work gives that may need summaries; while they are fetched, other tasks go on.
+
+    Work is done again from its start once they are there, so it must have changed nothing when it asks for them.
+    """
+    while True:
+        try:
+            with _handing_back():
+                return work()
+        except SummariesMissing as missing:
+            await _run_apart(missing.fetch)
+
+
+@contextmanager
+def _handing_back() -> Iterator[None]:
+    token = _HANDS_BACK.set(True)
+    try:
+        yield
+    finally:
+        _HANDS_BACK.reset(token)
+
+
+async def _run_apart(work: Callable[[], None]) -> None:
+    """Work in a thread that neither a cancelled task nor the end of the program waits for."""
+    loop = asyncio.get_running_loop()
+    done = asyncio.Event()
+
+    def run() -> None:
+        work()
+        # The loop may be closed by now: then nobody waits.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(done.set)
+
+    Thread(target=run, daemon=True).start()
+    await done.wait()
 
 
 class Fitter:
@@ -55,6 +107,11 @@ class Fitter:
         return self._summaries if self._summarizer is not None else None
 
     def _fetch(self, needs: Sequence[SummaryNeed]) -> None:
+        if _HANDS_BACK.get():
+            raise SummariesMissing(lambda: self._fetch_all(needs))
+        self._fetch_all(needs)
+
+    def _fetch_all(self, needs: Sequence[SummaryNeed]) -> None:
         """Every text that is needed, a few at a time; after one that takes too long no more are asked for."""
         late = self._summarizer is None
         for start in range(0, len(needs), AT_ONCE):

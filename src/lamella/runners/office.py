@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from lamella.ports import ChatProvider, Clock
-from lamella.runners.sending import Post
+from lamella.runners.sending import Patience, Post
 
 
 class OpensProviders(Protocol):
@@ -14,7 +14,7 @@ class OpensProviders(Protocol):
 
 
 class PostOffice:
-    """Providers by model. One that was given serves every model."""
+    """Providers by model. One that was given serves every model; ``patience`` is for all of them."""
 
     def __init__(
         self,
@@ -24,12 +24,14 @@ class PostOffice:
         sleep: Callable[[float], Awaitable[None]],
         jitter: Callable[[], float],
         given: ChatProvider | None = None,
+        patience: Patience | None = None,
     ) -> None:
         self._open_provider = open_provider
         self._clock = clock
         self._sleep = sleep
         self._jitter = jitter
         self._given = given
+        self._patience = patience or Patience()
         self._opened: dict[str, ChatProvider] = {}
         self._named: set[str] = set()
 
@@ -38,14 +40,16 @@ class PostOffice:
         if model is not None:
             self._named.add(model)
 
-    def post(self, model: str, *, answer: int) -> Post:
-        """What sending to a model works with."""
+    def post(self, model: str, *, answer: int, window: int | None = None) -> Post:
+        """What sending to a model works with; with a window, no answer is asked for that might not fit it."""
         return Post(
             provider=self._given or self._find(model),
             clock=self._clock,
             sleep=self._sleep,
             jitter=self._jitter,
+            patience=self._patience,
             answer=answer,
+            window=window,
         )
 
     def _find(self, model: str) -> ChatProvider:

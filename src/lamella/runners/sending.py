@@ -31,11 +31,16 @@ from lamella.core.messages.delta import (
 from lamella.core.messages.usage import Usage
 from lamella.core.values import replace
 from lamella.errors import CallError, ContextOverflowError, ProviderRetryError
-from lamella.ports import ChatProvider, Clock, Foresight
+from lamella.ports import ChatProvider, Clock
+from lamella.runners.fitting import wait_apart
+from lamella.runners.guests import foresee, read_answer
 from lamella.runners.turn import Turn
 
 STOPPED = "stopped"
 BROKEN = "broken"
+SILENCE = 120.0
+# How many tokens an answer may have where nobody says.
+ANSWER = 1_024
 
 
 class Happening(StrEnum):
@@ -69,13 +74,15 @@ class Event:
 class Patience:
     """How often, and how long between: waits double from ``first`` to ``longest`` seconds, and up to half is added.
 
-    A provider that asks for more than ``at_most`` seconds is not waited for.
+    A provider that asks for more than ``at_most`` seconds is not waited for. After ``silence`` seconds in which nothing
+    comes, a try has failed.
     """
 
     tries: int = 4
     first: float = 1.0
     longest: float = 30.0
     at_most: float = 120.0
+    silence: float = SILENCE
 
     def wait(self, number: int, *, asked_for: float | None, jitter: float) -> float:
         """How long to wait before the try of this number; what the provider asks for is the least."""
@@ -85,14 +92,18 @@ class Patience:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Post:
-    """What sending works with. ``sleep`` and ``jitter`` come in, so that nothing here asks the clock or rolls dice."""
+    """What sending works with. ``sleep`` and ``jitter`` come in, so that nothing here asks the clock or rolls dice.
+
+    With a ``window``, a request that leaves less of it than the ``answer`` may have is not sent.
+    """
 
     provider: ChatProvider
     clock: Clock
     sleep: Callable[[float], Awaitable[None]]
     jitter: Callable[[], float]
     patience: Patience = field(default_factory=Patience)
-    answer: int = 1_024
+    answer: int = ANSWER
+    window: int | None = None
 
 
 class Chatting(Protocol):
@@ -125,7 +136,7 @@ class _Sent:
 async def send(chat: Chatting, asked: Asked, post: Post) -> AsyncGenerator[Event, None]:
     """Ask, send, and record the answer. Closing the iterator stops the model and keeps what it said."""
     started = post.clock.now()
-    turn = chat.ask(asked, at=started)
+    turn = await wait_apart(lambda: chat.ask(asked, at=started))
     built = (post.clock.now() - started).total_seconds()
     yield Event(kind=Happening.ENVELOPE, turn=turn)
     async with aclosing(answer(chat, turn, post, built=built)) as events:
@@ -142,7 +153,7 @@ async def answer(chat: Chatting, turn: Turn, post: Post, *, built: float = 0.0) 
                 async for event in events:
                     yield event
         except (ProviderRetryError, ContextOverflowError) as error:
-            again = _try_again(error, chat, sent, post=post)
+            again = await _try_again(error, chat, sent, post=post)
             if again is None:
                 _record(chat, turn, sent, post=post, ended=BROKEN)
                 raise
@@ -159,7 +170,7 @@ async def answer(chat: Chatting, turn: Turn, post: Post, *, built: float = 0.0) 
             return
 
 
-def _try_again(
+async def _try_again(
     error: ProviderRetryError | ContextOverflowError, chat: Chatting, sent: _Sent, *, post: Post
 ) -> Event | None:
     """What is done before another try, or none where nothing may be tried: something was said, or it is enough."""
@@ -171,7 +182,8 @@ def _try_again(
         sent.retries += 1
         wait = post.patience.wait(sent.retries, asked_for=error.wait, jitter=post.jitter())
         return Event(kind=Happening.RETRY, said=error.message, wait=wait)
-    smaller = None if sent.shrunk else chat.shrink_waiting(at=post.clock.now())
+    now = post.clock.now()
+    smaller = None if sent.shrunk else await wait_apart(lambda: chat.shrink_waiting(at=now))
     if smaller is None:
         return None
     sent.shrunk = True
@@ -182,10 +194,10 @@ async def _stream(turn: Turn, sent: _Sent, post: Post) -> AsyncGenerator[Event, 
     """The deltas of one try as events."""
     if turn.envelope.model is None:
         raise CallError("No model is named.", hint="Name one with model=, --model or LAMELLA_MODEL.")
+    check_room(turn.tokens.total, answer=post.answer, window=post.window)
     request = turn.chat_request(model=turn.envelope.model, answer=post.answer)
-    if isinstance(post.provider, Foresight):
-        sent.foreseen = await post.provider.foresee(request)
-    async with aclosing(post.provider.stream(request)) as deltas:  # type: ignore[type-var]
+    sent.foreseen = await foresee(post.provider, request)
+    async with aclosing(read_answer(post.provider, request)) as deltas:
         async for delta in deltas:
             if sent.first is None:
                 sent.first = (post.clock.now() - sent.started).total_seconds()
@@ -193,6 +205,18 @@ async def _stream(turn: Turn, sent: _Sent, post: Post) -> AsyncGenerator[Event, 
             event = _event(delta)
             if event is not None:
                 yield event
+
+
+def check_room(total: int, *, answer: int, window: int | None) -> None:
+    """Refuses an answer that may be longer than what a request of so many tokens leaves of the window."""
+    if window is not None and total + answer > window:
+        left = window - total
+        raise CallError(
+            f"The answer may have {answer:,} tokens, and the window of {window:,} has {max(left, 0):,} left beside the "
+            f"request of {total:,}.",
+            hint=(f"Ask for at most {left} with max_tokens, or " if left > 0 else "")
+            + f"set reserve to {answer}, so that room is made for such answers.",
+        )
 
 
 def _event(delta: Delta) -> Event | None:

@@ -36,6 +36,7 @@ from lamella.errors import CallError
 from lamella.ports import Clock, Store
 from lamella.runners.checkpoints import EVENTS, Checkpoints
 from lamella.runners.counting import CountingBook
+from lamella.runners.fitting import Fitter
 from lamella.runners.journal import ChatJournal
 from lamella.runners.past import Past
 from lamella.runners.recalling import FOUND_AT_MOST
@@ -108,6 +109,11 @@ class StoredChat:
     def version(self) -> int:
         """How many events the conversation has."""
         return self._log.version
+
+    @property
+    def window(self) -> int:
+        """How many tokens fit, as settings say."""
+        return self._configured.rules.budget.window
 
     def turns(self, head: str | None = None) -> Sequence[Told]:
         """The turns of a branch as they were said, by default of the active one."""
@@ -266,6 +272,7 @@ class StoredChat:
         self._take(self._desk.store.load(self.id, after=self._log.version))
         self._configure()
         self._runner = None
+        self._fitter = Fitter(self._world.summarizer, timeout=self._world.summary_timeout)
 
     def _take(self, records: Sequence[Record]) -> None:
         self._log.extend(records)
@@ -313,6 +320,7 @@ class StoredChat:
             before=before,
             past=past,
             last=self._last_sent(told),
+            fitter=self._fitter,
         )
 
     def _last_sent(self, told: Sequence[Told]) -> LastSent:

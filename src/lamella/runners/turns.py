@@ -28,7 +28,7 @@ from lamella.errors import CallError
 from lamella.runners.fitting import Fitter
 from lamella.runners.past import Past
 from lamella.runners.reading import Reading
-from lamella.runners.recalling import FOUND_AT_MOST, find_originals
+from lamella.runners.recalling import FOUND_AT_MOST, Recaller
 from lamella.runners.turn import Page, Turn
 from lamella.runners.world import NOTHING_SENT, Asking, Journal, LastSent, Planned, World
 
@@ -53,6 +53,7 @@ class TurnRunner:
         before: Sent | None = None,
         past: Past | None = None,
         last: LastSent = NOTHING_SENT,
+        fitter: Fitter | None = None,
     ) -> None:
         self._world = world
         self._rules = rules
@@ -62,11 +63,12 @@ class TurnRunner:
         self._opened = resumed.opened
         self._books = _books(before or _last_sent(resumed), at=last.asked_at)
         self._past = past or Past()
+        self._recaller = Recaller()
         self._page: Page | None = None
         self._asked_at = last.asked_at
         self._pause: float | None = None
         self._answered_by = last.answered_by
-        self._fitter = Fitter(world.summarizer, timeout=world.summary_timeout)
+        self._fitter = fitter or Fitter(world.summarizer, timeout=world.summary_timeout)
 
     def ask(self, asked: Asked, *, at: datetime | None = None, rewritten: Rewrite | None = None) -> Turn:
         """Build the next turn. If it cannot be built or written down, nothing has changed."""
@@ -240,7 +242,7 @@ class TurnRunner:
             sent = self._opened.envelope
         else:
             sent = open_turn(self._state, TurnInput(text=""), self._rules, checked=False).envelope
-        return find_originals(past or self._past, query, sent=sent, limit=limit)
+        return self._recaller.find(past or self._past, query, sent=sent, limit=limit)
 
     def find_undone(self, receipt: str | None = None) -> Sequence[Receipt]:
         """The compactions that an undo would void."""

@@ -12,7 +12,8 @@ from lamella.core.artifacts.content import encode_text
 from lamella.core.layers.system import PART_NAMES
 from lamella.errors import ArtifactError, CallError, SettingError
 from lamella.faces.library.attach import Attachment, Tool, ToolResult
-from lamella.ports import Summarizer
+from lamella.ports import ChatProvider, Summarizer
+from lamella.runners.sending import ANSWER, Patience
 
 _Takes = type | UnionType
 _Described = Attachment | ToolResult | Tool
@@ -139,3 +140,46 @@ def check_summarizer(summarizer: Summarizer | None) -> Summarizer | None:
             hint="Give an object with a method summarize(messages, *, max_tokens) that returns a text.",
         )
     return summarizer
+
+
+def check_provider(provider: ChatProvider | None) -> ChatProvider | None:
+    """Something that answers, or none."""
+    if provider is not None and (isinstance(provider, type) or not callable(getattr(provider, "stream", None))):
+        raise CallError(
+            f"provider is {_kind(provider)}, and no object that has stream().",
+            hint="Give an object with an async generator stream(request), or name a model with model= instead.",
+        )
+    return provider
+
+
+def check_answer(max_tokens: int | None, *, window: int) -> int:
+    """How many tokens an answer may have; more than the window takes could never be had."""
+    if max_tokens is None:
+        return ANSWER
+    if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 1:
+        raise CallError(f"max_tokens is {max_tokens!r}.", hint="Give a whole number of tokens, at least 1.")
+    if max_tokens >= window:
+        raise CallError(
+            f"An answer of {max_tokens:,} tokens leaves no room for a request in a window of {window:,}.",
+            hint="Ask for fewer with max_tokens, or set window to what the model takes.",
+        )
+    return max_tokens
+
+
+def check_patience(patience: float | None, tries: int | None) -> Patience:
+    """How long silence is borne and waits are taken, and how often something is sent."""
+    usual = Patience()
+    if tries is not None and (isinstance(tries, bool) or not isinstance(tries, int) or tries < 1):
+        raise CallError(f"tries is {tries!r}.", hint="Give a whole number: 1 sends everything once.")
+    if patience is not None and not _is_duration(patience):
+        raise CallError(f"patience is {patience!r}.", hint="Give a number of seconds above 0, such as 30.")
+    seconds = usual.silence if patience is None else float(patience)
+    return Patience(
+        tries=usual.tries if tries is None else tries,
+        at_most=usual.at_most if patience is None else seconds,
+        silence=seconds,
+    )
+
+
+def _is_duration(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < float("inf")

@@ -12,7 +12,15 @@ from lamella.core.history.records import Listed
 from lamella.core.ledger.call import Call
 from lamella.errors import CallError, NotAvailableError
 from lamella.faces.library.attach import Attachment
-from lamella.faces.library.checks import check_folder, check_summarizer, check_text, check_time
+from lamella.faces.library.checks import (
+    check_answer,
+    check_folder,
+    check_patience,
+    check_provider,
+    check_summarizer,
+    check_text,
+    check_time,
+)
 from lamella.faces.library.talk import Described, Talk
 from lamella.ports import ChatProvider, Summarizer
 from lamella.runners.keeping import Keeper
@@ -44,19 +52,22 @@ class Chat(Talk):
         drop: Sequence[str] = (),
         fold: bool = False,
         runner: str = "chat",
-        max_tokens: int = 1_024,
+        max_tokens: int | None = None,
     ) -> AsyncGenerator[Event, None]:
         """Ask the model and record its answer, as events; each has the ``text`` it adds to the answer.
 
-        Closing the iterator stops the model, and what it said until then is kept.
+        Closing the iterator stops the model, and what it said until then is kept. An answer may have ``max_tokens``,
+        1,024 if nothing is said; more than the request leaves of the window is refused before it is sent.
         """
         self._office.name(model)
         asked = self._describe(Described(text=text, attach=attach, system=system, model=model, drop=drop, fold=fold))
         if runner != "chat":
             raise NotAvailableError(f"There is no runner {runner!r} yet.", hint="Use runner='chat'.")
-        return self._alone(
-            send(self._stored, asked, self._office.post(self._stored.model_for(asked), answer=max_tokens))
-        )
+        window = self._stored.window
+        answer = check_answer(max_tokens, window=window)
+        model = self._stored.model_for(asked)
+        post = self._office.post(model, answer=answer, window=None if max_tokens is None else window)
+        return self._alone(send(self._stored, asked, post))
 
     async def _alone(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
         """One turn at a time: an answer belongs to the question that was asked last."""
@@ -136,9 +147,11 @@ class Engine:
         summarizer: Summarizer | None = None,
         model: str | None = None,
         provider: ChatProvider | None = None,
+        patience: float | None = None,
+        tries: int | None = None,
     ) -> None:
         self._settings = {} if model is None else {"model": check_text(model, "model", may_be_empty=False)}
-        self._office = open_office(provider)
+        self._office = open_office(check_provider(provider), patience=check_patience(patience, tries))
         self._office.name(model)
         self._desk = open_desk(
             check_text(url, "url"),
@@ -198,9 +211,22 @@ def open_engine(
     summarizer: Summarizer | None = None,
     model: str | None = None,
     provider: ChatProvider | None = None,
+    patience: float | None = None,
+    tries: int | None = None,
 ) -> Engine:
     """Open a store of conversations: ``sqlite:///chats.db`` or ``postgresql://host/name``.
 
     ``model`` is what conversations are sent to, ``provider`` what sends, in place of the one that the model names.
+    ``patience`` is how many seconds of silence are borne, and the longest wait that a provider may ask for (120);
+    ``tries`` is how often a request is sent before giving up (4).
     """
-    return Engine(url, vault=vault, ledger=ledger, summarizer=summarizer, model=model, provider=provider)
+    return Engine(
+        url,
+        vault=vault,
+        ledger=ledger,
+        summarizer=summarizer,
+        model=model,
+        provider=provider,
+        patience=patience,
+        tries=tries,
+    )

@@ -1,0 +1,110 @@
+"""Guests: what a provider that somebody else wrote says, checked before it counts as an answer."""
+
+from collections.abc import AsyncGenerator, AsyncIterable, Coroutine
+from dataclasses import fields
+from inspect import isawaitable
+
+from lamella.core.ledger.cache import CacheUse
+from lamella.core.messages.delta import Delta, ReasoningDelta, Stop, StopReason, TextDelta, ToolCall
+from lamella.core.messages.request import ChatRequest
+from lamella.core.messages.usage import Usage
+from lamella.core.values import replace
+from lamella.errors import CallError, ReplyBrokenError
+from lamella.ports import ChatProvider, Foresight
+
+_LONGEST = 80
+_DELTAS = "Yield TextDelta, ReasoningDelta, ToolCall, Usage and at last Stop, with fields of their types."
+
+
+async def read_answer(provider: ChatProvider, request: ChatRequest) -> AsyncGenerator[Delta, None]:
+    """A provider's deltas as long as they are what they should be; its stream is closed at the end."""
+    name = type(provider).__name__
+    coming: object = provider.stream(request)
+    if not isinstance(coming, AsyncIterable):
+        if isinstance(coming, Coroutine):
+            coming.close()
+        raise CallError(
+            f"stream() of {name} gives {_show(coming)}, which is no async iterator.",
+            hint="Write it as an async generator: async def stream(self, request), with yield in it.",
+        )
+    try:
+        async for delta in coming:
+            yield check_delta(delta, name)
+    finally:
+        # Iterators need not have one; generators, which hold connections open, do.
+        close = getattr(coming, "aclose", None)
+        closing = close() if callable(close) else None
+        if isawaitable(closing):
+            await closing
+
+
+async def foresee(provider: ChatProvider, request: ChatRequest) -> CacheUse | None:
+    """What a provider that knows its own cache says it will serve."""
+    found: object = await provider.foresee(request) if isinstance(provider, Foresight) else None
+    return found if isinstance(found, CacheUse) else None
+
+
+def check_delta(delta: object, name: str) -> Delta:
+    """A delta whose fields have their types. Usage that cannot be true becomes unknown; anything else wrong raises."""
+    match delta:
+        case TextDelta() | ReasoningDelta():
+            wrong = _find_other(delta, "text")
+        case ToolCall():
+            wrong = _find_other(delta, "id", "name", "arguments")
+        case Usage():
+            return _check_usage(delta, name)
+        case Stop():
+            wrong = _find_wrong_end(delta)
+        case _:
+            raise _broken(name, _show(delta))
+    if wrong is not None:
+        raise _broken(name, wrong)
+    return delta
+
+
+def _broken(name: str, wrong: str) -> ReplyBrokenError:
+    return ReplyBrokenError(f"{name} gave {wrong} as a part of its answer.", hint=_DELTAS)
+
+
+def _find_wrong_end(stop: Stop) -> str | None:
+    reason, made = stop.reason, stop.id
+    if isinstance(reason, StopReason) and isinstance(made, str | None):
+        return None
+    return f"a Stop whose reason is {_show(reason)} and whose id is {_show(made)}"
+
+
+def _find_other(delta: TextDelta | ReasoningDelta | ToolCall, *names: str) -> str | None:
+    """The first of some fields that is not a text, in words."""
+    for name in names:
+        value: object = getattr(delta, name)
+        if not isinstance(value, str):
+            return f"a {type(delta).__name__} whose {name} is {_show(value)}"
+    return None
+
+
+def _check_usage(usage: Usage, name: str) -> Usage:
+    """Numbers that cannot be true make all of them unknown, with the reason: the answer itself is good."""
+    counts = {one.name: getattr(usage, one.name) for one in fields(Usage) if one.name != "fault"}
+    wrong = [f"{what} {_show(count)}" for what, count in counts.items() if not _is_count(count)]
+    if not wrong and usage.output is not None and (usage.reasoning or 0) > usage.output:
+        wrong = [f"reasoning {usage.reasoning:,} of output {usage.output:,}"]
+    if wrong:
+        return Usage(fault=f"{name} reports {', '.join(wrong)}.")
+    return usage if isinstance(usage.fault, str | None) else replace(usage, fault=_show(usage.fault))
+
+
+def _is_count(value: object) -> bool:
+    return value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 0)
+
+
+def _show(value: object) -> str:
+    """A value in an error: its type, and how it looks if that is short to say."""
+    if value is None:
+        return "None"
+    try:
+        shown = repr(value)
+    except Exception:  # noqa: BLE001 - a guest's repr may fail in any way
+        shown = ""
+    # What begins so is an object's address, which tells nobody anything.
+    tells = 0 < len(shown) <= _LONGEST and not shown.startswith("<")
+    return f"{shown} of type {type(value).__name__}" if tells else f"a {type(value).__name__}"

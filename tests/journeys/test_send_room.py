@@ -1,0 +1,172 @@
+"""Sending while something else goes on: summaries hold nobody up, answers fit, and patience has an end."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+
+import lamella
+from lamella import Message, Note
+from lamella.adapters.providers.scripted import Line, ScriptedProvider
+from lamella.errors import CallError, ProviderTimeoutError, RateLimitedError
+
+MODEL = "house:guest"
+SMALL: dict[str, object] = {"window": 3_000, "reserve": 500, "layout": "in_place"}
+
+
+class Slow:
+    """Answers once it is told to, on whatever thread it is asked."""
+
+    def __init__(self) -> None:
+        self.asked, self.go_on = Event(), Event()
+
+    def summarize(self, messages: Sequence[Message], *, max_tokens: int) -> str:
+        self.asked.set()
+        assert self.go_on.wait(20)
+        return "They talked about beds."
+
+
+def fill(chat: lamella.Chat) -> None:
+    """As much as fits before something has to go."""
+    for number in range(12):
+        chat.ask(f"Question {number}?")
+        chat.reply(f"Answer {number}. " + "because of that " * 50)
+
+
+async def begin_waiting(chat: lamella.Chat, slow: Slow) -> "asyncio.Task[str]":
+    """A turn for which something has to go, once its summary was asked for."""
+    slow.go_on.set()
+    fill(chat)
+    slow.go_on.clear()
+    slow.asked.clear()
+    waiting = asyncio.create_task(say(chat, "And now? " + "Tell me all of it. " * 60))
+    await asyncio.to_thread(slow.asked.wait, 20)
+    return waiting
+
+
+async def say(chat: lamella.Chat, text: str) -> str:
+    return "".join([event.text async for event in chat.send(text)])
+
+
+def test_another_chat_is_answered_while_one_waits_for_its_summary(tmp_path: Path) -> None:
+    slow, script = Slow(), ScriptedProvider(*(f"Answer {number}." for number in range(9)))
+
+    async def talk() -> list[str]:
+        url = f"sqlite:///{tmp_path}/chats.db"
+        async with lamella.open(url, model=MODEL, provider=script, summarizer=slow) as engine:
+            long = await engine.conversation("long", **SMALL)
+            short = await engine.conversation("short")
+            waiting = await begin_waiting(long, slow)
+            answers = [await say(short, "Quick?"), await say(short, "Again?")]
+            assert not waiting.done()
+            slow.go_on.set()
+            answers.append(await waiting)
+            assert long.receipts()[-1].automatic
+            return answers
+
+    assert asyncio.run(talk()) == ["Answer 0.", "Answer 1.", "Answer 2."]
+
+
+def test_a_chat_that_is_left_while_it_waits_for_a_summary_has_written_nothing(tmp_path: Path) -> None:
+    slow, script = Slow(), ScriptedProvider("Yes.")
+
+    async def talk() -> None:
+        url = f"sqlite:///{tmp_path}/chats.db"
+        async with lamella.open(url, model=MODEL, provider=script, summarizer=slow) as engine:
+            chat = await engine.conversation("long", **SMALL)
+            waiting = await begin_waiting(chat, slow)
+            turns = len(chat.turns())
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            slow.go_on.set()
+            assert len(chat.turns()) == turns
+            assert await say(chat, "Still there?") == "Yes."
+
+    asyncio.run(talk())
+
+
+@pytest.mark.parametrize("wanted", [0, -1, True, 1.5, "100"])
+def test_a_number_of_tokens_that_is_none_is_refused(tmp_path: Path, wanted: int) -> None:
+    script = ScriptedProvider("never")
+    with lamella.open(f"sqlite:///{tmp_path}/chats.db", model=MODEL, provider=script) as engine:
+        chat = engine.chat("demo")
+        with pytest.raises(CallError, match="max_tokens is"):
+            chat.send("hi", max_tokens=wanted)
+        assert chat.turns() == []
+
+
+def test_an_answer_longer_than_the_window_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    script = ScriptedProvider("never")
+    with lamella.open(f"sqlite:///{tmp_path}/chats.db", model=MODEL, provider=script) as engine:
+        chat = engine.chat("demo", **SMALL)
+        with pytest.raises(CallError, match="3,000 tokens leaves no room for a request in a window of 3,000"):
+            chat.send("hi", max_tokens=3_000)
+        assert chat.turns() == []
+
+
+def test_an_answer_that_the_request_leaves_no_room_for_is_refused_before_it_is_sent(tmp_path: Path) -> None:
+    script = ScriptedProvider("Yes.")
+
+    async def talk(chat: lamella.Chat) -> str:
+        note = Note(path="a.md", text="word " * 1_500)
+        with pytest.raises(
+            CallError, match=r"may have 1,600 tokens, and the window of 3,000 has 1,4\d\d left"
+        ) as raised:
+            async for _ in chat.send("hi", attach=[note], max_tokens=1_600):
+                pass
+        assert "Ask for at most 14" in raised.value.hint
+        assert "set reserve to 1600" in raised.value.hint
+        return "".join([event.text async for event in chat.send("hi", max_tokens=1_300)])
+
+    with lamella.open(f"sqlite:///{tmp_path}/chats.db", model=MODEL, provider=script) as engine:
+        assert asyncio.run(talk(engine.chat("demo", **SMALL))) == "Yes."
+    (request,) = script.requests
+    assert request.answer == 1_300
+
+
+def test_tries_and_waits_end_where_the_program_says() -> None:
+    limited = [RateLimitedError("Too many.", hint="Wait.", wait=wait) for wait in (0.001, 0.001, 5.0)]
+
+    async def talk(**given: Any) -> int:  # noqa: ANN401 - options
+        script = ScriptedProvider(*(Line(error=error) for error in limited), "never")
+        async with lamella.open("sqlite://", model=MODEL, provider=script, **given) as engine:
+            with pytest.raises(RateLimitedError):
+                await say(engine.chat("demo"), "hi")
+        return len(script.requests)
+
+    assert asyncio.run(talk(tries=1)) == 1
+    assert asyncio.run(talk(tries=2)) == 2
+    assert asyncio.run(talk(patience=4)) == 3
+
+
+def test_silence_is_borne_as_long_as_the_program_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def talk() -> None:
+        async def be_silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read(-1)
+            writer.close()
+
+        monkeypatch.delenv("LAMELLA_API_KEY", raising=False)
+        server = await asyncio.start_server(be_silent, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        model = f"openai-compatible:http://127.0.0.1:{port}/v1#some"
+        url = f"sqlite:///{tmp_path}/chats.db"
+        async with lamella.open(url, model=model, patience=0.2, tries=1) as engine:
+            with pytest.raises(ProviderTimeoutError, match=r"nothing for 0\.2 seconds"):
+                await say(engine.chat("demo"), "hi")
+        server.close()
+        await server.wait_closed()
+
+    asyncio.run(talk())
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [({"patience": 0}, "patience is 0"), ({"patience": float("nan")}, "patience is nan"), ({"tries": 0}, "tries is 0")],
+)
+def test_patience_that_is_none_is_refused(given: dict[str, float], words: str) -> None:
+    with pytest.raises(CallError, match=words):
+        lamella.open("sqlite://", **given)  # type: ignore[arg-type]
