@@ -234,3 +234,33 @@ print([name for name in sys.modules if name.startswith("psycopg")])
 """
     result = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
     assert result.stdout == "[]\n"
+
+
+# Cuts the file short in the middle of a read, as a failing copy would, and says how the read ended.
+CUT = """
+import os, sys
+from lamella.adapters.stores.sqlite import SqliteDatabase
+from lamella.errors import StoreDamagedError
+path = sys.argv[1]
+database = SqliteDatabase(path, patience=1.0)
+
+def read(transaction):
+    transaction.rows("SELECT count(*) FROM schema_version")
+    os.truncate(path, 8_192)
+    transaction.rows("SELECT * FROM contents")
+
+try:
+    database.read(read)
+except StoreDamagedError as error:
+    print(error.code)
+"""
+
+
+def test_a_file_that_is_cut_short_while_it_is_read_is_an_error_and_ends_no_process(path: Path) -> None:
+    store = open_sqlite(str(path))
+    store.append("c", attach(LARGE), expected=0)
+    store.close()
+    done = subprocess.run(
+        [sys.executable, "-c", CUT, str(path)], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, "store_damaged"), done.stderr

@@ -1,0 +1,226 @@
+"""Checkpoints in every store: kept for exactly the events there are, given back as they were, gone with any erasure."""
+
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
+from pathlib import Path
+
+import pytest
+from tests.conformance.conftest import OpenStore, make_url
+from tests.conformance.stores.golden.dumps import golden_file, restore
+from tests.conformance.stores.material import LATER, attach, erasure, say, tamper
+
+import lamella
+from lamella import Note
+from lamella.adapters.clocks.system import SystemClock
+from lamella.adapters.stores.schema import load_migrations
+from lamella.core.artifacts.content import hash_bytes
+from lamella.core.history.records import Checkpoint
+from lamella.core.history.snapshot import read_snapshot
+from lamella.errors import CallError
+from lamella.ports import Store
+from lamella.runners.checkpoints import EVENTS
+from lamella.runners.keeping import Keeper
+from lamella.wiring import copy_conversations
+
+ODD = b"\0\xff what they come to " * 3_000
+SECRET = b"a page to erase"
+
+
+def fill(store: Store, name: str = "c", *, versions: int = 3) -> None:
+    """So many events, each with its checkpoint."""
+    for version in range(1, versions + 1):
+        store.append(name, attach(SECRET, text=f"{version}"), expected=version - 1)
+        assert store.keep_checkpoint(name, Checkpoint(version=version, data=b"%d " % version + ODD))
+
+
+def versions(store: Store, name: str = "c") -> list[int]:
+    return [checkpoint.version for checkpoint in store.read_checkpoints(name)]
+
+
+def rows(url: str) -> object:
+    return tamper(url, "SELECT count(*) FROM checkpoints")[0][0]
+
+
+def test_checkpoints_are_given_back_as_they_were_oldest_first(store: Store) -> None:
+    fill(store, versions=12)
+    assert list(store.read_checkpoints("c")) == [
+        Checkpoint(version=version, data=b"%d " % version + ODD) for version in range(1, 13)
+    ]
+
+
+def test_a_conversation_that_is_not_there_has_none_and_keeps_none(store: Store) -> None:
+    assert list(store.read_checkpoints("nobody")) == []
+    assert not store.keep_checkpoint("nobody", Checkpoint(version=0, data=b"x"))
+    assert not store.keep_checkpoint("nobody", Checkpoint(version=1, data=b"x"))
+    assert list(store.read_checkpoints("nobody")) == []
+
+
+@pytest.mark.parametrize("version", [0, 1, 3])
+def test_one_of_other_events_than_there_are_is_not_kept(store: Store, version: int) -> None:
+    store.append("c", say("one", "two"), expected=0)
+    assert not store.keep_checkpoint("c", Checkpoint(version=version, data=b"x"))
+    assert versions(store) == []
+
+
+def test_one_that_is_kept_twice_is_there_once_as_it_was_kept_last(store: Store) -> None:
+    store.append("c", say("one"), expected=0)
+    for data in (b"first", b"second"):
+        assert store.keep_checkpoint("c", Checkpoint(version=1, data=data))
+    assert list(store.read_checkpoints("c")) == [Checkpoint(version=1, data=b"second")]
+
+
+def test_checkpoints_change_nothing_that_a_conversation_is(store: Store) -> None:
+    store.append("c", say("one"), expected=0)
+    before = (store.list_conversations(), list(store.load("c")), store.stats())
+    assert store.keep_checkpoint("c", Checkpoint(version=1, data=b"x"))
+    assert (store.list_conversations(), list(store.load("c")), store.stats()) == before
+    assert list(store.verify()) == []
+
+
+def test_each_conversation_has_its_own(store: Store) -> None:
+    fill(store, "a")
+    fill(store, "b", versions=1)
+    store.erase_conversation("a", at=LATER)
+    assert (versions(store, "a"), versions(store, "b")) == ([], [1])
+
+
+def test_a_name_that_no_conversation_can_have_is_refused(store: Store) -> None:
+    with pytest.raises(CallError):
+        store.keep_checkpoint("", Checkpoint(version=0, data=b"x"))
+    with pytest.raises(CallError):
+        store.read_checkpoints("")
+
+
+def test_erasing_a_content_removes_every_checkpoint_of_its_conversation(store: Store) -> None:
+    fill(store)
+    fill(store, "other")
+    store.erase_contents("c", [hash_bytes(SECRET)], erasure(hash_bytes(SECRET)), expected=3)
+    assert (versions(store), versions(store, "other")) == ([], [1, 2, 3])
+    assert not store.keep_checkpoint("c", Checkpoint(version=3, data=b"made before the erasure"))
+    assert store.keep_checkpoint("c", Checkpoint(version=4, data=b"made after it"))
+
+
+def test_erasing_a_conversation_removes_its_checkpoints_and_keeps_no_more(store: Store) -> None:
+    fill(store)
+    store.erase_conversation("c", at=LATER)
+    for version in (0, 3):
+        assert not store.keep_checkpoint("c", Checkpoint(version=version, data=b"late"))
+    assert versions(store) == []
+    assert list(store.verify_erased("c")) == []
+
+
+def test_an_erased_conversation_with_a_checkpoint_is_not_proven_so(url: str, opened: OpenStore) -> None:
+    store = opened(url)
+    fill(store)
+    store.erase_conversation("c", at=LATER)
+    tamper(url, "INSERT INTO checkpoints (conversation, version, head, data) VALUES ('c', 7, '', ?)", b"left")
+    left = [(damage.place, damage.what) for damage in store.verify_erased("c")]
+    assert left == [("checkpoint 7", "left after erasure")]
+
+
+def test_a_checkpoint_of_no_conversation_is_found(url: str, opened: OpenStore) -> None:
+    store = opened(url)
+    fill(store)
+    tamper(url, "INSERT INTO checkpoints (conversation, version, head, data) VALUES ('nobody', 1, '', ?)", b"stray")
+    found = [(damage.conversation, damage.what) for damage in store.verify() if damage.place == "checkpoints"]
+    assert found == [("nobody", "belong to no conversation")]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE events SET hash = 'sha256:0' WHERE seq = 2",
+        "UPDATE checkpoints SET head = 'sha256:0' WHERE version = 2",
+        "UPDATE checkpoints SET version = 9 WHERE version = 2",
+        "DELETE FROM events WHERE seq = 2",
+    ],
+)
+def test_one_whose_event_is_another_by_now_is_not_given(url: str, opened: OpenStore, statement: str) -> None:
+    store = opened(url)
+    fill(store)
+    tamper(url, statement)
+    assert versions(store) == [1, 3]
+
+
+def test_one_that_is_no_bytes_in_a_file_is_given_as_none(tmp_path: Path, opened: OpenStore) -> None:
+    url = make_url("sqlite", tmp_path)
+    store = opened(url)
+    fill(store, versions=1)
+    for value in ("text", 7, 1.5):
+        tamper(url, "UPDATE checkpoints SET data = ?", value)
+        (checkpoint,) = store.read_checkpoints("c")
+        assert read_snapshot(checkpoint.data) is None
+
+
+def test_of_writers_at_once_none_keeps_one_of_events_that_are_not_all(url: str, opened: OpenStore) -> None:
+    stores = [opened(url) for _ in range(3)]
+
+    def write(store: Store) -> None:
+        for _ in range(20):
+            version = len(store.load("c"))
+            try:
+                version = store.append("c", say("more"), expected=version)
+            except lamella.LamellaError:
+                continue
+            store.keep_checkpoint("c", Checkpoint(version=version, data=b"%d" % version))
+
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(write, stores))
+    kept = stores[0].read_checkpoints("c")
+    assert kept
+    assert [int(checkpoint.data) for checkpoint in kept] == [checkpoint.version for checkpoint in kept]
+    assert list(stores[0].verify()) == []
+
+
+@pytest.mark.parametrize(("dialect", "version"), list(product(("sqlite", "postgresql"), (1, 2))))
+def test_a_store_from_before_checkpoints_keeps_them_once_it_is_migrated(
+    dialect: str, version: int, tmp_path: Path, opened: OpenStore
+) -> None:
+    url = make_url(dialect, tmp_path)
+    restore(url, golden_file(dialect, version).read_text(encoding="utf-8"))
+    store = opened(url)
+    assert store.stats().schema == len(load_migrations(dialect))
+    assert versions(store, "boat") == []
+    assert store.keep_checkpoint("boat", Checkpoint(version=1, data=ODD))
+    assert list(store.read_checkpoints("boat")) == [Checkpoint(version=1, data=ODD)]
+
+
+def talk(url: str) -> None:
+    """A conversation that has a checkpoint."""
+    with lamella.open(url) as engine:
+        chat = engine.chat("garden")
+        chat.ask("What grows here?", attach=[Note(path="note.md", text=SECRET.decode())])
+        chat.reply("Look into the note.")
+        for number in range(EVENTS):
+            chat.rename(f"Garden {number}")
+        chat.ask("And now?")
+        chat.reply("The same.")
+
+
+def test_a_chat_keeps_checkpoints_that_verify_agrees_with(url: str, opened: OpenStore) -> None:
+    talk(url)
+    store = opened(url)
+    assert versions(store, "garden") == [EVENTS]
+    assert list(Keeper(store, SystemClock()).verify()) == []
+    with lamella.open(url) as engine:
+        assert [told.message.text for told in engine.chat("garden").turns()] == ["What grows here?", "And now?"]
+
+
+def test_a_damaged_one_is_named_by_verify_and_the_chat_opens(url: str, opened: OpenStore) -> None:
+    talk(url)
+    store = opened(url)
+    (checkpoint,) = store.read_checkpoints("garden")
+    tamper(url, "UPDATE checkpoints SET data = ?", checkpoint.data[:-1])
+    found = [(damage.place, damage.what) for damage in Keeper(store, SystemClock()).verify()]
+    assert found == [(f"checkpoint {EVENTS}", "cannot be read, and is not used")]
+    with lamella.open(url) as engine:
+        engine.chat("garden").rename("Garden, mended")
+    assert versions(store, "garden") == [EVENTS, EVENTS + 5]
+
+
+def test_a_copy_leaves_checkpoints_behind(url: str, tmp_path: Path, opened: OpenStore) -> None:
+    talk(url)
+    target = f"sqlite:///{tmp_path / 'copy.db'}"
+    assert dict(copy_conversations(url, target)) == {"garden": "new"}
+    assert (rows(url), rows(target)) == (1, 0)
+    assert list(opened(target).load("garden")) == list(opened(url).load("garden"))

@@ -1,0 +1,200 @@
+"""Checkpoints where they matter: in new processes, under writers that are killed, and in the bytes of a file."""
+
+import json
+import random
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from tests.contracts.places import ROOT
+from tests.journeys.running import run
+from tests.journeys.test_erasure import file_bytes
+
+import lamella
+from lamella import Note
+from lamella.adapters.clocks.system import SystemClock
+from lamella.adapters.stores.opening import open_store
+from lamella.core.history.log import Log
+from lamella.core.history.snapshot import read_snapshot
+from lamella.runners.checkpoints import EVENTS, Checkpoints
+from lamella.runners.counting import list_counts
+from lamella.runners.keeping import Keeper
+
+SECRET = "the zebra keeps its stripes in a drawer"
+HEADER = b"lamella log "
+TURNS = EVENTS // 2 + 6
+
+# Opens the conversation, asks one question, and prints the messages.
+ASKER = """
+import json, sys
+import lamella
+with lamella.open(sys.argv[1]) as engine:
+    turn = engine.chat("mine").ask(sys.argv[2])
+    print(json.dumps([message.to_dict() for message in turn.messages]))
+"""
+
+# Renames a conversation that others rename too, so many times, with checkpoints often; prints each once it is written.
+WRITER = """
+import sys
+from lamella.core.values import replace
+from lamella.errors import ConflictError
+from lamella.faces.library.engine import Chat
+from lamella.wiring import open_desk
+url, name, times = sys.argv[1], sys.argv[2], int(sys.argv[3])
+chat = Chat(replace(open_desk(url), checkpoint_every=3), "mine", {})
+for number in range(times):
+    while True:
+        try:
+            chat.rename(f"{name} {number}")
+            break
+        except ConflictError:
+            chat.reload()
+    print(f"{name} {number}", flush=True)
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "chats.db"
+
+
+@pytest.fixture
+def url(path: Path) -> str:
+    return f"sqlite:///{path}"
+
+
+def fill(url: str) -> None:
+    """A conversation that has a checkpoint, and a note that was counted for it."""
+    with lamella.open(url) as engine:
+        chat = engine.chat("mine", layout="in_place")
+        chat.ask("First", attach=[Note(path="secret.md", text=SECRET)])
+        chat.reply("Understood.")
+        for number in range(1, TURNS):
+            chat.ask(f"Question {number}?")
+            chat.reply(f"Answer {number}.")
+
+
+def start(source: str, *words: str) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-c", source, *words]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+
+
+def verify(url: str) -> tuple[list[str], int]:
+    """The titles that were written, and how many events an opening does not fold; nothing may be damaged."""
+    with closing(open_store(url)) as store:
+        assert list(Keeper(store, SystemClock()).verify()) == []
+        records = store.load("mine")
+        folded = Log("mine")
+        folded.extend(records)
+        restored = Checkpoints(store, "mine").restore().log
+        version = restored.version
+        restored.extend(records[version:])
+        assert restored == folded
+    return [json.loads(record.body)["title"] for record in records], version
+
+
+def test_a_new_process_sends_from_a_checkpoint_what_folding_everything_gives(url: str, path: Path) -> None:
+    fill(url)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        assert connection.execute("SELECT version FROM checkpoints").fetchall() == [(EVENTS,)]
+    bare = path.with_name("bare.db")
+    assert run("store", "copy", "--from", url, "--to", f"sqlite:///{bare}").exit == 0
+    sent = []
+    for address in (url, f"sqlite:///{bare}"):
+        with start(ASKER, address, "And now?") as asker:
+            sent.append(asker.communicate(timeout=60)[0])
+    assert sent[0] == sent[1]
+    assert len(json.loads(sent[0])) == 2 * TURNS + 1
+
+
+def test_two_processes_that_write_at_once_leave_checkpoints_that_agree(url: str) -> None:
+    open_store(url).close()
+    writers = [start(WRITER, url, name, "25") for name in ("left", "right")]
+    said = [writer.communicate(timeout=100)[0].splitlines() for writer in writers]
+    assert [writer.returncode for writer in writers] == [0, 0]
+    titles, restored = verify(url)
+    assert sorted(titles) == sorted([*said[0], *said[1]])
+    assert restored > len(titles) - 10
+
+
+def kill_later(writer: "subprocess.Popen[str]", seconds: float) -> Sequence[str]:
+    """What a writer has said until it is killed."""
+    assert writer.stdout is not None
+    first = writer.stdout.readline()
+    time.sleep(seconds)
+    writer.kill()
+    said = [first, *writer.stdout.readlines()]
+    writer.stdout.close()
+    writer.wait()
+    return [line.rstrip("\n") for line in said if line.endswith("\n")]
+
+
+def test_a_writer_that_is_killed_between_an_event_and_its_checkpoint_loses_nothing(url: str) -> None:
+    moments = random.Random(7)
+    acknowledged: list[str] = []
+    for number in range(6):
+        acknowledged += kill_later(start(WRITER, url, str(number), "100000"), moments.random() / 10)
+        titles, _ = verify(url)
+        assert [title for title in titles if title in acknowledged] == acknowledged
+
+
+def test_nothing_counted_of_an_erased_artifact_is_left_in_the_bytes_of_the_file(url: str, path: Path) -> None:
+    fill(url)
+    with closing(open_store(url)) as store:
+        found = read_snapshot(store.read_checkpoints("mine")[0].data)
+        digests = [digest for digest, _, _ in list_counts([found.counts if found else b""])]
+    before = file_bytes(path)
+    assert digests
+    assert all(word in before for word in (HEADER, SECRET.encode(), *digests))
+    assert run("chats", "delete", "mine", "--artifact", "secret.md", "--yes", "--store", url).exit == 0
+    left = file_bytes(path)
+    assert not any(word in left for word in (HEADER, SECRET.encode(), *digests))
+    assert run("store", "verify", "--erased", "mine", "--store", url).exit == 0
+    with start(ASKER, url, "And now?") as asker:
+        assert SECRET not in asker.communicate(timeout=60)[0]
+    assert HEADER in file_bytes(path)
+    assert not any(digest in file_bytes(path) for digest in digests)
+    assert run("store", "verify", "--erased", "mine", "--store", url).exit == 0
+
+
+def test_nothing_of_an_erased_conversation_is_left_in_checkpoints(url: str, path: Path) -> None:
+    fill(url)
+    assert run("chats", "delete", "mine", "--yes", "--store", url).exit == 0
+    left = file_bytes(path)
+    assert [word in left for word in (HEADER, b"Question 1?", b"Understood.")] == [False] * 3
+    assert run("store", "verify", "--erased", "mine", "--store", url).exit == 0
+
+
+def test_a_checkpoint_that_comes_back_after_an_erasure_is_found(url: str, path: Path) -> None:
+    fill(url)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        (row,) = connection.execute("SELECT * FROM checkpoints").fetchall()
+    run("chats", "delete", "mine", "--artifact", "secret.md", "--yes", "--store", url)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("INSERT INTO checkpoints VALUES (?, ?, ?, ?)", row)
+    ran = run("store", "verify", "--erased", "mine", "--store", url)
+    assert (ran.exit, "checkpoint 128: left after erasure" in ran.err) == (1, True)
+    assert run("chats", "delete", "mine", "--artifact", "secret.md", "--yes", "--store", url).exit == 0
+    assert run("store", "verify", "--erased", "mine", "--store", url).exit == 0
+
+
+def test_a_damaged_checkpoint_is_named_and_a_copy_leaves_it_behind(url: str, path: Path) -> None:
+    fill(url)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE checkpoints SET data = substr(data, 1, 100)")
+    ran = run("store", "verify", "--store", url)
+    assert (ran.exit, ran.err) == (1, "mine  checkpoint 128: cannot be read, and is not used\n")
+    copy = f"sqlite:///{path.with_name('copy.db')}"
+    assert run("store", "copy", "--from", url, "--to", copy).exit == 0
+    assert run("store", "verify", "--store", copy).exit == 0
+
+
+def test_an_archive_carries_no_checkpoint(url: str, tmp_path: Path) -> None:
+    fill(url)
+    assert run("chats", "export", "mine", "--to", str(tmp_path / "out"), "--store", url).exit == 0
+    assert HEADER not in b"".join(file.read_bytes() for file in (tmp_path / "out").iterdir())
