@@ -16,6 +16,7 @@ from lamella.faces.cli.console import make_console
 from lamella.faces.cli.lines import show_line, show_lines
 from lamella.faces.cli.marks import find_marks
 from lamella.faces.cli.opened import ChatName, JsonOption, StoreOption, opened, opened_desk
+from lamella.faces.cli.waiting import told_if_slow
 from lamella.runners.keeping import Keeper
 from lamella.wiring import Origin, has_store, load_archive, load_configuration, save_archive
 
@@ -89,8 +90,12 @@ def export(
         raise UsageError("Name conversations, or say --all.", hint="See `lamella chats list`.")
     with opened(store) as keeper:
         names = [row.conversation for row in keeper.list_alive()] if every else chat or []
-        for name in names:
-            typer.echo(str(save_archive(keeper.take_out(name), to, vault=vault)))
+        with told_if_slow("Exporting", always=False) as waiting:
+            for done, name in enumerate(names):
+                waiting.count(done, len(names))
+                place = save_archive(keeper.take_out(name), to, vault=vault)
+                with waiting.hidden():
+                    typer.echo(str(place))
 
 
 @chats.command("import")
@@ -101,13 +106,15 @@ def import_chats(
     store: StoreOption = None,
 ) -> None:
     """Bring archived conversations in; one that is there already is extended, never doubled."""
-    with opened(store, create=True) as keeper:
-        for file in files:
+    with opened(store, create=True) as keeper, told_if_slow("Importing", always=False) as waiting:
+        for done, file in enumerate(files):
+            waiting.count(done, len(files))
             chronicle = load_archive(file, vault=vault, keeper=keeper)
             taken = keeper.take_in(chronicle)
-            typer.echo(f"{taken}  {show_line(chronicle.conversation)}  {show_line(chronicle.title)}".rstrip())
-            for warning in chronicle.warnings:
-                typer.echo(f"warning: {file.name}: {warning}", err=True)
+            with waiting.hidden():
+                typer.echo(f"{taken}  {show_line(chronicle.conversation)}  {show_line(chronicle.title)}".rstrip())
+                for warning in chronicle.warnings:
+                    typer.echo(f"warning: {file.name}: {warning}", err=True)
 
 
 @chats.command()
@@ -159,10 +166,11 @@ def delete(
 def search(*, words: Annotated[str, typer.Argument(help="Words to look for.")], store: StoreOption = None) -> None:
     """Every message, on every branch, that holds the words. Exit 1 if there is none."""
     found = False
-    with opened(store) as keeper:
+    with opened(store) as keeper, told_if_slow("Searching", always=False) as waiting:
         for hit in keeper.search(words):
             found = True
-            typer.echo(f"{show_line(hit.conversation)}  {hit.message}  {hit.role}: {show_line(hit.excerpt)}")
+            with waiting.hidden():
+                typer.echo(f"{show_line(hit.conversation)}  {hit.message}  {hit.role}: {show_line(hit.excerpt)}")
     if not found:
         raise typer.Exit(1)
 

@@ -10,6 +10,7 @@ from lamella.faces.cli.replay_json import write_json
 from lamella.faces.cli.replay_table import print_messages, print_table
 from lamella.faces.cli.totals import Totals
 from lamella.faces.cli.transcripts import find_folder, load_named
+from lamella.faces.cli.waiting import counted
 from lamella.wiring import replay_transcript
 
 
@@ -39,14 +40,17 @@ def replay(
     transcript = load_named(file)
     overrides = {"layout": layout, "window": window, "model": model}
     turns = replay_transcript(transcript, overrides=overrides, beside=find_folder(file))
+    if as_json or not sys.stdout.isatty():
+        # Where turns are shown as they are built, nobody needs to be told how many there were.
+        turns = counted(turns, "Replaying", total=len(transcript.turns))
     totals = Totals()
-    counted = totals.counting(turns)
+    passing = totals.counting(turns)
     if as_json:
-        write_json(transcript.conversation, counted, totals=totals, out=sys.stdout)
+        write_json(transcript.conversation, passing, totals=totals, out=sys.stdout)
     elif messages:
-        print_messages(counted)
+        print_messages(passing)
     else:
-        print_table(transcript.conversation, counted, totals)
+        print_table(transcript.conversation, passing, totals)
     return _verdict(totals, max_prefix_breaks, quiet=as_json) if check else 0
 
 

@@ -8,6 +8,7 @@ import typer
 
 from lamella.errors import UsageError
 from lamella.faces.cli.transcripts import find_folder, load_named
+from lamella.faces.cli.waiting import counted
 from lamella.runners.turn import Turn
 from lamella.wiring import replay_transcript, write_request
 
@@ -26,7 +27,8 @@ def request(
     """
     transcript = load_named(file)
     turns = replay_transcript(transcript, overrides={"model": model}, beside=find_folder(file))
-    wanted = _find(turns, turn, count=len(transcript.turns))
+    count = len(transcript.turns)
+    wanted = _find(counted(turns, "Replaying", total=turn or count), turn, count=count)
     body = write_request(wanted, provider, answer=max_tokens, any_model=model is not None)
     typer.echo(json.dumps(body, ensure_ascii=False, indent=2))
 

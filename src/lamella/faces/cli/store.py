@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from lamella.faces.cli.opened import StoreOption, opened
+from lamella.faces.cli.waiting import told_if_slow
 from lamella.wiring import copy_conversations
 
 store_app = typer.Typer(name="store", help="Migrate, verify, measure and copy the store of conversations.")
@@ -44,7 +45,7 @@ def verify(
     store: StoreOption = None,
 ) -> int:
     """Derive every hash and id again. Exit 1 and one line for each damage, if there is any."""
-    with opened(store) as keeper:
+    with opened(store) as keeper, told_if_slow("Verifying", always=False):
         damages = list(keeper.verify_erased(erased) if erased else keeper.verify(chat))
     for damage in damages:
         typer.echo(f"{damage.conversation or 'store'}  {damage.place}: {damage.what}", err=True)
@@ -61,7 +62,9 @@ def copy(
 ) -> int:
     """Copy every conversation. Those already there are extended; a diverged one is reported and left alone."""
     diverged = False
-    for name, outcome in copy_conversations(source, target):
-        diverged |= outcome in ("diverged", "damaged")
-        typer.echo(f"{outcome}  {name}")
+    with told_if_slow("Copying", always=False) as waiting:
+        for name, outcome in copy_conversations(source, target):
+            diverged |= outcome in ("diverged", "damaged")
+            with waiting.hidden():
+                typer.echo(f"{outcome}  {name}")
     return 1 if diverged else 0

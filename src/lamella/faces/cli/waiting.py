@@ -1,26 +1,93 @@
-"""Waiting: what takes longer than people expect says so on stderr."""
+"""Waiting: what takes longer than people expect says so on stderr, and at a terminal how far it is."""
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from threading import Timer
+from threading import Event, Lock, Thread
+from time import monotonic
+from typing import TypeVar
 
 import typer
 
 _SECONDS = 1.0
+_CLEAR = "\r\x1b[2K"
+_Item = TypeVar("_Item")
+
+
+class Waiting:
+    """One line that is drawn anew each second. Elsewhere than at a terminal it is written once, if ``always``."""
+
+    def __init__(self, what: str, *, after: float, always: bool) -> None:
+        self._what = what
+        self._after = after
+        self._at_terminal = sys.stderr is not None and sys.stderr.isatty()
+        self._counted = ""
+        self._shown = False
+        self._begun = monotonic()
+        self._over = Event()
+        self._lock = Lock()
+        self._thread = Thread(target=self._run, daemon=True) if self._at_terminal or always else None
+
+    def begin(self) -> None:
+        if self._thread is not None:
+            self._thread.start()
+
+    def end(self) -> None:
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join()
+        self._clear()
+
+    def count(self, done: int, total: int) -> None:
+        """How far it is."""
+        self._counted = f" {done:,} of {total:,}"
+
+    @contextmanager
+    def hidden(self) -> Iterator[None]:
+        """The line is away while something else is written."""
+        with self._lock:
+            self._clear()
+            yield
+
+    def _run(self) -> None:
+        pause = self._after
+        while not self._over.wait(pause):
+            with self._lock, suppress(OSError, ValueError):
+                self._draw()
+            if not self._at_terminal:
+                return
+            pause = _SECONDS
+
+    def _draw(self) -> None:
+        if not self._at_terminal:
+            typer.echo(f"{self._what} …", err=True)
+            return
+        sys.stderr.write(f"{_CLEAR}{self._what} …{self._counted} ({monotonic() - self._begun:,.0f} s)")
+        sys.stderr.flush()
+        self._shown = True
+
+    def _clear(self) -> None:
+        if self._shown:
+            self._shown = False
+            with suppress(OSError, ValueError):
+                sys.stderr.write(_CLEAR)
+                sys.stderr.flush()
 
 
 @contextmanager
-def told_if_slow(what: str, *, after: float = _SECONDS) -> Iterator[None]:
+def told_if_slow(what: str, *, after: float = _SECONDS, always: bool = True) -> Iterator[Waiting]:
     """Say what is being done if it is not done soon."""
-    timer = Timer(after, _tell, args=(what,))
-    timer.daemon = True
-    timer.start()
+    waiting = Waiting(what, after=after, always=always)
+    waiting.begin()
     try:
-        yield
+        yield waiting
     finally:
-        timer.cancel()
+        waiting.end()
 
 
-def _tell(what: str) -> None:
-    with suppress(OSError, ValueError):
-        typer.echo(f"{what} …", err=True)
+def counted(items: Iterable[_Item], what: str, *, total: int) -> Iterator[_Item]:
+    """The same items; at a terminal it is told how many went by, if nothing else is written there meanwhile."""
+    with told_if_slow(what, always=False) as waiting:
+        for done, item in enumerate(items, start=1):
+            waiting.count(done, total)
+            yield item

@@ -1,10 +1,12 @@
-"""Waiting: what is slow says so once, on stderr; what is quick says nothing."""
+"""Waiting: what is slow says so on stderr, at a terminal with how far it is; what is quick says nothing."""
 
 import time
+from contextlib import redirect_stderr
+from io import StringIO
 
 import pytest
 
-from lamella.faces.cli.waiting import told_if_slow
+from lamella.faces.cli.waiting import counted, told_if_slow
 
 
 def test_what_takes_longer_says_what_it_does(capsys: pytest.CaptureFixture[str]) -> None:
@@ -24,4 +26,32 @@ def test_what_is_quick_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
 def test_an_error_on_the_way_is_not_lost(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ValueError, match="bad"), told_if_slow("Planning", after=0.2):
         raise ValueError("bad")
+    assert capsys.readouterr().err == ""
+
+
+class Screen(StringIO):
+    """A stderr that is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_at_a_terminal_it_says_how_far_it_is_and_takes_the_line_away() -> None:
+    with redirect_stderr(Screen()) as screen, told_if_slow("Exporting", after=0.01, always=False) as waiting:
+        waiting.count(3, 1_200)
+        time.sleep(0.2)
+        with waiting.hidden():
+            screen.write("one.md\n")
+    assert screen.getvalue() == "\r\x1b[2KExporting … 3 of 1,200 (0 s)\r\x1b[2Kone.md\n"
+
+
+def test_at_a_terminal_what_is_quick_says_nothing() -> None:
+    with redirect_stderr(Screen()) as screen:
+        assert list(counted("abc", "Replaying", total=3)) == ["a", "b", "c"]
+    assert screen.getvalue() == ""
+
+
+def test_progress_is_for_terminals_only(capsys: pytest.CaptureFixture[str]) -> None:
+    with told_if_slow("Exporting", after=0.01, always=False):
+        time.sleep(0.1)
     assert capsys.readouterr().err == ""
