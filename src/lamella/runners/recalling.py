@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from lamella.core.artifacts.make import make_tool_definition
 from lamella.core.artifacts.model import ToolDefinition
-from lamella.core.compaction.recall import Found, search
+from lamella.core.compaction.recall import Found, Index, Passage, build_index, search
 from lamella.core.envelope.model import Envelope
 from lamella.core.history.passages import find_in_full, list_passages
 from lamella.errors import CallError
@@ -37,14 +37,27 @@ RECALL_TOOL: ToolDefinition = make_tool_definition(
 )
 
 
-def find_originals(past: Past, query: str, *, sent: Envelope, limit: int) -> tuple[Found, ...]:
-    """The originals that fit best and cannot be read off what is sent."""
-    if not query.strip():
-        raise CallError("There is nothing to look for.", hint="Give some words of what you want to read again.")
-    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-        raise CallError(f"{limit!r} is no number of passages.", hint="Give a whole number above 0.")
-    passages = list_passages(past.turns, past.path)
-    return search(passages, query, key=spell, limit=limit, excluded=find_in_full(sent))
+class Recaller:
+    """Searches a branch. Its index is kept until there is something else to search."""
+
+    def __init__(self, key: Callable[[str], str] | None = None) -> None:
+        self._key = key or spell
+        self._passages: tuple[Passage, ...] = ()
+        self._index: Index | None = None
+
+    def find(self, past: Past, query: str, *, sent: Envelope, limit: int) -> tuple[Found, ...]:
+        """The originals that fit best and cannot be read off what is sent."""
+        if not query.strip():
+            raise CallError("There is nothing to look for.", hint="Give some words of what you want to read again.")
+        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+            raise CallError(f"{limit!r} is no number of passages.", hint="Give a whole number above 0.")
+        return search(self._indexed(past), query, limit=limit, excluded=find_in_full(sent))
+
+    def _indexed(self, past: Past) -> Index:
+        passages = list_passages(past.turns, past.path)
+        if self._index is None or passages != self._passages:
+            self._passages, self._index = passages, build_index(passages, key=self._key)
+        return self._index
 
 
 def spell(text: str) -> str:

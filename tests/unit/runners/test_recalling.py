@@ -8,9 +8,11 @@ from tests.unit.runners.desks import make_chat, make_desk
 from lamella import Chat, Conversation, Message, Note, ToolResult
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.compaction.recall import Found
+from lamella.core.history.asked import Asked
 from lamella.errors import CallError
 from lamella.runners.keeping import Keeper
-from lamella.runners.recalling import ANSWER_CHARACTERS, RECALL_TOOL, answer_recall, spell
+from lamella.runners.recalling import ANSWER_CHARACTERS, RECALL_TOOL, Recaller, answer_recall, spell
+from lamella.wiring import load_settings, open_runner
 
 SPEC = "# Spec\r\n\tA desk has the code «Ä-17».\n\n" + "It stands by the window. " * 40
 CHATS: list[Callable[..., Conversation | Chat]] = [Conversation, make_chat]
@@ -102,6 +104,33 @@ def test_a_chat_opened_again_recalls_the_same() -> None:
     talk(chat)
     chat.compact(0.2)
     assert make_chat(store).recall("shelf window") == chat.recall("shelf window")
+
+
+class CountedSpelling:
+    """The spelling in which texts are compared, and which texts were asked for."""
+
+    def __init__(self) -> None:
+        self.spelled: list[str] = []
+
+    def __call__(self, text: str) -> str:
+        self.spelled.append(text)
+        return spell(text)
+
+
+def test_what_is_searched_is_indexed_once_until_the_branch_changes() -> None:
+    runner = open_runner(load_settings({"history": "window", "history_turns": 1}), conversation="chat")
+    counted = CountedSpelling()
+    runner._recaller = Recaller(counted)
+    for text in ("Of desks and shelves", "Of chairs"):
+        runner.ask(Asked(text=text))
+        runner.reply("Yes.")
+    assert places(runner.recall("desks")) == [("turn 1", "user")]
+    counted.spelled.clear()
+    assert places(runner.recall("shelves")) == [("turn 1", "user")]
+    assert set(counted.spelled) == {"shelves"}
+    runner.ask(Asked(text="Of tables"))
+    runner.recall("shelves")
+    assert {"Of desks and shelves", "Of tables"} <= set(counted.spelled)
 
 
 @pytest.mark.parametrize("query", ["", " \n"])

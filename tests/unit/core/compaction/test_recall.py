@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.unit.steady import steady
 
 from lamella.core.compaction.exact import find_exact
-from lamella.core.compaction.recall import Found, Passage, search
+from lamella.core.compaction.recall import Found, Passage, build_index, search
 
 
 def key(text: str) -> str:
@@ -22,7 +22,7 @@ def passage(name: str, text: str, *, title: str = "") -> Passage:
 def find(query: str, *texts: str, limit: int = 5) -> list[int]:
     """The numbers of the texts that are found, best first."""
     passages = [passage(str(number), text) for number, text in enumerate(texts)]
-    return [int(found.passage.id) for found in search(passages, query, key=key, limit=limit)]
+    return [int(found.passage.id) for found in search(build_index(passages, key=key), query, limit=limit)]
 
 
 def test_the_text_that_says_it_more_and_shorter_comes_first() -> None:
@@ -52,7 +52,7 @@ def test_one_rare_word_does_not_outweigh_the_rest_of_a_question() -> None:
 def test_a_title_counts_for_every_place_of_its_text() -> None:
     long = "words of no interest " * 300 + "the timeout is nine seconds"
     passages = [passage("a", "a timeout of one second"), passage("b", long, title="gateway.toml")]
-    assert [found.passage.id for found in search(passages, "gateway.toml timeout", key=key)] == ["b", "a"]
+    assert [found.passage.id for found in search(build_index(passages, key=key), "gateway.toml timeout")] == ["b", "a"]
 
 
 def test_equals_come_in_the_order_given() -> None:
@@ -72,8 +72,8 @@ def test_what_asks_for_nothing_or_stands_nowhere_finds_nothing(query: str) -> No
 
 def test_excluded_passages_are_not_found_and_do_not_count() -> None:
     passages = [passage("a", "the budget"), passage("b", "a budget"), passage("c", "budget")]
-    shown = search(passages, "budget", key=key, excluded={"c", "a"})
-    assert shown == search(passages[1:2], "budget", key=key)
+    shown = search(build_index(passages, key=key), "budget", excluded={"c", "a"})
+    assert shown == search(build_index(passages[1:2], key=key), "budget")
     assert [found.passage.id for found in shown] == ["b"]
 
 
@@ -132,19 +132,19 @@ def test_a_quoted_query_demands_the_span() -> None:
 
 def test_titles_are_searched_as_well() -> None:
     passages = [passage("a", "text", title="Plan"), passage("b", "text", title="project-spec.md")]
-    assert [found.passage.id for found in search(passages, "project-spec.md", key=key)] == ["b"]
+    assert [found.passage.id for found in search(build_index(passages, key=key), "project-spec.md")] == ["b"]
 
 
 def test_the_passage_comes_back_as_it_is_and_a_short_one_is_its_own_excerpt() -> None:
     given_passage = passage("a", "  A\tNote\r\n with  ODD space ")
-    (found,) = search([given_passage], "note", key=key)
+    (found,) = search(build_index([given_passage], key=key), "note")
     assert found.passage is given_passage
     assert found.excerpt == given_passage.text
 
 
 def test_the_excerpt_of_a_long_text_shows_where() -> None:
     text = "before " * 400 + "here is the Needle, " + "after " * 400
-    (found,) = search([passage("a", text)], "needle", key=key)
+    (found,) = search(build_index([passage("a", text)], key=key), "needle")
     assert "here is the Needle," in found.excerpt
     assert found.excerpt.startswith("… before")
     assert found.excerpt.endswith(" …")
@@ -153,12 +153,12 @@ def test_the_excerpt_of_a_long_text_shows_where() -> None:
 
 def test_the_excerpt_shows_the_place_with_the_most_of_what_was_asked() -> None:
     text = "alpha " + "filler " * 200 + "beta with alpha and gamma " + "filler " * 200 + "gamma"
-    (found,) = search([passage("a", text)], "alpha beta gamma", key=key)
+    (found,) = search(build_index([passage("a", text)], key=key), "alpha beta gamma")
     assert "beta with alpha and gamma" in found.excerpt
 
 
 def test_a_long_text_found_by_its_title_shows_its_beginning() -> None:
-    (found,) = search([passage("a", "word " * 200, title="Plan")], "plan", key=key)
+    (found,) = search(build_index([passage("a", "word " * 200, title="Plan")], key=key), "plan")
     assert found.excerpt.startswith("word word")
 
 
@@ -181,8 +181,8 @@ def test_every_exact_token_of_a_text_finds_it(text: str, others: list[str]) -> N
 @given(st.lists(texts, max_size=5), texts)
 def test_a_search_is_the_same_each_time_and_ordered_by_score(bodies: list[str], query: str) -> None:
     passages = [passage(str(number), text) for number, text in enumerate(bodies)]
-    found: tuple[Found, ...] = search(passages, query, key=key)
-    assert found == search(passages, query, key=key)
+    found: tuple[Found, ...] = search(build_index(passages, key=key), query)
+    assert found == search(build_index(passages, key=key), query)
     assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
     assert all(one.score > 0 and one.passage in passages for one in found)
 
@@ -190,7 +190,7 @@ def test_a_search_is_the_same_each_time_and_ordered_by_score(bodies: list[str], 
 @steady
 @given(st.text(alphabet="ab \n", min_size=250, max_size=900), st.sampled_from(["a", "b", "ab", "a b"]))
 def test_an_excerpt_is_a_stretch_of_the_text(text: str, query: str) -> None:
-    for found in search([passage("a", text)], query, key=key):
+    for found in search(build_index([passage("a", text)], key=key), query):
         assert found.excerpt.removeprefix("… ").removesuffix(" …") in text
         assert len(found.excerpt) <= 245
 
