@@ -3,7 +3,7 @@
 Adapters satisfy them by shape. Core never sees a port: it gets values, and plain callables such as ``count``.
 """
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Protocol, runtime_checkable
@@ -106,10 +106,11 @@ class Store(Protocol):
         """
         ...
 
-    def keep_checkpoint(self, conversation: str, checkpoint: Checkpoint) -> bool:
+    def keep_checkpoint(self, conversation: str, checkpoint: Checkpoint, *, instead_of: Collection[int] = ()) -> bool:
         """Keep what all events up to now come to, and say whether it was kept: not if there are more by now.
 
-        It is derived: copies leave it out, and any erasure in the conversation removes it.
+        It is derived: copies leave it out, and any erasure in the conversation removes it. Those of the versions that
+        it is kept ``instead_of`` are removed.
         """
         ...
 

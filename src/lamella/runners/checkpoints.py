@@ -42,11 +42,14 @@ class Checkpoints:
         # How many events the last one that was kept has, and how many there were when one was last due.
         self._kept = self._due = 0
         self._counts: list[bytes] = []
+        # Those that say nothing to this version of the fold; they would be read in vain at every opening.
+        self._unread: tuple[int, ...] = ()
 
     def restore(self) -> Restored:
         """Read what was kept."""
         kept = self._store.read_checkpoints(self._conversation)
-        found = ((checkpoint.version, read_snapshot(checkpoint.data)) for checkpoint in kept)
+        found = [(checkpoint.version, read_snapshot(checkpoint.data)) for checkpoint in kept]
+        self._unread = tuple(version for version, snapshot in found if snapshot is None)
         # Its event was found under the version it is filed under: as any other it would stand for events unseen.
         whole = [snapshot for version, snapshot in found if snapshot is not None and snapshot.log.version == version]
         log, snapshots = join_snapshots(whole, Log(self._conversation))
@@ -60,7 +63,7 @@ class Checkpoints:
             if record.kind is EventKind.ERASURE:
                 # No checkpoint is left to go on from, and what was counted until now may be of what is gone.
                 self._kept = self._due = 0
-                self._counts = []
+                self._counts, self._unread = [], ()
             elif record.counts and are_whole(record.counts):
                 self._counts.append(record.counts)
 
@@ -71,16 +74,17 @@ class Checkpoints:
         # One that cannot be kept is not tried again at every event, and the next one goes on from where this did.
         self._due = log.version
         if self._save(log):
-            self._kept, self._counts = log.version, []
+            self._kept, self._counts, self._unread = log.version, [], ()
 
     def _save(self, log: Log) -> bool:
         snapshot = make_snapshot(log, after=self._kept)
         tokens, counts = split_counts(b"".join(self._counts), [node.text for node in snapshot.nodes])
         data = write_snapshot(replace(snapshot, tokens=tokens, counts=counts))
+        if data is None:
+            return False
+        checkpoint = Checkpoint(version=log.version, data=data)
         try:
-            return data is not None and self._store.keep_checkpoint(
-                self._conversation, Checkpoint(version=log.version, data=data)
-            )
+            return self._store.keep_checkpoint(self._conversation, checkpoint, instead_of=self._unread)
         except LamellaError:
             # The events are written and acknowledged. Without a snapshot they are folded again, as they always can be.
             return False
@@ -118,7 +122,11 @@ def find_damaged_checkpoints(
 def _find_fault(checkpoint: Checkpoint, log: Log, counted: set[Counted] | None) -> str | None:
     snapshot = read_snapshot(checkpoint.data)
     if snapshot is None:
-        return None if is_of_another_format(checkpoint.data) else "cannot be read, and is not used"
+        return (
+            None
+            if is_of_another_format(checkpoint.data)
+            else "cannot be read and is not used; the next one replaces it"
+        )
     derived = make_snapshot(log, after=snapshot.after)
     if (snapshot.log, snapshot.nodes) != (derived.log, derived.nodes) or snapshot.log.branches() != log.branches():
         return f"is not what its events come to; {_LEAVE}"

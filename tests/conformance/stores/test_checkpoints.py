@@ -69,6 +69,15 @@ def test_one_that_is_kept_twice_is_there_once_as_it_was_kept_last(store: Store) 
     assert list(store.read_checkpoints("c")) == [Checkpoint(version=1, data=b"second")]
 
 
+def test_one_is_kept_instead_of_others_or_they_stay(store: Store) -> None:
+    fill(store)
+    assert not store.keep_checkpoint("c", Checkpoint(version=2, data=b"late"), instead_of=[1, 3])
+    assert versions(store) == [1, 2, 3]
+    store.append("c", say("four"), expected=3)
+    assert store.keep_checkpoint("c", Checkpoint(version=4, data=b"x"), instead_of=[1, 3, 9])
+    assert versions(store) == [2, 4]
+
+
 def test_checkpoints_change_nothing_that_a_conversation_is(store: Store) -> None:
     store.append("c", say("one"), expected=0)
     before = (store.list_conversations(), list(store.load("c")), store.stats())
@@ -212,10 +221,11 @@ def test_a_damaged_one_is_named_by_verify_and_the_chat_opens(url: str, opened: O
     (checkpoint,) = store.read_checkpoints("garden")
     tamper(url, "UPDATE checkpoints SET data = ?", checkpoint.data[:-1])
     found = [(damage.place, damage.what) for damage in Keeper(store, SystemClock()).verify()]
-    assert found == [(f"checkpoint {EVENTS}", "cannot be read, and is not used")]
+    assert found == [(f"checkpoint {EVENTS}", "cannot be read and is not used; the next one replaces it")]
     with lamella.open(url) as engine:
         engine.chat("garden").rename("Garden, mended")
-    assert versions(store, "garden") == [EVENTS, EVENTS + 5]
+    assert versions(store, "garden") == [EVENTS + 5]
+    assert list(Keeper(store, SystemClock()).verify()) == []
 
 
 def test_a_copy_leaves_checkpoints_behind(url: str, tmp_path: Path, opened: OpenStore) -> None:

@@ -1,6 +1,6 @@
 """Desks for tests: a clock that ticks, a store that fails when it is told to, and chats that share both."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -43,9 +43,9 @@ class Failing:
         self._check()
         return self._store.load(conversation, after=after)
 
-    def keep_checkpoint(self, conversation: str, checkpoint: Checkpoint) -> bool:
+    def keep_checkpoint(self, conversation: str, checkpoint: Checkpoint, *, instead_of: Collection[int] = ()) -> bool:
         self._check()
-        return self._store.keep_checkpoint(conversation, checkpoint)
+        return self._store.keep_checkpoint(conversation, checkpoint, instead_of=instead_of)
 
     def read_checkpoints(self, conversation: str) -> Sequence[Checkpoint]:
         self._check()

@@ -1,6 +1,6 @@
 """Checkpoints: kept when they are due, used where they are whole, and never in the way of what was asked."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import pytest
 from tests.unit.runners.desks import Failing, Ticking, make_chat, make_desk
@@ -69,11 +69,11 @@ class Altered(Failing):
         self.full = False
         self.before_keeping: Callable[[], object] = lambda: None
 
-    def keep_checkpoint(self, conversation: str, checkpoint: Checkpoint) -> bool:
+    def keep_checkpoint(self, conversation: str, checkpoint: Checkpoint, *, instead_of: Collection[int] = ()) -> bool:
         if self.full:
             raise StoreUnavailableError("The disk is full.", hint="Make room and try again.")
         self.before_keeping()
-        return super().keep_checkpoint(conversation, checkpoint)
+        return super().keep_checkpoint(conversation, checkpoint, instead_of=instead_of)
 
     def read_checkpoints(self, conversation: str) -> Sequence[Checkpoint]:
         altered = (self.alter(checkpoint) for checkpoint in super().read_checkpoints(conversation))
@@ -158,8 +158,23 @@ def test_a_damaged_checkpoint_is_not_used_and_verify_names_it(
     converse(open_chat(store), 6)
     damaged = Altered(store, lambda one: replace(one, data=alter(one.data)) if one.version == 8 else one)
     assert restored(damaged) == 4
+    assert damages(damaged) == [("checkpoint 8", "cannot be read and is not used; the next one replaces it")]
     assert open_chat(damaged).ask("And?").messages == open_chat(store, every=NEVER).regenerate().messages
-    assert damages(damaged) == [("checkpoint 8", "cannot be read, and is not used")]
+
+
+def test_one_that_cannot_be_read_goes_when_the_next_is_kept(store: MemoryStore) -> None:
+    converse(open_chat(store), 6)
+    damaged = Altered(store, lambda one: replace(one, data=b"") if one.version == 8 else one)
+    damaged.full = True
+    open_chat(damaged).rename("A name")
+    assert versions(store) == [4, 8, 12]
+    damaged.full = False
+    chat = open_chat(damaged)
+    chat.rename("Another name")
+    assert versions(store) == [4, 12, 14]
+    converse(chat)
+    assert versions(store) == [4, 12, 14, 18, 22]
+    assert damages(damaged) == []
 
 
 def test_one_of_another_format_is_not_used_and_is_no_damage(store: MemoryStore) -> None:
@@ -167,6 +182,10 @@ def test_one_of_another_format_is_not_used_and_is_no_damage(store: MemoryStore) 
     old = Altered(store, lambda one: replace(one, data=one.data.replace(b"log %d" % FORMAT, b"log 0", 1)))
     assert restored(old) == 0
     assert damages(old) == []
+    old.alter = lambda one: replace(one, data=b"lamella log 0\n") if one.version < 9 else one
+    open_chat(old).rename("A name")
+    assert versions(store) == [9]
+    assert restored(old) == 9
 
 
 def test_after_a_hole_a_newer_one_is_taken_again(store: MemoryStore) -> None:

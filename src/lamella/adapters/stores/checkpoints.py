@@ -1,21 +1,35 @@
 """Checkpoints: what the first events of a conversation come to, kept until an erasure."""
 
+from dataclasses import dataclass
+
 from lamella.adapters.stores.database import Database, Transaction
 from lamella.core.history.records import Checkpoint
 
 
-def write_checkpoint(
-    database: Database, transaction: Transaction, *, conversation: str, checkpoint: Checkpoint
-) -> bool:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """A checkpoint to keep, and the versions of those that it replaces."""
+
+    conversation: str
+    checkpoint: Checkpoint
+    instead_of: tuple[int, ...]
+
+
+def write_checkpoint(database: Database, transaction: Transaction, kept: Kept) -> bool:
     """Keep a checkpoint of a conversation that has just these events, and say whether it has.
 
     Had something been erased since, it would bring back what was counted of it.
     """
+    conversation, checkpoint = kept.conversation, kept.checkpoint
     found = transaction.rows(
         "SELECT version, head FROM conversations WHERE id = ? AND erased IS NULL" + database.lock_row, conversation
     )
     if not found or found[0][0] != checkpoint.version:
         return False
+    transaction.run_each(
+        "DELETE FROM checkpoints WHERE conversation = ? AND version = ?",
+        [(conversation, version) for version in kept.instead_of],
+    )
     transaction.run(
         "INSERT INTO checkpoints (conversation, version, head, data) VALUES (?, ?, ?, ?)"
         " ON CONFLICT (conversation, version) DO UPDATE SET head = excluded.head, data = excluded.data",

@@ -1,6 +1,6 @@
 """A store in memory: the same promises except to last. For tests, and for conversations that need no file."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import RLock
 
@@ -89,13 +89,15 @@ class MemoryStore:
             refuse_erased(conversation, kept.erased)
             return tuple(kept.records[after:])
 
-    def keep_checkpoint(self, conversation: str, checkpoint: Checkpoint) -> bool:
+    def keep_checkpoint(self, conversation: str, checkpoint: Checkpoint, *, instead_of: Collection[int] = ()) -> bool:
         """Keep what all events up to now come to; nothing happens if others were written meanwhile."""
         check_name(conversation)
         with self._lock:
             kept = self._kept.get(conversation)
             if kept is None or kept.erased is not None or len(kept.records) != checkpoint.version:
                 return False
+            for version in instead_of:
+                kept.checkpoints.pop(version, None)
             kept.checkpoints[checkpoint.version] = checkpoint
             return True
 

@@ -1,7 +1,7 @@
 """The store: conversations in a SQL database, written once for every dialect."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 
 from lamella.adapters.stores.appending import (
@@ -12,7 +12,7 @@ from lamella.adapters.stores.appending import (
     refuse_erased,
 )
 from lamella.adapters.stores.chain import check_name, check_named, check_written
-from lamella.adapters.stores.checkpoints import find_checkpoints, write_checkpoint
+from lamella.adapters.stores.checkpoints import Kept, find_checkpoints, write_checkpoint
 from lamella.adapters.stores.database import Database, Transaction, marks, split
 from lamella.adapters.stores.erasing import bury
 from lamella.adapters.stores.rows import RECORD_COLUMNS, VERIFY, read_record
@@ -76,15 +76,12 @@ class SqlStore:
         check_name(conversation)
         return _load(self._opened(), conversation, after=after)
 
-    def keep_checkpoint(self, conversation: str, checkpoint: Checkpoint) -> bool:
+    def keep_checkpoint(self, conversation: str, checkpoint: Checkpoint, *, instead_of: Collection[int] = ()) -> bool:
         """Keep what all events up to now come to; nothing happens if others were written meanwhile."""
         check_name(conversation)
         database = self._opened()
-        return database.write(
-            lambda transaction: write_checkpoint(
-                database, transaction, conversation=conversation, checkpoint=checkpoint
-            )
-        )
+        kept = Kept(conversation=conversation, checkpoint=checkpoint, instead_of=tuple(instead_of))
+        return database.write(lambda transaction: write_checkpoint(database, transaction, kept))
 
     def read_checkpoints(self, conversation: str) -> Sequence[Checkpoint]:
         """What was kept, oldest first, where the events it was made of are still there."""
