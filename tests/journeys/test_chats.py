@@ -123,7 +123,7 @@ def test_searching_looks_at_every_message_of_every_branch(run: Run, url: str) ->
     printed = run("chats", "search", "GERMAN")
     assert (printed.code, printed.out) == (0, f"demo  {names[2]}  user: And in German?\n")
     missing = run("chats", "search", "cherries")
-    assert (missing.code, missing.out, missing.err) == (1, "", "")
+    assert (missing.code, missing.out, missing.err) == (1, "", "No message has these words.\n")
 
 
 def test_renaming_shows_in_the_list(run: Run, url: str) -> None:

@@ -74,7 +74,7 @@ def test_what_still_stands_in_the_prompt_is_not_shown_and_exit_1_says_so(url: st
     ran = recall(url, "bed 11")
     assert all("bed 11?" not in line for line in ran.out.splitlines())
     nothing = recall(url, "zebra")
-    assert (nothing.exit, nothing.out, nothing.err) == (1, "", "")
+    assert (nothing.exit, nothing.out, nothing.err) == (1, "", "Nothing that left the prompt has these words.\n")
     told = recall(url, "zebra", "--json")
     assert (told.exit, json.loads(told.out)["found"]) == (1, [])
 

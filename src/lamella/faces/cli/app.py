@@ -4,9 +4,10 @@ import sys
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 from typer.exceptions import Abort, TyperException
 
 import lamella
@@ -30,44 +31,46 @@ from lamella.wiring import find_misspelt
 _EXAMPLES = """
 The context engine for LLM chat.
 
-Talk with a model, from a terminal or a script, and see what each answer cost and why:
+Talk with a model, and see what each answer cost and why. A conversation is kept under its name:
 
-    lamella chat --vault notes
+    lamella chat garden --vault examples/vault
 
-    lamella ask "What is decided here?" --attach notes/plan.md
+    lamella ask "What is decided here?" --attach examples/vault/decisions/one-index.md
 
-    lamella ledger CHAT
+    lamella ledger garden
+
+Make room in a conversation, and find again what left its prompt:
+
+    lamella compact garden --plan --to 0.01
+
+    lamella recall garden "words of it"
 
 Describe a conversation in a file, and see byte for byte what a model would be sent on each turn:
 
     lamella replay examples/walkthrough.json
 
-Compare where the library stands, print the messages, or fail a build when the prefix moves:
+    lamella replay examples/walkthrough.json --messages
+
+Compare where the library stands, or fail a build when the prefix moves:
 
     lamella replay examples/walkthrough.json --layout in_place
 
-    lamella replay examples/walkthrough.json --messages
-
-    lamella replay examples/walkthrough.json --check --max-prefix-breaks 2
-
-Make room in a conversation that is kept, and find again what left its prompt:
-
-    lamella compact CHAT --plan
-
-    lamella recall CHAT "words of it"
+    lamella replay examples/walkthrough.json --check --max-prefix-breaks 4
 """
 
+_KEPT = "Conversations that are kept"
+
 app = typer.Typer(name="lamella", help=_EXAMPLES, add_completion=False, pretty_exceptions_enable=False)
-app.command()(replay)
-app.command()(request)
-app.command()(compact)
-app.command()(recall)
-app.command()(ledger)
-app.command()(ask)
-app.command()(chat)
-app.add_typer(chats)
-app.add_typer(store_app)
-app.add_typer(config_app)
+app.command(rich_help_panel="Talk")(chat)
+app.command(rich_help_panel="Talk")(ask)
+app.command(rich_help_panel=_KEPT)(ledger)
+app.command(rich_help_panel=_KEPT)(compact)
+app.command(rich_help_panel=_KEPT)(recall)
+app.add_typer(chats, rich_help_panel=_KEPT)
+app.add_typer(store_app, rich_help_panel=_KEPT)
+app.command(rich_help_panel="Conversations in a file")(replay)
+app.command(rich_help_panel="Conversations in a file")(request)
+app.add_typer(config_app, rich_help_panel="Settings")
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - the shape typer calls
@@ -109,10 +112,24 @@ def run_words(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED if _is_interruption(error) else exit_code(failure)
 
 
+def make_command() -> TyperGroup:
+    """All commands. A flag takes no value, and its help shows none."""
+    command = typer.main.get_command(app)
+    assert isinstance(command, TyperGroup)
+    waiting: list[Any] = [command]
+    while waiting:
+        one = waiting.pop()
+        waiting += getattr(one, "commands", {}).values()
+        for option in (*one.params, one.get_help_option(typer.Context(one))):
+            if getattr(option, "is_flag", False):
+                option.metavar = ""
+    return command
+
+
 def _run(words: Sequence[str]) -> int:
     if sys.stdout is None:
         raise LamellaError("There is no stdout to write to.", hint="Redirect it to a file, or to /dev/null.")
-    result = typer.main.get_command(app).main(list(words), prog_name="lamella", standalone_mode=False)
+    result = make_command().main(list(words), prog_name="lamella", standalone_mode=False)
     if result == INTERRUPTED:
         # What typer makes of Ctrl-C, without a word.
         raise KeyboardInterrupt

@@ -38,23 +38,30 @@ _LARGEST = 50_000_000
 def ask(
     *,
     question: Annotated[str | None, typer.Argument(help="The question; else it is read from stdin.")] = None,
-    attach: Annotated[list[str] | None, typer.Option(help="A file or folder to attach; may be repeated.")] = None,
+    attach: Annotated[
+        list[str] | None, typer.Option(metavar="PATH", help="A file or folder to attach; may be repeated.")
+    ] = None,
     select: Annotated[
-        list[str] | None, typer.Option(help="Lines of a file to attach, as in note.md:10-20; may be repeated.")
+        list[str] | None, typer.Option(metavar="PATH:10-20", help="Lines of a file to attach; may be repeated.")
     ] = None,
     vault: VaultOption = None,
     model: ModelOption = None,
     chat: Annotated[
-        str | None, typer.Option(help="Go on with this conversation and keep it; else nothing is kept.")
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Go on with this conversation, or begin it, and keep it; else nothing is kept."
+        ),
     ] = None,
     system: Annotated[str | None, typer.Option(help="The system prompt, from this question on.")] = None,
     max_tokens: AnswerOption = 1_024,
     as_json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:
-    """Ask one question. What is piped in beside a question is attached to it.
+    """Ask one question: the answer goes to stdout, everything else to stderr.
 
-    lamella ask "What is decided here?" --attach notes/plan.md
+    What is piped in beside a question is attached to it. Nothing is kept, unless --chat names a conversation.
+
+    lamella ask "What is decided here?" --attach examples/vault/decisions/one-index.md
     """
     if store is not None and chat is None:
         raise UsageError("--store needs --chat.", hint="Say which conversation to keep it in, with --chat NAME.")

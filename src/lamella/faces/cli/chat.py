@@ -46,7 +46,9 @@ def chat(
 ) -> int:
     """Talk with a model. Without --model that is a small demo model in this process, which needs no key.
 
-    lamella chat --vault notes
+    @path in a message attaches a file, /help shows what else there is. What is piped in is taken line by line.
+
+    lamella chat garden --vault examples/vault
     """
     by_hand = sys.stdin is not None and sys.stdin.isatty()
     at_terminal = by_hand and sys.stdout.isatty()

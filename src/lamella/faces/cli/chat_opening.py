@@ -34,11 +34,15 @@ UNKEPT = "memory:"
 ModelOption = Annotated[
     str | None,
     typer.Option(
+        metavar="NAME",
         help="local, gguf:PATH, anthropic:NAME, openai:NAME, gemini:NAME or openai-compatible:URL#NAME.",
         show_default=False,
     ),
 ]
-VaultOption = Annotated[Path | None, typer.Option(help="The folder that paths are relative to.", show_default=False)]
+VaultOption = Annotated[
+    Path | None,
+    typer.Option(help="A folder of notes that paths are meant in; else they are meant from here.", show_default=False),
+]
 AnswerOption = Annotated[int, typer.Option("--max-tokens", min=1, help="How long an answer may be, in tokens.")]
 
 

@@ -77,7 +77,10 @@ def show(
 @chats.command()
 def export(
     *,
-    chat: Annotated[list[str] | None, typer.Argument(help="Conversations to export; none with --all.")] = None,
+    chat: Annotated[
+        list[str] | None,
+        typer.Argument(help="Conversations to export, as `lamella chats list` shows them; none with --all."),
+    ] = None,
     every: Annotated[bool, typer.Option("--all", help="Export every conversation.")] = False,
     to: Annotated[Path, typer.Option(help="The folder for the markdown files.")] = Path(),
     vault: Annotated[
@@ -163,7 +166,11 @@ def delete(
 
 
 @chats.command()
-def search(*, words: Annotated[str, typer.Argument(help="Words to look for.")], store: StoreOption = None) -> None:
+def search(
+    *,
+    words: Annotated[str, typer.Argument(help="Words to look for, as they stand there; capitals do not matter.")],
+    store: StoreOption = None,
+) -> None:
     """Every message, on every branch, that holds the words. Exit 1 if there is none."""
     found = False
     with opened(store) as keeper, told_if_slow("Searching", always=False) as waiting:
@@ -172,6 +179,7 @@ def search(*, words: Annotated[str, typer.Argument(help="Words to look for.")], 
             with waiting.hidden():
                 typer.echo(f"{show_line(hit.conversation)}  {hit.message}  {hit.role}: {show_line(hit.excerpt)}")
     if not found:
+        typer.echo("No message has these words.", err=True)
         raise typer.Exit(1)
 
 

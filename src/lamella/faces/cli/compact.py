@@ -27,14 +27,16 @@ def compact(
     ] = None,
     to: Annotated[
         float | None,
-        typer.Option(help="The share of what fits to come down to; else the setting `target`.", show_default=False),
+        typer.Option(
+            help="How much to come down to, as a share of what fits; else the setting `target`.", show_default=False
+        ),
     ] = None,
     as_json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:
     """Make room in a conversation. Nothing is lost: what is taken out can be recalled, and all of it undone.
 
-    lamella compact garden --plan --to 0.5
+    lamella compact garden --plan --to 0.01
     """
     _check_words(plan=plan, undo=undo, receipt=receipt, to=to)
     with opened_chat(store, chat) as stored:

@@ -14,7 +14,12 @@ ChatName = Annotated[str, typer.Argument(help="The conversation's id, as `lamell
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 StoreOption = Annotated[
     str | None,
-    typer.Option("--store", help="sqlite:///FILE or postgresql://…; else the setting `store`.", show_default=False),
+    typer.Option(
+        "--store",
+        metavar="URL",
+        help="sqlite:///FILE or postgresql://…; else the setting `store`.",
+        show_default=False,
+    ),
 ]
 
 

@@ -26,7 +26,7 @@ def recall(
 ) -> int:
     """Find messages, attachments and tool results that the prompt no longer holds in full. Exit 1 if there are none.
 
-    lamella recall garden "when were the beans sown"
+    lamella recall garden "words of it"
     """
     with opened_chat(store, chat) as stored, told_if_slow(f"Searching {chat}"):
         found = stored.recall(query, limit=limit)
@@ -36,6 +36,8 @@ def recall(
     else:
         for index, one in enumerate(found):
             _print(one, excerpt=excerpts, first=not index)
+        if not found:
+            typer.echo("Nothing that left the prompt has these words.", err=True)
     return 0 if found else 1
 
 

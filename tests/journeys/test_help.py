@@ -1,0 +1,63 @@
+"""Help: every command has one, flags show no value, and every example in it runs as it stands."""
+
+import re
+import shlex
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.contracts.places import ROOT
+from tests.journeys.running import run, spawn
+
+import lamella
+from lamella.faces.cli.app import make_command
+
+_EXAMPLE = re.compile(r"^ +(lamella (?!COMMAND|--help).+?) *$", re.MULTILINE)
+
+
+def list_commands(command: Any, *words: str) -> Iterator[tuple[str, ...]]:  # noqa: ANN401 - typer hides its types
+    yield words
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from list_commands(inner, *words, name)
+
+
+COMMANDS = list(list_commands(make_command()))
+
+
+@pytest.fixture
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+
+
+def find_examples(words: tuple[str, ...]) -> list[str]:
+    return _EXAMPLE.findall(run(*words, "--help").out)
+
+
+@pytest.mark.usefixtures("wide")
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(words) or "lamella")
+def test_every_command_says_what_it_does_and_its_flags_take_nothing(words: tuple[str, ...]) -> None:
+    ran = run(*words, "--help")
+    assert (ran.exit, ran.err) == (0, "")
+    assert f"Usage: {' '.join(('lamella', *words))}" in ran.out
+    assert "<bool>" not in ran.out
+
+
+@pytest.mark.usefixtures("wide")
+def test_every_example_in_help_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: Callable[..., str]
+) -> None:
+    url = f"sqlite:///{tmp_path}/chats.db"
+    for name, value in {"HOME": str(tmp_path), "LAMELLA_STORE": url, "LAMELLA_MODEL": script("Yes.")}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(ROOT)
+    with lamella.open(url) as engine:
+        chat = engine.chat("garden", layout="in_place")
+        for number in range(12):
+            chat.ask(f"Bed {number} holds beans, and these are some words of it. " * 10)
+            chat.reply("Noted. " * 20)
+        chat.commit(chat.plan(to=0.02))
+    examples = dict.fromkeys(example for words in COMMANDS for example in find_examples(words))
+    assert len(examples) >= 10
+    failed = [(example, ran) for example in examples if (ran := spawn(*shlex.split(example)[1:])).exit]
+    assert failed == []
