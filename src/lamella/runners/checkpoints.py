@@ -14,7 +14,7 @@ from lamella.core.history.snapshot import (
     write_snapshot,
 )
 from lamella.core.values import replace
-from lamella.errors import LamellaError
+from lamella.errors import LamellaError, StoreDamagedError
 from lamella.ports import Store
 from lamella.runners.counting import UNCOUNTED, Counted, are_whole, list_counts, list_tokens, split_counts
 
@@ -46,8 +46,11 @@ class Checkpoints:
         self._unread: tuple[int, ...] = ()
 
     def restore(self) -> Restored:
-        """Read what was kept."""
-        kept = self._store.read_checkpoints(self._conversation)
+        """Read what was kept. Where it is damaged nothing was: the events tell all of it."""
+        try:
+            kept = self._store.read_checkpoints(self._conversation)
+        except StoreDamagedError:
+            kept = ()
         found = [(checkpoint.version, read_snapshot(checkpoint.data)) for checkpoint in kept]
         self._unread = tuple(version for version, snapshot in found if snapshot is None)
         # Its event was found under the version it is filed under: as any other it would stand for events unseen.
@@ -104,17 +107,18 @@ def find_damaged_checkpoints(
 ) -> Iterator[Damage]:
     """Checkpoints that their events do not come to, when these are folded again."""
     log = Log(conversation)
-    counted: set[Counted] | None = set()
+    counted: set[Counted] = set()
+    whole = True
     for checkpoint in kept:
         if checkpoint.version > len(records):
             # Someone else has gone on meanwhile.
             return
         new = records[log.version : checkpoint.version]
         log.extend(new)
+        counted |= list_counts(record.counts for record in new)
         # Against counts that are damaged themselves nothing can be held.
-        whole = counted is not None and all(are_whole(record.counts) for record in new)
-        counted = counted | list_counts(record.counts for record in new) if counted is not None and whole else None
-        what = _find_fault(checkpoint, log, counted)
+        whole = whole and all(are_whole(record.counts) for record in new)
+        what = _find_fault(checkpoint, log, counted if whole else None)
         if what is not None:
             yield Damage(conversation=conversation, place=f"checkpoint {checkpoint.version}", what=what)
 

@@ -179,7 +179,6 @@ class Keeper:
     def _verify_log(self, conversation: str, *, checkpoints: bool) -> Iterator[Damage]:
         try:
             records, log = self._load(conversation)
-            kept = self._store.read_checkpoints(conversation) if checkpoints else ()
         except ErasedError:
             return
         except StoreDamagedError as error:
@@ -191,6 +190,15 @@ class Keeper:
             what = _find_fault(conversation, node)
             if what is not None:
                 yield Damage(conversation=conversation, place=f"message {node.id}", what=what)
+        if checkpoints:
+            yield from self._verify_checkpoints(conversation, records)
+
+    def _verify_checkpoints(self, conversation: str, records: Sequence[Record]) -> Iterator[Damage]:
+        try:
+            kept = self._store.read_checkpoints(conversation)
+        except StoreDamagedError as error:
+            yield Damage(conversation=conversation, place="checkpoints", what=error.message)
+            return
         yield from find_damaged_checkpoints(conversation, records, kept)
 
     def _find_damaged_receipts(self, conversation: str, records: Sequence[Record], log: Log) -> Iterator[Damage]:

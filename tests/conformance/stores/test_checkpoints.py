@@ -151,6 +151,22 @@ def test_one_whose_event_is_another_by_now_is_not_given(url: str, opened: OpenSt
     assert versions(store) == [1, 3]
 
 
+def test_one_of_more_events_than_a_conversation_says_it_has_is_not_given(url: str, opened: OpenStore) -> None:
+    store = opened(url)
+    fill(store)
+    tamper(url, "UPDATE conversations SET version = 2")
+    assert versions(store) == [1, 2]
+
+
+def test_a_conversation_opens_though_its_checkpoints_are_lost(url: str, opened: OpenStore) -> None:
+    talk(url)
+    with lamella.open(url) as engine:
+        tamper(url, "DROP TABLE checkpoints")
+        assert [told.message.text for told in engine.chat("garden").turns()] == ["What grows here?", "And now?"]
+    found = list(Keeper(opened(url), SystemClock()).verify("garden"))
+    assert [(damage.conversation, damage.place) for damage in found] == [("garden", "checkpoints")]
+
+
 def test_one_that_is_no_bytes_in_a_file_is_given_as_none(tmp_path: Path, opened: OpenStore) -> None:
     url = make_url("sqlite", tmp_path)
     store = opened(url)

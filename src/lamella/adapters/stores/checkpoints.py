@@ -39,10 +39,11 @@ def write_checkpoint(database: Database, transaction: Transaction, kept: Kept) -
 
 
 def find_checkpoints(database: Database, conversation: str) -> list[Checkpoint]:
-    """The checkpoints after events that are still there."""
+    """The checkpoints after events that are still there, and that the conversation says it has."""
     rows = database.query(
         "SELECT checkpoints.version, data FROM checkpoints JOIN events"
-        " ON events.conversation = checkpoints.conversation AND seq = checkpoints.version AND hash = head"
+        " ON events.conversation = checkpoints.conversation AND seq = checkpoints.version AND hash = checkpoints.head"
+        " JOIN conversations ON id = checkpoints.conversation AND checkpoints.version <= conversations.version"
         " WHERE checkpoints.conversation = ? ORDER BY checkpoints.version",
         conversation,
     )
