@@ -393,3 +393,33 @@ class Broken:
 def test_what_fails_when_it_is_read_is_no_answer(answer: object) -> None:
     with pytest.raises(CallError, match="no answer that Lamella knows"):
         WireDialects().read(answer)
+
+
+def _completion(content: object) -> dict[str, object]:
+    return {"object": "chat.completion", "choices": [{"message": {"content": content}, "finish_reason": "stop"}]}
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ([{"type": "text", "text": "At "}, {"type": "text", "text": "noon."}], "At noon."),
+        (["At ", "noon."], "At noon."),
+        ([{"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}, {"type": "text", "text": "No."}], "No."),
+        ([{"type": "refusal", "refusal": "No."}], "No."),
+        ([], ""),
+        (None, ""),
+    ],
+)
+def test_a_completion_in_parts_is_one_text(content: object, text: str) -> None:
+    assert SPEAKS.read(_completion(content)).text == text
+
+
+@pytest.mark.parametrize("content", [5, True, {"text": "At noon."}, [5], [None], [{"type": "text", "text": 5}]])
+def test_a_completion_whose_content_is_no_text_is_refused_not_recorded_as_empty(content: object) -> None:
+    with pytest.raises(ReplyBrokenError, match=r"The content of the answer is .*, and not a text\."):
+        SPEAKS.read(_completion(content))
+
+
+def test_a_completion_without_a_message_is_refused() -> None:
+    with pytest.raises(ReplyBrokenError, match="The message of the answer is 'At noon.', of type str"):
+        SPEAKS.read({"object": "chat.completion", "choices": [{"message": "At noon.", "finish_reason": "stop"}]})

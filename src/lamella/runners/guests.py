@@ -30,6 +30,9 @@ async def read_answer(provider: ChatProvider, request: ChatRequest) -> AsyncGene
     try:
         async for delta in coming:
             yield check_delta(delta, name)
+            # Whatever comes after the end, or fails to, belongs to no answer.
+            if isinstance(delta, Stop):
+                return
     finally:
         # Iterators need not have one; generators, which hold connections open, do.
         close = getattr(coming, "aclose", None)

@@ -1,5 +1,6 @@
 """Failures: what a provider or the way to it said, as one of our errors. SDKs' exceptions are told apart elsewhere."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,6 +22,8 @@ from lamella.errors import (
 )
 
 _LONGEST_QUOTE = 500
+_PAGE = re.compile(r"\s*<(!doctype|html|head|body)\b", re.IGNORECASE)
+_TAG = re.compile(r"<(style|script|title)\b.*?</\1\s*>|<[^>]*>", re.IGNORECASE | re.DOTALL)
 _OVERFLOWS = (
     "prompt is too long",
     "exceed context limit",
@@ -80,7 +83,8 @@ class Refusal:
 def explain_refusal(refusal: Refusal, target: Target) -> LamellaError:
     """The error for an answer that is one."""
     status = _STATUS_OF_KIND.get(refusal.kind, 500) if refusal.status < 300 else refusal.status
-    said = f"{target.provider} answered {status}" + (f": {_quote(refusal.words)}" if refusal.words else ".")
+    answered = "with an error" if refusal.status < 300 else str(status)
+    said = f"{target.provider} answered {answered}" + (f": {_quote(refusal.words)}" if refusal.words else ".")
     told = f"{refusal.kind} {refusal.words}".lower()
     if status in (401, 403) or any(sign in told for sign in _BAD_KEYS):
         return KeyRefusedError(said, hint=f"Check the key for {target.provider}, and that it may use {target.model}.")
@@ -104,12 +108,12 @@ def _missing(refusal: Refusal, target: Target, said: str) -> LamellaError:
         return ModelMissingError(
             said, hint=f"{target.provider} has no model {target.model} for this key. Check its name."
         )
-    return AddressError(said, hint=f"{target.address} does not speak {target.provider}'s API. Check the address.")
+    return AddressError(said, hint=f"{target.address} does not speak this API. Check the address.")
 
 
 def _later(status: int, refusal: Refusal, target: Target, *, said: str) -> LamellaError:
     wait = refusal.wait
-    when = f"Try again in {wait:g} seconds." if wait is not None else "Try again later."
+    when = f"Try again in {_say_number(wait)} seconds." if wait is not None else "Try again later."
     match status:
         case 429:
             return RateLimitedError(said, hint=when, wait=wait)
@@ -149,6 +153,22 @@ def explain_broken(target: Target, reason: str) -> LamellaError:
     )
 
 
+def explain_page(target: Target, body: bytes) -> LamellaError:
+    """The error for a page of somebody else where an answer was expected."""
+    said = f"something that is no answer: {_quote(body.decode(errors='replace'))}" if body.strip() else "nothing."
+    return AddressError(
+        f"{target.provider} answered with {said}", hint=f"{target.address} does not speak this API. Check the address."
+    )
+
+
+def explain_unstreamed(target: Target, body: bytes) -> LamellaError:
+    """The error for an answer in one piece of which nobody knows what it says."""
+    return ReplyBrokenError(
+        f"{target.provider} sent no stream, and what it sent is no answer: {_quote(body.decode(errors='replace'))}",
+        hint=f"Check that what answers at {target.address} speaks this API, and that it can stream.",
+    )
+
+
 def read_wait(headers: Mapping[str, str]) -> float | None:
     """How many seconds a provider asks to wait, from its headers; a date counts from the answer's own date."""
     milliseconds = _number(headers.get("retry-after-ms"))
@@ -175,7 +195,14 @@ def _number(text: str | None) -> float | None:
     return found if found is not None and 0 <= found < float("inf") else None
 
 
+def _say_number(number: float) -> str:
+    return f"{number:,.3f}".rstrip("0").rstrip(".")
+
+
 def _quote(words: str) -> str:
+    """Somebody's words, on one line and not too many of them; of a web page, what it shows."""
+    if _PAGE.match(words):
+        words = _TAG.sub(" ", words)
     text = " ".join(words.split())
     text = text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}…"
     return text if text.endswith((".", "!", "?", "…")) else f"{text}."

@@ -1,10 +1,11 @@
 """Sending through Anthropic's own SDK, which is imported when the first message is sent."""
 
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from lamella.adapters.providers.anthropic.request import Caching, build_request
-from lamella.adapters.providers.anthropic.response import MessageFold
+from lamella.adapters.providers.anthropic.response import MessageFold, read_reply
 from lamella.adapters.providers.connecting import check_connection
 from lamella.adapters.providers.failures import (
     Refusal,
@@ -17,6 +18,7 @@ from lamella.adapters.providers.failures import (
 )
 from lamella.adapters.providers.models import BuiltInModels
 from lamella.adapters.providers.reading import Fields, as_fields, fields_at, text_at
+from lamella.adapters.providers.unstreamed import comes_whole, read_batches
 from lamella.adapters.providers.wire import bare_model
 from lamella.core.messages.delta import Delta
 from lamella.core.messages.request import ChatRequest
@@ -60,11 +62,17 @@ class AnthropicProvider:
         from httpx2 import HTTPError
 
         try:
-            async with await client.messages.create(**body, stream=True) as events:
-                async for event in events:
-                    for delta in fold.take(as_fields(event)):
+            async with (
+                await client.messages.create(**body, stream=True) as events,
+                aclosing(read_batches(events, fold.take, target=target, read=read_reply)) as batches,
+            ):
+                async for deltas in batches:
+                    for delta in deltas:
                         yield delta
-        except (AnthropicError, HTTPError, ValueError) as error:
+                    # Nothing that belongs to the answer comes after its end, if anything does.
+                    if fold.finished or comes_whole(events.response.headers):
+                        return
+        except (AnthropicError, HTTPError, ValueError, RecursionError) as error:
             raise explain(error, target) from error
         if not fold.finished:
             raise explain_broken(target, "it ended before its last event")

@@ -17,6 +17,7 @@ from lamella.adapters.providers.failures import (
     read_wait,
 )
 from lamella.adapters.providers.reading import as_fields, fields_at, items_at, text_at
+from lamella.adapters.providers.unstreamed import check_no_error, comes_whole
 from lamella.errors import LamellaError, SdkMissingError
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 ADDRESS = "https://generativelanguage.googleapis.com"
 PATIENCE = 120.0
+# What the SDK raises where a chunk is JSON and not what it expects.
+UNREADABLE = (ValueError, TypeError, AttributeError, KeyError, RecursionError)
 # Where answers of the request under way are noted. The SDK hands out none, and leaves those nobody reads on open.
 _ANSWERS: ContextVar["list[Response] | None"] = ContextVar("answers", default=None)
 
@@ -65,12 +68,21 @@ def open_client(*, key: str, address: str) -> Opened:
     return Opened(client=Client(api_key=key, vertexai=False, http_options=options), http=http)
 
 
+class Whole(Exception):  # noqa: N818 - it is an answer, if not the one that was asked for
+    """An answer that is no stream."""
+
+    def __init__(self, body: bytes) -> None:
+        super().__init__("an answer in one piece")
+        self.body = body
+
+
 class Chunks:
     """A stream's chunks, each waited for with patience. Closing it closes the connection."""
 
-    def __init__(self, chunks: "AsyncIterator[GenerateContentResponse]", *, patience: float) -> None:
+    def __init__(self, chunks: "AsyncIterator[GenerateContentResponse]", *, patience: float, target: Target) -> None:
         self._chunks = chunks
         self._patience = patience
+        self._target = target
         self._answers: list[Response] = []
 
     async def read_next(self) -> "GenerateContentResponse | None":
@@ -79,6 +91,9 @@ class Chunks:
         try:
             async with asyncio.timeout(self._patience):
                 return await anext(self._chunks, None)
+        except Whole as whole:
+            check_no_error(whole.body, self._target)
+            raise
         finally:
             _ANSWERS.reset(noted)
 
@@ -89,8 +104,12 @@ class Chunks:
 
 async def _note(answer: "Response") -> None:
     answers = _ANSWERS.get()
-    if answers is not None:
-        answers.append(answer)
+    if answers is None:
+        return
+    answers.append(answer)
+    if answer.status_code == 200 and comes_whole(answer.headers):
+        # The SDK takes such an answer apart line by line, and fails in the middle of it.
+        raise Whole(await answer.aread())
 
 
 def explain(error: Exception, target: Target, *, begun: bool) -> LamellaError:

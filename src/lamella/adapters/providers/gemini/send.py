@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from lamella.adapters.providers.failures import Target, explain_broken
 from lamella.adapters.providers.gemini.request import build_request
 from lamella.adapters.providers.gemini.response import ContentFold
-from lamella.adapters.providers.gemini.sdk import ADDRESS, PATIENCE, Chunks, Opened, explain, open_client
+from lamella.adapters.providers.gemini.sdk import ADDRESS, PATIENCE, UNREADABLE, Chunks, Opened, explain, open_client
 from lamella.adapters.providers.gemini.storing import ContentStore
 from lamella.adapters.providers.models import BuiltInModels
 from lamella.adapters.providers.reading import as_fields
@@ -47,13 +47,16 @@ class GeminiProvider:
         from httpx2 import HTTPError
 
         body = build_request(request, cached=cached)
-        chunks = Chunks(await opened.client.aio.models.generate_content_stream(**body), patience=self._patience)
+        coming = await opened.client.aio.models.generate_content_stream(**body)
+        chunks = Chunks(coming, patience=self._patience, target=target)
         try:
             while (chunk := await chunks.read_next()) is not None:
                 for delta in fold.take(as_fields(chunk)):
                     yield delta
-        except (APIError, HTTPError, TimeoutError, ValueError) as error:
-            raise self._explain(error, target, request=request, cached=cached, begun=fold.begun) from error
+        except (APIError, HTTPError, TimeoutError, *UNREADABLE) as error:
+            # What goes wrong after the reason to stop takes nothing from the answer.
+            if not fold.finished:
+                raise self._explain(error, target, request=request, cached=cached, begun=fold.begun) from error
         finally:
             await chunks.close()
         if not fold.finished:

@@ -17,6 +17,7 @@ from lamella.core.messages.delta import (
     fold_deltas,
 )
 from lamella.core.messages.usage import Usage
+from lamella.errors import ReplyBrokenError
 
 _STOPS = {
     "stop": StopReason.END,
@@ -29,6 +30,7 @@ _STOPS = {
 _THOUGHTS = ("reasoning_content", "reasoning")
 # Ollama reports no cached tokens and says zero; its own name in this field gives it away.
 _SAYS_ZERO = "fp_ollama"
+_LONGEST_SHOWN = 80
 
 
 def is_answer(fields: Fields) -> bool:
@@ -53,6 +55,8 @@ def read_reply(answer: object) -> Reply | None:
         return None
     fold = CompletionFold()
     message = fields_at(choices[0], "message")
+    if not message:
+        raise _unreadable("message", choices[0].get("message"))
     calls = [{"index": index, **call} for index, call in enumerate(items_at(message, "tool_calls"))]
     choice = {"delta": {**message, "tool_calls": calls}, "finish_reason": choices[0].get("finish_reason")}
     return fold_deltas([*fold.take({**completion, "choices": [choice]}), *fold.end()])
@@ -103,7 +107,7 @@ class CompletionFold:
         for choice in items_at(chunk, "choices")[:1]:
             delta = fields_at(choice, "delta")
             yield from self._think(delta)
-            yield from self._speak(text_at(delta, "content") or text_at(delta, "refusal"))
+            yield from self._speak(_read_content(delta) or text_at(delta, "refusal"))
             self._call(delta)
             self._reason = text_at(choice, "finish_reason") or self._reason
 
@@ -157,6 +161,38 @@ class CompletionFold:
             **self._thoughts,
         }
         return Carried(format=FORMAT, json=as_json(said))
+
+
+def _read_content(delta: Fields) -> str:
+    """The text of an answer; some servers send it in parts, as requests have it."""
+    content = delta.get("content")
+    if content is None or isinstance(content, str):
+        return content or ""
+    if not isinstance(content, list):
+        raise _unreadable("content", content)
+    return "".join(_read_part(part) for part in content)
+
+
+def _read_part(part: object) -> str:
+    if isinstance(part, str):
+        return part
+    fields = as_fields(part)
+    text = fields.get("text", fields.get("refusal"))
+    if isinstance(text, str):
+        return text
+    # A part of another kind, such as a thought or a picture, is no text; one that says it is has to have one.
+    if not fields or fields.get("type") in (None, "text", "output_text", "refusal"):
+        raise _unreadable("content", part)
+    return ""
+
+
+def _unreadable(name: str, value: object) -> ReplyBrokenError:
+    shown = repr(value)
+    seen = shown if len(shown) <= _LONGEST_SHOWN else f"{shown[:_LONGEST_SHOWN]}…"
+    return ReplyBrokenError(
+        f"The {name} of the answer is {seen}, of type {type(value).__name__}, and not a text.",
+        hint="Ask again. If it persists, what answers does not speak this API as it should.",
+    )
 
 
 def _first(*counts: int | None) -> int | None:

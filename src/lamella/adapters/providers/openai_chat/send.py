@@ -1,14 +1,15 @@
 """Sending chat completions through OpenAI's own SDK, to OpenAI or to any server that speaks its API."""
 
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from lamella.adapters.providers.failures import Target, explain_broken
 from lamella.adapters.providers.models import BuiltInModels
 from lamella.adapters.providers.openai_chat.request import build_request
-from lamella.adapters.providers.openai_chat.response import CompletionFold
+from lamella.adapters.providers.openai_chat.response import CompletionFold, read_reply
 from lamella.adapters.providers.openai_sdk import ADDRESS, PATIENCE, explain, open_client
-from lamella.adapters.providers.reading import as_fields
+from lamella.adapters.providers.unstreamed import comes_whole, read_batches
 from lamella.adapters.providers.wire import bare_model
 from lamella.core.messages.delta import Delta
 from lamella.core.messages.request import ChatRequest
@@ -41,19 +42,23 @@ class OpenAIChatProvider:
         )
         body = build_request(request, self._models.model(request.model))
         fold = CompletionFold()
-        begun = False
+        begun = whole = False
+        from httpx2 import HTTPError
         from openai import OpenAIError
 
         try:
             sending = self._client.chat.completions.create(**body, stream=True, stream_options={"include_usage": True})
             async with await sending as chunks:
-                begun = True
-                async for chunk in chunks:
-                    for delta in fold.take(as_fields(chunk)):
-                        yield delta
-        except (OpenAIError, ValueError) as error:
-            raise explain(error, target, begun=begun) from error
-        if not fold.finished:
+                begun, whole = True, comes_whole(chunks.response.headers)
+                async with aclosing(read_batches(chunks, fold.take, target=target, read=read_reply)) as batches:
+                    async for deltas in batches:
+                        for delta in deltas:
+                            yield delta
+        except (OpenAIError, HTTPError, ValueError, RecursionError) as error:
+            # What goes wrong after the reason to stop takes nothing from the answer but its usage.
+            if not fold.finished:
+                raise explain(error, target, begun=begun) from error
+        if not fold.finished and not whole:
             raise explain_broken(target, "it ended before its last chunk")
         for delta in fold.end():
             yield delta

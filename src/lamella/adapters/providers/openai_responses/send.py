@@ -1,14 +1,15 @@
 """Sending responses through OpenAI's own SDK."""
 
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from lamella.adapters.providers.failures import Target, explain_broken, explain_refusal
 from lamella.adapters.providers.models import BuiltInModels
 from lamella.adapters.providers.openai_responses.request import build_request
-from lamella.adapters.providers.openai_responses.response import ResponseFold
+from lamella.adapters.providers.openai_responses.response import ResponseFold, read_reply
 from lamella.adapters.providers.openai_sdk import ADDRESS, PATIENCE, explain, open_client
-from lamella.adapters.providers.reading import as_fields
+from lamella.adapters.providers.unstreamed import comes_whole, read_batches
 from lamella.adapters.providers.wire import bare_model
 from lamella.core.messages.delta import Delta
 from lamella.core.messages.request import ChatRequest
@@ -38,15 +39,20 @@ class OpenAIResponsesProvider:
         body = build_request(request, self._models.model(request.model))
         fold = ResponseFold()
         begun = False
+        from httpx2 import HTTPError
         from openai import OpenAIError
 
         try:
             async with await self._client.responses.create(**body, stream=True) as events:
                 begun = True
-                async for event in events:
-                    for delta in fold.take(as_fields(event)):
-                        yield delta
-        except (OpenAIError, ValueError) as error:
+                async with aclosing(read_batches(events, fold.take, target=target, read=read_reply)) as batches:
+                    async for deltas in batches:
+                        for delta in deltas:
+                            yield delta
+                        # Nothing that belongs to the answer comes after its end, if anything does.
+                        if fold.finished or comes_whole(events.response.headers):
+                            return
+        except (OpenAIError, HTTPError, ValueError, RecursionError) as error:
             raise explain(error, target, begun=begun) from error
         if fold.failure is not None:
             raise explain_refusal(fold.failure, target)

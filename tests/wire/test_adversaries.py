@@ -1,0 +1,256 @@
+"""Servers that do not keep to their API: what was said is kept, and what went wrong is said clearly."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+from tests.wire.kinds import WIRES, Wire
+from tests.wire.material import ask, user
+from tests.wire.serving import Flow, Loopback, Outcome, Plain, json_answer, serve
+
+from lamella.core.messages.delta import Delta, Stop, StopReason, TextDelta
+from lamella.core.messages.usage import Usage
+from lamella.errors import AddressError, LamellaError, ProviderError, RateLimitedError, ReplyBrokenError
+
+TEXT = "Gr\u00fc\u00df dich \U0001f600"
+
+
+def plain_event(value: object) -> bytes:
+    return f"data: {json.dumps(value, ensure_ascii=False)}\n\n".encode()
+
+
+def named_event(value: dict[str, object]) -> bytes:
+    return f"event: {value['type']}\n".encode() + plain_event(value)
+
+
+def chunk(delta: dict[str, object], reason: str | None = None) -> dict[str, object]:
+    choices = [{"index": 0, "delta": delta, "finish_reason": reason}]
+    return {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": choices}
+
+
+def response_delta(text: str) -> dict[str, object]:
+    place = {"item_id": "i", "output_index": 0, "content_index": 0, "sequence_number": 1, "logprobs": []}
+    return {"type": "response.output_text.delta", "delta": text, **place}
+
+
+USAGE = {"input_tokens": 5, "output_tokens": 2, "total_tokens": 7}
+RESPONSE: dict[str, object] = {"id": "r1", "object": "response", "status": "completed", "output": [], "usage": USAGE}
+MESSAGE: dict[str, object] = {
+    "id": "m1",
+    "type": "message",
+    "role": "assistant",
+    "content": [],
+    "model": "m",
+    "stop_reason": None,
+    "usage": {"input_tokens": 5, "output_tokens": 1},
+}
+STREAMS: dict[str, list[bytes]] = {
+    "anthropic": [
+        named_event({"type": "message_start", "message": MESSAGE}),
+        named_event({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
+        named_event(
+            {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": TEXT}},
+        ),
+        named_event({"type": "content_block_stop", "index": 0}),
+        named_event(
+            {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 2}},
+        ),
+        named_event({"type": "message_stop"}),
+    ],
+    "openai_chat": [
+        plain_event(chunk({"role": "assistant", "content": TEXT})),
+        plain_event(chunk({}, "stop")),
+        plain_event(
+            {**chunk({}), "choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7}}
+        ),
+        b"data: [DONE]\n\n",
+    ],
+    "openai_responses": [
+        named_event({"type": "response.created", "sequence_number": 0, "response": {**RESPONSE, "status": "queued"}}),
+        named_event(response_delta(TEXT)),
+        named_event({"type": "response.completed", "sequence_number": 2, "response": RESPONSE}),
+    ],
+    "gemini": [
+        plain_event({"candidates": [{"content": {"role": "model", "parts": [{"text": TEXT}]}, "index": 0}]}),
+        plain_event(
+            {
+                "candidates": [{"content": {"role": "model", "parts": []}, "finishReason": "STOP", "index": 0}],
+                "usageMetadata": {"promptTokenCount": 5, "candidatesTokenCount": 2},
+            }
+        ),
+    ],
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """What came of a request."""
+
+    deltas: list[Delta]
+    error: BaseException | None
+
+    @property
+    def text(self) -> str:
+        return "".join(delta.text for delta in self.deltas if isinstance(delta, TextDelta))
+
+
+def hear(wire: Wire, outcome: Outcome, *, patience: float = 0.5) -> Heard:
+    """One request to a server that does this, whatever it is asked."""
+
+    async def listen(url: str) -> Heard:
+        provider = wire.connect(url + wire.root, wire.key, patience)
+        deltas: list[Delta] = []
+        try:
+            async with asyncio.timeout(10):
+                async for delta in provider.stream(ask(user("Hello"), model=wire.model)):
+                    deltas.append(delta)
+        except LamellaError as error:
+            return Heard(deltas=deltas, error=error)
+        finally:
+            await provider.close()
+        return Heard(deltas=deltas, error=None)
+
+    with serve(lambda _: outcome, Loopback()) as server:
+        return asyncio.run(listen(server.url))
+
+
+@pytest.fixture(params=WIRES, ids=lambda wire: wire.name)
+def wire(request: pytest.FixtureRequest) -> Wire:
+    found = request.param
+    assert isinstance(found, Wire)
+    return found
+
+
+def twice(stream: list[bytes]) -> Flow:
+    """Every event but the first and the last comes twice that says no more of the text."""
+    return Flow(chunks=[part for part in stream for _ in range(1 if TEXT.encode() in part else 2)])
+
+
+WHOLE: dict[str, Callable[[list[bytes]], Outcome]] = {
+    "byte by byte": lambda stream: Flow(chunks=[bytes([byte]) for byte in b"".join(stream)]),
+    "with carriage returns": lambda stream: Flow(chunks=[b"".join(stream).replace(b"\n", b"\r\n")]),
+    "under another type": lambda stream: Plain(body=b"".join(stream), headers={"content-type": "text/plain"}),
+    "never closed": lambda stream: Flow(chunks=stream, hangs=True),
+    "cut off after its end": lambda stream: Flow(chunks=stream, whole=False),
+}
+
+
+@pytest.mark.parametrize("how", WHOLE)
+def test_an_answer_that_is_whole_is_whole_however_it_comes(wire: Wire, how: str) -> None:
+    heard = hear(wire, WHOLE[how](STREAMS[wire.name]))
+    assert heard.error is None
+    assert heard.text == TEXT
+    assert [delta.reason for delta in heard.deltas if isinstance(delta, Stop)] == [StopReason.END]
+    assert [(delta.plain, delta.output) for delta in heard.deltas if isinstance(delta, Usage)] == [(5, 2)]
+
+
+def test_usage_that_comes_twice_counts_once(wire: Wire) -> None:
+    heard = hear(wire, twice(STREAMS[wire.name]))
+    assert heard.error is None
+    assert heard.text == TEXT
+    assert len([delta for delta in heard.deltas if isinstance(delta, Usage)]) == 1
+
+
+STRANGE = {
+    "a number": b"data: 5\n\n",
+    "too deep": b"data: " + b"[" * 100_000 + b"\n\n",
+    "an error without a shape": b'data: {"error": "it broke"}\n\n',
+    "no text at all": b'data: {"a": "\xff\xfe"}\n\n',
+    "a number too long": b'data: {"a": ' + b"9" * 5_000 + b"}\n\n",
+}
+
+
+@pytest.mark.parametrize("what", STRANGE)
+def test_strange_things_in_a_stream_lose_nothing_that_was_said(wire: Wire, what: str) -> None:
+    stream = STREAMS[wire.name]
+    said = next(place for place, part in enumerate(stream) if TEXT.encode() in part) + 1
+    heard = hear(wire, Flow(chunks=[*stream[:said], STRANGE[what], *stream[said:]]))
+    assert heard.text == TEXT
+    assert heard.error is None or (isinstance(heard.error, ProviderError) and heard.error.hint)
+
+
+@pytest.mark.parametrize("error", [{"message": "The model sleeps."}, "The model sleeps."], ids=["shaped", "plain"])
+def test_an_error_that_comes_as_a_success_is_told_in_its_own_words(wire: Wire, error: object) -> None:
+    heard = hear(wire, json_answer({"error": error}))
+    assert type(heard.error) is ProviderError
+    assert "answered with an error: The model sleeps." in str(heard.error)
+
+
+def test_a_page_that_comes_as_a_success_is_a_wrong_address(wire: Wire) -> None:
+    page = b"<!DOCTYPE html><html><title>x</title><style>a{}</style><h1>Log in</h1> to go on</html>"
+    heard = hear(wire, Plain(body=page, headers={"content-type": "text/html; charset=utf-8"}))
+    assert type(heard.error) is AddressError
+    assert str(heard.error).endswith("no answer: Log in to go on.")
+    empty = hear(wire, Plain(body=b"", headers={"content-type": "application/json"}))
+    assert type(empty.error) is AddressError
+    assert str(empty.error).endswith("answered with nothing.")
+
+
+def test_an_error_page_is_told_without_its_tags(wire: Wire) -> None:
+    page = b"<html><head><title>502</title></head><body><h1>502 Bad Gateway</h1><hr>nginx</body></html>"
+    heard = hear(wire, Plain(status=502, body=page, headers={"content-type": "text/html"}))
+    assert isinstance(heard.error, ProviderError)
+    assert str(heard.error).endswith("answered 502: 502 Bad Gateway nginx.")
+
+
+@pytest.mark.parametrize(
+    ("after", "wait", "hint"),
+    [
+        ("99999999999", 99_999_999_999.0, "Try again in 99,999,999,999 seconds."),
+        ("0.25", 0.25, "Try again in 0.25 seconds."),
+        ("1e999", None, "Try again later."),
+        ("-5", None, "Try again later."),
+        ("soon", None, "Try again later."),
+    ],
+)
+def test_a_wait_is_said_in_seconds_that_can_be_read(wire: Wire, after: str, wait: float | None, hint: str) -> None:
+    heard = hear(wire, json_answer({"error": {"message": "Slow."}}, status=429, headers={"retry-after": after}))
+    assert isinstance(heard.error, RateLimitedError)
+    assert (heard.error.wait, heard.error.hint) == (wait, hint)
+
+
+def find(name: str) -> Wire:
+    return next(wire for wire in WIRES if wire.name == name)
+
+
+WHOLE_ANSWERS: dict[str, dict[str, object]] = {
+    "openai_chat": {
+        "object": "chat.completion",
+        "choices": [{"message": {"role": "assistant", "content": TEXT}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 5, "completion_tokens": 2},
+    },
+    "anthropic": {**MESSAGE, "content": [{"type": "text", "text": TEXT}], "stop_reason": "end_turn"},
+    "openai_responses": {
+        **RESPONSE,
+        "output": [{"type": "message", "content": [{"type": "output_text", "text": TEXT}]}],
+    },
+}
+
+
+@pytest.mark.parametrize("name", WHOLE_ANSWERS)
+def test_an_answer_in_one_piece_from_a_server_that_cannot_stream_is_an_answer(name: str) -> None:
+    heard = hear(find(name), json_answer(WHOLE_ANSWERS[name]))
+    assert heard.error is None
+    assert heard.text == TEXT
+    assert isinstance(heard.deltas[-2], Usage)
+    assert heard.deltas[-2].plain == 5
+    assert isinstance(heard.deltas[-1], Stop)
+
+
+def test_something_in_one_piece_that_is_no_answer_is_shown(wire: Wire) -> None:
+    heard = hear(wire, json_answer({"hello": "world"}))
+    assert type(heard.error) is ReplyBrokenError
+    assert '{"hello": "world"}' in str(heard.error)
+
+
+def test_parts_of_a_chunk_are_one_text_and_a_number_is_none() -> None:
+    parts = [{"type": "text", "text": "Gr\u00fc\u00df "}, "dich", {"type": "thinking", "thinking": []}]
+    end = [plain_event(chunk({}, "stop")), b"data: [DONE]\n\n"]
+    heard = hear(find("openai_chat"), Flow(chunks=[plain_event(chunk({"content": parts})), *end]))
+    assert (heard.text, heard.error) == ("Gr\u00fc\u00df dich", None)
+    said = plain_event(chunk({"content": "So far."}))
+    heard = hear(find("openai_chat"), Flow(chunks=[said, plain_event(chunk({"content": 5})), *end]))
+    assert heard.text == "So far."
+    assert str(heard.error) == "The content of the answer is 5, of type int, and not a text."
