@@ -31,6 +31,11 @@ def test_a_section_without_a_body_is_not_counted_as_left_out() -> None:
     assert "left out" not in build_outline(sections(20) + "\n\n# Empty\n\n# Empty too\n")
 
 
+def test_a_section_of_exactly_as_many_characters_as_are_shown_is_shown_whole() -> None:
+    assert build_outline("# One\n\n" + "x" * SECTION_CHARS).endswith("\n" + "x" * SECTION_CHARS)
+    assert build_outline("# One\n\n" + "x" * (SECTION_CHARS + 1)).endswith("x …")
+
+
 def test_a_long_section_is_cut_at_a_space_and_says_so() -> None:
     body = "word " * 300
     outline = build_outline(f"# One\n\n{body}")

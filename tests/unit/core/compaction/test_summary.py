@@ -5,10 +5,11 @@ from tests.unit.core.compaction.talking import NOW, QUARTERS, Story, attaching, 
 
 from lamella.core.budget.thresholds import Budget
 from lamella.core.compaction.applying import apply_receipt
-from lamella.core.compaction.asking import SummaryNeed, SummaryText
+from lamella.core.compaction.asking import SummaryNeed, SummaryText, ask_live
 from lamella.core.compaction.receipt import Receipt
 from lamella.core.compaction.rules import Compaction, StepName, SummaryRules
 from lamella.core.layers.model import Form, LayerId
+from lamella.core.messages.weigh import weigh
 from lamella.core.values import replace
 from lamella.errors import SettingError
 
@@ -73,6 +74,22 @@ def test_what_a_summary_reads_is_bounded() -> None:
     covered = sum(exchange.said_tokens for exchange in story.state.exchanges[: need.turns])
     assert covered <= 600
     assert covered + story.state.exchanges[need.turns].said_tokens > 600
+
+
+def test_a_summary_reads_as_many_tokens_as_it_may_and_not_one_more() -> None:
+    weight = sum(exchange.said_tokens for exchange in told().state.exchanges[:5])
+    assert need_of(told(reads=weight)).turns == 5
+    assert need_of(told(reads=weight - 1)).turns == 4
+
+
+def test_what_was_sent_is_asked_about_as_long_as_that_fits_the_window() -> None:
+    story = told()
+    oldest = story.state.exchanges[:3]
+    live = ask_live(oldest, state=story.state, rules=story.rules)
+    needed = weigh(live, (), QUARTERS) + story.rules.compaction.summary.writes
+    for window, fits in ((needed, True), (needed - 1, False)):
+        rules = replace(story.rules, budget=Budget(window=window, reserve=0))
+        assert bool(ask_live(oldest, state=story.state, rules=rules)) is fits
 
 
 def test_what_a_summary_writes_is_asked_for_and_checked() -> None:

@@ -196,3 +196,12 @@ def test_a_request_in_the_same_epoch_whose_history_differs_was_edited() -> None:
 def test_a_movement_reads_as_its_cause_and_its_segment() -> None:
     assert str(Movement(cause=Cause.SYSTEM_CHANGED, segment="memory")) == "system_changed(memory)"
     assert str(Movement(cause=Cause.NONE)) == "none"
+
+
+def test_a_request_without_the_last_message_of_the_one_before_does_not_extend_it(converse: type[Watched]) -> None:
+    chat = converse()
+    chat.ask("one")
+    chat.reply("r")
+    envelope = chat.ask("two").envelope
+    assert extends(envelope, envelope)
+    assert not extends(envelope, replace(envelope, messages=envelope.messages[:-1]))

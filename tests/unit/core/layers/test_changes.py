@@ -30,6 +30,16 @@ def test_a_diff_of_half_the_length_is_not_much_smaller() -> None:
     assert build_diff("\n".join(LINES), text) is None
 
 
+def test_a_diff_of_exactly_a_third_is_much_smaller_and_one_character_more_is_not() -> None:
+    diff = build_diff("\n".join(LINES), "\n".join(["changed", *LINES[1:]]))
+    assert diff is not None
+    pad = "x" * (3 * len(diff) - len("changed\nline 1\nline 2\n"))
+    old, new = (f"{first}\nline 1\nline 2\n{pad}" for first in ("line 0", "changed"))
+    assert len(new) == 3 * len(diff)
+    assert build_diff(old, new) == diff
+    assert build_diff(old[:-1], new[:-1]) is None
+
+
 def test_a_short_text_is_sent_whole() -> None:
     assert build_diff("one\ntwo", "one\nthree") is None
 
@@ -37,6 +47,8 @@ def test_a_short_text_is_sent_whole() -> None:
 def test_a_text_too_long_to_compare_is_sent_whole() -> None:
     many = [f"line {number}" for number in range(5_000)]
     assert build_diff("\n".join(many), "\n".join([*many, "more"])) is None
+    assert build_diff("\n".join(many[:3_999]), "\n".join(many[:4_000])) is not None
+    assert build_diff("\n".join(many[:4_000]), "\n".join(many[:4_001])) is None
     assert build_diff("x" * 500_000, "x" * 500_000 + "\ny") is None
 
 

@@ -128,3 +128,11 @@ def test_the_cache_remembers_a_bounded_number_of_requests() -> None:
     for number in range(200):
         _, cache = cache.answer(request(f"different {number}"), profile=OPEN, measure=MEASURE)
     assert len(cache.requests) == 64
+
+
+def test_a_request_of_exactly_the_minimum_is_written_and_a_smaller_one_is_not() -> None:
+    billed = CacheProfile(name="billed", minimum=1_024, bills_writes=True)
+    assert split_use(0, 1_024, billed) == CacheUse(read=0, write=1_024, uncached=0)
+    assert split_use(0, 1_023, billed) == CacheUse(read=0, write=0, uncached=1_023)
+    assert split_use(1_024, 1_100, billed) == CacheUse(read=1_024, write=76, uncached=0)
+    assert split_use(1_023, 1_100, billed) == CacheUse(read=0, write=1_100, uncached=0)
