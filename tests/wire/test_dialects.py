@@ -421,5 +421,5 @@ def test_a_completion_whose_content_is_no_text_is_refused_not_recorded_as_empty(
 
 
 def test_a_completion_without_a_message_is_refused() -> None:
-    with pytest.raises(ReplyBrokenError, match="The message of the answer is 'At noon.', of type str"):
+    with pytest.raises(ReplyBrokenError, match=r"The message of the answer is 'At noon\.', of type str"):
         SPEAKS.read({"object": "chat.completion", "choices": [{"message": "At noon.", "finish_reason": "stop"}]})
