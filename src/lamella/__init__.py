@@ -102,3 +102,6 @@ else:
         home = import_module(_HOMES.get(name, "lamella.faces.library.attach"))
         found = globals()[name] = getattr(home, "open_engine" if name == "open" else name)
         return found
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__, "open"})

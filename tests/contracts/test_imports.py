@@ -60,6 +60,15 @@ def test_the_public_names_are_pinned() -> None:
     assert [name for name in lamella.__all__ if not hasattr(lamella, name)] == []
 
 
+def test_names_are_listed_before_they_are_asked_for_and_no_others_are_there() -> None:
+    code = "import lamella; print(*dir(lamella)); print(lamella.open.__name__, lamella.Note.__name__); lamella.Nobody"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    listed, found = done.stdout.splitlines()
+    assert {*EXPORTS, "open", "__version__"} <= set(listed.split())
+    assert found == "open_engine Note"
+    assert done.stderr.endswith("AttributeError: module 'lamella' has no attribute 'Nobody'\n")
+
+
 def test_the_version_is_the_one_in_the_changelog() -> None:
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert f"## [{lamella.__version__}]" in changelog
