@@ -14,6 +14,8 @@ from lamella import Turn
 from lamella.adapters.clocks.system import SystemClock
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.adapters.stores.opening import open_sqlite
+from lamella.core.history.events import parse_body
+from lamella.core.history.fields import as_list, as_mapping
 from lamella.core.history.log import Log
 from lamella.core.history.snapshot import join_snapshots, make_snapshot, read_snapshot, write_snapshot
 from lamella.core.values import replace
@@ -70,6 +72,39 @@ class Watching:
         check_logs(log, fold(self._store))
 
 
+class Erasing:
+    """Erases an artifact after every third move, while the conversation is open, and looks for what is left."""
+
+    def __init__(self, store: Store, played: TightLasting) -> None:
+        self._store = store
+        self._played = played
+        self._keeper = Keeper(store, SystemClock())
+        self._moves = 0
+        self.erased = 0
+
+    def look(self) -> None:
+        self._moves += 1
+        if self._moves % 3 == 0:
+            self._erase()
+        restored = Checkpoints(self._store, NAME).restore().log
+        restored.extend(self._store.load(NAME, after=restored.version))
+        check_logs(restored, fold(self._store))
+        if self.erased:
+            # What was attached again after its erasure is not erased, and that is all there is to say.
+            left = [damage for damage in self._keeper.verify_erased(NAME) if damage.place != "conversation"]
+            assert left == []
+
+    def _erase(self) -> None:
+        bodies = [parse_body(record) for record in self._store.load(NAME)]
+        names = list(
+            dict.fromkeys(str(as_mapping(ref)["id"]) for body in bodies for ref in as_list(body.get("attached")))
+        )
+        if names:
+            self._keeper.erase_artifact(NAME, names[self._moves % len(names)])
+            self._played.stored.reload()
+            self.erased += 1
+
+
 def play(player: type[TightLasting], kept: Kept, folder: Path, open_store: Callable[[], Store]) -> list[Turn | str]:
     """What came of the moves, opening the conversation anew before each of them."""
     folder.mkdir()
@@ -118,6 +153,16 @@ def test_checkpoints_of_a_compacted_chat_lead_to_the_log_that_all_events_fold_to
     with TemporaryDirectory() as folder:
         Eager(kept, Path(folder), lambda: store).walk(kept.reopened, after=watching.look)
     assert watching.restored
+
+
+@TRIED
+@given(kept_plans(tree=False))
+def test_what_is_erased_while_a_chat_is_open_leaves_nothing_in_its_checkpoints(kept: Kept) -> None:
+    store = MemoryStore()
+    with TemporaryDirectory() as folder:
+        played = Rare(kept, Path(folder), lambda: store)
+        played.walk(kept.reopened, after=Erasing(store, played).look)
+    assert list(Keeper(store, SystemClock()).verify()) == []
 
 
 @TRIED
