@@ -51,10 +51,9 @@ class Checkpoints:
             kept = self._store.read_checkpoints(self._conversation)
         except StoreDamagedError:
             kept = ()
-        found = [(checkpoint.version, read_snapshot(checkpoint.data)) for checkpoint in kept]
-        self._unread = tuple(version for version, snapshot in found if snapshot is None)
-        # Its event was found under the version it is filed under: as any other it would stand for events unseen.
-        whole = [snapshot for version, snapshot in found if snapshot is not None and snapshot.log.version == version]
+        found = {checkpoint.version: _read(checkpoint) for checkpoint in kept}
+        self._unread = tuple(version for version, snapshot in found.items() if snapshot is None)
+        whole = [snapshot for snapshot in found.values() if snapshot is not None]
         log, snapshots = join_snapshots(whole, Log(self._conversation))
         self._kept = self._due = log.version
         counts = b"".join(snapshot.counts for snapshot in snapshots)
@@ -93,6 +92,12 @@ class Checkpoints:
             return False
 
 
+def _read(checkpoint: Checkpoint) -> Snapshot | None:
+    """What a checkpoint holds, of the version that it is filed under: of another one nobody looked for the event."""
+    snapshot = read_snapshot(checkpoint.data)
+    return snapshot if snapshot is not None and snapshot.log.version == checkpoint.version else None
+
+
 def _weigh(snapshots: Sequence[Snapshot]) -> dict[int, dict[str, int]]:
     texts: dict[int, dict[str, int]] = {}
     for snapshot in snapshots:
@@ -124,13 +129,11 @@ def find_damaged_checkpoints(
 
 
 def _find_fault(checkpoint: Checkpoint, log: Log, counted: set[Counted] | None) -> str | None:
-    snapshot = read_snapshot(checkpoint.data)
+    if is_of_another_format(checkpoint.data):
+        return None
+    snapshot = _read(checkpoint)
     if snapshot is None:
-        return (
-            None
-            if is_of_another_format(checkpoint.data)
-            else "cannot be read and is not used; the next one replaces it"
-        )
+        return "cannot be read and is not used; the next one replaces it"
     derived = make_snapshot(log, after=snapshot.after)
     if (snapshot.log, snapshot.nodes) != (derived.log, derived.nodes) or snapshot.log.branches() != log.branches():
         return f"is not what its events come to; {_LEAVE}"

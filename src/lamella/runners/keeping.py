@@ -193,13 +193,18 @@ class Keeper:
         if checkpoints:
             yield from self._verify_checkpoints(conversation, records)
 
-    def _verify_checkpoints(self, conversation: str, records: Sequence[Record]) -> Iterator[Damage]:
+    def _verify_checkpoints(
+        self, conversation: str, records: Sequence[Record], *, erased_at: int = 0
+    ) -> Iterator[Damage]:
+        """Checkpoints derived again. Of those from before an erasure none should be there."""
         try:
             kept = self._store.read_checkpoints(conversation)
+            left = [checkpoint.version for checkpoint in kept if checkpoint.version <= erased_at]
+            for version in left:
+                yield Damage(conversation=conversation, place=f"checkpoint {version}", what=_LEFT_CHECKPOINT)
+            yield from find_damaged_checkpoints(conversation, records, kept[len(left) :])
         except StoreDamagedError as error:
             yield Damage(conversation=conversation, place="checkpoints", what=error.message)
-            return
-        yield from find_damaged_checkpoints(conversation, records, kept)
 
     def _find_damaged_receipts(self, conversation: str, records: Sequence[Record], log: Log) -> Iterator[Damage]:
         """Compactions that could not be applied again."""
@@ -222,19 +227,11 @@ class Keeper:
             yield Damage(conversation=conversation, place=f"content {name}", what="left after erasure")
         for number in _counted_before_erasure(records):
             yield Damage(conversation=conversation, place=f"event {number}", what="has counts from before an erasure")
-        yield from self._find_left_checkpoints(conversation, records)
+        yield from self._verify_checkpoints(conversation, records, erased_at=_last_erasure(records))
         places = {f"content {name}" for name in erased}
         yield from (damage for damage in self._store.verify() if damage.conversation is None and damage.place in places)
         # Where bytes may linger is said of the whole store; that this conversation is not erased is no news.
         yield from (damage for damage in self._store.verify_erased(conversation) if damage.conversation is None)
-
-    def _find_left_checkpoints(self, conversation: str, records: Sequence[Record]) -> Iterator[Damage]:
-        """Those from before an erasure, and those since that still have counts from before."""
-        kept, last = self._store.read_checkpoints(conversation), _last_erasure(records)
-        for version in [checkpoint.version for checkpoint in kept if checkpoint.version <= last]:
-            yield Damage(conversation=conversation, place=f"checkpoint {version}", what=_LEFT_CHECKPOINT)
-        since = [checkpoint for checkpoint in kept if checkpoint.version > last]
-        yield from find_damaged_checkpoints(conversation, records, since)
 
     def stats(self) -> StoreStats:
         return self._store.stats()

@@ -200,10 +200,9 @@ def test_after_a_hole_a_newer_one_is_taken_again(store: MemoryStore) -> None:
 
 def test_one_filed_under_another_version_is_not_used(store: MemoryStore) -> None:
     converse(open_chat(store, every=8))
-    assert versions(store) == [8]
     moved = Altered(store, lambda one: replace(one, version=4))
-    assert restored(moved) == 0
-    assert damages(moved) == [("checkpoint 4", "is not what its events come to; `lamella store copy` leaves it behind")]
+    assert (versions(moved), restored(moved)) == ([4], 0)
+    assert damages(moved) == [("checkpoint 4", "cannot be read and is not used; the next one replaces it")]
 
 
 def test_one_that_tells_something_else_is_found_by_verify(store: MemoryStore) -> None:
@@ -465,6 +464,21 @@ def test_checkpoints_that_an_erasure_left_behind_are_found(store: MemoryStore) -
     assert leftovers(store) == [("checkpoint 4", "left after erasure; erasing it again removes it")]
     Keeper(store, Ticking()).erase_artifact("chat", "a.md")
     assert leftovers(store) == []
+
+
+def test_an_erasure_is_proven_though_the_log_or_its_checkpoints_are_damaged(store: MemoryStore) -> None:
+    converse_with_note(open_chat(store))
+    Keeper(store, Ticking()).erase_artifact("chat", "a.md")
+    odd = Written(records=(Record(kind=EventKind.SWITCH, at=AT, body='{"head":"no"}'),))
+    store.append("chat", odd, expected=7)
+    assert store.keep_checkpoint("chat", Checkpoint(version=8, data=b""))
+    assert [place for place, _ in leftovers(store)] == ["checkpoints"]
+
+    class Unreadable(Failing):
+        def read_checkpoints(self, conversation: str) -> Sequence[Checkpoint]:
+            raise StoreDamagedError("The table is damaged.", hint="Restore it.")
+
+    assert leftovers(Unreadable(store)) == [("checkpoints", "The table is damaged.")]
 
 
 def test_counts_from_before_an_erasure_in_a_later_checkpoint_are_found(store: MemoryStore) -> None:
