@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable
 
+from lamella.core.artifacts.model import Artifact
 from lamella.core.compaction.receipt import Receipt
 from lamella.core.history.calls import read_call
 from lamella.core.history.compactions import NONE_COMMITTED, Committed
-from lamella.core.history.events import Body, Contents, named_hashes, read_turn
+from lamella.core.history.events import Body, Contents, named_hashes, read_attached, read_turn
 from lamella.core.history.nodes import UNREADABLE, Node, Told, damaged
 from lamella.core.history.receipts import read_receipt, receipt_hashes
 from lamella.core.history.resume import PastTurn
@@ -15,6 +16,8 @@ from lamella.core.ledger.call import Call
 
 # Looking a member up in its enumeration takes longer than making a struct, and thousands are made at an opening.
 _WHOLE = History.FULL
+_ATTACHING = frozenset({"attached", "results"})
+_NOTHING_ATTACHED: tuple[tuple[Artifact, ...], tuple[Artifact, ...], tuple[str, ...]] = ((), (), ())
 
 
 def path_hashes(told: Iterable[Told]) -> tuple[str, ...]:
@@ -71,18 +74,23 @@ def read_receipts(bodies: Iterable[Body], contents: Contents) -> tuple[Receipt, 
 
 def read_message(node: Node, contents: Contents) -> TurnInput:
     """The turn a message was asked with."""
-    if node.rest is None:
-        # Most turns only say something; reading them is much of what opening a long conversation takes.
+    rest = node.rest
+    try:
+        if rest is not None and not _ATTACHING.issuperset(rest):
+            return read_turn(node.body, contents, message_id=node.id)
+        attached, results, erased = read_attached(rest, contents) if rest is not None else _NOTHING_ATTACHED
+        # Most turns set nothing; reading them is much of what opening a long conversation takes.
         return TurnInput(
             text=node.text,
             typed=node.text,
             id=node.id,
+            attached=attached,
+            results=results,
             layout=node.layout,
             carry_forward=node.carry_forward,
             history=_WHOLE,
             image_notes=False,
+            warnings=erased,
         )
-    try:
-        return read_turn(node.body, contents, message_id=node.id)
     except UNREADABLE as error:
         raise damaged(f"The message {node.id}", error) from error

@@ -34,6 +34,9 @@ _LAYOUTS: Mapping[object, Layout | None] = {None: None, **{layout.value: layout 
 _CARRIES: Mapping[object, CarryForward | None] = {None: None, **{carry.value: carry for carry in CarryForward}}
 _HISTORIES: Mapping[object, History | None] = {None: None, **{mode.value: mode for mode in History}}
 _SOURCE_FIELDS = ("path", "url", "query", "lines", "tool", "arguments", "via")
+# Read in one look each: a conversation may have thousands of attachments, and finding a member takes its time.
+_SPECS = {kind.value: (kind, spec) for kind, spec in KINDS.items()}
+_IMAGE = Kind.IMAGE
 
 
 def write_message(turn: TurnInput, *, message_id: str, parent: str, at: str, edits: str | None = None) -> Written:
@@ -106,9 +109,7 @@ def write_turn(turn: TurnInput) -> dict[str, object]:
 
 def read_turn(body: Body, contents: Contents, *, message_id: str | None = None) -> TurnInput:
     """The turn a body describes; artifacts whose contents were erased are left out, and said."""
-    attached, gone = _read_artifacts(body.get("attached"), contents)
-    results, results_gone = _read_artifacts(body.get("results"), contents)
-    erased = [f"{name} was erased and is left out." for name in (*results_gone, *gone)]
+    attached, results, erased = read_attached(body, contents)
     tools = body.get("tools")
     return TurnInput(
         text=as_text(body["text"]),
@@ -130,6 +131,13 @@ def read_turn(body: Body, contents: Contents, *, message_id: str | None = None) 
         rewritten=None if body.get("rewritten") is None else Rewrite(as_text(body["rewritten"])),
         warnings=(*(as_text(warning) for warning in as_list(body.get("warnings"))), *erased),
     )
+
+
+def read_attached(body: Body, contents: Contents) -> tuple[tuple[Artifact, ...], tuple[Artifact, ...], tuple[str, ...]]:
+    """What a body attaches, its tool results, and words on what of both was erased."""
+    attached, gone = _read_artifacts(body.get("attached"), contents)
+    results, results_gone = _read_artifacts(body.get("results"), contents)
+    return attached, results, tuple(f"{name} was erased and is left out." for name in (*results_gone, *gone))
 
 
 def write_artifact(artifact: Artifact) -> dict[str, object]:
@@ -158,22 +166,21 @@ def read_artifact(written: Body, contents: Contents) -> Artifact | None:
 
     Hashes are taken as written; ``verify`` derives them again.
     """
-    kind = Kind(as_text(written["kind"]))
+    kind, spec = _SPECS[as_text(written["kind"])]
     content_hash = as_text(written["hash"])
     images = [_read_image(image, contents) for image in as_list(written.get("images"))]
-    if None in images if kind is Kind.IMAGE else content_hash not in contents:
+    if None in images if kind is _IMAGE else content_hash not in contents:
         return None
     source = as_mapping(written["source"])
     lines = source.get("lines")
-    spec = KINDS[kind]
     return Artifact(
         id=ArtifactId(as_text(written["id"])),
         kind=kind,
         title=as_text(written["title"]),
-        text="" if kind is Kind.IMAGE else contents[content_hash].decode(),
+        text="" if kind is _IMAGE else contents[content_hash].decode(),
         hash=content_hash,
         source=Source(
-            **{name: as_text(source[name]) for name in _SOURCE_FIELDS if name in source and name != "lines"},
+            **{name: as_text(value) for name, value in source.items() if name != "lines" and name in _SOURCE_FIELDS},
             lines=None if lines is None else (as_int(as_list(lines)[0]), as_int(as_list(lines)[1])),
         ),
         recoverable=spec.recoverable,
@@ -195,7 +202,7 @@ def named_hashes(body: Body) -> tuple[str, ...]:
     """Every content hash a message's body names."""
     hashes: dict[str, None] = {}
     for ref in _refs(body):
-        if ref["kind"] != Kind.IMAGE:
+        if ref["kind"] != _IMAGE:
             hashes.setdefault(as_text(ref["hash"]))
         if "condensed" in ref:
             hashes.setdefault(as_text(ref["condensed"]))
