@@ -193,5 +193,6 @@ def _keys(value: object) -> set[str]:
 
 
 def test_a_conversation_that_is_not_there_is_told_in_a_process_of_its_own(url: str) -> None:
+    spawn("store", "migrate", "--store", url)
     ran = spawn("ledger", "nobody", "--json", "--store", url)
     assert refusal(ran, code="bad_call") == "There is no conversation 'nobody'."

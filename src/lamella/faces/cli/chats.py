@@ -93,7 +93,7 @@ def export(
         raise UsageError("Name conversations, or say --all.", hint="See `lamella chats list`.")
     with opened(store) as keeper:
         names = [row.conversation for row in keeper.list_alive()] if every else chat or []
-        with told_if_slow("Exporting", always=False) as waiting:
+        with told_if_slow("Exporting") as waiting:
             for done, name in enumerate(names):
                 waiting.count(done, len(names))
                 place = save_archive(keeper.take_out(name), to, vault=vault)
@@ -109,7 +109,7 @@ def import_chats(
     store: StoreOption = None,
 ) -> None:
     """Bring archived conversations in; one that is there already is extended, never doubled."""
-    with opened(store, create=True) as keeper, told_if_slow("Importing", always=False) as waiting:
+    with opened(store, create=True) as keeper, told_if_slow("Importing") as waiting:
         for done, file in enumerate(files):
             waiting.count(done, len(files))
             chronicle = load_archive(file, vault=vault, keeper=keeper)
@@ -173,7 +173,7 @@ def search(
 ) -> None:
     """Every message, on every branch, that holds the words. Exit 1 if there is none."""
     found = False
-    with opened(store) as keeper, told_if_slow("Searching", always=False) as waiting:
+    with opened(store) as keeper, told_if_slow("Searching") as waiting:
         for hit in keeper.search(words):
             found = True
             with waiting.hidden():

@@ -45,7 +45,7 @@ def verify(
     store: StoreOption = None,
 ) -> int:
     """Derive every hash and id again. Exit 1 and one line for each damage, if there is any."""
-    with opened(store) as keeper, told_if_slow("Verifying", always=False):
+    with opened(store) as keeper, told_if_slow("Verifying"):
         damages = list(keeper.verify_erased(erased) if erased else keeper.verify(chat))
     for damage in damages:
         typer.echo(f"{damage.conversation or 'store'}  {damage.place}: {damage.what}", err=True)
@@ -62,7 +62,7 @@ def copy(
 ) -> int:
     """Copy every conversation. Those already there are extended; a diverged one is reported and left alone."""
     diverged = False
-    with told_if_slow("Copying", always=False) as waiting:
+    with told_if_slow("Copying") as waiting:
         for name, outcome in copy_conversations(source, target):
             diverged |= outcome in ("diverged", "damaged")
             with waiting.hidden():

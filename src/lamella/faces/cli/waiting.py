@@ -1,4 +1,4 @@
-"""Waiting: what takes longer than people expect says so on stderr, and at a terminal how far it is."""
+"""Waiting: what takes longer than people expect says at a terminal what it does and how far it is."""
 
 import sys
 from collections.abc import Iterable, Iterator
@@ -7,7 +7,7 @@ from threading import Event, Lock, Thread
 from time import monotonic
 from typing import TypeVar
 
-import typer
+from lamella.faces.cli.lines import show_line
 
 _SECONDS = 1.0
 _CLEAR = "\r\x1b[2K"
@@ -15,18 +15,18 @@ _Item = TypeVar("_Item")
 
 
 class Waiting:
-    """One line that is drawn anew each second. Elsewhere than at a terminal it is written once, if ``always``."""
+    """One line on stderr that is drawn anew each second; nothing where that is no terminal."""
 
-    def __init__(self, what: str, *, after: float, always: bool) -> None:
-        self._what = what
+    def __init__(self, what: str, *, after: float) -> None:
+        self._what = show_line(what)
         self._after = after
-        self._at_terminal = sys.stderr is not None and sys.stderr.isatty()
         self._counted = ""
         self._shown = False
         self._begun = monotonic()
         self._over = Event()
         self._lock = Lock()
-        self._thread = Thread(target=self._run, daemon=True) if self._at_terminal or always else None
+        at_terminal = sys.stderr is not None and sys.stderr.isatty()
+        self._thread = Thread(target=self._run, daemon=True) if at_terminal else None
 
     def begin(self) -> None:
         if self._thread is not None:
@@ -54,14 +54,9 @@ class Waiting:
         while not self._over.wait(pause):
             with self._lock, suppress(OSError, ValueError):
                 self._draw()
-            if not self._at_terminal:
-                return
             pause = _SECONDS
 
     def _draw(self) -> None:
-        if not self._at_terminal:
-            typer.echo(f"{self._what} …", err=True)
-            return
         sys.stderr.write(f"{_CLEAR}{self._what} …{self._counted} ({monotonic() - self._begun:,.0f} s)")
         sys.stderr.flush()
         self._shown = True
@@ -75,9 +70,9 @@ class Waiting:
 
 
 @contextmanager
-def told_if_slow(what: str, *, after: float = _SECONDS, always: bool = True) -> Iterator[Waiting]:
+def told_if_slow(what: str, *, after: float = _SECONDS) -> Iterator[Waiting]:
     """Say what is being done if it is not done soon."""
-    waiting = Waiting(what, after=after, always=always)
+    waiting = Waiting(what, after=after)
     waiting.begin()
     try:
         yield waiting
@@ -87,7 +82,7 @@ def told_if_slow(what: str, *, after: float = _SECONDS, always: bool = True) -> 
 
 def counted(items: Iterable[_Item], what: str, *, total: int) -> Iterator[_Item]:
     """The same items; at a terminal it is told how many went by, if nothing else is written there meanwhile."""
-    with told_if_slow(what, always=False) as waiting:
+    with told_if_slow(what) as waiting:
         for done, item in enumerate(items, start=1):
             waiting.count(done, total)
             yield item
