@@ -4,7 +4,7 @@ import pytest
 from tests.conftest import Watched
 
 from lamella import BudgetExceededError, Conversation, Note, Tool
-from lamella.core.budget.thresholds import Budget
+from lamella.core.budget.thresholds import Budget, must_shrink
 from lamella.errors import SettingError
 
 
@@ -113,3 +113,12 @@ def test_tool_definitions_are_part_of_the_budget() -> None:
     chat = Conversation(window=1_100, reserve=100)
     with pytest.raises(BudgetExceededError):
         chat.ask("hi", tool_definitions=[Tool(name="t", description="word " * 2_000)])
+
+
+def test_after_a_compaction_the_chain_waits_until_the_request_outgrew_it_by_what_it_frees() -> None:
+    budget = Budget(window=1_000, reserve=0, warn=0.25, target=0.5, trigger=0.75, hard=1.0)
+    assert not must_shrink(750, budget, shrunk_to=None)
+    assert must_shrink(751, budget, shrunk_to=None)
+    assert not must_shrink(850, budget, shrunk_to=600)
+    assert must_shrink(851, budget, shrunk_to=600)
+    assert must_shrink(1_001, budget, shrunk_to=1_000)

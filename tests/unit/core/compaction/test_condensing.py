@@ -84,7 +84,7 @@ def test_selections_pins_and_short_texts_stand_as_they_are() -> None:
             selection,
             Note(path="long.md", text=LONG),
             Note(path="pinned.md", text="kept " * 2_500, policy="pin"),
-            Note(path="short.md", text="short"),
+            Note(path="short.md", text="short " * 1_500),
         ],
     )
     assert [form for name, form in forms(turn).items() if name != "long.md"] == [Form.FULL] * 3

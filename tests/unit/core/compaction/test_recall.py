@@ -43,6 +43,22 @@ def test_what_a_long_text_says_in_one_place_is_not_buried_by_its_length() -> Non
     assert find("how many visitors the emerald anchor can take", *others, "the azure anchor", long)[0] == 4
 
 
+def words(number: int) -> str:
+    return " ".join(["word"] * number)
+
+
+def test_words_that_stand_together_are_found_together_wherever_that_is() -> None:
+    apart = f"alpha {words(120)} beta {words(60)}"
+    for before in (0, 49, 50, 99):
+        together = f"{words(before)} alpha word beta {words(180 - before)}"
+        assert find("alpha beta", apart, together) == [1, 0]
+
+
+def test_two_long_texts_that_say_it_once_are_equals_whatever_their_length() -> None:
+    assert find("needle", f"needle {words(5_000)}", f"needle {words(150)}") == [0, 1]
+    assert find("needle", f"needle {words(80)}", f"needle {words(20)}") == [1, 0]
+
+
 def test_one_rare_word_does_not_outweigh_the_rest_of_a_question() -> None:
     answer = "We ship the coral anchor by hand. " + "And so on, with words of no interest. " * 12
     talk = [*["Mind that."] * 3, answer, *["A coral bridge."] * 6, *["Another line about nothing at all."] * 30]

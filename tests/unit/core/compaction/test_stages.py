@@ -2,6 +2,8 @@
 
 from tests.unit.core.compaction.talking import Story, make_rules, names, removed
 
+from lamella.core.compaction.applying import apply_cut
+from lamella.core.compaction.receipt import Cut
 from lamella.core.compaction.rules import Compaction, StepName
 from lamella.core.compaction.stages import StageRange, resolve_stages
 from lamella.core.values import replace
@@ -139,3 +141,17 @@ def test_messages_between_stages_stay() -> None:
     story.rules = make_rules(replace(story.rules.compaction, stages=ranges))
     story.compact(goal=0)
     assert [exchange.user.text for exchange in story.state.exchanges][:2] == ["Question 2?", "Question 5?"]
+
+
+def test_a_digest_that_stands_already_is_not_said_again_and_a_summary_replaces_the_one_before() -> None:
+    story = staged()
+    state = story.state
+    for name, text in (
+        (StepName.OLDEST_STAGES, "one"),
+        (StepName.OLDEST_STAGES, "one"),
+        (StepName.RECENT_STAGES, "two"),
+        (StepName.SUMMARY, "three"),
+        (StepName.SUMMARY, "four"),
+    ):
+        state = apply_cut(state, Cut(name=name, removed=(), text=text), story.rules)
+    assert [block.text for block in state.opening.blocks] == ["one", "two", "four"]

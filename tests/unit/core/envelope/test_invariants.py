@@ -82,6 +82,18 @@ def test_a_second_full_copy_breaks_single_copy(pair: tuple[Envelope, Envelope]) 
     assert broken(again) == ["single_copy"]
 
 
+def test_a_copy_in_the_library_of_what_the_instructions_draw_in_breaks_single_copy(
+    pair: tuple[Envelope, Envelope],
+) -> None:
+    note, *_ = pair[1].layer(LayerId.L2).segments
+    (base,) = pair[1].layer(LayerId.L1).segments
+    assert note.content is not None
+    drawn_in = with_segments(pair[1], LayerId.L1, replace(base, inlines=((note.id, note.content),)))
+    assert broken(drawn_in) == ["single_copy"]
+    older = with_segments(pair[1], LayerId.L1, replace(base, inlines=((note.id, "sha256:older"),)))
+    assert broken(older) == []
+
+
 def test_a_shortened_selection_breaks_verbatim(pair: tuple[Envelope, Envelope]) -> None:
     note, selection = pair[1].layer(LayerId.L2).segments
     forged = with_segments(pair[1], LayerId.L2, note, replace(selection, form=Form.SUMMARY))

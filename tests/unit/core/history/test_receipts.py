@@ -11,7 +11,7 @@ from lamella.core.artifacts.content import hash_text
 from lamella.core.compaction.receipt import Cut, Receipt, Skipped, Step, make_receipt
 from lamella.core.compaction.rules import StepName
 from lamella.core.history.branch import read_receipts
-from lamella.core.history.receipts import read_receipt, receipt_hashes, write_receipt
+from lamella.core.history.receipts import find_faulty_receipts, read_receipt, receipt_hashes, write_receipt
 from lamella.core.values import replace
 from lamella.errors import StoreDamagedError
 
@@ -111,3 +111,23 @@ def test_a_damaged_receipt_is_told_from_a_sound_one(wrong: dict[str, object]) ->
     body = {**json.loads(write_receipt(one(), at=AT).records[0].body), **wrong}
     with pytest.raises(StoreDamagedError, match="A compaction cannot be read"):
         read_receipts([body], {})
+
+
+def test_a_receipt_that_lists_a_text_it_does_not_name_is_faulty() -> None:
+    written = write_receipt(one(), at=AT)
+    (record,) = written.records
+    said = {"m1", "m2", "m9"}
+    assert list(find_faulty_receipts([record], said=said, contents=written.contents)) == []
+    listed = replace(record, contents=(*record.contents, "sha256:more"))
+    assert list(find_faulty_receipts([record, listed], said=said, contents=written.contents)) == [
+        (2, "names other texts than it lists: sha256:more")
+    ]
+
+
+def test_artifacts_that_a_receipt_made_smaller_are_no_messages() -> None:
+    cut = Cut(name=StepName.PREVIEW, removed=("docs/a.md",))
+    (record,) = write_receipt(replace(one(), steps=(replace(one().steps[0], cut=cut),)), at=AT).records
+    assert list(find_faulty_receipts([record], said={"m9"}, contents={})) == []
+    assert list(find_faulty_receipts([record], said=set(), contents={})) == [
+        (1, "names a message that was never said: m9")
+    ]

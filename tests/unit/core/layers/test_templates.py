@@ -62,6 +62,11 @@ def test_a_token_that_names_nothing_stays_as_typed_and_says_why() -> None:
     assert expanded.artifacts == ()
 
 
+def test_braces_around_nothing_but_white_space_and_dots_are_not_looked_up() -> None:
+    typed = "f() { } {.} {./} { .. }"
+    assert expand_typed(typed, lambda _: Resolved(id="the whole vault")).text == typed
+
+
 def test_a_token_used_twice_attaches_once() -> None:
     expanded = expand_typed("{[[a]]} and {[[a]]}", lambda _: Resolved(id="a.md", artifacts=(note("a.md"),)))
     assert expanded.text == '"a.md" and "a.md"'
