@@ -211,7 +211,9 @@ def _explain(first: ErrorDetails, where: str) -> SettingError:
     name = ".".join(str(part) for part in first["loc"]) or "a setting"
     if first["type"] == "extra_forbidden":
         kept = "Keys are read from the environment alone, and never from a file. " if _SECRET.search(name) else ""
-        return SettingError(f"{where}There is no setting {name}.", hint=kept + _KNOWN)
+        near = get_close_matches(name, Settings.model_fields, n=1, cutoff=_NEAR)
+        meant = f"Did you mean {near[0]}? " if near else ""
+        return SettingError(f"{where}There is no setting {name}.", hint=kept + meant + _KNOWN)
     try:
         value = mask(repr(first["input"]))
     except ValueError:

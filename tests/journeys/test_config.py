@@ -133,7 +133,11 @@ def test_keys_are_set_or_not_set_and_never_shown(machine: Machine) -> None:
 BAD = {
     "no TOML": ("window = = 1", "is not TOML: Invalid value (at line 1, column 10)", "window = 200000"),
     "the same twice": ("window = 1\nwindow = 2", "is not TOML", "window"),
-    "no such setting": ("windw = 1", "There is no setting windw.", "Settings are: model, profile, window"),
+    "no such setting": (
+        "windw = 1",
+        "There is no setting windw.",
+        "hint: Did you mean window? Settings are: model, profile, window",
+    ),
     "no such setting in a table": ("[compaction]\nstep = 1", "There is no setting compaction.step.", "Settings are"),
     "a table nobody knows": ("[lamella]\nwindow = 1", "There is no setting lamella.", "Settings are"),
     "another type": ('window = "wide"', "The setting window is 'wide': input should be a valid integer.", "Settings"),
@@ -207,7 +211,7 @@ def test_what_a_new_chat_gets_along_with_its_model_is_shown(machine: Machine) ->
     machine.project.write_text('layout = "library"\nmodel = "openai:gpt-6"\n', encoding="utf-8")
     line = machine.run("config", "show").out.splitlines()[-1]
     assert "model openai:gpt-6, layout library, " in line
-    assert line.endswith("; not yet: There is no key for OpenAI.")
+    assert line.endswith("; it cannot be asked yet: There is no key for OpenAI.")
 
 
 def test_a_variable_that_is_nearly_a_setting_is_told_once_and_ignored(machine: Machine) -> None:

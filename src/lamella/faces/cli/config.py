@@ -65,7 +65,7 @@ def _begin_chat(found: Configuration) -> dict[str, object]:
 def _tell_chat(found: Configuration) -> str:
     chat = _begin_chat(found)
     told = f"model {chat['model']}, layout {chat['layout']}, window {chat['window']:,}, reserve {chat['reserve']:,}"
-    return f"{told}; not yet: {chat['missing']}" if chat["missing"] else told
+    return f"{told}; it cannot be asked yet: {chat['missing']}" if chat["missing"] else told
 
 
 def _body(found: Configuration) -> dict[str, object]:
