@@ -1,5 +1,6 @@
 """The common prefix of two requests, in tokens: never more than is true, and exact where text tokenises apart."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.steady import steady
@@ -61,4 +62,10 @@ def test_messages_of_different_roles_share_nothing() -> None:
 def test_a_difference_far_into_a_long_text_is_found() -> None:
     start = "".join(f"line {number}\n" for number in range(5_000))
     before, now = start + "old end", start + "new end"
+    assert common_tokens([message(before)], [message(now)], MEASURE) == true_common(before, now)
+
+
+@pytest.mark.parametrize("ends", ["\n", " b", "/b", "\t", ""])
+def test_a_line_break_that_the_newer_text_goes_on_otherwise_after_is_not_shared(ends: str) -> None:
+    before, now = "alpha\nbeta\n<a>", f"alpha\nbeta\n{ends}"
     assert common_tokens([message(before)], [message(now)], MEASURE) == true_common(before, now)
