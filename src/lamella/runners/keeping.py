@@ -210,7 +210,7 @@ class Keeper:
         """Compactions that could not be applied again."""
         hashes = [name for record in records if record.kind is EventKind.COMPACTION for name in record.contents]
         contents = self._store.read_contents(conversation, hashes) if hashes else {}
-        for number, what in find_faulty_receipts(records, said=log.nodes, contents=contents):
+        for number, what in find_faulty_receipts(records, said=log.said(), contents=contents):
             yield Damage(conversation=conversation, place=f"event {number}", what=what)
 
     def verify_erased(self, conversation: str) -> Iterator[Damage]:

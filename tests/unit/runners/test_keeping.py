@@ -14,6 +14,7 @@ from lamella.adapters.stores.memory import MemoryStore
 from lamella.adapters.stores.opening import open_sqlite
 from lamella.core.artifacts.content import hash_bytes, hash_text
 from lamella.core.history.events import write_event
+from lamella.core.history.log import Log
 from lamella.core.history.records import Damage, EventKind, Written
 from lamella.core.layers.model import Role
 from lamella.errors import CallError, ConflictError, DivergedError, ErasedError, StoreDamagedError
@@ -186,6 +187,23 @@ def test_verifying_names_the_message_or_event_that_cannot_be_read(store: MemoryS
     store.append("chat", write_event(EventKind.FORK, AT, head="nobody"), expected=1)
     (damage,) = keep(store).verify()
     assert (damage.place, "Event 2 of chat" in damage.what) == ("log", True)
+
+
+def test_a_compaction_of_a_question_whose_answer_was_deleted_is_no_damage(store: MemoryStore) -> None:
+    chat = make_chat(store)
+    for number in range(5):
+        chat.ask(f"Question {number}: " + "word " * 20)
+        chat.reply(f"Answer {number}: " + "word " * 20)
+    answer = chat.turns()[1].reply
+    assert answer is not None
+    chat.delete(answer.id)
+    chat.ask("And now?")
+    chat.reply("Now.")
+    receipt = chat.commit(chat.plan(to=0.0001))
+    log = Log("chat")
+    log.extend(store.load("chat"))
+    assert {name for step in receipt.steps for name in step.removed}.difference(log.nodes)
+    assert list(Keeper(store, Ticking()).verify(chat.id)) == []
 
 
 def test_verifying_an_erased_conversation_finds_its_tombstone_good(store: MemoryStore) -> None:

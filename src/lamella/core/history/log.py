@@ -13,6 +13,7 @@ from lamella.core.envelope.model import Rewrite
 from lamella.core.history.compactions import NONE_COMMITTED, Committed, Compactions
 from lamella.core.history.events import Body, parse_body
 from lamella.core.history.fields import as_list
+from lamella.core.history.ids import message_id
 from lamella.core.history.nodes import UNREADABLE, Node, Told, damaged, derive_id, make_node, name_messages, read_name
 from lamella.core.history.records import EventKind, Record
 from lamella.core.layers.model import Role
@@ -88,6 +89,12 @@ class Log(Struct, dict=True):
     def _said_at(self, told: Sequence[Told]) -> dict[str, int]:
         """The messages of a branch in their order, each with when it was said last."""
         return {name: self.nodes[name].number for name in name_messages(told)}
+
+    def said(self) -> frozenset[str]:
+        """The ids of all messages; a question whose answer was deleted stands with an empty one, which has its own."""
+        asked = (name for name, node in self.nodes.items() if node.role is _USER)
+        empty = (message_id(self.conversation, parent=name, role=_REPLY, text="") for name in asked)
+        return frozenset((*self.nodes, *empty))
 
     def branches(self) -> tuple[str, ...]:
         """The last message of every branch, in the order in which the branches ended; the active one among them."""

@@ -130,6 +130,6 @@ def _check_log(chronicle: Chronicle) -> Log:
                 f"The archive's comment is damaged: the message {node.id} has another text than it was written with.",
                 hint=_HINT,
             )
-    for number, fault in find_faulty_receipts(chronicle.records, said=log.nodes, contents=chronicle.contents):
+    for number, fault in find_faulty_receipts(chronicle.records, said=log.said(), contents=chronicle.contents):
         raise BadInputError(f"The archive's comment is damaged: event {number}, a compaction, {fault}.", hint=_HINT)
     return log
