@@ -395,7 +395,7 @@ def test_what_fails_when_it_is_read_is_no_answer(answer: object) -> None:
         WireDialects().read(answer)
 
 
-def _completion(content: object) -> dict[str, object]:
+def _whole_completion(content: object) -> dict[str, object]:
     return {"object": "chat.completion", "choices": [{"message": {"content": content}, "finish_reason": "stop"}]}
 
 
@@ -411,13 +411,13 @@ def _completion(content: object) -> dict[str, object]:
     ],
 )
 def test_a_completion_in_parts_is_one_text(content: object, text: str) -> None:
-    assert SPEAKS.read(_completion(content)).text == text
+    assert SPEAKS.read(_whole_completion(content)).text == text
 
 
 @pytest.mark.parametrize("content", [5, True, {"text": "At noon."}, [5], [None], [{"type": "text", "text": 5}]])
 def test_a_completion_whose_content_is_no_text_is_refused_not_recorded_as_empty(content: object) -> None:
     with pytest.raises(ReplyBrokenError, match=r"The content of the answer is .*, and not a text\."):
-        SPEAKS.read(_completion(content))
+        SPEAKS.read(_whole_completion(content))
 
 
 def test_a_completion_without_a_message_is_refused() -> None:
