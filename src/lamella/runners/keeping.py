@@ -220,6 +220,9 @@ class Keeper:
         except ErasedError:
             records = ()
         erased = _erased(records)
+        if not erased and any(record.kind is EventKind.ERASURE for record in records):
+            yield Damage(conversation=conversation, place="log", what="everything erased was attached again since")
+            return
         if not erased:
             yield from self._store.verify_erased(conversation)
             return

@@ -22,8 +22,8 @@ from lamella.core.history.branch import (
 from lamella.core.history.compactions import Committed
 from lamella.core.history.events import read_turn, write_event
 from lamella.core.history.ids import message_id
-from lamella.core.history.nodes import Told, name_messages
-from lamella.core.history.records import EventKind, Record, Written
+from lamella.core.history.nodes import Told, damaged, name_messages
+from lamella.core.history.records import EventKind, Written
 from lamella.core.history.resume import Resumed, resume
 from lamella.core.history.state import OpenTurn, Rules
 from lamella.core.layers.model import Role
@@ -34,10 +34,10 @@ from lamella.core.ledger.entry import Prefix
 from lamella.core.values import replace
 from lamella.errors import CallError
 from lamella.ports import Clock, Store
-from lamella.runners.checkpoints import EVENTS, Checkpoints
-from lamella.runners.counting import CountingBook
+from lamella.runners.checkpoints import EVENTS
 from lamella.runners.fitting import Fitter
 from lamella.runners.journal import ChatJournal
+from lamella.runners.kept_log import KeptLog
 from lamella.runners.past import Past
 from lamella.runners.recalling import FOUND_AT_MOST
 from lamella.runners.turn import Turn
@@ -76,11 +76,8 @@ class StoredChat:
 
     def __init__(self, desk: Desk, conversation: str, settings: Mapping[str, object] | None = None) -> None:
         self._desk = desk
-        self._checkpoints = Checkpoints(desk.store, conversation, every=desk.checkpoint_every)
-        restored = self._checkpoints.restore()
-        self._log = restored.log
-        self._book = CountingBook(desk.world.counter)
-        self._book.begin_with(restored.counts, restored.texts)
+        self._kept = KeptLog(desk.store, conversation, counter=desk.world.counter, every=desk.checkpoint_every)
+        self._log, self._book = self._kept.log, self._kept.book
         self._world = replace(desk.world, counter=self._book)
         self._changed = dict(settings or {})
         self._runner: TurnRunner | None = None
@@ -269,15 +266,10 @@ class StoredChat:
 
     def reload(self) -> None:
         """Read what others wrote since."""
-        self._take(self._desk.store.load(self.id, after=self._log.version))
+        self._kept.reload()
         self._configure()
         self._runner = None
         self._fitter = Fitter(self._world.summarizer, timeout=self._world.summary_timeout)
-
-    def _take(self, records: Sequence[Record]) -> None:
-        self._log.extend(records)
-        self._book.learn([record.counts for record in records])
-        self._checkpoints.take(records)
 
     def _go(self, kind: EventKind, head: str, at: datetime | None) -> None:
         if head not in self._log.nodes:
@@ -292,16 +284,8 @@ class StoredChat:
         if self._changed:
             settings = write_event(EventKind.SETTINGS, written.records[0].at, **self._changed)
             written = Written(records=(*settings.records, *written.records), contents=written.contents)
-        counted = self._counted(written)
-        self._desk.store.append(self.id, counted, expected=self._log.version, title=title)
+        self._kept.append(written, title=title)
         self._changed = {}
-        self._take(counted.records)
-        self._checkpoints.keep(self._log)
-
-    def _counted(self, written: Written) -> Written:
-        """The same events, the last with what was counted for them."""
-        last = replace(written.records[-1], counts=self._book.write())
-        return replace(written, records=(*written.records[:-1], last))
 
     def _running(self) -> TurnRunner:
         if self._runner is None:
@@ -328,7 +312,10 @@ class StoredChat:
             return NOTHING_SENT
         newest = told[-1]
         calls = read_calls(newest.reply) if newest.reply is not None else ()
-        asked_at = datetime.fromisoformat(newest.message.at) if newest.message.at else None
+        try:
+            asked_at = datetime.fromisoformat(newest.message.at) if newest.message.at else None
+        except ValueError as error:
+            raise damaged(f"The time of the message {newest.message.id}", error) from error
         return LastSent(asked_at=asked_at, answered_by=calls[-1].id if calls else None)
 
     def _sent_last(self) -> Envelope | None:

@@ -12,6 +12,7 @@ from tests.unit.seen import attached, library, sent
 from lamella import ActiveNote, Note, Picture, Selection, Tool, ToolResult, Turn
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.history.asked import Asked
+from lamella.core.history.events import write_event
 from lamella.core.history.nodes import Told
 from lamella.core.history.records import EventKind
 from lamella.errors import (
@@ -21,6 +22,7 @@ from lamella.errors import (
     ConflictError,
     ErasedError,
     SettingError,
+    StoreDamagedError,
     StoreUnavailableError,
 )
 from lamella.faces.library.engine import Chat
@@ -374,6 +376,16 @@ def test_settings_are_written_down_with_the_next_event_and_hold(store: MemorySto
     assert (turn.envelope.layout, turn.tokens.limit) == ("in_place", 9_000 - 4_096)
     make_chat(store, layout="in_place").ask("q3")
     assert kinds(store).count("settings") == 1
+
+
+def test_a_message_of_no_time_at_all_is_named_as_damaged(store: MemoryStore) -> None:
+    chat = make_chat(store)
+    chat.ask("one")
+    chat.reply("Yes.")
+    asked = {"id": "m", "parent": chat.head, "text": "two"}
+    store.append("chat", write_event(EventKind.MESSAGE, "yesterday", **asked), expected=len(store.load("chat")))
+    with pytest.raises(StoreDamagedError, match="The time of the message m cannot be read"):
+        make_chat(store).ask("three")
 
 
 def test_settings_are_written_once_also_when_the_store_was_down(store: MemoryStore) -> None:
