@@ -11,6 +11,7 @@ from lamella.adapters.archive.markdown.refs import Raw, Ref, change_refs
 from lamella.adapters.archive.markdown.resolve import Resolved
 from lamella.core.artifacts.make import canonical_json
 from lamella.core.history.events import Body, named_hashes, parse_body
+from lamella.core.history.ids import message_id
 from lamella.core.history.log import Log
 from lamella.core.history.nodes import Node, Told, derive_id
 from lamella.core.history.records import EventKind, Record
@@ -40,7 +41,8 @@ class _Rewriting:
         self._new.extend([rewritten])
         if record.kind is EventKind.DELETE:
             # Deleting a message gives those after it other ids.
-            self._names.update(zip(_ids(self._old.path()), _ids(self._new.path()), strict=True))
+            for old, new in zip(_ids(self._old.path()), _ids(self._new.path()), strict=True):
+                self._rename(old, new)
         return rewritten
 
     def _rewritten(self, record: Record, body: Body) -> Record:
@@ -60,8 +62,17 @@ class _Rewriting:
         if "target" in body:
             named["target"] = self._renamed(body["target"])
         node = Node(id="", parent=str(named["parent"]), role=role, text=str(body["text"]), rest=named)
-        named["id"] = self._names[body["id"]] = derive_id(self._new.conversation, node.parent, node)
+        named["id"] = derive_id(self._new.conversation, node.parent, node)
+        self._rename(str(body["id"]), str(named["id"]))
         return named
+
+    def _rename(self, old: str, new: str) -> None:
+        """A message under its new id. Left without an answer it stands with an empty one, which compactions name."""
+        self._names[old] = new
+        self._names[self._empty_answer(old)] = self._empty_answer(new)
+
+    def _empty_answer(self, message: str) -> str:
+        return message_id(self._new.conversation, parent=message, role=Role.REPLY, text="")
 
     def _renamed(self, value: object) -> object:
         """Any value of a body, with every message in it under its new id."""

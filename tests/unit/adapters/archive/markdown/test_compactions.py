@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import pytest
 from tests.unit.adapters.archive.markdown.chats import NAME, make_desk, take_in, take_out
 
-from lamella import Chat
+from lamella import Chat, Note
 from lamella.adapters.archive.markdown.archive import parse_archive, render_archive
+from lamella.adapters.sources.vault import Vault
 from lamella.core.artifacts.content import hash_text
 from lamella.core.history.chronicle import Chronicle
 from lamella.core.history.events import parse_body
@@ -108,3 +110,22 @@ def test_verifying_names_what_importing_refuses(compacted: Chronicle) -> None:
     keeper.take_in(replace(compacted, records=tuple(records)))
     (damage,) = keeper.verify(NAME)
     assert (damage.place, damage.what) == (f"event {number}", "names a message that was never said: 0000")
+
+
+def test_a_compaction_that_took_out_an_unanswered_question_holds_when_a_file_has_changed_since(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("text of a", encoding="utf-8")
+    desk = make_desk(tmp_path)
+    chat = Chat(desk, NAME, {"compaction": {"steps": ["expendable"]}})
+    for number in range(6):
+        chat.ask(f"Question {number}?", attach=[Note(path="a.md")] if number == 0 else [])
+        chat.reply(f"Answer {number}. " + "because " * 300)
+    answer = chat.turns()[1].reply
+    assert answer is not None
+    chat.delete(answer.id)
+    assert chat.compact(0.001) is not None
+    archived = render_archive(take_out(desk), sources=Vault(tmp_path))
+    (tmp_path / "a.md").write_text("another text of a", encoding="utf-8")
+    later = make_desk(tmp_path)
+    assert take_in(later, parse_archive(archived, sources=Vault(tmp_path))) == "new"
+    asked = [m.text.rsplit("\n")[-1] for m in Chat(later, NAME, {}).ask("And now?").messages if m.role == "user"]
+    assert asked == ["Question 5?", "And now?"]
