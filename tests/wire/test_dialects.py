@@ -423,3 +423,24 @@ def test_a_completion_whose_content_is_no_text_is_refused_not_recorded_as_empty(
 def test_a_completion_without_a_message_is_refused() -> None:
     with pytest.raises(ReplyBrokenError, match=r"The message of the answer is 'At noon\.', of type str"):
         SPEAKS.read({"object": "chat.completion", "choices": [{"message": "At noon.", "finish_reason": "stop"}]})
+
+
+def _whole_message(content: object) -> dict[str, object]:
+    return {"type": "message", "content": content, "stop_reason": "end_turn"}
+
+
+def _whole_response(content: object) -> dict[str, object]:
+    return {"object": "response", "status": "completed", "output": [{"type": "message", "content": content}]}
+
+
+@pytest.mark.parametrize(
+    ("say", "kind"), [(_whole_message, "text"), (_whole_response, "output_text")], ids=["message", "response"]
+)
+def test_content_that_is_a_plain_text_is_read_and_content_that_is_none_is_refused(
+    say: Callable[[object], object], kind: str
+) -> None:
+    assert SPEAKS.read(say("At noon.")).text == "At noon."
+    assert SPEAKS.read(say([{"type": kind, "text": "At "}, {"type": kind, "text": "six."}])).text == "At six."
+    for content in (5, {"text": "At noon."}, [{"type": kind, "text": None}]):
+        with pytest.raises(ReplyBrokenError, match="and not a text"):
+            SPEAKS.read(say(content))

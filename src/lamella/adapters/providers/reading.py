@@ -4,8 +4,11 @@ from collections.abc import Mapping, Sequence
 from json import dumps
 from typing import Any
 
+from lamella.errors import ReplyBrokenError
+
 Fields = Mapping[str, Any]
 _NOTHING: Fields = {}
+_LONGEST_SHOWN = 80
 
 
 def as_fields(answer: object) -> Fields:
@@ -47,3 +50,27 @@ def count_at(source: Fields, name: str) -> int | None:
 def as_json(value: object) -> str:
     """JSON with sorted keys and no spaces, so that equal values are equal bytes."""
     return dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def parts_at(source: Fields, name: str, *, kind: str) -> Sequence[Fields]:
+    """The parts that a content is made of; a plain text is one part of this kind. Anything else is no content."""
+    inner = source.get(name)
+    if isinstance(inner, str):
+        return [{"type": kind, "text": inner}]
+    if inner is not None and not isinstance(inner, list):
+        raise unreadable(name, inner)
+    parts = items_at(source, name)
+    for part in parts:
+        if part.get("type") == kind and not isinstance(part.get("text"), str):
+            raise unreadable(name, part)
+    return parts
+
+
+def unreadable(name: str, value: object) -> ReplyBrokenError:
+    """The error for a part of an answer that should be a text. Taken for none, it would be an empty answer."""
+    shown = repr(value)
+    seen = shown if len(shown) <= _LONGEST_SHOWN else f"{shown[:_LONGEST_SHOWN]}…"
+    return ReplyBrokenError(
+        f"The {name} of the answer is {seen}, of type {type(value).__name__}, and not a text.",
+        hint="Ask again. If it persists, what answers does not speak this API as it should.",
+    )

@@ -5,7 +5,7 @@ from typing import Any
 
 from lamella.adapters.providers.anthropic.request import FORMAT
 from lamella.adapters.providers.normalising import normalise, split_write
-from lamella.adapters.providers.reading import Fields, as_fields, as_json, count_at, fields_at, items_at, text_at
+from lamella.adapters.providers.reading import Fields, as_fields, as_json, count_at, fields_at, parts_at, text_at
 from lamella.adapters.providers.wire import read_arguments
 from lamella.core.messages.delta import (
     Carried,
@@ -47,7 +47,7 @@ def read_reply(answer: object) -> Reply | None:
     message = as_fields(answer)
     if not is_answer(message) or message.get("stop_reason") is None:
         return None
-    blocks = [_trim(block) for block in items_at(message, "content")]
+    blocks = [_trim(block) for block in parts_at(message, "content", kind="text")]
     usage = fields_at(message, "usage")
     return fold_deltas([*_deltas(blocks), read_usage(usage, usage), _stop(message, blocks)])
 

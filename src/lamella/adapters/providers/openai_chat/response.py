@@ -4,7 +4,16 @@ from collections.abc import Iterable, Iterator
 
 from lamella.adapters.providers.normalising import normalise
 from lamella.adapters.providers.openai_chat.request import FORMAT
-from lamella.adapters.providers.reading import Fields, as_fields, as_json, count_at, fields_at, items_at, text_at
+from lamella.adapters.providers.reading import (
+    Fields,
+    as_fields,
+    as_json,
+    count_at,
+    fields_at,
+    items_at,
+    text_at,
+    unreadable,
+)
 from lamella.core.messages.delta import (
     Carried,
     Delta,
@@ -17,7 +26,6 @@ from lamella.core.messages.delta import (
     fold_deltas,
 )
 from lamella.core.messages.usage import Usage
-from lamella.errors import ReplyBrokenError
 
 _STOPS = {
     "stop": StopReason.END,
@@ -30,7 +38,6 @@ _STOPS = {
 _THOUGHTS = ("reasoning_content", "reasoning")
 # Ollama reports no cached tokens and says zero; its own name in this field gives it away.
 _SAYS_ZERO = "fp_ollama"
-_LONGEST_SHOWN = 80
 
 
 def is_answer(fields: Fields) -> bool:
@@ -56,7 +63,7 @@ def read_reply(answer: object) -> Reply | None:
     fold = CompletionFold()
     message = fields_at(choices[0], "message")
     if not message:
-        raise _unreadable("message", choices[0].get("message"))
+        raise unreadable("message", choices[0].get("message"))
     calls = [{"index": index, **call} for index, call in enumerate(items_at(message, "tool_calls"))]
     choice = {"delta": {**message, "tool_calls": calls}, "finish_reason": choices[0].get("finish_reason")}
     return fold_deltas([*fold.take({**completion, "choices": [choice]}), *fold.end()])
@@ -169,7 +176,7 @@ def _read_content(delta: Fields) -> str:
     if content is None or isinstance(content, str):
         return content or ""
     if not isinstance(content, list):
-        raise _unreadable("content", content)
+        raise unreadable("content", content)
     return "".join(_read_part(part) for part in content)
 
 
@@ -182,17 +189,8 @@ def _read_part(part: object) -> str:
         return text
     # A part of another kind, such as a thought or a picture, is no text; one that says it is has to have one.
     if not fields or fields.get("type") in (None, "text", "output_text", "refusal"):
-        raise _unreadable("content", part)
+        raise unreadable("content", part)
     return ""
-
-
-def _unreadable(name: str, value: object) -> ReplyBrokenError:
-    shown = repr(value)
-    seen = shown if len(shown) <= _LONGEST_SHOWN else f"{shown[:_LONGEST_SHOWN]}…"
-    return ReplyBrokenError(
-        f"The {name} of the answer is {seen}, of type {type(value).__name__}, and not a text.",
-        hint="Ask again. If it persists, what answers does not speak this API as it should.",
-    )
 
 
 def _first(*counts: int | None) -> int | None:

@@ -7,7 +7,16 @@ from lamella.adapters.providers.failures import Refusal, Target, explain_refusal
 from lamella.adapters.providers.normalising import normalise, split_write
 from lamella.adapters.providers.openai_responses.request import FORMAT
 from lamella.adapters.providers.openai_sdk import ADDRESS, PATIENCE
-from lamella.adapters.providers.reading import Fields, as_fields, as_json, count_at, fields_at, items_at, text_at
+from lamella.adapters.providers.reading import (
+    Fields,
+    as_fields,
+    as_json,
+    count_at,
+    fields_at,
+    items_at,
+    parts_at,
+    text_at,
+)
 from lamella.core.messages.delta import (
     Carried,
     Delta,
@@ -144,7 +153,7 @@ def _refusal(error: Fields) -> Refusal:
 def _item_deltas(item: Fields) -> Iterator[Delta]:
     match item.get("type"):
         case "message":
-            for part in items_at(item, "content"):
+            for part in parts_at(item, "content", kind="output_text"):
                 yield TextDelta(text=text_at(part, "text") or text_at(part, "refusal"))
         case "reasoning":
             for part in (*items_at(item, "summary"), *items_at(item, "content")):
