@@ -7,6 +7,7 @@ from threading import Event
 from typing import Any
 
 import pytest
+from tests.wire.serving import Loopback, Nothing, serve
 
 import lamella
 from lamella import Message, Note
@@ -144,23 +145,16 @@ def test_tries_and_waits_end_where_the_program_says() -> None:
 
 
 def test_silence_is_borne_as_long_as_the_program_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def talk() -> None:
-        async def be_silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await reader.read(-1)
-            writer.close()
-
-        monkeypatch.delenv("LAMELLA_API_KEY", raising=False)
-        server = await asyncio.start_server(be_silent, "127.0.0.1", 0)
-        port = server.sockets[0].getsockname()[1]
-        model = f"openai-compatible:http://127.0.0.1:{port}/v1#some"
+    async def talk(address: str) -> None:
+        model = f"openai-compatible:{address}/v1#some"
         url = f"sqlite:///{tmp_path}/chats.db"
         async with lamella.open(url, model=model, patience=0.2, tries=1) as engine:
             with pytest.raises(ProviderTimeoutError, match=r"nothing for 0\.2 seconds"):
                 await say(engine.chat("demo"), "hi")
-        server.close()
-        await server.wait_closed()
 
-    asyncio.run(talk())
+    monkeypatch.delenv("LAMELLA_API_KEY", raising=False)
+    with serve(lambda _: Nothing(), Loopback()) as server:
+        asyncio.run(talk(server.url))
 
 
 @pytest.mark.parametrize(
