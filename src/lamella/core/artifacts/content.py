@@ -13,6 +13,7 @@ _CLOSERS = re.compile(
     re.IGNORECASE,
 )
 _AMBIGUOUS_AMPERSAND = re.compile(r"&(?=(?:amp|lt|gt|#\d+);)")
+_PLAIN_LINE = re.compile(r"[^&<>\x00-\x1f\x7f\x85\u2028\u2029]*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
 
 
@@ -72,6 +73,8 @@ def escape_line(text: str) -> str:
 
     An ampersand is escaped only where it would read as one of these escapes, so two ids never look the same.
     """
+    if _PLAIN_LINE.fullmatch(text):
+        return text
     text = _AMBIGUOUS_AMPERSAND.sub("&amp;", text)
     text = text.replace("<", "&lt;").replace(">", "&gt;")
     return _CONTROL.sub(lambda match: f"&#{ord(match.group())};", text)
