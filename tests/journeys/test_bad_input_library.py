@@ -235,7 +235,6 @@ def test_files_that_cannot_be_read_leave_no_trace_either(tmp_path: Path, layout:
         Note(path="../x.md"),
         Note(path="docs"),
         Folder(path="docs"),
-        Tag(tag="tag"),
     ]
     chat, other = (Conversation(layout=layout, vault=tmp_path) for _ in range(2))
     for one in failing:
