@@ -57,14 +57,22 @@ async def _run_apart(work: Callable[[], None]) -> None:
     loop = asyncio.get_running_loop()
     done = asyncio.Event()
 
+    failed: list[BaseException] = []
+
     def run() -> None:
-        work()
-        # The loop may be closed by now: then nobody waits.
-        with suppress(RuntimeError):
-            loop.call_soon_threadsafe(done.set)
+        try:
+            work()
+        except BaseException as error:  # noqa: BLE001 - it is raised where somebody waits, whatever it is
+            failed.append(error)
+        finally:
+            # The loop may be closed by now: then nobody waits.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(done.set)
 
     Thread(target=run, daemon=True).start()
     await done.wait()
+    if failed:
+        raise failed[0]
 
 
 class Fitter:

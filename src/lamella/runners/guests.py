@@ -1,11 +1,21 @@
 """Guests: what a provider that somebody else wrote says, checked before it counts as an answer."""
 
 from collections.abc import AsyncGenerator, AsyncIterable, Coroutine
+from contextlib import suppress
 from dataclasses import fields
 from inspect import isawaitable
 
 from lamella.core.ledger.cache import CacheUse
-from lamella.core.messages.delta import Delta, ReasoningDelta, Stop, StopReason, TextDelta, ToolCall
+from lamella.core.messages.delta import (
+    Carried,
+    Delta,
+    Diagnosis,
+    ReasoningDelta,
+    Stop,
+    StopReason,
+    TextDelta,
+    ToolCall,
+)
 from lamella.core.messages.request import ChatRequest
 from lamella.core.messages.usage import Usage
 from lamella.core.values import replace
@@ -13,6 +23,8 @@ from lamella.errors import CallError, ReplyBrokenError
 from lamella.ports import ChatProvider, Foresight
 
 _LONGEST = 80
+# No answer has more tokens; larger numbers are no longer exact where JSON is read, and no store keeps them all.
+_MOST = 2**53
 _DELTAS = "Yield TextDelta, ReasoningDelta, ToolCall, Usage and at last Stop, with fields of their types."
 
 
@@ -34,7 +46,13 @@ async def read_answer(provider: ChatProvider, request: ChatRequest) -> AsyncGene
             if isinstance(delta, Stop):
                 return
     finally:
-        # Iterators need not have one; generators, which hold connections open, do.
+        await _close(coming)
+
+
+async def _close(coming: object) -> None:
+    """Close a stream, if it can be: iterators need not; generators, which hold connections open, do."""
+    # A guest may fail in any way, and by now its answer is whole, or why it is not is on its way up.
+    with suppress(Exception):
         close = getattr(coming, "aclose", None)
         closing = close() if callable(close) else None
         if isawaitable(closing):
@@ -43,7 +61,9 @@ async def read_answer(provider: ChatProvider, request: ChatRequest) -> AsyncGene
 
 async def foresee(provider: ChatProvider, request: ChatRequest) -> CacheUse | None:
     """What a provider that knows its own cache says it will serve."""
-    found: object = await provider.foresee(request) if isinstance(provider, Foresight) else None
+    found: object = provider.foresee(request) if isinstance(provider, Foresight) else None
+    if isawaitable(found):
+        found = await found
     return found if isinstance(found, CacheUse) else None
 
 
@@ -53,7 +73,7 @@ def check_delta(delta: object, name: str) -> Delta:
         case TextDelta() | ReasoningDelta():
             wrong = _find_other(delta, "text")
         case ToolCall():
-            wrong = _find_other(delta, "id", "name", "arguments")
+            wrong = _find_other(delta, "id", "name", "arguments") or _find_half(delta, "id", "name", "arguments")
         case Usage():
             return _check_usage(delta, name)
         case Stop():
@@ -71,17 +91,45 @@ def _broken(name: str, wrong: str) -> ReplyBrokenError:
 
 def _find_wrong_end(stop: Stop) -> str | None:
     reason, made = stop.reason, stop.id
-    if isinstance(reason, StopReason) and isinstance(made, str | None):
+    if not isinstance(reason, StopReason) or not isinstance(made, str | None):
+        return f"a Stop whose reason is {_show(reason)} and whose id is {_show(made)}"
+    return _find_half(stop, "id") or _find_wrong_diagnosis(stop.diagnosis) or _find_wrong_carried(stop.carried)
+
+
+def _find_wrong_diagnosis(diagnosis: object) -> str | None:
+    if diagnosis is None:
         return None
-    return f"a Stop whose reason is {_show(reason)} and whose id is {_show(made)}"
+    if not isinstance(diagnosis, Diagnosis):
+        return f"a Stop whose diagnosis is {_show(diagnosis)}"
+    reason, missed = diagnosis.reason, diagnosis.missed
+    if not isinstance(reason, str | None) or not isinstance(missed, int | None) or isinstance(missed, bool):
+        return f"a Diagnosis whose reason is {_show(reason)} and whose missed is {_show(missed)}"
+    return _find_other(diagnosis, "verdict") or _find_half(diagnosis, "verdict", "reason")
 
 
-def _find_other(delta: TextDelta | ReasoningDelta | ToolCall, *names: str) -> str | None:
+def _find_wrong_carried(carried: object) -> str | None:
+    if carried is None:
+        return None
+    if not isinstance(carried, Carried):
+        return f"a Stop whose carried is {_show(carried)}"
+    return _find_other(carried, "format", "json")
+
+
+def _find_other(part: object, *names: str) -> str | None:
     """The first of some fields that is not a text, in words."""
     for name in names:
-        value: object = getattr(delta, name)
+        value: object = getattr(part, name)
         if not isinstance(value, str):
-            return f"a {type(delta).__name__} whose {name} is {_show(value)}"
+            return f"a {type(part).__name__} whose {name} is {_show(value)}"
+    return None
+
+
+def _find_half(part: object, *names: str) -> str | None:
+    """The first of some texts with half of a character in it, which nothing can write down."""
+    for name in names:
+        value: object = getattr(part, name)
+        if isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
+            return f"a {type(part).__name__} whose {name}, {value!a}, has half of a character in it"
     return None
 
 
@@ -97,7 +145,7 @@ def _check_usage(usage: Usage, name: str) -> Usage:
 
 
 def _is_count(value: object) -> bool:
-    return value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 0)
+    return value is None or (isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST)
 
 
 def _show(value: object) -> str:

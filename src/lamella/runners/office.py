@@ -43,7 +43,8 @@ class PostOffice:
     def post(self, model: str, *, answer: int, window: int | None = None) -> Post:
         """What sending to a model works with; with a window, no answer is asked for that might not fit it."""
         return Post(
-            provider=self._given or self._find(model),
+            # A provider may have a length, and be empty.
+            provider=self._given if self._given is not None else self._find(model),
             clock=self._clock,
             sleep=self._sleep,
             jitter=self._jitter,

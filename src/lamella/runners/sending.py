@@ -214,8 +214,10 @@ def check_room(total: int, *, answer: int, window: int | None) -> None:
         raise CallError(
             f"The answer may have {answer:,} tokens, and the window of {window:,} has {max(left, 0):,} left beside the "
             f"request of {total:,}.",
-            hint=(f"Ask for at most {left} with max_tokens, or " if left > 0 else "")
-            + f"set reserve to {answer}, so that room is made for such answers.",
+            # The question is written down by now: asked again, it would stand there twice.
+            hint="The question waits. "
+            + (f"Send what regenerate() gives with a max_tokens of at most {left}, or set" if left > 0 else "Set")
+            + f" reserve to {answer}, so that room is made for such answers.",
         )
 
 
@@ -253,4 +255,4 @@ def _record(chat: Chatting, turn: Turn, sent: _Sent, *, post: Post, ended: str =
 
 def _plain(reply: Reply) -> Reply:
     """What the user saw; how the provider wrote it is for the round of tools it belongs to."""
-    return replace(reply, carried=None)
+    return replace(reply, carried=None, reasoning=join_text([reply.reasoning]))

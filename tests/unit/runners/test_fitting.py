@@ -1,5 +1,6 @@
 """Fetching summaries: a few at a time, each once, and whatever goes wrong the turn goes on."""
 
+import asyncio
 from collections.abc import Sequence
 from threading import Event, Lock
 from time import monotonic, sleep
@@ -13,6 +14,7 @@ from lamella.core.history.resume import resume
 from lamella.core.values import replace
 from lamella.faces.library.talk import Talk
 from lamella.ports import Summarizer
+from lamella.runners.fitting import SummariesMissing, wait_apart
 from lamella.runners.turns import TurnRunner
 from lamella.wiring import load_settings, make_rules, open_world
 
@@ -147,3 +149,18 @@ def test_at_most_three_are_asked_for_at_a_time() -> None:
     assert crowd.times == 8
     assert crowd.most == 3
     assert turn.tokens.total <= 0.95 * WINDOW
+
+
+def test_fetching_that_fails_is_raised_where_somebody_waits_for_it() -> None:
+    def fetch() -> None:
+        raise OSError("no more threads")
+
+    def work() -> None:
+        raise SummariesMissing(fetch)
+
+    async def wait() -> None:
+        async with asyncio.timeout(5):
+            await wait_apart(work)
+
+    with pytest.raises(OSError, match="no more threads"):
+        asyncio.run(wait())

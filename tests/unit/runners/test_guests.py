@@ -9,8 +9,9 @@ import pytest
 
 import lamella
 from lamella.adapters.providers.scripted import ScriptedProvider
+from lamella.core.ledger.cache import CacheUse
 from lamella.core.ledger.call import Call
-from lamella.core.messages.delta import ReasoningDelta, Stop, StopReason, TextDelta, ToolCall
+from lamella.core.messages.delta import Carried, Diagnosis, ReasoningDelta, Stop, StopReason, TextDelta, ToolCall
 from lamella.core.messages.request import ChatRequest
 from lamella.core.messages.usage import Usage
 from lamella.errors import CallError, ReplyBrokenError
@@ -63,6 +64,27 @@ class Waiting(Guest):
         return self._parts
 
 
+class Unclosed(Guest):
+    """Fails when it is closed."""
+
+    async def stream(self, request: ChatRequest) -> AsyncIterator[Any]:
+        try:
+            for part in self._parts:
+                yield part
+        finally:
+            raise OSError("cannot be closed")
+
+
+class Foreseeing(Guest):
+    """Foresees without being awaited, and has a length of nothing."""
+
+    def foresee(self, request: ChatRequest) -> CacheUse:
+        return CacheUse(read=1, write=0, uncached=2)
+
+    def __len__(self) -> int:
+        return 0
+
+
 def talk(folder: Path, provider: Any) -> tuple[list[str | None], list[Call]]:  # noqa: ANN401 - that is the point
     """What is kept of an answer, and its calls; raises what sending raised, once that is known."""
     url = f"sqlite:///{folder}/chats.db"
@@ -100,6 +122,17 @@ def kept_of(folder: Path) -> list[str | None]:
         (ToolCall(id="1", name="f", arguments={"a": 1}), "a ToolCall whose arguments is"),  # type: ignore[arg-type]
         (Stop(reason="end", id="1"), "a Stop whose reason is 'end' of type str"),  # type: ignore[arg-type]
         (Stop(reason=StopReason.END, id=7), "whose id is 7 of type int"),  # type: ignore[arg-type]
+        (Stop(reason=StopReason.END, id="\ud800"), r"a Stop whose id, '\\ud800', has half of a character"),
+        (Stop(reason=StopReason.END, diagnosis=5), "a Stop whose diagnosis is 5 of type int"),  # type: ignore[arg-type]
+        (Stop(reason=StopReason.END, diagnosis=Diagnosis(verdict=5)), "a Diagnosis whose verdict is 5"),  # type: ignore[arg-type]
+        (Stop(reason=StopReason.END, diagnosis=Diagnosis(verdict="\ud800")), "a Diagnosis whose verdict, "),
+        (
+            Stop(reason=StopReason.END, diagnosis=Diagnosis(verdict="miss", missed="9")),  # type: ignore[arg-type]
+            "a Diagnosis whose reason is None and whose missed is '9' of type str",
+        ),
+        (Stop(reason=StopReason.END, carried=6), "a Stop whose carried is 6 of type int"),  # type: ignore[arg-type]
+        (Stop(reason=StopReason.END, carried=Carried(format="x", json=6)), "a Carried whose json is 6"),  # type: ignore[arg-type]
+        (ToolCall(id="1", name="\ud800", arguments="{}"), "a ToolCall whose name, "),
         ({"text": "x" * 500}, "Guest gave a dict as a part"),
     ],
 )
@@ -119,6 +152,7 @@ def test_a_part_of_another_type_is_named_and_what_was_said_before_is_kept(
         (Usage(plain=12, read=-4), "Guest reports read -4 of type int."),
         (Usage(plain=1.5, write=True), "Guest reports plain 1.5 of type float, write True of type bool."),  # type: ignore[arg-type]
         (Usage(output=3, reasoning=9), "Guest reports reasoning 9 of output 3."),
+        (Usage(plain=2**53 + 1, output=1), "Guest reports plain 9007199254740993 of type int."),
     ],
 )
 def test_usage_that_cannot_be_true_is_unknown_and_the_answer_stays(tmp_path: Path, usage: Usage, fault: str) -> None:
@@ -126,6 +160,33 @@ def test_usage_that_cannot_be_true_is_unknown_and_the_answer_stays(tmp_path: Pat
     assert kept == ["Yes."]
     assert call.usage == Usage(fault=fault)
     assert call.stop == "end"
+
+
+def test_the_largest_count_that_can_be_true_is_kept(tmp_path: Path) -> None:
+    _, (call,) = talk(tmp_path, Guest(TextDelta(text="Yes."), Usage(plain=2**53, output=1), END))
+    assert call.usage == Usage(plain=2**53, output=1)
+
+
+def test_a_stream_that_fails_when_it_is_closed_after_its_end_gave_a_whole_answer(tmp_path: Path) -> None:
+    kept, (call,) = talk(tmp_path, Unclosed(TextDelta(text="Yes."), END))
+    assert (kept, call.stop) == (["Yes."], "end")
+
+
+def test_what_is_wrong_is_told_and_not_that_closing_failed_after_it(tmp_path: Path) -> None:
+    with pytest.raises(ReplyBrokenError, match="Unclosed gave 5"):
+        talk(tmp_path, Unclosed(TextDelta(text="So far."), 5, END))
+    assert kept_of(tmp_path) == ["So far."]
+
+
+def test_a_provider_of_length_nothing_is_asked_and_its_foresight_need_not_be_awaited(tmp_path: Path) -> None:
+    kept, (call,) = talk(tmp_path, Foreseeing(TextDelta(text="Yes."), END))
+    assert kept == ["Yes."]
+    assert call.predicted == CacheUse(read=1, write=0, uncached=2)
+
+
+def test_a_character_of_a_thought_whose_halves_come_apart_loses_no_answer(tmp_path: Path) -> None:
+    kept, _ = talk(tmp_path, Guest(ReasoningDelta(text="\ud83d"), TextDelta(text="Yes."), END))
+    assert kept == ["Yes."]
 
 
 def test_an_iterator_without_a_way_to_close_it_is_read_to_its_end(tmp_path: Path) -> None:

@@ -2,6 +2,9 @@
 
 from lamella.core.messages.usage import Usage
 
+# No request has more tokens; larger numbers are no longer exact where JSON is read, and no store keeps them all.
+_MOST = 2**53
+
 
 def normalise(
     *,
@@ -19,9 +22,12 @@ def normalise(
     """
     numbers = {"read": read, "write": write, "write_long": write_long, "output": output, "reasoning": reasoning}
     cached = (read or 0) + (write or 0) + (write_long or 0)
+    large = [f"{name} {number:,}" for name, number in _given(input=total or plain, **numbers) if number > _MOST]
+    if large:
+        return Usage(fault=f"The provider reports more tokens than there can be: {', '.join(large)}.")
     if total is not None:
         plain = total - cached
-    negative = [f"{name} {number:,}" for name, number in numbers.items() if number is not None and number < 0]
+    negative = [f"{name} {number:,}" for name, number in _given(**numbers) if number < 0]
     if negative:
         return Usage(fault=f"The provider reports fewer than no tokens: {', '.join(negative)}.")
     if plain is not None and plain < 0:
@@ -30,6 +36,10 @@ def normalise(
     if output is not None and (reasoning or 0) > output:
         return Usage(fault=f"The provider reports {reasoning:,} reasoning tokens of {output:,} output tokens.")
     return Usage(plain=plain, read=read, write=write, write_long=write_long, output=output, reasoning=reasoning)
+
+
+def _given(**numbers: int | None) -> list[tuple[str, int]]:
+    return [(name, number) for name, number in numbers.items() if number is not None]
 
 
 def split_write(total: int | None, *, short: int | None, long: int | None) -> tuple[int | None, int | None]:

@@ -26,6 +26,8 @@ def test_what_is_missing_is_unknown_and_not_zero() -> None:
         (normalise(plain=-1), "-1 input tokens"),
         (normalise(plain=1, read=-4), "read -4"),
         (normalise(plain=1, output=2, reasoning=3), "3 reasoning tokens of 2"),
+        (normalise(total=2**53 + 1), "input 9,007,199,254,740,993"),
+        (normalise(plain=1, output=10**30), "output 1,000,"),
     ],
 )
 def test_what_cannot_be_true_is_unknown_with_a_reason(usage: Usage, words: str) -> None:
