@@ -42,8 +42,8 @@ class Checkpoints:
         # How many events the last one that was kept has, and how many there were when one was last due.
         self._kept = self._due = 0
         self._counts: list[bytes] = []
-        # Those that say nothing to this version of the fold; they would be read in vain at every opening.
-        self._unread: tuple[int, ...] = ()
+        # Those that lead nowhere, as far as is known; they would be read in vain at every opening.
+        self._unused: tuple[int, ...] = ()
 
     def restore(self) -> Restored:
         """Read what was kept. Where it is damaged nothing was: the events tell all of it."""
@@ -52,9 +52,10 @@ class Checkpoints:
         except StoreDamagedError:
             kept = ()
         found = {checkpoint.version: _read(checkpoint) for checkpoint in kept}
-        self._unread = tuple(version for version, snapshot in found.items() if snapshot is None)
         whole = [snapshot for snapshot in found.values() if snapshot is not None]
         log, snapshots = join_snapshots(whole, Log(self._conversation))
+        used = {snapshot.log.version for snapshot in snapshots}
+        self._unused = tuple(version for version in found if version not in used)
         self._kept = self._due = log.version
         counts = b"".join(snapshot.counts for snapshot in snapshots)
         return Restored(log=log, texts=_weigh(snapshots), counts=counts)
@@ -65,7 +66,7 @@ class Checkpoints:
             if record.kind is EventKind.ERASURE:
                 # No checkpoint is left to go on from, and what was counted until now may be of what is gone.
                 self._kept = self._due = 0
-                self._counts, self._unread = [], ()
+                self._counts, self._unused = [], ()
             elif record.counts and are_whole(record.counts):
                 self._counts.append(record.counts)
 
@@ -76,7 +77,7 @@ class Checkpoints:
         # One that cannot be kept is not tried again at every event, and the next one goes on from where this did.
         self._due = log.version
         if self._save(log):
-            self._kept, self._counts, self._unread = log.version, [], ()
+            self._kept, self._counts, self._unused = log.version, [], ()
 
     def _save(self, log: Log) -> bool:
         snapshot = make_snapshot(log, after=self._kept)
@@ -86,7 +87,7 @@ class Checkpoints:
             return False
         checkpoint = Checkpoint(version=log.version, data=data)
         try:
-            return self._store.keep_checkpoint(self._conversation, checkpoint, instead_of=self._unread)
+            return self._store.keep_checkpoint(self._conversation, checkpoint, instead_of=self._unused)
         except LamellaError:
             # The events are written and acknowledged. Without a snapshot they are folded again, as they always can be.
             return False

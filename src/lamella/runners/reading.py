@@ -138,11 +138,12 @@ class Reading:
         tags = [name.strip() for name in names.split(",")]
         found = {tag: self._sources.list_tag(tag) if self._sources else () for tag in tags}
         paths = sorted({path for listed in found.values() for path in listed})
+        if self._sources is not None:
+            self._say_unsearched(self._sources)
         if not paths or self._sources is None:
             return Resolved(why=f"no note carries {names}.")
         self.warnings += [f"No note carries {tag}; nothing was attached for it." for tag in tags if not found[tag]]
         self._say_left_out(self._sources, ".")
-        self._say_unsearched(self._sources)
         notes = tuple(self._sources.read_file(path, Kind.NOTE, via=f"template:{names}") for path in paths)
         return Resolved(id=", ".join(tags), artifacts=notes)
 

@@ -193,9 +193,23 @@ def test_a_server_that_cannot_be_reached_is_named_without_the_password(url: str,
     assert "secret" not in caught.value.message + caught.value.hint
 
 
-@pytest.mark.parametrize("url", ["postgresql://me:sec%zzret@host/chats", "postgresql://host/chats?no_such=1"])
+def test_a_database_or_role_that_is_not_there_is_looked_for_in_the_address() -> None:
+    for user, database in (("lamella", "nowhere"), ("stranger", "postgres")):
+        with pytest.raises(StoreUnavailableError) as caught:
+            open_store(f"postgresql://{user}@/{database}?host={servers.shared().folder}", patience=2.0)
+        assert "in the address" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://me:sec%zzret@host/chats",
+        "postgresql://host/chats?no_such=1",
+        "postgresql://me:sec@zzret@localhost/chats",
+    ],
+)
 def test_an_address_that_cannot_be_read_is_refused_without_the_password(url: str) -> None:
-    with pytest.raises(SettingError) as caught:
+    with pytest.raises(SettingError, match="cannot be read") as caught:
         open_store(url)
     assert "zzret" not in caught.value.message + caught.value.hint
 
@@ -235,6 +249,16 @@ def test_a_role_that_may_not_make_tables_is_told_what_it_needs() -> None:
     with pytest.raises(StoreUnavailableError, match="does not permit") as caught:
         open_store(servers.shared().make_store_url().replace("lamella@", "guest@"))
     assert "Grant" in caught.value.hint
+
+
+def test_a_role_that_may_not_use_the_schema_is_told_what_it_needs(opened: OpenStore) -> None:
+    url = servers.shared().make_store_url()
+    opened(url).append("c", say("one"), expected=0)
+    with psycopg.connect(servers.shared().url("postgres"), autocommit=True) as connection:
+        connection.execute("CREATE ROLE passer_by LOGIN")
+    with pytest.raises(StoreUnavailableError, match="does not permit this role to use the schema") as caught:
+        open_store(url.replace("lamella@", "passer_by@"))
+    assert "GRANT USAGE" in caught.value.hint
 
 
 def test_a_role_that_may_not_make_schemas_can_use_one_of_its_own() -> None:

@@ -171,9 +171,9 @@ def test_one_that_cannot_be_read_goes_when_the_next_is_kept(store: MemoryStore) 
     damaged.full = False
     chat = open_chat(damaged)
     chat.rename("Another name")
-    assert versions(store) == [4, 12, 14]
+    assert versions(store) == [4, 14], "12 goes on from the one that cannot be read"
     converse(chat)
-    assert versions(store) == [4, 12, 14, 18, 22]
+    assert versions(store) == [4, 14, 18, 22]
     assert damages(damaged) == []
 
 
@@ -193,7 +193,7 @@ def test_after_a_hole_a_newer_one_is_taken_again(store: MemoryStore) -> None:
     holed = Altered(store, lambda one: None if one.version == 8 else one)
     assert restored(holed) == 4
     open_chat(holed).rename("A name")
-    assert versions(holed) == [4, 12, 13]
+    assert versions(holed) == [4, 13], "12 goes on from the one that is not there"
     assert restored(holed) == 13
     assert damages(holed) == []
 

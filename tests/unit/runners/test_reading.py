@@ -1,5 +1,6 @@
 """Reading what a turn asks for: files, folders, tags, and the pictures of the active note."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,12 @@ def test_a_note_is_read_again_each_turn_it_is_attached(converse: type[Watched], 
     turn = chat.ask("two", attach=[Note(path="docs/a.md")])
     assert attached(turn) == [("docs/a.md", "update")]
     assert "edited since" in turn.messages[-1].text
+
+
+def test_a_turn_that_reads_nothing_needs_no_vault(converse: type[Watched], vault: Path) -> None:
+    chat = converse(vault=vault)
+    shutil.rmtree(vault)
+    assert chat.ask("Still there?").messages
 
 
 @PROMOTES

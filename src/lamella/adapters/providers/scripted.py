@@ -44,14 +44,15 @@ class ScriptedProvider:
 
     def __init__(self, *lines: Line | str) -> None:
         self._lines = deque(line if isinstance(line, Line) else Line(text=line) for line in lines)
+        self._length = len(self._lines)
         self.requests: list[ChatRequest] = []
         self.cancelled = 0
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[Delta]:
         self.requests.append(request)
         if not self._lines:
-            said = len(self.requests) - 1
-            raise CallError(f"The script has {said} lines, and all are said.", hint="Give the provider more lines.")
+            said = "1 line" if self._length == 1 else f"{self._length} lines"
+            raise CallError(f"The script has {said}, and all are said.", hint="Give the provider more lines.")
         line = self._lines.popleft()
         try:
             for delta in _speak(line, number=len(self.requests)):

@@ -4,6 +4,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from io import BytesIO
@@ -62,8 +63,9 @@ class Vault:
         self._glanced: _Glanced | None = None
 
     def glance(self) -> "Vault":
-        # One turn means one state of the vault: its links are not told by a walk through all folders each.
-        glance = Vault(self._root)
+        # One turn means one state of the vault: its links are not told by a walk through all folders each. Whether the
+        # folder is still there is asked by what reads it: a turn may read nothing.
+        glance = copy(self)
         glance._glanced = _Glanced()
         return glance
 

@@ -22,6 +22,8 @@ _CONNECTIONS = 10
 # Whoever migrates holds the advisory lock of this number, which nothing else on the server should use.
 _MIGRATION_LOCK = 7_136_044_918
 _AGAIN = "What was acknowledged is safe. Try again when the server is back."
+_IN_ADDRESS = re.compile(r'(?:database|role) ".*" does not exist|authentication failed')
+_ADDRESS = "Check database, role and password in the address; docs/stores.md shows how to make them."
 
 
 def open_postgresql(url: str, *, patience: float, migrations: Sequence[str] | None = None) -> SqlStore:
@@ -48,13 +50,16 @@ def _read_url(url: str) -> tuple[str, str]:
     try:
         urlsplit(address)
         rest = urlencode(parameters, quote_via=quote)
-        return make_conninfo(f"{address}?{rest}" if rest else address, client_encoding="utf8"), schema
+        conninfo = make_conninfo(f"{address}?{rest}" if rest else address, client_encoding="utf8")
+        if "@" in str(conninfo_to_dict(conninfo).get("host") or ""):
+            raise ValueError("a password with an @ runs into the host")
     except (psycopg.Error, ValueError):
         # The driver's own words may repeat a part of the password.
         raise SettingError(
             "The address of the PostgreSQL server cannot be read.",
             hint="Write postgresql://user:password@host:5432/database; escape special characters as %40.",
         ) from None
+    return conninfo, schema
 
 
 def _show(conninfo: str) -> str:
@@ -153,6 +158,12 @@ class PostgresDatabase:
             raise explain(error, self._name) from error
 
     def tables(self, transaction: Transaction) -> set[str]:
+        used = "SELECT has_schema_privilege(nspname, 'USAGE') FROM pg_namespace WHERE nspname = ?"
+        if (False,) in transaction.rows(used, self._schema):
+            raise StoreUnavailableError(
+                f"{self._name} does not permit this role to use the schema {self._schema}.",
+                hint=f"GRANT USAGE ON SCHEMA {self._schema} to the role, and the rights on its tables.",
+            )
         rows = transaction.rows("SELECT tablename FROM pg_tables WHERE schemaname = ?", self._schema)
         return {name for (name,) in rows}
 
@@ -242,7 +253,8 @@ def explain(error: psycopg.Error, name: str) -> LamellaError:
         case pg.LockNotAvailable():
             return StoreUnavailableError(f"{name} was locked for too long: {reason}.", hint="Nothing was written.")
         case psycopg.OperationalError():
-            return StoreUnavailableError(f"{name} cannot be used: {reason}.", hint=_AGAIN)
+            hint = _ADDRESS if _IN_ADDRESS.search(reason) else _AGAIN
+            return StoreUnavailableError(f"{name} cannot be used: {reason}.", hint=hint)
     return StoreDamagedError(
         f"{name} is damaged: {reason}.", hint="`lamella store verify` says what; restore it from a backup."
     )

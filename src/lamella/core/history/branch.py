@@ -14,7 +14,7 @@ from lamella.core.history.state import TurnInput
 from lamella.core.layers.model import History
 from lamella.core.ledger.call import Call
 
-# Looking a member up in its enumeration takes longer than making a struct, and thousands are made at an opening.
+# Members by name of their own: see docs/decisions/msgspec.md.
 _WHOLE = History.FULL
 _ATTACHING = frozenset({"attached", "results"})
 _NOTHING_ATTACHED: tuple[tuple[Artifact, ...], tuple[Artifact, ...], tuple[str, ...]] = ((), (), ())

@@ -30,8 +30,8 @@ Body = Mapping[str, object]
 Contents = Mapping[str, bytes]
 
 _DECODER = Decoder(dict[str, object])
-_LAYOUTS: Mapping[object, Layout | None] = {None: None, **{layout.value: layout for layout in Layout}}
-_CARRIES: Mapping[object, CarryForward | None] = {None: None, **{carry.value: carry for carry in CarryForward}}
+LAYOUTS: Mapping[object, Layout | None] = {None: None, **{layout.value: layout for layout in Layout}}
+CARRIES: Mapping[object, CarryForward | None] = {None: None, **{carry.value: carry for carry in CarryForward}}
 _HISTORIES: Mapping[object, History | None] = {None: None, **{mode.value: mode for mode in History}}
 _SOURCE_FIELDS = ("path", "url", "query", "lines", "tool", "arguments", "via")
 # Read in one look each: a conversation may have thousands of attachments, and finding a member takes its time.
@@ -122,8 +122,8 @@ def read_turn(body: Body, contents: Contents, *, message_id: str | None = None) 
         model=None if body.get("model") is None else as_text(body["model"]),
         drop=tuple(as_text(name) for name in as_list(body.get("drop"))),
         fold=bool(body.get("fold")),
-        layout=_LAYOUTS[body.get("layout")],
-        carry_forward=_CARRIES[body.get("carry_forward")],
+        layout=LAYOUTS[body.get("layout")],
+        carry_forward=CARRIES[body.get("carry_forward")],
         history=_HISTORIES[body.get("history", History.FULL.value)],
         history_turns=None if body.get("history_turns") is None else as_int(body["history_turns"]),
         strip=_read_kept(body, "strip", contents),

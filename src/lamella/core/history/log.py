@@ -21,7 +21,7 @@ from lamella.core.values import replace
 
 _LASTING = ("system", "tools", "model")
 _SAYING = (EventKind.MESSAGE, EventKind.REPLY, EventKind.EDIT)
-# Looking a member up in its enumeration takes longer than making a struct, and thousands are made at an opening.
+# Members by name of their own: see docs/decisions/msgspec.md.
 _USER, _REPLY = Role.USER, Role.REPLY
 
 
@@ -170,7 +170,7 @@ class Log(Struct, dict=True):
         parent, same = self.nodes.get(node.parent), self.nodes.get(node.id, node)
         if node.parent and parent is None:
             raise ValueError(f"message {node.id} follows {node.parent}, which is not there")
-        if node.role is Role.REPLY and (parent is None or parent.role is not Role.USER):
+        if node.role is _REPLY and (parent is None or parent.role is not _USER):
             raise ValueError(f"reply {node.id} answers no message")
         if (same.parent, same.role, same.text) != (node.parent, node.role, node.text):
             raise ValueError(f"message {node.id} is there already, and says something else")

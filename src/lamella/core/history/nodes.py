@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from lamella.core.history.events import Body
+from lamella.core.history.events import CARRIES, LAYOUTS, Body
 from lamella.core.history.ids import message_id
 from lamella.core.layers.model import CarryForward, Layout, Role
 from lamella.errors import StoreDamagedError
@@ -13,8 +13,6 @@ from lamella.errors import StoreDamagedError
 UNREADABLE = (LookupError, TypeError, ValueError)
 _SAID = frozenset({"id", "parent", "text"})
 _OWN = _SAID | {"layout", "carry_forward"}
-_LAYOUTS: Mapping[object, Layout | None] = {None: None, **{layout.value: layout for layout in Layout}}
-_CARRIES: Mapping[object, CarryForward | None] = {None: None, **{carry.value: carry for carry in CarryForward}}
 
 
 class Node(Struct, frozen=True, kw_only=True, gc=False, array_like=True):
@@ -53,7 +51,7 @@ def make_node(body: Body, role: Role, at: str, *, number: int) -> Node:
     """The message that an event's body describes."""
     # What is no such word is read with the rest, where it is found to be damaged.
     layout, carry_forward = body.get("layout"), body.get("carry_forward")
-    own = _OWN if layout in tuple(_LAYOUTS) and carry_forward in tuple(_CARRIES) else _SAID
+    own = _OWN if layout in tuple(LAYOUTS) and carry_forward in tuple(CARRIES) else _SAID
     return Node(
         id=read_name(body, "id"),
         parent=read_name(body, "parent"),
@@ -61,8 +59,8 @@ def make_node(body: Body, role: Role, at: str, *, number: int) -> Node:
         text=read_name(body, "text"),
         at=at,
         number=number,
-        layout=_LAYOUTS[layout] if own is _OWN else None,
-        carry_forward=_CARRIES[carry_forward] if own is _OWN else None,
+        layout=LAYOUTS[layout] if own is _OWN else None,
+        carry_forward=CARRIES[carry_forward] if own is _OWN else None,
         rest={name: value for name, value in body.items() if name not in own} or None,
     )
 

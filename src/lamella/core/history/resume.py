@@ -34,7 +34,7 @@ from lamella.core.messages.render import render_user
 from lamella.core.values import replace
 
 _NOTHING_SET = (None, None, None, None)
-# Looking a member up in its enumeration takes longer than making a struct, and thousands are made at an opening.
+# Members by name of their own: see docs/decisions/msgspec.md.
 _IN_PLACE, _USER, _REPLY = Layout.IN_PLACE, Role.USER, Role.REPLY
 
 

@@ -12,7 +12,7 @@ from lamella.core.layers.opening import Opening
 from lamella.core.messages.model import Message, Speaker
 from lamella.core.values import replace
 
-# Looking a member up in its enumeration takes longer than making a struct, and thousands are made at an opening.
+# Members by name of their own: see docs/decisions/msgspec.md.
 _FULL, _ASKS, _USER, _ASSISTANT = Form.FULL, Role.USER, Speaker.USER, Speaker.ASSISTANT
 
 

@@ -154,7 +154,8 @@ def _write_record(record: Path, checked: dict[str, list[object]]) -> None:
     """Writes it down if it can; on a full or read-only disk the file is hashed again next time."""
     fresh = record.with_name(f"{record.name}.{os.getpid()}")
     try:
-        record.parent.mkdir(parents=True, exist_ok=True)
+        # Conversations may be kept in the same folder, and are nobody else's.
+        record.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         fresh.write_text(json.dumps(checked), encoding="utf-8")
         fresh.replace(record)
     except OSError:

@@ -28,7 +28,7 @@ def _check(envelope: Envelope, before: Sent | None) -> Iterable[str]:
 
 
 def _unchecked(envelope: Envelope, before: Sent | None, layer_id: LayerId) -> Iterator[Segment]:
-    """The layer's segments, without those that passed this law in the envelope before: the same frozen objects."""
+    """The layer's segments, without those of the request before: the same frozen objects, which were looked at."""
     passed = before.segments(layer_id) if before else ()
     for segment, same in zip_longest(envelope.layer(layer_id).segments, passed):
         if segment is not None and segment is not same:
