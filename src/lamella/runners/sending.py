@@ -255,4 +255,4 @@ def _record(chat: Chatting, turn: Turn, sent: _Sent, *, post: Post, ended: str =
 
 def _plain(reply: Reply) -> Reply:
     """What the user saw; how the provider wrote it is for the round of tools it belongs to."""
-    return replace(reply, carried=None, reasoning=join_text([reply.reasoning]))
+    return replace(reply, carried=None)

@@ -184,11 +184,6 @@ def test_a_provider_of_length_nothing_is_asked_and_its_foresight_need_not_be_awa
     assert call.predicted == CacheUse(read=1, write=0, uncached=2)
 
 
-def test_a_character_of_a_thought_whose_halves_come_apart_loses_no_answer(tmp_path: Path) -> None:
-    kept, _ = talk(tmp_path, Guest(ReasoningDelta(text="\ud83d"), TextDelta(text="Yes."), END))
-    assert kept == ["Yes."]
-
-
 def test_an_iterator_without_a_way_to_close_it_is_read_to_its_end(tmp_path: Path) -> None:
     kept, _ = talk(tmp_path, Handing(Plain(TextDelta(text="Yes."), END)))
     assert kept == ["Yes."]

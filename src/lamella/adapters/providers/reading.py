@@ -59,11 +59,17 @@ def parts_at(source: Fields, name: str, *, kind: str) -> Sequence[Fields]:
         return [{"type": kind, "text": inner}]
     if inner is not None and not isinstance(inner, list):
         raise unreadable(name, inner)
-    parts = items_at(source, name)
+    parts = [_as_part(part, name, kind=kind) for part in inner or ()]
     for part in parts:
-        if part.get("type") == kind and not isinstance(part.get("text"), str):
+        if part["type"] == kind and not isinstance(part.get("text"), str):
             raise unreadable(name, part)
     return parts
+
+
+def _as_part(part: object, name: str, *, kind: str) -> Fields:
+    if not isinstance(part, Mapping):
+        raise unreadable(name, part)
+    return {**part, "type": part.get("type") or kind}
 
 
 def unreadable(name: str, value: object) -> ReplyBrokenError:

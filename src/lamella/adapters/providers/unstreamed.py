@@ -1,6 +1,7 @@
 """Answers that came in one piece although a stream was asked for: a whole answer, an error, or somebody's web page."""
 
 import json
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Protocol
 
@@ -73,7 +74,8 @@ def _parse(body: bytes, target: Target) -> Fields:
     except (ValueError, RecursionError):
         raise explain_page(target, body) from None
     fields = as_fields(found)
-    if "error" in fields and fields["error"] is not None:
+    # Some servers send an empty one beside every answer.
+    if fields.get("error"):
         raise explain_refusal(_refuse(fields), target)
     return fields
 
@@ -81,5 +83,12 @@ def _parse(body: bytes, target: Target) -> Fields:
 def _refuse(fields: Fields) -> Refusal:
     error = fields_at(fields, "error")
     words = text_at(error, "message") or text_at(fields, "error") or json.dumps(fields["error"])
-    kind = text_at(error, "code") or text_at(error, "type") or text_at(error, "status")
-    return Refusal(status=200, kind=kind, words=words)
+    status = _read_status(error.get("code"))
+    code = "" if status else text_at(error, "code")
+    return Refusal(status=status or 200, kind=code or text_at(error, "type") or text_at(error, "status"), words=words)
+
+
+def _read_status(code: object) -> int | None:
+    """The status that servers behind others write into the body, as a number or in digits, where they send 200."""
+    number = int(code) if isinstance(code, str) and re.fullmatch(r"[45][0-9]{2}", code) else code
+    return number if isinstance(number, int) and 400 <= number < 600 else None

@@ -26,7 +26,7 @@ class OfflineCounter:
     def __init__(self) -> None:
         self._memo = CountMemo()
         self._measures: dict[str, Measure] = {}
-        self._here: dict[str, Measure | None] = {}
+        self._here: dict[str, tuple[OwnTokens, Measure]] = {}
 
     def measure(self, model: str | None) -> Measure:
         own = self._measure_here(model) if model else None
@@ -39,11 +39,15 @@ class OfflineCounter:
 
     def _measure_here(self, model: str) -> Measure | None:
         """How a model in this process counts; none for others, and where its file is missing or not understood."""
-        if model not in self._here:
-            path = locate_weights(model)
-            tokens = _open_file(path) if path is not None else None
-            self._here[model] = _make_own(tokens, find_family(model)) if tokens is not None else None
-        return self._here[model]
+        path = locate_weights(model)
+        tokens = _open_file(path) if path is not None else None
+        if tokens is None:
+            return None
+        # The file may come, go or be replaced while somebody talks; the same one keeps its measure.
+        known = self._here.get(model)
+        if known is None or known[0] is not tokens:
+            known = self._here[model] = (tokens, _make_own(tokens, find_family(model)))
+        return known[1]
 
     def _make(self, family: Family) -> Measure:
         return Measure(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from lamella.adapters.providers.anthropic.request import Caching, build_request
 from lamella.adapters.providers.anthropic.response import MessageFold, read_reply
 from lamella.adapters.providers.connecting import check_connection
+from lamella.adapters.providers.ending import read_out
 from lamella.adapters.providers.failures import (
     Refusal,
     Target,
@@ -20,7 +21,7 @@ from lamella.adapters.providers.models import BuiltInModels
 from lamella.adapters.providers.reading import Fields, as_fields, fields_at, text_at
 from lamella.adapters.providers.unstreamed import comes_whole, read_batches
 from lamella.adapters.providers.wire import bare_model
-from lamella.core.messages.delta import Delta
+from lamella.core.messages.delta import Delta, Stop
 from lamella.core.messages.request import ChatRequest
 from lamella.errors import LamellaError, SdkMissingError
 from lamella.ports import ModelBook
@@ -61,6 +62,7 @@ class AnthropicProvider:
         from anthropic import AnthropicError
         from httpx2 import HTTPError
 
+        failures = (AnthropicError, HTTPError, ValueError, RecursionError)
         try:
             async with (
                 await client.messages.create(**body, stream=True) as events,
@@ -68,11 +70,13 @@ class AnthropicProvider:
             ):
                 async for deltas in batches:
                     for delta in deltas:
+                        if isinstance(delta, Stop):
+                            await read_out(batches, *failures)
                         yield delta
                     # Nothing that belongs to the answer comes after its end, if anything does.
                     if fold.finished or comes_whole(events.response.headers):
                         return
-        except (AnthropicError, HTTPError, ValueError, RecursionError) as error:
+        except failures as error:
             raise explain(error, target) from error
         if not fold.finished:
             raise explain_broken(target, "it ended before its last event")

@@ -1,6 +1,6 @@
 """Replies of the Responses API: the SDK's object, or a stream's events, as neutral values."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from lamella.adapters.providers.failures import Refusal, Target, explain_refusal
@@ -16,6 +16,7 @@ from lamella.adapters.providers.reading import (
     items_at,
     parts_at,
     text_at,
+    unreadable,
 )
 from lamella.core.messages.delta import (
     Carried,
@@ -60,7 +61,7 @@ def read_reply(answer: object) -> Reply | None:
         raise explain_refusal(_refusal(fields_at(response, "error")), _target(response))
     if response.get("status") not in ("completed", "incomplete"):
         return None
-    items = items_at(response, "output")
+    items = _items(response)
     deltas = [delta for item in items for delta in _item_deltas(item)]
     return fold_deltas([*deltas, *_end(response, items)])
 
@@ -150,10 +151,23 @@ def _refusal(error: Fields) -> Refusal:
     return Refusal(status=200, kind=text_at(error, "code") or "server_error", words=text_at(error, "message"))
 
 
+def _items(response: Fields) -> Sequence[Fields]:
+    """What was put out. Items of kinds that are not known say nothing; text that stands outside of a message would."""
+    output = response.get("output")
+    if output is not None and not isinstance(output, list):
+        raise unreadable("output", output)
+    for item in output or ():
+        if not isinstance(item, Mapping) or item.get("type") in (None, "text", "output_text"):
+            raise unreadable("output", item)
+    return output or ()
+
+
 def _item_deltas(item: Fields) -> Iterator[Delta]:
     match item.get("type"):
         case "message":
             for part in parts_at(item, "content", kind="output_text"):
+                if part["type"] == "refusal" and not isinstance(part.get("refusal"), str):
+                    raise unreadable("content", part)
                 yield TextDelta(text=text_at(part, "text") or text_at(part, "refusal"))
         case "reasoning":
             for part in (*items_at(item, "summary"), *items_at(item, "content")):

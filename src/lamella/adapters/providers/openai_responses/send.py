@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
+from lamella.adapters.providers.ending import read_out
 from lamella.adapters.providers.failures import Target, explain_broken, explain_refusal
 from lamella.adapters.providers.models import BuiltInModels
 from lamella.adapters.providers.openai_responses.request import build_request
@@ -11,7 +12,7 @@ from lamella.adapters.providers.openai_responses.response import ResponseFold, r
 from lamella.adapters.providers.openai_sdk import ADDRESS, PATIENCE, explain, open_client
 from lamella.adapters.providers.unstreamed import comes_whole, read_batches
 from lamella.adapters.providers.wire import bare_model
-from lamella.core.messages.delta import Delta
+from lamella.core.messages.delta import Delta, Stop
 from lamella.core.messages.request import ChatRequest
 from lamella.ports import ModelBook
 
@@ -42,17 +43,20 @@ class OpenAIResponsesProvider:
         from httpx2 import HTTPError
         from openai import OpenAIError
 
+        failures = (OpenAIError, HTTPError, ValueError, RecursionError)
         try:
             async with await self._client.responses.create(**body, stream=True) as events:
                 begun = True
                 async with aclosing(read_batches(events, fold.take, target=target, read=read_reply)) as batches:
                     async for deltas in batches:
                         for delta in deltas:
+                            if isinstance(delta, Stop):
+                                await read_out(batches, *failures)
                             yield delta
                         # Nothing that belongs to the answer comes after its end, if anything does.
                         if fold.finished or comes_whole(events.response.headers):
                             return
-        except (OpenAIError, HTTPError, ValueError, RecursionError) as error:
+        except failures as error:
             raise explain(error, target, begun=begun) from error
         if fold.failure is not None:
             raise explain_refusal(fold.failure, target)
