@@ -68,6 +68,7 @@ class Loopback:
         self.left = threading.Event()
         self.ending = threading.Event()
         self.url = ""
+        self.connections = 0
 
     @property
     def bodies(self) -> list[dict[str, Any]]:
@@ -102,6 +103,10 @@ def serve(answer: Callable[[Call], Outcome], seen: Loopback) -> Iterator[Loopbac
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+
+        def setup(self) -> None:
+            seen.connections += 1
+            super().setup()
 
         def log_message(self, format: str, *args: object) -> None:
             """Tests read what they need from the recorded calls."""

@@ -12,7 +12,17 @@ from tests.wire.serving import Flow, Loopback, Outcome, Plain, json_answer, serv
 
 from lamella.core.messages.delta import Delta, Stop, StopReason, TextDelta
 from lamella.core.messages.usage import Usage
-from lamella.errors import AddressError, LamellaError, ProviderError, RateLimitedError, ReplyBrokenError
+from lamella.errors import (
+    AddressError,
+    KeyRefusedError,
+    LamellaError,
+    ModelMissingError,
+    OverloadedError,
+    ProviderError,
+    RateLimitedError,
+    ReplyBrokenError,
+)
+from lamella.runners.guests import read_answer
 
 TEXT = "Gr\u00fc\u00df dich \U0001f600"
 
@@ -254,3 +264,82 @@ def test_parts_of_a_chunk_are_one_text_and_a_number_is_none() -> None:
     heard = hear(find("openai_chat"), Flow(chunks=[said, plain_event(chunk({"content": 5})), *end]))
     assert heard.text == "So far."
     assert str(heard.error) == "The content of the answer is 5, of type int, and not a text."
+
+
+def test_requests_one_after_the_other_use_one_connection(wire: Wire) -> None:
+    # What ends the stream comes a little after what ends the answer.
+    chunks = [*STREAMS[wire.name], b"\n"]
+
+    async def talk(url: str) -> None:
+        provider = wire.connect(url + wire.root, wire.key, 5.0)
+        for _ in range(3):
+            async with asyncio.timeout(10):
+                deltas = [delta async for delta in read_answer(provider, ask(user("Hello"), model=wire.model))]
+            assert isinstance(deltas[-1], Stop)
+        await provider.close()
+
+    with serve(lambda _: Flow(chunks=chunks, pace=0.02), Loopback()) as server:
+        asyncio.run(talk(server.url))
+    assert (len(server.calls), server.connections) == (3, 1)
+
+
+@pytest.mark.parametrize("name", ["anthropic", "openai_responses"])
+def test_a_stream_that_is_never_closed_is_waited_for_only_for_a_moment(name: str) -> None:
+    heard = hear(find(name), Flow(chunks=STREAMS[name], hangs=True), patience=30.0)
+    assert (heard.text, heard.error) == (TEXT, None)
+    assert isinstance(heard.deltas[-1], Stop)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        ({"code": 429, "message": "Slow."}, RateLimitedError),
+        ({"code": "429", "message": "Slow."}, RateLimitedError),
+        ({"code": 503, "message": "Full.", "status": "UNAVAILABLE"}, OverloadedError),
+        ({"message": "Full.", "status": "UNAVAILABLE"}, OverloadedError),
+        ({"code": 401, "message": "No."}, KeyRefusedError),
+        ({"code": 404, "message": "There is no {model}."}, ModelMissingError),
+        ({"code": 7, "message": "Odd."}, ProviderError),
+    ],
+)
+def test_a_status_that_stands_in_the_body_of_a_success_counts(
+    wire: Wire, error: dict[str, object], kind: type[LamellaError]
+) -> None:
+    words = str(error["message"]).format(model=wire.model.rpartition(":")[2])
+    assert type(hear(wire, json_answer({"error": {**error, "message": words}})).error) is kind
+
+
+@pytest.mark.parametrize("name", ["openai_chat", "openai_responses"])
+def test_a_status_that_stands_in_an_event_counts(name: str) -> None:
+    heard = hear(find(name), Flow(chunks=[plain_event({"error": {"code": 429, "message": "Slow."}})]))
+    assert type(heard.error) is RateLimitedError
+
+
+@pytest.mark.parametrize("name", WHOLE_ANSWERS)
+def test_an_empty_error_beside_an_answer_is_none(name: str) -> None:
+    heard = hear(find(name), json_answer({**WHOLE_ANSWERS[name], "error": {}}))
+    assert (heard.text, heard.error) == (TEXT, None)
+
+
+def message(content: object) -> dict[str, object]:
+    return {"output": [{"type": "message", "content": content}]}
+
+
+@pytest.mark.parametrize(
+    ("name", "changed"),
+    [
+        ("anthropic", {"content": ["a"]}),
+        ("anthropic", {"content": [5]}),
+        ("anthropic", {"content": [{"type": "text"}]}),
+        ("anthropic", {"content": [{}]}),
+        ("openai_responses", message(["a"])),
+        ("openai_responses", message([{"type": "refusal", "refusal": 3}])),
+        ("openai_responses", {"output": "a"}),
+        ("openai_responses", {"output": ["a"]}),
+        ("openai_responses", {"output": [{"type": "output_text", "text": "a"}]}),
+    ],
+)
+def test_content_that_is_no_text_is_no_empty_answer(name: str, changed: dict[str, object]) -> None:
+    heard = hear(find(name), json_answer({**WHOLE_ANSWERS[name], **changed}))
+    assert type(heard.error) is ReplyBrokenError
+    assert "and not a text" in str(heard.error)

@@ -12,7 +12,7 @@ from lamella.adapters.providers.failures import (
     explain_timeout,
     read_wait,
 )
-from lamella.adapters.providers.reading import as_fields, text_at
+from lamella.adapters.providers.reading import as_fields, status_at, text_at
 from lamella.errors import LamellaError, SdkMissingError
 
 if TYPE_CHECKING:
@@ -53,5 +53,8 @@ def _read(error: Exception, *, status: int, wait: float | None) -> Refusal:
     body = getattr(error, "body", None)
     fields = as_fields(body)
     code, kind = text_at(fields, "code"), text_at(fields, "type")
+    told = status_at(fields, "code")
+    if status < 300 and told is not None:
+        status, code = told, ""
     words = text_at(fields, "message") or text_at(fields, "detail") or (body if isinstance(body, str) else "")
     return Refusal(status=status, kind=code or kind, words=words, wait=wait, spoken="message" in fields)

@@ -1,5 +1,6 @@
 """Reading what came over the wire: fields that may be missing, or of another type than promised."""
 
+import re
 from collections.abc import Mapping, Sequence
 from json import dumps
 from typing import Any
@@ -9,6 +10,7 @@ from lamella.errors import ReplyBrokenError
 Fields = Mapping[str, Any]
 _NOTHING: Fields = {}
 _LONGEST_SHOWN = 80
+_STATUS = re.compile(r"[45][0-9]{2}")
 
 
 def as_fields(answer: object) -> Fields:
@@ -45,6 +47,13 @@ def count_at(source: Fields, name: str) -> int | None:
     """A number of tokens, or none where the field is missing or no whole number. It may be negative: see ``usage``."""
     inner = source.get(name)
     return inner if isinstance(inner, int) and not isinstance(inner, bool) else None
+
+
+def status_at(source: Fields, name: str) -> int | None:
+    """The status of an error, as a number or in digits: servers behind others write it there where they send 200."""
+    inner = source.get(name)
+    number = int(inner) if isinstance(inner, str) and _STATUS.fullmatch(inner) else inner
+    return number if isinstance(number, int) and 400 <= number < 600 else None
 
 
 def as_json(value: object) -> str:

@@ -1,12 +1,11 @@
 """Answers that came in one piece although a stream was asked for: a whole answer, an error, or somebody's web page."""
 
 import json
-import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Protocol
 
 from lamella.adapters.providers.failures import Refusal, Target, explain_page, explain_refusal, explain_unstreamed
-from lamella.adapters.providers.reading import Fields, as_fields, fields_at, text_at
+from lamella.adapters.providers.reading import Fields, as_fields, fields_at, status_at, text_at
 from lamella.core.messages.delta import Delta, ReasoningDelta, Reply, Stop, TextDelta
 
 _WHOLE = ("json", "html")
@@ -83,12 +82,6 @@ def _parse(body: bytes, target: Target) -> Fields:
 def _refuse(fields: Fields) -> Refusal:
     error = fields_at(fields, "error")
     words = text_at(error, "message") or text_at(fields, "error") or json.dumps(fields["error"])
-    status = _read_status(error.get("code"))
+    status = status_at(error, "code")
     code = "" if status else text_at(error, "code")
     return Refusal(status=status or 200, kind=code or text_at(error, "type") or text_at(error, "status"), words=words)
-
-
-def _read_status(code: object) -> int | None:
-    """The status that servers behind others write into the body, as a number or in digits, where they send 200."""
-    number = int(code) if isinstance(code, str) and re.fullmatch(r"[45][0-9]{2}", code) else code
-    return number if isinstance(number, int) and 400 <= number < 600 else None

@@ -137,3 +137,15 @@ def test_a_vocabulary_that_lacks_letters_or_cuts_in_unknown_ways_is_none() -> No
     assert (found.count("abc"), found.per_message, found.per_request) == (3, 5, 6)
     assert open_vocabulary(replace(small, tokens=letters[1:])) is None
     assert open_vocabulary(replace(small, split="nobody's")) is None
+
+
+def test_a_file_that_comes_later_or_goes_is_noticed(tmp_path: Path) -> None:
+    counter, path = OfflineCounter(), tmp_path / "model.gguf"
+    model = f"gguf:{path}"
+    estimated = counter.measure(model)
+    path.symlink_to(find_weights("local"))
+    own = counter.measure(model)
+    assert (own.error, counter.measure(model)) == (OWN_ERROR, own)
+    assert counter.measure(model) is own
+    path.unlink()
+    assert counter.measure(model) is estimated
