@@ -204,7 +204,7 @@ class StoredChat:
 
     def delete(self, message: str, *, at: datetime | None = None) -> None:
         """Go on without a message, on a branch of its own; a question goes with its answer."""
-        if not any(message in (told.message.id, told.reply and told.reply.id) for told in self._log.path()):
+        if message not in name_messages(self._log.path()):
             raise self._missing(message)
         self._write(write_event(EventKind.DELETE, self._moment(at), target=message))
 

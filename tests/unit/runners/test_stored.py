@@ -3,13 +3,14 @@
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.unit.pictures import png
-from tests.unit.runners.desks import Failing, make_chat, make_desk
+from tests.unit.runners.desks import Failing, Ticking, make_chat, make_desk
 from tests.unit.seen import attached, library, sent
 
-from lamella import ActiveNote, Note, Picture, Selection, Tool, ToolResult, Turn
+from lamella import ActiveNote, Note, Picture, Selection, Tool, ToolResult, Turn, Url
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.history.asked import Asked
 from lamella.core.history.events import write_event
@@ -386,6 +387,62 @@ def test_a_message_of_no_time_at_all_is_named_as_damaged(store: MemoryStore) -> 
     store.append("chat", write_event(EventKind.MESSAGE, "yesterday", **asked), expected=len(store.load("chat")))
     with pytest.raises(StoreDamagedError, match="The time of the message m cannot be read"):
         make_chat(store).ask("three")
+
+
+def foresee(chat: Chat) -> list[dict[str, object]]:
+    """What the next turn would send; nothing is written down."""
+    return [message.to_dict() for message in chat._stored.preview(Asked(text="And on?")).messages]
+
+
+@pytest.mark.parametrize("layout", ["library", "in_place"])
+@pytest.mark.parametrize("path", ["secret.md", "other.md"])
+def test_what_was_erased_stays_so_when_the_same_text_is_attached_again(
+    store: MemoryStore, layout: str, path: str
+) -> None:
+    chat = make_chat(store, layout=layout)
+    chat.ask("first", attach=[Note(path="secret.md", text="The zebra keeps its stripes in a drawer.")])
+    chat.reply("Yes.")
+    Keeper(store, Ticking()).erase_artifact("chat", "secret.md")
+    chat.reload()
+    for text, attach in (("second", []), ("third", [Note(path=path, text="The zebra keeps its stripes in a drawer.")])):
+        chat.ask(text, attach=attach)
+        chat.reply("Yes.")
+    assert sum("zebra" in str(message) for message in foresee(chat)) == 1
+    assert foresee(make_chat(store)) == foresee(chat)
+
+
+@pytest.mark.parametrize("layout", ["library", "in_place"])
+def test_a_snapshot_attached_again_after_it_was_left_out_stands_once(store: MemoryStore, layout: str) -> None:
+    page = Url(url="https://e.org/5", text="old text " * 300, policy="snapshot")
+    chat = make_chat(store, layout=layout, window=1_750, reserve=0)
+    asked = [("q", [page]), *[("q", [])] * 5, ("w " * 800, []), ("q", [page]), ("q", []), ("q", [])]
+    for text, attach in asked:
+        chat.ask(text, attach=attach)
+        chat.reply("a")
+    assert EventKind.COMPACTION in {record.kind for record in store.load("chat")}
+    assert ("<handle>" in str(foresee(chat))) is (layout == "in_place"), "until the next epoch"
+    assert foresee(make_chat(store)) == foresee(chat)
+
+
+@pytest.mark.parametrize("message", [None, [], 5])
+def test_a_message_that_is_no_text_is_refused_at_every_door_and_nothing_is_written(
+    store: MemoryStore, message: object
+) -> None:
+    chat: Any = make_chat(store)
+    chat.ask("one")
+    before = list(store.load("chat"))
+    doors: list[Callable[[], object]] = [
+        lambda: chat.delete(message),
+        lambda: chat.fork(message),
+        lambda: chat.switch(message),
+        lambda: chat.edit(message, "x"),
+        lambda: chat.delete(chat.head, at="2026"),
+        lambda: chat.fork(chat.head, at=datetime(2026, 11, 15)),  # noqa: DTZ001 - that is what is wrong
+    ]
+    for door in doors:
+        with pytest.raises(CallError):
+            door()
+    assert list(store.load("chat")) == before
 
 
 def test_settings_are_written_once_also_when_the_store_was_down(store: MemoryStore) -> None:

@@ -75,6 +75,8 @@ def read_receipts(bodies: Iterable[Body], contents: Contents) -> tuple[Receipt, 
 def read_message(node: Node, contents: Contents) -> TurnInput:
     """The turn a message was asked with."""
     rest = node.rest
+    if node.erased:
+        contents = {name: data for name, data in contents.items() if name not in node.erased}
     try:
         if rest is not None and not _ATTACHING.issuperset(rest):
             return read_turn(node.body, contents, message_id=node.id)

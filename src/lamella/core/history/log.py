@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from lamella.core.envelope.model import Rewrite
 from lamella.core.history.compactions import NONE_COMMITTED, Committed, Compactions
-from lamella.core.history.events import Body, parse_body
+from lamella.core.history.events import Body, named_hashes, parse_body
 from lamella.core.history.fields import as_list
 from lamella.core.history.ids import message_id
 from lamella.core.history.nodes import UNREADABLE, Node, Told, damaged, derive_id, make_node, name_messages, read_name
@@ -110,6 +110,7 @@ class Log(Struct, dict=True):
             case EventKind.RENAME:
                 self.title = read_name(body, "title")
             case EventKind.ERASURE:
+                self._erase(frozenset(record.contents))
                 self.rewritten = Rewrite.HISTORY_EDITED
             case EventKind.SETTINGS:
                 self.settings.update(body)
@@ -119,6 +120,13 @@ class Log(Struct, dict=True):
             case _:
                 # Folds and stages shape what is sent, not what was said.
                 pass
+
+    def _erase(self, hashes: frozenset[str]) -> None:
+        """Mark the messages that hold what is erased: the same content attached again is theirs no more."""
+        for name, node in self.nodes.items():
+            gone = hashes.intersection(_names_in(node))
+            if gone:
+                self.nodes[name] = replace(node, erased=tuple(sorted(gone.union(node.erased))))
 
     def _compact(self, kind: EventKind, body: Body) -> None:
         if kind is EventKind.COMPACTION:
@@ -223,3 +231,11 @@ class Log(Struct, dict=True):
         rest = {**left, **(node.rest or {})} if left else node.rest
         self._place(replace(node, id=name, parent=parent, number=self.version, rest=rest))
         return name
+
+
+def _names_in(node: Node) -> tuple[str, ...]:
+    """The contents that a message names; one that cannot be read is found where it is read."""
+    try:
+        return named_hashes(node.rest) if node.rest is not None else ()
+    except UNREADABLE:
+        return ()

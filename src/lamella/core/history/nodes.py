@@ -19,7 +19,8 @@ class Node(Struct, frozen=True, kw_only=True, gc=False, array_like=True):
     """One message of the tree: typed text with its turn's body, or a reply.
 
     ``number`` is how many events were before the one that said it last: asking the same again after a compaction is
-    asking after it. ``rest`` is what its event says besides, none for most.
+    asking after it. ``rest`` is what its event says besides, none for most; ``erased`` are the contents it names that
+    were erased since, and stay so for it when the same content is attached again.
     """
 
     id: str
@@ -31,6 +32,7 @@ class Node(Struct, frozen=True, kw_only=True, gc=False, array_like=True):
     layout: Layout | None = None
     carry_forward: CarryForward | None = None
     rest: Body | None = None
+    erased: tuple[str, ...] = ()
 
     @property
     def body(self) -> Body:

@@ -73,7 +73,8 @@ def shelve(artifact: Artifact, *, form: Form, count: Count, shown: Standing | No
     if smaller is not None:
         return make_standing(artifact, form=form, place=SYSTEM_PLACE, pieces=(smaller,), tokens=count(smaller))
     same = shown is not None and shown.artifact is artifact and shown.form is Form.FULL and kind is artifact.kind
-    if shown is not None and same and shown.pieces:
+    # More than one piece is the whole text after something that stood for it until it was attached again.
+    if shown is not None and same and len(shown.pieces) == 1:
         return make_standing(artifact, form=Form.FULL, place=SYSTEM_PLACE, pieces=shown.pieces, tokens=shown.tokens)
     text = render_block(artifact, kind=kind)
     return make_standing(artifact, form=Form.FULL, place=SYSTEM_PLACE, pieces=(text,), tokens=count(text))

@@ -108,23 +108,24 @@ class Chat(Talk):
 
     def edit(self, message: str, text: str, *, at: datetime | None = None) -> Turn:
         """Ask another text in place of a message, with the same attachments."""
-        return self._stored.edit(message, check_text(text, "text"), at=check_time(at))
+        return self._stored.edit(check_text(message, "message"), check_text(text, "text"), at=check_time(at))
 
     def regenerate(self, message: str | None = None, *, at: datetime | None = None) -> Turn:
         """Open a question again, by default the last; the next reply stands beside the old one."""
-        return self._stored.regenerate(message, at=at)
+        named = None if message is None else check_text(message, "message")
+        return self._stored.regenerate(named, at=check_time(at))
 
     def delete(self, message: str, *, at: datetime | None = None) -> None:
         """Go on without a message; a question goes with its answer."""
-        self._stored.delete(message, at=at)
+        self._stored.delete(check_text(message, "message"), at=check_time(at))
 
     def fork(self, message: str, *, at: datetime | None = None) -> None:
         """Go on from an earlier message."""
-        self._stored.fork(message, at=at)
+        self._stored.fork(check_text(message, "message"), at=check_time(at))
 
     def switch(self, head: str, *, at: datetime | None = None) -> None:
         """Make another branch the active one."""
-        self._stored.switch(head, at=at)
+        self._stored.switch(check_text(head, "head"), at=check_time(at))
 
     def rename(self, title: str, *, at: datetime | None = None) -> None:
         """Give the conversation a title."""
