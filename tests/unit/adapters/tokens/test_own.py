@@ -149,3 +149,12 @@ def test_a_file_that_comes_later_or_goes_is_noticed(tmp_path: Path) -> None:
     assert counter.measure(model) is own
     path.unlink()
     assert counter.measure(model) is estimated
+
+
+def test_a_file_that_is_replaced_is_read_again(tmp_path: Path) -> None:
+    counter, path = OfflineCounter(), tmp_path / "model.gguf"
+    before = counter.measure(f"gguf:{rewrite('gpt-2', path)}")
+    rewrite("llama-bpe", path)
+    after = counter.measure(f"gguf:{path}")
+    assert after.name != before.name
+    assert after.name == OfflineCounter().measure(f"gguf:{path}").name
