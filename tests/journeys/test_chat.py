@@ -280,6 +280,7 @@ def test_a_pipe_whose_reader_left_exits_with_1_and_sends_nothing_more(
         (("--model", "nobody:model"), "There is no provider 'nobody'."),
         (("--vault", "gone"), "There is no vault folder at gone."),
         (("--store", "nowhere:"), "There is no kind of store 'nowhere'."),
+        (("--store", "sqlite:///~nobody-here/x.db"), "~nobody-here/x.db names a home folder that does not exist."),
     ],
 )
 def test_what_is_missing_is_told_at_once(chat: Chat, words: tuple[str, ...], told: str) -> None:

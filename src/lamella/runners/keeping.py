@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import accumulate
 
-from lamella.core.history.branch import path_hashes
+from lamella.core.history.branch import check_node
 from lamella.core.history.chronicle import Chronicle
 from lamella.core.history.events import (
     Body,
@@ -17,7 +17,7 @@ from lamella.core.history.events import (
     write_event,
 )
 from lamella.core.history.log import Log
-from lamella.core.history.nodes import Node, Told, derive_id
+from lamella.core.history.nodes import Node, derive_id
 from lamella.core.history.receipts import find_faulty_receipts
 from lamella.core.history.records import Damage, EventKind, Listed, Record, StoreStats, Written
 from lamella.core.layers.model import Role
@@ -301,7 +301,7 @@ def _find_damaged_counts(conversation: str, records: Iterable[Record]) -> Iterat
 def _find_fault(conversation: str, node: Node) -> str | None:
     """What is wrong with a message, if anything."""
     try:
-        path_hashes([Told(message=node, reply=None)])
+        check_node(node)
         derived = derive_id(conversation, node.parent, node)
     except (LookupError, TypeError, StoreDamagedError) as error:
         return f"cannot be read: {error}"

@@ -189,6 +189,24 @@ def test_verifying_names_the_message_or_event_that_cannot_be_read(store: MemoryS
     assert (damage.place, "Event 2 of chat" in damage.what) == ("log", True)
 
 
+@pytest.mark.parametrize(
+    ("kind", "body", "at"),
+    [
+        (EventKind.MESSAGE, {"parent": "", "text": "x", "carry_forward": "ful"}, AT),
+        (EventKind.MESSAGE, {"parent": "", "text": "x", "system": {"bose": "B"}}, AT),
+        (EventKind.MESSAGE, {"parent": "", "text": "x"}, "2026-1-16T"),
+        (EventKind.REPLY, {"parent": "q", "text": "x", "calls": [{"model": 5}]}, AT),
+    ],
+)
+def test_verifying_reads_what_going_on_would_read(
+    store: MemoryStore, kind: EventKind, body: dict[str, object], at: str
+) -> None:
+    if kind is EventKind.REPLY:
+        store.append("chat", write_event(EventKind.MESSAGE, AT, id="q", parent="", text="q"), expected=0)
+    store.append("chat", write_event(kind, at, id="m", **body), expected=len(store.load("chat")))
+    assert ("message m", True) in [(one.place, "cannot be read" in one.what) for one in keep(store).verify()]
+
+
 def test_a_compaction_of_a_question_whose_answer_was_deleted_is_no_damage(store: MemoryStore) -> None:
     chat = make_chat(store)
     for number in range(5):

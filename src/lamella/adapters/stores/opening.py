@@ -33,7 +33,10 @@ def locate_store(url: str) -> Path | None:
     path = _sqlite_path(rest) if scheme == "sqlite" else MEMORY
     if path == MEMORY:
         return None
-    return Path(path).expanduser() if path.startswith("~") else Path(path)
+    try:
+        return Path(path).expanduser() if path.startswith("~") else Path(path)
+    except RuntimeError as error:
+        raise SettingError(f"{path} names a home folder that does not exist.", hint="Write the whole path.") from error
 
 
 def _open_file(url: str, place: Path, *, patience: float, create: bool) -> Store:

@@ -1,6 +1,7 @@
 """A branch read back: its turns with their contents, what was compacted before each, and the calls of its replies."""
 
 from collections.abc import Iterable
+from datetime import datetime
 
 from lamella.core.artifacts.model import Artifact
 from lamella.core.compaction.receipt import Receipt
@@ -11,11 +12,11 @@ from lamella.core.history.nodes import UNREADABLE, Node, Told, damaged
 from lamella.core.history.receipts import read_receipt, receipt_hashes
 from lamella.core.history.resume import PastTurn
 from lamella.core.history.state import TurnInput
-from lamella.core.layers.model import History
+from lamella.core.layers.model import History, Role
 from lamella.core.ledger.call import Call
 
 # Members by name of their own: see docs/decisions/msgspec.md.
-_WHOLE = History.FULL
+_WHOLE, _REPLY = History.FULL, Role.REPLY
 _ATTACHING = frozenset({"attached", "results"})
 _NOTHING_ATTACHED: tuple[tuple[Artifact, ...], tuple[Artifact, ...], tuple[str, ...]] = ((), (), ())
 
@@ -96,3 +97,16 @@ def read_message(node: Node, contents: Contents) -> TurnInput:
         )
     except UNREADABLE as error:
         raise damaged(f"The message {node.id}", error) from error
+
+
+def check_node(node: Node) -> None:
+    """Read everything that a message says but for its contents; raises for what nobody could go on from."""
+    if node.role is _REPLY:
+        read_calls(node)
+    else:
+        path_hashes([Told(message=node, reply=None)])
+        read_message(node, {})
+    try:
+        datetime.fromisoformat(node.at)
+    except ValueError as error:
+        raise damaged(f"The time of the message {node.id}", error) from error

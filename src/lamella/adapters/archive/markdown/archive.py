@@ -14,6 +14,7 @@ from lamella.adapters.archive.markdown.rewrite import rewrite_records
 from lamella.adapters.archive.markdown.scribe import Scribe
 from lamella.adapters.archive.markdown.visible import parse_page, render_page, show_log
 from lamella.core.artifacts.content import encode_text
+from lamella.core.history.branch import check_node
 from lamella.core.history.chronicle import Chronicle
 from lamella.core.history.log import Log
 from lamella.core.history.nodes import derive_id
@@ -122,6 +123,8 @@ def _check_log(chronicle: Chronicle) -> Log:
     """The log a comment holds; an error if its events do not fit together or do not do what they say."""
     try:
         log = fold_log(chronicle.conversation, chronicle.records)
+        for node in log.nodes.values():
+            check_node(node)
     except StoreDamagedError as error:
         raise BadInputError(f"The archive's comment is damaged: {error.message}", hint=_HINT) from error
     for node in log.nodes.values():
