@@ -57,7 +57,7 @@ class Chat(Talk):
         """Ask the model and record its answer, as events; each has the ``text`` it adds to the answer.
 
         Closing the iterator stops the model, and what it said until then is kept. An answer may have ``max_tokens``,
-        1,024 if nothing is said; if you say more than the request leaves of the window, it is refused before it is sent.
+        1,024 if nothing is said; more than the request leaves of the window, if you say so much, is refused unsent.
         """
         self._office.name(model)
         asked = self._describe(Described(text=text, attach=attach, system=system, model=model, drop=drop, fold=fold))
