@@ -10,17 +10,24 @@ import pytest
 from lamella.faces.cli.waiting import counted, told_if_slow
 
 
-def test_an_error_on_the_way_is_not_lost(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(ValueError, match="bad"), told_if_slow("Planning", after=0.2):
-        raise ValueError("bad")
-    assert capsys.readouterr().err == ""
-
-
 class Screen(StringIO):
     """A stderr that is a terminal."""
 
     def isatty(self) -> bool:
         return True
+
+
+def fail_slowly() -> None:
+    with told_if_slow("Planning", after=0.01):
+        time.sleep(0.2)
+        raise ValueError("bad")
+
+
+def test_an_error_on_the_way_is_not_lost_and_finds_a_clean_line() -> None:
+    with redirect_stderr(Screen()) as screen, pytest.raises(ValueError, match="bad"):
+        fail_slowly()
+    assert "Planning" in screen.getvalue()
+    assert screen.getvalue().endswith("\r\x1b[2K")
 
 
 def test_at_a_terminal_it_says_how_far_it_is_and_takes_the_line_away() -> None:
