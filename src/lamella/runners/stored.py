@@ -17,12 +17,13 @@ from lamella.core.history.branch import (
     read_calls,
     read_message,
     read_receipts,
+    read_time,
     read_turns,
 )
 from lamella.core.history.compactions import Committed
 from lamella.core.history.events import read_turn, write_event
 from lamella.core.history.ids import message_id
-from lamella.core.history.nodes import Told, damaged, name_messages
+from lamella.core.history.nodes import Told, name_messages
 from lamella.core.history.records import EventKind, Written
 from lamella.core.history.resume import Resumed, resume
 from lamella.core.history.state import OpenTurn, Rules
@@ -312,11 +313,7 @@ class StoredChat:
             return NOTHING_SENT
         newest = told[-1]
         calls = read_calls(newest.reply) if newest.reply is not None else ()
-        try:
-            asked_at = datetime.fromisoformat(newest.message.at) if newest.message.at else None
-        except ValueError as error:
-            raise damaged(f"The time of the message {newest.message.id}", error) from error
-        return LastSent(asked_at=asked_at, answered_by=calls[-1].id if calls else None)
+        return LastSent(asked_at=read_time(newest.message), answered_by=calls[-1].id if calls else None)
 
     def _sent_last(self) -> Envelope | None:
         """The request of the turn asked last, on whatever branch it was."""

@@ -106,7 +106,12 @@ def check_node(node: Node) -> None:
     else:
         path_hashes([Told(message=node, reply=None)])
         read_message(node, {})
+    read_time(node)
+
+
+def read_time(node: Node) -> datetime | None:
+    """When a message was said, if that was written down."""
     try:
-        datetime.fromisoformat(node.at)
+        return datetime.fromisoformat(node.at) if node.at else None
     except ValueError as error:
         raise damaged(f"The time of the message {node.id}", error) from error
