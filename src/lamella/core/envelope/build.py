@@ -8,7 +8,7 @@ from lamella.core.budget.counting import Measure, count_tools
 from lamella.core.budget.thresholds import Budget, warn_of
 from lamella.core.envelope.fingerprint import hash_layers, hash_prefix
 from lamella.core.envelope.invariants import check_laws
-from lamella.core.envelope.model import Envelope, Recalled, Rewrite, Sent, TokenCounts
+from lamella.core.envelope.model import Envelope, Rebuilt, Rewrite, Sent, TokenCounts
 from lamella.core.layers.library import Standing, build_library
 from lamella.core.layers.model import Layer, LayerId, Layout, message_place
 from lamella.core.layers.opening import NOTHING_LEFT_OUT, Opening
@@ -124,12 +124,12 @@ def build_envelope(
     return BuiltEnvelope(envelope=envelope, turn=rendered.turn)
 
 
-def recall_request(ground: Ground, measure: Measure) -> tuple[Recalled, BuiltTurn]:
+def rebuild_request(ground: Ground, measure: Measure) -> tuple[Rebuilt, BuiltTurn]:
     """A request that was built and checked before it was sent, as the next one is compared with it."""
     rendered = render_request(ground, measure)
     messages, first, start = rendered.messages, rendered.first, ground.epoch_start
     strip = list_strip(ground.exchanges, first=first, epoch_start=start, opening=ground.opening)
-    recalled = Recalled(
+    rebuilt = Rebuilt(
         conversation_id=ground.conversation_id,
         epoch=ground.epoch,
         layout=ground.layout,
@@ -147,7 +147,7 @@ def recall_request(ground: Ground, measure: Measure) -> tuple[Recalled, BuiltTur
             LayerId.L5: (place_user(ground.user, place=message_place(len(messages) - 1)),),
         },
     )
-    return recalled, rendered.turn
+    return rebuilt, rendered.turn
 
 
 def count_request(

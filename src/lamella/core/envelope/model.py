@@ -100,7 +100,7 @@ class Sent(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recalled:
+class Rebuilt:
     """A request that was sent and answered: its hashes are not derived again, nor the text of its layers."""
 
     conversation_id: str

@@ -20,7 +20,7 @@ from lamella.core.history.turns import (
     begin_turn,
     begins_epoch,
     open_turn,
-    recall_turn,
+    rebuild_turn,
     turn_rules,
     with_settings,
     without,
@@ -81,7 +81,7 @@ def resume(
     if last.reply is None:
         # Whether it fits is asked where it is sent again: what was sent already may be answered whatever its size.
         return Resumed(state=state, opened=open_turn(state, last.turn, rules))
-    state = recall_turn(state, last.turn, rules, reply=last.reply)
+    state = rebuild_turn(state, last.turn, rules, reply=last.reply)
     for receipt in receipts:
         state = apply_receipt(state, receipt, rules)
     return Resumed(state=state)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from lamella.core.artifacts.model import Artifact, Kind
-from lamella.core.envelope.build import Ground, build_envelope, recall_request
+from lamella.core.envelope.build import Ground, build_envelope, rebuild_request
 from lamella.core.envelope.model import Sent
 from lamella.core.history.attached import drop_known, find_leaving, gather, learn
 from lamella.core.history.folding import fold, opening_of
@@ -80,10 +80,10 @@ def open_turn(state: State, turn: TurnInput, rules: Rules, *, checked: bool = Tr
     return OpenTurn(envelope=built.envelope, state=after, user=placed, attached=ground.attached, tools=tools)
 
 
-def recall_turn(state: State, turn: TurnInput, rules: Rules, *, reply: str) -> State:
+def rebuild_turn(state: State, turn: TurnInput, rules: Rules, *, reply: str) -> State:
     """The state after a turn of the past. Its laws and its size were checked when it was sent."""
     prepared = prepare_turn(state, turn, rules)
-    sent, shown = recall_request(prepared.ground, prepared.rules.measure)
+    sent, shown = rebuild_request(prepared.ground, prepared.rules.measure)
     after = _send(prepared, sent, shown.added)
     placed = replace(prepared.ground.user, segment=sent.segments(LayerId.L5)[0])
     asked = Exchange(
