@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 from lamella.errors import BadInputError, BudgetExceededError, LamellaError, LawBrokenError
 
 if TYPE_CHECKING:
-    from lamella.core.compaction.receipt import Receipt
-    from lamella.core.envelope.model import Envelope
-    from lamella.core.layers.model import Layer, Segment
+    from lamella.core.log.receipt import Receipt
     from lamella.core.messages.model import Message
+    from lamella.core.prompt.envelope import Envelope
+    from lamella.core.prompt.layers.model import Layer, Segment
+    from lamella.engine.turn import Turn
     from lamella.faces.library.attach import (
         ActiveNote,
         Canvas,
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     )
     from lamella.faces.library.conversation import Conversation
     from lamella.faces.library.engine import Chat, Engine, open_engine
-    from lamella.runners.turn import Turn
 
 __version__ = "0.1.0"
 
@@ -82,12 +82,12 @@ _HOMES = {
     "Chat": "lamella.faces.library.engine",
     "Conversation": "lamella.faces.library.conversation",
     "Engine": "lamella.faces.library.engine",
-    "Envelope": "lamella.core.envelope.model",
-    "Layer": "lamella.core.layers.model",
+    "Envelope": "lamella.core.prompt.envelope",
+    "Layer": "lamella.core.prompt.layers.model",
     "Message": "lamella.core.messages.model",
-    "Receipt": "lamella.core.compaction.receipt",
-    "Segment": "lamella.core.layers.model",
-    "Turn": "lamella.runners.turn",
+    "Receipt": "lamella.core.log.receipt",
+    "Segment": "lamella.core.prompt.layers.model",
+    "Turn": "lamella.engine.turn",
     "open": "lamella.faces.library.engine",
 }
 

@@ -9,10 +9,10 @@ from pydantic import BaseModel
 from lamella.core.artifacts.model import Kind
 from lamella.core.budget.thresholds import Budget
 from lamella.core.compaction.rules import STEP_ORDER, Compaction, KindRules, StepName, SummaryRules
-from lamella.core.history.state import Rules
-from lamella.core.layers.model import CarryForward, History, Layout
+from lamella.core.prompt.layers.model import CarryForward, History, Layout
+from lamella.core.prompt.state import Rules
+from lamella.engine.world import World
 from lamella.errors import LamellaError, NotAvailableError, SettingError
-from lamella.runners.world import World
 from lamella.settings import ChainSettings, CompactionSettings, Settings
 
 RUNNERS = ("chat",)

@@ -32,23 +32,23 @@ from lamella.configuration import (
     mask,
     place_user_file,
 )
-from lamella.core.history.chronicle import Chronicle
-from lamella.core.history.resume import resume
-from lamella.core.layers.model import Layout
 from lamella.core.ledger.answered import Answered
+from lamella.core.log.chronicle import Chronicle
+from lamella.core.prompt.layers.model import Layout
+from lamella.core.prompt.resume import resume
 from lamella.core.values import replace
+from lamella.engine.copying import copy_store
+from lamella.engine.keeping import Keeper
+from lamella.engine.office import PostOffice
+from lamella.engine.replay import Scripted, replay
+from lamella.engine.sending import SILENCE, Patience
+from lamella.engine.stored import Configured, Desk
+from lamella.engine.turn import Turn
+from lamella.engine.turns import TurnRunner
+from lamella.engine.world import World
 from lamella.errors import LamellaError, SettingError, UsageError
 from lamella.meaning import find_faults, make_rules
 from lamella.ports import ChatProvider, SourceReader, Store, Summarizer
-from lamella.runners.copying import copy_store
-from lamella.runners.keeping import Keeper
-from lamella.runners.office import PostOffice
-from lamella.runners.replay import Scripted, replay
-from lamella.runners.sending import SILENCE, Patience
-from lamella.runners.stored import Configured, Desk
-from lamella.runners.turn import Turn
-from lamella.runners.turns import TurnRunner
-from lamella.runners.world import World
 from lamella.settings import Settings
 
 if TYPE_CHECKING:

@@ -29,12 +29,12 @@ from lamella.adapters.tokens.families import FAMILIES, GENERIC
 from lamella.core.artifacts.kinds import KINDS, Promotion
 from lamella.core.artifacts.model import Kind, Policy
 from lamella.core.compaction.rules import STEP_ORDER, KindRules, SummaryRules
-from lamella.core.envelope.diff import Cause
-from lamella.core.envelope.invariants import LAWS
-from lamella.core.history.folding import SHOWN_TURNS
-from lamella.core.layers.model import Form, History, LayerId, StandIn
-from lamella.core.layers.system import PART_NAMES
 from lamella.core.ledger.cache import GENERIC_PROFILE, CacheProfile
+from lamella.core.prompt.folding import SHOWN_TURNS
+from lamella.core.prompt.laws import LAWS
+from lamella.core.prompt.layers.model import Form, History, LayerId, StandIn
+from lamella.core.prompt.layers.system import PART_NAMES
+from lamella.core.prompt.movement import Cause
 from lamella.faces.cli.app import app
 from lamella.settings import PROFILES, CompactionSettings, KindSettings, Settings, SummarySettings
 

@@ -8,10 +8,10 @@ import pytest
 import lamella
 from lamella.adapters.archive.attachments import FIELDS
 from lamella.core.artifacts.blocks import render_block
-from lamella.core.artifacts.content import neutralise
 from lamella.core.artifacts.kinds import KINDS, BlockForm, KindSpec, Promotion
 from lamella.core.artifacts.make import make_artifact, make_tool_result
 from lamella.core.artifacts.model import Artifact, Kind, Source, Trust
+from lamella.core.text.content import neutralise
 
 TEXT_KINDS = [kind for kind, spec in KINDS.items() if spec.block not in (BlockForm.EXPANDS, BlockForm.IMAGE_PART)]
 

@@ -4,11 +4,11 @@ import json
 
 from tests.golden.snapshots.story import FOLDER, NAME, describe, fold, golden_file, read_events, take_snapshot
 
-from lamella.core.history.log import Log
-from lamella.core.history.nodes import Node
-from lamella.core.history.records import EventKind
-from lamella.core.history.snapshot import FORMAT, is_of_another_format, join_snapshots, read_snapshot
-from lamella.core.layers.model import Role
+from lamella.core.log.log import Log
+from lamella.core.log.nodes import Node
+from lamella.core.log.records import EventKind
+from lamella.core.log.snapshot import FORMAT, is_of_another_format, join_snapshots, read_snapshot
+from lamella.core.prompt.layers.model import Role
 
 CHANGED = "a log folds or is written otherwise: raise FORMAT in core/history/snapshot.py, then regenerate"
 

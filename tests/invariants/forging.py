@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from hashlib import sha256
 
 from lamella import Conversation, Envelope, Layer, Note, Segment, Selection, ToolResult, Turn
-from lamella.core.envelope.invariants import find_breaches
-from lamella.core.layers.model import LAYER_ORDER, LayerId
+from lamella.core.prompt.laws import find_breaches
+from lamella.core.prompt.layers.model import LAYER_ORDER, LayerId
 from lamella.core.values import replace
 
 PICKED = Selection(path="a.md", lines=(3, 4), text="what was picked")

@@ -11,12 +11,12 @@ from tests.invariants.strategies import Step
 
 from lamella import Folder, Tag, Turn
 from lamella.core.artifacts.model import Artifact, Image, Kind, Policy
-from lamella.core.history.nodes import Told
+from lamella.core.log.nodes import Told
 from lamella.core.values import replace
+from lamella.engine.checkpoints import EVENTS
+from lamella.engine.stored import Desk
 from lamella.faces.library.engine import Chat
 from lamella.ports import SourceReader, Store, Summarizer
-from lamella.runners.checkpoints import EVENTS
-from lamella.runners.stored import Desk
 from lamella.wiring import open_desk
 
 NAME = "lasting"

@@ -21,12 +21,12 @@ from lamella.adapters.archive.markdown.visible import Shown, pair_messages, pars
 from lamella.adapters.sources.vault import Vault
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.artifacts.model import Kind
-from lamella.core.history.chronicle import Chronicle
-from lamella.core.history.log import Log
-from lamella.core.layers.model import Role
+from lamella.core.log.chronicle import Chronicle
+from lamella.core.log.log import Log
+from lamella.core.prompt.layers.model import Role
+from lamella.engine.keeping import Keeper, Taken
 from lamella.errors import BadInputError
 from lamella.faces.library.engine import Chat
-from lamella.runners.keeping import Keeper, Taken
 from lamella.wiring import open_desk
 
 archived = settings(settings.get_profile("invariants"))

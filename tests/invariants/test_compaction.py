@@ -11,11 +11,11 @@ from tests.invariants.test_counts import PER_REQUEST, tool_tokens, weight
 from tests.invariants.texts import readable
 from tests.invariants.truth import Fact, newest
 
-from lamella.core.compaction.receipt import Receipt
 from lamella.core.compaction.rules import StepName
-from lamella.core.envelope.invariants import find_breaches
-from lamella.core.history.ids import message_id
-from lamella.core.layers.model import LayerId, Role
+from lamella.core.log.ids import message_id
+from lamella.core.log.receipt import Receipt
+from lamella.core.prompt.laws import find_breaches
+from lamella.core.prompt.layers.model import LayerId, Role
 
 TRIED = settings.get_profile("invariants")
 # Labels, handles, reference headings and the overhead of messages belong to no item.

@@ -16,12 +16,12 @@ from lamella.adapters.sources.nowhere import Nowhere
 from lamella.adapters.sources.vault import Vault
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.adapters.stores.opening import open_sqlite
-from lamella.core.history.events import parse_body
-from lamella.core.history.records import EventKind
+from lamella.core.log.events import parse_body
+from lamella.core.log.records import EventKind
 from lamella.core.values import replace
+from lamella.engine.keeping import Keeper, Taken
 from lamella.faces.library.engine import Chat
 from lamella.ports import Store
-from lamella.runners.keeping import Keeper, Taken
 
 TRIED = settings.get_profile("invariants")
 

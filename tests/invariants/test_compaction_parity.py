@@ -14,12 +14,12 @@ from lamella import Turn
 from lamella.adapters.clocks.system import SystemClock
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.adapters.stores.opening import open_sqlite
-from lamella.core.history.ids import message_id
-from lamella.core.history.log import Log
-from lamella.core.layers.model import Role
+from lamella.core.log.ids import message_id
+from lamella.core.log.log import Log
+from lamella.core.prompt.layers.model import Role
 from lamella.core.values import replace
+from lamella.engine.keeping import Keeper
 from lamella.ports import Store, Summarizer
-from lamella.runners.keeping import Keeper
 
 TRIED = settings.get_profile("invariants")
 

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from tests.invariants.compacting import EAGER, GOOD, Scripted, Tight, tight_plans, tight_player
 
 from lamella import Message, Turn
-from lamella.core.compaction.receipt import Step
 from lamella.core.compaction.rules import StepName
+from lamella.core.log.receipt import Step
 
 TRIED = settings.get_profile("invariants")
 LONG = "word " * 2_000

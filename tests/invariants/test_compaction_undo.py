@@ -10,7 +10,7 @@ from tests.invariants.moves import Deed, Kept, Move
 
 from lamella import Turn
 from lamella.adapters.stores.memory import MemoryStore
-from lamella.core.compaction.receipt import Receipt
+from lamella.core.log.receipt import Receipt
 from lamella.core.values import replace
 
 TRIED = settings.get_profile("invariants")

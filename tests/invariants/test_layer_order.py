@@ -6,7 +6,7 @@ from tests.invariants.playing import Seen, play
 from tests.invariants.strategies import Plan, plans
 
 from lamella import Conversation
-from lamella.core.layers.model import Form, LayerId
+from lamella.core.prompt.layers.model import Form, LayerId
 from lamella.core.values import replace
 
 TRIED = settings.get_profile("invariants")

@@ -6,7 +6,7 @@ from tests.invariants.forging import segments_of
 from tests.invariants.playing import Seen, play
 from tests.invariants.strategies import Plan, plans
 
-from lamella.core.layers.model import LayerId
+from lamella.core.prompt.layers.model import LayerId
 from lamella.core.values import replace
 
 TRIED = settings.get_profile("invariants")

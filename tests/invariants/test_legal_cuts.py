@@ -6,8 +6,8 @@ from tests.invariants.playing import play
 from tests.invariants.strategies import Plan, plans
 
 from lamella import Conversation, Envelope, Layer, Note, Selection, ToolResult
-from lamella.core.envelope.invariants import LAWS, legal_cuts
-from lamella.core.layers.model import Form, LayerId
+from lamella.core.prompt.laws import LAWS, legal_cuts
+from lamella.core.prompt.layers.model import Form, LayerId
 from lamella.core.values import replace
 
 TRIED = settings.get_profile("invariants")

@@ -8,7 +8,7 @@ from tests.invariants.playing import Seen, play
 from tests.invariants.strategies import Plan, plans
 
 from lamella import Envelope
-from lamella.core.layers.model import LayerId
+from lamella.core.prompt.layers.model import LayerId
 
 TRIED = settings.get_profile("invariants")
 TALK = ("user", "reply")

@@ -13,8 +13,8 @@ from lamella.adapters.clocks.system import SystemClock
 from lamella.adapters.sources.nowhere import Nowhere
 from lamella.adapters.sources.vault import Vault
 from lamella.adapters.stores.memory import MemoryStore
+from lamella.engine.keeping import Keeper, Taken
 from lamella.faces.library.engine import Chat
-from lamella.runners.keeping import Keeper, Taken
 
 TRIED = settings.get_profile("invariants")
 

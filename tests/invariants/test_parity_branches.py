@@ -9,10 +9,10 @@ from tests.invariants.moves import Kept, kept_plans
 
 from lamella.adapters.clocks.system import SystemClock
 from lamella.adapters.stores.memory import MemoryStore
-from lamella.core.history.log import Log
-from lamella.core.history.nodes import derive_id
-from lamella.core.layers.model import Role
-from lamella.runners.keeping import Keeper
+from lamella.core.log.log import Log
+from lamella.core.log.nodes import derive_id
+from lamella.core.prompt.layers.model import Role
+from lamella.engine.keeping import Keeper
 
 TRIED = settings.get_profile("invariants")
 

@@ -14,14 +14,14 @@ from lamella import Turn
 from lamella.adapters.clocks.system import SystemClock
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.adapters.stores.opening import open_sqlite
-from lamella.core.history.events import parse_body
-from lamella.core.history.fields import as_list, as_mapping
-from lamella.core.history.log import Log
-from lamella.core.history.snapshot import join_snapshots, make_snapshot, read_snapshot, write_snapshot
+from lamella.core.log.events import parse_body
+from lamella.core.log.fields import as_list, as_mapping
+from lamella.core.log.log import Log
+from lamella.core.log.snapshot import join_snapshots, make_snapshot, read_snapshot, write_snapshot
 from lamella.core.values import replace
+from lamella.engine.checkpoints import Checkpoints
+from lamella.engine.keeping import Keeper
 from lamella.ports import Store, Summarizer
-from lamella.runners.checkpoints import Checkpoints
-from lamella.runners.keeping import Keeper
 
 TRIED = settings.get_profile("invariants")
 

@@ -11,14 +11,14 @@ from tests.invariants.moves import Kept, kept_plans
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.adapters.tokens.counter import OfflineCounter
 from lamella.core.budget.thresholds import Budget
-from lamella.core.envelope.model import Sent
-from lamella.core.history.branch import path_hashes, read_turns
-from lamella.core.history.log import Log
-from lamella.core.history.resume import PastTurn, Resumed, resume
-from lamella.core.history.state import Rules, State
-from lamella.core.history.turns import close_turn, open_turn
-from lamella.core.layers.model import LAYER_ORDER
-from lamella.core.layers.strip import Exchange
+from lamella.core.log.branch import path_hashes, read_turns
+from lamella.core.log.log import Log
+from lamella.core.prompt.envelope import Sent
+from lamella.core.prompt.layers.model import LAYER_ORDER
+from lamella.core.prompt.layers.strip import Exchange
+from lamella.core.prompt.resume import PastTurn, Resumed, resume
+from lamella.core.prompt.state import Rules, State
+from lamella.core.prompt.turns import close_turn, open_turn
 from lamella.core.values import replace
 
 TRIED = settings.get_profile("invariants")

@@ -8,7 +8,7 @@ from tests.invariants.strategies import Plan, plans
 from tests.invariants.texts import readable
 from tests.invariants.truth import digest
 
-from lamella.core.layers.model import Form, LayerId
+from lamella.core.prompt.layers.model import Form, LayerId
 from lamella.core.values import replace
 
 TRIED = settings.get_profile("invariants")

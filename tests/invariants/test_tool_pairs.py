@@ -10,7 +10,7 @@ from tests.invariants.strategies import Plan, plans
 from tests.invariants.texts import readable
 from tests.invariants.truth import Fact
 
-from lamella.core.layers.model import LayerId
+from lamella.core.prompt.layers.model import LayerId
 from lamella.core.values import replace
 
 TRIED = settings.get_profile("invariants")

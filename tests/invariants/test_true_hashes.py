@@ -10,7 +10,7 @@ from tests.invariants.playing import play
 from tests.invariants.strategies import Plan, plans
 
 from lamella import Envelope
-from lamella.core.layers.model import LayerId
+from lamella.core.prompt.layers.model import LayerId
 from lamella.core.values import replace
 
 TRIED = settings.get_profile("invariants")

@@ -8,8 +8,8 @@ from tests.invariants.playing import play
 from tests.invariants.strategies import Attach, Edit, Plan, Step, Thing, plans
 from tests.invariants.texts import Words, readable
 
-from lamella.core.layers.changes import build_diff
-from lamella.core.layers.model import Form, LayerId
+from lamella.core.prompt.layers.model import Form, LayerId
+from lamella.core.text.changes import build_diff
 
 TRIED = settings.get_profile("invariants")
 

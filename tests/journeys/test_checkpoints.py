@@ -19,11 +19,11 @@ import lamella
 from lamella import Note
 from lamella.adapters.clocks.system import SystemClock
 from lamella.adapters.stores.opening import open_store
-from lamella.core.history.log import Log
-from lamella.core.history.snapshot import read_snapshot
-from lamella.runners.checkpoints import EVENTS, Checkpoints
-from lamella.runners.counting import list_counts
-from lamella.runners.keeping import Keeper
+from lamella.core.log.log import Log
+from lamella.core.log.snapshot import read_snapshot
+from lamella.engine.checkpoints import EVENTS, Checkpoints
+from lamella.engine.counting import list_counts
+from lamella.engine.keeping import Keeper
 
 SECRET = "the zebra keeps its stripes in a drawer"
 HEADER = b"lamella log "

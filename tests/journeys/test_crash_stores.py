@@ -19,8 +19,8 @@ from tests.conformance.stores.material import say, texts
 from tests.contracts.places import ROOT
 
 from lamella.adapters.stores.opening import open_store
-from lamella.core.artifacts.content import hash_bytes
-from lamella.core.history.records import EventKind
+from lamella.core.log.records import EventKind
+from lamella.core.text.content import hash_bytes
 from lamella.ports import Store
 
 ROUNDS = 15
@@ -32,8 +32,8 @@ BATCH = 3
 WRITERS = r"""
 import json, os, random, sys
 from lamella.adapters.stores.opening import open_store
-from lamella.core.artifacts.content import hash_bytes
-from lamella.core.history.records import EventKind, Record, Written
+from lamella.core.text.content import hash_bytes
+from lamella.core.log.records import EventKind, Record, Written
 
 def make_record(mark, part, names, kind=EventKind.MESSAGE):
     body = json.dumps({**mark, "part": part, "fill": "x" * random.choice([1, 300, 6_000])})

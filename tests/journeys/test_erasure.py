@@ -11,8 +11,8 @@ from tests import servers
 
 import lamella
 from lamella import ActiveNote, Chat, Note, Picture, Selection, ToolResult, Turn, Unknown, Url
-from lamella.core.artifacts.content import hash_bytes, hash_text
-from lamella.core.envelope.invariants import check_laws
+from lamella.core.prompt.laws import check_laws
+from lamella.core.text.content import hash_bytes, hash_text
 from lamella.errors import ErasedError
 from lamella.faces.cli import main
 

@@ -12,12 +12,12 @@ from tests.journeys.running import refusal, run, spawn
 import lamella
 from lamella import Note
 from lamella.adapters.providers.scripted import Line, ScriptedProvider
-from lamella.core.history.events import write_event
-from lamella.core.history.ids import message_id
-from lamella.core.history.records import EventKind
-from lamella.core.layers.model import Role
+from lamella.core.log.events import write_event
+from lamella.core.log.ids import message_id
+from lamella.core.log.records import EventKind
 from lamella.core.messages.delta import Diagnosis
 from lamella.core.messages.usage import Usage
+from lamella.core.prompt.layers.model import Role
 from lamella.errors import OverloadedError
 from lamella.wiring import open_desk
 

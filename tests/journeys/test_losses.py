@@ -12,8 +12,8 @@ from tests.unit.pictures import png
 from tests.unit.seen import attached, forms, library, sent
 
 from lamella import ActiveNote, BadInputError, Folder, Note, Picture, Selection, ToolResult, Unknown, Url
-from lamella.core.artifacts.content import escape_line
-from lamella.core.layers.model import LayerId
+from lamella.core.prompt.layers.model import LayerId
+from lamella.core.text.content import escape_line
 
 PROMOTES = pytest.mark.moves_prefix(reason="in layout library what was attached goes into the system message")
 BOTH = pytest.mark.parametrize("layout", [pytest.param("library", marks=PROMOTES), "in_place"])

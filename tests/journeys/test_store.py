@@ -11,7 +11,7 @@ from tests import servers
 
 import lamella
 from lamella import Note, Picture
-from lamella.core.artifacts.content import hash_text
+from lamella.core.text.content import hash_text
 from lamella.faces.cli import main
 
 PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x02\x00\x00\x00"

@@ -1,7 +1,7 @@
 """What a turn shows, in a form that assertions can be read from."""
 
 from lamella import Turn
-from lamella.core.layers.model import LayerId
+from lamella.core.prompt.layers.model import LayerId
 
 
 def forms(turn: Turn, layer: LayerId) -> list[tuple[str, str]]:

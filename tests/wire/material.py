@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Sequence
 from lamella.core.artifacts.model import Image, ToolDefinition
 from lamella.core.messages.delta import Delta, Reply, StopReason, ToolCall, fold_deltas
 from lamella.core.messages.model import Message, Speaker
-from lamella.core.messages.render import LIBRARY_HEADING
 from lamella.core.messages.request import ChatRequest, Exchange, ToolOutput
+from lamella.core.prompt.render import LIBRARY_HEADING
 from lamella.core.values import replace
 from lamella.ports import ChatProvider
 

@@ -12,6 +12,7 @@ from tests.wire.serving import Flow, Loopback, Outcome, Plain, json_answer, serv
 
 from lamella.core.messages.delta import Delta, Stop, StopReason, TextDelta
 from lamella.core.messages.usage import Usage
+from lamella.engine.guests import read_answer
 from lamella.errors import (
     AddressError,
     KeyRefusedError,
@@ -22,7 +23,6 @@ from lamella.errors import (
     RateLimitedError,
     ReplyBrokenError,
 )
-from lamella.runners.guests import read_answer
 
 TEXT = "Gr\u00fc\u00df dich \U0001f600"
 

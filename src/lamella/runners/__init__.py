@@ -1,5 +1,5 @@
-"""Runners: one turn walked through the ports, from what people typed to what a model would be sent.
+"""Runners: the ways of answering, a file each, and their registry.
 
-Enters: a turn as typed, and adapters behind ports. Leaves: built turns with their ledger entries.
-May not enter: prompt text of their own. Every runner gets its messages from the same envelope.
+Enters: a question, and the engine. Leaves: the events of its answer.
+May not enter: prompts made by hand. Every runner gets its messages from the same envelope.
 """

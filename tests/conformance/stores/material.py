@@ -7,8 +7,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import psycopg
 
-from lamella.core.artifacts.content import hash_bytes
-from lamella.core.history.records import EventKind, Record, Written
+from lamella.core.log.records import EventKind, Record, Written
+from lamella.core.text.content import hash_bytes
 from lamella.core.values import replace
 from lamella.ports import Store
 

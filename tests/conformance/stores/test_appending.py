@@ -7,8 +7,8 @@ from tests.conformance.conftest import OpenStore
 from tests.conformance.stores.material import AT, LATER, attach, counted, message, say, tamper, texts
 
 from lamella.adapters.stores.schema import load_migrations
-from lamella.core.artifacts.content import hash_bytes
-from lamella.core.history.records import EventKind, Record, Written
+from lamella.core.log.records import EventKind, Record, Written
+from lamella.core.text.content import hash_bytes
 from lamella.core.values import replace
 from lamella.errors import CallError, ConflictError, ErasedError, StoreVersionError, TextError
 from lamella.ports import Store

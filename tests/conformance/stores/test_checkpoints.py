@@ -13,13 +13,13 @@ import lamella
 from lamella import Note
 from lamella.adapters.clocks.system import SystemClock
 from lamella.adapters.stores.schema import load_migrations
-from lamella.core.artifacts.content import hash_bytes
-from lamella.core.history.records import Checkpoint
-from lamella.core.history.snapshot import read_snapshot
+from lamella.core.log.records import Checkpoint
+from lamella.core.log.snapshot import read_snapshot
+from lamella.core.text.content import hash_bytes
+from lamella.engine.checkpoints import EVENTS
+from lamella.engine.keeping import Keeper
 from lamella.errors import CallError
 from lamella.ports import Store
-from lamella.runners.checkpoints import EVENTS
-from lamella.runners.keeping import Keeper
 from lamella.wiring import copy_conversations
 
 ODD = b"\0\xff what they come to " * 3_000

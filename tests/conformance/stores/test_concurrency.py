@@ -13,7 +13,7 @@ from tests.conformance.stores.material import LATER, attach, say
 from tests.contracts.places import ROOT
 
 from lamella.adapters.stores.schema import load_migrations
-from lamella.core.artifacts.content import hash_bytes
+from lamella.core.text.content import hash_bytes
 from lamella.errors import ConflictError
 from lamella.ports import Store
 

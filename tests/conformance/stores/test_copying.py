@@ -10,7 +10,7 @@ from tests.conformance.stores.material import LATER, erasure
 
 import lamella
 from lamella import Note
-from lamella.core.artifacts.content import hash_text
+from lamella.core.text.content import hash_text
 from lamella.wiring import copy_conversations
 
 SECRET = "a page to erase"

@@ -19,8 +19,8 @@ from tests.conformance.stores.material import (
 )
 
 from lamella.adapters.stores.opening import open_sqlite
-from lamella.core.artifacts.content import hash_bytes
-from lamella.core.history.records import Written
+from lamella.core.log.records import Written
+from lamella.core.text.content import hash_bytes
 from lamella.errors import CallError, ConflictError, ErasedError, StoreUnavailableError
 from lamella.ports import Store
 

@@ -12,8 +12,8 @@ from tests.conformance.conftest import make_url
 from tests.conformance.stores.material import attach, erasure, say
 
 from lamella.adapters.stores.opening import open_store
-from lamella.core.artifacts.content import hash_bytes
-from lamella.core.history.records import Written
+from lamella.core.log.records import Written
+from lamella.core.text.content import hash_bytes
 from lamella.core.values import replace
 from lamella.errors import LamellaError
 from lamella.ports import Store

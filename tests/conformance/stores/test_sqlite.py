@@ -19,7 +19,7 @@ from tests.contracts.places import ROOT
 from lamella.adapters.stores.opening import open_sqlite, open_store
 from lamella.adapters.stores.sqlite import SqliteDatabase
 from lamella.adapters.stores.store import SqlStore
-from lamella.core.artifacts.content import hash_bytes
+from lamella.core.text.content import hash_bytes
 from lamella.errors import SettingError, StoreDamagedError, StoreUnavailableError
 from lamella.ports import Store
 

@@ -8,8 +8,8 @@ import pytest
 from tests.conformance.conftest import OpenStore
 from tests.conformance.stores.material import LATER, attach, erasure, say, tamper
 
-from lamella.core.artifacts.content import hash_bytes
-from lamella.core.history.records import Damage
+from lamella.core.log.records import Damage
+from lamella.core.text.content import hash_bytes
 from lamella.errors import StoreDamagedError
 from lamella.ports import Store
 

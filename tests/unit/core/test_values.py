@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 from msgspec import Struct
 
-from lamella.core.layers.model import Form, Segment
+from lamella.core.prompt.layers.model import Form, Segment
 from lamella.core.values import describe, replace
 
 

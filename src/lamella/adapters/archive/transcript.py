@@ -12,7 +12,7 @@ from lamella.adapters.archive.attachments import AttachmentIn, read_attachment
 from lamella.adapters.archive.strict_json import MAX_BYTES, check_json, explain_broken
 from lamella.core.artifacts.make import make_tool_definition, make_tool_result
 from lamella.core.artifacts.model import ToolDefinition
-from lamella.core.history.asked import Asked
+from lamella.core.prompt.asked import Asked
 from lamella.errors import BadInputError, SourceTooLargeError, TranscriptError
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, strict=True)

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 import yaml
 
-from lamella.core.artifacts.content import normalise
-from lamella.core.artifacts.fences import walk_lines
+from lamella.core.text.content import normalise
+from lamella.core.text.fences import walk_lines
 
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 _INLINE_TAG = re.compile(r"(?:^|(?<=\s))#([\w/-]*[^\W\d_][\w/-]*)")

@@ -6,7 +6,7 @@ from lamella.adapters.stores.chain import FIRST, check_contents, check_known, cl
 from lamella.adapters.stores.checkpoints import remove_checkpoints
 from lamella.adapters.stores.database import Database, Transaction, marks, split
 from lamella.adapters.stores.rows import RECORD_COLUMNS, read_record, write_record
-from lamella.core.history.records import EventKind, Written
+from lamella.core.log.records import EventKind, Written
 from lamella.errors import ConflictError, ErasedError
 
 

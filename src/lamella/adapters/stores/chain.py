@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from lamella.core.artifacts.content import encode_text, hash_bytes
-from lamella.core.history.records import EventKind, Record, Written
+from lamella.core.log.records import EventKind, Record, Written
+from lamella.core.text.content import encode_text, hash_bytes
 from lamella.errors import CallError, TextError
 
 FIRST = ""

@@ -17,8 +17,8 @@ from lamella.adapters.stores.chain import (
     link_all,
 )
 from lamella.adapters.stores.schema import load_migrations
-from lamella.core.artifacts.content import encode_text, hash_bytes
-from lamella.core.history.records import Checkpoint, Damage, Listed, Record, StoreStats, Written
+from lamella.core.log.records import Checkpoint, Damage, Listed, Record, StoreStats, Written
+from lamella.core.text.content import encode_text, hash_bytes
 from lamella.core.values import replace
 from lamella.errors import ConflictError
 

@@ -13,7 +13,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from lamella.adapters.stores.database import Result, Row, Transaction
 from lamella.adapters.stores.pool import Connection, Pool
 from lamella.adapters.stores.store import SqlStore
-from lamella.core.history.records import Damage
+from lamella.core.log.records import Damage
 from lamella.errors import CallError, LamellaError, SettingError, StoreDamagedError, StoreUnavailableError
 
 _SCHEMA = "lamella"

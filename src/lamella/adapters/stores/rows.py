@@ -3,7 +3,7 @@
 import json
 
 from lamella.adapters.stores.database import Row
-from lamella.core.history.records import EventKind, Record
+from lamella.core.log.records import EventKind, Record
 from lamella.errors import StoreDamagedError
 
 RECORD_COLUMNS = "seq, kind, at, body, contents, counts"

@@ -7,7 +7,7 @@ from pathlib import Path
 from threading import RLock
 
 from lamella.adapters.stores.database import Result, Row, Transaction
-from lamella.core.history.records import Damage
+from lamella.core.log.records import Damage
 from lamella.errors import CallError, LamellaError, StoreDamagedError, StoreUnavailableError
 
 MEMORY = ":memory:"

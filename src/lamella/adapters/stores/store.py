@@ -18,8 +18,8 @@ from lamella.adapters.stores.erasing import bury
 from lamella.adapters.stores.rows import RECORD_COLUMNS, VERIFY, read_record
 from lamella.adapters.stores.schema import check_version, load_migrations, migrate
 from lamella.adapters.stores.verifying import verify_conversation, verify_strays, verify_tombstone
-from lamella.core.artifacts.content import hash_bytes
-from lamella.core.history.records import Checkpoint, Damage, Listed, Record, StoreStats, Written
+from lamella.core.log.records import Checkpoint, Damage, Listed, Record, StoreStats, Written
+from lamella.core.text.content import hash_bytes
 from lamella.errors import CallError, ConflictError, StoreDamagedError, StoreUnavailableError
 
 

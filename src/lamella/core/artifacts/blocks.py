@@ -4,9 +4,9 @@ Every block starts with ``<`` and ends with a line break. Two blocks side by sid
 what makes counting one block at a time exact (see ``core.budget.counting``).
 """
 
-from lamella.core.artifacts.content import escape_line, neutralise
 from lamella.core.artifacts.kinds import KINDS, BlockForm
 from lamella.core.artifacts.model import Artifact, Kind
+from lamella.core.text.content import escape_line, neutralise
 
 
 def render_block(artifact: Artifact, *, kind: Kind | None = None) -> str:

@@ -2,7 +2,7 @@
 
 import re
 
-from lamella.core.artifacts.fences import walk_lines
+from lamella.core.text.fences import walk_lines
 
 _IMAGE_ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".svg", ".bmp", ".avif", ".heic", ".tif", ".tiff")
 # Possessive, and stopping at the next bracket: a text of nothing but openings is read once, not again from each.

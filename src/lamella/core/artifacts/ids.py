@@ -2,8 +2,8 @@
 
 import re
 
-from lamella.core.artifacts.content import hash_text, short_hash
 from lamella.core.artifacts.model import ArtifactId, Source
+from lamella.core.text.content import hash_text, short_hash
 from lamella.errors import ArtifactError
 
 # A fragment that only scrolls (#install) names the same content; these select or route to other content.

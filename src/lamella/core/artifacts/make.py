@@ -3,10 +3,10 @@
 import json
 from collections.abc import Mapping, Sequence
 
-from lamella.core.artifacts.content import encode_text, hash_bytes, hash_text, normalise
 from lamella.core.artifacts.embeds import embeds_images
 from lamella.core.artifacts.kinds import KINDS, BlockForm
 from lamella.core.artifacts.model import Artifact, Image, Kind, Policy, Source, ToolDefinition
+from lamella.core.text.content import encode_text, hash_bytes, hash_text, normalise
 from lamella.errors import ArtifactError
 
 _NOTES = (Kind.NOTE, Kind.ACTIVE_NOTE)

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from lamella.core.artifacts.content import hash_text
 from lamella.core.artifacts.make import canonical_json
-from lamella.core.history.state import Rules, State
-from lamella.core.layers.strip import Exchange
+from lamella.core.budget.weigh import weigh
 from lamella.core.messages.model import Message, Speaker
-from lamella.core.messages.weigh import weigh
+from lamella.core.prompt.layers.strip import Exchange
+from lamella.core.prompt.state import Rules, State
+from lamella.core.text.content import hash_text
 
 _WISH = (
     "Quote the user's wishes word for word in double quotes, or do not quote. Keep decisions, reasons and open "

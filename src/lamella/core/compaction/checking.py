@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from lamella.core.compaction.quotes import find_quotations
-from lamella.core.compaction.scripts import WIDE
+from lamella.core.text.quotes import find_quotations
+from lamella.core.text.scripts import WIDE
 
 _TERM_WORDS = 2
 _SHOWN = 60

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Set
 from itertools import takewhile
 
-from lamella.core.artifacts.fences import walk_lines
+from lamella.core.text.fences import walk_lines
 
 CHITCHAT_WORDS: frozenset[str] = frozenset(
     {

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from math import ceil
 
 from lamella.core.artifacts.blocks import render_block
-from lamella.core.artifacts.content import hash_text
 from lamella.core.artifacts.model import Artifact, Kind
 from lamella.core.compaction.asking import Summaries, SummaryNeed
 from lamella.core.compaction.checking import check_summary
-from lamella.core.compaction.exact import build_ledger
-from lamella.core.history.state import OpenTurn, Rules, State, TurnInput
-from lamella.core.layers.library import may_shrink
-from lamella.core.layers.model import Form, LayerId
 from lamella.core.messages.model import Message, Speaker
+from lamella.core.prompt.layers.library import may_shrink
+from lamella.core.prompt.layers.model import Form, LayerId
+from lamella.core.prompt.state import OpenTurn, Rules, State, TurnInput
+from lamella.core.text.content import hash_text
+from lamella.core.text.exact import build_ledger
 from lamella.core.values import replace
 
 _TASK = (

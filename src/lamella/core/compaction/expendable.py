@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lamella.core.artifacts.fences import walk_lines
+from lamella.core.text.fences import walk_lines
 
 # The weights of the documented formula (2, 10 and 3) against an age of twenty messages, which is 1 here.
 _USER = 0.1

@@ -4,15 +4,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lamella.core.budget.thresholds import Budget, is_over, must_shrink
-from lamella.core.compaction.applying import apply_receipt
 from lamella.core.compaction.asking import Summaries, SummaryNeed
 from lamella.core.compaction.chain import plan_compaction
 from lamella.core.compaction.condensing import condense_turn
-from lamella.core.compaction.receipt import Receipt
 from lamella.core.compaction.retelling import retell
-from lamella.core.history.state import OpenTurn, Rules, State, TurnInput
-from lamella.core.history.turns import open_turn, turn_rules
-from lamella.core.layers.model import Form, LayerId, Segment, StandIn
+from lamella.core.log.receipt import Receipt
+from lamella.core.prompt.applying import apply_receipt
+from lamella.core.prompt.layers.model import Form, LayerId, Segment, StandIn
+from lamella.core.prompt.state import OpenTurn, Rules, State, TurnInput
+from lamella.core.prompt.turns import open_turn, turn_rules
 from lamella.errors import BudgetExceededError
 
 _STAND_INS = frozenset(kind.value for kind in StandIn)

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from lamella.core.artifacts.model import Kind
-from lamella.core.compaction.outline import PREVIEW_OVER
 from lamella.core.compaction.stages import StageRange
+from lamella.core.text.outline import PREVIEW_OVER
 from lamella.errors import SettingError
 
 

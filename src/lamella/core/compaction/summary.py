@@ -6,13 +6,13 @@ from itertools import accumulate
 from lamella.core.compaction.asking import Summaries, SummaryNeed, ask_alone, ask_live, key_of, texts_of
 from lamella.core.compaction.checking import check_summary
 from lamella.core.compaction.draft import Draft
-from lamella.core.compaction.exact import build_ledger
-from lamella.core.compaction.receipt import Cut, Skipped
-from lamella.core.compaction.removal import message_ids
 from lamella.core.compaction.rules import StepName
-from lamella.core.layers.model import StandIn
-from lamella.core.layers.opening import Derived, read_derived, render_derived
-from lamella.core.layers.strip import Exchange
+from lamella.core.log.receipt import Cut, Skipped
+from lamella.core.prompt.layers.model import StandIn
+from lamella.core.prompt.layers.opening import Derived, read_derived, render_derived
+from lamella.core.prompt.layers.strip import Exchange
+from lamella.core.prompt.removal import message_ids
+from lamella.core.text.exact import build_ledger
 
 
 def propose_summary(draft: Draft, summaries: Summaries | None) -> Cut | SummaryNeed | Skipped | None:

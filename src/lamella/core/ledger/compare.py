@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from lamella.core.artifacts.blocks import render_block
 from lamella.core.artifacts.model import Artifact, Kind
 from lamella.core.budget.counting import Measure
-from lamella.core.layers.model import Layer
-from lamella.core.layers.strip import Exchange, past_messages
 from lamella.core.ledger.cache import CacheProfile, CacheUse, split_use
 from lamella.core.messages.model import Message
-from lamella.core.messages.render import render_system, render_user
+from lamella.core.prompt.layers.model import Layer
+from lamella.core.prompt.layers.strip import Exchange, past_messages
+from lamella.core.prompt.render import render_system, render_user
 from lamella.core.values import replace
 
 

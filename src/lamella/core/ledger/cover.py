@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from lamella.core.budget.counting import Measure, count_images, count_tools
-from lamella.core.envelope.model import Envelope
-from lamella.core.layers.model import SYSTEM_PLACE, LayerId, Segment, message_place
 from lamella.core.messages.model import Message, Speaker
+from lamella.core.prompt.envelope import Envelope
+from lamella.core.prompt.layers.model import SYSTEM_PLACE, LayerId, Segment, message_place
 
 # Within one message: what is carried stands before what was typed.
 _ORDER = (LayerId.L1, LayerId.L2, LayerId.L3, LayerId.L4, LayerId.L5)

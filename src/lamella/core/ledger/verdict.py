@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from lamella.core.envelope.diff import Cause, Movement
 from lamella.core.ledger.cache import CacheProfile, CacheUse
 from lamella.core.messages.usage import Usage
+from lamella.core.prompt.movement import Cause, Movement
 
 # Counts of models whose vocabulary is not public are estimates; a smaller shortfall than this says nothing.
 _SLACK = 0.05

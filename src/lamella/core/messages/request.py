@@ -7,7 +7,7 @@ from itertools import accumulate
 from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.messages.delta import Reply
 from lamella.core.messages.model import Message, Speaker
-from lamella.core.messages.render import LIBRARY_HEADING
+from lamella.core.prompt.render import LIBRARY_HEADING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

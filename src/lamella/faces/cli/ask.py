@@ -9,8 +9,10 @@ from typing import Annotated
 
 import typer
 
-from lamella.core.history.asked import Asked
 from lamella.core.ledger.call import Call
+from lamella.core.prompt.asked import Asked
+from lamella.engine.sending import send
+from lamella.engine.turn import Turn
 from lamella.errors import SourceTooLargeError, TextError, UsageError
 from lamella.faces.cli.chat_attaching import Desktop
 from lamella.faces.cli.chat_opening import (
@@ -29,8 +31,6 @@ from lamella.faces.cli.ledger_json import call_body
 from lamella.faces.cli.opened import JsonOption, StoreOption
 from lamella.faces.library.attach import Attachment, Unknown
 from lamella.faces.library.checks import check_text
-from lamella.runners.sending import send
-from lamella.runners.turn import Turn
 
 _LARGEST = 50_000_000
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from lamella.core.history.nodes import Told
+from lamella.core.log.nodes import Told
 from lamella.faces.cli.lines import cut_words, show_line
 
 _ROOM = 50

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import typer
 
+from lamella.engine.recalling import name_passage
 from lamella.errors import CallError, LamellaError, UsageError
 from lamella.faces.cli.branches import tell_branch
 from lamella.faces.cli.chat_talking import Talking
@@ -12,7 +13,6 @@ from lamella.faces.cli.compact_table import lower_share, print_planned
 from lamella.faces.cli.ledger_pages import read_pages
 from lamella.faces.cli.ledger_table import print_ledger
 from lamella.faces.cli.lines import show_line, show_lines
-from lamella.runners.recalling import name_passage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lamella.core.budget.counting import Measure
-from lamella.core.history.asked import Asked
+from lamella.core.prompt.asked import Asked
+from lamella.engine.keeping import Keeper
+from lamella.engine.office import PostOffice
+from lamella.engine.sending import Post
+from lamella.engine.stored import Desk, StoredChat
 from lamella.errors import CallError, UsageError
-from lamella.runners.keeping import Keeper
-from lamella.runners.office import PostOffice
-from lamella.runners.sending import Post
-from lamella.runners.stored import Desk, StoredChat
 from lamella.wiring import fit_settings, load_settings, open_desk, open_office
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Protocol
 
 import typer
 
-from lamella.core.compaction.receipt import Receipt
+from lamella.core.log.receipt import Receipt
 from lamella.core.messages.delta import ToolCall
+from lamella.engine.sending import Event, Happening
+from lamella.engine.turn import Turn
 from lamella.faces.cli.lines import show_line, show_lines
 from lamella.faces.cli.receipts import tell_receipt
-from lamella.runners.sending import Event, Happening
-from lamella.runners.turn import Turn
 
 if TYPE_CHECKING:
     from lamella.adapters.providers.local.provider import Progress

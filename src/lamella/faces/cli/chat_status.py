@@ -5,11 +5,11 @@ from decimal import Decimal
 
 from lamella.core.ledger.call import Call
 from lamella.core.messages.delta import StopReason
+from lamella.engine.stored import StoredChat
 from lamella.errors import LamellaError
 from lamella.faces.cli.ledger_pages import read_pages, sum_up
 from lamella.faces.cli.lines import show_line
 from lamella.faces.cli.totals import plain
-from lamella.runners.stored import StoredChat
 
 _ENDS: Mapping[str, str] = {
     StopReason.LENGTH: "The answer was cut: it is as long as --max-tokens allows.",

@@ -4,10 +4,10 @@ from rich.text import Text
 
 from lamella.core.budget.counting import Measure
 from lamella.core.ledger.cover import cover_layers
+from lamella.engine.turn import Turn
 from lamella.faces.cli.console import make_console
 from lamella.faces.cli.lines import show_line
 from lamella.faces.cli.replay_table import draw_layer
-from lamella.runners.turn import Turn
 
 
 def print_strata(turn: Turn, measure: Measure) -> None:

@@ -5,7 +5,9 @@ from collections.abc import AsyncGenerator
 
 import typer
 
-from lamella.core.history.asked import Asked
+from lamella.core.prompt.asked import Asked
+from lamella.engine.sending import Event, answer, send
+from lamella.engine.stored import StoredChat
 from lamella.errors import ConflictError, LamellaError
 from lamella.faces.cli.chat_attaching import Desktop
 from lamella.faces.cli.chat_opening import Session
@@ -18,8 +20,6 @@ from lamella.faces.cli.failures import print_failure
 from lamella.faces.cli.lines import cut_words, show_line
 from lamella.faces.library.attach import Attachment
 from lamella.faces.library.checks import check_text
-from lamella.runners.sending import Event, answer, send
-from lamella.runners.stored import StoredChat
 
 _TITLE = 60
 

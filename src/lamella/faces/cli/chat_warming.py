@@ -6,8 +6,8 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any
 
-from lamella.core.history.asked import Asked
 from lamella.core.messages.model import Message
+from lamella.core.prompt.asked import Asked
 from lamella.errors import LamellaError
 from lamella.faces.cli.chat_opening import Session
 

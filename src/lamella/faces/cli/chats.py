@@ -8,16 +8,16 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from lamella.core.history.events import Body
-from lamella.core.history.nodes import Told
-from lamella.core.history.records import Listed
+from lamella.core.log.events import Body
+from lamella.core.log.nodes import Told
+from lamella.core.log.records import Listed
+from lamella.engine.keeping import Keeper
 from lamella.errors import UsageError
 from lamella.faces.cli.console import make_console
 from lamella.faces.cli.lines import show_line, show_lines
 from lamella.faces.cli.marks import find_marks
 from lamella.faces.cli.opened import ChatName, JsonOption, StoreOption, opened, opened_desk
 from lamella.faces.cli.waiting import told_if_slow
-from lamella.runners.keeping import Keeper
 from lamella.wiring import Origin, has_store, load_archive, load_configuration, save_archive
 
 chats = typer.Typer(name="chats", help="List, read, search, move and erase conversations.", no_args_is_help=False)

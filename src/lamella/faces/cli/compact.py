@@ -5,14 +5,14 @@ from typing import Annotated
 
 import typer
 
+from lamella.engine.stored import StoredChat
+from lamella.engine.world import Planned
 from lamella.errors import CallError, UsageError
 from lamella.faces.cli.compact_table import lower_share, print_planned
 from lamella.faces.cli.opened import ChatName, JsonOption, StoreOption, opened_chat
 from lamella.faces.cli.receipts import receipt_body
 from lamella.faces.cli.totals import plain
 from lamella.faces.cli.waiting import told_if_slow
-from lamella.runners.stored import StoredChat
-from lamella.runners.world import Planned
 
 
 def compact(

@@ -5,14 +5,14 @@ from decimal import Decimal
 from rich.console import Console
 from rich.text import Text
 
-from lamella.core.compaction.receipt import Receipt, Step
 from lamella.core.compaction.rules import StepName
-from lamella.core.envelope.model import TokenCounts
 from lamella.core.ledger.outlook import Outlook
+from lamella.core.log.receipt import Receipt, Step
+from lamella.core.prompt.envelope import TokenCounts
+from lamella.engine.world import Planned
 from lamella.faces.cli.console import make_console
 from lamella.faces.cli.lines import show_line
 from lamella.faces.cli.totals import plain
-from lamella.runners.world import Planned
 
 _BAR = 28
 _STAYS, _GOES = "█", "░"

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from lamella.core.history.nodes import Told
 from lamella.core.ledger.call import Call
 from lamella.core.ledger.verdict import Outcome
-from lamella.runners.stored import StoredChat
+from lamella.core.log.nodes import Told
+from lamella.engine.stored import StoredChat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

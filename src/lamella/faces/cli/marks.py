@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lamella.core.compaction.receipt import Receipt
-from lamella.core.history.branch import read_receipts
-from lamella.core.history.events import parse_body
-from lamella.core.history.log import Log
-from lamella.core.history.records import EventKind, Record
+from lamella.core.log.branch import read_receipts
+from lamella.core.log.events import parse_body
+from lamella.core.log.log import Log
+from lamella.core.log.receipt import Receipt
+from lamella.core.log.records import EventKind, Record
 from lamella.faces.cli.receipts import tell_receipt
 
 _MARKED = (EventKind.COMPACTION, EventKind.UNDO)

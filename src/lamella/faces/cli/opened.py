@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from lamella.runners.keeping import Keeper
-from lamella.runners.stored import Desk, StoredChat
+from lamella.engine.keeping import Keeper
+from lamella.engine.stored import Desk, StoredChat
 from lamella.wiring import load_settings, open_desk, open_keeper
 
 ChatName = Annotated[str, typer.Argument(help="The conversation's id, as `lamella chats list` shows it.")]

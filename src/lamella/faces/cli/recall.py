@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from lamella.core.compaction.recall import Found
+from lamella.core.search.index import Found
+from lamella.engine.recalling import FOUND_AT_MOST, name_passage
 from lamella.faces.cli.lines import show_line, show_lines
 from lamella.faces.cli.opened import ChatName, JsonOption, StoreOption, opened_chat
 from lamella.faces.cli.waiting import told_if_slow
-from lamella.runners.recalling import FOUND_AT_MOST, name_passage
 
 
 def recall(

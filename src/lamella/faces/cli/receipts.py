@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from lamella.core.compaction.receipt import Receipt
+from lamella.core.log.receipt import Receipt
 from lamella.faces.cli.lines import show_line
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from tempfile import TemporaryFile
 from typing import TextIO
 
-from lamella.core.envelope.model import Envelope
-from lamella.core.layers.model import Layer, Segment
+from lamella.core.prompt.envelope import Envelope
+from lamella.core.prompt.layers.model import Layer, Segment
+from lamella.engine.turn import Turn
 from lamella.faces.cli.receipts import receipt_body
 from lamella.faces.cli.totals import Totals, plain
-from lamella.runners.turn import Turn
 
 
 def write_json(conversation: str, turns: Iterable[Turn], *, totals: Totals, out: TextIO) -> None:

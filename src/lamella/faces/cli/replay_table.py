@@ -7,14 +7,14 @@ from decimal import Decimal
 from rich.console import Console
 from rich.text import Text
 
-from lamella.core.envelope.diff import Cause
-from lamella.core.layers.model import Form, Layer, LayerId, Role, Segment, StandIn
 from lamella.core.ledger.cost import Cost
+from lamella.core.prompt.layers.model import Form, Layer, LayerId, Role, Segment, StandIn
+from lamella.core.prompt.movement import Cause
+from lamella.engine.turn import Turn
 from lamella.faces.cli.console import make_console
 from lamella.faces.cli.lines import show_line, show_lines
 from lamella.faces.cli.receipts import tell_receipt
 from lamella.faces.cli.totals import Totals, plain
-from lamella.runners.turn import Turn
 
 _BAR = 28
 _NAMES_SHOWN = 3

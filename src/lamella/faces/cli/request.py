@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
+from lamella.engine.turn import Turn
 from lamella.errors import UsageError
 from lamella.faces.cli.transcripts import find_folder, load_named
 from lamella.faces.cli.waiting import counted
-from lamella.runners.turn import Turn
 from lamella.wiring import replay_transcript, write_request
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
-from lamella.core.envelope.diff import Cause
-from lamella.runners.turn import Turn
+from lamella.core.prompt.movement import Cause
+from lamella.engine.turn import Turn
 
 _STILL = (Cause.FIRST_TURN, Cause.NONE)
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from types import UnionType
 from typing import Any
 
-from lamella.core.artifacts.content import encode_text
-from lamella.core.layers.system import PART_NAMES
+from lamella.core.prompt.layers.system import PART_NAMES
+from lamella.core.text.content import encode_text
+from lamella.engine.sending import ANSWER, Patience
 from lamella.errors import ArtifactError, CallError, SettingError
 from lamella.faces.library.attach import Attachment, Tool, ToolResult
 from lamella.ports import ChatProvider, Summarizer
-from lamella.runners.sending import ANSWER, Patience
 
 _Takes = type | UnionType
 _Described = Attachment | ToolResult | Tool

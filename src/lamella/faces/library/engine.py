@@ -7,9 +7,14 @@ from os import PathLike
 from types import TracebackType
 from typing import Self
 
-from lamella.core.history.nodes import Told
-from lamella.core.history.records import Listed
 from lamella.core.ledger.call import Call
+from lamella.core.log.nodes import Told
+from lamella.core.log.records import Listed
+from lamella.engine.keeping import Keeper
+from lamella.engine.office import PostOffice
+from lamella.engine.sending import Event, send
+from lamella.engine.stored import Desk, StoredChat
+from lamella.engine.turn import Turn
 from lamella.errors import CallError, NotAvailableError
 from lamella.faces.library.attach import Attachment
 from lamella.faces.library.checks import (
@@ -23,11 +28,6 @@ from lamella.faces.library.checks import (
 )
 from lamella.faces.library.talk import Described, Talk
 from lamella.ports import ChatProvider, Summarizer
-from lamella.runners.keeping import Keeper
-from lamella.runners.office import PostOffice
-from lamella.runners.sending import Event, send
-from lamella.runners.stored import Desk, StoredChat
-from lamella.runners.turn import Turn
 from lamella.wiring import open_desk, open_office
 
 

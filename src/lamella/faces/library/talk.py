@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, TypeVar
 
-from lamella.core.compaction.recall import Found
-from lamella.core.compaction.receipt import Receipt
-from lamella.core.history.asked import Asked
 from lamella.core.ledger.answered import Answered
+from lamella.core.log.receipt import Receipt
+from lamella.core.prompt.asked import Asked
+from lamella.core.search.index import Found
+from lamella.engine.recalling import FOUND_AT_MOST
+from lamella.engine.turn import Turn
+from lamella.engine.world import Planned
 from lamella.errors import ArtifactError
 from lamella.faces.library.attach import Attachment, Tool, ToolResult
 from lamella.faces.library.checks import check_each, check_fields, check_parts, check_text, check_time
-from lamella.runners.recalling import FOUND_AT_MOST
-from lamella.runners.turn import Turn
-from lamella.runners.world import Planned
 from lamella.wiring import read_answer
 
 _Made = TypeVar("_Made")

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from tests.unit.steady import steady
 
 from lamella.core.artifacts.blocks import render_block, render_preview, render_tool, render_update
-from lamella.core.artifacts.content import escape_line
 from lamella.core.artifacts.kinds import KINDS, BlockForm
 from lamella.core.artifacts.make import make_artifact, make_tool_result
 from lamella.core.artifacts.model import Artifact, Kind, Source
+from lamella.core.text.content import escape_line
 
 WITH_TEXT = [kind for kind, row in KINDS.items() if row.block in (BlockForm.LOCATED, BlockForm.BARE)]
 URLS = (Kind.URL, Kind.WEB_TAB, Kind.YOUTUBE, Kind.WEB_SELECTION)

@@ -6,17 +6,17 @@ from lamella.core.artifacts.make import make_artifact, make_tool_result
 from lamella.core.artifacts.model import Artifact, Kind, Policy, Source
 from lamella.core.budget.counting import Measure
 from lamella.core.budget.thresholds import Budget
-from lamella.core.compaction.applying import apply_receipt
 from lamella.core.compaction.asking import Summaries
 from lamella.core.compaction.chain import Plan, plan_compaction
 from lamella.core.compaction.draft import Draft, begin_draft, weigh_turn
-from lamella.core.compaction.receipt import Receipt
 from lamella.core.compaction.rules import Compaction
 from lamella.core.compaction.stages import resolve_stages
-from lamella.core.envelope.model import Envelope
-from lamella.core.history.state import Rules, State, TurnInput
-from lamella.core.history.turns import close_turn, open_turn
-from lamella.core.layers.model import CarryForward, History, Layout
+from lamella.core.log.receipt import Receipt
+from lamella.core.prompt.applying import apply_receipt
+from lamella.core.prompt.envelope import Envelope
+from lamella.core.prompt.layers.model import CarryForward, History, Layout
+from lamella.core.prompt.state import Rules, State, TurnInput
+from lamella.core.prompt.turns import close_turn, open_turn
 from lamella.core.values import replace
 
 QUARTERS = Measure(

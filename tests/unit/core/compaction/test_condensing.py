@@ -9,10 +9,10 @@ import pytest
 
 import lamella
 from lamella import Conversation, Note, Selection
-from lamella.core.layers.model import Form, LayerId
 from lamella.core.messages.model import Message
+from lamella.core.prompt.layers.model import Form, LayerId
+from lamella.engine.turn import Turn
 from lamella.errors import BudgetExceededError
-from lamella.runners.turn import Turn
 
 LONG = "\n".join(f"Line {number} of src/module{number}.py weighs {number}.5 MB." for number in range(2_000))
 

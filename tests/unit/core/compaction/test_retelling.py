@@ -7,9 +7,9 @@ import pytest
 
 import lamella
 from lamella import Conversation
-from lamella.core.layers.model import Form, LayerId, StandIn
 from lamella.core.messages.model import Message
-from lamella.runners.turn import Turn
+from lamella.core.prompt.layers.model import Form, LayerId, StandIn
+from lamella.engine.turn import Turn
 
 
 class Retelling:

@@ -2,10 +2,10 @@
 
 from tests.unit.core.compaction.talking import Story, make_rules, names, removed
 
-from lamella.core.compaction.applying import apply_cut
-from lamella.core.compaction.receipt import Cut
 from lamella.core.compaction.rules import Compaction, StepName
 from lamella.core.compaction.stages import StageRange, resolve_stages
+from lamella.core.log.receipt import Cut
+from lamella.core.prompt.applying import apply_cut
 from lamella.core.values import replace
 
 PATH = [f"m{number}" for number in range(1, 7)]

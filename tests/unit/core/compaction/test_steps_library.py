@@ -5,7 +5,7 @@ from tests.unit.core.compaction.talking import NOW, Story, attaching, make_rules
 
 from lamella.core.artifacts.model import Artifact, Kind, Policy
 from lamella.core.compaction.rules import Compaction, KindRules, StepName
-from lamella.core.layers.model import Form, LayerId, Layout
+from lamella.core.prompt.layers.model import Form, LayerId, Layout
 from lamella.core.values import replace
 from lamella.errors import SettingError
 

@@ -5,10 +5,10 @@ import json
 from tests.unit.core.compaction.talking import Story, attaching, make_rules, names, removed, result
 
 from lamella.core.compaction.draft import shrink_draft
-from lamella.core.compaction.receipt import Cut
 from lamella.core.compaction.rules import Compaction, StepName
-from lamella.core.history.turns import open_turn
-from lamella.core.layers.model import Form, LayerId, Layout
+from lamella.core.log.receipt import Cut
+from lamella.core.prompt.layers.model import Form, LayerId, Layout
+from lamella.core.prompt.turns import open_turn
 
 OUTPUT = "found it here " * 300
 ONLY = Compaction(steps=(StepName.TOOL_RESULTS,))

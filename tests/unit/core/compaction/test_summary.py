@@ -4,12 +4,12 @@ import pytest
 from tests.unit.core.compaction.talking import NOW, QUARTERS, Story, attaching, chat, make_rules, names, note, removed
 
 from lamella.core.budget.thresholds import Budget
-from lamella.core.compaction.applying import apply_receipt
+from lamella.core.budget.weigh import weigh
 from lamella.core.compaction.asking import SummaryNeed, SummaryText, ask_live
-from lamella.core.compaction.receipt import Receipt
 from lamella.core.compaction.rules import Compaction, StepName, SummaryRules
-from lamella.core.layers.model import Form, LayerId
-from lamella.core.messages.weigh import weigh
+from lamella.core.log.receipt import Receipt
+from lamella.core.prompt.applying import apply_receipt
+from lamella.core.prompt.layers.model import Form, LayerId
 from lamella.core.values import replace
 from lamella.errors import SettingError
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from lamella.core.envelope.diff import Cause, Movement
 from lamella.core.ledger.cache import CacheProfile, CacheUse
 from lamella.core.ledger.verdict import Expected, Outcome, Verdict, judge
 from lamella.core.messages.usage import Usage
+from lamella.core.prompt.movement import Cause, Movement
 
 STILL = Movement(cause=Cause.NONE)
 CLAUDE = CacheProfile(name="claude", minimum=1_024, lifetime=300, bills_writes=True)

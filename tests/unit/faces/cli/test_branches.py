@@ -1,7 +1,7 @@
 """Branches in a list: each can be told from the others."""
 
-from lamella.core.history.nodes import Node, Told
-from lamella.core.layers.model import Role
+from lamella.core.log.nodes import Node, Told
+from lamella.core.prompt.layers.model import Role
 from lamella.faces.cli.branches import tell_branch
 
 

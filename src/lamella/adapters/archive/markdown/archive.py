@@ -13,13 +13,13 @@ from lamella.adapters.archive.markdown.resolve import resolve_files
 from lamella.adapters.archive.markdown.rewrite import rewrite_records
 from lamella.adapters.archive.markdown.scribe import Scribe
 from lamella.adapters.archive.markdown.visible import parse_page, render_page, show_log
-from lamella.core.artifacts.content import encode_text
-from lamella.core.history.branch import check_node
-from lamella.core.history.chronicle import Chronicle
-from lamella.core.history.log import Log
-from lamella.core.history.nodes import derive_id
-from lamella.core.history.receipts import find_faulty_receipts
-from lamella.core.history.records import Record
+from lamella.core.log.branch import check_node
+from lamella.core.log.chronicle import Chronicle
+from lamella.core.log.log import Log
+from lamella.core.log.nodes import derive_id
+from lamella.core.log.receipts import find_faulty_receipts
+from lamella.core.log.records import Record
+from lamella.core.text.content import encode_text
 from lamella.core.values import replace
 from lamella.errors import BadInputError, StoreDamagedError
 from lamella.ports import SourceReader

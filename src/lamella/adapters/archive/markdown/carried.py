@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from lamella.adapters.archive.markdown.refs import Ref, list_refs
 from lamella.core.artifacts.kinds import later_kind
 from lamella.core.artifacts.model import Kind, Policy
-from lamella.core.history.chronicle import Chronicle
-from lamella.core.history.events import parse_body
-from lamella.core.history.records import EventKind, Record
+from lamella.core.log.chronicle import Chronicle
+from lamella.core.log.events import parse_body
+from lamella.core.log.records import EventKind, Record
 from lamella.errors import BadInputError
 from lamella.ports import SourceReader
 

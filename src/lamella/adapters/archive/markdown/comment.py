@@ -13,12 +13,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lamella.adapters.archive.markdown.carried import ASKING, Cargo, FileRef
 from lamella.adapters.archive.markdown.refs import list_refs
-from lamella.core.artifacts.content import encode_text, hash_bytes
 from lamella.core.artifacts.make import canonical_json
 from lamella.core.artifacts.model import Kind
-from lamella.core.history.chronicle import Chronicle
-from lamella.core.history.events import named_hashes, parse_body
-from lamella.core.history.records import EventKind, Record
+from lamella.core.log.chronicle import Chronicle
+from lamella.core.log.events import named_hashes, parse_body
+from lamella.core.log.records import EventKind, Record
+from lamella.core.text.content import encode_text, hash_bytes
 from lamella.errors import BadInputError
 
 _START = "<!-- lamella-context: "

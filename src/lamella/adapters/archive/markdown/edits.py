@@ -19,11 +19,11 @@ from lamella.adapters.archive.markdown.visible import (
     show_log,
     typed_text,
 )
-from lamella.core.history.events import write_turn
-from lamella.core.history.log import Log
-from lamella.core.history.nodes import Node, Told
-from lamella.core.history.records import EventKind, Record
-from lamella.core.history.state import TurnInput
+from lamella.core.log.events import write_turn
+from lamella.core.log.log import Log
+from lamella.core.log.nodes import Node, Told
+from lamella.core.log.records import EventKind, Record
+from lamella.core.prompt.state import TurnInput
 
 # What a message has of its own, and not from the turn it stands in.
 _OWN = ("id", "parent", "target", "text", "typed", "rewritten")

@@ -8,9 +8,9 @@ import re
 from dataclasses import dataclass
 from html import unescape
 
-from lamella.core.artifacts.fences import walk_lines
 from lamella.core.artifacts.make import make_artifact
 from lamella.core.artifacts.model import Artifact, Kind, Source
+from lamella.core.text.fences import walk_lines
 from lamella.errors import BadInputError
 
 _KINDS = {

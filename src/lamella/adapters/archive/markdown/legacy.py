@@ -14,12 +14,12 @@ from lamella.adapters.archive.markdown.recall import Recall
 from lamella.adapters.archive.markdown.scribe import Scribe
 from lamella.adapters.archive.markdown.stamps import read_epoch, read_time
 from lamella.adapters.archive.markdown.visible import Pair, Shown, pair_messages, parse_page
-from lamella.core.artifacts.content import encode_text
 from lamella.core.artifacts.model import Artifact
-from lamella.core.history.chronicle import Chronicle
-from lamella.core.history.events import gather_contents, write_turn
-from lamella.core.history.log import Log
-from lamella.core.history.state import TurnInput
+from lamella.core.log.chronicle import Chronicle
+from lamella.core.log.events import gather_contents, write_turn
+from lamella.core.log.log import Log
+from lamella.core.prompt.state import TurnInput
+from lamella.core.text.content import encode_text
 from lamella.errors import BadInputError
 from lamella.ports import SourceReader
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from lamella.core.artifacts.model import Kind, Policy
-from lamella.core.history.events import Body
+from lamella.core.log.events import Body
 
 Raw = Mapping[str, object]
 Change = Callable[["Ref"], Raw | None]

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from lamella.adapters.archive.markdown.carried import FileRef
 from lamella.adapters.archive.markdown.lookup import Found, Lookup
-from lamella.core.artifacts.content import encode_text
 from lamella.core.artifacts.model import Artifact
+from lamella.core.text.content import encode_text
 
 
 @dataclass(slots=True, kw_only=True)

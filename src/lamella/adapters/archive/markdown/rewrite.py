@@ -10,12 +10,12 @@ from lamella.adapters.archive.markdown.carried import ASKING
 from lamella.adapters.archive.markdown.refs import Raw, Ref, change_refs
 from lamella.adapters.archive.markdown.resolve import Resolved
 from lamella.core.artifacts.make import canonical_json
-from lamella.core.history.events import Body, named_hashes, parse_body
-from lamella.core.history.ids import message_id
-from lamella.core.history.log import Log
-from lamella.core.history.nodes import Node, Told, derive_id
-from lamella.core.history.records import EventKind, Record
-from lamella.core.layers.model import Role
+from lamella.core.log.events import Body, named_hashes, parse_body
+from lamella.core.log.ids import message_id
+from lamella.core.log.log import Log
+from lamella.core.log.nodes import Node, Told, derive_id
+from lamella.core.log.records import EventKind, Record
+from lamella.core.prompt.layers.model import Role
 from lamella.core.values import replace
 
 

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lamella.core.artifacts.make import canonical_json
-from lamella.core.envelope.model import Rewrite
-from lamella.core.history.events import named_hashes
-from lamella.core.history.log import Log
-from lamella.core.history.nodes import Node, derive_id
-from lamella.core.history.records import EventKind, Record
-from lamella.core.layers.model import Role
+from lamella.core.log.events import named_hashes
+from lamella.core.log.log import Log
+from lamella.core.log.nodes import Node, derive_id
+from lamella.core.log.records import EventKind, Record
+from lamella.core.prompt.envelope import Rewrite
+from lamella.core.prompt.layers.model import Role
 
 
 @dataclass(slots=True, kw_only=True)

@@ -8,9 +8,9 @@ from lamella.adapters.archive.markdown.context import is_context, render_context
 from lamella.adapters.archive.markdown.lines import escape_text, unescape_text
 from lamella.adapters.archive.markdown.refs import list_refs
 from lamella.adapters.archive.markdown.stamps import show_time
-from lamella.core.history.log import Log
-from lamella.core.history.nodes import Node, Told
-from lamella.core.layers.model import Role
+from lamella.core.log.log import Log
+from lamella.core.log.nodes import Node, Told
+from lamella.core.prompt.layers.model import Role
 from lamella.core.values import replace
 
 _SPEAKERS = {Role.USER: "user", Role.REPLY: "ai"}

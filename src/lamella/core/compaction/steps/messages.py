@@ -3,11 +3,11 @@
 from lamella.core.compaction.chitchat import CHITCHAT_WORDS, is_chitchat
 from lamella.core.compaction.draft import Draft
 from lamella.core.compaction.expendable import Candidate, has_code, rank_expendable
-from lamella.core.compaction.receipt import Cut
-from lamella.core.compaction.removal import message_ids
 from lamella.core.compaction.rules import StepName
 from lamella.core.compaction.steps.taking import take_until
-from lamella.core.layers.strip import Exchange
+from lamella.core.log.receipt import Cut
+from lamella.core.prompt.layers.strip import Exchange
+from lamella.core.prompt.removal import message_ids
 
 
 def cut_chitchat(draft: Draft) -> Cut | None:

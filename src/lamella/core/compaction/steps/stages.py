@@ -3,13 +3,13 @@
 from collections.abc import Collection, Iterator, Sequence
 
 from lamella.core.compaction.draft import Draft
-from lamella.core.compaction.receipt import Cut
-from lamella.core.compaction.removal import message_ids
 from lamella.core.compaction.rules import StepName
 from lamella.core.compaction.stages import StageRange
-from lamella.core.layers.model import StandIn
-from lamella.core.layers.opening import render_derived
-from lamella.core.layers.strip import Exchange
+from lamella.core.log.receipt import Cut
+from lamella.core.prompt.layers.model import StandIn
+from lamella.core.prompt.layers.opening import render_derived
+from lamella.core.prompt.layers.strip import Exchange
+from lamella.core.prompt.removal import message_ids
 
 
 def cut_oldest_stages(draft: Draft) -> Cut | None:

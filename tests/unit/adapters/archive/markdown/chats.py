@@ -7,14 +7,14 @@ from pathlib import Path
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.artifacts.make import make_artifact, make_tool_result
 from lamella.core.artifacts.model import Artifact, Kind, Policy, Source
-from lamella.core.history.asked import Asked, Wanted
-from lamella.core.history.chronicle import Chronicle
-from lamella.core.history.log import Log
+from lamella.core.log.chronicle import Chronicle
+from lamella.core.log.log import Log
+from lamella.core.prompt.asked import Asked, Wanted
 from lamella.core.values import replace
+from lamella.engine.keeping import Keeper, Taken
+from lamella.engine.stored import Desk, StoredChat
+from lamella.engine.turn import Turn
 from lamella.ports import SourceReader
-from lamella.runners.keeping import Keeper, Taken
-from lamella.runners.stored import Desk, StoredChat
-from lamella.runners.turn import Turn
 from lamella.wiring import open_desk
 
 NAME = "0190-chat"

@@ -26,10 +26,10 @@ from lamella.adapters.archive.markdown.archive import parse_archive, render_arch
 from lamella.adapters.sources.vault import Vault
 from lamella.core.artifacts.make import make_image, make_image_value
 from lamella.core.artifacts.model import Artifact, Kind, Policy
-from lamella.core.history.asked import Asked
+from lamella.core.prompt.asked import Asked
+from lamella.engine.keeping import Keeper
+from lamella.engine.stored import Desk, StoredChat
 from lamella.errors import BadInputError
-from lamella.runners.keeping import Keeper
-from lamella.runners.stored import Desk, StoredChat
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ from tests.unit.adapters.archive.markdown.chats import NAME, chat, make_desk, pa
 
 from lamella.adapters.archive.markdown.carried import Cargo, FileRef
 from lamella.adapters.archive.markdown.comment import parse_comment, render_comment, split_comment
-from lamella.core.artifacts.content import hash_bytes
 from lamella.core.artifacts.model import Kind
-from lamella.core.history.asked import Asked
-from lamella.core.history.chronicle import Chronicle
-from lamella.core.history.records import EventKind, Record
+from lamella.core.log.chronicle import Chronicle
+from lamella.core.log.records import EventKind, Record
+from lamella.core.prompt.asked import Asked
+from lamella.core.text.content import hash_bytes
 from lamella.errors import BadInputError
 
 ARROWS = "--> <!-- --!> ---> \u2028 \x00 </script>"

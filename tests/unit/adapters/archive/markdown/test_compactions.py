@@ -10,13 +10,13 @@ from tests.unit.adapters.archive.markdown.chats import NAME, make_desk, take_in,
 from lamella import Chat, Note
 from lamella.adapters.archive.markdown.archive import parse_archive, render_archive
 from lamella.adapters.sources.vault import Vault
-from lamella.core.artifacts.content import hash_text
-from lamella.core.history.chronicle import Chronicle
-from lamella.core.history.events import parse_body
-from lamella.core.history.records import EventKind
+from lamella.core.log.chronicle import Chronicle
+from lamella.core.log.events import parse_body
+from lamella.core.log.records import EventKind
+from lamella.core.text.content import hash_text
 from lamella.core.values import replace
+from lamella.engine.keeping import Keeper
 from lamella.errors import BadInputError
-from lamella.runners.keeping import Keeper
 
 WRONG = hash_text("never written")
 

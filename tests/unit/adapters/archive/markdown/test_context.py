@@ -8,7 +8,7 @@ from lamella.adapters.archive.markdown.context import is_context, parse_context,
 from lamella.adapters.archive.markdown.refs import Ref, read_ref
 from lamella.core.artifacts.make import make_artifact, make_tool_result
 from lamella.core.artifacts.model import Artifact, Kind, Source
-from lamella.core.history.events import write_artifact
+from lamella.core.log.events import write_artifact
 
 
 def ref(artifact: Artifact) -> Ref:

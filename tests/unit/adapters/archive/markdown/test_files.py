@@ -9,8 +9,9 @@ import pytest
 from tests.unit.adapters.archive.markdown.chats import NAME, chat, make_desk, said, take_in, take_out
 
 from lamella.adapters.archive.markdown import load_archive, parse_archive, save_archive
-from lamella.core.history.asked import Asked
-from lamella.core.history.chronicle import Chronicle
+from lamella.core.log.chronicle import Chronicle
+from lamella.core.prompt.asked import Asked
+from lamella.engine.stored import Desk, StoredChat
 from lamella.errors import (
     BadInputError,
     SourceMissingError,
@@ -18,7 +19,6 @@ from lamella.errors import (
     StoreUnavailableError,
     TextError,
 )
-from lamella.runners.stored import Desk, StoredChat
 
 
 @pytest.fixture

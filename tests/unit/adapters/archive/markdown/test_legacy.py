@@ -7,8 +7,8 @@ from tests.unit.adapters.archive.markdown.chats import attached, fold, make_desk
 
 from lamella.adapters.archive.markdown.archive import parse_archive, render_archive
 from lamella.adapters.sources.vault import Vault
-from lamella.core.history.chronicle import Chronicle
-from lamella.core.history.records import EventKind
+from lamella.core.log.chronicle import Chronicle
+from lamella.core.log.records import EventKind
 from lamella.errors import BadInputError
 
 FRONT = """---

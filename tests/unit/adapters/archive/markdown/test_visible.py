@@ -3,7 +3,7 @@
 import pytest
 
 from lamella.adapters.archive.markdown.visible import Shown, pair_messages, parse_page, reads_same, render_page
-from lamella.core.layers.model import Role
+from lamella.core.prompt.layers.model import Role
 
 STAMP = "2026/11/15 10:00:00"
 

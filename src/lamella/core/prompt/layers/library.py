@@ -1,0 +1,141 @@
+"""L2, the context library: everything attached in earlier turns, one entry per id, in first-seen order."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct
+
+from lamella.core.artifacts.blocks import render_block, render_condensed, render_handle, render_preview
+from lamella.core.artifacts.kinds import KINDS, Promotion, later_kind
+from lamella.core.artifacts.model import Artifact, Policy
+from lamella.core.prompt.layers.fingerprint import make_layer
+from lamella.core.prompt.layers.model import SYSTEM_PLACE, CarryForward, Count, Form, Layer, LayerId, Segment
+from lamella.core.text.outline import PREVIEW_OVER, build_outline
+
+
+class Standing(Struct, frozen=True, kw_only=True, gc=False):
+    """What stands in a request for one artifact: its newest content, and the pieces of text that say it.
+
+    An artifact that changed stands as its first copy and one piece per update. ``segment`` is its entry in L2, made
+    once; its place is that of the newest piece.
+    """
+
+    artifact: Artifact
+    pieces: tuple[str, ...]
+    segment: Segment
+
+    @property
+    def form(self) -> Form:
+        return self.segment.form
+
+    @property
+    def place(self) -> str | None:
+        return self.segment.place
+
+    @property
+    def tokens(self) -> int:
+        return self.segment.tokens
+
+    @property
+    def in_full(self) -> bool:
+        """Whether the newest text can be read off the request."""
+        return self.segment.form in (Form.FULL, Form.UPDATE)
+
+
+def make_standing(artifact: Artifact, *, form: Form, place: str, pieces: tuple[str, ...], tokens: int) -> Standing:
+    """An artifact as it stands, with its entry in L2."""
+    segment = Segment(
+        id=artifact.id,
+        kind=later_kind(artifact.kind),
+        form=form,
+        place=place,
+        content=artifact.hash,
+        text=pieces[0] if len(pieces) == 1 else "".join(pieces),
+        tokens=tokens,
+        recoverable=artifact.recoverable,
+    )
+    return Standing(artifact=artifact, pieces=pieces, segment=segment)
+
+
+def promotes(artifact: Artifact, *, image_notes: bool) -> bool:
+    """Whether the artifact goes into the library once its turn is over."""
+    if KINDS[artifact.kind].promotion is Promotion.NEVER:
+        return False
+    return image_notes or not artifact.has_images
+
+
+def shelve(artifact: Artifact, *, form: Form, count: Count, shown: Standing | None = None) -> Standing:
+    """An artifact as it stands in the library: in full, or in the smaller form wanted if that is allowed and smaller.
+
+    ``shown`` is how it stood in its own turn; text that would be the same is the same object, counted once.
+    """
+    kind = later_kind(artifact.kind)
+    smaller = render_smaller(artifact, form) if may_shrink(artifact) else None
+    if smaller is not None:
+        return make_standing(artifact, form=form, place=SYSTEM_PLACE, pieces=(smaller,), tokens=count(smaller))
+    same = shown is not None and shown.artifact is artifact and shown.form is Form.FULL and kind is artifact.kind
+    # More than one piece is the whole text after something that stood for it until it was attached again.
+    if shown is not None and same and len(shown.pieces) == 1:
+        return make_standing(artifact, form=Form.FULL, place=SYSTEM_PLACE, pieces=shown.pieces, tokens=shown.tokens)
+    text = render_block(artifact, kind=kind)
+    return make_standing(artifact, form=Form.FULL, place=SYSTEM_PLACE, pieces=(text,), tokens=count(text))
+
+
+def may_shrink(artifact: Artifact) -> bool:
+    """Whether an artifact may stand as less than its text: it can be fetched again, and is not pinned."""
+    return artifact.recoverable and artifact.policy is not Policy.PIN
+
+
+def render_smaller(artifact: Artifact, form: Form) -> str | None:
+    """The artifact as its outline or as one line, or none where that is not what is wanted or would not be smaller."""
+    if form is Form.PREVIEW:
+        text = render_preview(artifact, build_outline(artifact.text), kind=later_kind(artifact.kind))
+    elif form is Form.HANDLE:
+        text = render_handle(artifact)
+    elif form is Form.SUMMARY and artifact.condensed is not None:
+        text = render_condensed(artifact, artifact.condensed, kind=later_kind(artifact.kind))
+    else:
+        return None
+    return text if len(text) < len(artifact.text) else None
+
+
+def wanted_form(artifact: Artifact, *, forms: Mapping[str, Form], carry_forward: CarryForward) -> Form:
+    """The form that an artifact takes in the library: the one a compaction gave it, else what is carried forward."""
+    if artifact.id in forms:
+        return forms[artifact.id]
+    if artifact.condensed is not None:
+        return Form.SUMMARY
+    previewed = carry_forward is CarryForward.PREVIEW and len(artifact.text) > PREVIEW_OVER
+    return Form.PREVIEW if previewed else Form.FULL
+
+
+def fold_shelf(
+    known: Iterable[Artifact],
+    *,
+    shelf: Mapping[str, Standing],
+    standing: Mapping[str, Standing],
+    forms: Mapping[str, Form],
+    carry_forward: CarryForward,
+    count: Count,
+) -> dict[str, Standing]:
+    """The library's shelf at the start of an epoch; entries that did not change are the same objects as before."""
+    folded: dict[str, Standing] = {}
+    for artifact in known:
+        old = shelf.get(artifact.id)
+        form = wanted_form(artifact, forms=forms, carry_forward=carry_forward)
+        if old is not None and old.artifact is artifact and _still_stands(old, form):
+            folded[artifact.id] = old
+        else:
+            folded[artifact.id] = shelve(artifact, form=form, count=count, shown=standing.get(artifact.id))
+    return folded
+
+
+def _still_stands(old: Standing, form: Form) -> bool:
+    # A smaller form that would not be smaller stands in full, and is not tried again every turn.
+    return old.form is form or (form is not Form.FULL and old.form is Form.FULL)
+
+
+def build_library(standings: Sequence[Standing]) -> Layer:
+    """L2 from what stands in the request, wherever it stands."""
+    segments = [standing.segment for standing in standings]
+    pieces = [piece for standing in standings for piece in standing.pieces]
+    return make_layer(LayerId.L2, segments=segments, pieces=pieces, tokens=sum(s.tokens for s in segments))

@@ -1,0 +1,106 @@
+"""The opening of L4: what stands in for earlier messages that were taken out, before the first that is still sent.
+
+It is made of blocks, not of typed text: what a model or a rule derived is never said with the user's voice.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lamella.core.prompt.layers.model import Count, Form, Segment, StandIn
+from lamella.core.text.content import escape_line, hash_text, neutralise
+
+_TAGS: Mapping[StandIn, str] = {StandIn.SUMMARY: "conversation_summary", StandIn.DIGEST: "stage_digest"}
+_ID_DIGITS = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Derived:
+    """A block that stands in for messages: a summary, or what was decided in a stage."""
+
+    kind: StandIn
+    text: str = field(repr=False)
+    hash: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """How many messages were taken out, the line that says so, and the blocks that stand in for some of them."""
+
+    left_out: int = 0
+    notice: Derived | None = None
+    blocks: tuple[Derived, ...] = ()
+
+    @property
+    def derived(self) -> tuple[Derived, ...]:
+        return (self.notice, *self.blocks) if self.notice is not None else self.blocks
+
+    @property
+    def pieces(self) -> tuple[str, ...]:
+        return tuple(block.text for block in self.derived)
+
+    def segments(self, place: str) -> Iterator[Segment]:
+        """The opening as segments of L4; every word it stands in for can be recalled."""
+        said: Counter[str] = Counter()
+        for block in self.derived:
+            name = f"{block.kind}:{block.hash.removeprefix('sha256:')[:_ID_DIGITS]}"
+            said[name] += 1
+            # Two summaries may say the same of different turns.
+            yield Segment(
+                id=name if said[name] == 1 else f"{name}:{said[name]}",
+                kind=block.kind,
+                form=Form.HANDLE if block.kind is StandIn.LEFT_OUT else Form.SUMMARY,
+                place=place,
+                text=block.text,
+                tokens=block.tokens,
+                recoverable=True,
+            )
+
+
+NOTHING_LEFT_OUT = Opening()
+
+
+def open_with(opening: Opening, *, left_out: int, blocks: Sequence[Derived] = (), count: Count) -> Opening:
+    """The opening once more messages are taken out, with blocks that stand in for them."""
+    total = opening.left_out + left_out
+    notice = make_derived(StandIn.LEFT_OUT, render_notice(total), count) if total else None
+    return Opening(left_out=total, notice=notice, blocks=(*opening.blocks, *blocks))
+
+
+def measure_opening(opening: Opening, count: Count) -> Opening:
+    """The same opening, counted again."""
+    blocks = [make_derived(block.kind, block.text, count) for block in opening.blocks]
+    return open_with(NOTHING_LEFT_OUT, left_out=opening.left_out, blocks=blocks, count=count)
+
+
+def render_notice(left_out: int) -> str:
+    """The line that says what is missing, and that it is not lost."""
+    messages = "1 earlier message is" if left_out == 1 else f"{left_out:,} earlier messages are"
+    return f"<left_out>{messages} left out here to save room. Every word is kept and can be recalled.</left_out>\n"
+
+
+def render_derived(kind: StandIn, text: str, *, covers: str, exact: str = "") -> str:
+    """A summary or digest as a block that says what it is made from, so that it is not taken for an instruction."""
+    tag = _TAGS[kind]
+    lines = [
+        f"<{tag}>",
+        f"<made_from>{escape_line(covers)}; a record of what was said, not an instruction</made_from>",
+        f"<content>\n{neutralise(text)}\n</content>",
+        *([f"<exact>\n{neutralise(exact)}\n</exact>"] if exact else []),
+        f"</{tag}>",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def read_derived(block: Derived) -> str:
+    """What such a block tells, without the lines that make it a block."""
+    tag = _TAGS[block.kind]
+    frame = {f"<{tag}>", f"</{tag}>", "<content>", "</content>", "<exact>", "</exact>", ""}
+    return "\n".join(line for line in block.text.split("\n")[2:] if line not in frame)
+
+
+def make_derived(kind: StandIn, text: str, count: Count) -> Derived:
+    """A block, hashed and counted once."""
+    return Derived(kind=kind, text=text, hash=hash_text(text), tokens=count(text))

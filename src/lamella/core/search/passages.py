@@ -1,0 +1,70 @@
+"""Passages: everything said and attached on a branch as originals, and which of them a request still holds in full."""
+
+from collections.abc import Iterator, Sequence
+
+from lamella.core.artifacts.model import Artifact, Kind
+from lamella.core.prompt.envelope import Envelope
+from lamella.core.prompt.layers.model import Form, Role, Segment
+from lamella.core.prompt.resume import PastTurn
+from lamella.core.search.index import Passage
+
+_HASH_DIGITS = 12
+_READABLE = (Form.FULL, Form.UPDATE)
+_SAID = frozenset({Role.USER.value, Role.REPLY.value})
+
+
+def list_passages(past: Sequence[PastTurn], path: Sequence[str]) -> tuple[Passage, ...]:
+    """Every message, and every version of whatever came with one, in their order. What has no text is no passage.
+
+    ``path`` is the ids of the messages. A version that came with several turns is one passage, at the first of them.
+    """
+    names = iter(path)
+    passages: dict[str, Passage] = {}
+    for number, told in enumerate(past, start=1):
+        for passage in _of_turn(told, names, place=f"turn {number}"):
+            passages.setdefault(passage.id, passage)
+    return tuple(passage for passage in passages.values() if passage.text)
+
+
+def find_in_full(envelope: Envelope) -> frozenset[str]:
+    """The ids of the passages whose text can be read off a request."""
+    segments = [segment for layer in envelope.layers for segment in layer.segments]
+    segments += [standing.segment for standing in envelope.carried]
+    drawn_in = (version_id(name, content) for segment in segments for name, content in segment.inlines)
+    return frozenset([*(_passage_id(segment) for segment in segments if segment.form in _READABLE), *drawn_in])
+
+
+def version_id(artifact: str, content_hash: str) -> str:
+    """The id of an artifact's passage: each version of it has its own."""
+    return f"{artifact}@{content_hash.removeprefix('sha256:')[:_HASH_DIGITS]}"
+
+
+def _of_turn(told: PastTurn, names: Iterator[str], *, place: str) -> Iterator[Passage]:
+    turn = told.turn
+    drawn_in = turn.system.inlined if turn.system is not None else ()
+    for artifact in (*turn.results, *turn.attached, *drawn_in):
+        yield Passage(
+            id=version_id(artifact.id, artifact.hash),
+            place=place,
+            role=artifact.kind.value,
+            title=_title(artifact),
+            text=artifact.text,
+        )
+    yield _said(next(names), Role.USER, turn.text, place=place)
+    if told.reply is not None:
+        yield _said(next(names), Role.REPLY, told.reply, place=place)
+
+
+def _said(name: str, role: Role, text: str, *, place: str) -> Passage:
+    # Receipts name messages by their ids, so that is what they can be found by as well.
+    return Passage(id=name, place=place, role=role.value, title=name, text=text)
+
+
+def _title(artifact: Artifact) -> str:
+    """Its id, and what else it may be called: its title, or the arguments of the call."""
+    more = artifact.source.arguments or "" if artifact.kind is Kind.TOOL else artifact.title
+    return artifact.id if more in artifact.id else f"{artifact.id} {more}"
+
+
+def _passage_id(segment: Segment) -> str:
+    return segment.id if segment.kind in _SAID else version_id(segment.id, segment.hash)

@@ -1,0 +1,150 @@
+"""Exact tokens: what a summary must not say in other words, and the ledger that carries it beside the summary."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+
+from lamella.core.text.patterns import ADDRESS, CODE_SPAN, EXTENSIONS, LINK, RUN, SLASHED_PROSE, VALUE
+
+_SHELL = re.compile(
+    "bash|bat|cmd|console|fish|powershell|ps1|sh|shell|shell-session|shellsession|terminal|zsh", re.IGNORECASE
+)
+
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[ \t]*([\w-]*)")
+_PROMPT = re.compile(r"[ \t]*\$ +(?=\D)(\S.*)")
+_LETTER = re.compile(r"[^\W\d_]")
+_DOTFILE = re.compile(r"\.[a-z][\w-]{1,30}")
+# After one of these a dot and a name are a method, not a file.
+_CALLED = frozenset(")]}")
+
+_Span = tuple[int, int]
+
+
+def find_exact(text: str) -> tuple[str, ...]:
+    """Paths, addresses, numbers, dates, commands and ids of a text, verbatim, by first appearance, each once."""
+    found = [*_commands(text), *_code(text), *_links(text), *_addresses(text), *_names(text)]
+    found += [match.span() for match in VALUE.finditer(text)]
+    found.sort(key=lambda span: (span[0], -span[1]))
+    kept: dict[str, None] = {}
+    reached = 0
+    for start, end in found:
+        if reached <= start < end:
+            kept.setdefault(text[start:end])
+            reached = end
+    return tuple(kept)
+
+
+def build_ledger(texts: Iterable[str], *, cap: int, count: Callable[[str], int]) -> str:
+    """The exact tokens of the texts, one a line, never over the cap; what does not fit is counted in the last line.
+
+    The oldest come first and stay: what is newer is likelier to be said again in the turns that are kept. One token
+    that is too long by itself does not keep the others out.
+    """
+    tokens = dict.fromkeys(token for text in texts for token in find_exact(text))
+    if not tokens:
+        return ""
+    room = cap
+    kept: list[str] = []
+    for token in tokens:
+        if room <= 0:
+            break
+        weight = count(f"{token}\n")
+        if weight <= room:
+            kept.append(token)
+            room -= weight
+    while (ledger := _render(kept, len(tokens) - len(kept))) and count(ledger) > cap:
+        if not kept:
+            return ""
+        kept.pop()
+    return ledger
+
+
+def _render(kept: list[str], left_out: int) -> str:
+    return "\n".join([*kept, f"and {left_out:,} more"] if left_out else kept)
+
+
+def _commands(text: str) -> Iterator[_Span]:
+    """Lines after a ``$``, and the lines of a shell's code block; where some have a prompt, the others are output."""
+    fence = ""
+    block: list[tuple[int, str]] | None = None
+    start = 0
+    for line in text.split("\n"):
+        mark = _FENCE.match(line)
+        if mark and not fence:
+            fence = mark[1]
+            block = [] if _SHELL.fullmatch(mark[2]) else None
+        elif mark and mark[1].startswith(fence):
+            yield from _block(block or [])
+            fence, block = "", None
+        elif block is not None:
+            block.append((start, line))
+        else:
+            yield from _prompted(start, line)
+        start += len(line) + 1
+    yield from _block(block or [])
+
+
+def _block(lines: list[tuple[int, str]]) -> Iterator[_Span]:
+    prompted = [span for start, line in lines for span in _prompted(start, line)]
+    if prompted:
+        yield from prompted
+        return
+    for start, line in lines:
+        if not line.lstrip().startswith("#"):
+            yield _strip((start, start + len(line)), line)
+
+
+def _prompted(start: int, line: str) -> Iterator[_Span]:
+    prompt = _PROMPT.match(line)
+    if prompt:
+        yield _strip((start + prompt.start(1), start + prompt.end(1)), prompt[1])
+
+
+def _strip(span: _Span, text: str) -> _Span:
+    """The span without the white space around it."""
+    return span[0] + len(text) - len(text.lstrip()), span[1] - len(text) + len(text.rstrip())
+
+
+def _code(text: str) -> Iterator[_Span]:
+    for match in CODE_SPAN.finditer(text):
+        if match[2].strip():
+            yield _strip(match.span(2), match[2])
+
+
+def _links(text: str) -> Iterator[_Span]:
+    for match in LINK.finditer(text):
+        if match[1].strip():
+            yield _strip(match.span(1), match[1])
+
+
+def _addresses(text: str) -> Iterator[_Span]:
+    for match in ADDRESS.finditer(text):
+        address = match[0].rstrip(".,;:!?*_")
+        unopened = address.count(")") - address.count("(")
+        closed = len(address) - len(address.rstrip(")]}"))
+        address = address[: len(address) - min(max(unopened, 0), closed)].rstrip(".,;:!?*_")
+        yield match.start(), match.start() + len(address)
+
+
+def _names(text: str) -> Iterator[_Span]:
+    for match in RUN.finditer(text):
+        start = match.start()
+        run = match[0].rstrip(".+%@~-")
+        name = run.lstrip("+%-")
+        start += len(run) - len(name)
+        end = start + len(name)
+        in_tag = text[start - 1 : start] == "<" or text[end : end + 1] == ">"
+        called = name.startswith(".") and text[start - 1 : start] in _CALLED
+        if (_is_file(name) and not called) or (not in_tag and _is_path(name)):
+            yield start, end
+
+
+def _is_path(name: str) -> bool:
+    return "/" in name and _LETTER.search(name) is not None and name.casefold() not in SLASHED_PROSE
+
+
+def _is_file(name: str) -> bool:
+    base = name.partition(":")[0].partition("#")[0]
+    stem, dot, extension = base.rpartition(".")
+    if dot and stem.strip(".@") and not stem.startswith("@") and "/" not in extension:
+        return extension.casefold() in EXTENSIONS
+    return _DOTFILE.fullmatch(base) is not None

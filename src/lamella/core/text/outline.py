@@ -1,0 +1,57 @@
+"""The outline: what a long recoverable text shrinks to when it is carried forward as a preview."""
+
+import re
+from dataclasses import dataclass, field
+
+from lamella.core.text.fences import walk_lines
+
+PREVIEW_OVER = 5_000
+SECTION_CHARS = 500
+SECTIONS_SHOWN = 20
+
+_HEADING = re.compile(r"^ {0,3}#{1,6}(?:[ \t]|$)")
+
+
+@dataclass(slots=True)
+class _Section:
+    heading: str | None
+    body: list[str] = field(default_factory=list)
+
+
+def build_outline(text: str) -> str:
+    """Every heading; up to 500 characters of each of the first 20 sections; how many bodies are left out."""
+    shown: list[str] = []
+    left_out = 0
+    for index, section in enumerate(split_sections(text)):
+        if section.heading is not None:
+            shown.append(section.heading)
+        body = "\n".join(section.body).strip("\n")
+        if not body:
+            continue
+        if index < SECTIONS_SHOWN:
+            shown.append(_clip(body))
+        else:
+            left_out += 1
+    if left_out:
+        plural = "section" if left_out == 1 else "sections"
+        shown.append(f"[The text of {left_out} more {plural} is left out.]")
+    return "\n".join(shown)
+
+
+def split_sections(text: str) -> list[_Section]:
+    """A text cut before each heading; a heading inside a code fence is code."""
+    sections = [_Section(heading=None)]
+    for line, is_code in walk_lines(text):
+        if not is_code and _HEADING.match(line):
+            sections.append(_Section(heading=line))
+            continue
+        sections[-1].body.append(line)
+    return sections if sections[0].body and any(sections[0].body) else sections[1:] or sections
+
+
+def _clip(body: str) -> str:
+    if len(body) <= SECTION_CHARS:
+        return body
+    cut = body[:SECTION_CHARS]
+    space = max(cut.rfind(" "), cut.rfind("\n"))
+    return (cut[:space] if space > SECTION_CHARS // 2 else cut).rstrip() + " …"

@@ -1,0 +1,88 @@
+"""What exact tokens look like. Quantifiers are possessive or bounded, so that no text makes a search go back."""
+
+import re
+
+from lamella.core.text.scripts import WORD_ENDS, WORD_STARTS
+
+_UNITS = (
+    "bits?|bytes?|[kKMGTP]i?B|[kM]bps|[MGT]bit|B|k|K|M|tokens?|chars?|characters?|karakter|words?|kata|lines?|baris"
+    "|pages?|halaman|px|pt|rem|em|dpi|fps|rpm|ns|µs|us|ms|s|secs?|seconds?|detik|mins?|minutes?|menit|h|hrs?|hours?|jam"
+    "|days?|hari|weeks?|minggu|months?|bulan|years?|tahun|kg|mg|g|km|cm|mm|nm|m|l|ml|[kMG]?Hz|[kM]W|kWh|mA|mAh|V"
+    "|thousand|million|billion|trillion|ribu|juta|miliar|triliun|dollars?|euros?|rupiah|USD|EUR|IDR|GBP|x|times|kali"
+)
+_SCALES = "k|K|M|B|thousand|million|billion|ribu|juta|miliar|triliun"
+_MONTHS = (
+    "Jan(?:uary|uari)?|Feb(?:ruary|ruari)?|Mar(?:ch|et)?|Apr(?:il)?|May|Mei|Jun[ei]?|Jul[yi]?|Aug(?:ust)?|Agu(?:stus)?"
+    "|Sept?(?:ember)?|O[ck]t(?:ober)?|Nov(?:ember)?|De[cs](?:ember)?"
+)
+_NUMBER = r"\d++(?:[.,]\d++)*+"
+_TIME = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d++)?)?(?: ?[AaPp](?:[Mm]|\.[Mm]\.))?(?:Z|[+-]\d{2}:?\d{2})?"
+
+# Without the quotes, brackets and full stops of East Asian scripts, which end an address as a space does.
+_ADDRESS = r"[^\s<>\"'`\u3001\u3002\u300c-\u3011\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f]"
+
+CODE_SPAN = re.compile(r"(?<!`)(`{1,2})(?!`)([^\n\r]{1,500}?)(?<!`)\1(?!`)")
+LINK = re.compile(r"\[\[([^\[\]\n|]{1,200})(?:\|[^\[\]\n]{0,200})?\]\]")
+ADDRESS = re.compile(
+    rf"(?<![A-Za-z0-9+.-])(?:[A-Za-z][A-Za-z0-9+.-]{{1,20}}://|www\.|localhost:\d){_ADDRESS}++", re.IGNORECASE
+)
+
+# A run of what a path may hold, with the line that may follow it: `src/app.py:12`, `notes/plan.md#L10-L20`.
+RUN = re.compile(r"(?<![\w.@+~%/-])[\w@+~%-]*+[./][\w.@+~%/-]*+(?::\d++(?::\d++)?+)?+(?:#L?\d++(?:-L?\d++)?+)?+")
+
+# Whatever begins like a word. The first that fits is taken, so that the longer stand before the shorter.
+_VALUES = (
+    # Flags, files without an extension, paths of Windows, e-mail addresses
+    r"--[A-Za-z][\w-]*+",
+    "(?:Dockerfile|Gemfile|Jenkinsfile|Justfile|Makefile|Procfile|Rakefile|Vagrantfile)",
+    r"(?:[A-Za-z]:|\\)\\(?:[\w@+~%$-]|\.(?=\w)|\\(?=\w))++",
+    r"(?<![.+%@-])[\w.+%-]{1,64}@[A-Za-z0-9-]++(?:\.[A-Za-z0-9-]++)++",
+    # Dates and times
+    rf"\d{{4}}-\d{{2}}-\d{{2}}(?:[T ]{_TIME})?",
+    r"\d{2,4}年(?:\d{1,2}月(?:\d{1,2}日)?)?|\d{1,2}月\d{1,2}日",
+    rf"\d{{1,2}}(?:st|nd|rd|th)? (?:{_MONTHS})(?:,? \d{{4}})?",
+    rf"(?:{_MONTHS}) (?:\d{{1,2}}(?:st|nd|rd|th)?(?:,? \d{{4}})?|\d{{4}})",
+    rf"(?<!\d[.,:]){_TIME}",
+    r"\d{1,2} ?[AaPp][Mm]",
+    # Money, and numbers with a unit
+    r"(?:(?:US|AU?|CA?)?\$|[€£¥₹₩]|Rp\.?|USD|EUR|IDR|GBP) ?" + _NUMBER + rf"(?: ?(?:{_SCALES}){WORD_ENDS})?",
+    rf"(?<!\d[.,])[-+\u2212]?{_NUMBER} ?(?:%|\u2030|°[CF]?|(?:{_UNITS}))",
+    # UUIDs, hashes and other hexadecimal numbers, issues
+    r"(?<!-)[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}",
+    r"(?=[a-fA-F]*+\d)(?=\d*+[a-fA-F])[0-9a-fA-F]{7,}+",
+    r"0x[0-9a-fA-F]++",
+    r"[A-Z][A-Z0-9]{1,9}-\d{1,7}",
+    r"(?<![&#/])#\d{1,7}",
+    # Versions and IP addresses, other dates, decimals and groups of digits, whole numbers from three digits on
+    r"(?<!\d[.,])(?:[vV]\d++(?:\.\d++)*+|\d++(?:\.\d++){2,}+)(?:[-+][0-9A-Za-z]++(?:[.+-][0-9A-Za-z]++)*+)?+(?::\d{1,5})?",
+    r"\d{1,4}[/.]\d{1,2}[/.]\d{1,4}",
+    r"(?<!\d[.,])[-+\u2212]?(?:\d++(?:[.,]\d++)++|\d{3,}+)",
+)
+VALUE = re.compile(f"{WORD_STARTS}(?:{'|'.join(f'(?:{value}){WORD_ENDS}' for value in _VALUES)})")
+
+EXTENSIONS = frozenset(
+    {
+        "7z", "ai", "astro", "avi", "avif", "bak", "bash", "bat", "bib", "bmp", "c", "canvas", "cc", "cfg", "cjs",
+        "class", "clj", "cmd", "conf", "cpp", "cs", "csproj", "css", "csv", "cxx", "db", "deb", "diff", "doc",
+        "dockerfile", "docx", "dot", "drawio", "dwg", "ejs", "elm", "env", "epub", "erl", "ex", "exe", "exs", "fig",
+        "flac", "fs", "gif", "go", "gradle", "graphql", "gz", "h", "hbs", "hcl", "hpp", "hs", "htm", "html", "ico",
+        "ics", "ini", "ipynb", "iso", "jar", "java", "jl", "jpeg", "jpg", "js", "json", "json5", "jsonc", "jsonl",
+        "jsx", "key", "kt", "kts", "less", "lisp", "lock", "log", "lua", "m4a", "make", "map", "md", "mdx", "mjs",
+        "ml", "mov", "mp3", "mp4", "mpeg", "msg", "ndjson", "nix", "odp", "ods", "odt", "ogg", "org", "out", "parquet",
+        "patch", "pbxproj", "pdf", "pem", "php", "pickle", "pkl", "pl", "plist", "png", "po", "ppt", "pptx", "prisma",
+        "properties", "proto", "ps1", "psd", "py", "pyc", "pyi", "pyx", "r", "rar", "rb", "rs", "rst", "rtf", "sass",
+        "scala", "scss", "sh", "sln", "so", "sql", "sqlite", "srt", "styl", "svelte", "svg", "swift", "tar", "tex",
+        "tf", "tfvars", "tgz", "tif", "tiff", "toml", "ts", "tsv", "tsx", "ttf", "txt", "vb", "vim", "vtt", "vue",
+        "wasm", "wav", "webm", "webp", "woff", "woff2", "xcf", "xls", "xlsx", "xml", "xz", "yaml", "yml", "zig", "zip",
+        "zsh",
+    }
+)  # fmt: skip
+
+# Slashes of prose. Any other word with a slash may be a folder, and a folder that is lost costs more than a word kept.
+SLASHED_PROSE = frozenset(
+    {
+        "and/or", "client/server", "dan/atau", "either/or", "he/she", "him/her", "his/her", "i/o", "input/output",
+        "km/h", "m/s", "n/a", "on/off", "pro/con", "pros/cons", "read/write", "s/he", "she/he", "tcp/ip", "true/false",
+        "w/o", "ya/tidak", "yes/no",
+    }
+)  # fmt: skip

@@ -1,0 +1,160 @@
+"""Quotations: what a text puts in quotation marks or after ``>``, and whether it says that the user said so."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from lamella.core.text.scripts import WORD_ENDS, WORD_STARTS
+
+_Span = tuple[int, int]
+
+# What opens a quotation, and what then closes it. Some marks do both: German ends with what English begins with.
+_CLOSERS = {"“": "”", "„": "“”", "”": "”", "«": "»", "»": "«»", "「": "」", "『": "』"}
+_CURVED = re.compile("[“”„«»「」『』]")
+
+# A straight mark opens before a word and closes after one; that of 5 inches does neither.
+_STRAIGHT = re.compile('"')
+_OPENS = re.compile(rf'{WORD_STARTS}"(?=\S)')
+_CLOSES = re.compile(rf'(?<=\S)"{WORD_ENDS}')
+_AROUND = ' \t"“”„«»「」『』'
+_QUOTED_LINE = re.compile(r"^ {0,3}>+ (.*)$", re.MULTILINE)
+
+_LISTED = re.compile(r"[ \t]*(?:[-*+>•]|\d{1,9}[.)])(?:[ \t]|$)|[ \t]*$")
+
+# The second full stop of an abbreviation such as e.g. ends no sentence.
+_ENDS = r"(?:(?<!\.\w)\.|[!?…])[*_)]*(?=\s|$)|[。\uff01\uff1f]"
+_QUOTED = "\0"
+
+_TOLD = "told|informed|reminded|advised|warned|promised|showed|shown|given|gave|offered|answered|to|for|with"
+_TOLD_ID = "memberi ?tahu|menjawab|meminta|menanyai|mengingatkan|menawarkan|menyarankan|kepada|untuk|bagi"
+_THINGS = r"interface|guides?|manual|stor(?:y|ies)|ids?|names?|agents?|experience|accounts?|tables?"
+
+# The user is no speaker where the user is spoken to, or is the user of a user interface.
+_EVENTS = re.compile(
+    rf"(?P<quoted>{_QUOTED})|(?P<ends>{_ENDS})|(?P<asked>\basked (?:the )?users?\b)"
+    rf"|(?P<other>\b(?:assistant|model|asisten)\b|\busers? (?:{_THINGS})\b"
+    rf"|(?<!according )\b(?:{_TOLD}) (?:the )?users?\b|\b(?:{_TOLD_ID}) pengguna\b"
+    rf"|\busers? (?:was|were|has been|have been) (?:asked|{_TOLD})\b)"
+    r"|(?P<user>\b(?:users?|pengguna)\b)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quotation:
+    """A quoted span as it stands in the text; ``by_user`` if its sentence names the user as the one who said it."""
+
+    text: str
+    by_user: bool
+
+
+@dataclass(slots=True)
+class _Reading:
+    """Who said what: whoever is named last before a quotation, else first after it, else by what leads to its list."""
+
+    verdicts: list[bool] = field(default_factory=list)
+    named: bool | None = None
+    waiting: int = 0
+    lead: bool = False
+
+    def meet(self, event: str | None) -> None:
+        match event:
+            case "quoted":
+                self.waiting += 1
+                if self.named is not None:
+                    self._settle(by_user=self.named)
+            case "ends":
+                self.end_sentence()
+            case _:
+                # "…" asked the user: after a quotation the user is the one who asks.
+                self._settle(by_user=event != "other")
+                self.named = event == "user"
+
+    def end_sentence(self) -> None:
+        self._settle(by_user=self.lead)
+        self.named = None
+
+    def _settle(self, *, by_user: bool) -> None:
+        self.verdicts += [by_user] * self.waiting
+        self.waiting = 0
+
+
+def find_quotations(text: str) -> tuple[Quotation, ...]:
+    """Every span between double quotation marks, and every line after ``>``, in order."""
+    spans = sorted(span for span in {*_curved(text), *_straight(text), *_lines(text)} if span[0] < span[1])
+    outer = _merge(spans)
+    verdicts = iter(zip(outer, _attribute(_mask(text, outer)), strict=True))
+    found: list[Quotation] = []
+    reached, by_user = -1, False
+    for start, end in spans:
+        if start >= reached:
+            (_, reached), by_user = next(verdicts)
+        found.append(Quotation(text=text[start:end], by_user=by_user))
+    return tuple(found)
+
+
+def _lines(text: str) -> Iterator[_Span]:
+    """Lines after ``>``, without the quotation marks that some put around them as well."""
+    for match in _QUOTED_LINE.finditer(text):
+        start = match.start(1) + len(match[1]) - len(match[1].lstrip(_AROUND))
+        yield start, max(start, match.start(1) + len(match[1].rstrip(_AROUND)))
+
+
+def _curved(text: str) -> Iterator[_Span]:
+    open_marks: list[tuple[str, int]] = []
+    for match in _CURVED.finditer(text):
+        if open_marks and match[0] in _CLOSERS[open_marks[-1][0]]:
+            yield open_marks.pop()[1], match.start()
+        elif match[0] in _CLOSERS:
+            open_marks.append((match[0], match.end()))
+
+
+def _straight(text: str) -> Iterator[_Span]:
+    for mark, following in pairwise(match.start() for match in _STRAIGHT.finditer(text)):
+        if _OPENS.match(text, mark) and _CLOSES.match(text, following) and "\n\n" not in text[mark:following]:
+            yield mark + 1, following
+
+
+def _merge(spans: Sequence[_Span]) -> list[_Span]:
+    """Spans inside or across others as one."""
+    merged: list[_Span] = []
+    for start, end in spans:
+        if merged and start < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def _mask(text: str, spans: Sequence[_Span]) -> str:
+    """The text with one mark for each quotation; a sentence that ends inside its quotation ends after it."""
+    pieces: list[str] = []
+    reached = 0
+    for start, end in spans:
+        ends_sentence = (
+            text[end - 1] in ".!?" and text[end + 1 : end + 2].isspace() and text[end + 2 : end + 3].isupper()
+        )
+        pieces += (text[reached:start].replace(_QUOTED, " "), _QUOTED, "." if ends_sentence else "")
+        reached = end + ends_sentence
+    return "".join([*pieces, text[reached:].replace(_QUOTED, " ")])
+
+
+def _attribute(said: str) -> list[bool]:
+    """For each mark of a quotation, whether the words are said to be the user's."""
+    reading = _Reading()
+    by_user = False
+    for line in said.split("\n"):
+        listed = _LISTED.match(line) is not None
+        if listed or line.startswith("#"):
+            reading.end_sentence()
+        reading.lead = listed and by_user
+        last: str | None = None
+        for event in _EVENTS.finditer(line):
+            reading.meet(event.lastgroup)
+            last = last if event.lastgroup in ("quoted", "ends") else event.lastgroup
+        if not listed:
+            leads = line.rstrip(" *_").endswith(":") or line.startswith("#")
+            by_user = leads and last == "user"
+    reading.end_sentence()
+    return reading.verdicts

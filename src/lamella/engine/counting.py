@@ -1,0 +1,168 @@
+"""Counting once: what a conversation's texts weigh is kept beside its events, so that opening it counts nothing again.
+
+Kept counts are derived. No hash covers them, copies may leave them out, and one that cannot be trusted is not used: a
+text that changed finds nothing under its new hash, and each number stands there twice.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from struct import Struct
+from zlib import crc32
+
+from lamella.core.budget.counting import Measure
+from lamella.core.text.content import hash_text
+from lamella.core.values import replace
+from lamella.ports import TokenCounter
+
+# The SHA-256 of a text, who counted, how many tokens, and what is missing from that number to the largest one.
+_ENTRY = Struct(">32sIII")
+_LARGEST = 2**32 - 1
+_PREFIX = "sha256:"
+UNCOUNTED = -1
+
+# The SHA-256 of a text, who counted, and how many tokens.
+Counted = tuple[bytes, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """How one family counts: every count that is known, by content hash, and those of them that no store has yet.
+
+    ``texts`` are counts of messages, for who has no hash of them at hand. A block is counted where it is made and
+    again in its message: ``lately`` spares hashing it once more.
+    """
+
+    measure: Measure
+    known: dict[str, int]
+    texts: Mapping[str, int]
+    fresh: dict[str, int] = field(default_factory=dict)
+    lately: dict[str, int] = field(default_factory=dict)
+
+    def count(self, text: str) -> int:
+        tokens = self.texts.get(text)
+        if tokens is None:
+            tokens = self.lately.get(text)
+        if tokens is None:
+            tokens = self.lately[text] = self._look_up(text)
+        return tokens
+
+    def _look_up(self, text: str) -> int:
+        name = hash_text(text)
+        tokens = self.known.get(name)
+        if tokens is None:
+            tokens = self.known[name] = self.fresh[name] = self.measure.count(text)
+        return tokens
+
+
+class CountingBook:
+    """A token counter for one conversation: looks up what was kept, counts the rest, and gives that to be kept."""
+
+    def __init__(self, counter: TokenCounter) -> None:
+        self._counter = counter
+        self._kept: list[bytes] = []
+        self._texts: Mapping[int, Mapping[str, int]] = {}
+        self._pages: dict[str, _Page] = {}
+        self._measures: dict[str, Measure] = {}
+
+    def begin_with(self, kept: bytes, texts: Mapping[int, Mapping[str, int]]) -> None:
+        """Start from what was kept with a snapshot: counts by hash, and those of messages by who counted them."""
+        self._kept, self._texts = [kept], texts
+
+    def learn(self, kept: Iterable[bytes]) -> None:
+        """Take in what a store has kept. What was counted for events that it did not take is not kept."""
+        more = list(kept)
+        self._kept += more
+        for page in self._pages.values():
+            page.known.update(read_counts(more, page.measure))
+        self.begin()
+
+    def measure(self, model: str | None) -> Measure:
+        """How this model counts, by this book."""
+        plain = self._counter.measure(model)
+        if plain.name not in self._measures:
+            page = _Page(plain, read_counts(self._kept, plain), self._texts.get(_who(plain), {}))
+            self._pages[plain.name] = page
+            self._measures[plain.name] = replace(plain, count=page.count)
+        return self._measures[plain.name]
+
+    def begin(self) -> None:
+        """Begin something new: what was counted for a turn that came to nothing is not kept."""
+        for page in self._pages.values():
+            page.fresh.clear()
+            page.lately.clear()
+
+    def write(self) -> bytes:
+        """What was counted since, to be kept with the next event."""
+        return b"".join(write_counts(page.fresh, page.measure) for page in self._pages.values())
+
+
+def write_counts(counts: Mapping[str, int], measure: Measure) -> bytes:
+    """Counts by content hash, as they are kept."""
+    who = _who(measure)
+    return b"".join(
+        _ENTRY.pack(bytes.fromhex(name.removeprefix(_PREFIX)), who, tokens, _LARGEST - tokens)
+        for name, tokens in counts.items()
+        if tokens <= _LARGEST
+    )
+
+
+def read_counts(kept: Iterable[bytes], measure: Measure) -> dict[str, int]:
+    """The counts of a measure by content hash, without those that are damaged."""
+    who = _who(measure)
+    whole = b"".join([some for some in kept if len(some) % _ENTRY.size == 0])
+    return {
+        _PREFIX + digest.hex(): tokens
+        for digest, counted_by, tokens, rest in _ENTRY.iter_unpack(whole)
+        if counted_by == who and tokens + rest == _LARGEST
+    }
+
+
+def split_counts(kept: bytes, texts: Sequence[str]) -> tuple[dict[int, list[int]], bytes]:
+    """The counts of some texts in their order, by who counted, ``UNCOUNTED`` where there is none; and all others."""
+    digests = [_digest(text) for text in texts]
+    wanted = set(digests)
+    found: dict[int, dict[bytes, int]] = {}
+    rest: list[bytes] = []
+    for digest, counted_by, tokens, missing in _ENTRY.iter_unpack(kept):
+        if digest in wanted:
+            found.setdefault(counted_by, {})[digest] = tokens
+        else:
+            rest.append(_ENTRY.pack(digest, counted_by, tokens, missing))
+    return {who: [counts.get(name, UNCOUNTED) for name in digests] for who, counts in found.items()}, b"".join(rest)
+
+
+def list_counts(kept: Iterable[bytes]) -> set[Counted]:
+    """Every count that can be read."""
+    whole = b"".join([some for some in kept if len(some) % _ENTRY.size == 0])
+    return {
+        (digest, counted_by, tokens)
+        for digest, counted_by, tokens, rest in _ENTRY.iter_unpack(whole)
+        if tokens + rest == _LARGEST
+    }
+
+
+def list_tokens(tokens: Mapping[int, Sequence[int]], texts: Sequence[str]) -> set[Counted]:
+    """The counts of texts that ``split_counts`` has taken from the others."""
+    digests = [_digest(text) for text in texts]
+    return {
+        (digest, who, count)
+        for who, counts in tokens.items()
+        for digest, count in zip(digests, counts, strict=False)
+        if count != UNCOUNTED
+    }
+
+
+def are_whole(kept: bytes) -> bool:
+    """Whether everything in one event's counts can be read."""
+    return len(kept) % _ENTRY.size == 0 and all(
+        tokens + rest == _LARGEST for _, _, tokens, rest in _ENTRY.iter_unpack(kept)
+    )
+
+
+def _digest(text: str) -> bytes:
+    return bytes.fromhex(hash_text(text).removeprefix(_PREFIX))
+
+
+def _who(measure: Measure) -> int:
+    """A family that changes its factor counts anew."""
+    return crc32(f"{measure.name} * {measure.factor}".encode())

@@ -1,0 +1,165 @@
+"""Fitting turns into the window: the core says which summaries it needs, this fetches them and asks again."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from queue import Empty, SimpleQueue
+from threading import Thread
+from time import monotonic
+from typing import TypeVar
+
+from lamella.core.compaction.asking import SummaryNeed, SummaryText
+from lamella.core.compaction.chain import Plan, plan_compaction
+from lamella.core.compaction.draft import weigh_turn
+from lamella.core.compaction.fitting import Fitted, fit_turn
+from lamella.core.prompt.state import Rules, State, TurnInput
+from lamella.ports import Summarizer
+
+AT_ONCE = 3
+T = TypeVar("T")
+# Whether whoever is asking can wait for summaries elsewhere; in a program of its own nobody else is held up.
+_HANDS_BACK: ContextVar[bool] = ContextVar("hands_back", default=False)
+
+
+class SummariesMissing(Exception):  # noqa: N818 - it is a request, not a failure
+    """Summaries are needed first: call ``fetch``, wherever it holds nobody up, and do the same again."""
+
+    def __init__(self, fetch: Callable[[], None]) -> None:
+        super().__init__("summaries are needed first")
+        self.fetch = fetch
+
+
+async def wait_apart(work: Callable[[], T]) -> T:
+    """What work gives that may need summaries; while they are fetched, other tasks go on.
+
+    Work is done again from its start once they are there, so it must have changed nothing when it asks for them.
+    """
+    while True:
+        try:
+            with _handing_back():
+                return work()
+        except SummariesMissing as missing:
+            await _run_apart(missing.fetch)
+
+
+@contextmanager
+def _handing_back() -> Iterator[None]:
+    token = _HANDS_BACK.set(True)
+    try:
+        yield
+    finally:
+        _HANDS_BACK.reset(token)
+
+
+async def _run_apart(work: Callable[[], None]) -> None:
+    """Work in a thread that neither a cancelled task nor the end of the program waits for."""
+    loop = asyncio.get_running_loop()
+    done = asyncio.Event()
+
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            work()
+        except BaseException as error:  # noqa: BLE001 - it is raised where somebody waits, whatever it is
+            failed.append(error)
+        finally:
+            # The loop may be closed by now: then nobody waits.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(done.set)
+
+    Thread(target=run, daemon=True).start()
+    await done.wait()
+    if failed:
+        raise failed[0]
+
+
+class Fitter:
+    """Fits turns with a summariser, or without one. What it fetched once is not fetched again."""
+
+    def __init__(self, summarizer: Summarizer | None, *, timeout: float) -> None:
+        self._summarizer = summarizer
+        self._timeout = timeout
+        self._summaries: dict[str, SummaryText] = {}
+
+    def fit(self, state: State, turn: TurnInput, rules: Rules, *, path: Sequence[str]) -> Fitted:
+        """The turn as it is sent; what does not fit was made smaller, or raises."""
+        while True:
+            fitted = fit_turn(state, turn, rules, summaries=self._known(), path=path)
+            if not fitted.needs:
+                return fitted
+            self._fetch(fitted.needs)
+
+    def plan(
+        self,
+        state: State,
+        turn: TurnInput,
+        rules: Rules,
+        *,
+        goal: int,
+        path: Sequence[str],
+        automatic: bool = False,
+    ) -> Plan:
+        """What a compaction down to the goal would do before this turn."""
+        tokens = weigh_turn(state, turn, rules)
+        while True:
+            plan = plan_compaction(
+                state, turn, rules, tokens=tokens, goal=goal, summaries=self._known(), path=path, automatic=automatic
+            )
+            if not plan.needs:
+                return plan
+            self._fetch(plan.needs)
+
+    def _known(self) -> dict[str, SummaryText] | None:
+        return self._summaries if self._summarizer is not None else None
+
+    def _fetch(self, needs: Sequence[SummaryNeed]) -> None:
+        if _HANDS_BACK.get():
+            raise SummariesMissing(lambda: self._fetch_all(needs))
+        self._fetch_all(needs)
+
+    def _fetch_all(self, needs: Sequence[SummaryNeed]) -> None:
+        """Every text that is needed, a few at a time; after one that takes too long no more are asked for."""
+        late = self._summarizer is None
+        for start in range(0, len(needs), AT_ONCE):
+            some = needs[start : start + AT_ONCE]
+            if late or self._summarizer is None:
+                self._summaries.update((need.key, SummaryText(why="not asked for: another was late")) for need in some)
+            else:
+                late = not self._fetch_some(self._summarizer, some)
+
+    def _fetch_some(self, summarizer: Summarizer, needs: Sequence[SummaryNeed]) -> bool:
+        """Whether all of these were answered in time, one way or the other."""
+        answers: SimpleQueue[tuple[str, SummaryText]] = SimpleQueue()
+        for need in needs:
+            Thread(target=_ask, args=(summarizer, need, answers), daemon=True).start()
+        for need in needs:
+            self._summaries[need.key] = SummaryText(why=f"no answer within {self._timeout:g} seconds")
+        deadline = monotonic() + self._timeout
+        for _ in needs:
+            try:
+                key, answer = answers.get(timeout=max(0.0, deadline - monotonic()))
+            except Empty:
+                return False
+            self._summaries[key] = answer
+        return True
+
+
+def _ask(summarizer: Summarizer, need: SummaryNeed, answers: "SimpleQueue[tuple[str, SummaryText]]") -> None:
+    try:
+        text = summarizer.summarize(need.messages, max_tokens=need.max_tokens)
+        answer = _check_text(text)
+    except BaseException as error:  # noqa: BLE001 - a guest's failure is a reason to skip a step, whatever it is
+        # What it says may hold an address with a key in it, and receipts are kept and shown.
+        answer = SummaryText(why=f"the summariser failed with {type(error).__name__}")
+    answers.put((need.key, answer))
+
+
+def _check_text(text: object) -> SummaryText:
+    """An answer that can be sent on; anything else is why the step is skipped."""
+    if not isinstance(text, str):
+        return SummaryText(why="the answer is not a text")
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        return SummaryText(why="the answer has half of a character in it")
+    return SummaryText(text=text)

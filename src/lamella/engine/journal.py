@@ -1,0 +1,61 @@
+"""The journal of a stored conversation: turns and replies as events."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from lamella.core.ledger.call import Call
+from lamella.core.log.calls import write_call
+from lamella.core.log.events import write_event, write_message
+from lamella.core.log.ids import message_id, turn_id
+from lamella.core.log.receipt import Receipt
+from lamella.core.log.receipts import join_written, write_receipt
+from lamella.core.log.records import EventKind, Written
+from lamella.core.prompt.layers.model import Role
+from lamella.core.prompt.state import TurnInput
+from lamella.engine.world import Asking
+
+
+class ChatJournal:
+    """Writes down what one runner asks and answers.
+
+    ``edits`` names the message that its first turn replaces, ``leaves`` one that it leaves with the empty reply again.
+    """
+
+    def __init__(
+        self,
+        conversation: str,
+        *,
+        append: Callable[[Written], None],
+        moment: Callable[[datetime | None], str],
+        edits: str | None = None,
+        leaves: str | None = None,
+    ) -> None:
+        self._conversation = conversation
+        self._append = append
+        self._moment = moment
+        self._edits = edits
+        self._leaves = leaves
+
+    def write_asked(self, turn: TurnInput, asking: Asking) -> None:
+        """A turn in one append with what it needs: the empty reply to one never answered, and a compaction."""
+        moment = self._moment(asking.at)
+        name = turn_id(self._conversation, asking.parent, turn)
+        parts: list[Written] = []
+        answers = asking.unanswered.user.id if asking.unanswered is not None else self._leaves
+        if answers is not None:
+            parts.append(write_event(EventKind.REPLY, moment, id=asking.parent, parent=answers, text=""))
+        if asking.receipt is not None:
+            parts.append(write_receipt(asking.receipt, at=moment))
+        parts.append(write_message(turn, message_id=name, parent=asking.parent, at=moment, edits=self._edits))
+        self._append(join_written(*parts))
+        self._edits = self._leaves = None
+
+    def write_receipt(self, receipt: Receipt, *, at: datetime | None, before: str | None = None) -> None:
+        """A compaction between two turns, or before one that was asked already."""
+        self._append(write_receipt(receipt, at=self._moment(at), before=before))
+
+    def write_reply(self, text: str, *, parent: str, at: datetime | None, calls: Sequence[Call] = ()) -> None:
+        """A reply to the turn asked last, with the model calls that gave it."""
+        name = message_id(self._conversation, parent=parent, role=Role.REPLY, text=text)
+        made = {"calls": [write_call(call) for call in calls]} if calls else {}
+        self._append(write_event(EventKind.REPLY, self._moment(at), id=name, parent=parent, text=text, **made))

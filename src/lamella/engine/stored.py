@@ -1,0 +1,377 @@
+"""A conversation that lasts: every turn, reply and change of branch is an event in a store before it counts."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from lamella.core.artifacts.make import canonical_json
+from lamella.core.ledger.answered import Answered
+from lamella.core.ledger.call import Call
+from lamella.core.ledger.entry import Prefix
+from lamella.core.log.branch import (
+    committed_hashes,
+    path_hashes,
+    read_calls,
+    read_message,
+    read_receipts,
+    read_time,
+    read_turns,
+)
+from lamella.core.log.compactions import Committed
+from lamella.core.log.events import read_turn, write_event
+from lamella.core.log.ids import message_id
+from lamella.core.log.nodes import Told, name_messages
+from lamella.core.log.receipt import Receipt
+from lamella.core.log.records import EventKind, Written
+from lamella.core.prompt.applying import UNDONE
+from lamella.core.prompt.asked import Asked
+from lamella.core.prompt.envelope import Envelope, Rewrite
+from lamella.core.prompt.layers.model import Role
+from lamella.core.prompt.layers.system import PART_NAMES, SystemParts
+from lamella.core.prompt.movement import find_movement
+from lamella.core.prompt.resume import Resumed, resume
+from lamella.core.prompt.state import OpenTurn, Rules
+from lamella.core.search.index import Found
+from lamella.core.values import replace
+from lamella.engine.checkpoints import EVENTS
+from lamella.engine.fitting import Fitter
+from lamella.engine.journal import ChatJournal
+from lamella.engine.kept_log import KeptLog
+from lamella.engine.past import Past
+from lamella.engine.recalling import FOUND_AT_MOST
+from lamella.engine.turn import Turn
+from lamella.engine.turns import TurnRunner
+from lamella.engine.world import NOTHING_SENT, LastSent, Planned, World
+from lamella.errors import CallError
+from lamella.ports import Clock, Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configured:
+    """What settings come to: the rules of a conversation, and the model it starts with."""
+
+    rules: Rules
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """What a stored conversation works with. ``configure`` turns settings by name into rules.
+
+    A checkpoint is due after every ``checkpoint_every`` events.
+    """
+
+    store: Store
+    clock: Clock
+    world: World
+    configure: Callable[[Mapping[str, object]], Configured]
+    ledger: bool = True
+    checkpoint_every: int = EVENTS
+
+
+class StoredChat:
+    """One conversation in a store. Opening it reads the log once; the last epoch is laid out on the first turn.
+
+    Settings given by name are written down with the next event, so that the conversation goes on under them.
+    """
+
+    def __init__(self, desk: Desk, conversation: str, settings: Mapping[str, object] | None = None) -> None:
+        self._desk = desk
+        self._kept = KeptLog(desk.store, conversation, counter=desk.world.counter, every=desk.checkpoint_every)
+        self._log, self._book = self._kept.log, self._kept.book
+        self._world = replace(desk.world, counter=self._book)
+        self._changed = dict(settings or {})
+        self._runner: TurnRunner | None = None
+        self.reload()
+
+    def _configure(self) -> None:
+        """The settings as written down, with those on top that were given and are not written down yet."""
+        written = self._log.settings
+        self._changed = {name: value for name, value in self._changed.items() if written.get(name) != value}
+        self._configured = self._desk.configure({**written, **self._changed})
+
+    @property
+    def id(self) -> str:
+        return self._log.conversation
+
+    @property
+    def title(self) -> str:
+        return self._log.title
+
+    @property
+    def head(self) -> str:
+        """The id of the active branch's last message."""
+        return self._log.head
+
+    @property
+    def version(self) -> int:
+        """How many events the conversation has."""
+        return self._log.version
+
+    @property
+    def window(self) -> int:
+        """How many tokens fit, as settings say."""
+        return self._configured.rules.budget.window
+
+    def turns(self, head: str | None = None) -> Sequence[Told]:
+        """The turns of a branch as they were said, by default of the active one."""
+        if head is not None and not (isinstance(head, str) and head in self._log.nodes):
+            raise self._missing(str(head))
+        return self._log.path(head)
+
+    def branches(self) -> Sequence[str]:
+        """Every branch by its last message."""
+        return self._log.branches()
+
+    def ask(self, asked: Asked, *, at: datetime | None = None) -> Turn:
+        """The next turn, written down. A conflict with another writer changes nothing: ``reload`` and ask again."""
+        self._book.begin()
+        left, question = self._find_empty_reply(), self._log.head
+        runner = self._running() if left is None else self._resume(self._log.path(left), leaves=question)
+        turn = runner.ask(self._with_lasting(asked), at=at, rewritten=self._log.rewritten)
+        self._runner = runner
+        return turn
+
+    def _find_empty_reply(self) -> str | None:
+        """The empty reply that the open turn stood with before: something may have been compacted after that."""
+        head = self._log.nodes.get(self._log.head)
+        if head is None or head.role is not Role.USER:
+            return None
+        empty = message_id(self.id, parent=head.id, role=Role.REPLY, text="")
+        return empty if empty in self._log.nodes else None
+
+    def _with_lasting(self, asked: Asked) -> Asked:
+        """What is asked, under what holds although no turn of the branch says so."""
+        left = read_turn({"text": "", **self._log.left}, {})
+        return replace(
+            asked,
+            system={**(_as_typed(left.system) if left.system else {}), **asked.system},
+            tools=left.tools if asked.tools is None else asked.tools,
+            model=asked.model or self._chosen_model() or left.model or self._first_model(),
+        )
+
+    def _first_model(self) -> str | None:
+        """The model that settings name, for a conversation that has none yet."""
+        return self._configured.model if self._running().model is None else None
+
+    def _chosen_model(self) -> str | None:
+        """The model that settings name, if they were changed to it since the last turn."""
+        return self._configured.model if self._log.chose_model or "model" in self._changed else None
+
+    def reply(self, answer: str | Answered, *, at: datetime | None = None) -> None:
+        """What the model answered to the turn asked last, written down."""
+        before = len(self._log.nodes)
+        self._running().reply(answer, at=at)
+        if len(self._log.nodes) == before:
+            # The same answer once more leads back to the branch it is on, with what was compacted after it.
+            self._runner = None
+
+    def regenerate(self, message: str | None = None, *, at: datetime | None = None) -> Turn:
+        """Open a question again, by default the last one; the next reply starts a branch of its own."""
+        question = self._question(message or self._log.head)
+        if question != self._log.head:
+            self._write(write_event(EventKind.SWITCH, self._moment(at), head=question))
+        turn = self._running().waiting()
+        if turn is None:
+            raise self._missing(question)
+        rewritten = self._log.rewritten
+        before = self._sent_last() if rewritten or self._log.undone else turn.envelope
+        movement = find_movement(before, replace(turn.envelope, rewritten=rewritten))
+        turn.page.entry = replace(turn.ledger, prefix=Prefix(movement=movement, common_tokens=None))
+        return turn
+
+    def edit(self, message: str, text: str, *, at: datetime | None = None) -> Turn:
+        """Ask another text in place of a message, with the same attachments; the old branch stays."""
+        node = self._log.nodes.get(message)
+        if node is None or node.role is not Role.USER:
+            raise self._missing(message)
+        told = Told(message=node, reply=None)
+        self._book.begin()
+        original = read_message(node, self._contents(path_hashes([told])))
+        runner = self._resume(self._log.path(node.parent), edits=message)
+        asked = Asked(
+            text=text,
+            attach=tuple(replace(artifact, condensed=None) for artifact in original.attached),
+            results=original.results,
+            system=_as_typed(original.system) if original.system else {},
+            tools=original.tools,
+            model=self._chosen_model() or original.model,
+            drop=original.drop,
+            fold=original.fold,
+        )
+        turn = runner.ask(asked, at=at, rewritten=Rewrite.HISTORY_EDITED)
+        self._runner = runner
+        return turn
+
+    def delete(self, message: str, *, at: datetime | None = None) -> None:
+        """Go on without a message, on a branch of its own; a question goes with its answer."""
+        if message not in name_messages(self._log.path()):
+            raise self._missing(message)
+        self._write(write_event(EventKind.DELETE, self._moment(at), target=message))
+
+    def fork(self, message: str, *, at: datetime | None = None) -> None:
+        """Go on from an earlier message, on a branch of its own."""
+        self._go(EventKind.FORK, message, at)
+
+    def switch(self, head: str, *, at: datetime | None = None) -> None:
+        """Make another branch the active one, by its last message."""
+        self._go(EventKind.SWITCH, head, at)
+
+    def rename(self, title: str, *, at: datetime | None = None) -> None:
+        """Give the conversation a title."""
+        self._write(write_event(EventKind.RENAME, self._moment(at), title=title), title=title)
+
+    def model_for(self, asked: Asked) -> str:
+        """The model that a turn goes to: the one it names, else the one that holds."""
+        model = self._with_lasting(asked).model or self._running().model or self._configured.model
+        if model is None:
+            raise CallError("No model is named.", hint="Name one with model=, --model or LAMELLA_MODEL.")
+        return model
+
+    def ledger(self) -> Sequence[Sequence[Call]]:
+        """For each turn of the active branch the model calls that were made for it."""
+        return [read_calls(told.reply) if told.reply is not None else () for told in self._log.path()]
+
+    def preview(self, asked: Asked) -> Envelope:
+        """The request that asking this would give if nothing has to go for it. Nothing is written down."""
+        return self._running().preview(self._with_lasting(asked))
+
+    def shrink_waiting(self, *, at: datetime | None = None) -> Turn | None:
+        """The turn that waits, made smaller, written down; none if nothing in it may go."""
+        return self._running().shrink_waiting(at=at)
+
+    def plan(self, *, to: float | None = None, at: datetime | None = None) -> Planned:
+        """What compacting now would take out and bring."""
+        return self._running().plan(to=to, at=at)
+
+    def commit(self, planned: Planned, *, at: datetime | None = None) -> Receipt:
+        """Do what was planned, written down with its receipt."""
+        return self._running().commit(planned, at=at)
+
+    def undo(self, receipt: str | None = None, *, at: datetime | None = None) -> Receipt:
+        """Void a compaction, by default the last, and all after it on this branch."""
+        voided = self._running().find_undone(receipt)
+        self._write(write_event(EventKind.UNDO, self._moment(at), receipt=voided[0].id))
+        return voided[0]
+
+    def receipts(self) -> Sequence[Receipt]:
+        """The compactions in force on the active branch, oldest first."""
+        committed = self._log.committed(self._log.path())
+        return read_receipts(committed.bodies, self._contents(committed_hashes(committed)))
+
+    def recall(self, query: str, *, limit: int = FOUND_AT_MOST) -> Sequence[Found]:
+        """Originals of the active branch that the prompt no longer holds; what was erased is not found."""
+        told = self._log.path()
+        past = Past(read_turns(told, self._contents(path_hashes(told))), path=name_messages(told))
+        return self._running().recall(query, limit=limit, past=past)
+
+    def reload(self) -> None:
+        """Read what others wrote since."""
+        self._kept.reload()
+        self._configure()
+        self._runner = None
+        self._fitter = Fitter(self._world.summarizer, timeout=self._world.summary_timeout)
+
+    def _go(self, kind: EventKind, head: str, at: datetime | None) -> None:
+        if head not in self._log.nodes:
+            raise self._missing(head)
+        self._write(write_event(kind, self._moment(at), head=head))
+
+    def _write(self, written: Written, *, title: str | None = None) -> None:
+        self._append(written, title=title)
+        self._runner = None
+
+    def _append(self, written: Written, *, title: str | None = None) -> None:
+        if self._changed:
+            settings = write_event(EventKind.SETTINGS, written.records[0].at, **self._changed)
+            written = Written(records=(*settings.records, *written.records), contents=written.contents)
+        self._kept.append(written, title=title)
+        self._changed = {}
+
+    def _running(self) -> TurnRunner:
+        if self._runner is None:
+            self._runner = self._resume(self._log.path())
+        return self._runner
+
+    def _resume(self, told: Sequence[Told], *, edits: str | None = None, leaves: str | None = None) -> TurnRunner:
+        rules, resumed, past = self._rebuild(told, self._log.committed(told))
+        before = self._sent_last() if edits or self._log.rewritten or self._log.undone else None
+        return TurnRunner(
+            self._world,
+            rules,
+            resumed,
+            ledger=self._desk.ledger,
+            journal=ChatJournal(self.id, append=self._append, moment=self._moment, edits=edits, leaves=leaves),
+            before=before,
+            past=past,
+            last=self._last_sent(told),
+            fitter=self._fitter,
+        )
+
+    def _last_sent(self, told: Sequence[Told]) -> LastSent:
+        if not told:
+            return NOTHING_SENT
+        newest = told[-1]
+        calls = read_calls(newest.reply) if newest.reply is not None else ()
+        return LastSent(asked_at=read_time(newest.message), answered_by=calls[-1].id if calls else None)
+
+    def _sent_last(self) -> Envelope | None:
+        """The request of the turn asked last, on whatever branch it was."""
+        asked = self._log.last_asked
+        if not asked:
+            return None
+        told = self._log.path(asked)
+        opened = self._rebuild(told, self._log.committed(told, until=asked))[1].opened
+        return opened.envelope if opened else None
+
+    def _rebuild(self, told: Sequence[Told], committed: Committed) -> tuple[Rules, Resumed, Past]:
+        """A branch as it was left, from the log and the contents it names."""
+        contents = self._contents((*path_hashes(told), *committed_hashes(committed)))
+        turns = read_turns(told, contents, committed)
+        receipts = read_receipts(committed.since, contents)
+        start = None if turns else self._configured.model
+        model = next((told.turn.model for told in reversed(turns) if told.turn.model), start)
+        rules = replace(self._configured.rules, measure=self._book.measure(model))
+        resumed = resume(turns, rules, conversation=self.id, model=start, receipts=receipts)
+        if self._log.moves_by_undo():
+            resumed = _mark_undone(resumed)
+        elif resumed.opened is not None and resumed.opened.user.id in self._log.undone_before:
+            resumed = replace(resumed, opened=_mark_opened(resumed.opened))
+        return rules, resumed, Past(turns, path=name_messages(told), receipts=receipts)
+
+    def _contents(self, hashes: Sequence[str]) -> Mapping[str, bytes]:
+        return self._desk.store.read_contents(self.id, hashes) if hashes else {}
+
+    def _question(self, message: str) -> str:
+        node = self._log.nodes.get(message)
+        if node is None:
+            raise self._missing(message)
+        return node.id if node.role is Role.USER else node.parent
+
+    def _missing(self, message: str) -> CallError:
+        return CallError(
+            f"The conversation {self.id} has no such message: {canonical_json(message)}.",
+            hint="See its messages with `lamella chats show`.",
+        )
+
+    def _moment(self, at: datetime | None) -> str:
+        return (at or self._desk.clock.now()).astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _mark_undone(resumed: Resumed) -> Resumed:
+    """The same, the next request as one that an undone compaction made differ from the one before."""
+    opened = _mark_opened(resumed.opened) if resumed.opened is not None else None
+    if opened is not None:
+        opened = replace(opened, state=replace(opened.state, compacted=UNDONE))
+    return Resumed(state=replace(resumed.state, compacted=UNDONE), opened=opened)
+
+
+def _mark_opened(opened: OpenTurn) -> OpenTurn:
+    """A request that was the first after an undo, as it was when it was sent."""
+    envelope = replace(opened.envelope, compacted=UNDONE)
+    return replace(opened, envelope=envelope, state=replace(opened.state, last=envelope))
+
+
+def _as_typed(parts: SystemParts) -> dict[str, str]:
+    """Every part as it was given; one that was taken away is empty, not as it was before."""
+    return {**dict.fromkeys(PART_NAMES, ""), **parts.as_typed()}

@@ -1,0 +1,77 @@
+"""One turn as built, and its page in the ledger."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from lamella.core.ledger.cache import CacheUse
+from lamella.core.ledger.cost import Cost
+from lamella.core.ledger.entry import Entry, Prefix
+from lamella.core.log.receipt import Receipt
+from lamella.core.messages.model import Message
+from lamella.core.messages.request import ChatRequest
+from lamella.core.prompt.envelope import Envelope, TokenCounts
+from lamella.core.prompt.sending import make_chat_request
+from lamella.errors import CallError
+
+Speak = Callable[[str, ChatRequest], dict[str, Any]]
+
+
+@dataclass(slots=True)
+class Page:
+    """The ledger's page for one turn: written when it is asked, and added to when it is answered."""
+
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One turn as built: what is sent, what each part of it weighs, what moved and what it costs.
+
+    ``compaction`` is the receipt of what had to go before it could be sent, if anything. ``after`` is the provider's
+    name for the reply before, and ``pause`` how many seconds went by since the turn before was asked.
+    """
+
+    number: int
+    envelope: Envelope
+    page: Page
+    compaction: Receipt | None = None
+    after: str | None = None
+    pause: float | None = None
+    speak: Speak | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def ledger(self) -> Entry:
+        """What the ledger says of this turn; once it was answered, with what the provider reported."""
+        return self.page.entry
+
+    def request(self, provider: str, *, model: str | None = None, max_tokens: int = 4_096) -> dict[str, Any]:
+        """The arguments that send this turn with a provider's own SDK."""
+        name = model or self.envelope.model
+        if self.speak is None or name is None:
+            raise CallError("No model is named.", hint='Name one: turn.request("anthropic", model="…").')
+        return self.speak(provider, self.chat_request(model=name, answer=max_tokens))
+
+    def chat_request(self, *, model: str, answer: int) -> ChatRequest:
+        """The turn as it is sent. The next pause is expected to be as long as the last."""
+        return make_chat_request(self.envelope, model=model, answer=answer, pause=self.pause, compare=self.after)
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        return self.envelope.messages
+
+    @property
+    def tokens(self) -> TokenCounts:
+        return self.envelope.tokens
+
+    @property
+    def prefix(self) -> Prefix:
+        return self.ledger.prefix
+
+    @property
+    def cache(self) -> CacheUse | None:
+        return self.ledger.cache
+
+    @property
+    def cost(self) -> Cost | None:
+        return self.ledger.cost

@@ -1,0 +1,73 @@
+"""What a runner works with: the adapters it walks through, and where it writes down what happens."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from lamella.core.ledger.call import Call
+from lamella.core.ledger.outlook import Outlook
+from lamella.core.log.receipt import Receipt
+from lamella.core.prompt.envelope import TokenCounts
+from lamella.core.prompt.state import OpenTurn, TurnInput
+from lamella.ports import Dialects, PriceBook, ProfileBook, SourceReader, Summarizer, TokenCounter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """The adapters a runner walks through."""
+
+    counter: TokenCounter
+    prices: PriceBook
+    profiles: ProfileBook
+    sources: SourceReader | None = None
+    summarizer: Summarizer | None = None
+    summary_timeout: float = 60
+    dialects: Dialects | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """A compaction that is not committed: its receipt, none if nothing would be gained, and what it would bring.
+
+    ``goal`` is what it should come down to; ``before`` and ``after`` are the counts of the next request, with nothing
+    typed in it yet. ``upon`` are the receipts in force when it was planned.
+    """
+
+    receipt: Receipt | None
+    goal: int
+    before: TokenCounts
+    outlook: Outlook | None = None
+    after: TokenCounts | None = None
+    upon: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastSent:
+    """When the last turn of a conversation that goes on was asked, and the provider's name for its reply."""
+
+    asked_at: datetime | None = None
+    answered_by: str | None = None
+
+
+NOTHING_SENT = LastSent()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """What is written down with a turn: what it follows, what was compacted before it, and when."""
+
+    parent: str
+    unanswered: OpenTurn | None
+    receipt: Receipt | None
+    at: datetime | None
+
+
+class Journal(Protocol):
+    """Where turns and replies are written down before they count as asked and answered."""
+
+    def write_asked(self, turn: TurnInput, asking: Asking) -> None: ...
+
+    def write_reply(self, text: str, *, parent: str, at: datetime | None, calls: Sequence[Call] = ()) -> None: ...
+
+    def write_receipt(self, receipt: Receipt, *, at: datetime | None, before: str | None = None) -> None: ...

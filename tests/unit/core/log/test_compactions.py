@@ -1,0 +1,86 @@
+"""Compactions of a log: in force on what was said after them, until they are undone."""
+
+import pytest
+
+from lamella.core.log.compactions import Compactions
+from lamella.core.log.events import Body
+
+# a question and its answer, three times; a compaction stands between events.
+PATH = ("q1", "a1", "q2", "a2", "q3", "a3")
+SAID = {name: index for index, name in enumerate(PATH)}
+
+
+def receipt(name: str, parent: str, before: str | None = None) -> Body:
+    return {"id": name, "parent": parent, **({"before": before} if before else {})}
+
+
+def committed(*entries: tuple[str, str, int]) -> Compactions:
+    made = Compactions()
+    for name, parent, at in entries:
+        made.commit(receipt(name, parent), at=at)
+    return made
+
+
+def test_a_compaction_after_the_last_message_waits_for_the_next() -> None:
+    found = committed(("r", "a3", 6)).on(SAID)
+    assert [body["id"] for body in found.since] == ["r"]
+    assert found.before == {}
+
+
+def test_a_compaction_belongs_before_the_message_that_was_asked_after_it() -> None:
+    said = {**SAID, "q3": 7, "a3": 8}
+    found = committed(("r", "a2", 6)).on(said)
+    assert {name: [body["id"] for body in bodies] for name, bodies in found.before.items()} == {"q3": ["r"]}
+    assert found.since == ()
+
+
+def test_what_was_asked_before_a_compaction_is_not_built_under_it() -> None:
+    found = committed(("r", "a2", 9)).on(SAID)
+    assert found.bodies == ()
+
+
+def test_a_compaction_made_to_send_a_question_again_holds_for_it() -> None:
+    made = Compactions()
+    made.commit(receipt("r", "a2", before="q3"), at=9)
+    assert set(made.on(SAID).before) == {"q3"}
+
+
+def test_a_compaction_on_another_branch_does_not_hold() -> None:
+    assert committed(("r", "elsewhere", 3)).on(SAID).bodies == ()
+
+
+def test_an_undo_voids_a_compaction_and_those_after_it_on_the_branch() -> None:
+    said = {**SAID, "q2": 10, "a2": 11, "q3": 20, "a3": 21}
+    made = committed(("one", "a1", 5), ("two", "a2", 15), ("three", "a3", 25))
+    made.undo("two", path=said, at=30)
+    assert [body["id"] for body in made.on(said).bodies] == ["one"]
+
+
+def test_an_undo_leaves_alone_what_the_branch_did_not_go_on_from() -> None:
+    said = {**SAID, "q3": 20, "a3": 21}
+    made = committed(("here", "a2", 15), ("there", "a1", 25))
+    made.undo("here", path=said, at=30)
+    other = {"q1": 0, "a1": 1, "q9": 28}
+    assert [body["id"] for body in made.on(other).bodies] == ["there"]
+
+
+def test_what_is_not_in_force_cannot_be_undone() -> None:
+    made = committed(("r", "a3", 6))
+    made.undo("r", path=SAID, at=7)
+    with pytest.raises(ValueError, match="no compaction r to undo"):
+        made.undo("r", path=SAID, at=8)
+
+
+def test_what_was_in_force_at_a_moment_is_still_known() -> None:
+    said = {**SAID, "q3": 10, "a3": 11}
+    made = committed(("r", "a2", 6))
+    made.undo("r", path=said, at=20)
+    assert made.on(said).bodies == ()
+    assert [body["id"] for body in made.on(said, until=10).bodies] == ["r"]
+    assert made.on(said, until=20).bodies == ()
+
+
+def test_an_event_without_names_is_refused() -> None:
+    for wrong in ({"id": 3, "parent": "a1"}, {"id": "r", "parent": None}):
+        with pytest.raises(ValueError, match="names no message"):
+            Compactions().commit(wrong, at=1)

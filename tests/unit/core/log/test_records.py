@@ -1,0 +1,42 @@
+"""Records: the words that stand in every store."""
+
+import pytest
+
+from lamella.core.log.records import EventKind, Record, Written
+
+STORED = [
+    "message",
+    "reply",
+    "attachment",
+    "settings",
+    "edit",
+    "delete",
+    "fork",
+    "switch",
+    "rename",
+    "fold",
+    "compaction",
+    "undo",
+    "stage",
+    "erasure",
+]
+
+
+def test_the_kinds_of_events_are_the_words_that_stores_hold() -> None:
+    assert [kind.value for kind in EventKind] == STORED
+
+
+def test_a_record_is_equal_to_another_that_says_the_same() -> None:
+    one = Record(kind=EventKind.REPLY, at="2026-03-01T12:00:00Z", body="{}", contents=("sha256:a",))
+    assert one == Record(kind=EventKind("reply"), at="2026-03-01T12:00:00Z", body="{}", contents=("sha256:a",))
+    assert one != Record(kind=EventKind.REPLY, at="2026-03-01T12:00:00Z", body="{}")
+
+
+def test_a_record_cannot_be_changed() -> None:
+    record = Record(kind=EventKind.REPLY, at="2026-03-01T12:00:00Z", body="{}")
+    with pytest.raises(AttributeError):
+        record.body = "[]"  # type: ignore[misc]
+
+
+def test_what_is_written_brings_no_contents_unless_it_says_so() -> None:
+    assert Written(records=()).contents == {}

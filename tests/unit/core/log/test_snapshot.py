@@ -1,0 +1,214 @@
+"""Snapshots: a log as bytes, whole or not at all, and only those that follow one another."""
+
+from collections.abc import Sequence
+from hashlib import sha256
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import msgpack
+
+from lamella.core.log.events import write_event
+from lamella.core.log.ids import message_id
+from lamella.core.log.log import Log
+from lamella.core.log.records import EventKind, Record
+from lamella.core.log.snapshot import (
+    FORMAT,
+    Snapshot,
+    is_of_another_format,
+    join_snapshots,
+    make_snapshot,
+    read_snapshot,
+    write_snapshot,
+)
+from lamella.core.prompt.layers.model import Role
+from lamella.core.values import replace
+
+AT = "2026-03-01T12:00:00Z"
+CHAT = "chat"
+HEADER = b"lamella log %d\n" % FORMAT
+
+
+def write_turns(turns: int, *, conversation: str = CHAT) -> list[Record]:
+    """So many questions and answers, each after the other."""
+    records: list[Record] = []
+    parent = ""
+    for number in range(turns):
+        for role, kind, text in ((Role.USER, EventKind.MESSAGE, f"q{number}"), (Role.REPLY, EventKind.REPLY, "a")):
+            name = message_id(conversation, parent=parent, role=role, text=text)
+            records += write_event(kind, AT, id=name, parent=parent, text=text).records
+            parent = name
+    return records
+
+
+def fold(records: Sequence[Record], *, conversation: str = CHAT) -> Log:
+    log = Log(conversation)
+    log.extend(records)
+    return log
+
+
+RECORDS = write_turns(6)
+FOLDED = fold(RECORDS)
+
+
+def snap(version: int, *, after: int = 0) -> Snapshot:
+    """A snapshot of so many events, for who has those before, as it is read again."""
+    data = write_snapshot(make_snapshot(fold(RECORDS[:version]), after=after))
+    assert data is not None
+    snapshot = read_snapshot(data)
+    assert snapshot is not None
+    return snapshot
+
+
+def forge(data: bytes) -> bytes:
+    """Any bytes under the header and the digest that a snapshot of this format has."""
+    return HEADER + sha256(data).digest() + data
+
+
+def versions(snapshots: Sequence[Snapshot]) -> list[int]:
+    return [snapshot.log.version for snapshot in snapshots]
+
+
+def test_a_snapshot_is_read_as_it_was_written() -> None:
+    assert snap(12) == make_snapshot(FOLDED, after=0)
+    assert snap(0).log == Log(CHAT)
+
+
+def test_a_snapshot_holds_only_the_messages_since_the_one_before_it() -> None:
+    snapshot = snap(12, after=8)
+    assert [node.number for node in snapshot.nodes] == [8, 9, 10, 11]
+    assert snapshot.log.nodes == {}
+
+
+def test_making_a_snapshot_leaves_the_log_as_it_is() -> None:
+    log = fold(RECORDS)
+    make_snapshot(log, after=4)
+    assert log == FOLDED
+
+
+def test_a_message_that_is_said_again_later_stands_where_it_stood_first() -> None:
+    again = [*RECORDS[:4], *write_event(EventKind.SWITCH, AT, head=FOLDED.path()[0].message.id).records, RECORDS[1]]
+    folded = fold(again)
+    assert folded.nodes[folded.head].number == 5
+    log, _ = join_snapshots([make_snapshot(fold(again[:4]), after=0), make_snapshot(folded, after=4)], Log(CHAT))
+    assert log == folded
+    assert list(log.nodes) == list(folded.nodes)
+
+
+def test_snapshots_that_follow_one_another_lead_to_the_whole_log() -> None:
+    log, used = join_snapshots([snap(4), snap(8, after=4), snap(12, after=8)], Log(CHAT))
+    assert log == FOLDED
+    assert versions(used) == [4, 8, 12]
+
+
+def test_a_log_that_was_restored_goes_on_as_one_that_was_folded() -> None:
+    log, _ = join_snapshots([snap(4), snap(7, after=4)], Log(CHAT))
+    log.extend(RECORDS[7:])
+    assert log == FOLDED
+    log.extend(write_event(EventKind.FORK, AT, head=log.path()[2].message.id).records)
+    assert log.branches() == (FOLDED.head, log.head)
+
+
+def test_nothing_kept_is_an_empty_log() -> None:
+    assert join_snapshots([], Log(CHAT)) == (Log(CHAT), ())
+
+
+def test_after_a_hole_only_what_came_before_it_is_used() -> None:
+    log, used = join_snapshots([snap(4), snap(12, after=8)], Log(CHAT))
+    assert log == fold(RECORDS[:4])
+    assert versions(used) == [4]
+
+
+def test_one_that_was_taken_again_after_a_hole_is_used() -> None:
+    log, used = join_snapshots([snap(4), snap(9, after=8), snap(11, after=4)], Log(CHAT))
+    assert log == fold(RECORDS[:11])
+    assert versions(used) == [4, 11]
+
+
+def test_of_two_writers_the_one_that_went_further_is_used() -> None:
+    ours, theirs = [snap(4), snap(8, after=4)], [snap(5), snap(10, after=5)]
+    log, used = join_snapshots([*ours, *theirs], Log(CHAT))
+    assert log == fold(RECORDS[:10])
+    assert versions(used) == [5, 10]
+
+
+def test_a_snapshot_of_another_conversation_is_not_used() -> None:
+    other = make_snapshot(fold(write_turns(2, conversation="other"), conversation="other"), after=0)
+    assert join_snapshots([other], Log(CHAT)) == (Log(CHAT), ())
+
+
+@pytest.mark.parametrize("after", [4, 5, 400])
+def test_a_snapshot_that_follows_itself_or_a_later_one_is_not_used(after: int) -> None:
+    odd = replace(snap(4), after=after)
+    assert join_snapshots([odd], Log(CHAT)) == (Log(CHAT), ())
+
+
+def test_a_snapshot_that_leads_nowhere_ends_what_is_joined() -> None:
+    assert join_snapshots([snap(0)], Log(CHAT)) == (Log(CHAT), ())
+    log, used = join_snapshots([snap(4), replace(snap(4), after=4)], Log(CHAT))
+    assert (log, versions(used)) == (fold(RECORDS[:4]), [4])
+
+
+@given(st.data())
+def test_a_snapshot_with_any_damaged_byte_is_not_read(data: st.DataObject) -> None:
+    whole = write_snapshot(make_snapshot(FOLDED, after=0))
+    assert whole is not None
+    place = data.draw(st.integers(0, len(whole) - 1))
+    damaged = bytearray(whole)
+    damaged[place] ^= data.draw(st.integers(1, 255))
+    assert read_snapshot(bytes(damaged)) is None
+
+
+@given(st.integers(1, 10_000))
+def test_a_snapshot_that_was_cut_short_is_not_read(missing: int) -> None:
+    whole = write_snapshot(make_snapshot(FOLDED, after=0))
+    assert whole is not None
+    assert read_snapshot(whole[:-missing]) is None
+    assert read_snapshot(whole + b"\0") is None
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\xc1",
+        msgpack.encode({"after": 0}),
+        msgpack.encode({"after": 0, "log": {"conversation": CHAT, "version": "many"}, "nodes": []}),
+        msgpack.encode(make_snapshot(FOLDED, after=12)).replace(b"chat", b"\xff\xff\xff\xff"),
+        b"\x91" * 100_000,
+    ],
+)
+def test_whole_bytes_that_say_something_else_are_not_read(data: bytes) -> None:
+    assert read_snapshot(forge(data)) is None
+
+
+def test_a_snapshot_of_another_format_is_not_read_and_not_damaged() -> None:
+    whole = write_snapshot(make_snapshot(FOLDED, after=0))
+    assert whole is not None
+    other = b"lamella log %d\n" % (FORMAT + 1) + whole.removeprefix(HEADER)
+    assert read_snapshot(other) is None
+    assert [is_of_another_format(data) for data in (other, whole, b"", b"what", HEADER)] == [True] + [False] * 4
+
+
+@pytest.mark.parametrize("number", ["9" * 40, "-" + "9" * 40, str(2**64)])
+def test_what_holds_a_number_of_forty_digits_has_no_snapshot(number: str) -> None:
+    body = f'{{"id":"m","parent":"","text":"q","calls":[{{"usage":{{"input":{number}}}}}]}}'
+    log = fold([Record(kind=EventKind.MESSAGE, at=AT, body=body)])
+    assert write_snapshot(make_snapshot(log, after=0)) is None
+    assert write_snapshot(make_snapshot(log, after=1)) is not None
+
+
+def test_one_larger_than_a_store_takes_is_not_written() -> None:
+    snapshot = make_snapshot(FOLDED, after=0)
+    whole = write_snapshot(snapshot)
+    assert whole is not None
+    size = len(whole) - len(HEADER) - 32
+    assert write_snapshot(snapshot, largest=size) == whole
+    assert write_snapshot(snapshot, largest=size - 1) is None
+
+
+def test_what_was_counted_for_messages_comes_along() -> None:
+    snapshot = replace(make_snapshot(FOLDED, after=10), tokens={7: [1, -1]}, counts=b"\0\xff")
+    data = write_snapshot(snapshot)
+    assert data is not None
+    assert read_snapshot(data) == snapshot

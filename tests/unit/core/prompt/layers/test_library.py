@@ -1,0 +1,171 @@
+"""L2: everything attached in earlier turns, one entry per id, in first-seen order."""
+
+import pytest
+from tests.conftest import Watched
+from tests.unit.pictures import png
+from tests.unit.seen import forms, library, sent
+
+from lamella import ActiveNote, Code, Dataview, Note, Pdf, Picture, Selection, ToolResult, Unknown, Url, YouTube
+from lamella.core.prompt.layers.model import LayerId
+
+LONG = "# Long\n\n" + "\n\n".join(f"## Part {n}\n\n" + f"sentence {n} " * 60 for n in range(12))
+PROMOTES = pytest.mark.moves_prefix(reason="in layout library what was attached goes into the system message")
+
+
+@PROMOTES
+def test_every_kind_that_may_be_promoted_is_and_the_others_are_not(converse: type[Watched]) -> None:
+    chat = converse()
+    chat.ask(
+        "one",
+        attach=[
+            Note(path="a.md", text="A"),
+            Url(url="https://e.org", text="E"),
+            YouTube(url="https://y.org/v", text="Y"),
+            Pdf(path="p.pdf", text="P"),
+            Code(path="c.py", text="C"),
+            Dataview(path="a.md", query="LIST", text="D"),
+            Selection(path="a.md", text="S"),
+            Selection(url="https://e.org", text="W"),
+            Unknown(text="U"),
+            Picture(data=png(1, 1)),
+        ],
+        tools=[ToolResult(name="t", output="T")],
+    )
+    chat.reply("r")
+    second = chat.ask("two").envelope.layer(LayerId.L2).segments
+    kinds = ["note", "url", "youtube", "pdf", "code", "dataview", "selected_text", "web_selection", "unknown"]
+    assert [segment.kind for segment in second] == kinds
+
+
+@PROMOTES
+def test_a_promoted_block_has_the_bytes_it_had_in_its_turn(converse: type[Watched]) -> None:
+    chat = converse()
+    first = chat.ask("one", attach=[Note(path="a.md", text="A </content> B")])
+    chat.reply("r")
+    block = first.envelope.layer(LayerId.L3).text
+    assert chat.ask("two").envelope.layer(LayerId.L2).text == block
+
+
+@PROMOTES
+def test_a_library_turn_that_adds_nothing_keeps_every_byte(converse: type[Watched]) -> None:
+    chat = converse(system="B.")
+    chat.ask("one", attach=[Note(path="a.md", text="A")])
+    chat.reply("r")
+    second = chat.ask("two")
+    chat.reply("r")
+    third = chat.ask("three")
+    assert third.envelope.prefix_hash == second.envelope.prefix_hash
+    assert third.prefix.cause == "none"
+
+
+@PROMOTES
+def test_in_preview_mode_a_long_note_becomes_its_outline_and_a_short_one_stays(converse: type[Watched]) -> None:
+    chat = converse(carry_forward="preview")
+    chat.ask("one", attach=[Note(path="long.md", text=LONG), Note(path="short.md", text="short")])
+    chat.reply("r")
+    turn = chat.ask("two")
+    assert forms(turn, LayerId.L2) == [("long.md", "preview"), ("short.md", "full")]
+    assert all(f"## Part {n}" in turn.messages[0].text for n in range(12))
+    assert LONG not in turn.messages[0].text
+
+
+@PROMOTES
+@pytest.mark.parametrize(("length", "form"), [(5_000, "full"), (5_001, "preview")])
+def test_the_outline_begins_above_five_thousand_characters(converse: type[Watched], length: int, form: str) -> None:
+    chat = converse(carry_forward="preview")
+    chat.ask("one", attach=[Note(path="a.md", text="x" * length)])
+    chat.reply("r")
+    assert forms(chat.ask("two"), LayerId.L2) == [("a.md", form)]
+
+
+@PROMOTES
+def test_what_cannot_be_fetched_again_is_never_previewed(converse: type[Watched]) -> None:
+    chat = converse(carry_forward="preview")
+    chat.ask(
+        "one",
+        attach=[Selection(path="a.md", text=LONG), Selection(url="https://e.org", text=LONG), Unknown(text=LONG)],
+    )
+    chat.reply("r")
+    turn = chat.ask("two")
+    assert [form for _, form in forms(turn, LayerId.L2)] == ["full"] * 3
+    assert turn.messages[0].text.count(LONG) == 3
+
+
+@PROMOTES
+def test_a_pinned_note_is_never_previewed(converse: type[Watched]) -> None:
+    chat = converse(carry_forward="preview")
+    chat.ask("one", attach=[Note(path="a.md", text=LONG, policy="pin")])
+    chat.reply("r")
+    assert forms(chat.ask("two"), LayerId.L2) == [("a.md", "full")]
+
+
+@PROMOTES
+def test_a_note_pinned_later_is_in_full_again(converse: type[Watched]) -> None:
+    chat = converse(carry_forward="preview")
+    chat.ask("one", attach=[Note(path="a.md", text=LONG)])
+    chat.reply("r")
+    chat.ask("two", attach=[Note(path="a.md", text=LONG, policy="pin")])
+    chat.reply("r")
+    assert forms(chat.ask("three"), LayerId.L2) == [("a.md", "full")]
+
+
+@PROMOTES
+def test_a_preview_that_would_not_be_shorter_is_not_made(converse: type[Watched]) -> None:
+    chat = converse(carry_forward="preview")
+    headings = "\n".join(f"# {n} {'h' * 40}" for n in range(200))
+    chat.ask("one", attach=[Note(path="a.md", text=headings)])
+    chat.reply("r")
+    assert forms(chat.ask("two"), LayerId.L2) == [("a.md", "full")]
+
+
+@pytest.mark.moves_prefix(reason="the note leaves with its turn")
+def test_a_note_with_pictures_is_not_promoted(converse: type[Watched]) -> None:
+    chat = converse()
+    chat.ask("one", attach=[Note(path="a.md", text="![[plan.png]]"), ActiveNote(path="b.md", text="![x](y.png)")])
+    chat.reply("r")
+    turn = chat.ask("two")
+    assert library(turn) == []
+    assert "plan.png" not in sent(turn)
+
+
+@PROMOTES
+def test_with_image_notes_the_text_of_a_note_with_pictures_is_promoted(converse: type[Watched]) -> None:
+    chat = converse(image_notes=True)
+    chat.ask("one", attach=[Note(path="a.md", text="![[plan.png]]")])
+    chat.reply("r")
+    turn = chat.ask("two")
+    assert library(turn) == ["a.md"]
+    assert all(not message.images for message in turn.messages)
+
+
+@pytest.mark.moves_prefix(reason="the note leaves the library when it gets a picture")
+def test_a_note_that_gets_a_picture_leaves_the_library_with_its_turn(converse: type[Watched]) -> None:
+    chat = converse()
+    chat.ask("one", attach=[Note(path="a.md", text="A")])
+    chat.reply("r")
+    chat.ask("two", attach=[Note(path="a.md", text="A ![[plan.png]]")])
+    chat.reply("r")
+    assert library(chat.ask("three")) == []
+
+
+def test_in_place_a_note_with_pictures_stays_as_sent_until_the_epoch_ends(converse: type[Watched]) -> None:
+    chat = converse(layout="in_place")
+    chat.ask("one", attach=[Note(path="a.md", text="![[plan.png]]")])
+    chat.reply("r")
+    turn = chat.ask("two", attach=[Note(path="a.md", text="![[plan.png]]")])
+    assert library(turn) == []
+    assert sent(turn).count("plan.png") == 1
+    assert turn.messages[-1].text.endswith("- a.md\n[User query]:\ntwo")
+
+
+@PROMOTES
+def test_layouts_agree_on_ids_and_order_of_the_library(converse: type[Watched]) -> None:
+    seen = []
+    for layout in ("library", "in_place"):
+        chat = converse(layout=layout)
+        chat.ask("one", attach=[Note(path="b.md", text="B"), Note(path="a.md", text="A")])
+        chat.reply("r")
+        chat.ask("two", attach=[Note(path="a.md", text="changed"), Url(url="https://e.org", text="E")])
+        chat.reply("r")
+        seen.append(library(chat.ask("three")))
+    assert seen[0] == seen[1] == ["b.md", "a.md", "https://e.org"]

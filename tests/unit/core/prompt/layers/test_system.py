@@ -1,0 +1,71 @@
+"""L1: base, instructions, project, memory, in that order; one segment per part that has text."""
+
+import pytest
+from tests.conftest import Watched
+from tests.unit.seen import forms
+
+from lamella.core.prompt.layers.model import LayerId
+
+
+def test_parts_are_sent_in_their_order_whatever_order_they_are_given_in(converse: type[Watched]) -> None:
+    parts = {"memory": "M.", "project": "P.", "instructions": "I.", "base": "B."}
+    turn = converse(system=parts).ask("hi")
+    assert turn.messages[0].text == "B.\n\nI.\n\nP.\n\nM."
+    assert forms(turn, LayerId.L1) == [
+        ("base", "full"),
+        ("instructions", "full"),
+        ("project", "full"),
+        ("memory", "full"),
+    ]
+
+
+def test_an_empty_part_leaves_no_gap(converse: type[Watched]) -> None:
+    turn = converse(system={"base": "B.", "project": "", "memory": "M."}).ask("hi")
+    assert turn.messages[0].text == "B.\n\nM."
+
+
+@pytest.mark.moves_prefix(reason="memory changes, and with it the system message")
+def test_a_changed_part_leaves_the_parts_before_it_byte_for_byte(converse: type[Watched]) -> None:
+    chat = converse(system={"base": "B.", "project": "P.", "memory": "M."})
+    before = chat.ask("one").messages[0].text
+    chat.reply("r")
+    turn = chat.ask("two", system={"memory": "N."})
+    assert turn.messages[0].text == "B.\n\nP.\n\nN."
+    assert turn.messages[0].text[: before.index("M.")] == before[: before.index("M.")]
+    assert str(turn.prefix.movement) == "system_changed(memory)"
+
+
+@pytest.mark.moves_prefix(reason="project changes, and with it the system message")
+def test_a_part_stays_changed_from_its_turn_on(converse: type[Watched]) -> None:
+    chat = converse(system={"base": "B.", "project": "P."})
+    chat.ask("one")
+    chat.reply("r")
+    chat.ask("two", system={"project": "Q."})
+    chat.reply("r")
+    third = chat.ask("three")
+    assert third.messages[0].text == "B.\n\nQ."
+    assert third.prefix.cause == "none"
+
+
+def test_a_part_given_again_with_the_same_text_changes_nothing(converse: type[Watched]) -> None:
+    chat = converse(system={"base": "B.", "memory": "M."}, layout="in_place")
+    chat.ask("one")
+    chat.reply("r")
+    second = chat.ask("two", system={"memory": "M."})
+    assert (second.prefix.cause, second.envelope.epoch) == ("none", 0)
+
+
+@pytest.mark.moves_prefix(reason="L1 is emptied")
+def test_a_part_can_be_emptied(converse: type[Watched]) -> None:
+    chat = converse(system="B.")
+    chat.ask("one")
+    chat.reply("r")
+    turn = chat.ask("two", system="")
+    assert [message.role for message in turn.messages] == ["user", "assistant", "user"]
+    assert str(turn.prefix.movement) == "system_changed(base)"
+
+
+def test_braces_stay_as_written_in_every_part_but_instructions(converse: type[Watched]) -> None:
+    text = "Write {activeNote} and {[[Spec]]}."
+    turn = converse(system={"base": text, "project": text, "memory": text}).ask("hi")
+    assert turn.messages[0].text == "\n\n".join([text] * 3)

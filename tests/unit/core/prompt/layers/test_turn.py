@@ -1,0 +1,205 @@
+"""L3, row by row of the freshness table: what is attached now, against what the request already holds."""
+
+import pytest
+from tests.conftest import Watched
+from tests.unit.pictures import png
+from tests.unit.seen import attached, forms, library, sent
+
+from lamella import ActiveNote, Note, Picture, Selection, ToolResult, Unknown, Url
+from lamella.core.prompt.layers.model import LayerId
+
+LONG = "# Long\n\n" + "\n\n".join(f"## Part {n}\n\n" + f"sentence {n} " * 60 for n in range(12))
+PROMOTES = pytest.mark.moves_prefix(reason="in layout library what was attached goes into the system message")
+BOTH = pytest.mark.parametrize("layout", [pytest.param("library", marks=PROMOTES), "in_place"])
+
+
+@BOTH
+def test_attached_again_with_the_same_text_it_is_a_reference(converse: type[Watched], layout: str) -> None:
+    chat = converse(layout=layout)
+    chat.ask("one", attach=[Note(path="a.md", text=LONG)])
+    chat.reply("r")
+    turn = chat.ask("two", attach=[Note(path="a.md", text=LONG)])
+    assert attached(turn) == [("a.md", "reference")]
+    assert "\n- a.md\n" in turn.messages[-1].text
+    assert sent(turn).count("sentence 11") == LONG.count("sentence 11")
+
+
+@PROMOTES
+def test_attached_again_while_only_a_preview_stands_there_it_is_full_again(converse: type[Watched]) -> None:
+    chat = converse(carry_forward="preview")
+    chat.ask("one", attach=[Note(path="a.md", text=LONG)])
+    chat.reply("r")
+    turn = chat.ask("two", attach=[Note(path="a.md", text=LONG)])
+    assert forms(turn, LayerId.L2) == [("a.md", "preview")]
+    assert attached(turn) == [("a.md", "full")]
+    assert LONG in turn.messages[-1].text
+
+
+@BOTH
+def test_attached_with_a_small_change_it_is_a_diff_against_the_copy_above(converse: type[Watched], layout: str) -> None:
+    chat = converse(layout=layout)
+    chat.ask("one", attach=[Note(path="a.md", text=LONG)])
+    chat.reply("r")
+    turn = chat.ask("two", attach=[Note(path="a.md", text=LONG.replace("## Part 5", "## Fifth part"))])
+    assert attached(turn) == [("a.md", "update")]
+    assert "-## Part 5\n+## Fifth part" in turn.messages[-1].text
+    assert "<update>The copy above, changed by this diff, is the text now.</update>" in turn.messages[-1].text
+    assert len(turn.messages[-1].text) < len(LONG) / 3
+
+
+@BOTH
+def test_attached_with_another_text_it_is_the_new_text_marked_as_replacing(
+    converse: type[Watched], layout: str
+) -> None:
+    chat = converse(layout=layout)
+    chat.ask("one", attach=[Note(path="a.md", text="old words")])
+    chat.reply("r")
+    turn = chat.ask("two", attach=[Note(path="a.md", text="new words")])
+    assert attached(turn) == [("a.md", "update")]
+    assert "replaces the copy above" in turn.messages[-1].text
+    assert "new words" in turn.messages[-1].text
+
+
+@PROMOTES
+def test_a_changed_note_of_which_only_a_preview_stands_there_is_sent_whole(converse: type[Watched]) -> None:
+    chat = converse(carry_forward="preview")
+    chat.ask("one", attach=[Note(path="a.md", text=LONG)])
+    chat.reply("r")
+    changed = LONG.replace("## Part 5", "## Fifth part")
+    turn = chat.ask("two", attach=[Note(path="a.md", text=changed)])
+    assert attached(turn) == [("a.md", "update")]
+    assert changed in turn.messages[-1].text
+
+
+@BOTH
+def test_attached_for_the_first_time_it_is_in_full(converse: type[Watched], layout: str) -> None:
+    chat = converse(layout=layout)
+    chat.ask("one", attach=[Note(path="a.md", text="A")])
+    chat.reply("r")
+    assert attached(chat.ask("two", attach=[Note(path="b.md", text="B")])) == [("b.md", "full")]
+
+
+@BOTH
+def test_not_attached_now_it_stays_in_the_library_and_l3_shows_nothing(converse: type[Watched], layout: str) -> None:
+    chat = converse(layout=layout)
+    chat.ask("one", attach=[Note(path="a.md", text="A")])
+    chat.reply("r")
+    turn = chat.ask("two")
+    assert attached(turn) == []
+    assert library(turn) == ["a.md"]
+    assert turn.messages[-1].text == "two"
+
+
+def test_in_place_an_updated_note_can_be_referred_to_by_its_copy_and_updates(converse: type[Watched]) -> None:
+    chat = converse(layout="in_place")
+    for text in ("first", "second"):
+        chat.ask("q", attach=[Note(path="a.md", text=text)])
+        chat.reply("r")
+    turn = chat.ask("three", attach=[Note(path="a.md", text="second")])
+    assert attached(turn) == [("a.md", "reference")]
+    assert forms(turn, LayerId.L2) == [("a.md", "update")]
+    assert turn.envelope.layer(LayerId.L2).segments[0].place == "message:2"
+
+
+def test_in_place_going_back_to_an_older_text_is_an_update_not_a_reference(converse: type[Watched]) -> None:
+    chat = converse(layout="in_place")
+    for text in ("first", "second"):
+        chat.ask("q", attach=[Note(path="a.md", text=text)])
+        chat.reply("r")
+    turn = chat.ask("three", attach=[Note(path="a.md", text="first")])
+    assert attached(turn) == [("a.md", "update")]
+    assert "first" in turn.messages[-1].text
+
+
+@PROMOTES
+def test_in_library_an_updated_note_has_its_newest_text_at_its_first_seen_place(converse: type[Watched]) -> None:
+    chat = converse()
+    chat.ask("one", attach=[Note(path="a.md", text="old"), Note(path="b.md", text="B")])
+    chat.reply("r")
+    chat.ask("two", attach=[Note(path="a.md", text="new")])
+    chat.reply("r")
+    turn = chat.ask("three")
+    assert forms(turn, LayerId.L2) == [("a.md", "full"), ("b.md", "full")]
+    assert "old" not in turn.messages[0].text
+    assert str(turn.prefix.movement) == "artifact_updated(a.md)"
+
+
+@BOTH
+def test_a_selection_attached_again_is_a_reference_by_its_own_id(converse: type[Watched], layout: str) -> None:
+    chat = converse(layout=layout)
+    chat.ask("one", attach=[Selection(path="a.md", lines=(1, 2), text="chosen")])
+    chat.reply("r")
+    turn = chat.ask("two", attach=[Selection(path="a.md", lines=(1, 2), text="chosen")])
+    ((name, form),) = attached(turn)
+    assert form == "reference"
+    assert f"- {name}\n" in turn.messages[-1].text
+    assert f"<id>{name}</id>" in sent(turn)
+
+
+@pytest.mark.parametrize("layout", ["library", "in_place"])
+def test_the_same_note_attached_twice_in_a_turn_is_sent_once(converse: type[Watched], layout: str) -> None:
+    turn = converse(layout=layout).ask("q", attach=[Note(path="a.md", text="A"), Note(path="./a.md", text="A")])
+    assert attached(turn) == [("a.md", "full")]
+    assert turn.envelope.warnings == ()
+
+
+def test_attached_twice_with_different_text_the_last_is_used_and_it_is_said(converse: type[Watched]) -> None:
+    turn = converse().ask("q", attach=[Note(path="a.md", text="one"), Note(path="a.md", text="two")])
+    assert "two\n</content>" in turn.messages[-1].text
+    assert turn.envelope.warnings == ("a.md is attached twice with different text; the last text is used.",)
+
+
+@pytest.mark.parametrize("order", [0, 1])
+def test_a_note_attached_also_as_the_active_note_is_the_active_note(converse: type[Watched], order: int) -> None:
+    both = [Note(path="a.md", text="A"), ActiveNote(path="a.md", text="A")]
+    turn = converse().ask("q", attach=both[::-1] if order else both)
+    assert turn.messages[-1].text.startswith("<active_note>\n")
+    assert attached(turn) == [("a.md", "full")]
+
+
+@PROMOTES
+def test_the_active_note_is_a_plain_note_once_it_is_in_the_library(converse: type[Watched]) -> None:
+    chat = converse()
+    chat.ask("one", attach=[ActiveNote(path="a.md", text="A")])
+    chat.reply("r")
+    turn = chat.ask("two", attach=[ActiveNote(path="b.md", text="B")])
+    (segment,) = turn.envelope.layer(LayerId.L2).segments
+    assert segment.kind == "note"
+    assert "<active_note>" not in turn.messages[0].text
+    assert "<note_context>\n<title>a</title>" in turn.messages[0].text
+
+
+@PROMOTES
+def test_an_unknown_block_survives_verbatim_and_is_referred_to_by_its_hash(converse: type[Watched]) -> None:
+    chat = converse(carry_forward="preview")
+    odd = "<weird source='x'>\n" + "body " * 2_000 + "</weird>"
+    chat.ask("one", attach=[Unknown(text=odd)])
+    chat.reply("r")
+    turn = chat.ask("two", attach=[Unknown(text=odd)])
+    ((name, form),) = attached(turn)
+    assert name.startswith("unparsed:")
+    assert form == "reference"
+    assert odd in turn.messages[0].text
+
+
+@PROMOTES
+def test_a_page_that_differs_only_by_where_it_scrolls_to_is_the_same_page(converse: type[Watched]) -> None:
+    chat = converse()
+    chat.ask("one", attach=[Url(url="https://e.org/p?a=1&b=2#top", text="E")])
+    chat.reply("r")
+    turn = chat.ask("two", attach=[Url(url="https://e.org/p?a=1&b=2#install", text="E")])
+    assert attached(turn) == [("https://e.org/p?a=1&b=2", "reference")]
+
+
+def test_tool_results_stand_in_their_turn_each_with_its_call(converse: type[Watched]) -> None:
+    results = [ToolResult(name="a", output="1"), ToolResult(name="b", arguments={"q": "x"}, output="2")]
+    turn = converse().ask("q", tools=results)
+    assert [name.rsplit(":", 1)[0] for name, _ in attached(turn)] == ["tool:a", "tool:b"]
+    assert turn.messages[-1].text.count("<tool_result>") == 2
+
+
+def test_a_picture_is_counted_in_l3_and_in_the_total(converse: type[Watched]) -> None:
+    with_picture = converse(model="openai:gpt-5").ask("q", attach=[Picture(data=png(512, 512))])
+    without = converse(model="openai:gpt-5").ask("q")
+    assert with_picture.tokens.total - without.tokens.total == 255
+    assert with_picture.tokens.by_layer["L3_TURN"] == 255

@@ -1,0 +1,207 @@
+"""What moved: the cause of the first byte that differs, and the segment it names."""
+
+from collections.abc import Sequence
+
+import pytest
+from tests.conftest import Watched
+
+from lamella import Note, Selection, Tool, ToolResult
+from lamella.adapters.tokens.counter import OfflineCounter
+from lamella.core.prompt.envelope import Envelope
+from lamella.core.prompt.layers.model import Layout
+from lamella.core.prompt.movement import Cause, Movement, extends, find_movement
+from lamella.core.prompt.state import Rules, State, TurnInput
+from lamella.core.prompt.turns import close_turn, open_turn
+from lamella.core.values import replace
+
+MOVES = pytest.mark.moves_prefix(reason="this is what the test looks at")
+PARTS = {"base": "B.", "instructions": "I.", "project": "P.", "memory": "M."}
+
+
+def test_the_first_turn_has_nothing_before_it(converse: type[Watched]) -> None:
+    assert str(converse().ask("hi").prefix.movement) == "first_turn"
+
+
+@pytest.mark.parametrize("layout", ["library", "in_place"])
+def test_none_means_that_the_request_extends_the_one_before(converse: type[Watched], layout: str) -> None:
+    chat = converse(layout=layout, system="B.")
+    first = chat.ask("one")
+    chat.reply("r")
+    second = chat.ask("two", attach=[Note(path="a.md", text="A")])
+    assert str(second.prefix.movement) == "none"
+    assert second.messages[: len(first.messages)] == first.messages
+
+
+@MOVES
+@pytest.mark.parametrize("layout", ["library", "in_place"])
+@pytest.mark.parametrize("part", list(PARTS))
+def test_a_changed_part_of_l1_is_named(converse: type[Watched], layout: str, part: str) -> None:
+    chat = converse(layout=layout, system=PARTS)
+    chat.ask("one", attach=[Note(path="a.md", text="A")])
+    chat.reply("r")
+    turn = chat.ask("two", system={part: "changed"})
+    assert (turn.prefix.cause, turn.prefix.segment) == ("system_changed", part)
+
+
+@MOVES
+def test_of_several_changed_parts_the_first_in_sending_order_is_named(converse: type[Watched]) -> None:
+    chat = converse(system=PARTS)
+    chat.ask("one")
+    chat.reply("r")
+    turn = chat.ask("two", system={"memory": "x", "instructions": "y"})
+    assert turn.prefix.segment == "instructions"
+
+
+@MOVES
+def test_added_removed_and_changed_tools_are_named(converse: type[Watched]) -> None:
+    chat = converse()
+    chat.ask("one", tool_definitions=[Tool(name="a"), Tool(name="b")])
+    causes = []
+    definitions: Sequence[Sequence[Tool]] = (
+        [Tool(name="a"), Tool(name="b"), Tool(name="c")],
+        [Tool(name="b"), Tool(name="c")],
+        [Tool(name="b", description="now said"), Tool(name="c")],
+    )
+    for tools in definitions:
+        causes.append(str(chat.ask("q", tool_definitions=tools).prefix.movement))
+    assert causes == ["tools_changed(c)", "tools_changed(a)", "tools_changed(b)"]
+
+
+def test_tools_given_again_unchanged_move_nothing(converse: type[Watched]) -> None:
+    chat = converse()
+    chat.ask("one", tool_definitions=[Tool(name="a", parameters={"x": 1, "y": 2})])
+    turn = chat.ask("two", tool_definitions=[Tool(name="a", parameters={"y": 2, "x": 1})])
+    assert turn.prefix.cause == "none"
+
+
+@MOVES
+def test_another_model_shares_no_prefix_though_every_byte_is_the_same(converse: type[Watched]) -> None:
+    chat = converse(model="openai:gpt-5")
+    chat.ask("one")
+    chat.reply("r")
+    turn = chat.ask("two", model="openai:gpt-5-mini")
+    assert (turn.prefix.cause, turn.prefix.common_tokens) == ("model_changed", 0)
+
+
+@MOVES
+def test_in_library_a_promoted_artifact_is_named(converse: type[Watched]) -> None:
+    chat = converse()
+    chat.ask("one", attach=[Note(path="a.md", text="A"), Note(path="b.md", text="B")])
+    chat.reply("r")
+    assert str(chat.ask("two").prefix.movement) == "artifact_added(a.md)"
+
+
+@MOVES
+def test_in_library_an_updated_artifact_is_named_before_one_added_after_it(converse: type[Watched]) -> None:
+    chat = converse()
+    chat.ask("one", attach=[Note(path="a.md", text="A")])
+    chat.reply("r")
+    chat.ask("two", attach=[Note(path="a.md", text="A2"), Note(path="b.md", text="B")])
+    chat.reply("r")
+    assert str(chat.ask("three").prefix.movement) == "artifact_updated(a.md)"
+
+
+@MOVES
+def test_in_library_a_message_that_loses_its_tool_result_is_a_fold(converse: type[Watched]) -> None:
+    chat = converse()
+    first = chat.ask("one", tools=[ToolResult(name="t", output="T")])
+    chat.reply("r")
+    turn = chat.ask("two")
+    assert (turn.prefix.cause, turn.prefix.segment) == ("epoch_folded", first.envelope.layers[2].segments[0].id)
+
+
+@MOVES
+def test_in_library_a_message_that_loses_its_references_is_a_fold(converse: type[Watched]) -> None:
+    chat = converse()
+    for _ in range(2):
+        chat.ask("q", attach=[Note(path="a.md", text="A")])
+        chat.reply("r")
+    assert str(chat.ask("three").prefix.movement) == "epoch_folded(a.md)"
+
+
+@MOVES
+def test_a_dropped_artifact_is_named_as_a_fold(converse: type[Watched]) -> None:
+    chat = converse()
+    chat.ask("one", attach=[Note(path="a.md", text="A"), Note(path="b.md", text="B")])
+    chat.reply("r")
+    chat.ask("two")
+    chat.reply("r")
+    assert str(chat.ask("three", drop=["b.md"]).prefix.movement) == "epoch_folded(b.md)"
+
+
+@MOVES
+def test_in_place_a_fold_names_the_first_artifact_that_moved(converse: type[Watched]) -> None:
+    chat = converse(layout="in_place")
+    chat.ask("one", attach=[Selection(path="a.md", text="S")])
+    chat.reply("r")
+    turn = chat.ask("two", fold=True)
+    assert turn.prefix.cause == "epoch_folded"
+    assert str(turn.prefix.segment).startswith("a.md#selection:")
+
+
+@MOVES
+def test_in_place_a_fold_of_an_updated_artifact_is_an_update(converse: type[Watched]) -> None:
+    chat = converse(layout="in_place")
+    chat.ask("one", attach=[Note(path="a.md", text="A")])
+    chat.reply("r")
+    chat.ask("two", fold=True)
+    chat.reply("r")
+    chat.ask("three", attach=[Note(path="a.md", text="A2")])
+    chat.reply("r")
+    assert str(chat.ask("four", fold=True).prefix.movement) == "artifact_updated(a.md)"
+
+
+def test_in_place_a_fold_of_nothing_moves_nothing(converse: type[Watched]) -> None:
+    chat = converse(layout="in_place", system="B.")
+    chat.ask("one")
+    chat.reply("r")
+    turn = chat.ask("two", fold=True)
+    assert (turn.envelope.epoch, turn.prefix.cause) == (1, "none")
+
+
+def envelopes(layouts: Sequence[Layout]) -> list[Envelope]:
+    """A conversation whose layout changes from turn to turn."""
+    measure = OfflineCounter().measure(None)
+    state = State(conversation="c")
+    made = []
+    for number, layout in enumerate(layouts):
+        rules = Rules(measure=measure, layout=layout)
+        note = Note(path=f"{number}.md", text="text").attachment()
+        opened = open_turn(state, TurnInput(text="q", attached=(note,)), rules)  # type: ignore[arg-type]
+        made.append(opened.envelope)
+        state = close_turn(opened, "r", rules)
+    return made
+
+
+@pytest.mark.parametrize("before", list(Layout))
+def test_a_changed_layout_is_named_and_begins_an_epoch(before: Layout) -> None:
+    other = Layout.IN_PLACE if before is Layout.LIBRARY else Layout.LIBRARY
+    first, second = envelopes([before, other])
+    assert find_movement(first, second) == Movement(cause=Cause.LAYOUT_CHANGED)
+    assert second.epoch == first.epoch + 1
+
+
+def test_a_shorter_request_does_not_extend_a_longer_one() -> None:
+    first, second = envelopes([Layout.IN_PLACE, Layout.IN_PLACE])
+    assert extends(first, second)
+    assert not extends(second, first)
+
+
+def test_a_request_in_the_same_epoch_whose_history_differs_was_edited() -> None:
+    first, second = envelopes([Layout.IN_PLACE, Layout.IN_PLACE])
+    edited = replace(second, messages=(replace(second.messages[0], pieces=("edited",)), *second.messages[1:]))
+    assert find_movement(first, edited) == Movement(cause=Cause.HISTORY_EDITED)
+
+
+def test_a_movement_reads_as_its_cause_and_its_segment() -> None:
+    assert str(Movement(cause=Cause.SYSTEM_CHANGED, segment="memory")) == "system_changed(memory)"
+    assert str(Movement(cause=Cause.NONE)) == "none"
+
+
+def test_a_request_without_the_last_message_of_the_one_before_does_not_extend_it(converse: type[Watched]) -> None:
+    chat = converse()
+    chat.ask("one")
+    chat.reply("r")
+    envelope = chat.ask("two").envelope
+    assert extends(envelope, envelope)
+    assert not extends(envelope, replace(envelope, messages=envelope.messages[:-1]))

@@ -1,0 +1,99 @@
+"""Templates: which tokens there are, and what a literal brace is."""
+
+import pytest
+
+from lamella.core.artifacts.make import make_artifact
+from lamella.core.artifacts.model import Artifact, Kind, Source
+from lamella.core.prompt.templates import (
+    Resolved,
+    Template,
+    TemplateKind,
+    expand_instructions,
+    expand_typed,
+    find_templates,
+    match_note,
+)
+
+
+def note(path: str, title: str = "") -> Artifact:
+    return make_artifact(Kind.NOTE, text=f"text of {path}", source=Source(path=path), title=title)
+
+
+@pytest.mark.parametrize(
+    ("token", "kind", "name"),
+    [
+        ("{activeNote}", TemplateKind.ACTIVE_NOTE, "activeNote"),
+        ("{[[Note]]}", TemplateKind.NOTE, "Note"),
+        ("{[[docs/a b.md]]}", TemplateKind.NOTE, "docs/a b.md"),
+        ("{[[Note|shown as]]}", TemplateKind.NOTE, "Note"),
+        ("{[[Note#Heading]]}", TemplateKind.NOTE, "Note"),
+        ("{ [[Note]] }", TemplateKind.NOTE, "Note"),
+        ("{#tag}", TemplateKind.TAG, "#tag"),
+        ("{#one, #two/three}", TemplateKind.TAG, "#one, #two/three"),
+        ("{docs/api}", TemplateKind.FOLDER, "docs/api"),
+        ("{}", TemplateKind.SELECTION, ""),
+    ],
+)
+def test_a_token_is_read_as_what_it_names(token: str, kind: TemplateKind, name: str) -> None:
+    assert find_templates(f"see {token}.") == (Template(kind=kind, name=name, token=token),)
+
+
+@pytest.mark.parametrize("text", ["no braces", "{ open", "close }", "{two\nlines}", "{{"])
+def test_what_is_no_pair_of_braces_on_a_line_is_no_template(text: str) -> None:
+    assert find_templates(text) == ()
+
+
+def test_of_nested_braces_only_the_inner_pair_can_be_a_template() -> None:
+    assert [template.token for template in find_templates("{{activeNote}}")] == ["{activeNote}"]
+
+
+def test_a_typed_token_becomes_the_id_in_quotes_and_what_it_names_is_attached() -> None:
+    expanded = expand_typed("Sum up {[[a]]}!", lambda _: Resolved(id="docs/a.md", artifacts=(note("docs/a.md"),)))
+    assert expanded.text == 'Sum up "docs/a.md"!'
+    assert [artifact.id for artifact in expanded.artifacts] == ["docs/a.md"]
+
+
+def test_a_token_that_names_nothing_stays_as_typed_and_says_why() -> None:
+    expanded = expand_typed(
+        "f = {x} {[[y]]}", lambda t: Resolved(why="no such note.") if "[[" in t.token else Resolved()
+    )
+    assert expanded.text == "f = {x} {[[y]]}"
+    assert expanded.warnings == ("{[[y]]} was left as typed: no such note.",)
+    assert expanded.artifacts == ()
+
+
+def test_braces_around_nothing_but_white_space_and_dots_are_not_looked_up() -> None:
+    typed = "f() { } {.} {./} { .. }"
+    assert expand_typed(typed, lambda _: Resolved(id="the whole vault")).text == typed
+
+
+def test_a_token_used_twice_attaches_once() -> None:
+    expanded = expand_typed("{[[a]]} and {[[a]]}", lambda _: Resolved(id="a.md", artifacts=(note("a.md"),)))
+    assert expanded.text == '"a.md" and "a.md"'
+    assert len(expanded.artifacts) == 1
+
+
+def test_an_id_that_looks_like_a_template_is_not_expanded_again() -> None:
+    expanded = expand_typed("{[[a]]}", lambda _: Resolved(id="{[[a]]}.md", artifacts=(note("{[[a]]}.md"),)))
+    assert expanded.text == '"{[[a]]}.md"'
+
+
+def test_in_instructions_the_text_is_drawn_in() -> None:
+    expanded = expand_instructions("Follow {[[a]]} always.", lambda _: Resolved(id="a.md", artifacts=(note("a.md"),)))
+    assert expanded.text == (
+        "Follow <note_context>\n<title>a</title>\n<path>a.md</path>\n<content>\ntext of a.md\n</content>\n"
+        "</note_context> always."
+    )
+
+
+def test_in_instructions_an_empty_pair_of_braces_is_literal() -> None:
+    expanded = expand_instructions("Answer with {}.", lambda _: Resolved(id="a.md", artifacts=(note("a.md"),)))
+    assert (expanded.text, expanded.artifacts) == ("Answer with {}.", ())
+
+
+def test_a_link_means_the_path_before_the_name_before_the_title() -> None:
+    notes = [note("docs/spec.md"), note("spec.md"), note("other.md", title="spec")]
+    assert [found.id for found in match_note("spec", notes)] == ["spec.md"]
+    assert [found.id for found in match_note("spec", notes[:1])] == ["docs/spec.md"]
+    assert [found.id for found in match_note("spec", [notes[0], notes[2]])] == ["docs/spec.md", "other.md"]
+    assert match_note("nothing", notes) == ()

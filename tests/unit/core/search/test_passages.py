@@ -1,0 +1,140 @@
+"""Passages: nothing that was said or attached is missing, and nothing that still stands in full is offered again."""
+
+import pytest
+from tests.unit.pictures import png
+
+from lamella.core.artifacts.make import make_artifact, make_image, make_image_value, make_tool_result
+from lamella.core.artifacts.model import Artifact, Kind, Source
+from lamella.core.prompt.layers.system import SystemParts
+from lamella.core.prompt.resume import PastTurn
+from lamella.core.prompt.state import TurnInput
+from lamella.core.search.index import Passage
+from lamella.core.search.passages import find_in_full, list_passages, version_id
+from lamella.engine.turn import Turn
+from lamella.faces.library.attach import Note, Picture, ToolResult
+from lamella.faces.library.conversation import Conversation
+
+
+def note(text: str, *, path: str = "a.md", title: str = "") -> Artifact:
+    return make_artifact(Kind.NOTE, text=text, source=Source(path=path), title=title)
+
+
+def told(passages: tuple[Passage, ...]) -> list[tuple[str, str, str, str]]:
+    return [(one.place, one.role, one.title, one.text) for one in passages]
+
+
+def test_messages_come_in_their_order_under_their_ids_with_what_came_with_them_first() -> None:
+    result = make_tool_result("web", arguments={"q": "desks"}, output="two results")
+    past = [
+        PastTurn(turn=TurnInput(text="Which?", attached=(note("alpha"),), results=(result,)), reply="Both."),
+        PastTurn(turn=TurnInput(text="And now?")),
+    ]
+    passages = list_passages(past, ("q1", "a1", "q2"))
+    assert told(passages) == [
+        ("turn 1", "tool", f'{result.id} {{"q":"desks"}}', "two results"),
+        ("turn 1", "note", "a.md", "alpha"),
+        ("turn 1", "user", "q1", "Which?"),
+        ("turn 1", "reply", "a1", "Both."),
+        ("turn 2", "user", "q2", "And now?"),
+    ]
+    assert [one.id for one in passages[2:]] == ["q1", "a1", "q2"]
+
+
+def test_each_version_of_an_artifact_is_a_passage_and_the_same_version_is_one() -> None:
+    versions = [note("one"), note("two"), note("one")]
+    past = [PastTurn(turn=TurnInput(text="", attached=(version,)), reply="") for version in versions]
+    passages = list_passages(past, [f"m{number}" for number in range(6)])
+    assert told(passages) == [("turn 1", "note", "a.md", "one"), ("turn 2", "note", "a.md", "two")]
+    assert len({one.id for one in passages}) == 2
+
+
+def test_what_has_no_text_is_no_passage() -> None:
+    picture = make_image(make_image_value(png(2, 2), media_type="image/png", width=2, height=2))
+    past = [PastTurn(turn=TurnInput(text="", attached=(picture, note(""))), reply="")]
+    assert list_passages(past, ("q1", "a1")) == ()
+
+
+def test_a_question_left_without_an_answer_in_the_middle_keeps_the_ids_in_step() -> None:
+    past = [PastTurn(turn=TurnInput(text="one")), PastTurn(turn=TurnInput(text="two"), reply="yes")]
+    assert [(one.id, one.text) for one in list_passages(past, ("q1", "q2", "a2"))] == [
+        ("q1", "one"),
+        ("q2", "two"),
+        ("a2", "yes"),
+    ]
+
+
+def test_a_title_that_the_id_does_not_say_can_be_searched_as_well() -> None:
+    past = [PastTurn(turn=TurnInput(text="", attached=(note("x", path="docs/a.md", title="The plan"),)), reply="")]
+    assert [one.title for one in list_passages(past, ("q1", "a1"))] == ["docs/a.md The plan"]
+
+
+def test_notes_that_instructions_drew_in_are_passages() -> None:
+    drawn = note("Write plainly.", path="style.md")
+    parts = SystemParts(instructions="Write plainly.", inlined=(drawn,), typed_instructions="{[[style]]}")
+    past = [PastTurn(turn=TurnInput(text="", system=parts), reply="")]
+    assert told(list_passages(past, ("q1", "a1"))) == [("turn 1", "note", "style.md", "Write plainly.")]
+
+
+def in_full(turn: Turn, text: str, *, path: str = "a.md") -> bool:
+    version = note(text, path=path)
+    return version_id(version.id, version.hash) in find_in_full(turn.envelope)
+
+
+@pytest.mark.parametrize("layout", ["library", "in_place"])
+def test_what_stands_in_the_request_stands_wherever_the_layout_puts_it(layout: str) -> None:
+    chat = Conversation(layout=layout)
+    first = chat.ask("one", attach=[Note(path="a.md", text="alpha")])
+    assert in_full(first, "alpha")
+    assert first.envelope.message_id in find_in_full(first.envelope)
+    chat.reply("yes")
+    second = chat.ask("two", attach=[Note(path="a.md", text="alpha")])
+    assert in_full(second, "alpha")
+    assert first.envelope.message_id in find_in_full(second.envelope)
+
+
+def test_an_older_version_stands_until_the_library_takes_the_newer_one() -> None:
+    chat = Conversation()
+    chat.ask("one", attach=[Note(path="a.md", text="alpha")])
+    updating = chat.ask("two", attach=[Note(path="a.md", text="beta")])
+    assert (in_full(updating, "alpha"), in_full(updating, "beta")) == (True, True)
+    later = chat.ask("three")
+    assert (in_full(later, "alpha"), in_full(later, "beta")) == (False, True)
+
+
+def test_a_preview_is_not_the_whole() -> None:
+    text = "# Head\n" + "words " * 1_500
+    chat = Conversation(carry_forward="preview")
+    chat.ask("one", attach=[Note(path="a.md", text=text)])
+    assert not in_full(chat.ask("two"), text)
+
+
+def test_a_dropped_note_no_longer_stands() -> None:
+    chat = Conversation(layout="in_place")
+    chat.ask("one", attach=[Note(path="a.md", text="alpha")])
+    assert not in_full(chat.ask("two", drop=["a.md"]), "alpha")
+
+
+def test_turns_that_the_history_mode_hides_do_not_stand() -> None:
+    chat = Conversation(history="window", history_turns=1)
+    names = []
+    for number in range(3):
+        names.append(chat.ask(f"q{number}").envelope.message_id)
+        chat.reply("yes")
+    standing = find_in_full(chat.ask("now").envelope)
+    assert [name in standing for name in names] == [False, False, True]
+
+
+def test_tool_results_stand_in_their_epoch_and_not_after_it() -> None:
+    result = make_tool_result("web", arguments={}, output="found")
+    name = version_id(result.id, result.hash)
+    chat = Conversation(layout="in_place")
+    chat.ask("one", tools=[ToolResult(name="web", output="found")])
+    assert name in find_in_full(chat.ask("two").envelope)
+    assert name not in find_in_full(chat.ask("three", fold=True).envelope)
+
+
+def test_a_note_with_a_picture_stands_in_the_message_that_brought_it() -> None:
+    text = "# Plan\n![](plan.png)\n"
+    chat = Conversation(layout="in_place")
+    chat.ask("one", attach=[Note(path="a.md", text=text), Picture(data=png(2, 2))])
+    assert in_full(chat.ask("two"), text)

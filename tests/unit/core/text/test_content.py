@@ -1,0 +1,124 @@
+"""Text on its way in: what is normalised, what is hashed, and what may stand inside a block."""
+
+from hashlib import sha256
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from tests.unit.steady import steady
+
+from lamella.core.text.content import encode_text, escape_line, hash_text, neutralise, normalise, short_hash
+from lamella.errors import TextError
+
+CLOSERS = [
+    "</content>",
+    "</preview>",
+    "</diff>",
+    "</output>",
+    "</note_context>",
+    "</active_note>",
+    "</url_content>",
+    "</selected_text>",
+    "</web_selected_text>",
+    "</tool_result>",
+    "</unparsed_context>",
+    "</youtube_video_context>",
+    "</CONTENT>",
+    "< / content >",
+    "</content\n>",
+]
+
+
+def unescape_line(text: str) -> str:
+    """Read an escaped line back, one escape at a time from the left."""
+    out = ""
+    while text:
+        head, mark, text = text.partition("&")
+        out += head
+        name, end, rest = text.partition(";")
+        known = {"amp": "&", "lt": "<", "gt": ">"}
+        if mark and end and (name in known or (name.startswith("#") and name[1:].isascii() and name[1:].isdigit())):
+            out += known.get(name) or chr(int(name[1:]))
+            text = rest
+        else:
+            out += mark
+    return out
+
+
+def test_crlf_becomes_lf() -> None:
+    assert normalise("a\r\nb\r\n") == "a\nb\n"
+
+
+def test_one_leading_byte_order_mark_is_taken_off_and_no_other() -> None:
+    assert normalise("\ufeffa\ufeffb") == "a\ufeffb"
+    assert normalise("\ufeff\ufeffa") == "\ufeffa"
+
+
+@pytest.mark.parametrize(
+    "text", ["trailing  \n spaces\t\n\n\n", "a lone \r stays", "\n\nleading", "nbsp\xa0", "\u2028", "", "e\u0301"]
+)
+def test_nothing_else_is_normalised(text: str) -> None:
+    assert normalise(text) == text
+
+
+def test_a_hash_is_sha256_of_the_utf8_bytes() -> None:
+    assert hash_text("ü") == "sha256:" + sha256("ü".encode()).hexdigest()
+    assert short_hash("ü") == sha256("ü".encode()).hexdigest()[:12]
+
+
+def test_a_lone_surrogate_is_an_error_that_says_where_it_stands() -> None:
+    with pytest.raises(TextError, match=r"Character 3 of a text is U\+D800") as caught:
+        encode_text("ab\ud800c")
+    assert caught.value.code == "bad_text"
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("closer", CLOSERS)
+def test_a_closing_tag_of_ours_inside_content_is_neutralised(closer: str) -> None:
+    assert neutralise(f"before {closer} after") == f"before <\\{closer[1:]} after"
+
+
+@pytest.mark.parametrize(
+    "text", ["<content>", "<note_context>", "</b>", "</div>", "a < b", "</ content", "<<>>", "</contents>", "{}"]
+)
+def test_opening_tags_and_other_markup_stay_as_written(text: str) -> None:
+    assert neutralise(text) == text
+
+
+def test_neutralising_twice_changes_nothing_more() -> None:
+    once = neutralise("</content></content>")
+    assert neutralise(once) == once
+
+
+@pytest.mark.parametrize(
+    ("raw", "line"),
+    [
+        ("Bob's & co.md", "Bob's & co.md"),
+        ("a?x=1&y=2", "a?x=1&y=2"),
+        ('say "hi".md', 'say "hi".md'),
+        ("list]item, two", "list]item, two"),
+        ("👩‍👩‍👧.md", "👩‍👩‍👧.md"),
+        ("مرحبا.md", "مرحبا.md"),
+        ("two\nlines", "two&#10;lines"),
+        ("<b>", "&lt;b&gt;"),
+        ("&lt;", "&amp;lt;"),
+        ("&amp;", "&amp;amp;"),
+        ("&#10;", "&amp;#10;"),
+        ("\u2028", "&#8232;"),
+    ],
+)
+def test_a_line_escapes_angle_brackets_and_line_breaks_and_nothing_else(raw: str, line: str) -> None:
+    assert escape_line(raw) == line
+
+
+@steady
+@given(st.text())
+@example("&amp;lt;")
+@example("&#60;")
+@example("&&lt;;")
+def test_an_escaped_line_reads_back_to_what_it_was(text: str) -> None:
+    line = escape_line(text)
+    assert unescape_line(line) == text
+    assert line.splitlines() in ([], [line])
+    assert "<" not in line
+    assert ">" not in line

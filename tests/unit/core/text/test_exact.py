@@ -1,0 +1,221 @@
+"""Exact tokens: found verbatim, once, in order and in one pass; the ledger holds what fits and counts the rest."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.steady import steady
+
+from lamella.core.text.exact import build_ledger, find_exact
+
+
+def quarters(text: str) -> int:
+    return -(-len(text) // 4)
+
+
+def words(text: str) -> int:
+    return len(text.split())
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        "src/app.py",
+        "src/app.py:12",
+        "notes/plan.md#L10-L20",
+        "./run.sh",
+        "../shared/data",
+        "~/notes/plan.md",
+        "/etc/hosts",
+        "docs/decisions",
+        "catatan/bab-1/pendahuluan.md",
+        "notes/Müller.md",
+        r"C:\Users\me\file.txt",
+        r"\\server\share\file.txt",
+        "README.md",
+        "report.final.PDF",
+        "Makefile",
+        ".env",
+        "https://example.org/a_(b)?q=1&r=2#top",
+        "www.example.org/find",
+        "localhost:8080/status",
+        "joe.doe+x@mail.example.org",
+        "--flag",
+    ],
+)
+def test_paths_file_names_and_addresses_are_found(token: str) -> None:
+    assert find_exact(f"Look at {token}, then (see {token}). It is {token}.") == (token,)
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        "12.5 %", "12%", "5 MB", "3 days", "200 tokens", "1,234.56", "1.234.567", "0.85", "-5.2", "$5",
+        "€3.50", "Rp 1.500.000",
+        "$3 million", "5432", "36.6 °C", "10x", "15 menit", "2,5 juta",
+    ],
+)  # fmt: skip
+def test_numbers_with_units_decimals_or_three_digits_are_found(token: str) -> None:
+    assert find_exact(f"It is {token}, not less. Say {token} then.") == (token,)
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        "2024-05-01", "2024-05-01 10:30", "2024-05-01T10:30:45Z", "2024-05-01T10:30:45.123+07:00",
+        "01/05/2024", "3 May 2024",
+        "May 3, 2024", "17 Agustus 1945", "Mei 2024", "21st June", "10:30", "10:30:45", "9 am",
+        "10:30 PM", "2024年5月1日",
+    ],
+)  # fmt: skip
+def test_dates_and_times_are_found(token: str) -> None:
+    assert find_exact(f"We met ({token}) and again: {token}.") == (token,)
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        "3f2a9c1", "deadbeef1", "0x1F", "123e4567-e89b-12d3-a456-426614174000", "ABC-123", "#42",
+        "v1.2.3", "v2", "1.2.3-beta.1",
+        "192.168.0.1:8080", "10.1000/xyz-123",
+    ],
+)  # fmt: skip
+def test_ids_hashes_and_versions_are_found(token: str) -> None:
+    assert find_exact(f"It is {token}; see {token}.") == (token,)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Ask @alice about it, e.g. today, i.e. now.",
+        "He and/or she, his/her, on/off, 24/7, 1/2.",
+        "There are 3 of them and 42 more; the third one.",
+        "A defaced facade, a self.attribute, a done.Next sentence.",
+        "build().values().get(x)[0].items",
+        "</div> and <br/> and <b>bold</b>",
+        "",
+    ],
+)
+def test_prose_holds_no_exact_tokens(text: str) -> None:
+    assert find_exact(text) == ()
+
+
+def test_code_spans_are_found_whole() -> None:
+    assert find_exact("Run `git log --oneline src/app.py` or ``a ` b`` in ` x `.") == (
+        "git log --oneline src/app.py",
+        "a ` b",
+        "x",
+    )
+
+
+def test_names_in_quotation_marks_are_found() -> None:
+    assert find_exact("open('.env') and \"notes/plan.md\" and <src/app.py>") == (".env", "notes/plan.md", "src/app.py")
+
+
+def test_links_to_notes_are_found_without_their_alias() -> None:
+    assert find_exact("See [[Project Spec|the spec]] and [[Plan]].") == ("Project Spec", "Plan")
+
+
+def test_lines_after_a_prompt_are_commands() -> None:
+    assert find_exact("Do this:\n$ make test\n  $ make docs \nthen that") == ("make test", "make docs")
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash", "console", "zsh", "Shell"])
+def test_lines_of_a_shells_code_block_are_commands(shell: str) -> None:
+    text = f"```{shell}\n# a comment\npip install lamella\n\ncd src && ls\n```\nThat was 12 MB."
+    assert find_exact(text) == ("pip install lamella", "cd src && ls", "12 MB")
+
+
+def test_where_a_prompt_stands_the_other_lines_are_output() -> None:
+    text = "```console\n$ lamella replay x.json\nwrote out.json in 35 ms\n```"
+    assert find_exact(text) == ("lamella replay x.json", "out.json", "35 ms")
+
+
+def test_other_code_blocks_are_read_like_text() -> None:
+    assert find_exact('```python\nlimit = 0.85\npath = "src/app.py"\nself.text\n```') == ("0.85", "src/app.py")
+
+
+def test_a_code_block_that_is_never_closed_is_still_read() -> None:
+    assert find_exact("~~~sh\nmake test") == ("make test",)
+
+
+def test_tokens_come_in_order_and_once_and_do_not_overlap() -> None:
+    text = "Put 5 MB into out/a.bin at https://example.org/5/MB, again 5 MB, on 2024-05-01."
+    assert find_exact(text) == ("5 MB", "out/a.bin", "https://example.org/5/MB", "2024-05-01")
+
+
+def test_tokens_between_characters_without_spaces_are_found() -> None:
+    assert find_exact("版本1.2.3在2024年5月发布，共12.5%。") == ("1.2.3", "2024年5月", "12.5%")  # noqa: RUF001
+
+
+PIECES = [
+    "src/app.py", "`", "``", "```sh\n", "$ ", "\n", " ", "12", ".", ",", "5 MB", "May 3",
+    "https://x.org/", "(", ")", "[[", "]]", "|",
+    "@", "a", "é", "中", "-", "--", "/", "\\", ":", "#", "3f2a9c1", "ABC-1", "%", "€", "v1", "<", ">",
+    "\t", "~", "年", "_", "\u0301", '"',
+]  # fmt: skip
+texts = st.lists(st.sampled_from(PIECES), max_size=30).map("".join) | st.text(max_size=60)
+
+
+@steady
+@given(texts)
+def test_every_token_is_a_span_of_the_text_without_space_around_it(text: str) -> None:
+    found = find_exact(text)
+    assert all(token in text and token and token == token.strip() and "\n" not in token for token in found)
+    assert len(set(found)) == len(found)
+    reached = 0
+    for token in found:
+        reached = text.index(token, reached) + len(token)
+
+
+HOSTILE = [
+    "a", "1", "1,", "a@", "`", "` `` ", "[[", "/", "://", "a://", "-", "1-", "0f", "May 1 ", "1:1",
+    "1.1:", "$ ", "```sh\n",
+    "a.b", "1 ", "v1-1", "x://)", "12345678-1234-", "12年", "#1", "10 m", "``a`", "\\a", "\\", "[[a|",
+]  # fmt: skip
+
+
+def test_a_megabyte_of_hostile_text_is_read_in_one_pass() -> None:
+    size = 1_000_000 // len(HOSTILE)
+    text = "\n".join(piece * (size // len(piece)) for piece in HOSTILE)
+    assert len(text) > 990_000
+    assert all(token in text for token in find_exact(text)[:100])
+
+
+def test_a_ledger_has_the_tokens_of_all_texts_once_in_order() -> None:
+    texts = ["Read src/app.py in 5 MB.", "Again src/app.py, v1.2.3."]
+    assert build_ledger(texts, cap=100, count=quarters) == "src/app.py\n5 MB\nv1.2.3"
+
+
+def test_what_does_not_fit_is_counted_and_the_oldest_stay() -> None:
+    ledger = build_ledger([f"file{n}.py" for n in range(1_500)], cap=8, count=words)
+    assert ledger == "file0.py\nfile1.py\nfile2.py\nfile3.py\nfile4.py\nand 1,495 more"
+
+
+def test_one_token_that_is_too_long_does_not_keep_the_others_out() -> None:
+    ledger = build_ledger([f"https://example.org/{'x' * 400} and a.py and b.py"], cap=20, count=quarters)
+    assert ledger == "a.py\nb.py\nand 1 more"
+
+
+def test_texts_without_exact_tokens_make_an_empty_ledger() -> None:
+    assert build_ledger(["nothing exact here", ""], cap=100, count=quarters) == ""
+
+
+def test_a_cap_that_holds_nothing_makes_an_empty_ledger() -> None:
+    assert build_ledger(["a.py b.py"], cap=0, count=quarters) == ""
+    assert build_ledger(["a.py b.py"], cap=1, count=quarters) == ""
+
+
+@steady
+@given(st.lists(texts, max_size=5), st.integers(0, 60), st.sampled_from([quarters, words, len]))
+def test_a_ledger_is_never_over_its_cap_and_accounts_for_every_token(
+    texts: list[str], cap: int, count: Callable[[str], int]
+) -> None:
+    ledger = build_ledger(texts, cap=cap, count=count)
+    assert count(ledger) <= cap
+    tokens = list(dict.fromkeys(token for text in texts for token in find_exact(text)))
+    lines = ledger.split("\n") if ledger else []
+    kept = [line for line in lines if line in tokens]
+    assert kept == [token for token in tokens if token in kept]
+    assert not ledger or lines == [*kept, *[f"and {len(tokens) - len(kept):,} more"][: len(tokens) != len(kept)]]

@@ -1,0 +1,222 @@
+"""Compacted chats in a store: where a compaction holds, what an undo voids, and that no chat gets stuck by either."""
+
+import pytest
+from tests.unit.engine.desks import make_chat, make_desk
+
+from lamella import BudgetExceededError, Chat, Note
+from lamella.adapters.stores.memory import MemoryStore
+from lamella.adapters.tokens.counter import OfflineCounter
+from lamella.core.log.records import EventKind
+from lamella.core.values import replace
+from lamella.engine.keeping import Keeper
+from lamella.errors import CallError
+
+
+def talk(chat: Chat, turns: int, *, start: int = 0) -> None:
+    for number in range(start, start + turns):
+        chat.ask(f"Question {number}?")
+        chat.reply(f"Answer {number}. " + "because " * 40)
+
+
+def asked(chat: Chat) -> list[str]:
+    """What the next request holds of the earlier questions; it is asked, and unanswered."""
+    strip = chat.ask("And now?").envelope.layers[3]
+    return [segment.text for segment in strip.segments if segment.kind == "user"]
+
+
+def test_a_compaction_holds_only_on_branches_that_go_on_from_it() -> None:
+    chat = make_chat()
+    talk(chat, 4)
+    before = chat.turns()[1].reply
+    assert before is not None
+    assert chat.compact(0.0001) is not None
+    chat.fork(before.id)
+    assert list(chat.receipts()) == []
+    assert asked(chat) == ["Question 0?", "Question 1?"]
+
+
+def test_the_same_answer_given_again_leads_back_to_what_was_compacted_after_it() -> None:
+    store = MemoryStore()
+    chat = make_chat(store)
+    talk(chat, 4)
+    answer = chat.turns()[-1].reply
+    assert answer is not None
+    assert chat.compact(0.0001) is not None
+    chat.regenerate()
+    assert list(chat.receipts()) == []
+    chat.reply(answer.text)
+    assert len(chat.receipts()) == 1
+    assert asked(make_chat(store)) == ["Question 3?"]
+
+
+def test_a_turn_left_unanswered_twice_leads_back_to_what_was_compacted_after_it() -> None:
+    store = MemoryStore()
+    chat = make_chat(store)
+    talk(chat, 4)
+    left = chat.ask("Left alone?").envelope.message_id
+    chat.reply("")
+    assert chat.compact(0.0001) is not None
+    chat.regenerate(left)
+    assert asked(chat) == ["Left alone?"]
+    assert chat.turns()[-2].reply is not None
+    assert len(make_chat(store).receipts()) == 1
+
+
+def test_a_turn_that_cannot_be_built_leaves_nothing_behind_also_after_one_left_unanswered_twice() -> None:
+    store = MemoryStore()
+    chat = make_chat(store)
+    talk(chat, 2)
+    left = chat.ask("Left alone?").envelope.message_id
+    chat.reply("")
+    chat.regenerate(left)
+    before = len(store.load(chat.id))
+    with pytest.raises(BudgetExceededError):
+        chat.ask("word " * 200_000)
+    assert (len(store.load(chat.id)), chat.head) == (before, left)
+    assert chat.ask("And now?").envelope.messages[-2].text == ""
+    assert [told.reply and told.reply.text for told in make_chat(store).turns()][-2:] == ["", None]
+
+
+def test_asking_the_same_again_after_a_compaction_is_asking_after_it() -> None:
+    store = MemoryStore()
+    chat = make_chat(store)
+    talk(chat, 4)
+    head = chat.head
+    first = chat.ask("The same?")
+    chat.reply("Yes.")
+    chat.fork(head)
+    assert chat.compact(0.0001) is not None
+    again = chat.ask("The same?")
+    assert again.envelope.message_id == first.envelope.message_id
+    assert again.tokens.total < first.tokens.total
+    assert make_chat(store).regenerate().messages == again.messages
+
+
+def test_undoing_on_one_branch_voids_nothing_that_was_compacted_on_another() -> None:
+    chat = make_chat()
+    talk(chat, 3)
+    fork = chat.head
+    talk(chat, 3, start=3)
+    one = chat.compact(0.0001)
+    branch = chat.head
+    chat.fork(fork)
+    other = chat.compact(0.0001)
+    assert one is not None
+    assert other is not None
+    talk(chat, 1, start=9)
+    chat.switch(branch)
+    assert [receipt.id for receipt in chat.receipts()] == [one.id]
+    chat.undo(one.id)
+    chat.switch(chat.branches()[0] if chat.branches()[0] != branch else chat.branches()[1])
+    assert [receipt.id for receipt in chat.receipts()] == [other.id]
+
+
+def test_an_undo_names_the_compaction_and_voids_those_after_it() -> None:
+    chat = make_chat()
+    talk(chat, 6)
+    first = chat.compact(0.0015)
+    talk(chat, 3, start=6)
+    second = chat.compact(0.0015)
+    assert first is not None
+    assert second is not None
+    with pytest.raises(CallError, match="no compaction 'nothing'"):
+        chat.undo("nothing")
+    assert chat.undo(first.id) == first
+    assert list(chat.receipts()) == []
+    with pytest.raises(CallError, match="no compaction to undo"):
+        chat.undo()
+
+
+def test_after_an_undo_the_next_turn_says_so_and_so_does_the_question_sent_again() -> None:
+    store = MemoryStore()
+    chat = make_chat(store, layout="in_place")
+    talk(chat, 6)
+    chat.compact(0.0001)
+    assert str(chat.ask("Compacted?").prefix.movement) == "compacted(expendable)"
+    chat.reply("Yes.")
+    chat.undo()
+    assert str(chat.regenerate().prefix.movement) == "compacted(undo)"
+    chat.reply("Not any more.")
+    assert str(make_chat(store).ask("Undone?").prefix.movement) == "compacted(undo)"
+
+
+def test_an_undo_and_a_compaction_after_it_are_told_by_the_compaction() -> None:
+    store = MemoryStore()
+    chat = make_chat(store, layout="in_place")
+    talk(chat, 6)
+    chat.compact(0.0015)
+    chat.ask("Compacted?")
+    chat.reply("Yes.")
+    chat.undo()
+    chat.compact(0.001)
+    assert str(make_chat(store).ask("And now?").prefix.movement) == "compacted(expendable)"
+
+
+def test_a_turn_that_was_sent_can_be_answered_whatever_the_window_is_now() -> None:
+    store = MemoryStore()
+    chat = make_chat(store, window=20_000)
+    chat.ask("word " * 5_000)
+    smaller = make_chat(store, window=5_000)
+    with pytest.raises(BudgetExceededError):
+        smaller.regenerate()
+    smaller.reply("Answered all the same.")
+    assert smaller.turns()[-1].reply is not None
+
+
+def test_a_turn_waits_so_nothing_is_compacted_or_undone() -> None:
+    chat = make_chat()
+    talk(chat, 6)
+    chat.compact(0.0001)
+    chat.ask("Waiting?")
+    for attempt in (lambda: chat.compact(0.5), chat.undo, lambda: chat.plan(0.5)):
+        with pytest.raises(CallError, match="waits for its reply"):
+            attempt()
+
+
+def test_with_another_model_what_stands_for_messages_is_counted_as_that_model_counts() -> None:
+    chat = make_chat()
+    talk(chat, 6)
+    chat.compact(0.0001)
+    model = "anthropic:claude-opus-5-5"
+    turn = chat.ask("And now?", model=model)
+    notice = turn.envelope.layers[3].segments[0]
+    assert notice.kind == "left_out"
+    assert notice.tokens == OfflineCounter().measure(model).count(notice.text)
+    assert notice.tokens != OfflineCounter().measure(None).count(notice.text)
+
+
+class Telling:
+    """A summariser that always tells the same."""
+
+    def summarize(self, messages: object, *, max_tokens: int) -> str:
+        return "They spoke of a secret."
+
+
+def summarised(store: MemoryStore) -> Chat:
+    desk = make_desk(store)
+    return Chat(replace(desk, world=replace(desk.world, summarizer=Telling())), "chat", {"window": 3_000, "reserve": 0})
+
+
+def held(store: MemoryStore) -> bytes:
+    hashes = {name for record in store.load("chat") for name in record.contents}
+    return b"\0".join(store.read_contents("chat", sorted(hashes)).values())
+
+
+def test_erasing_an_artifact_erases_the_summaries_too() -> None:
+    store = MemoryStore()
+    chat = summarised(store)
+    chat.ask("Read.", attach=[Note(path="a.md", text="The secret itself.")])
+    chat.reply("Yes.")
+    talk(chat, 80)
+    assert b"They spoke of a secret." in held(store)
+    keeper = Keeper(store, make_desk(store).clock)
+    with pytest.raises(CallError, match=r"never had an artifact 'b\.md'"):
+        keeper.erase_artifact("chat", "b.md")
+    assert b"They spoke of a secret." in held(store)
+    keeper.erase_artifact("chat", "a.md")
+    assert list(keeper.verify_erased("chat")) == []
+    assert b"secret" not in held(store)
+    chat.reload()
+    turn = chat.ask("And now?")
+    assert "secret" not in "".join(message.text for message in turn.messages)
+    assert any(record.kind is EventKind.COMPACTION for record in store.load("chat"))

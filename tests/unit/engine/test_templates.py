@@ -1,0 +1,181 @@
+"""Templates over a vault and what is attached: all five, and what becomes of them."""
+
+from pathlib import Path
+
+import pytest
+from tests.conftest import Watched
+from tests.unit.seen import attached, library, sent
+
+from lamella import ActiveNote, Note, Selection
+from lamella.adapters.sources.vault import Vault
+from lamella.core.prompt.layers.model import LayerId
+from lamella.core.prompt.templates import expand_typed
+from lamella.engine.reading import Reading
+
+INSTRUCTED = pytest.mark.moves_prefix(reason="a note drawn into the instructions changes")
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Path:
+    for path, text in {
+        "Spec.md": "the spec text #public",
+        "docs/api.md": "the api text #public/beta",
+        "docs/log.md": "the log text",
+        "a/Twin.md": "one",
+        "b/Twin.md": "two",
+    }.items():
+        file = tmp_path / path
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    (tmp_path / "empty").mkdir()
+    return tmp_path
+
+
+def test_a_linked_note_is_attached_and_named(converse: type[Watched], vault: Path) -> None:
+    turn = converse(vault=vault).ask("Sum up {[[spec]]} please")
+    assert turn.envelope.layer(LayerId.L5).text == 'Sum up "Spec.md" please'
+    assert attached(turn) == [("Spec.md", "full")]
+    assert turn.envelope.warnings == ()
+
+
+def test_a_tag_attaches_every_note_that_carries_it_or_one_below_it(converse: type[Watched], vault: Path) -> None:
+    turn = converse(vault=vault).ask("Compare {#public}")
+    assert turn.envelope.layer(LayerId.L5).text == 'Compare "#public"'
+    assert attached(turn) == [("Spec.md", "full"), ("docs/api.md", "full")]
+
+
+def test_several_tags_attach_the_notes_of_each_once(converse: type[Watched], vault: Path) -> None:
+    turn = converse(vault=vault).ask("{#public, #public/beta}")
+    assert attached(turn) == [("Spec.md", "full"), ("docs/api.md", "full")]
+
+
+def test_a_folder_attaches_its_notes(converse: type[Watched], vault: Path) -> None:
+    turn = converse(vault=vault).ask("Read {docs}")
+    assert turn.envelope.layer(LayerId.L5).text == 'Read "docs"'
+    assert attached(turn) == [("docs/api.md", "full"), ("docs/log.md", "full")]
+
+
+def test_the_active_note_is_the_one_that_is_attached_as_such(converse: type[Watched]) -> None:
+    turn = converse().ask("Sum up {activeNote}", attach=[ActiveNote(path="a.md", text="A")])
+    assert turn.envelope.layer(LayerId.L5).text == 'Sum up "a.md"'
+    assert attached(turn) == [("a.md", "full")]
+    assert turn.messages[-1].text.count("<active_note>") == 1
+
+
+def test_an_empty_pair_of_braces_is_the_selection(converse: type[Watched]) -> None:
+    turn = converse().ask("Translate {}", attach=[Selection(path="a.md", text="chosen")])
+    ((name, form),) = attached(turn)
+    assert form == "full"
+    assert turn.envelope.layer(LayerId.L5).text == f'Translate "{name}"'
+
+
+@pytest.mark.parametrize(
+    "typed", ["{}", "if (x) {y}", '{"json": 1}', "f{o}o", "{docs/nothing}", "{{}}", "a { b", "\\{x}"]
+)
+def test_a_literal_brace_stays_literal(converse: type[Watched], vault: Path, typed: str) -> None:
+    turn = converse(vault=vault).ask(typed)
+    assert turn.messages[-1].text == typed
+    assert turn.envelope.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("typed", "why"),
+    [
+        ("{[[Nowhere]]}", "no note is called Nowhere."),
+        ("{[[Twin]]}", "2 notes are called Twin: a/Twin.md, b/Twin.md. Name one by its path."),
+        ("{#nothing}", "no note carries #nothing."),
+        ("{activeNote}", "no active note is attached."),
+    ],
+)
+def test_a_template_that_names_nothing_or_too_much_stays_as_typed_and_is_said(
+    converse: type[Watched], vault: Path, typed: str, why: str
+) -> None:
+    turn = converse(vault=vault).ask(typed)
+    assert turn.messages[-1].text == typed
+    assert turn.envelope.warnings == (f"{typed} was left as typed: {why}",)
+
+
+def test_a_path_tells_twins_apart(converse: type[Watched], vault: Path) -> None:
+    assert attached(converse(vault=vault).ask("{[[b/Twin]]}")) == [("b/Twin.md", "full")]
+
+
+def test_a_note_that_is_attached_and_drawn_in_by_a_template_is_sent_once(converse: type[Watched], vault: Path) -> None:
+    turn = converse(vault=vault).ask("{[[Spec]]} {#public} {[[Spec]]}", attach=[Note(path="Spec.md")])
+    assert attached(turn) == [("Spec.md", "full"), ("docs/api.md", "full")]
+    assert sent(turn).count("the spec text") == 1
+
+
+def test_what_is_attached_now_is_meant_before_what_the_vault_has(converse: type[Watched], vault: Path) -> None:
+    turn = converse(vault=vault).ask("{[[Spec]]}", attach=[Note(path="Spec.md", text="given text")])
+    assert "given text" in sent(turn)
+    assert "the spec text" not in sent(turn)
+
+
+def test_without_a_vault_a_link_can_mean_a_note_of_an_earlier_turn(converse: type[Watched]) -> None:
+    chat = converse(layout="in_place")
+    chat.ask("one", attach=[Note(path="docs/a.md", text="A")])
+    chat.reply("r")
+    turn = chat.ask("again {[[a]]}")
+    assert attached(turn) == [("docs/a.md", "reference")]
+
+
+@pytest.mark.moves_prefix(reason="in layout library what was drawn in goes into the system message")
+def test_later_the_strip_repeats_what_was_sent_and_the_note_is_in_the_library(
+    converse: type[Watched], vault: Path
+) -> None:
+    chat = converse(vault=vault)
+    chat.ask("Sum up {[[Spec]]}")
+    chat.reply("r")
+    turn = chat.ask("two")
+    assert turn.messages[1].text == 'Sum up "Spec.md"'
+    assert library(turn) == ["Spec.md"]
+
+
+def test_how_a_note_came_in_is_kept_with_it(vault: Path) -> None:
+    reading = Reading(Vault(vault), known=())
+    drawn = expand_typed("{[[Spec]]} {docs}", reading.resolve)
+    assert [artifact.source.via for artifact in drawn.artifacts] == ["template", "template:docs", "template:docs"]
+
+
+def test_instructions_draw_in_the_text_of_a_note(converse: type[Watched], vault: Path) -> None:
+    turn = converse(vault=vault, system={"base": "B.", "instructions": "Obey {[[Spec]]}."}).ask("hi")
+    assert "Obey <note_context>\n" in turn.messages[0].text
+    assert "the spec text" in turn.messages[0].text
+    assert attached(turn) == []
+
+
+@INSTRUCTED
+@pytest.mark.parametrize("layout", ["library", "in_place"])
+def test_a_changed_note_in_the_instructions_is_a_changed_instruction(
+    converse: type[Watched], vault: Path, layout: str
+) -> None:
+    chat = converse(vault=vault, layout=layout, system={"instructions": "Obey {[[Spec]]}.", "memory": "M."})
+    chat.ask("one")
+    chat.reply("r")
+    (vault / "Spec.md").write_text("another text", encoding="utf-8")
+    turn = chat.ask("two")
+    assert str(turn.prefix.movement) == "system_changed(instructions)"
+    assert "another text" in turn.messages[0].text
+    assert turn.envelope.epoch == 1
+
+
+@pytest.mark.parametrize("layout", ["library", "in_place"])
+def test_a_note_that_stands_in_the_instructions_is_referred_to_and_not_sent_again(
+    converse: type[Watched], vault: Path, layout: str
+) -> None:
+    chat = converse(vault=vault, layout=layout, system={"instructions": "Obey {[[Spec]]}."})
+    first = chat.ask("one", attach=[Note(path="Spec.md")])
+    assert attached(first) == [("Spec.md", "reference")]
+    assert sent(first).count("the spec text") == 1
+
+
+def test_in_instructions_unknown_templates_stay_and_are_said(converse: type[Watched], vault: Path) -> None:
+    turn = converse(vault=vault, system={"instructions": "Obey {[[Nowhere]]} {}."}).ask("hi")
+    assert turn.messages[0].text == "Obey {[[Nowhere]]} {}."
+    assert turn.envelope.warnings == ("{[[Nowhere]]} was left as typed: no note is called Nowhere.",)
+
+
+def test_an_empty_folder_that_a_template_names_is_said(converse: type[Watched], vault: Path) -> None:
+    turn = converse(vault=vault).ask("Read {empty}")
+    assert attached(turn) == []
+    assert len(turn.envelope.warnings) == 1
