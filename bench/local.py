@@ -11,7 +11,7 @@ from lamella.adapters.providers.local.cache import Forecast
 from lamella.adapters.providers.local.engine import EngineOptions
 from lamella.adapters.providers.local.provider import LocalProvider, Progress
 from lamella.core.messages.delta import fold_deltas
-from lamella.core.messages.model import Speaker
+from lamella.core.messages.model import Role
 from lamella.core.messages.request import ChatRequest
 
 SYSTEM = "You answer in one short sentence."
@@ -96,18 +96,18 @@ def play_naive(talk: Sequence[Said]) -> list[Served]:
     """The conversation of an application that glues all that is attached, as it is now, into the newest question."""
 
     async def play() -> list[Served]:
-        talker, past, notes = Talker(), [_message(Speaker.SYSTEM, SYSTEM)], dict[str | None, str]()
+        talker, past, notes = Talker(), [_message(Role.SYSTEM, SYSTEM)], dict[str | None, str]()
         for said in talk:
             notes |= {note.path: f"# {note.path}\n{note.text}\n\n" for note in said.notes}
-            answer = await talker.say([*past, _message(Speaker.USER, "".join(notes.values()) + said.typed)])
-            past += [_message(Speaker.USER, said.typed), _message(Speaker.ASSISTANT, answer)]
+            answer = await talker.say([*past, _message(Role.USER, "".join(notes.values()) + said.typed)])
+            past += [_message(Role.USER, said.typed), _message(Role.ASSISTANT, answer)]
         await talker.close()
         return talker.served
 
     return asyncio.run(play())
 
 
-def _message(role: Speaker, text: str) -> Message:
+def _message(role: Role, text: str) -> Message:
     return Message(role=role, pieces=(text,))
 
 

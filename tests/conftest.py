@@ -11,7 +11,7 @@ from typing import ClassVar, Concatenate, ParamSpec
 import pytest
 
 from lamella import Conversation, Turn
-from lamella.core.prompt.movement import Cause, Movement
+from lamella.core.log.call import Cause, Movement
 
 # What the one who runs the tests has set for themselves is no concern of the tests, here and in processes they start.
 os.environ["LAMELLA_CONFIG"] = os.devnull

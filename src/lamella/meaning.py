@@ -8,8 +8,9 @@ from pydantic import BaseModel
 
 from lamella.core.artifacts.model import Kind
 from lamella.core.budget.thresholds import Budget
-from lamella.core.compaction.rules import STEP_ORDER, Compaction, KindRules, StepName, SummaryRules
-from lamella.core.prompt.layers.model import CarryForward, History, Layout
+from lamella.core.compaction.rules import Compaction, KindRules, SummaryRules
+from lamella.core.log.receipt import STEP_ORDER, StepName
+from lamella.core.log.terms import CarryForward, History, Layout
 from lamella.core.prompt.state import Rules
 from lamella.engine.world import World
 from lamella.errors import LamellaError, NotAvailableError, SettingError

@@ -10,8 +10,9 @@ from typing import Any, Protocol, runtime_checkable
 
 from lamella.core.artifacts.model import Artifact, Image, Kind, Policy
 from lamella.core.budget.counting import Measure
-from lamella.core.ledger.cache import CacheProfile, CacheUse
+from lamella.core.ledger.cache import CacheProfile
 from lamella.core.ledger.profile import ModelProfile
+from lamella.core.log.call import CacheUse
 from lamella.core.log.records import Checkpoint, Damage, Listed, Record, StoreStats, Written
 from lamella.core.messages.delta import Delta, Reply
 from lamella.core.messages.model import Message

@@ -34,7 +34,7 @@ from lamella.configuration import (
 )
 from lamella.core.ledger.answered import Answered
 from lamella.core.log.chronicle import Chronicle
-from lamella.core.prompt.layers.model import Layout
+from lamella.core.log.terms import Layout
 from lamella.core.prompt.resume import resume
 from lamella.core.values import replace
 from lamella.engine.copying import copy_store

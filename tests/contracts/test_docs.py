@@ -28,13 +28,16 @@ from lamella.adapters.sources.vault import MAX_FILE_BYTES
 from lamella.adapters.tokens.families import FAMILIES, GENERIC
 from lamella.core.artifacts.kinds import KINDS, Promotion
 from lamella.core.artifacts.model import Kind, Policy
-from lamella.core.compaction.rules import STEP_ORDER, KindRules, SummaryRules
+from lamella.core.compaction.rules import KindRules, SummaryRules
 from lamella.core.ledger.cache import GENERIC_PROFILE, CacheProfile
+from lamella.core.log.call import Cause
+from lamella.core.log.placement import Form
+from lamella.core.log.receipt import STEP_ORDER
+from lamella.core.log.terms import History
+from lamella.core.log.turn import PART_NAMES
 from lamella.core.prompt.folding import SHOWN_TURNS
 from lamella.core.prompt.laws import LAWS
-from lamella.core.prompt.layers.model import Form, History, LayerId, StandIn
-from lamella.core.prompt.layers.system import PART_NAMES
-from lamella.core.prompt.movement import Cause
+from lamella.core.prompt.layers.model import LayerId, StandIn
 from lamella.faces.cli.app import app
 from lamella.settings import PROFILES, CompactionSettings, KindSettings, Settings, SummarySettings
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from tests.golden.replayed import SeenTurn, replay
 
-from lamella.core.prompt.movement import Movement
+from lamella.core.log.call import Movement
 
 Replay = Callable[[str, str, str], tuple[SeenTurn, ...]]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.golden.cases import Case, run_case
 
-from lamella.core.prompt.movement import Cause, Movement
+from lamella.core.log.call import Cause, Movement
 
 
 @dataclass(frozen=True, slots=True)

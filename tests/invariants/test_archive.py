@@ -22,8 +22,8 @@ from lamella.adapters.sources.vault import Vault
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.artifacts.model import Kind
 from lamella.core.log.chronicle import Chronicle
+from lamella.core.log.ids import Voice
 from lamella.core.log.log import Log
-from lamella.core.prompt.layers.model import Role
 from lamella.engine.keeping import Keeper, Taken
 from lamella.errors import BadInputError
 from lamella.faces.library.engine import Chat
@@ -56,10 +56,10 @@ def test_any_text_survives_escaping_and_never_reads_as_structure(text: str) -> N
 
 
 @written
-@given(st.lists(st.tuples(st.sampled_from(Role), TEXTS), max_size=5))
-def test_any_messages_are_read_back_from_the_page_that_shows_them(said: list[tuple[Role, str]]) -> None:
+@given(st.lists(st.tuples(st.sampled_from(Voice), TEXTS), max_size=5))
+def test_any_messages_are_read_back_from_the_page_that_shows_them(said: list[tuple[Voice, str]]) -> None:
     messages = tuple(
-        Shown(role=role, text=text, stamp="2026/01/01 00:00:00") for role, text in said if role is not Role.SYSTEM
+        Shown(role=role, text=text, stamp="2026/01/01 00:00:00") for role, text in said if role is not Voice.SYSTEM
     )
     page = parse_page(render_page(messages))
     assert page.messages == messages
@@ -185,7 +185,7 @@ def test_whatever_is_edited_by_hand_is_what_the_conversation_shows(kept: Kept, t
         front, messages, comment = _parts(text)
         for added in texts:
             place = random.randrange(len(messages) + 1)
-            role = random.choice((Role.USER, Role.REPLY))
+            role = random.choice((Voice.USER, Voice.REPLY))
             shown = Shown(role=role, text=added, stamp="2026/06/01 00:00:00")
             messages[place : place + random.choice((0, 1, 1, 2))] = [shown] if random.randrange(4) else []
         read = parse_archive(front + render_page(messages) + comment, sources=None)

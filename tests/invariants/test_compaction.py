@@ -11,11 +11,10 @@ from tests.invariants.test_counts import PER_REQUEST, tool_tokens, weight
 from tests.invariants.texts import readable
 from tests.invariants.truth import Fact, newest
 
-from lamella.core.compaction.rules import StepName
-from lamella.core.log.ids import message_id
-from lamella.core.log.receipt import Receipt
+from lamella.core.log.ids import Voice, message_id
+from lamella.core.log.receipt import Receipt, StepName
 from lamella.core.prompt.laws import find_breaches
-from lamella.core.prompt.layers.model import LayerId, Role
+from lamella.core.prompt.layers.model import LayerId
 
 TRIED = settings.get_profile("invariants")
 # Labels, handles, reference headings and the overhead of messages belong to no item.
@@ -71,7 +70,7 @@ def test_every_step_of_a_receipt_freed_tokens_and_took_what_was_there(tight: Tig
                 gone = check_removed(receipt, free=said[:-2], known=known)
                 said = [name for name in said if name not in gone]
             known |= seen.expected.attached.keys()
-            said += [asked, message_id("played", parent=asked, role=Role.REPLY, text=step.reply or "")]
+            said += [asked, message_id("played", parent=asked, role=Voice.REPLY, text=step.reply or "")]
 
 
 def check_tokens(receipt: Receipt) -> None:

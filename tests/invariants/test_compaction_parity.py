@@ -14,9 +14,8 @@ from lamella import Turn
 from lamella.adapters.clocks.system import SystemClock
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.adapters.stores.opening import open_sqlite
-from lamella.core.log.ids import message_id
+from lamella.core.log.ids import Voice, message_id
 from lamella.core.log.log import Log
-from lamella.core.prompt.layers.model import Role
 from lamella.core.values import replace
 from lamella.engine.keeping import Keeper
 from lamella.ports import Store, Summarizer
@@ -93,7 +92,7 @@ class Memory:
 
 def unsaid(names: Iterable[str]) -> set[str]:
     """The ids that empty replies would have: a question whose answer was deleted stands with one."""
-    return {message_id(NAME, parent=name, role=Role.REPLY, text="") for name in names}
+    return {message_id(NAME, parent=name, role=Voice.REPLY, text="") for name in names}
 
 
 MESSAGES = ("chitchat", "oldest_stages", "summary", "recent_stages", "expendable")

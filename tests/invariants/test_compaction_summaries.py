@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from tests.invariants.compacting import EAGER, GOOD, Scripted, Tight, tight_plans, tight_player
 
 from lamella import Message, Turn
-from lamella.core.compaction.rules import StepName
-from lamella.core.log.receipt import Step
+from lamella.core.log.receipt import Step, StepName
 
 TRIED = settings.get_profile("invariants")
 LONG = "word " * 2_000

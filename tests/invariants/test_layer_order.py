@@ -6,7 +6,8 @@ from tests.invariants.playing import Seen, play
 from tests.invariants.strategies import Plan, plans
 
 from lamella import Conversation
-from lamella.core.prompt.layers.model import Form, LayerId
+from lamella.core.log.placement import Form
+from lamella.core.prompt.layers.model import LayerId
 from lamella.core.values import replace
 
 TRIED = settings.get_profile("invariants")

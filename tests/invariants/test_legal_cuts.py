@@ -6,8 +6,9 @@ from tests.invariants.playing import play
 from tests.invariants.strategies import Plan, plans
 
 from lamella import Conversation, Envelope, Layer, Note, Selection, ToolResult
+from lamella.core.log.placement import Form
 from lamella.core.prompt.laws import LAWS, legal_cuts
-from lamella.core.prompt.layers.model import Form, LayerId
+from lamella.core.prompt.layers.model import LayerId
 from lamella.core.values import replace
 
 TRIED = settings.get_profile("invariants")

@@ -9,9 +9,9 @@ from tests.invariants.moves import Kept, kept_plans
 
 from lamella.adapters.clocks.system import SystemClock
 from lamella.adapters.stores.memory import MemoryStore
+from lamella.core.log.ids import Voice
 from lamella.core.log.log import Log
 from lamella.core.log.nodes import derive_id
-from lamella.core.prompt.layers.model import Role
 from lamella.engine.keeping import Keeper
 
 TRIED = settings.get_profile("invariants")
@@ -40,7 +40,7 @@ class Witness:
         for name, node in log.nodes.items():
             assert derive_id(NAME, node.parent, node) == name == node.id
             assert not node.parent or node.parent in log.nodes
-            assert node.role is Role.USER or log.nodes[node.parent].role is Role.USER
+            assert node.role is Voice.USER or log.nodes[node.parent].role is Voice.USER
 
     def _check_branches(self, log: Log) -> None:
         """Each message that nothing follows ends a branch; only the active branch may end where another goes on."""

@@ -13,10 +13,11 @@ from lamella.adapters.tokens.counter import OfflineCounter
 from lamella.core.budget.thresholds import Budget
 from lamella.core.log.branch import path_hashes, read_turns
 from lamella.core.log.log import Log
+from lamella.core.log.turn import PastTurn
 from lamella.core.prompt.envelope import Sent
 from lamella.core.prompt.layers.model import LAYER_ORDER
 from lamella.core.prompt.layers.strip import Exchange
-from lamella.core.prompt.resume import PastTurn, Resumed, resume
+from lamella.core.prompt.resume import Resumed, resume
 from lamella.core.prompt.state import Rules, State
 from lamella.core.prompt.turns import close_turn, open_turn
 from lamella.core.values import replace

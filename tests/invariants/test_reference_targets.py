@@ -8,7 +8,8 @@ from tests.invariants.strategies import Plan, plans
 from tests.invariants.texts import readable
 from tests.invariants.truth import digest
 
-from lamella.core.prompt.layers.model import Form, LayerId
+from lamella.core.log.placement import Form
+from lamella.core.prompt.layers.model import LayerId
 from lamella.core.values import replace
 
 TRIED = settings.get_profile("invariants")

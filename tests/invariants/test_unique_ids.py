@@ -5,7 +5,8 @@ from tests.invariants.forging import broken_laws, segments_of, turns, with_segme
 from tests.invariants.playing import play
 from tests.invariants.strategies import Plan, plans
 
-from lamella.core.prompt.layers.model import Form, LayerId
+from lamella.core.log.placement import Form
+from lamella.core.prompt.layers.model import LayerId
 
 TRIED = settings.get_profile("invariants")
 

@@ -8,7 +8,8 @@ from tests.invariants.playing import play
 from tests.invariants.strategies import Attach, Edit, Plan, Step, Thing, plans
 from tests.invariants.texts import Words, readable
 
-from lamella.core.prompt.layers.model import Form, LayerId
+from lamella.core.log.placement import Form
+from lamella.core.prompt.layers.model import LayerId
 from lamella.core.text.changes import build_diff
 
 TRIED = settings.get_profile("invariants")

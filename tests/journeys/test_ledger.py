@@ -13,11 +13,10 @@ import lamella
 from lamella import Note
 from lamella.adapters.providers.scripted import Line, ScriptedProvider
 from lamella.core.log.events import write_event
-from lamella.core.log.ids import message_id
+from lamella.core.log.ids import Voice, message_id
 from lamella.core.log.records import EventKind
 from lamella.core.messages.delta import Diagnosis
 from lamella.core.messages.usage import Usage
-from lamella.core.prompt.layers.model import Role
 from lamella.errors import OverloadedError
 from lamella.wiring import open_desk
 
@@ -141,7 +140,7 @@ def _add_unexplained(url: str) -> None:
             chat = engine.chat("demo")
             chat.ask("Strange")
             parent = chat.head
-        name = message_id("demo", parent=parent, role=Role.REPLY, text="Odd")
+        name = message_id("demo", parent=parent, role=Voice.REPLY, text="Odd")
         calls = [{"outcome": "unexplained", "cause": "history_edited", "model": MODEL}]
         event = write_event(EventKind.REPLY, "2026-11-16T10:00:00Z", id=name, parent=parent, text="Odd", calls=calls)
         desk.store.append("demo", event, expected=len(desk.store.load("demo")))

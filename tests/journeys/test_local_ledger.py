@@ -11,8 +11,7 @@ from tests.journeys.running import spawn
 
 import lamella
 from lamella import Note
-from lamella.core.ledger.call import Call
-from lamella.core.ledger.verdict import Outcome
+from lamella.core.log.call import Call, Outcome
 
 GARDEN = "# Garden\n" + "\n".join(f"Bed {bed} has {bed * 3} tomato plants." for bed in range(12))
 ASKED: tuple[tuple[str, list[str]], ...] = (

@@ -5,7 +5,7 @@ import json
 from tests.contracts.places import ROOT
 from tests.journeys.running import run, spawn
 
-from lamella.core.compaction.rules import StepName
+from lamella.core.log.receipt import StepName
 
 LONG = str(ROOT / "examples" / "long.json")
 ROWS = {"L1_SYSTE", "L2_PREVI", "L3_TURN", "L4_STRIP", "L5_USER", "tools", "overhead"}

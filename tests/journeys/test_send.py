@@ -8,7 +8,7 @@ import pytest
 import lamella
 from lamella import Note
 from lamella.adapters.providers.scripted import Line, ScriptedProvider
-from lamella.core.ledger.verdict import Outcome
+from lamella.core.log.call import Outcome
 from lamella.core.messages.usage import Usage
 from lamella.errors import CallError, NotAvailableError
 

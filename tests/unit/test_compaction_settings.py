@@ -4,7 +4,8 @@ import pytest
 
 from lamella import Conversation, Note, Pdf
 from lamella.core.artifacts.model import Kind
-from lamella.core.compaction.rules import STEP_ORDER, Compaction, KindRules, StepName, SummaryRules
+from lamella.core.compaction.rules import Compaction, KindRules, SummaryRules
+from lamella.core.log.receipt import STEP_ORDER, StepName
 from lamella.errors import SettingError
 from lamella.wiring import load_settings, make_rules, open_world
 

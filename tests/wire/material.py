@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Sequence
 
 from lamella.core.artifacts.model import Image, ToolDefinition
 from lamella.core.messages.delta import Delta, Reply, StopReason, ToolCall, fold_deltas
-from lamella.core.messages.model import Message, Speaker
-from lamella.core.messages.request import ChatRequest, Exchange, ToolOutput
+from lamella.core.messages.model import Message, Role
+from lamella.core.messages.request import ChatRequest, ToolOutput, ToolRound
 from lamella.core.prompt.render import LIBRARY_HEADING
 from lamella.core.values import replace
 from lamella.ports import ChatProvider
@@ -18,7 +18,7 @@ SEARCH = ToolDefinition(
 )
 READ = ToolDefinition(name="read", description="Read a note.", parameters='{"properties":{},"type":"object"}')
 DOT = Image(media_type="image/png", data=b"\x89PNG dot", width=1, height=1, hash="d07")
-ROUND = Exchange(
+ROUND = ToolRound(
     reply=Reply(
         text="Let me look.",
         stop=StopReason.TOOLS,
@@ -30,15 +30,15 @@ ROUND = Exchange(
 
 def system(*shelf: str, instructions: str = "You are terse.") -> Message:
     head = f"{instructions}\n\n{LIBRARY_HEADING}" if shelf else instructions
-    return Message(role=Speaker.SYSTEM, pieces=(head, *shelf))
+    return Message(role=Role.SYSTEM, pieces=(head, *shelf))
 
 
 def user(text: str, *images: Image) -> Message:
-    return Message(role=Speaker.USER, pieces=(text,), images=images)
+    return Message(role=Role.USER, pieces=(text,), images=images)
 
 
 def assistant(text: str) -> Message:
-    return Message(role=Speaker.ASSISTANT, pieces=(text,))
+    return Message(role=Role.ASSISTANT, pieces=(text,))
 
 
 def note(name: str, size: int = 0) -> str:

@@ -26,7 +26,7 @@ from lamella.adapters.providers.anthropic.response import read_reply
 from lamella.adapters.providers.anthropic.send import AnthropicProvider
 from lamella.adapters.providers.models import BuiltInModels
 from lamella.core.messages.delta import Diagnosis, Reply, ToolCall
-from lamella.core.messages.request import ChatRequest, Exchange, Seams, ToolOutput
+from lamella.core.messages.request import ChatRequest, Seams, ToolOutput, ToolRound
 from lamella.core.values import replace
 from lamella.errors import CallError
 
@@ -70,7 +70,7 @@ def test_a_turn_of_many_blocks_does_not_lose_the_tail_before_it(calls: int) -> N
     first = replace(START, tools=(SEARCH,))
     with anthropic_server(Say(calls=(Wanted(id="x", name="search", arguments={}),))) as server:
         reply = _send(server, first)
-        round_of_many = Exchange(reply=replace(reply, calls=wanted, carried=None), outputs=outputs)
+        round_of_many = ToolRound(reply=replace(reply, calls=wanted, carried=None), outputs=outputs)
         second = _send(server, replace(first, exchanges=(round_of_many,)))
         third = _send(server, replace(first, exchanges=(round_of_many, ROUND)))
     assert second.usage.read == reply.usage.prompt
@@ -189,7 +189,7 @@ def test_thoughts_are_handed_back_unchanged_with_their_signature() -> None:
     request = replace(START, tools=(SEARCH, READ))
     with anthropic_server(act) as server:
         reply = _send(server, request)
-        done = Exchange(reply=reply, outputs=(ToolOutput(call="c", text="", failed=True),))
+        done = ToolRound(reply=reply, outputs=(ToolOutput(call="c", text="", failed=True),))
         _send(server, replace(request, exchanges=(done,)))
     said, got = server.bodies[1]["messages"][-2:]
     assert said["content"][0] == {"type": "thinking", "thinking": "Look it up.", "signature": "c2ln"}
@@ -254,7 +254,7 @@ def requests(draw: st.DrawFn) -> ChatRequest:
         talk += [assistant(draw(texts)), user(f"Question {number}?")]
     messages = (*opening, *talk)
     wanted = tuple(ToolCall(id=f"c{n}", name="search", arguments="{}") for n in range(draw(st.integers(1, 30))))
-    round_ = Exchange(
+    round_ = ToolRound(
         reply=replace(ROUND.reply, calls=wanted), outputs=tuple(ToolOutput(call=c.id, text="x") for c in wanted)
     )
     places = [place for place, message in enumerate(messages) if message.text.strip()]

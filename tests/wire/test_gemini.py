@@ -11,7 +11,7 @@ from lamella.adapters.providers.gemini.request import build_request
 from lamella.adapters.providers.gemini.response import read_reply
 from lamella.adapters.providers.gemini.send import GeminiProvider
 from lamella.core.messages.delta import Reply, StopReason
-from lamella.core.messages.request import ChatRequest, Exchange, ToolOutput
+from lamella.core.messages.request import ChatRequest, ToolOutput, ToolRound
 from lamella.core.values import replace
 from lamella.errors import CallError, ReplyBrokenError
 
@@ -63,7 +63,9 @@ def test_a_call_goes_back_with_its_signature_and_its_name() -> None:
     request = replace(START, tools=(SEARCH,))
     with gemini_server(Say(text="", calls=(Wanted(id="c", name="search", arguments={"q": "x"}),))) as server:
         reply = _send(server, request)
-        _send(server, replace(request, exchanges=(Exchange(reply=reply, outputs=(ToolOutput(call="c", text="No."),)),)))
+        _send(
+            server, replace(request, exchanges=(ToolRound(reply=reply, outputs=(ToolOutput(call="c", text="No."),)),))
+        )
     said, got = server.bodies[1]["contents"][-2:]
     assert said["parts"][0]["functionCall"] == {"id": "c", "name": "search", "args": {"q": "x"}}
     assert said["parts"][0]["thoughtSignature"].rstrip("=").replace("+", "-").replace("/", "_") == SIGNATURE.rstrip("=")
@@ -76,7 +78,7 @@ def test_a_call_without_an_id_gets_one_that_is_not_sent() -> None:
     with gemini_server(Say(calls=calls)) as server:
         reply = _send(server, request)
         outputs = tuple(ToolOutput(call=call.id, text="No.", failed=True) for call in reply.calls)
-        _send(server, replace(request, exchanges=(Exchange(reply=reply, outputs=outputs),)))
+        _send(server, replace(request, exchanges=(ToolRound(reply=reply, outputs=outputs),)))
     assert len({call.id for call in reply.calls}) == 2
     got = server.bodies[1]["contents"][-1]["parts"]
     assert got == [{"functionResponse": {"name": "search", "response": {"error": "No."}}}] * 2

@@ -22,7 +22,7 @@ from lamella.adapters.providers.openai_responses import request as responses_req
 from lamella.adapters.providers.openai_responses import response as responses_response
 from lamella.adapters.providers.openai_responses.send import OpenAIResponsesProvider
 from lamella.core.messages.delta import Diagnosis, Reply, StopReason
-from lamella.core.messages.request import ChatRequest, Exchange, Seams, ToolOutput
+from lamella.core.messages.request import ChatRequest, Seams, ToolOutput, ToolRound
 from lamella.core.messages.usage import UNKNOWN_USAGE
 from lamella.core.values import replace
 from lamella.errors import CallError, KeyRefusedError
@@ -113,7 +113,7 @@ def test_a_round_of_tools_reads_what_was_asked_before(serve: Callable[..., Any])
     request = replace(START, tools=(SEARCH,))
     with serve(Say(reasoning="Hm.", calls=(Wanted(id="c1", name="search", arguments={"q": "x"}),))) as server:
         reply = _send(server, request)
-        done = Exchange(reply=reply, outputs=(ToolOutput(call="c1", text="None.", failed=True),))
+        done = ToolRound(reply=reply, outputs=(ToolOutput(call="c1", text="None.", failed=True),))
         usage = _send(server, replace(request, exchanges=(done,))).usage
     assert usage.read == reply.usage.prompt
     assert b"Error: None." in server.calls[1].raw

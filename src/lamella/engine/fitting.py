@@ -13,7 +13,8 @@ from lamella.core.compaction.asking import SummaryNeed, SummaryText
 from lamella.core.compaction.chain import Plan, plan_compaction
 from lamella.core.compaction.draft import weigh_turn
 from lamella.core.compaction.fitting import Fitted, fit_turn
-from lamella.core.prompt.state import Rules, State, TurnInput
+from lamella.core.log.turn import TurnInput
+from lamella.core.prompt.state import Rules, State
 from lamella.ports import Summarizer
 
 AT_ONCE = 3

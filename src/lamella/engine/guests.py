@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import fields
 from inspect import isawaitable
 
-from lamella.core.ledger.cache import CacheUse
+from lamella.core.log.call import CacheUse
 from lamella.core.messages.delta import (
     Carried,
     Delta,

@@ -3,15 +3,14 @@
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from lamella.core.ledger.call import Call
+from lamella.core.log.call import Call
 from lamella.core.log.calls import write_call
 from lamella.core.log.events import write_event, write_message
-from lamella.core.log.ids import message_id, turn_id
+from lamella.core.log.ids import Voice, message_id, turn_id
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.receipts import join_written, write_receipt
 from lamella.core.log.records import EventKind, Written
-from lamella.core.prompt.layers.model import Role
-from lamella.core.prompt.state import TurnInput
+from lamella.core.log.turn import TurnInput
 from lamella.engine.world import Asking
 
 
@@ -56,6 +55,6 @@ class ChatJournal:
 
     def write_reply(self, text: str, *, parent: str, at: datetime | None, calls: Sequence[Call] = ()) -> None:
         """A reply to the turn asked last, with the model calls that gave it."""
-        name = message_id(self._conversation, parent=parent, role=Role.REPLY, text=text)
+        name = message_id(self._conversation, parent=parent, role=Voice.REPLY, text=text)
         made = {"calls": [write_call(call) for call in calls]} if calls else {}
         self._append(write_event(EventKind.REPLY, self._moment(at), id=name, parent=parent, text=text, **made))

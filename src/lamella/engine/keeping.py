@@ -16,11 +16,11 @@ from lamella.core.log.events import (
     write_erasure,
     write_event,
 )
+from lamella.core.log.ids import Voice
 from lamella.core.log.log import Log
 from lamella.core.log.nodes import Node, derive_id
 from lamella.core.log.receipts import find_faulty_receipts
 from lamella.core.log.records import Damage, EventKind, Listed, Record, StoreStats, Written
-from lamella.core.prompt.layers.model import Role
 from lamella.engine.checkpoints import find_damaged_checkpoints
 from lamella.engine.counting import are_whole
 from lamella.errors import CallError, DivergedError, ErasedError, StoreDamagedError
@@ -47,7 +47,7 @@ class Hit:
     conversation: str
     title: str
     message: str
-    role: Role
+    role: Voice
     excerpt: str
 
 

@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from lamella.core.log.receipt import Receipt
-from lamella.core.prompt.resume import PastTurn
-from lamella.core.prompt.state import TurnInput
+from lamella.core.log.turn import PastTurn, TurnInput
 from lamella.core.values import replace
 from lamella.errors import CallError
 

@@ -13,8 +13,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from lamella.core.ledger.answered import Answered
-from lamella.core.ledger.cache import CacheUse
-from lamella.core.ledger.call import Timing
+from lamella.core.log.call import CacheUse, Timing
 from lamella.core.log.receipt import Receipt
 from lamella.core.messages.delta import (
     Delta,

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 
 from lamella.core.artifacts.make import canonical_json
 from lamella.core.ledger.answered import Answered
-from lamella.core.ledger.call import Call
 from lamella.core.ledger.entry import Prefix
 from lamella.core.log.branch import (
     committed_hashes,
@@ -17,17 +16,18 @@ from lamella.core.log.branch import (
     read_time,
     read_turns,
 )
+from lamella.core.log.call import Call
 from lamella.core.log.compactions import Committed
 from lamella.core.log.events import read_turn, write_event
-from lamella.core.log.ids import message_id
+from lamella.core.log.ids import Voice, message_id
 from lamella.core.log.nodes import Told, name_messages
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.records import EventKind, Written
+from lamella.core.log.terms import Rewrite
+from lamella.core.log.turn import PART_NAMES, SystemParts
 from lamella.core.prompt.applying import UNDONE
 from lamella.core.prompt.asked import Asked
-from lamella.core.prompt.envelope import Envelope, Rewrite
-from lamella.core.prompt.layers.model import Role
-from lamella.core.prompt.layers.system import PART_NAMES, SystemParts
+from lamella.core.prompt.envelope import Envelope
 from lamella.core.prompt.movement import find_movement
 from lamella.core.prompt.resume import Resumed, resume
 from lamella.core.prompt.state import OpenTurn, Rules
@@ -135,9 +135,9 @@ class StoredChat:
     def _find_empty_reply(self) -> str | None:
         """The empty reply that the open turn stood with before: something may have been compacted after that."""
         head = self._log.nodes.get(self._log.head)
-        if head is None or head.role is not Role.USER:
+        if head is None or head.role is not Voice.USER:
             return None
-        empty = message_id(self.id, parent=head.id, role=Role.REPLY, text="")
+        empty = message_id(self.id, parent=head.id, role=Voice.REPLY, text="")
         return empty if empty in self._log.nodes else None
 
     def _with_lasting(self, asked: Asked) -> Asked:
@@ -183,7 +183,7 @@ class StoredChat:
     def edit(self, message: str, text: str, *, at: datetime | None = None) -> Turn:
         """Ask another text in place of a message, with the same attachments; the old branch stays."""
         node = self._log.nodes.get(message)
-        if node is None or node.role is not Role.USER:
+        if node is None or node.role is not Voice.USER:
             raise self._missing(message)
         told = Told(message=node, reply=None)
         self._book.begin()
@@ -346,7 +346,7 @@ class StoredChat:
         node = self._log.nodes.get(message)
         if node is None:
             raise self._missing(message)
-        return node.id if node.role is Role.USER else node.parent
+        return node.id if node.role is Voice.USER else node.parent
 
     def _missing(self, message: str) -> CallError:
         return CallError(

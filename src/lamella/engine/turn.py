@@ -4,9 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from lamella.core.ledger.cache import CacheUse
-from lamella.core.ledger.cost import Cost
 from lamella.core.ledger.entry import Entry, Prefix
+from lamella.core.log.call import CacheUse, Cost
 from lamella.core.log.receipt import Receipt
 from lamella.core.messages.model import Message
 from lamella.core.messages.request import ChatRequest

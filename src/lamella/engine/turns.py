@@ -9,17 +9,18 @@ from lamella.core.artifacts.model import Artifact
 from lamella.core.budget.thresholds import check_share
 from lamella.core.compaction.fitting import check_fits
 from lamella.core.ledger.answered import Answered, judge_call
-from lamella.core.ledger.cache import CacheModel, CacheUse
-from lamella.core.ledger.call import Call
+from lamella.core.ledger.cache import CacheModel
 from lamella.core.ledger.entry import Books, Entry, Terms, enter_turn, make_prefix, make_request
 from lamella.core.ledger.outlook import compare_outlook
+from lamella.core.log.call import CacheUse, Call
 from lamella.core.log.receipt import Receipt
+from lamella.core.log.terms import Rewrite
+from lamella.core.log.turn import SystemParts, TurnInput
 from lamella.core.prompt.applying import UNDONE, apply_receipt
 from lamella.core.prompt.asked import Asked
-from lamella.core.prompt.envelope import Envelope, Rewrite, Sent
-from lamella.core.prompt.layers.system import SystemParts
+from lamella.core.prompt.envelope import Envelope, Sent
 from lamella.core.prompt.resume import Resumed, resume
-from lamella.core.prompt.state import OpenTurn, Rules, State, TurnInput
+from lamella.core.prompt.state import OpenTurn, Rules, State
 from lamella.core.prompt.templates import Expanded, expand_instructions, expand_typed
 from lamella.core.prompt.turns import close_turn, open_turn, turn_rules
 from lamella.core.search.index import Found

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from lamella.core.ledger.call import Call
 from lamella.core.ledger.outlook import Outlook
+from lamella.core.log.call import Call
 from lamella.core.log.receipt import Receipt
+from lamella.core.log.turn import TurnInput
 from lamella.core.prompt.envelope import TokenCounts
-from lamella.core.prompt.state import OpenTurn, TurnInput
+from lamella.core.prompt.state import OpenTurn
 from lamella.ports import Dialects, PriceBook, ProfileBook, SourceReader, Summarizer, TokenCounter
 
 

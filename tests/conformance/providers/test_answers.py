@@ -7,7 +7,7 @@ from tests.wire.material import DOT, READ, ROUND, SEARCH, ask, collect, note, re
 from tests.wire.script import Endless, Say, Wanted
 
 from lamella.core.messages.delta import Stop, StopReason, TextDelta
-from lamella.core.messages.request import ChatRequest, Exchange, ToolOutput
+from lamella.core.messages.request import ChatRequest, ToolOutput, ToolRound
 from lamella.core.messages.usage import Usage
 
 LONG_SYSTEM = system(note("tides", 40_000))
@@ -53,7 +53,7 @@ def test_calls_and_thoughts_arrive_whole_and_can_be_answered(wire: Wire) -> None
             model=request.model,
             messages=request.messages,
             tools=request.tools,
-            exchanges=(Exchange(reply=reply, outputs=outputs),),
+            exchanges=(ToolRound(reply=reply, outputs=outputs),),
         )
         done = reply_to(wire.connect(server.url + wire.root, wire.key, 10.0), answered)
     assert [(call.name, call.arguments.replace(" ", "")) for call in reply.calls] == [

@@ -6,14 +6,14 @@ from bench.prefixes import Played, extends, find_orphans, play
 from bench.workloads import Said, make_small_talk, make_tool_work
 
 from lamella import Conversation, Message, ToolResult
-from lamella.core.messages.model import Speaker
+from lamella.core.messages.model import Role
 
 CALL = "<name>look</name>\n<arguments>{}</arguments>\n<id>tool:look:1</id>\n"
 SAID = [Said(typed="Go on.", reply="Done.", tools=(ToolResult(name="look", output="x"),))]
 
 
 def user(text: str) -> Message:
-    return Message(role=Speaker.USER, pieces=(text,))
+    return Message(role=Role.USER, pieces=(text,))
 
 
 def played(*, requests: int = 10, sent: int = 1_000, read: int = 0, first: int = 100, last: int = 1_000) -> Played:
@@ -23,7 +23,7 @@ def played(*, requests: int = 10, sent: int = 1_000, read: int = 0, first: int =
 def test_a_request_extends_the_one_before_if_it_begins_with_all_of_it() -> None:
     one, two = user("one"), user("two")
     assert extends([one], [one, two])
-    assert extends([one], [Message(role=Speaker.USER, pieces=("o", "ne")), two])
+    assert extends([one], [Message(role=Role.USER, pieces=("o", "ne")), two])
     assert not extends([one, two], [one])
     assert not extends([one, two], [two, one])
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import pytest
 from msgspec import Struct
 
-from lamella.core.prompt.layers.model import Form, Segment
+from lamella.core.log.placement import Form
+from lamella.core.prompt.layers.model import Segment
 from lamella.core.values import describe, replace
 
 

@@ -8,8 +8,7 @@ from time import monotonic, sleep
 import pytest
 
 from lamella import Message, Note, Turn
-from lamella.core.compaction.rules import StepName
-from lamella.core.log.receipt import Receipt
+from lamella.core.log.receipt import Receipt, StepName
 from lamella.core.prompt.resume import resume
 from lamella.core.values import replace
 from lamella.engine.fitting import SummariesMissing, wait_apart

@@ -9,8 +9,7 @@ import pytest
 
 import lamella
 from lamella.adapters.providers.scripted import ScriptedProvider
-from lamella.core.ledger.cache import CacheUse
-from lamella.core.ledger.call import Call
+from lamella.core.log.call import CacheUse, Call
 from lamella.core.messages.delta import Carried, Diagnosis, ReasoningDelta, Stop, StopReason, TextDelta, ToolCall
 from lamella.core.messages.request import ChatRequest
 from lamella.core.messages.usage import Usage

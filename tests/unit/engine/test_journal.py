@@ -10,10 +10,10 @@ from lamella.adapters.stores.memory import MemoryStore
 from lamella.adapters.tokens.counter import OfflineCounter
 from lamella.core.artifacts.make import make_artifact
 from lamella.core.artifacts.model import Kind, Source
-from lamella.core.log.ids import message_id, turn_id
+from lamella.core.log.ids import Voice, message_id, turn_id
 from lamella.core.log.records import Written
-from lamella.core.prompt.layers.model import Role
-from lamella.core.prompt.state import OpenTurn, Rules, State, TurnInput
+from lamella.core.log.turn import TurnInput
+from lamella.core.prompt.state import OpenTurn, Rules, State
 from lamella.core.prompt.turns import open_turn
 from lamella.engine.journal import ChatJournal
 from lamella.engine.world import Asking
@@ -68,7 +68,7 @@ def test_a_turn_that_was_never_answered_gets_its_empty_reply_in_the_same_append(
 def test_a_reply_has_the_id_that_follows_from_its_text_and_its_question() -> None:
     book, at = Book(), datetime(2026, 3, 1, tzinfo=UTC)
     keep(book).write_reply("yes", parent="p", at=at)
-    name = message_id("chat", parent="p", role=Role.REPLY, text="yes")
+    name = message_id("chat", parent="p", role=Voice.REPLY, text="yes")
     assert book.bodies(0) == [("reply", {"id": name, "parent": "p", "text": "yes"})]
     assert book.written[0].records[0].at == at.isoformat()
 

@@ -13,9 +13,9 @@ from lamella import Note, Picture
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.adapters.stores.opening import open_sqlite
 from lamella.core.log.events import write_event
+from lamella.core.log.ids import Voice
 from lamella.core.log.log import Log
 from lamella.core.log.records import Damage, EventKind, Written
-from lamella.core.prompt.layers.model import Role
 from lamella.core.text.content import hash_bytes, hash_text
 from lamella.engine.keeping import Keeper, Taken
 from lamella.errors import CallError, ConflictError, DivergedError, ErasedError, StoreDamagedError
@@ -113,9 +113,9 @@ def test_search_finds_messages_of_every_branch_whatever_their_case(store: Memory
     chat.edit(names[2], "Apple pie")
     hits = list(keep(store).search("apple"))
     assert [(hit.message, hit.role, hit.excerpt) for hit in hits] == [
-        (names[0], Role.USER, "green apples"),
-        (names[1], Role.REPLY, "GREEN APPLES"),
-        (chat.head, Role.USER, "Apple pie"),
+        (names[0], Voice.USER, "green apples"),
+        (names[1], Voice.REPLY, "GREEN APPLES"),
+        (chat.head, Voice.USER, "Apple pie"),
     ]
     assert [hit.message for hit in keep(store).search("PEARS")] == names[2:4]
     assert list(keep(store).search("cherry")) == []

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import pytest
 
 from lamella import Conversation, Note
+from lamella.core.log.placement import Form
 from lamella.core.messages.model import Message
-from lamella.core.prompt.layers.model import Form, LayerId
+from lamella.core.prompt.layers.model import LayerId
 from lamella.errors import CallError
 
 LONG = "\n".join(f"Line {number} of a long list." for number in range(4_000))

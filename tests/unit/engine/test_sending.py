@@ -9,14 +9,13 @@ import pytest
 from lamella.adapters.providers.scripted import Line, ScriptedProvider
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.ledger.answered import Answered
-from lamella.core.ledger.verdict import Outcome
+from lamella.core.log.call import Cause, Outcome
 from lamella.core.log.calls import read_call, write_call
 from lamella.core.log.events import parse_body
 from lamella.core.log.records import EventKind
 from lamella.core.messages.delta import Reply, StopReason
 from lamella.core.messages.usage import Usage
 from lamella.core.prompt.asked import Asked
-from lamella.core.prompt.movement import Cause
 from lamella.core.prompt.resume import resume
 from lamella.core.values import replace
 from lamella.engine.sending import Event, Happening, Patience, Post, send

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from lamella.core.ledger.cache import CacheUse
+from lamella.core.log.call import CacheUse
 
 # The day of the price snapshot in the pinned genai-prices 0.2.1. A turn without a time is billed at this day's
 # prices, so that the same transcript costs the same whenever it is replayed.

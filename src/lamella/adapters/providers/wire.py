@@ -6,7 +6,7 @@ from json import JSONDecodeError, loads
 from typing import Any
 
 from lamella.core.artifacts.model import Image, ToolDefinition
-from lamella.core.messages.model import Message, Speaker
+from lamella.core.messages.model import Message, Role
 from lamella.core.messages.request import ChatRequest
 from lamella.errors import CallError
 
@@ -45,12 +45,12 @@ def bare_model(model: str) -> str:
 
 def system_text(messages: Sequence[Message]) -> str:
     """The system message's text; empty where there is none."""
-    return "".join(message.text for message in messages if message.role is Speaker.SYSTEM)
+    return "".join(message.text for message in messages if message.role is Role.SYSTEM)
 
 
 def spoken(messages: Sequence[Message]) -> list[tuple[int, Message]]:
     """The messages of the conversation itself, each with its place in the request."""
-    return [(place, message) for place, message in enumerate(messages) if message.role is not Speaker.SYSTEM]
+    return [(place, message) for place, message in enumerate(messages) if message.role is not Role.SYSTEM]
 
 
 def cut(text: str, seams: Sequence[int]) -> Iterator[tuple[int, str]]:
@@ -109,7 +109,7 @@ def tail_messages(request: ChatRequest) -> tuple[int | None, int | None]:
     return tail, same[-1] if same else None
 
 
-def _role(request: ChatRequest, place: int) -> Speaker:
+def _role(request: ChatRequest, place: int) -> Role:
     return request.messages[place].role
 
 

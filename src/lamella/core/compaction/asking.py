@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from lamella.core.artifacts.make import canonical_json
 from lamella.core.budget.weigh import weigh
-from lamella.core.messages.model import Message, Speaker
+from lamella.core.messages.model import Message, Role
 from lamella.core.prompt.layers.strip import Exchange
 from lamella.core.prompt.state import Rules, State
 from lamella.core.text.content import hash_text
@@ -87,4 +87,4 @@ def _begins(exchange: Exchange) -> str:
 
 
 def _say(text: str, rules: Rules) -> Message:
-    return Message(role=Speaker.USER, pieces=(text,), tokens=rules.measure.count(text))
+    return Message(role=Role.USER, pieces=(text,), tokens=rules.measure.count(text))

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 from lamella.core.compaction.asking import Summaries, SummaryNeed
 from lamella.core.compaction.draft import Draft, begin_draft, shrink_draft
-from lamella.core.compaction.rules import StepName
 from lamella.core.compaction.stages import ResolvedStages, resolve_stages
 from lamella.core.compaction.steps import STEPS
 from lamella.core.compaction.summary import propose_summary
-from lamella.core.log.receipt import Cut, Receipt, Skipped, Step, make_receipt
-from lamella.core.prompt.state import Rules, State, TurnInput
+from lamella.core.log.receipt import Cut, Receipt, Skipped, Step, StepName, make_receipt
+from lamella.core.log.turn import TurnInput
+from lamella.core.prompt.state import Rules, State
 from lamella.core.values import replace
 
 

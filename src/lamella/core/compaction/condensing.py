@@ -11,10 +11,12 @@ from lamella.core.artifacts.blocks import render_block
 from lamella.core.artifacts.model import Artifact, Kind
 from lamella.core.compaction.asking import Summaries, SummaryNeed
 from lamella.core.compaction.checking import check_summary
-from lamella.core.messages.model import Message, Speaker
+from lamella.core.log.placement import Form
+from lamella.core.log.turn import TurnInput
+from lamella.core.messages.model import Message, Role
 from lamella.core.prompt.layers.library import may_shrink
-from lamella.core.prompt.layers.model import Form, LayerId
-from lamella.core.prompt.state import OpenTurn, Rules, State, TurnInput
+from lamella.core.prompt.layers.model import LayerId
+from lamella.core.prompt.state import OpenTurn, Rules, State
 from lamella.core.text.content import hash_text
 from lamella.core.text.exact import build_ledger
 from lamella.core.values import replace
@@ -90,7 +92,7 @@ def _needs(artifact: Artifact, rules: Rules, summaries: Summaries) -> Iterator[S
         key = _key(part)
         if key not in summaries:
             text = _TASK + render_block(replace(artifact, text=part))
-            message = Message(role=Speaker.USER, pieces=(text,), tokens=rules.measure.count(text))
+            message = Message(role=Role.USER, pieces=(text,), tokens=rules.measure.count(text))
             yield SummaryNeed(key=key, messages=(message,), max_tokens=rules.compaction.summary.writes, turns=0)
 
 

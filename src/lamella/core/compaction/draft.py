@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from lamella.core.budget.weigh import weigh
 from lamella.core.compaction.stages import Stage
 from lamella.core.log.receipt import Cut
+from lamella.core.log.turn import TurnInput
 from lamella.core.prompt.applying import apply_cut, settle
 from lamella.core.prompt.build import render_request
 from lamella.core.prompt.folding import fold_keeping_tools
 from lamella.core.prompt.layers.strip import Exchange
-from lamella.core.prompt.state import Rules, State, TurnInput
+from lamella.core.prompt.state import Rules, State
 from lamella.core.prompt.turns import prepare_turn, turn_rules
 from lamella.core.values import replace
 

@@ -8,10 +8,12 @@ from lamella.core.compaction.asking import Summaries, SummaryNeed
 from lamella.core.compaction.chain import plan_compaction
 from lamella.core.compaction.condensing import condense_turn
 from lamella.core.compaction.retelling import retell
+from lamella.core.log.placement import Form
 from lamella.core.log.receipt import Receipt
+from lamella.core.log.turn import TurnInput
 from lamella.core.prompt.applying import apply_receipt
-from lamella.core.prompt.layers.model import Form, LayerId, Segment, StandIn
-from lamella.core.prompt.state import OpenTurn, Rules, State, TurnInput
+from lamella.core.prompt.layers.model import LayerId, Segment, StandIn
+from lamella.core.prompt.state import OpenTurn, Rules, State
 from lamella.core.prompt.turns import open_turn, turn_rules
 from lamella.errors import BudgetExceededError
 

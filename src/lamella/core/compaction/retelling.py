@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from lamella.core.compaction.asking import Summaries, SummaryNeed, ask_alone, key_of, texts_of
 from lamella.core.compaction.checking import check_summary
+from lamella.core.log.terms import History
+from lamella.core.log.turn import TurnInput
 from lamella.core.prompt.folding import STRIP_TOKENS, summarised
-from lamella.core.prompt.layers.model import History
 from lamella.core.prompt.layers.strip import Exchange
-from lamella.core.prompt.state import Rules, State, TurnInput
+from lamella.core.prompt.state import Rules, State
 from lamella.core.prompt.turns import prepare_turn
 from lamella.core.values import replace
 

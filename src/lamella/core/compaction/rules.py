@@ -2,28 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 from lamella.core.artifacts.model import Kind
 from lamella.core.compaction.stages import StageRange
+from lamella.core.log.receipt import STEP_ORDER, StepName
 from lamella.core.text.outline import PREVIEW_OVER
 from lamella.errors import SettingError
-
-
-class StepName(StrEnum):
-    """The steps of the chain, as receipts name them."""
-
-    CHITCHAT = "chitchat"
-    PREVIEW = "preview"
-    HANDLE = "handle"
-    TOOL_RESULTS = "tool_results"
-    OLDEST_STAGES = "oldest_stages"
-    SUMMARY = "summary"
-    RECENT_STAGES = "recent_stages"
-    EXPENDABLE = "expendable"
-
-
-STEP_ORDER: tuple[StepName, ...] = tuple(StepName)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,7 @@ from itertools import accumulate
 from lamella.core.compaction.asking import Summaries, SummaryNeed, ask_alone, ask_live, key_of, texts_of
 from lamella.core.compaction.checking import check_summary
 from lamella.core.compaction.draft import Draft
-from lamella.core.compaction.rules import StepName
-from lamella.core.log.receipt import Cut, Skipped
+from lamella.core.log.receipt import Cut, Skipped, StepName
 from lamella.core.prompt.layers.model import StandIn
 from lamella.core.prompt.layers.opening import Derived, read_derived, render_derived
 from lamella.core.prompt.layers.strip import Exchange

@@ -3,10 +3,9 @@
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from lamella.core.ledger.cache import CacheUse
-from lamella.core.ledger.call import Call, Timing, reported_use
 from lamella.core.ledger.entry import Entry, Terms
 from lamella.core.ledger.verdict import Expected, judge
+from lamella.core.log.call import CacheUse, Call, Timing, reported_use
 from lamella.core.messages.delta import Reply
 from lamella.core.prompt.envelope import Envelope
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.budget.counting import Measure, count_tools
 from lamella.core.ledger.common import Fork, common_tokens, find_fork
+from lamella.core.log.call import CacheUse
 from lamella.core.messages.model import Message
 
 # A request that shares less than its whole with every later one can still be hit; past this many it is forgotten.
@@ -35,19 +36,6 @@ class Request:
     messages: tuple[Message, ...]
     total: int
     at: datetime | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CacheUse:
-    """A request's tokens by what becomes of them: read from the cache, written to it, neither."""
-
-    read: int
-    write: int
-    uncached: int
-
-    @property
-    def total(self) -> int:
-        return self.read + self.write + self.uncached
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from lamella.core.artifacts.blocks import render_block
 from lamella.core.artifacts.model import Artifact, Kind
 from lamella.core.budget.counting import Measure
-from lamella.core.ledger.cache import CacheProfile, CacheUse, split_use
+from lamella.core.ledger.cache import CacheProfile, split_use
+from lamella.core.log.call import CacheUse
 from lamella.core.messages.model import Message
 from lamella.core.prompt.layers.model import Layer
 from lamella.core.prompt.layers.strip import Exchange, past_messages

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from lamella.core.budget.counting import Measure, count_images, count_tools
-from lamella.core.messages.model import Message, Speaker
+from lamella.core.messages.model import Message, Role
 from lamella.core.prompt.envelope import Envelope
 from lamella.core.prompt.layers.model import SYSTEM_PLACE, LayerId, Segment, message_place
 
@@ -39,4 +39,4 @@ def _by_place(envelope: Envelope) -> Mapping[str | None, list[tuple[LayerId, Seg
 
 
 def _place(index: int, message: Message) -> str:
-    return SYSTEM_PLACE if message.role is Speaker.SYSTEM else message_place(index)
+    return SYSTEM_PLACE if message.role is Role.SYSTEM else message_place(index)

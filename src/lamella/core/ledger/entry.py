@@ -7,15 +7,14 @@ from decimal import Decimal
 
 from lamella.core.budget.counting import Measure
 from lamella.core.budget.weigh import weigh
-from lamella.core.ledger.cache import CacheModel, CacheProfile, CacheUse, Request, shared_tokens
-from lamella.core.ledger.call import Call
+from lamella.core.ledger.cache import CacheModel, CacheProfile, Request, shared_tokens
 from lamella.core.ledger.compare import PerfectCache, naive_messages
-from lamella.core.ledger.cost import Cost
 from lamella.core.ledger.cover import cover_layers
-from lamella.core.ledger.verdict import Verdict
+from lamella.core.log.call import CacheUse, Call, Cause, Cost, Movement, Verdict
+from lamella.core.log.placement import Form
 from lamella.core.prompt.envelope import Envelope, Sent
-from lamella.core.prompt.layers.model import Form, LayerId
-from lamella.core.prompt.movement import Cause, Movement, find_movement
+from lamella.core.prompt.layers.model import LayerId
+from lamella.core.prompt.movement import find_movement
 from lamella.core.prompt.state import OpenTurn
 from lamella.core.values import replace
 

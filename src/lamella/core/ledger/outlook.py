@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
-from lamella.core.ledger.cache import CacheUse, Request, shared_tokens, split_use
+from lamella.core.ledger.cache import Request, shared_tokens, split_use
 from lamella.core.ledger.entry import Terms
+from lamella.core.log.call import CacheUse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,57 +1,13 @@
 """The verdict on one model call: whether the cache served what it held, and whose doing it was if not."""
 
 from dataclasses import dataclass
-from enum import StrEnum
 
-from lamella.core.ledger.cache import CacheProfile, CacheUse
+from lamella.core.ledger.cache import CacheProfile
+from lamella.core.log.call import CacheUse, Cause, Movement, Outcome, Verdict
 from lamella.core.messages.usage import Usage
-from lamella.core.prompt.movement import Cause, Movement
 
 # Counts of models whose vocabulary is not public are estimates; a smaller shortfall than this says nothing.
 _SLACK = 0.05
-
-
-class Outcome(StrEnum):
-    """What became of the prefix that the provider had."""
-
-    FIRST = "first"
-    HIT = "hit"
-    MOVED = "moved"
-    TOO_SHORT = "too_short"
-    COLD = "cold"
-    EXPIRED = "expired"
-    EVICTED = "evicted"
-    UNKNOWN = "unknown"
-    UNEXPLAINED = "unexplained"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """The outcome, and for a prefix that we moved what moved it."""
-
-    outcome: Outcome
-    movement: Movement
-
-    @property
-    def ours(self) -> bool:
-        """Whether the miss is our doing, not the provider's."""
-        return self.outcome in (Outcome.MOVED, Outcome.UNEXPLAINED)
-
-    def __str__(self) -> str:
-        return _WORDS[self.outcome].format(movement=self.movement)
-
-
-_WORDS = {
-    Outcome.FIRST: "first turn: nothing was cached yet",
-    Outcome.HIT: "hit",
-    Outcome.MOVED: "we moved the prefix: {movement}",
-    Outcome.TOO_SHORT: "too short for this model's cache",
-    Outcome.COLD: "the cache held nothing of it, as expected",
-    Outcome.EXPIRED: "the provider's cache entry expired",
-    Outcome.EVICTED: "the provider dropped its cache entry",
-    Outcome.UNKNOWN: "the provider does not say what was cached",
-    Outcome.UNEXPLAINED: "the prefix moved and nothing recorded says why: a bug, please report it",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,19 +4,19 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from lamella.core.artifacts.model import Artifact
-from lamella.core.ledger.call import Call
+from lamella.core.log.call import Call
 from lamella.core.log.calls import read_call
 from lamella.core.log.compactions import NONE_COMMITTED, Committed
 from lamella.core.log.events import Body, Contents, named_hashes, read_attached, read_turn
+from lamella.core.log.ids import Voice
 from lamella.core.log.nodes import UNREADABLE, Node, Told, damaged
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.receipts import read_receipt, receipt_hashes
-from lamella.core.prompt.layers.model import History, Role
-from lamella.core.prompt.resume import PastTurn
-from lamella.core.prompt.state import TurnInput
+from lamella.core.log.terms import History
+from lamella.core.log.turn import PastTurn, TurnInput
 
 # Members by name of their own: see docs/decisions/msgspec.md.
-_WHOLE, _REPLY = History.FULL, Role.REPLY
+_WHOLE, _REPLY = History.FULL, Voice.REPLY
 _ATTACHING = frozenset({"attached", "results"})
 _NOTHING_ATTACHED: tuple[tuple[Artifact, ...], tuple[Artifact, ...], tuple[str, ...]] = ((), (), ())
 

@@ -4,14 +4,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields
 from decimal import Decimal, InvalidOperation
 
-from lamella.core.ledger.cache import CacheUse
-from lamella.core.ledger.call import Call, Timing
-from lamella.core.ledger.cost import Cost
-from lamella.core.ledger.verdict import Outcome, Verdict
+from lamella.core.log.call import CacheUse, Call, Cause, Cost, Movement, Outcome, Timing, Verdict
 from lamella.core.log.fields import as_int, as_mapping, as_text
 from lamella.core.messages.delta import Diagnosis
 from lamella.core.messages.usage import Usage
-from lamella.core.prompt.movement import Cause, Movement
 
 # Sums of amounts stay within what decimals can add exactly.
 _LARGEST_EXPONENT = 20

@@ -20,10 +20,8 @@ from lamella.core.artifacts.model import (
 )
 from lamella.core.log.fields import as_int, as_list, as_mapping, as_text
 from lamella.core.log.records import EventKind, Record, Written
-from lamella.core.prompt.envelope import Rewrite
-from lamella.core.prompt.layers.model import CarryForward, History, Layout
-from lamella.core.prompt.layers.system import SystemParts
-from lamella.core.prompt.state import TurnInput
+from lamella.core.log.terms import CarryForward, History, Layout, Rewrite
+from lamella.core.log.turn import SystemParts, TurnInput
 from lamella.core.text.content import encode_text, hash_text
 
 Body = Mapping[str, object]

@@ -1,14 +1,22 @@
 """Message ids: from content and ancestry, so that the same conversation has the same ids everywhere."""
 
 from collections.abc import Sequence
+from enum import StrEnum
 from hashlib import sha256
 
 from lamella.core.artifacts.make import canonical_json
-from lamella.core.prompt.layers.model import Role
-from lamella.core.prompt.state import TurnInput
+from lamella.core.log.turn import TurnInput
 from lamella.core.text.content import encode_text
 
 _ID_DIGITS = 16
+
+
+class Voice(StrEnum):
+    """The kinds of segment that are no artifact: parts of L1, typed text, replies."""
+
+    SYSTEM = "system"
+    USER = "user"
+    REPLY = "reply"
 
 
 def turn_id(conversation: str, parent: str, turn: TurnInput) -> str:
@@ -19,11 +27,11 @@ def turn_id(conversation: str, parent: str, turn: TurnInput) -> str:
     if turn.id is not None:
         return turn.id
     attached = [(artifact.id, artifact.hash) for artifact in (*turn.results, *turn.attached)]
-    return message_id(conversation, parent=parent, role=Role.USER, text=turn.text, attached=attached)
+    return message_id(conversation, parent=parent, role=Voice.USER, text=turn.text, attached=attached)
 
 
 def message_id(
-    conversation: str, *, parent: str, role: Role, text: str, attached: Sequence[tuple[str, str]] = ()
+    conversation: str, *, parent: str, role: Voice, text: str, attached: Sequence[tuple[str, str]] = ()
 ) -> str:
     """The id of a message; it stands in no rendered byte and no envelope hash.
 

@@ -12,17 +12,16 @@ from msgspec import Struct, field
 from lamella.core.log.compactions import NONE_COMMITTED, Committed, Compactions
 from lamella.core.log.events import Body, named_hashes, parse_body
 from lamella.core.log.fields import as_list
-from lamella.core.log.ids import message_id
+from lamella.core.log.ids import Voice, message_id
 from lamella.core.log.nodes import UNREADABLE, Node, Told, damaged, derive_id, make_node, name_messages, read_name
 from lamella.core.log.records import EventKind, Record
-from lamella.core.prompt.envelope import Rewrite
-from lamella.core.prompt.layers.model import Role
+from lamella.core.log.terms import Rewrite
 from lamella.core.values import replace
 
 _LASTING = ("system", "tools", "model")
 _SAYING = (EventKind.MESSAGE, EventKind.REPLY, EventKind.EDIT)
 # Members by name of their own: see docs/decisions/msgspec.md.
-_USER, _REPLY = Role.USER, Role.REPLY
+_USER, _REPLY = Voice.USER, Voice.REPLY
 
 
 class Log(Struct, dict=True):

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 
 from lamella.core.log.events import CARRIES, LAYOUTS, Body
-from lamella.core.log.ids import message_id
-from lamella.core.prompt.layers.model import CarryForward, Layout, Role
+from lamella.core.log.ids import Voice, message_id
+from lamella.core.log.terms import CarryForward, Layout
 from lamella.errors import StoreDamagedError
 
 # What reading a body that is not what it was can raise.
@@ -25,7 +25,7 @@ class Node(Struct, frozen=True, kw_only=True, gc=False, array_like=True):
 
     id: str
     parent: str
-    role: Role
+    role: Voice
     text: str
     at: str = ""
     number: int = 0
@@ -49,7 +49,7 @@ class Told(Struct, frozen=True, kw_only=True, gc=False):
     reply: Node | None
 
 
-def make_node(body: Body, role: Role, at: str, *, number: int) -> Node:
+def make_node(body: Body, role: Voice, at: str, *, number: int) -> Node:
     """The message that an event's body describes."""
     # What is no such word is read with the rest, where it is found to be damaged.
     layout, carry_forward = body.get("layout"), body.get("carry_forward")

@@ -1,10 +1,26 @@
 """The receipt: what a compaction did, in the words in which it can be shown, repeated and undone."""
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from lamella.core.artifacts.make import canonical_json
-from lamella.core.compaction.rules import StepName
 from lamella.core.text.content import short_hash
+
+
+class StepName(StrEnum):
+    """The steps of the chain, as receipts name them."""
+
+    CHITCHAT = "chitchat"
+    PREVIEW = "preview"
+    HANDLE = "handle"
+    TOOL_RESULTS = "tool_results"
+    OLDEST_STAGES = "oldest_stages"
+    SUMMARY = "summary"
+    RECENT_STAGES = "recent_stages"
+    EXPENDABLE = "expendable"
+
+
+STEP_ORDER: tuple[StepName, ...] = tuple(StepName)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,10 +3,9 @@
 from collections.abc import Container, Iterable, Iterator
 
 from lamella.core.artifacts.make import canonical_json
-from lamella.core.compaction.rules import StepName
 from lamella.core.log.events import Body, Contents, parse_body
 from lamella.core.log.fields import as_list, as_mapping, as_text
-from lamella.core.log.receipt import Cut, Receipt, Skipped, Step
+from lamella.core.log.receipt import Cut, Receipt, Skipped, Step, StepName
 from lamella.core.log.records import EventKind, Record, Written
 from lamella.core.text.content import encode_text, hash_text
 

@@ -6,28 +6,36 @@ from enum import StrEnum
 from msgspec import Struct
 
 from lamella.core.artifacts.model import Image
+from lamella.core.messages.delta import Carried, ToolCall
 from lamella.core.values import describe
 
 
-class Speaker(StrEnum):
-    """Who speaks in a message."""
+class Role(StrEnum):
+    """Who speaks in a message; ``tool`` is what came back for a call."""
 
     SYSTEM = "system"
     USER = "user"
     ASSISTANT = "assistant"
+    TOOL = "tool"
 
 
 class Message(Struct, frozen=True, kw_only=True, gc=False):
     """One message as sent. Its text is kept in the pieces it was made of, so that equal pieces are one object.
 
-    ``weights`` are the tokens of each piece, given where the pieces tokenise apart and so add up.
+    ``weights`` are the tokens of each piece, given where the pieces tokenise apart and so add up. ``calls`` are what
+    the assistant asks for in it, and ``carried`` the same message in its provider's own form. Of a tool's message
+    ``call`` is the id of the call that it answers, and ``failed`` says that the tool did not do it.
     """
 
-    role: Speaker
+    role: Role
     pieces: tuple[str, ...]
     images: tuple[Image, ...] = ()
     tokens: int = 0
     weights: tuple[int, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
+    carried: Carried | None = None
+    call: str | None = None
+    failed: bool = False
 
     def __repr__(self) -> str:
         return describe(self, without=("pieces", "weights"))
@@ -38,6 +46,12 @@ class Message(Struct, frozen=True, kw_only=True, gc=False):
 
     def to_dict(self) -> dict[str, object]:
         """Role and content as plain data; content is a string, or a list of parts where there are pictures."""
+        if self.calls:
+            calls = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in self.calls]
+            return {"role": self.role.value, "content": self.text, "calls": calls}
+        if self.call is not None:
+            answered: dict[str, object] = {"role": self.role.value, "call": self.call, "content": self.text}
+            return {**answered, "failed": True} if self.failed else answered
         if not self.images:
             return {"role": self.role.value, "content": self.text}
         parts: list[dict[str, str]] = [{"type": "text", "text": self.text}]
@@ -50,7 +64,10 @@ class Message(Struct, frozen=True, kw_only=True, gc=False):
     def extends_to(self, other: "Message") -> bool:
         """Whether the other message is this one, byte for byte."""
         return self is other or (
-            self.role == other.role and self.images == other.images and _same_text(self.pieces, other.pieces)
+            self.role == other.role
+            and self.images == other.images
+            and (self.calls, self.call, self.failed) == (other.calls, other.call, other.failed)
+            and _same_text(self.pieces, other.pieces)
         )
 
 

@@ -6,7 +6,7 @@ from itertools import accumulate
 
 from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.messages.delta import Reply
-from lamella.core.messages.model import Message, Speaker
+from lamella.core.messages.model import Message, Role
 from lamella.core.prompt.render import LIBRARY_HEADING
 
 
@@ -20,7 +20,7 @@ class ToolOutput:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exchange:
+class ToolRound:
     """One round of tools inside a turn: what the model asked for, and what it got. Every call has its output."""
 
     reply: Reply
@@ -53,7 +53,7 @@ class ChatRequest:
     model: str
     messages: tuple[Message, ...] = field(repr=False)
     tools: tuple[ToolDefinition, ...] = field(default=(), repr=False)
-    exchanges: tuple[Exchange, ...] = field(default=(), repr=False)
+    exchanges: tuple[ToolRound, ...] = field(default=(), repr=False)
     answer: int = 4_096
     conversation: str | None = None
     seams: Seams | None = None
@@ -70,7 +70,7 @@ class ChatRequest:
 
 def find_seams(messages: Sequence[Message]) -> Seams:
     """Seams as far as messages show them: L1 ends where the library begins, and each piece of the library ends."""
-    system = messages[0] if messages and messages[0].role is Speaker.SYSTEM else None
+    system = messages[0] if messages and messages[0].role is Role.SYSTEM else None
     if system is None:
         return Seams()
     ends = tuple(accumulate(len(piece) for piece in system.pieces))

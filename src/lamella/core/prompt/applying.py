@@ -4,11 +4,11 @@ from collections.abc import Collection
 from typing import assert_never
 
 from lamella.core.artifacts.blocks import render_tool_stub
-from lamella.core.compaction.rules import StepName
-from lamella.core.log.receipt import Cut, Receipt
+from lamella.core.log.placement import Form
+from lamella.core.log.receipt import Cut, Receipt, StepName
 from lamella.core.prompt.folding import draw_curtain, fold_keeping_tools, keep_tools, place_tools
 from lamella.core.prompt.layers.library import Standing, make_standing, shelve
-from lamella.core.prompt.layers.model import Form, StandIn
+from lamella.core.prompt.layers.model import StandIn
 from lamella.core.prompt.layers.opening import Derived, Opening, make_derived, open_with
 from lamella.core.prompt.layers.strip import Exchange
 from lamella.core.prompt.removal import remove_messages

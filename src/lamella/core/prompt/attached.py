@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from lamella.core.artifacts.make import make_image
 from lamella.core.artifacts.model import Artifact, Kind, Policy
+from lamella.core.log.turn import TurnInput
 from lamella.core.prompt.layers.library import promotes
-from lamella.core.prompt.state import TurnInput
 from lamella.core.values import replace
 from lamella.errors import ArtifactError
 

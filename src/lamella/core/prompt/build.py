@@ -7,15 +7,17 @@ from lamella.core.artifacts.model import Artifact, ToolDefinition
 from lamella.core.budget.counting import Measure, count_tools
 from lamella.core.budget.thresholds import Budget, warn_of
 from lamella.core.budget.weigh import weigh
-from lamella.core.messages.model import Message, Speaker
-from lamella.core.prompt.envelope import Envelope, Rebuilt, Rewrite, Sent, TokenCounts
+from lamella.core.log.terms import Layout, Rewrite
+from lamella.core.log.turn import SystemParts
+from lamella.core.messages.model import Message, Role
+from lamella.core.prompt.envelope import Envelope, Rebuilt, Sent, TokenCounts
 from lamella.core.prompt.fingerprint import hash_layers, hash_prefix
 from lamella.core.prompt.laws import check_laws
 from lamella.core.prompt.layers.library import Standing, build_library
-from lamella.core.prompt.layers.model import Layer, LayerId, Layout, message_place
+from lamella.core.prompt.layers.model import Layer, LayerId, message_place
 from lamella.core.prompt.layers.opening import NOTHING_LEFT_OUT, Opening
 from lamella.core.prompt.layers.strip import Exchange, Said, build_strip, list_strip, past_messages
-from lamella.core.prompt.layers.system import SystemParts, build_system
+from lamella.core.prompt.layers.system import build_system
 from lamella.core.prompt.layers.turn import BuiltTurn, build_turn
 from lamella.core.prompt.layers.user import build_user, place_user
 from lamella.core.prompt.render import head_message, render_system, render_user
@@ -57,7 +59,7 @@ class Rendered:
     @property
     def first(self) -> int:
         """The index of the first message after the system message."""
-        return 1 if self.messages[0].role is Speaker.SYSTEM else 0
+        return 1 if self.messages[0].role is Role.SYSTEM else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

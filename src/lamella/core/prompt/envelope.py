@@ -2,22 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Protocol
 
 from lamella.core.artifacts.model import ToolDefinition
+from lamella.core.log.terms import Layout, Rewrite
 from lamella.core.messages.model import Message
 from lamella.core.prompt.layers.library import Standing
-from lamella.core.prompt.layers.model import LAYER_ORDER, Layer, LayerId, Layout, Segment
+from lamella.core.prompt.layers.model import LAYER_ORDER, Layer, LayerId, Segment
 
 ENVELOPE_VERSION = 1
-
-
-class Rewrite(StrEnum):
-    """How the history before a turn came to differ from what was sent last."""
-
-    HISTORY_EDITED = "history_edited"
-    BRANCH = "branch"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

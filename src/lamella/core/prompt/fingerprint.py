@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-from lamella.core.messages.model import Message, Speaker
+from lamella.core.messages.model import Message, Role
 from lamella.core.prompt.layers.fingerprint import hash_pieces
 from lamella.core.prompt.layers.model import Layer
 
 
 def hash_prefix(messages: Sequence[Message]) -> str:
     """The hash of the system message; of nothing where none is sent."""
-    system = messages[0].pieces if messages and messages[0].role is Speaker.SYSTEM else ()
+    system = messages[0].pieces if messages and messages[0].role is Role.SYSTEM else ()
     return hash_pieces(system)
 
 

@@ -3,8 +3,11 @@
 from collections.abc import Sequence
 
 from lamella.core.artifacts.model import Artifact, Kind
+from lamella.core.log.ids import Voice
+from lamella.core.log.placement import Form
+from lamella.core.log.terms import History
 from lamella.core.prompt.layers.library import Standing, fold_shelf, make_standing
-from lamella.core.prompt.layers.model import SYSTEM_PLACE, Form, History, Role, StandIn, message_place
+from lamella.core.prompt.layers.model import SYSTEM_PLACE, StandIn, message_place
 from lamella.core.prompt.layers.opening import (
     Derived,
     Opening,
@@ -152,15 +155,15 @@ def _measure_again(state: State, rules: Rules) -> State:
 def _exchange_again(exchange: Exchange, rules: Rules) -> Exchange:
     again = replace(
         exchange,
-        user=_said_again(exchange.user, Role.USER, rules),
-        reply=_said_again(exchange.reply, Role.REPLY, rules),
+        user=_said_again(exchange.user, Voice.USER, rules),
+        reply=_said_again(exchange.reply, Voice.REPLY, rules),
         tools=tuple(_tool_again(tool, rules) for tool in exchange.tools),
-        joined=tuple(_said_again(reply, Role.REPLY, rules) for reply in exchange.joined),
+        joined=tuple(_said_again(reply, Voice.REPLY, rules) for reply in exchange.joined),
     )
     return join_answer(again, again.joined, count=rules.measure.count)
 
 
-def _said_again(said: Said, role: Role, rules: Rules) -> Said:
+def _said_again(said: Said, role: Voice, rules: Rules) -> Said:
     return make_said(said.id, role, said.text, place=said.segment.place or "", measure=rules.measure)
 
 

@@ -1,43 +1,15 @@
 """What moved: the first byte of a request that differs from the request before it, and why."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import StrEnum
 
 from lamella.core.artifacts.model import Kind
+from lamella.core.log.call import Cause, Movement
+from lamella.core.log.terms import Layout
 from lamella.core.messages.model import Message
 from lamella.core.prompt.envelope import Envelope, Sent
 from lamella.core.prompt.layers.library import Standing
-from lamella.core.prompt.layers.model import LayerId, Layout, message_place
+from lamella.core.prompt.layers.model import LayerId, message_place
 from lamella.core.prompt.layers.system import changed_part
-
-
-class Cause(StrEnum):
-    """Why a prefix moved. ``none``: it did not, the request extends the one before."""
-
-    FIRST_TURN = "first_turn"
-    SYSTEM_CHANGED = "system_changed"
-    TOOLS_CHANGED = "tools_changed"
-    MODEL_CHANGED = "model_changed"
-    ARTIFACT_ADDED = "artifact_added"
-    ARTIFACT_UPDATED = "artifact_updated"
-    EPOCH_FOLDED = "epoch_folded"
-    COMPACTED = "compacted"
-    HISTORY_EDITED = "history_edited"
-    BRANCH = "branch"
-    LAYOUT_CHANGED = "layout_changed"
-    NONE = "none"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Movement:
-    """The cause, and the segment it names: an artifact's id, or the part of L1."""
-
-    cause: Cause
-    segment: str | None = None
-
-    def __str__(self) -> str:
-        return f"{self.cause}({self.segment})" if self.segment else str(self.cause)
 
 
 def find_movement(before: Sent | None, now: Envelope) -> Movement:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from lamella.core.artifacts.model import Image
 from lamella.core.budget.counting import count_pieces
-from lamella.core.messages.model import Message, Speaker
+from lamella.core.messages.model import Message, Role
 from lamella.core.prompt.layers.library import Standing
 from lamella.core.prompt.layers.model import Layer
 
@@ -19,7 +19,7 @@ def render_system(system: Layer, shelf: Sequence[Standing], *, count: Callable[[
     if not head:
         return None
     weights = (count_pieces(head, count), *(standing.tokens for standing in shelf))
-    return Message(role=Speaker.SYSTEM, pieces=(*head, *shelved), tokens=sum(weights), weights=weights)
+    return Message(role=Role.SYSTEM, pieces=(*head, *shelved), tokens=sum(weights), weights=weights)
 
 
 def render_user(
@@ -27,7 +27,7 @@ def render_user(
 ) -> Message:
     """The last message: tool results, references, new artifacts, the label, the question. Alone, just the question."""
     pieces = (*turn, QUERY_LABEL, *typed) if turn else tuple(typed)
-    return Message(role=Speaker.USER, pieces=pieces, images=tuple(images), tokens=count_pieces(pieces, count))
+    return Message(role=Role.USER, pieces=pieces, images=tuple(images), tokens=count_pieces(pieces, count))
 
 
 def head_message(message: Message, pieces: Sequence[str], *, count: Callable[[str], int]) -> Message:

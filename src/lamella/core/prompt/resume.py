@@ -8,20 +8,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from msgspec import Struct
-
 from lamella.core.artifacts.model import Artifact, Kind
-from lamella.core.log.ids import message_id, turn_id
+from lamella.core.log.ids import Voice, message_id, turn_id
 from lamella.core.log.receipt import Receipt
+from lamella.core.log.terms import Layout
+from lamella.core.log.turn import PastTurn, TurnInput
 from lamella.core.messages.model import Message
 from lamella.core.prompt.applying import apply_receipt
 from lamella.core.prompt.attached import drop_known, gather, learn_into
 from lamella.core.prompt.layers.library import Standing
-from lamella.core.prompt.layers.model import Layout, Role, message_place
+from lamella.core.prompt.layers.model import message_place
 from lamella.core.prompt.layers.strip import Exchange, Said, make_said
 from lamella.core.prompt.layers.turn import add_standing, show_turn
 from lamella.core.prompt.render import render_user
-from lamella.core.prompt.state import OpenTurn, Rules, State, TurnInput
+from lamella.core.prompt.state import OpenTurn, Rules, State
 from lamella.core.prompt.turns import (
     begin_turn,
     begins_epoch,
@@ -35,16 +35,7 @@ from lamella.core.values import replace
 
 _NOTHING_SET = (None, None, None, None)
 # Members by name of their own: see docs/decisions/msgspec.md.
-_IN_PLACE, _USER, _REPLY = Layout.IN_PLACE, Role.USER, Role.REPLY
-
-
-class PastTurn(Struct, frozen=True, kw_only=True, gc=False):
-    """A turn of the past: what was asked, the reply with its id, if there was one, and what was compacted before it."""
-
-    turn: TurnInput
-    reply: str | None = None
-    reply_id: str | None = None
-    receipts: tuple[Receipt, ...] = ()
+_IN_PLACE, _USER, _REPLY = Layout.IN_PLACE, Voice.USER, Voice.REPLY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,9 @@
 """An envelope as the neutral request that is sent to a model."""
 
+from lamella.core.log.terms import Layout
 from lamella.core.messages.request import ChatRequest, find_seams
 from lamella.core.prompt.envelope import Envelope
-from lamella.core.prompt.layers.model import LayerId, Layout
+from lamella.core.prompt.layers.model import LayerId
 from lamella.core.values import replace
 
 

@@ -3,18 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from msgspec import Struct
-
 from lamella.core.artifacts.model import Artifact, ToolDefinition
 from lamella.core.budget.counting import Measure
 from lamella.core.budget.thresholds import Budget
 from lamella.core.compaction.rules import Compaction
-from lamella.core.prompt.envelope import Envelope, Rewrite, Sent
+from lamella.core.log.placement import Form
+from lamella.core.log.terms import CarryForward, History, Layout
+from lamella.core.log.turn import SystemParts
+from lamella.core.prompt.envelope import Envelope, Sent
 from lamella.core.prompt.layers.library import Standing
-from lamella.core.prompt.layers.model import CarryForward, Form, History, Layout
 from lamella.core.prompt.layers.opening import NOTHING_LEFT_OUT, Derived, Opening
 from lamella.core.prompt.layers.strip import Exchange, Said
-from lamella.core.prompt.layers.system import SystemParts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,33 +28,6 @@ class Rules:
     history: History = History.FULL
     history_turns: int | None = None
     image_notes: bool = False
-
-
-class TurnInput(Struct, frozen=True, kw_only=True, gc=False):
-    """What the user does in one turn: the text after templates and as typed. ``None`` means: as it was.
-
-    ``id`` is the message's, where it has one already. ``rewritten`` says that what came before this turn is not what
-    was sent last: an edit, or another branch. ``strip`` is a model's summary of the oldest turns that are not shown.
-    """
-
-    text: str
-    typed: str = ""
-    id: str | None = None
-    attached: tuple[Artifact, ...] = ()
-    results: tuple[Artifact, ...] = ()
-    system: SystemParts | None = None
-    tools: tuple[ToolDefinition, ...] | None = None
-    model: str | None = None
-    drop: tuple[str, ...] = ()
-    fold: bool = False
-    layout: Layout | None = None
-    carry_forward: CarryForward | None = None
-    history: History | None = None
-    history_turns: int | None = None
-    strip: str | None = None
-    image_notes: bool | None = None
-    rewritten: Rewrite | None = None
-    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,16 +5,18 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from lamella.core.artifacts.model import Artifact, Kind
-from lamella.core.log.ids import message_id, turn_id
+from lamella.core.log.ids import Voice, message_id, turn_id
+from lamella.core.log.terms import Layout
+from lamella.core.log.turn import TurnInput
 from lamella.core.prompt.attached import drop_known, find_leaving, gather, learn
 from lamella.core.prompt.build import Ground, build_envelope, rebuild_request
 from lamella.core.prompt.envelope import Sent
 from lamella.core.prompt.folding import fold, opening_of
 from lamella.core.prompt.layers.library import Standing
-from lamella.core.prompt.layers.model import SYSTEM_PLACE, LayerId, Layout, Role, message_place
+from lamella.core.prompt.layers.model import SYSTEM_PLACE, LayerId, message_place
 from lamella.core.prompt.layers.strip import Exchange, Said, make_said
 from lamella.core.prompt.layers.turn import merge_standing
-from lamella.core.prompt.state import OpenTurn, Rules, State, TurnInput
+from lamella.core.prompt.state import OpenTurn, Rules, State
 from lamella.core.values import replace
 
 _Value = TypeVar("_Value")
@@ -38,7 +40,7 @@ def prepare_turn(state: State, turn: TurnInput, rules: Rules) -> Prepared:
     attached = gather(turn, known)
     now = begin_turn(state, turn, rules, known=known, attached=attached.artifacts)
     user = make_said(
-        turn_id(state.conversation, state.head, turn), Role.USER, turn.text, place="", measure=rules.measure
+        turn_id(state.conversation, state.head, turn), Voice.USER, turn.text, place="", measure=rules.measure
     )
     ground = Ground(
         conversation_id=state.conversation,
@@ -139,8 +141,8 @@ def close_turn(opened: OpenTurn, reply: str, rules: Rules) -> State:
 
 
 def _make_reply(state: State, text: str, *, place: int, rules: Rules) -> Said:
-    name = message_id(state.conversation, parent=state.head, role=Role.REPLY, text=text)
-    return make_said(name, Role.REPLY, text, place=message_place(place), measure=rules.measure)
+    name = message_id(state.conversation, parent=state.head, role=Voice.REPLY, text=text)
+    return make_said(name, Voice.REPLY, text, place=message_place(place), measure=rules.measure)
 
 
 def _answer(state: State, exchange: Exchange) -> State:

@@ -3,14 +3,16 @@
 from collections.abc import Iterator, Sequence
 
 from lamella.core.artifacts.model import Artifact, Kind
+from lamella.core.log.ids import Voice
+from lamella.core.log.placement import Form
+from lamella.core.log.turn import PastTurn
 from lamella.core.prompt.envelope import Envelope
-from lamella.core.prompt.layers.model import Form, Role, Segment
-from lamella.core.prompt.resume import PastTurn
+from lamella.core.prompt.layers.model import Segment
 from lamella.core.search.index import Passage
 
 _HASH_DIGITS = 12
 _READABLE = (Form.FULL, Form.UPDATE)
-_SAID = frozenset({Role.USER.value, Role.REPLY.value})
+_SAID = frozenset({Voice.USER.value, Voice.REPLY.value})
 
 
 def list_passages(past: Sequence[PastTurn], path: Sequence[str]) -> tuple[Passage, ...]:
@@ -50,12 +52,12 @@ def _of_turn(told: PastTurn, names: Iterator[str], *, place: str) -> Iterator[Pa
             title=_title(artifact),
             text=artifact.text,
         )
-    yield _said(next(names), Role.USER, turn.text, place=place)
+    yield _said(next(names), Voice.USER, turn.text, place=place)
     if told.reply is not None:
-        yield _said(next(names), Role.REPLY, told.reply, place=place)
+        yield _said(next(names), Voice.REPLY, told.reply, place=place)
 
 
-def _said(name: str, role: Role, text: str, *, place: str) -> Passage:
+def _said(name: str, role: Voice, text: str, *, place: str) -> Passage:
     # Receipts name messages by their ids, so that is what they can be found by as well.
     return Passage(id=name, place=place, role=role.value, title=name, text=text)
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from lamella.core.ledger.call import Call
+from lamella.core.log.call import Call
 from lamella.core.prompt.asked import Asked
 from lamella.engine.sending import send
 from lamella.engine.turn import Turn

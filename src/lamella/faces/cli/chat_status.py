@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from decimal import Decimal
 
-from lamella.core.ledger.call import Call
+from lamella.core.log.call import Call
 from lamella.core.messages.delta import StopReason
 from lamella.engine.stored import StoredChat
 from lamella.errors import LamellaError

@@ -5,9 +5,8 @@ from decimal import Decimal
 from rich.console import Console
 from rich.text import Text
 
-from lamella.core.compaction.rules import StepName
 from lamella.core.ledger.outlook import Outlook
-from lamella.core.log.receipt import Receipt, Step
+from lamella.core.log.receipt import Receipt, Step, StepName
 from lamella.core.prompt.envelope import TokenCounts
 from lamella.engine.world import Planned
 from lamella.faces.cli.console import make_console

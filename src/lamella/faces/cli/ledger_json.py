@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from decimal import Decimal
 
-from lamella.core.ledger.call import Call
+from lamella.core.log.call import Call
 from lamella.faces.cli.ledger_pages import Page, Sums, find_unexplained, sum_up
 from lamella.faces.cli.totals import plain
 

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from lamella.core.ledger.call import Call
-from lamella.core.ledger.verdict import Outcome
+from lamella.core.log.call import Call, Outcome
 from lamella.core.log.nodes import Told
 from lamella.engine.stored import StoredChat
 

@@ -6,8 +6,7 @@ from decimal import Decimal
 from rich.console import Console
 from rich.text import Text
 
-from lamella.core.ledger.call import Call
-from lamella.core.ledger.verdict import Outcome
+from lamella.core.log.call import Call, Outcome
 from lamella.faces.cli.console import make_console
 from lamella.faces.cli.ledger_pages import Page, Sums, find_unexplained, sum_up, written
 from lamella.faces.cli.lines import show_line

@@ -7,9 +7,10 @@ from decimal import Decimal
 from rich.console import Console
 from rich.text import Text
 
-from lamella.core.ledger.cost import Cost
-from lamella.core.prompt.layers.model import Form, Layer, LayerId, Role, Segment, StandIn
-from lamella.core.prompt.movement import Cause
+from lamella.core.log.call import Cause, Cost
+from lamella.core.log.ids import Voice
+from lamella.core.log.placement import Form
+from lamella.core.prompt.layers.model import Layer, LayerId, Segment, StandIn
 from lamella.engine.turn import Turn
 from lamella.faces.cli.console import make_console
 from lamella.faces.cli.lines import show_line, show_lines
@@ -33,7 +34,7 @@ _MARKS = {
 _LEGEND = "+ in full  → reference  ± update  … preview  - one line  ≈ summary"
 # What belongs to no layer, and is sent and counted all the same.
 _BESIDE = ("tools", "overhead")
-_SAID = (Role.USER, Role.REPLY)
+_SAID = (Voice.USER, Voice.REPLY)
 
 
 def print_table(conversation: str, turns: Iterable[Turn], totals: Totals) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
-from lamella.core.prompt.movement import Cause
+from lamella.core.log.call import Cause
 from lamella.engine.turn import Turn
 
 _STILL = (Cause.FIRST_TURN, Cause.NONE)

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any
 
-from lamella.core.prompt.layers.system import PART_NAMES
+from lamella.core.log.turn import PART_NAMES
 from lamella.core.text.content import encode_text
 from lamella.engine.sending import ANSWER, Patience
 from lamella.errors import ArtifactError, CallError, SettingError

@@ -7,7 +7,7 @@ from os import PathLike
 from types import TracebackType
 from typing import Self
 
-from lamella.core.ledger.call import Call
+from lamella.core.log.call import Call
 from lamella.core.log.nodes import Told
 from lamella.core.log.records import Listed
 from lamella.engine.keeping import Keeper

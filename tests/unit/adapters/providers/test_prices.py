@@ -7,7 +7,7 @@ import pytest
 from genai_prices import Usage, calc_price
 
 from lamella.adapters.providers.prices import SNAPSHOT_DATE, SnapshotPrices
-from lamella.core.ledger.cache import CacheUse
+from lamella.core.log.call import CacheUse
 
 PRICES = SnapshotPrices()
 USE = CacheUse(read=1_000, write=500, uncached=200)

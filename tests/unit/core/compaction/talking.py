@@ -12,10 +12,11 @@ from lamella.core.compaction.draft import Draft, begin_draft, weigh_turn
 from lamella.core.compaction.rules import Compaction
 from lamella.core.compaction.stages import resolve_stages
 from lamella.core.log.receipt import Receipt
+from lamella.core.log.terms import CarryForward, History, Layout
+from lamella.core.log.turn import TurnInput
 from lamella.core.prompt.applying import apply_receipt
 from lamella.core.prompt.envelope import Envelope
-from lamella.core.prompt.layers.model import CarryForward, History, Layout
-from lamella.core.prompt.state import Rules, State, TurnInput
+from lamella.core.prompt.state import Rules, State
 from lamella.core.prompt.turns import close_turn, open_turn
 from lamella.core.values import replace
 

@@ -3,7 +3,8 @@
 import pytest
 from tests.unit.core.compaction.talking import NOW, Story, attaching, chat, make_rules, names, note, removed
 
-from lamella.core.compaction.rules import STEP_ORDER, Compaction, StepName
+from lamella.core.compaction.rules import Compaction
+from lamella.core.log.receipt import STEP_ORDER, StepName
 from lamella.errors import SettingError
 
 # Long enough to be worth the line that says that messages are left out.

@@ -9,8 +9,9 @@ import pytest
 
 import lamella
 from lamella import Conversation, Note, Selection
+from lamella.core.log.placement import Form
 from lamella.core.messages.model import Message
-from lamella.core.prompt.layers.model import Form, LayerId
+from lamella.core.prompt.layers.model import LayerId
 from lamella.engine.turn import Turn
 from lamella.errors import BudgetExceededError
 

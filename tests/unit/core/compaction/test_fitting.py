@@ -7,8 +7,7 @@ from lamella.core.artifacts.make import make_tool_definition
 from lamella.core.artifacts.model import Policy
 from lamella.core.budget.thresholds import Budget
 from lamella.core.compaction.fitting import Fitted, fit_turn
-from lamella.core.prompt.layers.system import SystemParts
-from lamella.core.prompt.state import TurnInput
+from lamella.core.log.turn import SystemParts, TurnInput
 from lamella.core.values import replace
 from lamella.errors import BudgetExceededError
 

@@ -14,10 +14,10 @@ from lamella.core.budget.counting import count_images, count_pieces
 from lamella.core.budget.thresholds import Budget, is_over, must_shrink, warn_of
 from lamella.core.compaction.asking import SummaryText
 from lamella.core.compaction.chitchat import is_chitchat
-from lamella.core.compaction.rules import Compaction, StepName, SummaryRules
+from lamella.core.compaction.rules import Compaction, SummaryRules
 from lamella.core.compaction.stages import StageRange, resolve_stages
 from lamella.core.compaction.steps.messages import cut_chitchat
-from lamella.core.log.receipt import Receipt
+from lamella.core.log.receipt import Receipt, StepName
 from lamella.core.prompt.applying import apply_receipt
 from lamella.errors import BudgetExceededError, SettingError
 

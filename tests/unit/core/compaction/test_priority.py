@@ -6,9 +6,9 @@ from tests.unit.core.compaction.talking import NOW, Story, attaching, make_rules
 from lamella.core.artifacts.model import Policy
 from lamella.core.budget.thresholds import Budget
 from lamella.core.compaction.fitting import fit_turn
-from lamella.core.compaction.rules import Compaction, StepName
-from lamella.core.prompt.layers.system import SystemParts
-from lamella.core.prompt.state import TurnInput
+from lamella.core.compaction.rules import Compaction
+from lamella.core.log.receipt import StepName
+from lamella.core.log.turn import SystemParts, TurnInput
 from lamella.core.values import replace
 from lamella.errors import BudgetExceededError
 

@@ -7,8 +7,9 @@ import pytest
 
 import lamella
 from lamella import Conversation
+from lamella.core.log.placement import Form
 from lamella.core.messages.model import Message
-from lamella.core.prompt.layers.model import Form, LayerId, StandIn
+from lamella.core.prompt.layers.model import LayerId, StandIn
 from lamella.engine.turn import Turn
 
 

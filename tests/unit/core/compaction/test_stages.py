@@ -2,9 +2,9 @@
 
 from tests.unit.core.compaction.talking import Story, make_rules, names, removed
 
-from lamella.core.compaction.rules import Compaction, StepName
+from lamella.core.compaction.rules import Compaction
 from lamella.core.compaction.stages import StageRange, resolve_stages
-from lamella.core.log.receipt import Cut
+from lamella.core.log.receipt import Cut, StepName
 from lamella.core.prompt.applying import apply_cut
 from lamella.core.values import replace
 

@@ -4,8 +4,11 @@ import pytest
 from tests.unit.core.compaction.talking import NOW, Story, attaching, make_rules, names, note, removed, selection
 
 from lamella.core.artifacts.model import Artifact, Kind, Policy
-from lamella.core.compaction.rules import Compaction, KindRules, StepName
-from lamella.core.prompt.layers.model import Form, LayerId, Layout
+from lamella.core.compaction.rules import Compaction, KindRules
+from lamella.core.log.placement import Form
+from lamella.core.log.receipt import StepName
+from lamella.core.log.terms import Layout
+from lamella.core.prompt.layers.model import LayerId
 from lamella.core.values import replace
 from lamella.errors import SettingError
 

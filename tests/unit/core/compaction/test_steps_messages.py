@@ -2,8 +2,9 @@
 
 from tests.unit.core.compaction.talking import FOLDING, Story, attaching, chat, make_rules, names, note, removed, result
 
-from lamella.core.compaction.rules import Compaction, StepName
+from lamella.core.compaction.rules import Compaction
 from lamella.core.compaction.steps.messages import cut_chitchat, cut_expendable
+from lamella.core.log.receipt import StepName
 
 YES = "so be it and on we go with the next of all these many points"
 CHITCHAT = Compaction(steps=(StepName.CHITCHAT,), words=frozenset({YES}))

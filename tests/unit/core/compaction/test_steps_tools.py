@@ -5,9 +5,11 @@ import json
 from tests.unit.core.compaction.talking import Story, attaching, make_rules, names, removed, result
 
 from lamella.core.compaction.draft import shrink_draft
-from lamella.core.compaction.rules import Compaction, StepName
-from lamella.core.log.receipt import Cut
-from lamella.core.prompt.layers.model import Form, LayerId, Layout
+from lamella.core.compaction.rules import Compaction
+from lamella.core.log.placement import Form
+from lamella.core.log.receipt import Cut, StepName
+from lamella.core.log.terms import Layout
+from lamella.core.prompt.layers.model import LayerId
 from lamella.core.prompt.turns import open_turn
 
 OUTPUT = "found it here " * 300

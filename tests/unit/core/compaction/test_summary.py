@@ -6,10 +6,11 @@ from tests.unit.core.compaction.talking import NOW, QUARTERS, Story, attaching, 
 from lamella.core.budget.thresholds import Budget
 from lamella.core.budget.weigh import weigh
 from lamella.core.compaction.asking import SummaryNeed, SummaryText, ask_live
-from lamella.core.compaction.rules import Compaction, StepName, SummaryRules
-from lamella.core.log.receipt import Receipt
+from lamella.core.compaction.rules import Compaction, SummaryRules
+from lamella.core.log.placement import Form
+from lamella.core.log.receipt import Receipt, StepName
 from lamella.core.prompt.applying import apply_receipt
-from lamella.core.prompt.layers.model import Form, LayerId
+from lamella.core.prompt.layers.model import LayerId
 from lamella.core.values import replace
 from lamella.errors import SettingError
 

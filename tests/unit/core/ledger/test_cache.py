@@ -8,8 +8,9 @@ from lamella.adapters.tokens.counter import OfflineCounter
 from lamella.core.artifacts.make import make_tool_definition
 from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.budget.counting import count_tools
-from lamella.core.ledger.cache import CacheModel, CacheProfile, CacheUse, Request, shared_tokens, split_use
-from lamella.core.messages.model import Message, Speaker
+from lamella.core.ledger.cache import CacheModel, CacheProfile, Request, shared_tokens, split_use
+from lamella.core.log.call import CacheUse
+from lamella.core.messages.model import Message, Role
 from lamella.core.values import replace
 
 MEASURE = OfflineCounter().measure("openai:gpt-5")
@@ -18,7 +19,7 @@ OPEN = CacheProfile(name="open")
 SEARCH = make_tool_definition("search", description="", parameters={})
 
 
-def message(text: str, role: Speaker = Speaker.USER) -> Message:
+def message(text: str, role: Role = Role.USER) -> Message:
     return Message(role=role, pieces=(text,), tokens=MEASURE.count(text))
 
 

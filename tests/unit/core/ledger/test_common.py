@@ -9,13 +9,13 @@ from lamella.adapters.tokens.counter import OfflineCounter
 from lamella.adapters.tokens.o200k import encode
 from lamella.core.artifacts.make import make_image_value
 from lamella.core.ledger.common import common_tokens
-from lamella.core.messages.model import Message, Speaker
+from lamella.core.messages.model import Message, Role
 
 MEASURE = OfflineCounter().measure("openai:gpt-5")
 words = st.lists(st.sampled_from(["alpha", " beta", "\n", "\n\n", "<a>", "</a>\n", " ", "/", "1", "é"]), max_size=30)
 
 
-def message(*pieces: str, role: Speaker = Speaker.USER) -> Message:
+def message(*pieces: str, role: Role = Role.USER) -> Message:
     return Message(role=role, pieces=pieces, tokens=MEASURE.count("".join(pieces)))
 
 
@@ -51,12 +51,12 @@ def test_how_a_text_is_cut_into_pieces_does_not_matter(same: list[str], old: lis
 
 def test_equal_messages_count_with_their_overhead_and_their_pictures() -> None:
     picture = make_image_value(b"x", media_type="image/png", width=512, height=512)
-    seen = Message(role=Speaker.USER, pieces=("hello world",), images=(picture,), tokens=2)
+    seen = Message(role=Role.USER, pieces=("hello world",), images=(picture,), tokens=2)
     assert common_tokens([seen], [seen, message("more")], MEASURE) == 2 + 255 + 3
 
 
 def test_messages_of_different_roles_share_nothing() -> None:
-    assert common_tokens([message("hello")], [message("hello", role=Speaker.ASSISTANT)], MEASURE) == 0
+    assert common_tokens([message("hello")], [message("hello", role=Role.ASSISTANT)], MEASURE) == 0
 
 
 def test_a_difference_far_into_a_long_text_is_found() -> None:

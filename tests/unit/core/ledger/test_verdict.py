@@ -2,10 +2,10 @@
 
 import pytest
 
-from lamella.core.ledger.cache import CacheProfile, CacheUse
-from lamella.core.ledger.verdict import Expected, Outcome, Verdict, judge
+from lamella.core.ledger.cache import CacheProfile
+from lamella.core.ledger.verdict import Expected, judge
+from lamella.core.log.call import CacheUse, Cause, Movement, Outcome, Verdict
 from lamella.core.messages.usage import Usage
-from lamella.core.prompt.movement import Cause, Movement
 
 STILL = Movement(cause=Cause.NONE)
 CLAUDE = CacheProfile(name="claude", minimum=1_024, lifetime=300, bills_writes=True)

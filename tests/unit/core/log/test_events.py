@@ -26,9 +26,8 @@ from lamella.core.log.events import (
 )
 from lamella.core.log.log import Log
 from lamella.core.log.records import EventKind, Record, Written
-from lamella.core.prompt.layers.model import History
-from lamella.core.prompt.layers.system import SystemParts
-from lamella.core.prompt.state import TurnInput
+from lamella.core.log.terms import History
+from lamella.core.log.turn import SystemParts, TurnInput
 from lamella.core.text.content import hash_bytes, hash_text
 from lamella.core.values import replace
 from lamella.errors import StoreDamagedError

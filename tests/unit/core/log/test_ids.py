@@ -3,8 +3,7 @@
 import re
 
 from lamella import Conversation, Note, Turn
-from lamella.core.log.ids import message_id
-from lamella.core.prompt.layers.model import Role
+from lamella.core.log.ids import Voice, message_id
 
 
 def first(conversation: str = "c", text: str = "hello", note: str = "A") -> Turn:
@@ -25,15 +24,15 @@ def test_conversation_text_attachments_role_and_parent_each_make_another_id() ->
         first(conversation="d").envelope.message_id,
         first(text="hullo").envelope.message_id,
         first(note="B").envelope.message_id,
-        message_id("c", parent="", role=Role.REPLY, text="hello"),
-        message_id("c", parent="x", role=Role.REPLY, text="hello"),
+        message_id("c", parent="", role=Voice.REPLY, text="hello"),
+        message_id("c", parent="x", role=Voice.REPLY, text="hello"),
     }
     assert len(ids) == 6
 
 
 def test_texts_that_would_join_alike_have_different_ids() -> None:
-    one = message_id('c","', parent="", role=Role.USER, text="x")
-    assert one != message_id("c", parent='","', role=Role.USER, text="x")
+    one = message_id('c","', parent="", role=Voice.USER, text="x")
+    assert one != message_id("c", parent='","', role=Voice.USER, text="x")
 
 
 def test_the_id_stands_in_no_rendered_byte_and_no_hash() -> None:

@@ -8,14 +8,12 @@ from lamella.core.artifacts.make import make_artifact, make_tool_definition
 from lamella.core.artifacts.model import Kind, Source
 from lamella.core.log.branch import path_hashes, read_calls, read_turns
 from lamella.core.log.events import write_erasure, write_event, write_message
-from lamella.core.log.ids import message_id, turn_id
+from lamella.core.log.ids import Voice, message_id, turn_id
 from lamella.core.log.log import Log
 from lamella.core.log.nodes import derive_id
 from lamella.core.log.records import EventKind, Record
-from lamella.core.prompt.envelope import Rewrite
-from lamella.core.prompt.layers.model import Role
-from lamella.core.prompt.layers.system import SystemParts
-from lamella.core.prompt.state import TurnInput
+from lamella.core.log.terms import Rewrite
+from lamella.core.log.turn import SystemParts, TurnInput
 from lamella.errors import StoreDamagedError
 
 AT = "2026-03-01T12:00:00Z"
@@ -41,7 +39,7 @@ class Scribe:
         return name
 
     def reply(self, text: str) -> str:
-        name = message_id(CHAT, parent=self.log.head, role=Role.REPLY, text=text)
+        name = message_id(CHAT, parent=self.log.head, role=Voice.REPLY, text=text)
         self.write(write_event(EventKind.REPLY, AT, id=name, parent=self.log.head, text=text).records)
         return name
 
@@ -300,7 +298,7 @@ def test_a_reply_to_a_reply_is_damage(scribe: Scribe) -> None:
 
 def test_the_same_answer_given_twice_keeps_the_calls_of_both(scribe: Scribe) -> None:
     question = scribe.ask("one")
-    name = message_id(CHAT, parent=question, role=Role.REPLY, text="same")
+    name = message_id(CHAT, parent=question, role=Voice.REPLY, text="same")
     for outcome in ("first", "hit"):
         call = {"outcome": outcome, "cause": "none"}
         scribe.do(EventKind.REPLY, id=name, parent=question, text="same", calls=[call])

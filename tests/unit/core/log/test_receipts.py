@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.steady import steady
 
-from lamella.core.compaction.rules import StepName
 from lamella.core.log.branch import read_receipts
-from lamella.core.log.receipt import Cut, Receipt, Skipped, Step, make_receipt
+from lamella.core.log.receipt import Cut, Receipt, Skipped, Step, StepName, make_receipt
 from lamella.core.log.receipts import find_faulty_receipts, read_receipt, receipt_hashes, write_receipt
 from lamella.core.text.content import hash_text
 from lamella.core.values import replace

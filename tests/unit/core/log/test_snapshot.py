@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec import msgpack
 
 from lamella.core.log.events import write_event
-from lamella.core.log.ids import message_id
+from lamella.core.log.ids import Voice, message_id
 from lamella.core.log.log import Log
 from lamella.core.log.records import EventKind, Record
 from lamella.core.log.snapshot import (
@@ -21,7 +21,6 @@ from lamella.core.log.snapshot import (
     read_snapshot,
     write_snapshot,
 )
-from lamella.core.prompt.layers.model import Role
 from lamella.core.values import replace
 
 AT = "2026-03-01T12:00:00Z"
@@ -34,7 +33,7 @@ def write_turns(turns: int, *, conversation: str = CHAT) -> list[Record]:
     records: list[Record] = []
     parent = ""
     for number in range(turns):
-        for role, kind, text in ((Role.USER, EventKind.MESSAGE, f"q{number}"), (Role.REPLY, EventKind.REPLY, "a")):
+        for role, kind, text in ((Voice.USER, EventKind.MESSAGE, f"q{number}"), (Voice.REPLY, EventKind.REPLY, "a")):
             name = message_id(conversation, parent=parent, role=role, text=text)
             records += write_event(kind, AT, id=name, parent=parent, text=text).records
             parent = name

@@ -11,10 +11,8 @@ from lamella.core.artifacts.make import (
     make_tool_result,
 )
 from lamella.core.artifacts.model import Artifact, Image, Kind, Policy, Source
-from lamella.core.prompt.envelope import Rewrite
-from lamella.core.prompt.layers.model import CarryForward, Layout
-from lamella.core.prompt.layers.system import SystemParts
-from lamella.core.prompt.state import TurnInput
+from lamella.core.log.terms import CarryForward, Layout, Rewrite
+from lamella.core.log.turn import SystemParts, TurnInput
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)

@@ -4,9 +4,10 @@ import pytest
 from tests.conftest import Watched
 
 from lamella import Envelope, LawBrokenError, Note, Selection, ToolResult
+from lamella.core.log.placement import Form
 from lamella.core.prompt.laws import LAWS, check_laws, find_breaches, legal_cuts
 from lamella.core.prompt.layers.fingerprint import make_layer
-from lamella.core.prompt.layers.model import Form, Layer, LayerId, Segment
+from lamella.core.prompt.layers.model import Layer, LayerId, Segment
 from lamella.core.values import replace
 
 PROMOTES = pytest.mark.moves_prefix(reason="what was attached goes into the library")

@@ -6,9 +6,12 @@ from tests.unit.core.compaction.talking import FOLDING, NOW, QUARTERS, Story, ma
 from lamella import Conversation
 from lamella.core.budget.thresholds import Budget
 from lamella.core.compaction.fitting import fit_turn
-from lamella.core.compaction.rules import Compaction, StepName
+from lamella.core.compaction.rules import Compaction
+from lamella.core.log.placement import Form
+from lamella.core.log.receipt import StepName
+from lamella.core.log.terms import History, Layout
 from lamella.core.prompt.folding import SHOWN_TURNS
-from lamella.core.prompt.layers.model import Form, History, LayerId, Layout
+from lamella.core.prompt.layers.model import LayerId
 from lamella.core.values import replace
 from lamella.errors import SettingError
 

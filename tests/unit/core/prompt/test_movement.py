@@ -7,10 +7,12 @@ from tests.conftest import Watched
 
 from lamella import Note, Selection, Tool, ToolResult
 from lamella.adapters.tokens.counter import OfflineCounter
+from lamella.core.log.call import Cause, Movement
+from lamella.core.log.terms import Layout
+from lamella.core.log.turn import TurnInput
 from lamella.core.prompt.envelope import Envelope
-from lamella.core.prompt.layers.model import Layout
-from lamella.core.prompt.movement import Cause, Movement, extends, find_movement
-from lamella.core.prompt.state import Rules, State, TurnInput
+from lamella.core.prompt.movement import extends, find_movement
+from lamella.core.prompt.state import Rules, State
 from lamella.core.prompt.turns import close_turn, open_turn
 from lamella.core.values import replace
 

@@ -9,11 +9,11 @@ from lamella.core.artifacts.make import make_artifact, make_tool_result
 from lamella.core.artifacts.model import Artifact, Kind, Source
 from lamella.core.budget.thresholds import Budget
 from lamella.core.compaction.fitting import fit_turn
-from lamella.core.prompt.envelope import Rewrite
-from lamella.core.prompt.layers.model import LayerId, Layout
-from lamella.core.prompt.layers.system import SystemParts
-from lamella.core.prompt.resume import PastTurn, resume
-from lamella.core.prompt.state import Rules, State, TurnInput
+from lamella.core.log.terms import Layout, Rewrite
+from lamella.core.log.turn import PastTurn, SystemParts, TurnInput
+from lamella.core.prompt.layers.model import LayerId
+from lamella.core.prompt.resume import resume
+from lamella.core.prompt.state import Rules, State
 from lamella.core.prompt.turns import close_turn, open_turn
 from lamella.core.values import replace
 

@@ -5,9 +5,7 @@ from tests.unit.pictures import png
 
 from lamella.core.artifacts.make import make_artifact, make_image, make_image_value, make_tool_result
 from lamella.core.artifacts.model import Artifact, Kind, Source
-from lamella.core.prompt.layers.system import SystemParts
-from lamella.core.prompt.resume import PastTurn
-from lamella.core.prompt.state import TurnInput
+from lamella.core.log.turn import PastTurn, SystemParts, TurnInput
 from lamella.core.search.index import Passage
 from lamella.core.search.passages import find_in_full, list_passages, version_id
 from lamella.engine.turn import Turn

@@ -1,16 +1,16 @@
 """Branches in a list: each can be told from the others."""
 
+from lamella.core.log.ids import Voice
 from lamella.core.log.nodes import Node, Told
-from lamella.core.prompt.layers.model import Role
 from lamella.faces.cli.branches import tell_branch
 
 
-def said(text: str, role: Role = Role.USER, at: str = "2026-03-01T12:34:56Z") -> Node:
+def said(text: str, role: Voice = Voice.USER, at: str = "2026-03-01T12:34:56Z") -> Node:
     return Node(id="a1", parent="", role=role, text=text, at=at)
 
 
 def test_a_branch_is_told_by_its_length_its_time_its_last_question_and_the_answer() -> None:
-    turn = Told(message=said("When is high tide?"), reply=said("At noon.", Role.REPLY, "2026-03-01T12:35:00Z"))
+    turn = Told(message=said("When is high tide?"), reply=said("At noon.", Voice.REPLY, "2026-03-01T12:35:00Z"))
     assert (
         tell_branch("a1", [turn, turn], active=True) == "* a1  2 turns  2026-03-01 12:35  When is high tide? → At noon."
     )

@@ -23,7 +23,7 @@ from lamella.core.log.events import write_turn
 from lamella.core.log.log import Log
 from lamella.core.log.nodes import Node, Told
 from lamella.core.log.records import EventKind, Record
-from lamella.core.prompt.state import TurnInput
+from lamella.core.log.turn import TurnInput
 
 # What a message has of its own, and not from the turn it stands in.
 _OWN = ("id", "parent", "target", "text", "typed", "rewritten")

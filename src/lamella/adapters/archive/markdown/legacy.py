@@ -18,7 +18,7 @@ from lamella.core.artifacts.model import Artifact
 from lamella.core.log.chronicle import Chronicle
 from lamella.core.log.events import gather_contents, write_turn
 from lamella.core.log.log import Log
-from lamella.core.prompt.state import TurnInput
+from lamella.core.log.turn import TurnInput
 from lamella.core.text.content import encode_text
 from lamella.errors import BadInputError
 from lamella.ports import SourceReader

@@ -11,11 +11,10 @@ from lamella.adapters.archive.markdown.refs import Raw, Ref, change_refs
 from lamella.adapters.archive.markdown.resolve import Resolved
 from lamella.core.artifacts.make import canonical_json
 from lamella.core.log.events import Body, named_hashes, parse_body
-from lamella.core.log.ids import message_id
+from lamella.core.log.ids import Voice, message_id
 from lamella.core.log.log import Log
 from lamella.core.log.nodes import Node, Told, derive_id
 from lamella.core.log.records import EventKind, Record
-from lamella.core.prompt.layers.model import Role
 from lamella.core.values import replace
 
 
@@ -47,16 +46,16 @@ class _Rewriting:
 
     def _rewritten(self, record: Record, body: Body) -> Record:
         if record.kind in ASKING:
-            body = self._with_id(change_refs(body, self._change), Role.USER)
+            body = self._with_id(change_refs(body, self._change), Voice.USER)
             named = named_hashes(body)
             kept = [name for name in record.contents if name in named]
             contents = dict.fromkeys((*kept, *named))
             return replace(record, body=canonical_json(body), contents=tuple(contents))
         if record.kind is EventKind.REPLY:
-            return replace(record, body=canonical_json(self._with_id(body, Role.REPLY)))
+            return replace(record, body=canonical_json(self._with_id(body, Voice.REPLY)))
         return replace(record, body=canonical_json(self._renamed(body)))
 
-    def _with_id(self, body: Body, role: Role) -> Body:
+    def _with_id(self, body: Body, role: Voice) -> Body:
         """A message under the id that follows from what it says now."""
         named = {**body, "parent": self._renamed(body["parent"])}
         if "target" in body:
@@ -72,7 +71,7 @@ class _Rewriting:
         self._names[self._empty_answer(old)] = self._empty_answer(new)
 
     def _empty_answer(self, message: str) -> str:
-        return message_id(self._new.conversation, parent=message, role=Role.REPLY, text="")
+        return message_id(self._new.conversation, parent=message, role=Voice.REPLY, text="")
 
     def _renamed(self, value: object) -> object:
         """Any value of a body, with every message in it under its new id."""

@@ -8,12 +8,12 @@ from lamella.adapters.archive.markdown.context import is_context, render_context
 from lamella.adapters.archive.markdown.lines import escape_text, unescape_text
 from lamella.adapters.archive.markdown.refs import list_refs
 from lamella.adapters.archive.markdown.stamps import show_time
+from lamella.core.log.ids import Voice
 from lamella.core.log.log import Log
 from lamella.core.log.nodes import Node, Told
-from lamella.core.prompt.layers.model import Role
 from lamella.core.values import replace
 
-_SPEAKERS = {Role.USER: "user", Role.REPLY: "ai"}
+_SPEAKERS = {Voice.USER: "user", Voice.REPLY: "ai"}
 _ROLES = {speaker: role for role, speaker in _SPEAKERS.items()}
 _START = re.compile(r"^\*\*(user|ai)\*\*:(?: |$)", re.MULTILINE)
 _STAMP = re.compile(r"\[Timestamp: (.*)\]")
@@ -23,7 +23,7 @@ _STAMP = re.compile(r"\[Timestamp: (.*)\]")
 class Shown:
     """One message as a file shows it: its text, its context line and its time, each as it stands there."""
 
-    role: Role
+    role: Voice
     text: str
     context: str = ""
     stamp: str = ""
@@ -58,14 +58,14 @@ def typed_text(node: Node) -> str:
 
 def _show_told(told: Told) -> list[Shown]:
     question = Shown(
-        role=Role.USER,
+        role=Voice.USER,
         text=typed_text(told.message),
         context=render_context(list_refs(told.message.body)),
         stamp=show_time(told.message.at),
     )
     if told.reply is None:
         return [question]
-    return [question, Shown(role=Role.REPLY, text=told.reply.text, stamp=show_time(told.reply.at))]
+    return [question, Shown(role=Voice.REPLY, text=told.reply.text, stamp=show_time(told.reply.at))]
 
 
 def render_page(messages: Iterable[Shown]) -> str:
@@ -91,14 +91,14 @@ def parse_page(text: str, *, escaped: bool = True) -> Page:
     return Page(messages=tuple(messages), preface=preface.strip())
 
 
-def _parse_message(role: Role, block: str, *, escaped: bool) -> Shown:
+def _parse_message(role: Voice, block: str, *, escaped: bool) -> Shown:
     lines = block.split("\n")
     while len(lines) > 1 and not lines[-1].strip():
         lines.pop()
     stamp = _STAMP.fullmatch(lines[-1].rstrip()) if len(lines) > 1 else None
     if stamp is not None:
         lines.pop()
-    has_context = role is Role.USER and len(lines) > 1 and is_context(lines[-1])
+    has_context = role is Voice.USER and len(lines) > 1 and is_context(lines[-1])
     context = lines.pop().rstrip() if has_context else ""
     text = "\n".join(lines)
     return Shown(
@@ -114,11 +114,11 @@ def pair_messages(messages: Sequence[Shown]) -> tuple[list[Pair], list[str]]:
     pairs: list[Pair] = []
     warnings: list[str] = []
     for number, message in enumerate(messages, start=1):
-        if message.role is Role.USER:
+        if message.role is Voice.USER:
             pairs.append(Pair(user=message))
         elif not pairs:
             warnings.append("The file begins with an answer; it stands after an empty question.")
-            pairs.append(Pair(user=Shown(role=Role.USER, text="", stamp=message.stamp), reply=message))
+            pairs.append(Pair(user=Shown(role=Voice.USER, text="", stamp=message.stamp), reply=message))
         elif (before := pairs[-1].reply) is None:
             pairs[-1] = replace(pairs[-1], reply=message)
         else:

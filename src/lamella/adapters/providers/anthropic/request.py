@@ -22,8 +22,8 @@ from lamella.adapters.providers.wire import (
 )
 from lamella.core.ledger.profile import ModelProfile, choose_lifetime
 from lamella.core.messages.delta import ToolCall
-from lamella.core.messages.model import Message, Speaker
-from lamella.core.messages.request import ChatRequest, Exchange, ToolOutput
+from lamella.core.messages.model import Message, Role
+from lamella.core.messages.request import ChatRequest, ToolOutput, ToolRound
 
 FORMAT = "anthropic"
 _UNMARKABLE = ("thinking", "redacted_thinking")
@@ -112,7 +112,7 @@ def _lay_out(request: ChatRequest) -> _Laid:
     ends: dict[int, int] = {}
     position = len(tools) + len(parts) - 1
     if parts:
-        ends |= {place: position for place, message in enumerate(request.messages) if message.role is Speaker.SYSTEM}
+        ends |= {place: position for place, message in enumerate(request.messages) if message.role is Role.SYSTEM}
     for place, message in spoken(request.messages):
         content = _content(message)
         # The API refuses a message without content, and joins the two that then meet.
@@ -148,16 +148,16 @@ def _content(message: Message) -> list[Body]:
     return [*([{"type": "text", "text": message.text}] if message.text.strip() else []), *pictures]
 
 
-def _exchange(exchange: Exchange) -> list[Body]:
+def _exchange(exchange: ToolRound) -> list[Body]:
     carried = exchange.reply.carried
     said = loads(carried.json) if carried and carried.format == FORMAT else _said(exchange)
     return [
-        {"role": Speaker.ASSISTANT.value, "content": said},
-        {"role": Speaker.USER.value, "content": [_output(output) for output in exchange.outputs]},
+        {"role": Role.ASSISTANT.value, "content": said},
+        {"role": Role.USER.value, "content": [_output(output) for output in exchange.outputs]},
     ]
 
 
-def _said(exchange: Exchange) -> list[Body]:
+def _said(exchange: ToolRound) -> list[Body]:
     text = exchange.reply.text
     return [*([{"type": "text", "text": text}] if text.strip() else []), *_calls(exchange.reply.calls)]
 

@@ -5,8 +5,8 @@ from json import loads
 
 from lamella.adapters.providers.wire import Body, bare_model, extras, read_arguments, schema, spoken, system_text
 from lamella.core.messages.delta import Reply, ToolCall
-from lamella.core.messages.model import Message, Speaker
-from lamella.core.messages.request import ChatRequest, Exchange, ToolOutput
+from lamella.core.messages.model import Message, Role
+from lamella.core.messages.request import ChatRequest, ToolOutput, ToolRound
 
 FORMAT = "gemini"
 # Older models give calls no id. Those that Lamella makes up begin like this, and are not sent.
@@ -82,8 +82,8 @@ def _contents(request: ChatRequest) -> list[Body]:
     return [content for content in (*talk, *rounds) if content["parts"]]
 
 
-def _role(speaker: Speaker) -> str:
-    return "model" if speaker is Speaker.ASSISTANT else "user"
+def _role(speaker: Role) -> str:
+    return "model" if speaker is Role.ASSISTANT else "user"
 
 
 def _parts(message: Message) -> list[Body]:
@@ -91,7 +91,7 @@ def _parts(message: Message) -> list[Body]:
     return [*([{"text": message.text}] if message.text.strip() else []), *pictures]
 
 
-def _exchange(exchange: Exchange) -> list[Body]:
+def _exchange(exchange: ToolRound) -> list[Body]:
     carried = exchange.reply.carried
     said = [_restore(part) for part in loads(carried.json)] if carried and carried.format == FORMAT else _said(exchange)
     names = {call.id: call.name for call in exchange.reply.calls}
@@ -105,7 +105,7 @@ def _restore(part: Body) -> Body:
     return {**part, "thought_signature": urlsafe_b64decode(signature)} if isinstance(signature, str) else part
 
 
-def _said(exchange: Exchange) -> list[Body]:
+def _said(exchange: ToolRound) -> list[Body]:
     reply: Reply = exchange.reply
     return [
         *([{"text": reply.text}] if reply.text.strip() else []),

@@ -19,8 +19,9 @@ from lamella.adapters.providers.profiles import FACTS_DATE
 from lamella.adapters.providers.reading import Fields, count_at, fields_at
 from lamella.adapters.providers.wire import Body
 from lamella.core.artifacts.model import ToolDefinition
-from lamella.core.ledger.cache import CacheProfile, CacheUse
+from lamella.core.ledger.cache import CacheProfile
 from lamella.core.ledger.profile import ModelProfile, UsageFields
+from lamella.core.log.call import CacheUse
 from lamella.core.messages.delta import Delta, Stop, StopReason
 from lamella.core.messages.model import Message
 from lamella.core.messages.request import ChatRequest

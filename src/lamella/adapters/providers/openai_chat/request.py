@@ -5,8 +5,8 @@ from json import loads
 from lamella.adapters.providers.openai_cache import Laid, Part, plan_cache, takes_marks
 from lamella.adapters.providers.wire import Body, bare_model, cut, encode, extras, schema, spoken, system_text
 from lamella.core.ledger.profile import ModelProfile
-from lamella.core.messages.model import Message, Speaker
-from lamella.core.messages.request import ChatRequest, Exchange
+from lamella.core.messages.model import Message, Role
+from lamella.core.messages.request import ChatRequest, ToolRound
 
 FORMAT = "openai_chat"
 
@@ -43,10 +43,10 @@ def _lay_out(request: ChatRequest, *, in_parts: bool) -> tuple[list[Body], Laid]
         parts += [Part(body=text, markable=in_parts) for text in texts]
     library = len(parts) - 1 if parts else None
     if library is not None:
-        ends |= {place: library for place, message in enumerate(request.messages) if message.role is Speaker.SYSTEM}
+        ends |= {place: library for place, message in enumerate(request.messages) if message.role is Role.SYSTEM}
     for place, message in spoken(request.messages):
         content = _content(message)
-        can_mark = in_parts and message.role is Speaker.USER
+        can_mark = in_parts and message.role is Role.USER
         as_list = can_mark or bool(message.images)
         messages.append({"role": message.role.value, "content": content if as_list else message.text})
         parts += [Part(body=part, markable=can_mark) for part in content]
@@ -64,7 +64,7 @@ def _content(message: Message) -> list[Body]:
     return [{"type": "text", "text": message.text}, *pictures]
 
 
-def _exchange(exchange: Exchange) -> list[Body]:
+def _exchange(exchange: ToolRound) -> list[Body]:
     carried = exchange.reply.carried
     said = loads(carried.json) if carried and carried.format == FORMAT else _said(exchange)
     outputs = [
@@ -78,7 +78,7 @@ def _exchange(exchange: Exchange) -> list[Body]:
     return [said, *outputs]
 
 
-def _said(exchange: Exchange) -> Body:
+def _said(exchange: ToolRound) -> Body:
     return {
         "role": "assistant",
         "content": exchange.reply.text or None,

@@ -5,8 +5,8 @@ from json import loads
 from lamella.adapters.providers.openai_cache import Laid, Part, plan_cache
 from lamella.adapters.providers.wire import Body, bare_model, cut, encode, extras, schema, spoken, system_text
 from lamella.core.ledger.profile import ModelProfile
-from lamella.core.messages.model import Message, Speaker
-from lamella.core.messages.request import ChatRequest, Exchange
+from lamella.core.messages.model import Message, Role
+from lamella.core.messages.request import ChatRequest, ToolRound
 
 FORMAT = "openai_responses"
 
@@ -50,9 +50,9 @@ def _lay_out(request: ChatRequest) -> tuple[list[Body], Laid]:
         parts += [Part(body=text, markable=True) for text in texts]
     library = len(parts) - 1 if parts else None
     if library is not None:
-        ends |= {place: library for place, message in enumerate(request.messages) if message.role is Speaker.SYSTEM}
+        ends |= {place: library for place, message in enumerate(request.messages) if message.role is Role.SYSTEM}
     for place, message in spoken(request.messages):
-        user = message.role is Speaker.USER
+        user = message.role is Role.USER
         content = _content(message)
         items.append({"role": message.role.value, "content": content if user else message.text})
         parts += [Part(body=part, markable=user) for part in content]
@@ -74,7 +74,7 @@ def _content(message: Message) -> list[Body]:
     return [_text(message.text), *pictures]
 
 
-def _exchange(exchange: Exchange) -> list[Body]:
+def _exchange(exchange: ToolRound) -> list[Body]:
     carried = exchange.reply.carried
     said = loads(carried.json) if carried and carried.format == FORMAT else _said(exchange)
     outputs = [
@@ -88,7 +88,7 @@ def _exchange(exchange: Exchange) -> list[Body]:
     return [*said, *outputs]
 
 
-def _said(exchange: Exchange) -> list[Body]:
+def _said(exchange: ToolRound) -> list[Body]:
     text = exchange.reply.text
     calls = [
         {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments}

@@ -8,12 +8,11 @@ again), and model calls: the summary step takes texts that were fetched before, 
 from collections.abc import Callable, Mapping
 
 from lamella.core.compaction.draft import Draft
-from lamella.core.compaction.rules import StepName
 from lamella.core.compaction.steps.library import cut_to_handles, cut_to_previews
 from lamella.core.compaction.steps.messages import cut_chitchat, cut_expendable
 from lamella.core.compaction.steps.stages import cut_oldest_stages, cut_recent_stages
 from lamella.core.compaction.steps.tools import cut_tool_results
-from lamella.core.log.receipt import Cut
+from lamella.core.log.receipt import Cut, StepName
 
 STEPS: Mapping[StepName, Callable[[Draft], Cut | None]] = {
     StepName.CHITCHAT: cut_chitchat,

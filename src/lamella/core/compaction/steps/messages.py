@@ -3,9 +3,8 @@
 from lamella.core.compaction.chitchat import CHITCHAT_WORDS, is_chitchat
 from lamella.core.compaction.draft import Draft
 from lamella.core.compaction.expendable import Candidate, has_code, rank_expendable
-from lamella.core.compaction.rules import StepName
 from lamella.core.compaction.steps.taking import take_until
-from lamella.core.log.receipt import Cut
+from lamella.core.log.receipt import Cut, StepName
 from lamella.core.prompt.layers.strip import Exchange
 from lamella.core.prompt.removal import message_ids
 

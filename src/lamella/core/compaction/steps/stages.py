@@ -3,9 +3,8 @@
 from collections.abc import Collection, Iterator, Sequence
 
 from lamella.core.compaction.draft import Draft
-from lamella.core.compaction.rules import StepName
 from lamella.core.compaction.stages import StageRange
-from lamella.core.log.receipt import Cut
+from lamella.core.log.receipt import Cut, StepName
 from lamella.core.prompt.layers.model import StandIn
 from lamella.core.prompt.layers.opening import render_derived
 from lamella.core.prompt.layers.strip import Exchange

@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 
 from lamella.core.compaction.draft import Draft
-from lamella.core.compaction.rules import StepName
 from lamella.core.compaction.steps.taking import take_until
-from lamella.core.log.receipt import Cut
+from lamella.core.log.placement import Form
+from lamella.core.log.receipt import Cut, StepName
 from lamella.core.prompt.applying import stub_tool
-from lamella.core.prompt.layers.model import Form
 
 
 def cut_tool_results(draft: Draft) -> Cut | None:

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
+from lamella.core.log.terms import Layout
 from lamella.core.prompt.envelope import Envelope, Sent
 from lamella.core.prompt.laws.law import Law
-from lamella.core.prompt.layers.model import Layout
 from lamella.core.prompt.movement import extends
 
 

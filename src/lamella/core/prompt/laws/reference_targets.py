@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 
+from lamella.core.log.placement import Form
 from lamella.core.prompt.envelope import Envelope, Sent
 from lamella.core.prompt.laws.law import Law
-from lamella.core.prompt.layers.model import Form, LayerId
+from lamella.core.prompt.layers.model import LayerId
 
 _READABLE = (Form.FULL, Form.UPDATE)
 

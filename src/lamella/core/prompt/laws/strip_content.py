@@ -3,13 +3,15 @@
 from collections.abc import Iterable
 
 from lamella.core.artifacts.model import Kind
+from lamella.core.log.ids import Voice
+from lamella.core.log.terms import Layout
 from lamella.core.prompt.envelope import Envelope, Sent
 from lamella.core.prompt.laws.law import Law
-from lamella.core.prompt.layers.model import Layer, LayerId, Layout, Role, StandIn
+from lamella.core.prompt.layers.model import Layer, LayerId, StandIn
 
 
 def _check(envelope: Envelope, _before: Sent | None) -> Iterable[str]:
-    allowed = {Role.USER.value, Role.REPLY.value, *(stand_in.value for stand_in in StandIn)}
+    allowed = {Voice.USER.value, Voice.REPLY.value, *(stand_in.value for stand_in in StandIn)}
     if envelope.layout is Layout.IN_PLACE:
         allowed.add(Kind.TOOL.value)
     for segment in envelope.layer(LayerId.L4).segments:
@@ -25,7 +27,7 @@ def _cuts(layer: Layer) -> frozenset[int]:
     starts.update(
         index
         for index, segment in enumerate(layer.segments)
-        if index > 0 and layer.segments[index - 1].kind == Role.REPLY and segment.kind != Role.REPLY
+        if index > 0 and layer.segments[index - 1].kind == Voice.REPLY and segment.kind != Voice.REPLY
     )
     return frozenset(starts)
 

@@ -3,13 +3,15 @@
 from collections.abc import Iterable
 
 from lamella.core.artifacts.model import Kind
+from lamella.core.log.ids import Voice
+from lamella.core.log.placement import Form
 from lamella.core.prompt.envelope import Envelope, Sent
 from lamella.core.prompt.laws.law import Law
-from lamella.core.prompt.layers.model import Form, Layer, LayerId, Role
+from lamella.core.prompt.layers.model import Layer, LayerId
 
 
 def _check(envelope: Envelope, _before: Sent | None) -> Iterable[str]:
-    asked = {segment.place for segment in envelope.layer(LayerId.L4).segments if segment.kind == Role.USER}
+    asked = {segment.place for segment in envelope.layer(LayerId.L4).segments if segment.kind == Voice.USER}
     asked.update(segment.place for segment in envelope.layer(LayerId.L5).segments)
     for layer_id in (LayerId.L2, LayerId.L3, LayerId.L4):
         for segment in envelope.layer(layer_id).segments:

@@ -2,14 +2,15 @@
 
 from collections.abc import Iterable
 
+from lamella.core.log.ids import Voice
 from lamella.core.prompt.envelope import Envelope, Sent
 from lamella.core.prompt.fingerprint import hash_layers, hash_prefix
 from lamella.core.prompt.laws.law import Law
 from lamella.core.prompt.layers.fingerprint import hash_pieces
-from lamella.core.prompt.layers.model import Role, StandIn
+from lamella.core.prompt.layers.model import StandIn
 from lamella.core.text.content import hash_text
 
-_OWN_TEXT = frozenset(kind.value for kind in (*Role, *StandIn))
+_OWN_TEXT = frozenset(kind.value for kind in (*Voice, *StandIn))
 
 
 def _check(envelope: Envelope, _before: Sent | None) -> Iterable[str]:

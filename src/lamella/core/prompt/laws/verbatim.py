@@ -3,9 +3,10 @@
 from collections.abc import Iterable
 
 from lamella.core.artifacts.kinds import KINDS, Promotion
+from lamella.core.log.placement import Form
 from lamella.core.prompt.envelope import Envelope, Sent
 from lamella.core.prompt.laws.law import Law
-from lamella.core.prompt.layers.model import Form, Layer, LayerId
+from lamella.core.prompt.layers.model import Layer, LayerId
 
 _VERBATIM = (Form.FULL, Form.REFERENCE)
 _KEPT_KINDS = {

@@ -7,8 +7,10 @@ from msgspec import Struct
 from lamella.core.artifacts.blocks import render_block, render_condensed, render_handle, render_preview
 from lamella.core.artifacts.kinds import KINDS, Promotion, later_kind
 from lamella.core.artifacts.model import Artifact, Policy
+from lamella.core.log.placement import Form
+from lamella.core.log.terms import CarryForward
 from lamella.core.prompt.layers.fingerprint import make_layer
-from lamella.core.prompt.layers.model import SYSTEM_PLACE, CarryForward, Count, Form, Layer, LayerId, Segment
+from lamella.core.prompt.layers.model import SYSTEM_PLACE, Count, Layer, LayerId, Segment
 from lamella.core.text.outline import PREVIEW_OVER, build_outline
 
 

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from lamella.core.log.placement import Form
 from lamella.core.text.content import hash_text
 from lamella.core.values import describe
 
@@ -27,53 +28,12 @@ class LayerId(StrEnum):
 LAYER_ORDER: tuple[LayerId, ...] = tuple(LayerId)
 
 
-class Form(StrEnum):
-    """How much of an artifact stands in the request."""
-
-    FULL = "full"
-    PREVIEW = "preview"
-    HANDLE = "handle"
-    REFERENCE = "reference"
-    UPDATE = "update"
-    SUMMARY = "summary"
-
-
-class Role(StrEnum):
-    """The kinds of segment that are no artifact: parts of L1, typed text, replies."""
-
-    SYSTEM = "system"
-    USER = "user"
-    REPLY = "reply"
-
-
 class StandIn(StrEnum):
     """The kinds of segment that stand in for messages taken out: that they are, what they said, what they decided."""
 
     LEFT_OUT = "left_out"
     SUMMARY = "summary"
     DIGEST = "digest"
-
-
-class Layout(StrEnum):
-    """Where the library physically stands."""
-
-    LIBRARY = "library"
-    IN_PLACE = "in_place"
-
-
-class History(StrEnum):
-    """How much of the earlier talk L4 holds: all of it, the last turns, or the last turns after a short summary."""
-
-    FULL = "full"
-    WINDOW = "window"
-    STRIP = "strip"
-
-
-class CarryForward(StrEnum):
-    """What becomes of an artifact's text once its turn is over."""
-
-    FULL = "full"
-    PREVIEW = "preview"
 
 
 class Segment(Struct, frozen=True, kw_only=True, gc=False):

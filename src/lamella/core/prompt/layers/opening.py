@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from lamella.core.prompt.layers.model import Count, Form, Segment, StandIn
+from lamella.core.log.placement import Form
+from lamella.core.prompt.layers.model import Count, Segment, StandIn
 from lamella.core.text.content import escape_line, hash_text, neutralise
 
 _TAGS: Mapping[StandIn, str] = {StandIn.SUMMARY: "conversation_summary", StandIn.DIGEST: "stage_digest"}

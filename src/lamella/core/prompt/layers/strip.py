@@ -5,15 +5,17 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from lamella.core.budget.counting import Measure, count_pieces
-from lamella.core.messages.model import Message, Speaker
+from lamella.core.log.ids import Voice
+from lamella.core.log.placement import Form
+from lamella.core.messages.model import Message, Role
 from lamella.core.prompt.layers.fingerprint import make_layer
 from lamella.core.prompt.layers.library import Standing
-from lamella.core.prompt.layers.model import Count, Form, Layer, LayerId, Role, Segment, message_place
+from lamella.core.prompt.layers.model import Count, Layer, LayerId, Segment, message_place
 from lamella.core.prompt.layers.opening import Opening
 from lamella.core.values import replace
 
 # Members by name of their own: see docs/decisions/msgspec.md.
-_FULL, _ASKS, _USER, _ASSISTANT = Form.FULL, Role.USER, Speaker.USER, Speaker.ASSISTANT
+_FULL, _ASKS, _USER, _ASSISTANT = Form.FULL, Voice.USER, Role.USER, Role.ASSISTANT
 
 
 class Said(Struct, frozen=True, kw_only=True, gc=False):
@@ -62,7 +64,7 @@ class Exchange(Struct, frozen=True, kw_only=True, gc=False):
         return sum(said.segment.tokens for said in self.said)
 
 
-def make_said(message_id: str, role: Role, text: str, *, place: str, measure: Measure) -> Said:
+def make_said(message_id: str, role: Voice, text: str, *, place: str, measure: Measure) -> Said:
     """Typed text or a reply as it stands at a place."""
     tokens = measure.count(text) if text else 0
     return Said(
@@ -85,7 +87,7 @@ def join_answer(exchange: Exchange, joined: Sequence[Said], *, count: Count) -> 
         return replace(exchange, joined=(), answer=None)
     texts = [said.text for said in (exchange.reply, *joined) if said.text]
     pieces = [part for text in texts for part in (text, "\n\n")][:-1]
-    answer = Message(role=Speaker.ASSISTANT, pieces=tuple(pieces), tokens=count_pieces(pieces, count))
+    answer = Message(role=Role.ASSISTANT, pieces=tuple(pieces), tokens=count_pieces(pieces, count))
     return replace(exchange, joined=tuple(joined), answer=answer)
 
 

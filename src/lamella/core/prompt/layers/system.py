@@ -1,42 +1,12 @@
 """L1, the system prompt: base, instructions, project, memory. Stable parts first, never a date."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Iterable
 
-from lamella.core.artifacts.model import Artifact
+from lamella.core.log.ids import Voice
+from lamella.core.log.placement import Form
+from lamella.core.log.turn import PART_NAMES, SystemParts
 from lamella.core.prompt.layers.fingerprint import make_layer
-from lamella.core.prompt.layers.model import SYSTEM_PLACE, Count, Form, Layer, LayerId, Role, Segment
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SystemParts:
-    """L1's parts in the order they are sent. ``inlined`` are the notes that templates drew into instructions.
-
-    ``typed_instructions`` are the instructions before their templates, so that they can be expanded again.
-    """
-
-    base: str = ""
-    instructions: str = ""
-    project: str = ""
-    memory: str = ""
-    inlined: tuple[Artifact, ...] = ()
-    typed_instructions: str = ""
-
-    def as_typed(self) -> dict[str, str]:
-        """The parts as the user gave them."""
-        return {**dict(self.named()), "instructions": self.typed_instructions}
-
-    def named(self) -> Iterator[tuple[str, str]]:
-        """Each part that has text, with its name."""
-        for name in PART_NAMES:
-            text = getattr(self, name)
-            if text:
-                yield name, text
-
-
-PART_NAMES: tuple[str, ...] = tuple(
-    field.name for field in fields(SystemParts) if field.name not in ("inlined", "typed_instructions")
-)
+from lamella.core.prompt.layers.model import SYSTEM_PLACE, Count, Layer, LayerId, Segment
 
 
 def build_system(parts: SystemParts, *, count: Count) -> Layer:
@@ -44,7 +14,7 @@ def build_system(parts: SystemParts, *, count: Count) -> Layer:
     segments = [
         Segment(
             id=name,
-            kind=Role.SYSTEM,
+            kind=Voice.SYSTEM,
             form=Form.FULL,
             place=SYSTEM_PLACE,
             text=text,

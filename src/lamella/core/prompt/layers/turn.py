@@ -8,9 +8,10 @@ from msgspec import Struct
 from lamella.core.artifacts.blocks import render_block, render_condensed, render_update
 from lamella.core.artifacts.model import Artifact, Image, Kind
 from lamella.core.budget.counting import Measure, count_images, count_pieces
+from lamella.core.log.placement import Form
 from lamella.core.prompt.layers.fingerprint import make_layer
 from lamella.core.prompt.layers.library import Standing, make_standing
-from lamella.core.prompt.layers.model import Form, Layer, LayerId, Segment
+from lamella.core.prompt.layers.model import Layer, LayerId, Segment
 from lamella.core.text.changes import build_diff
 from lamella.core.text.content import escape_line
 

@@ -9,12 +9,12 @@ from lamella.adapters.providers.local.cache import Forecast
 from lamella.adapters.providers.local.engine import EngineOptions
 from lamella.adapters.providers.local.provider import LocalProvider
 from lamella.core.messages.delta import Delta, Reply, fold_deltas
-from lamella.core.messages.model import Message, Speaker
+from lamella.core.messages.model import Message, Role
 from lamella.core.messages.request import ChatRequest
 
 T = TypeVar("T")
 SMALL = EngineOptions(shelf=0, window=256, batch=32)
-TERSE = Message(role=Speaker.SYSTEM, pieces=("You are terse.",))
+TERSE = Message(role=Role.SYSTEM, pieces=("You are terse.",))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,11 +31,11 @@ class Asked:
 
 
 def user(text: str) -> Message:
-    return Message(role=Speaker.USER, pieces=(text,))
+    return Message(role=Role.USER, pieces=(text,))
 
 
 def assistant(text: str) -> Message:
-    return Message(role=Speaker.ASSISTANT, pieces=(text,))
+    return Message(role=Role.ASSISTANT, pieces=(text,))
 
 
 def request(*messages: Message, answer: int = 6, extras: str = '{"temperature": 0}') -> ChatRequest:

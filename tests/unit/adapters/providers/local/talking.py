@@ -12,7 +12,7 @@ from bench.local import Said, Served, Talker
 
 import lamella
 from lamella import Chat, Note
-from lamella.core.prompt.movement import Movement
+from lamella.core.log.call import Movement
 
 CHAT = "harbour"
 TIDES = "High tide is at noon. Low tide is at six. " + "The water rises for six hours, then it falls again. " * 4

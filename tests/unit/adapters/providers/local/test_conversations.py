@@ -12,7 +12,7 @@ from bench.local import Served, play_naive, share_of_earlier
 from tests.unit.adapters.providers.local.talking import CHAT, EARLY, LATE, talk
 
 import lamella
-from lamella.core.prompt.movement import Movement
+from lamella.core.log.call import Movement
 
 ROOT = Path(__file__).parents[5]
 MOVES = pytest.mark.moves_prefix(reason="in the library a note that is new or changed stands before the conversation")

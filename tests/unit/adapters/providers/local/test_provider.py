@@ -15,7 +15,7 @@ from lamella.adapters.providers.local.provider import LocalProvider, Progress
 from lamella.adapters.providers.local.weights import SMOLLM2, find_weights
 from lamella.core.artifacts.model import Image
 from lamella.core.messages.delta import Stop, StopReason, TextDelta
-from lamella.core.messages.model import Message, Speaker
+from lamella.core.messages.model import Message, Role
 from lamella.core.messages.usage import Usage
 from lamella.core.values import replace
 from lamella.errors import ContextOverflowError, ModelMissingError, ProviderRefusedError
@@ -138,7 +138,7 @@ def test_progress_is_told_batch_by_batch(provider: LocalProvider) -> None:
 
 
 def test_a_document_can_be_read_in_before_there_is_a_question(provider: LocalProvider) -> None:
-    document = Message(role=Speaker.SYSTEM, pieces=("Ships need water. " * 8,))
+    document = Message(role=Role.SYSTEM, pieces=("Ships need water. " * 8,))
     run(provider.warm([document]))
     asked = run(ask(provider, request(document, user("What do ships need?"))))
     assert asked.forecast == asked.reported
@@ -147,7 +147,7 @@ def test_a_document_can_be_read_in_before_there_is_a_question(provider: LocalPro
 
 
 def test_a_question_ends_the_reading_ahead_and_goes_on_from_there(provider: LocalProvider) -> None:
-    document = Message(role=Speaker.SYSTEM, pieces=("Trees need light and rain. " * 28,))
+    document = Message(role=Role.SYSTEM, pieces=("Trees need light and rain. " * 28,))
 
     async def interrupt() -> None:
         SEEN.clear()
@@ -181,7 +181,7 @@ def test_an_answer_that_meets_the_end_of_the_window_says_so(provider: LocalProvi
 
 def test_pictures_are_refused_by_a_model_that_cannot_see(provider: LocalProvider) -> None:
     dot = Image(media_type="image/png", data=b"\x89PNG dot", width=1, height=1, hash="d07")
-    seen = Message(role=Speaker.USER, pieces=("What is this?",), images=(dot,))
+    seen = Message(role=Role.USER, pieces=("What is this?",), images=(dot,))
     with pytest.raises(ProviderRefusedError, match="image input is not supported"):
         run(ask(provider, request(seen)))
 

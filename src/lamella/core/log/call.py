@@ -1,0 +1,141 @@
+"""One model call as it is written down with its reply: predicted, reported, judged, billed and timed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import StrEnum
+
+from lamella.core.messages.delta import Diagnosis
+from lamella.core.messages.usage import Usage
+
+
+class Cause(StrEnum):
+    """Why a prefix moved. ``none``: it did not, the request extends the one before."""
+
+    FIRST_TURN = "first_turn"
+    SYSTEM_CHANGED = "system_changed"
+    TOOLS_CHANGED = "tools_changed"
+    MODEL_CHANGED = "model_changed"
+    ARTIFACT_ADDED = "artifact_added"
+    ARTIFACT_UPDATED = "artifact_updated"
+    EPOCH_FOLDED = "epoch_folded"
+    COMPACTED = "compacted"
+    HISTORY_EDITED = "history_edited"
+    BRANCH = "branch"
+    LAYOUT_CHANGED = "layout_changed"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Movement:
+    """The cause, and the segment it names: an artifact's id, or the part of L1."""
+
+    cause: Cause
+    segment: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.cause}({self.segment})" if self.segment else str(self.cause)
+
+
+class Outcome(StrEnum):
+    """What became of the prefix that the provider had."""
+
+    FIRST = "first"
+    HIT = "hit"
+    MOVED = "moved"
+    TOO_SHORT = "too_short"
+    COLD = "cold"
+    EXPIRED = "expired"
+    EVICTED = "evicted"
+    UNKNOWN = "unknown"
+    UNEXPLAINED = "unexplained"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The outcome, and for a prefix that we moved what moved it."""
+
+    outcome: Outcome
+    movement: Movement
+
+    @property
+    def ours(self) -> bool:
+        """Whether the miss is our doing, not the provider's."""
+        return self.outcome in (Outcome.MOVED, Outcome.UNEXPLAINED)
+
+    def __str__(self) -> str:
+        return _WORDS[self.outcome].format(movement=self.movement)
+
+
+_WORDS = {
+    Outcome.FIRST: "first turn: nothing was cached yet",
+    Outcome.HIT: "hit",
+    Outcome.MOVED: "we moved the prefix: {movement}",
+    Outcome.TOO_SHORT: "too short for this model's cache",
+    Outcome.COLD: "the cache held nothing of it, as expected",
+    Outcome.EXPIRED: "the provider's cache entry expired",
+    Outcome.EVICTED: "the provider dropped its cache entry",
+    Outcome.UNKNOWN: "the provider does not say what was cached",
+    Outcome.UNEXPLAINED: "the prefix moved and nothing recorded says why: a bug, please report it",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheUse:
+    """A request's tokens by what becomes of them: read from the cache, written to it, neither."""
+
+    read: int
+    write: int
+    uncached: int
+
+    @property
+    def total(self) -> int:
+        return self.read + self.write + self.uncached
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """Input cost of one turn: as sent, as naive gluing would cost, and with a cache that never misses."""
+
+    amount: Decimal
+    naive: Decimal
+    limit: Decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """How long the phases of a call took, in seconds; none where nobody measured."""
+
+    build: float | None = None
+    first: float | None = None
+    total: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A call and what is known of it. ``cost`` is the input as predicted, ``billed`` all that the reported usage costs.
+
+    ``stop`` is why the answer ended, also ``stopped`` by the user or ``broken`` on the way. ``id`` is the provider's
+    name for the reply. ``retries`` is how often it was tried before.
+    """
+
+    model: str | None
+    verdict: Verdict
+    predicted: CacheUse | None = None
+    usage: Usage
+    by_layer: Mapping[str, int] = field(default_factory=dict)
+    cost: Cost | None = None
+    billed: Decimal | None = None
+    timing: Timing = field(default_factory=Timing)
+    stop: str = ""
+    id: str | None = None
+    diagnosis: Diagnosis | None = None
+    retries: int = 0
+
+
+def reported_use(usage: Usage) -> CacheUse | None:
+    """What a provider reported, by price class; none where it says too little to be billed."""
+    if usage.plain is None:
+        return None
+    write = (usage.write or 0) + (usage.write_long or 0)
+    return CacheUse(read=usage.read or 0, write=write, uncached=usage.plain)
