@@ -14,7 +14,7 @@ import lamella
 from lamella.errors import LamellaError, UsageError
 from lamella.faces.cli import INTERRUPTED
 from lamella.faces.cli.ask import ask
-from lamella.faces.cli.chat import chat
+from lamella.faces.cli.chat.command import chat
 from lamella.faces.cli.chats import chats
 from lamella.faces.cli.compact import compact
 from lamella.faces.cli.config import config_app

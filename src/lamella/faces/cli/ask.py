@@ -14,7 +14,7 @@ from lamella.core.prompt.asked import Asked
 from lamella.engine.sending import send
 from lamella.engine.turn import Turn
 from lamella.errors import SourceTooLargeError, TextError, UsageError
-from lamella.faces.cli.chat_attaching import Desktop
+from lamella.faces.cli.chat.attaching import Desktop
 from lamella.faces.cli.chat_opening import (
     UNKEPT,
     AnswerOption,

@@ -13,7 +13,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
-from lamella.faces.cli.chat_attaching import Desktop
+from lamella.faces.cli.chat.attaching import Desktop
 from lamella.faces.cli.chat_typing import GOES_ON, PROMPT, complete
 
 # Seconds between two looks at what goes on meanwhile.

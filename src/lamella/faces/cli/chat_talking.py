@@ -9,7 +9,7 @@ from lamella.core.prompt.asked import Asked
 from lamella.engine.sending import Event, answer, send
 from lamella.engine.stored import StoredChat
 from lamella.errors import ConflictError, LamellaError
-from lamella.faces.cli.chat_attaching import Desktop
+from lamella.faces.cli.chat.attaching import Desktop
 from lamella.faces.cli.chat_opening import Session
 from lamella.faces.cli.chat_showing import Show, follow
 from lamella.faces.cli.chat_status import tell_end, tell_standing

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import typer
 
-from lamella.faces.cli.chat_attaching import Desktop
+from lamella.faces.cli.chat.attaching import Desktop
 from lamella.faces.cli.lines import show_lines
 
 PROMPT = "> "

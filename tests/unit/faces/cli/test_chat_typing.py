@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from lamella.faces.cli.chat_attaching import Desktop
+from lamella.faces.cli.chat.attaching import Desktop
 from lamella.faces.cli.chat_typing import complete, find_mentions, find_missing
 
 COMMANDS = ("/attach", "/drop", "/ledger")

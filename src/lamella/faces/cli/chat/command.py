@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from lamella.faces.cli.chat_attaching import Desktop
+from lamella.faces.cli.chat.attaching import Desktop
 from lamella.faces.cli.chat_commands import COMMANDS, Leaving, run_command
 from lamella.faces.cli.chat_opening import (
     UNKEPT,

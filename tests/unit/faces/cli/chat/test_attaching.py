@@ -7,7 +7,7 @@ from tests.unit.pictures import png
 
 from lamella import Code, Folder, Note, Picture, Selection
 from lamella.errors import ArtifactError, NotAvailableError, SourceMissingError, UsageError
-from lamella.faces.cli.chat_attaching import Desktop
+from lamella.faces.cli.chat.attaching import Desktop
 
 PNG = png(2, 2)
 
