@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
 
-from lamella.core.artifacts.model import Kind
 from lamella.errors import ArtifactError, LamellaError, SourceMissingError, UsageError
 from lamella.faces.library.attach import Attachment, Canvas, Code, Folder, Note, Office, Pdf, Picture, Selection
 from lamella.wiring import open_sources
@@ -31,7 +30,7 @@ _DOCUMENTS: Mapping[str, type[Pdf | Office | Canvas]] = {
 }
 
 
-class Desktop:
+class NamedFiles:
     """Files as people name them: relative to the vault, or without one to the current folder."""
 
     def __init__(self, vault: Path | None) -> None:
@@ -47,7 +46,7 @@ class Desktop:
         if (self._vault / path).is_dir():
             return [Folder(path=path)]
         if not self._exists(name):
-            open_sources(self._vault).read_file(path, Kind.NOTE)
+            open_sources(self._vault).read_file(path, Note.kind)
         return [_describe(path)]
 
     def select(self, name: str) -> Selection:
@@ -135,7 +134,7 @@ class Desktop:
             raise SourceMissingError(f"There is no file {name}.", hint="Paths are relative to the current folder.")
         if path.is_dir():
             reader = open_sources(path)
-            notes = [reader.read_file(note, Kind.NOTE) for note in reader.list_folder(".")]
+            notes = [reader.read_file(note, Note.kind) for note in reader.list_folder(".")]
             return [Note(path=(PurePosixPath(name) / note.id).as_posix(), text=note.text) for note in notes]
         described = _describe(name)
         reader = open_sources(path.parent)
@@ -147,10 +146,10 @@ class Desktop:
 
     def _read_text(self, name: str) -> str:
         if self._vault is not None:
-            return open_sources(self._vault).read_file(self._inside(name), Kind.CODE).text
+            return open_sources(self._vault).read_file(self._inside(name), Code.kind).text
         if not Path(name).exists():
             raise SourceMissingError(f"There is no file {name}.", hint="Paths are relative to the current folder.")
-        return open_sources(Path(name).parent).read_file(Path(name).name, Kind.CODE).text
+        return open_sources(Path(name).parent).read_file(Path(name).name, Code.kind).text
 
 
 def _describe(path: str) -> Note | Code | Pdf | Office | Canvas | Picture:

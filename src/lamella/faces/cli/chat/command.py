@@ -8,24 +8,24 @@ from typing import Annotated
 
 import typer
 
-from lamella.faces.cli.chat.attaching import Desktop
-from lamella.faces.cli.chat_commands import COMMANDS, Leaving, run_command
-from lamella.faces.cli.chat_opening import (
+from lamella.faces.cli.access import StoreOption
+from lamella.faces.cli.chat.attaching import NamedFiles
+from lamella.faces.cli.chat.dialogue import Dialogue
+from lamella.faces.cli.chat.input import PROMPT, Input, PipedInput
+from lamella.faces.cli.chat.opening import (
     UNKEPT,
     AnswerOption,
+    ChatOptions,
     ModelOption,
-    Session,
+    OpenChat,
     VaultOption,
-    Wish,
-    opened_session,
+    opened_to_talk,
     tell_demo,
 )
-from lamella.faces.cli.chat_showing import PlainShow, Show
-from lamella.faces.cli.chat_talking import Talking
-from lamella.faces.cli.chat_typing import PROMPT, PipedTyping, Typing
-from lamella.faces.cli.lines import show_line, show_lines
-from lamella.faces.cli.opened import StoreOption
-from lamella.faces.cli.streams import discard_stdout
+from lamella.faces.cli.chat.output import Output, PlainOutput
+from lamella.faces.cli.chat.slash import COMMANDS, ChatEnd, run_command
+from lamella.faces.cli.terminal.lines import show_line, show_lines
+from lamella.faces.cli.terminal.streams import discard_stdout
 
 _GLANCE = 8
 
@@ -53,41 +53,41 @@ def chat(
     by_hand = sys.stdin is not None and sys.stdin.isatty()
     at_terminal = by_hand and sys.stdout.isatty()
     show = _make_show(at_terminal=at_terminal)
-    wish = Wish(store=store, chat=chat, model=model, vault=vault, last=last, answer=max_tokens)
-    with opened_session(wish, show.reading) as session, asyncio.Runner() as runner:
-        desktop = Desktop(vault)
-        talking = Talking(session, runner, show=show, desktop=desktop, strata=strata, by_hand=by_hand)
-        _greet(session)
+    options = ChatOptions(store=store, chat=chat, model=model, vault=vault, last=last, answer=max_tokens)
+    with opened_to_talk(options, show.reading) as opened, asyncio.Runner() as runner:
+        files = NamedFiles(vault)
+        dialogue = Dialogue(opened, runner, show=show, files=files, strata=strata, by_hand=by_hand)
+        _greet(opened)
         try:
-            typing = _make_typing(talking, runner) if at_terminal else PipedTyping()
-            _talk(talking, typing, at_terminal=at_terminal)
+            typing = _make_typing(dialogue, runner) if at_terminal else PipedInput()
+            _talk(dialogue, typing, at_terminal=at_terminal)
         except (BrokenPipeError, SystemExit):
             # Nobody reads the answers any more: what is left is not sent. Rich leaves a closed pipe with SystemExit.
             discard_stdout()
-            talking.failed = True
+            dialogue.failed = True
         finally:
-            talking.leave()
-            runner.run(session.office.close())
-            _part(session, wish)
-    return 1 if talking.failed and not at_terminal else 0
+            dialogue.leave()
+            runner.run(opened.office.close())
+            _part(opened, options)
+    return 1 if dialogue.failed and not at_terminal else 0
 
 
-def _make_show(*, at_terminal: bool) -> Show:
+def _make_show(*, at_terminal: bool) -> Output:
     if not at_terminal or os.environ.get("TERM") == "dumb":
-        return PlainShow()
-    from lamella.faces.cli.chat_markdown import MarkdownShow  # only a terminal needs it
+        return PlainOutput()
+    from lamella.faces.cli.chat.markdown import MarkdownOutput  # only a terminal needs it
 
-    return MarkdownShow()
-
-
-def _make_typing(talking: Talking, runner: asyncio.Runner) -> Typing:
-    from lamella.faces.cli.chat_prompt import PromptTyping, Told  # only a terminal needs it
-
-    told = Told(standing=talking.tell_standing, meanwhile=talking.tell_meanwhile)
-    return PromptTyping(runner, commands=tuple(COMMANDS), desktop=talking.desktop, told=told)
+    return MarkdownOutput()
 
 
-def _talk(talking: Talking, typing: Typing, *, at_terminal: bool) -> None:
+def _make_typing(dialogue: Dialogue, runner: asyncio.Runner) -> Input:
+    from lamella.faces.cli.chat.prompt import PromptInput, PromptStatus  # only a terminal needs it
+
+    told = PromptStatus(standing=dialogue.tell_standing, meanwhile=dialogue.tell_meanwhile)
+    return PromptInput(runner, commands=tuple(COMMANDS), files=dialogue.files, told=told)
+
+
+def _talk(dialogue: Dialogue, typing: Input, *, at_terminal: bool) -> None:
     while True:
         try:
             line = typing.read()
@@ -99,39 +99,39 @@ def _talk(talking: Talking, typing: Typing, *, at_terminal: bool) -> None:
         if line is None:
             return
         try:
-            _take(talking, line, at_terminal=at_terminal)
-        except Leaving:
+            _take(dialogue, line, at_terminal=at_terminal)
+        except ChatEnd:
             return
 
 
-def _take(talking: Talking, line: str, *, at_terminal: bool) -> None:
+def _take(dialogue: Dialogue, line: str, *, at_terminal: bool) -> None:
     if line.startswith("/") and not line.startswith("//"):
-        run_command(talking, line)
+        run_command(dialogue, line)
     elif line.strip():
-        talking.say(line[1:] if line.startswith("//") else line)
+        dialogue.say(line[1:] if line.startswith("//") else line)
         if not at_terminal:
-            typer.echo(f"[{talking.tell_standing()}]", err=True)
+            typer.echo(f"[{dialogue.tell_standing()}]", err=True)
 
 
-def _greet(session: Session) -> None:
-    tell_demo(session.model)
-    turns = len(session.stored.turns())
+def _greet(opened: OpenChat) -> None:
+    tell_demo(opened.model)
+    turns = len(opened.stored.turns())
     stands = f"goes on after {turns:,} {'turn' if turns == 1 else 'turns'}" if turns else "is new"
-    told = f"{show_line(session.stored.id)} {stands}, with {show_line(session.model)}."
+    told = f"{show_line(opened.stored.id)} {stands}, with {show_line(opened.model)}."
     typer.echo(f"{told} /help shows what else there is.", err=True)
     if turns:
-        typer.echo(_tell_last(session), err=True)
+        typer.echo(_tell_last(opened), err=True)
 
 
-def _tell_last(session: Session) -> str:
+def _tell_last(opened: OpenChat) -> str:
     """The last exchange, as far as it fits a glance."""
-    last = session.stored.turns()[-1]
+    last = opened.stored.turns()[-1]
     lines = show_lines(last.reply.text if last.reply else "").strip().splitlines()
     more = ["…"] if len(lines) > _GLANCE else []
     return "\n".join((f"{PROMPT}{show_line(last.message.text)}", *lines[:_GLANCE], *more))
 
 
-def _part(session: Session, wish: Wish) -> None:
-    if session.stored.turns() and wish.store != UNKEPT:
+def _part(opened: OpenChat, options: ChatOptions) -> None:
+    if opened.stored.turns() and options.store != UNKEPT:
         with suppress(OSError):
-            typer.echo(f"Kept. Go on with: lamella chat {show_line(session.stored.id)}", err=True)
+            typer.echo(f"Kept. Go on with: lamella chat {show_line(opened.stored.id)}", err=True)
