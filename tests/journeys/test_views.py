@@ -15,11 +15,10 @@ from lamella.engine.keeping import Keeper
 from lamella.engine.stored import StoredChat
 from lamella.errors import LamellaError
 from lamella.views.answers import view_error
-from lamella.views.chats import view_chats
 from lamella.views.ledger import make_rows, view_ledger
 from lamella.views.recall import view_recall
 from lamella.views.receipts import view_plan, view_undo
-from lamella.views.stores import view_stats
+from lamella.views.stores import view_chats, view_stats
 from lamella.views.totals import Totals, view_totals
 from lamella.views.turns import view_head, view_turn
 from lamella.wiring import load_transcript, open_desk, replay_transcript

@@ -1,21 +1,10 @@
-"""Conversations as they are listed and read: which there are, their branches, and what was said."""
+"""A conversation as it is read: what was said, and the branches on which it was."""
 
 from collections.abc import Sequence
 from typing import TypedDict
 
 from lamella.core.log.events import Body
 from lamella.core.log.nodes import Node, Told
-from lamella.core.log.records import Listed
-
-
-class ChatBody(TypedDict):
-    """A conversation in a list."""
-
-    conversation: str
-    title: str
-    created: str
-    updated: str
-    events: int
 
 
 class ReplyBody(TypedDict):
@@ -40,20 +29,6 @@ class BranchBody(TypedDict):
     active: bool
     turns: int
     last: SaidBody | None
-
-
-def view_chats(listed: Sequence[Listed]) -> list[ChatBody]:
-    """Every conversation, in the order given."""
-    return [
-        ChatBody(
-            conversation=one.conversation,
-            title=one.title,
-            created=one.created,
-            updated=one.updated,
-            events=one.version,
-        )
-        for one in listed
-    ]
 
 
 def view_said(told: Told) -> SaidBody:

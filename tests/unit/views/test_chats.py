@@ -1,9 +1,8 @@
-"""Conversations as data: lists, branches and what was said."""
+"""A conversation as data: branches and what was said."""
 
 from lamella.core.log.ids import Voice
 from lamella.core.log.nodes import Node, Told
-from lamella.core.log.records import Listed
-from lamella.views.chats import view_branch, view_chats, view_said
+from lamella.views.chats import view_branch, view_said
 
 REFS = {
     "results": [{"id": "tool:weather", "hash": "h1"}],
@@ -13,13 +12,6 @@ REFS = {
 ASKED = Node(id="q1", parent="", role=Voice.USER, text="What grows?", at="2026-03-01T12:00:00Z", rest=REFS)
 ANSWER = Node(id="a1", parent="q1", role=Voice.REPLY, text="Beans.", at="2026-03-01T12:00:04Z")
 TURN = Told(message=ASKED, reply=ANSWER)
-
-
-def test_a_conversation_in_a_list_has_its_name_title_times_and_size() -> None:
-    listed = Listed(conversation="garden", title="Beans", created="2026-03-01", updated="2026-03-02", version=7)
-    assert view_chats([listed]) == [
-        {"conversation": "garden", "title": "Beans", "created": "2026-03-01", "updated": "2026-03-02", "events": 7}
-    ]
 
 
 def test_a_turn_as_it_was_said_names_once_what_came_with_it() -> None:

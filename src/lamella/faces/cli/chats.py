@@ -16,7 +16,8 @@ from lamella.faces.cli.tables.receipts import tell_mark
 from lamella.faces.cli.terminal.console import make_console
 from lamella.faces.cli.terminal.lines import show_line, show_lines
 from lamella.faces.cli.terminal.progress import told_if_slow
-from lamella.views.chats import ChatBody, SaidBody, view_chats, view_said
+from lamella.views.chats import SaidBody, view_said
+from lamella.views.stores import ChatBody, view_chats
 from lamella.wiring import Origin, has_store, load_archive, load_configuration, save_archive
 
 chats = typer.Typer(name="chats", help="List, read, search, move and erase conversations.", no_args_is_help=False)
