@@ -70,11 +70,11 @@ def ask(
         attach=tuple(one.attachment() for one in [*_attach(attach, select, vault), *piped]),
         system={} if system is None else {"base": check_text(system, "the system prompt")},
     )
-    show = PlainOutput(quiet=as_json)
+    output = PlainOutput(quiet=as_json)
     options = ChatOptions(store=store if chat else UNKEPT, chat=chat, model=model, vault=vault, answer=max_tokens)
-    with opened_to_talk(options, show.reading) as opened:
+    with opened_to_talk(options, output.reading) as opened:
         tell_demo(opened.model)
-        turn = asyncio.run(_send(opened, asked, show))
+        turn = asyncio.run(_send(opened, asked, output))
         call = turn.ledger.calls[-1]
         if as_json:
             reply = opened.stored.turns()[-1].reply
@@ -86,9 +86,9 @@ def ask(
                 typer.echo(line, err=True)
 
 
-async def _send(opened: OpenChat, asked: Ask, show: PlainOutput) -> Turn:
+async def _send(opened: OpenChat, asked: Ask, output: PlainOutput) -> Turn:
     try:
-        turn = await follow(send(opened.stored, asked, opened.find_post()), show)
+        turn = await follow(send(opened.stored, asked, opened.find_post()), output)
     finally:
         await opened.office.close()
     assert turn is not None

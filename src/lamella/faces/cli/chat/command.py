@@ -52,15 +52,15 @@ def chat(
     """
     by_hand = sys.stdin is not None and sys.stdin.isatty()
     at_terminal = by_hand and sys.stdout.isatty()
-    show = _make_show(at_terminal=at_terminal)
+    output = _make_output(at_terminal=at_terminal)
     options = ChatOptions(store=store, chat=chat, model=model, vault=vault, last=last, answer=max_tokens)
-    with opened_to_talk(options, show.reading) as opened, asyncio.Runner() as runner:
+    with opened_to_talk(options, output.reading) as opened, asyncio.Runner() as runner:
         files = NamedFiles(vault)
-        dialogue = Dialogue(opened, runner, show=show, files=files, strata=strata, by_hand=by_hand)
+        dialogue = Dialogue(opened, runner, output=output, files=files, strata=strata, by_hand=by_hand)
         _greet(opened)
         try:
-            typing = _make_typing(dialogue, runner) if at_terminal else PipedInput()
-            _talk(dialogue, typing, at_terminal=at_terminal)
+            source = _make_input(dialogue, runner) if at_terminal else PipedInput()
+            _talk(dialogue, source, at_terminal=at_terminal)
         except (BrokenPipeError, SystemExit):
             # Nobody reads the answers any more: what is left is not sent. Rich leaves a closed pipe with SystemExit.
             discard_stdout()
@@ -72,7 +72,7 @@ def chat(
     return 1 if dialogue.failed and not at_terminal else 0
 
 
-def _make_show(*, at_terminal: bool) -> Output:
+def _make_output(*, at_terminal: bool) -> Output:
     if not at_terminal or os.environ.get("TERM") == "dumb":
         return PlainOutput()
     from lamella.faces.cli.chat.markdown import MarkdownOutput  # only a terminal needs it
@@ -80,17 +80,17 @@ def _make_show(*, at_terminal: bool) -> Output:
     return MarkdownOutput()
 
 
-def _make_typing(dialogue: Dialogue, runner: asyncio.Runner) -> Input:
+def _make_input(dialogue: Dialogue, runner: asyncio.Runner) -> Input:
     from lamella.faces.cli.chat.prompt import PromptInput, PromptStatus  # only a terminal needs it
 
     told = PromptStatus(standing=dialogue.tell_standing, meanwhile=dialogue.tell_meanwhile)
     return PromptInput(runner, commands=tuple(COMMANDS), files=dialogue.files, told=told)
 
 
-def _talk(dialogue: Dialogue, typing: Input, *, at_terminal: bool) -> None:
+def _talk(dialogue: Dialogue, source: Input, *, at_terminal: bool) -> None:
     while True:
         try:
-            line = typing.read()
+            line = source.read()
         except KeyboardInterrupt:
             if not at_terminal:
                 raise

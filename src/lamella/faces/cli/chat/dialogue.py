@@ -31,11 +31,11 @@ class Dialogue:
     """
 
     def __init__(
-        self, opened: OpenChat, runner: Runner, *, show: Output, files: NamedFiles, strata: bool, by_hand: bool
+        self, opened: OpenChat, runner: Runner, *, output: Output, files: NamedFiles, strata: bool, by_hand: bool
     ) -> None:
         self._opened = opened
         self._runner = runner
-        self._show = show
+        self._output = output
         self._named = not opened.begins
         self._warmup = Warmup(opened, runner)
         self._by_hand = by_hand
@@ -90,7 +90,7 @@ class Dialogue:
 
     def tell_meanwhile(self) -> str:
         """What goes on while a message is typed."""
-        return f" · {self._show.told}" if self._warmup.is_on and self._show.told else ""
+        return f" · {self._output.told}" if self._warmup.is_on and self._output.told else ""
 
     def tell_standing(self) -> str:
         """The status line."""
@@ -123,7 +123,7 @@ class Dialogue:
 
     def _follow(self, events: AsyncGenerator[Event, None]) -> None:
         try:
-            turn = self._runner.run(follow(events, self._show))
+            turn = self._runner.run(follow(events, self._output))
         except KeyboardInterrupt:
             self._forget_waiting()
             if not self._by_hand:

@@ -84,26 +84,26 @@ class PlainOutput:
             self._shown = False
 
 
-async def follow(events: AsyncGenerator[Event, None], show: Output) -> Turn | None:
+async def follow(events: AsyncGenerator[Event, None], output: Output) -> Turn | None:
     """Show what happens, to the end, and give the turn as it was sent at last."""
     turn = None
-    show.begin()
+    output.begin()
     try:
         async with aclosing(events):
             async for event in events:
                 turn = event.turn or turn
-                _show(event, show)
+                _show(event, output)
     finally:
-        show.end()
+        output.end()
     return turn
 
 
-def _show(event: Event, show: Output) -> None:
+def _show(event: Event, output: Output) -> None:
     match event.kind:
         case Happening.DELTA:
-            show.more(event.text)
+            output.more(event.text)
         case Happening.REASONING:
-            show.thinking()
+            output.thinking()
         case _:
             for line in _tell(event):
                 typer.echo(line, err=True)
