@@ -14,7 +14,7 @@ from lamella.core.messages.usage import Usage
 from lamella.engine.keeping import Keeper
 from lamella.engine.stored import StoredChat
 from lamella.errors import LamellaError
-from lamella.views.answers import view_error
+from lamella.views.errors import view_error
 from lamella.views.ledger import make_rows, view_ledger
 from lamella.views.recall import view_recall
 from lamella.views.receipts import view_plan, view_undo

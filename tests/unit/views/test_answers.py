@@ -1,4 +1,4 @@
-"""An answer and an error as data."""
+"""An answer as data."""
 
 import re
 
@@ -7,8 +7,7 @@ from tests.contracts.places import doc
 from lamella import Conversation
 from lamella.core.log.call import Call, Cause, Movement, Outcome, Verdict
 from lamella.core.messages.usage import Usage
-from lamella.errors import UsageError
-from lamella.views.answers import view_answer, view_error
+from lamella.views.answers import view_answer
 from lamella.views.ledger import view_call
 
 CALL = Call(
@@ -35,10 +34,3 @@ def test_an_answer_has_the_documented_fields_and_its_call_as_in_the_ledger() -> 
 
 def test_an_answer_that_is_not_kept_names_no_conversation() -> None:
     assert view_answer(Conversation().ask("Hi"), "", CALL, conversation=None)["conversation"] is None
-
-
-def test_an_error_is_its_code_its_message_and_its_hint_as_a_face_words_them() -> None:
-    error = UsageError("Wrong.", hint="Do right.")
-    assert view_error(error) == {"error": {"code": error.code, "message": "Wrong.", "hint": "Do right."}}
-    worded = view_error(error, message="", hint="Do ***.")
-    assert worded == {"error": {"code": error.code, "message": "", "hint": "Do ***."}}

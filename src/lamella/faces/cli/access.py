@@ -1,17 +1,14 @@
-"""Access: stores, conversations and transcripts by the names that were typed, and the options that name them."""
+"""Access: opening a store or a conversation for a command, closing it again, and the options that name them."""
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from lamella.engine.keeping import Keeper
 from lamella.engine.stored import Desk, StoredChat
-from lamella.errors import UsageError
-from lamella.wiring import Transcript, load_settings, load_transcript, open_desk, open_keeper, read_transcript
+from lamella.wiring import load_settings, open_desk, open_keeper
 
 ChatName = Annotated[str, typer.Argument(help="The conversation's id, as `lamella chats list` shows it.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -54,17 +51,3 @@ def opened_chat(url: str | None, chat: str) -> Iterator[StoredChat]:
         if not stored.version:
             Keeper(desk.store, desk.clock).load_log(chat)
         yield stored
-
-
-def load_named(file: str) -> Transcript:
-    """The transcript that was named on the command line: a file, or ``-`` for stdin."""
-    if file != "-":
-        return load_transcript(Path(file))
-    if sys.stdin is None:
-        raise UsageError("There is no stdin to read the transcript from.", hint="Pipe it in, or name a file.")
-    return read_transcript(sys.stdin.buffer, name="stdin")
-
-
-def find_folder(file: str) -> Path:
-    """The folder that its vault is relative to."""
-    return Path.cwd() if file == "-" else Path(file).parent

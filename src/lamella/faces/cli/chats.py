@@ -1,28 +1,20 @@
 """``lamella chats``: the conversations of a store, as wholes."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
-from lamella.engine.keeping import Keeper
-from lamella.engine.marks import CompactionMark, find_marks
 from lamella.errors import UsageError
 from lamella.faces.cli.access import ChatName, JsonOption, StoreOption, opened, opened_desk
-from lamella.faces.cli.tables.receipts import tell_mark
 from lamella.faces.cli.terminal.console import make_console
-from lamella.faces.cli.terminal.lines import show_line, show_lines
+from lamella.faces.cli.terminal.lines import show_line
 from lamella.faces.cli.terminal.progress import told_if_slow
-from lamella.views.chats import SaidBody, view_said
 from lamella.views.stores import ChatBody, view_chats
 from lamella.wiring import Origin, has_store, load_archive, load_configuration, save_archive
 
 chats = typer.Typer(name="chats", help="List, read, search, move and erase conversations.", no_args_is_help=False)
-
-_INDENT = " " * 18
 
 
 @chats.command("list")
@@ -35,6 +27,8 @@ def list_chats(*, store: StoreOption = None, as_json: JsonOption = False) -> Non
     if not rows:
         typer.echo("No conversations yet. Begin one with `lamella chat`, or bring some in with `lamella chats import`.")
         return
+    from rich.table import Table  # only a list that has rows is a table
+
     table = Table("id", "title", "changed", "events", box=None, pad_edge=False)
     for row in rows:
         changed = row["updated"][:19].replace("T", " ")
@@ -50,6 +44,12 @@ def show(
     store: StoreOption = None,
 ) -> None:
     """What was said, with message ids to fork at, where it was compacted, and the other branches."""
+    # What lists do without is imported here: it takes long.
+    from lamella.engine.keeping import Keeper
+    from lamella.engine.marks import find_marks
+    from lamella.faces.cli.tables.said import tell_said
+    from lamella.views.chats import view_said
+
     with opened_desk(store) as desk:
         log = Keeper(desk.store, desk.clock).load_log(chat)
         marks = find_marks(chat, desk.store.load(chat)) if log.compactions else ()
@@ -57,7 +57,7 @@ def show(
         raise UsageError(f"{chat} has no message {branch}.", hint=f"Its branches: {', '.join(log.branches())}.")
     console = make_console()
     for told in log.path(branch):
-        for line in _tell_said(view_said(told), marks):
+        for line in tell_said(view_said(told), marks):
             console.out(line, highlight=False)
     others = [name for name in log.branches() if name != (branch or log.head)]
     if others:
@@ -180,18 +180,3 @@ def _list(store: str | None) -> list[ChatBody]:
         return []
     with opened(store) as keeper:
         return view_chats(keeper.list_alive())
-
-
-def _tell_said(said: SaidBody, marks: Sequence[CompactionMark]) -> list[str]:
-    lines = [f"{said['message']}  user: {show_lines(said['text'])}"]
-    lines += [f"{_INDENT}+ {show_line(name)}" for name in said["attached"]]
-    lines += _tell_marks(said["message"], marks)
-    reply = said["reply"]
-    if reply is not None:
-        lines.append(f"{reply['message']}  reply: {show_lines(reply['text'])}")
-        lines += _tell_marks(reply["message"], marks)
-    return lines
-
-
-def _tell_marks(message: str, marks: Sequence[CompactionMark]) -> list[str]:
-    return [f"{_INDENT}~ {tell_mark(mark)}" for mark in marks if mark.message == message]

@@ -11,9 +11,9 @@ import typer
 
 from lamella import Turn
 from lamella.errors import UsageError
-from lamella.faces.cli.access import find_folder, load_named
 from lamella.faces.cli.tables.replay import print_messages, print_table
 from lamella.faces.cli.terminal.progress import counted
+from lamella.faces.cli.transcripts import find_folder, load_named
 from lamella.views.totals import Totals, view_totals
 from lamella.views.turns import view_head, view_turn
 from lamella.wiring import replay_transcript

@@ -8,8 +8,8 @@ import typer
 
 from lamella.engine.turn import Turn
 from lamella.errors import UsageError
-from lamella.faces.cli.access import find_folder, load_named
 from lamella.faces.cli.terminal.progress import counted
+from lamella.faces.cli.transcripts import find_folder, load_named
 from lamella.wiring import replay_transcript, write_request
 
 

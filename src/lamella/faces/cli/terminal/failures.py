@@ -7,7 +7,7 @@ import typer
 
 from lamella.errors import BadInputError, LamellaError
 from lamella.faces.cli.terminal.lines import show_line
-from lamella.views.answers import view_error
+from lamella.views.errors import view_error
 from lamella.wiring import mask_keys
 
 
