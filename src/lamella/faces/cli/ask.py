@@ -10,9 +10,9 @@ from typing import Annotated
 import typer
 
 from lamella.core.log.call import Call
-from lamella.core.prompt.asked import Asked
+from lamella.engine.ask import Ask
 from lamella.engine.sending import send
-from lamella.engine.turn import Turn
+from lamella.engine.turn import TurnView
 from lamella.errors import SourceTooLargeError, TextError, UsageError
 from lamella.faces.cli.chat_attaching import Desktop
 from lamella.faces.cli.chat_opening import (
@@ -66,7 +66,7 @@ def ask(
     if store is not None and chat is None:
         raise UsageError("--store needs --chat.", hint="Say which conversation to keep it in, with --chat NAME.")
     text, piped = _read_question(question)
-    asked = Asked(
+    asked = Ask(
         text=check_text(text, "the question"),
         attach=tuple(one.attachment() for one in [*_attach(attach, select, vault), *piped]),
         system={} if system is None else {"base": check_text(system, "the system prompt")},
@@ -84,7 +84,7 @@ def ask(
                 typer.echo(line, err=True)
 
 
-async def _send(session: Session, asked: Asked, show: PlainShow) -> Turn:
+async def _send(session: Session, asked: Ask, show: PlainShow) -> TurnView:
     try:
         turn = await follow(send(session.stored, asked, session.find_post()), show)
     finally:
@@ -93,7 +93,7 @@ async def _send(session: Session, asked: Asked, show: PlainShow) -> Turn:
     return turn
 
 
-def _body(session: Session, turn: Turn, call: Call, *, kept: bool) -> dict[str, object]:
+def _body(session: Session, turn: TurnView, call: Call, *, kept: bool) -> dict[str, object]:
     reply = session.stored.turns()[-1].reply
     return {
         "lamella": 1,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lamella.core.budget.counting import Measure
-from lamella.core.prompt.asked import Asked
+from lamella.engine.ask import Ask
 from lamella.engine.keeping import Keeper
 from lamella.engine.office import PostOffice
 from lamella.engine.sending import Post
@@ -138,6 +138,6 @@ def _choose_model(desk: Desk, chat: str, wished: str | None) -> tuple[StoredChat
 
 def _find_model(stored: StoredChat) -> str | None:
     try:
-        return stored.model_for(Asked(text=""))
+        return stored.model_for(Ask(text=""))
     except CallError:
         return None

@@ -10,7 +10,7 @@ import typer
 from lamella.core.log.receipt import Receipt
 from lamella.core.messages.delta import ToolCall
 from lamella.engine.sending import Event, Happening
-from lamella.engine.turn import Turn
+from lamella.engine.turn import TurnView
 from lamella.faces.cli.lines import show_line, show_lines
 from lamella.faces.cli.receipts import tell_receipt
 
@@ -86,7 +86,7 @@ class PlainShow:
             self._shown = False
 
 
-async def follow(events: AsyncGenerator[Event, None], show: Show) -> Turn | None:
+async def follow(events: AsyncGenerator[Event, None], show: Show) -> TurnView | None:
     """Show what happens, to the end, and give the turn as it was sent at last."""
     turn = None
     show.begin()
@@ -114,7 +114,7 @@ def _show(event: Event, show: Show) -> None:
 def _tell(event: Event) -> Iterator[str]:
     """What people should know of an event that is not the answer."""
     match event:
-        case Event(kind=Happening.ENVELOPE, turn=Turn() as turn):
+        case Event(kind=Happening.ENVELOPE, turn=TurnView() as turn):
             yield from (f"warning: {show_line(warning)}" for warning in turn.envelope.warnings)
             if turn.compaction is not None:
                 yield f"compacted to make room: {tell_receipt(turn.compaction)}"

@@ -4,13 +4,13 @@ from rich.text import Text
 
 from lamella.core.budget.counting import Measure
 from lamella.core.ledger.cover import cover_layers
-from lamella.engine.turn import Turn
+from lamella.engine.turn import TurnView
 from lamella.faces.cli.console import make_console
 from lamella.faces.cli.lines import show_line
 from lamella.faces.cli.replay_table import draw_layer
 
 
-def print_strata(turn: Turn, measure: Measure) -> None:
+def print_strata(turn: TurnView, measure: Measure) -> None:
     """The layers, then what was reported and what that says of the prefix."""
     console = make_console()
     calls = turn.ledger.calls

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 
 import typer
 
-from lamella.core.prompt.asked import Asked
+from lamella.engine.ask import Ask
 from lamella.engine.sending import Event, answer, send
 from lamella.engine.stored import StoredChat
 from lamella.errors import ConflictError, LamellaError
@@ -95,12 +95,12 @@ class Talking:
     def tell_standing(self) -> str:
         """The status line."""
         waits = "".join(f" · +{name}" for name in self.waiting) + "".join(f" · -{name}" for name in self.drop)
-        return tell_standing(self.stored, self.stored.model_for(Asked(text=""))) + waits
+        return tell_standing(self.stored, self.stored.model_for(Ask(text=""))) + waits
 
-    def _ask(self, text: str) -> Asked:
+    def _ask(self, text: str) -> Ask:
         named = [one for name in find_mentions(text, self.desktop) for one in self.desktop.find(name)]
         attach = [*(one for some in self.waiting.values() for one in some), *named]
-        return Asked(
+        return Ask(
             text=check_text(text, "the message"),
             attach=tuple(one.attachment() for one in attach),
             drop=tuple(self.drop),

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from lamella.core.messages.model import Message
-from lamella.core.prompt.asked import Asked
+from lamella.engine.ask import Ask
 from lamella.errors import LamellaError
 from lamella.faces.cli.chat_opening import Session
 
@@ -27,7 +27,7 @@ class Warming:
     def is_on(self) -> bool:
         return self._task is not None and not self._task.done()
 
-    def begin(self, asked: Asked) -> None:
+    def begin(self, asked: Ask) -> None:
         """Read in what asking this would send, before there is a question."""
         if self._warm is None:
             return

@@ -8,12 +8,12 @@ from typing import TextIO
 
 from lamella.core.prompt.envelope import Envelope
 from lamella.core.prompt.layers.model import Layer, Segment
-from lamella.engine.turn import Turn
+from lamella.engine.turn import TurnView
 from lamella.faces.cli.receipts import receipt_body
 from lamella.faces.cli.totals import Totals, plain
 
 
-def write_json(conversation: str, turns: Iterable[Turn], *, totals: Totals, out: TextIO) -> None:
+def write_json(conversation: str, turns: Iterable[TurnView], *, totals: Totals, out: TextIO) -> None:
     """Write the object when it is whole: an error on the way leaves no half of it behind."""
     with TemporaryFile("w+", encoding="utf-8", newline="\n") as draft:
         first = True
@@ -32,7 +32,7 @@ def write_json(conversation: str, turns: Iterable[Turn], *, totals: Totals, out:
         shutil.copyfileobj(draft, out)
 
 
-def turn_body(turn: Turn) -> dict[str, object]:
+def turn_body(turn: TurnView) -> dict[str, object]:
     """One turn, in the names of docs/replay.md."""
     cost, cache = turn.cost, turn.cache
     return {
@@ -65,7 +65,7 @@ def envelope_body(envelope: Envelope) -> dict[str, object]:
         "layers": [layer_body(layer) for layer in envelope.layers],
         "prefix_hash": envelope.prefix_hash,
         "hash": envelope.hash,
-        "dropped": list(envelope.dropped),
+        "dropped": list(envelope.prompt.dropped),
         "warnings": list(envelope.warnings),
     }
 

@@ -10,8 +10,8 @@ from rich.text import Text
 from lamella.core.log.call import Cause, Cost
 from lamella.core.log.ids import Voice
 from lamella.core.log.placement import Form
-from lamella.core.prompt.layers.model import Layer, LayerId, Segment, StandIn
-from lamella.engine.turn import Turn
+from lamella.core.prompt.layers.model import STAND_INS, Layer, LayerId, Segment
+from lamella.engine.turn import TurnView
 from lamella.faces.cli.console import make_console
 from lamella.faces.cli.lines import show_line, show_lines
 from lamella.faces.cli.receipts import tell_receipt
@@ -37,7 +37,7 @@ _BESIDE = ("tools", "overhead")
 _SAID = (Voice.USER, Voice.REPLY)
 
 
-def print_table(conversation: str, turns: Iterable[Turn], totals: Totals) -> None:
+def print_table(conversation: str, turns: Iterable[TurnView], totals: Totals) -> None:
     """Each turn as it is built, then the sums. Where not even the first can be built, nothing is printed."""
     console = make_console()
     for turn in turns:
@@ -49,7 +49,7 @@ def print_table(conversation: str, turns: Iterable[Turn], totals: Totals) -> Non
     console.print(_sums(totals))
 
 
-def print_messages(turns: Iterable[Turn]) -> None:
+def print_messages(turns: Iterable[TurnView]) -> None:
     """The messages of each turn, exactly as sent, under headings."""
     console = make_console()
     for turn in turns:
@@ -72,7 +72,7 @@ def _print_head(console: Console, conversation: str) -> None:
     console.print(Text(_LEGEND, style="dim"))
 
 
-def _print_turn(console: Console, turn: Turn) -> None:
+def _print_turn(console: Console, turn: TurnView) -> None:
     typed = " ".join(turn.envelope.layer(LayerId.L5).text.split())
     shown = show_line(typed if len(typed) <= _TYPED_SHOWN else typed[: _TYPED_SHOWN - 1] + "…")
     console.print()
@@ -111,7 +111,7 @@ def _named(layer: Layer) -> str:
 
 
 def _name(segment: Segment, *, alone: bool) -> str:
-    stands_in = segment.kind in tuple(StandIn)
+    stands_in = segment.kind in STAND_INS
     name = segment.kind if stands_in else _short(segment.id)
     return f"{_MARKS[segment.form]}{name}" + ("" if alone else f" {segment.tokens:,}")
 
@@ -121,7 +121,7 @@ def _short(name: str) -> str:
     return show_line(name if len(name) <= _ID_SHOWN else name[: _ID_SHOWN - 1] + "…")
 
 
-def _summary(turn: Turn) -> Text:
+def _summary(turn: TurnView) -> Text:
     tokens, read = turn.tokens, turn.cache.read if turn.cache else 0
     share = read / tokens.total if tokens.total else 0
     line = Text(f"  {tokens.total:,} of {tokens.limit:,} tokens · {read:,} cached ({share:.0%})", style="dim")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from lamella.engine.turn import Turn
+from lamella.engine.turn import TurnView
 from lamella.errors import UsageError
 from lamella.faces.cli.transcripts import find_folder, load_named
 from lamella.faces.cli.waiting import counted
@@ -33,7 +33,7 @@ def request(
     typer.echo(json.dumps(body, ensure_ascii=False, indent=2))
 
 
-def _find(turns: Iterator[Turn], number: int | None, *, count: int) -> Turn:
+def _find(turns: Iterator[TurnView], number: int | None, *, count: int) -> TurnView:
     wanted = number or count
     if not 1 <= wanted <= count:
         hint = f"Choose one from 1 to {count:,}." if count else "Write at least one turn."

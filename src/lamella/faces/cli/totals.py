@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from lamella.core.log.call import Cause
-from lamella.engine.turn import Turn
+from lamella.engine.turn import TurnView
 
 _STILL = (Cause.FIRST_TURN, Cause.NONE)
 
@@ -24,13 +24,13 @@ class Totals:
     naive: Decimal = Decimal(0)
     limit: Decimal = Decimal(0)
 
-    def counting(self, turns: Iterable[Turn]) -> Iterator[Turn]:
+    def counting(self, turns: Iterable[TurnView]) -> Iterator[TurnView]:
         """The same turns, counted as they pass."""
         for turn in turns:
             self._add(turn)
             yield turn
 
-    def _add(self, turn: Turn) -> None:
+    def _add(self, turn: TurnView) -> None:
         self.turns += 1
         self.tokens += turn.tokens.total
         self.read += turn.cache.read if turn.cache else 0

@@ -16,8 +16,11 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """One turn as the user asks it: typed text with its templates, and attachments, read or still to be read."""
+class Ask:
+    """One turn as the user asks it: typed text with its templates, and attachments, read or still to be read.
+
+    ``results`` are tool results that ride as text, ``tools`` what the model may call from now on.
+    """
 
     text: str
     attach: tuple[Artifact | Wanted, ...] = ()
