@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lamella.core.messages.model import Message
     from lamella.core.prompt.envelope import Envelope
     from lamella.core.prompt.layers.model import Layer, Segment
-    from lamella.engine.turn import Turn
+    from lamella.engine.turn import TurnView as Turn
     from lamella.faces.library.attach import (
         ActiveNote,
         Canvas,
@@ -90,6 +90,8 @@ _HOMES = {
     "Turn": "lamella.engine.turn",
     "open": "lamella.faces.library.engine",
 }
+# What has another name where it is at home.
+_CALLED = {"open": "open_engine", "Turn": "TurnView"}
 
 if TYPE_CHECKING:
     # ``lamella.open(url)`` reads well; it stays out of ``__all__`` so that a star import leaves the builtin alone.
@@ -100,7 +102,7 @@ else:
         if name not in _HOMES and name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         home = import_module(_HOMES.get(name, "lamella.faces.library.attach"))
-        found = globals()[name] = getattr(home, "open_engine" if name == "open" else name)
+        found = globals()[name] = getattr(home, _CALLED.get(name, name))
         return found
 
     def __dir__() -> list[str]:

@@ -8,10 +8,11 @@ from pydantic import BaseModel
 
 from lamella.core.artifacts.model import Kind
 from lamella.core.budget.thresholds import Budget
-from lamella.core.compaction.rules import Compaction, KindRules, SummaryRules
+from lamella.core.compaction.fitting import Rules
+from lamella.core.compaction.rules import ChainRules, KindRules, SummaryRules
 from lamella.core.log.receipt import STEP_ORDER, StepName
-from lamella.core.log.terms import CarryForward, History, Layout
-from lamella.core.prompt.state import Rules
+from lamella.core.log.terms import CarryForward, History, Layout, Terms
+from lamella.core.planning.layouts import place
 from lamella.engine.world import World
 from lamella.errors import LamellaError, NotAvailableError, SettingError
 from lamella.settings import ChainSettings, CompactionSettings, Settings
@@ -33,13 +34,20 @@ def make_rules(settings: Settings, world: World, *, runner: str = "chat") -> Rul
     _check_history_turns(settings)
     return Rules(
         measure=world.counter.measure(settings.model),
+        place=place,
+        chain=make_compaction(settings.compaction, runner),
+        budget=Budget(**{name: getattr(settings, name) for name in (*_ROOM, *_SHARES)}),
+    )
+
+
+def make_terms(settings: Settings) -> Terms:
+    """What the bytes of a conversation's requests follow from."""
+    return Terms(
         layout=_choose("layout", settings.layout, Layout),
         carry_forward=_choose("carry_forward", settings.carry_forward, CarryForward),
         history=_choose("history", settings.history, History),
         history_turns=settings.history_turns,
-        compaction=make_compaction(settings.compaction, runner),
         image_notes=settings.image_notes,
-        budget=Budget(**{name: getattr(settings, name) for name in (*_ROOM, *_SHARES)}),
     )
 
 
@@ -66,7 +74,7 @@ def _check_history_turns(settings: Settings) -> None:
         raise SettingError(f"history_turns is {settings.history_turns}.", hint="Show at least 1 earlier turn.")
 
 
-def make_compaction(settings: CompactionSettings, runner: str) -> Compaction:
+def make_compaction(settings: CompactionSettings, runner: str) -> ChainRules:
     """How the chain runs for a runner: its own settings where it has some, else those for all."""
     unknown = sorted(set(settings.runners) - set(RUNNERS))
     if unknown:
@@ -81,7 +89,7 @@ def make_compaction(settings: CompactionSettings, runner: str) -> Compaction:
         )
         for name in {**settings.kinds, **own.kinds}
     }
-    return Compaction(
+    return ChainRules(
         steps=STEP_ORDER if steps is None else tuple(_choose("step", name, StepName) for name in steps),
         words=frozenset(word.casefold() for word in words or ()),
         every_kind=every_kind,

@@ -32,22 +32,22 @@ from lamella.configuration import (
     mask,
     place_user_file,
 )
-from lamella.core.ledger.answered import Answered
 from lamella.core.log.chronicle import Chronicle
 from lamella.core.log.terms import Layout
-from lamella.core.prompt.resume import resume
+from lamella.core.prompt.state import State
 from lamella.core.values import replace
+from lamella.engine.answer import Answer
 from lamella.engine.copying import copy_store
+from lamella.engine.dialogue import Dialogue
 from lamella.engine.keeping import Keeper
 from lamella.engine.office import PostOffice
 from lamella.engine.replay import Scripted, replay
 from lamella.engine.sending import SILENCE, Patience
 from lamella.engine.stored import Configured, Desk
-from lamella.engine.turn import Turn
-from lamella.engine.turns import TurnRunner
+from lamella.engine.turn import TurnView
 from lamella.engine.world import World
 from lamella.errors import LamellaError, SettingError, UsageError
-from lamella.meaning import find_faults, make_rules
+from lamella.meaning import find_faults, make_rules, make_terms
 from lamella.ports import ChatProvider, SourceReader, Store, Summarizer
 from lamella.settings import Settings
 
@@ -100,12 +100,12 @@ def open_runner(
     vault: Path | None = None,
     ledger: bool = True,
     summarizer: Summarizer | None = None,
-) -> TurnRunner:
+) -> Dialogue:
     """A runner for one conversation, over the adapters that ship with Lamella."""
     world = replace(open_world(vault, facts=settings.model_facts), summarizer=summarizer)
     rules = make_rules(settings, world)
-    start = resume((), rules, conversation=conversation, model=settings.model)
-    return TurnRunner(world, rules, start, ledger=ledger)
+    start = State(conversation=conversation, model=settings.model)
+    return Dialogue(world, rules, start, terms=make_terms(settings), ledger=ledger)
 
 
 def open_world(vault: Path | None, *, facts: str | None = None) -> World:
@@ -120,9 +120,9 @@ def open_world(vault: Path | None, *, facts: str | None = None) -> World:
     )
 
 
-def read_answer(answer: object) -> Answered:
+def read_answer(answer: object) -> Answer:
     """What a model answered, from the object that a provider's SDK gave."""
-    return Answered(reply=WireDialects().read(answer))
+    return Answer(reply=WireDialects().read(answer))
 
 
 def open_desk(
@@ -143,7 +143,9 @@ def open_desk(
     def configure(given: Mapping[str, object]) -> Configured:
         found = around.configure(given)
         _check_meaning(found)
-        return Configured(rules=make_rules(found.settings, world), model=found.settings.model)
+        return Configured(
+            rules=make_rules(found.settings, world), terms=make_terms(found.settings), model=found.settings.model
+        )
 
     return Desk(
         store=_open_store(url, create=create), clock=SystemClock(), world=world, configure=configure, ledger=ledger
@@ -341,7 +343,7 @@ def _open_store(url: str, *, create: bool = True) -> Store:
     return open_store(url, create=create)
 
 
-def replay_transcript(transcript: Transcript, *, overrides: Mapping[str, object], beside: Path) -> Iterator[Turn]:
+def replay_transcript(transcript: Transcript, *, overrides: Mapping[str, object], beside: Path) -> Iterator[TurnView]:
     """Every turn of a transcript as it would be sent. Its vault is relative to ``beside``."""
     given = {name: value for name, value in overrides.items() if value is not None}
     found = load_configuration({**transcript.settings(), **given})
@@ -352,7 +354,7 @@ def replay_transcript(transcript: Transcript, *, overrides: Mapping[str, object]
     return _numbered(replay(runner, _scripted(transcript, keep_model="model" in given)))
 
 
-def write_request(turn: Turn, provider: str, *, answer: int, any_model: bool) -> dict[str, Any]:
+def write_request(turn: TurnView, provider: str, *, answer: int, any_model: bool) -> dict[str, Any]:
     """The body that a provider's SDK would send for a turn; unless ``any_model``, to a model of that provider."""
     facts = load_settings().model_facts
     dialects = WireDialects(load_profiles(Path(facts).expanduser()) if facts else None)
@@ -364,7 +366,7 @@ def write_request(turn: Turn, provider: str, *, answer: int, any_model: bool) ->
     return dialects.write(provider, turn.chat_request(model=model, answer=answer))
 
 
-def _numbered(turns: Iterator[Turn]) -> Iterator[Turn]:
+def _numbered(turns: Iterator[TurnView]) -> Iterator[TurnView]:
     """The same turns; an error says in which of them it happened."""
     number = 1
     try:

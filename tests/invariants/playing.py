@@ -10,7 +10,7 @@ from typing import Any
 from tests.invariants.items import EMBEDDED, Entry, Item, attachment_of, entry_of, fact_of, png, raw_text, result_of
 from tests.invariants.strategies import TAGGED, VAULT_NOTES, Attach, Edit, Plan, Step
 from tests.invariants.texts import Version
-from tests.invariants.truth import Asked, Expected, Fact, Truth, folder_notes
+from tests.invariants.truth import Ask, Expected, Fact, Truth, folder_notes
 
 from lamella import Conversation, Envelope, Folder, Tag, Tool, Turn
 
@@ -124,11 +124,11 @@ class Player:
             fold=step.fold,
         )
 
-    def _asked(self, step: Step, items: Sequence[Item], drop: Sequence[str]) -> Asked:
+    def _asked(self, step: Step, items: Sequence[Item], drop: Sequence[str]) -> Ask:
         facts = [fact_of(item) for item in items]
         filed = self._filed()
         expanded = {"folder": folder_notes(filed), "tag": [filed[name] for name in TAGGED if filed]}
-        return Asked(
+        return Ask(
             tools=tuple(fact for fact in facts if fact.kind == "tool"),
             attached=(
                 *(fact for fact in facts if fact.kind != "tool"),

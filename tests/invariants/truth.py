@@ -46,7 +46,7 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Ask:
     """What a turn asks for, in the order in which it is attached."""
 
     tools: tuple[Fact, ...]
@@ -102,7 +102,7 @@ class Truth:
     epoch_start: int = 0
     drawn: tuple[object, ...] | None = None
 
-    def ask(self, asked: Asked) -> Expected:
+    def ask(self, asked: Ask) -> Expected:
         """What the request for this turn must hold, and the truth after it."""
         self.parts |= asked.system
         # A link can still mean what this very turn drops; then it is attached anew.
@@ -132,7 +132,7 @@ class Truth:
         tools = tuple(fact for fact in expected.attached.values() if fact.kind == "tool")
         self.said.append(Said(typed=expected.typed, reply=text, tools=tools))
 
-    def _begins(self, asked: Asked, inlined: Mapping[str, Fact]) -> bool:
+    def _begins(self, asked: Ask, inlined: Mapping[str, Fact]) -> bool:
         drawn = (tuple(self.parts.get(p, "") for p in ("base", "instructions", "project", "memory")), _shown(inlined))
         definitions = self.definitions if asked.definitions is None else asked.definitions
         model = asked.model or self.model
@@ -162,7 +162,7 @@ class Truth:
             old = self.known.get(fact.id)
             self.known[fact.id] = replace(fact, policy=fact.policy or (old.policy if old else None))
 
-    def _expand(self, parts: Sequence[str], asked: Asked) -> tuple[list[str], list[Fact]]:
+    def _expand(self, parts: Sequence[str], asked: Ask) -> tuple[list[str], list[Fact]]:
         """Typed parts after templates, and what they draw in, each once."""
         text: list[str] = []
         found: dict[str, Fact] = {}
@@ -173,7 +173,7 @@ class Truth:
             found |= {fact.id: fact for fact in (named[1] if named else ())}
         return text, list(found.values())
 
-    def _named(self, token: str, asked: Asked) -> tuple[str, Sequence[Fact]] | None:
+    def _named(self, token: str, asked: Ask) -> tuple[str, Sequence[Fact]] | None:
         """The id a template stands for and what it draws in; nothing where it is not a template."""
         filed = asked.vault if self.vault else {}
         match token:
@@ -191,7 +191,7 @@ class Truth:
                 return ("docs", folder_notes(filed)) if filed else None
         return None
 
-    def _linked(self, name: str, asked: Asked, filed: Mapping[str, Fact]) -> Fact | None:
+    def _linked(self, name: str, asked: Ask, filed: Mapping[str, Fact]) -> Fact | None:
         attached = next((f for f in asked.attached if f.is_note and f.id == name), None)
         return attached or filed.get(name) or self.known.get(name)
 

@@ -1,5 +1,32 @@
-"""What a face asks: the one value in which every turn reaches the engine."""
+"""What a turn asks for, before anything is read."""
 
-from lamella.core.prompt.asked import Asked as Ask
+from dataclasses import dataclass, field
 
-__all__ = ["Ask"]
+from lamella.core.artifacts.model import Artifact, Kind, Policy, ToolDefinition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """An attachment that must be read or expanded first: a file, a picture, a folder or a tag."""
+
+    kind: Kind
+    name: str
+    policy: Policy | None = None
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """One turn as the user asks it: typed text with its templates, and attachments, read or still to be read.
+
+    ``results`` are tool results that ride as text, ``tools`` what the model may call from now on.
+    """
+
+    text: str
+    attach: tuple[Artifact | Wanted, ...] = ()
+    results: tuple[Artifact, ...] = ()
+    system: dict[str, str] = field(default_factory=dict)
+    tools: tuple[ToolDefinition, ...] | None = None
+    model: str | None = None
+    drop: tuple[str, ...] = ()
+    fold: bool = False

@@ -10,11 +10,12 @@ from time import monotonic
 from typing import TypeVar
 
 from lamella.core.compaction.asking import SummaryNeed, SummaryText
-from lamella.core.compaction.chain import Plan, plan_compaction
+from lamella.core.compaction.chain import plan_compaction
 from lamella.core.compaction.draft import weigh_turn
-from lamella.core.compaction.fitting import Fitted, fit_turn
-from lamella.core.log.turn import TurnInput
-from lamella.core.prompt.state import Rules, State
+from lamella.core.compaction.fitting import Rules, fit_turn
+from lamella.core.log.receipt import Receipt
+from lamella.core.log.turn import Turn
+from lamella.core.prompt.state import State
 from lamella.ports import Summarizer
 
 AT_ONCE = 3
@@ -84,32 +85,43 @@ class Fitter:
         self._timeout = timeout
         self._summaries: dict[str, SummaryText] = {}
 
-    def fit(self, state: State, turn: TurnInput, rules: Rules, *, path: Sequence[str]) -> Fitted:
-        """The turn as it is sent; what does not fit was made smaller, or raises."""
+    def fit(self, state: State, turn: Turn, rules: Rules, *, path: Sequence[str]) -> tuple[Turn, State]:
+        """The turn as it is asked, made smaller where that is needed, and the state that then waits."""
         while True:
-            fitted = fit_turn(state, turn, rules, summaries=self._known(), path=path)
-            if not fitted.needs:
-                return fitted
-            self._fetch(fitted.needs)
+            fitted, opened, needs = fit_turn(state, turn, rules, summaries=self._known(), path=path)
+            if not needs:
+                return fitted, opened
+            self._fetch(needs)
 
     def plan(
         self,
         state: State,
-        turn: TurnInput,
+        turn: Turn,
         rules: Rules,
         *,
         goal: int,
         path: Sequence[str],
+        tokens: int | None = None,
         automatic: bool = False,
-    ) -> Plan:
-        """What a compaction down to the goal would do before this turn."""
-        tokens = weigh_turn(state, turn, rules)
+    ) -> Receipt | None:
+        """The receipt of a compaction down to the goal before this turn, which weighs so many tokens as it is."""
+        total = weigh_turn(state, turn, rules.place, rules.measure) if tokens is None else tokens
         while True:
             plan = plan_compaction(
-                state, turn, rules, tokens=tokens, goal=goal, summaries=self._known(), path=path, automatic=automatic
+                state,
+                turn,
+                rules.chain,
+                measure=rules.measure,
+                place=rules.place,
+                window=rules.budget.window,
+                tokens=total,
+                goal=goal,
+                summaries=self._known(),
+                path=path,
+                automatic=automatic,
             )
             if not plan.needs:
-                return plan
+                return plan.receipt
             self._fetch(plan.needs)
 
     def _known(self) -> dict[str, SummaryText] | None:

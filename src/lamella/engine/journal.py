@@ -10,8 +10,7 @@ from lamella.core.log.ids import Voice, message_id, turn_id
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.receipts import join_written, write_receipt
 from lamella.core.log.records import EventKind, Written
-from lamella.core.log.turn import TurnInput
-from lamella.engine.world import Asking
+from lamella.core.log.turn import Turn
 
 
 class ChatJournal:
@@ -35,17 +34,25 @@ class ChatJournal:
         self._edits = edits
         self._leaves = leaves
 
-    def write_asked(self, turn: TurnInput, asking: Asking) -> None:
+    def write_turn(
+        self,
+        turn: Turn,
+        *,
+        parent: str,
+        unanswered: str | None,
+        receipt: Receipt | None,
+        at: datetime | None,
+    ) -> None:
         """A turn in one append with what it needs: the empty reply to one never answered, and a compaction."""
-        moment = self._moment(asking.at)
-        name = turn_id(self._conversation, asking.parent, turn)
+        moment = self._moment(at)
         parts: list[Written] = []
-        answers = asking.unanswered.user.id if asking.unanswered is not None else self._leaves
+        answers = unanswered if unanswered is not None else self._leaves
         if answers is not None:
-            parts.append(write_event(EventKind.REPLY, moment, id=asking.parent, parent=answers, text=""))
-        if asking.receipt is not None:
-            parts.append(write_receipt(asking.receipt, at=moment))
-        parts.append(write_message(turn, message_id=name, parent=asking.parent, at=moment, edits=self._edits))
+            parts.append(write_event(EventKind.REPLY, moment, id=parent, parent=answers, text=""))
+        if receipt is not None:
+            parts.append(write_receipt(receipt, at=moment))
+        name = turn_id(self._conversation, parent, turn)
+        parts.append(write_message(turn, message_id=name, parent=parent, at=moment, edits=self._edits))
         self._append(join_written(*parts))
         self._edits = self._leaves = None
 

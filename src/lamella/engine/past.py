@@ -1,38 +1,48 @@
-"""The past of a conversation as its runner keeps it: what was asked, answered and compacted, in order."""
+"""The past of a conversation: its turns, the ids of their messages, and what was compacted since the last of them."""
 
 from collections.abc import Iterable, Sequence
 
+from lamella.core.budget.counting import Measure
 from lamella.core.log.receipt import Receipt
-from lamella.core.log.turn import PastTurn, TurnInput
+from lamella.core.log.turn import Turn
+from lamella.core.planning.layouts import place
+from lamella.core.prompt.advance import advance
+from lamella.core.prompt.state import State
 from lamella.core.values import replace
 from lamella.errors import CallError
 
 
 class Past:
-    """Turns with their replies, the ids of all messages, and the receipts in force."""
+    """Turns with their replies, the ids of all messages, and the receipts committed since the last turn."""
 
     def __init__(
-        self, turns: Iterable[PastTurn] = (), *, path: Iterable[str] = (), receipts: Iterable[Receipt] = ()
+        self, turns: Iterable[Turn] = (), *, path: Iterable[str] = (), receipts: Iterable[Receipt] = ()
     ) -> None:
         self.turns = list(turns)
         self.path = list(path)
-        self.receipts = list(receipts)
+        self.receipts = tuple(receipts)
 
-    def asked(self, turn: TurnInput, *, message: str, receipt: Receipt | None) -> None:
-        """A turn, after what was compacted before it."""
-        receipts = (*self.receipts, *((receipt,) if receipt else ()))
-        self.turns.append(PastTurn(turn=turn, receipts=receipts))
+    def fold(self, start: State, measure: Measure) -> State:
+        """The state that these turns lead to, all of them counted by one measure."""
+        state = start
+        for turn in self.turns:
+            state = advance(state, turn, place, measure)
+        return state
+
+    def ask(self, turn: Turn, *, message: str) -> None:
+        """A turn, under the receipts committed before it."""
+        self.turns.append(turn)
         self.path.append(message)
-        self.receipts = []
+        self.receipts = ()
 
-    def answered(self, text: str, *, message: str) -> None:
+    def answer(self, text: str, *, message: str) -> None:
         """What the turn asked last was answered with."""
         self.turns[-1] = replace(self.turns[-1], reply=text, reply_id=message)
         self.path.append(message)
 
-    def compacted(self, receipt: Receipt) -> None:
+    def commit(self, receipt: Receipt) -> None:
         """A compaction after everything said so far."""
-        self.receipts.append(receipt)
+        self.receipts = (*self.receipts, receipt)
 
     def committed(self) -> list[Receipt]:
         """Every receipt in force, oldest first."""
@@ -52,5 +62,9 @@ class Past:
     def without(self, voided: Iterable[Receipt]) -> "Past":
         """The same past, had these compactions never been."""
         gone = {receipt.id for receipt in voided}
-        turns = [replace(turn, receipts=tuple(r for r in turn.receipts if r.id not in gone)) for turn in self.turns]
+        turns = [_without(turn, gone) if turn.receipts else turn for turn in self.turns]
         return Past(turns, path=self.path, receipts=[r for r in self.receipts if r.id not in gone])
+
+
+def _without(turn: Turn, gone: set[str]) -> Turn:
+    return replace(turn, receipts=tuple(receipt for receipt in turn.receipts if receipt.id not in gone))

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from lamella.core.artifacts.ids import path_id
 from lamella.core.artifacts.make import make_image
 from lamella.core.artifacts.model import Artifact, Kind, Policy, Source
-from lamella.core.prompt.asked import Wanted
 from lamella.core.prompt.templates import Resolved, Template, TemplateKind, match_note
 from lamella.core.values import replace
+from lamella.engine.ask import Wanted
 from lamella.errors import ArtifactError, SourceMissingError
 from lamella.ports import SourceReader
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from lamella.core.artifacts.make import make_tool_definition
 from lamella.core.artifacts.model import ToolDefinition
-from lamella.core.prompt.envelope import Envelope
+from lamella.core.prompt.prompt import Prompt
 from lamella.core.search.index import Found, Index, Passage, build_index, search
 from lamella.core.search.passages import find_in_full, list_passages
 from lamella.engine.past import Past
@@ -45,7 +45,7 @@ class Recaller:
         self._passages: tuple[Passage, ...] = ()
         self._index: Index | None = None
 
-    def find(self, past: Past, query: str, *, sent: Envelope, limit: int) -> tuple[Found, ...]:
+    def find(self, past: Past, query: str, *, sent: Prompt, limit: int) -> tuple[Found, ...]:
         """The originals that fit best and cannot be read off what is sent."""
         if not query.strip():
             raise CallError("There is nothing to look for.", hint="Give some words of what you want to read again.")

@@ -12,7 +12,6 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
-from lamella.core.ledger.answered import Answered
 from lamella.core.log.call import CacheUse, Timing
 from lamella.core.log.receipt import Receipt
 from lamella.core.messages.delta import (
@@ -27,11 +26,12 @@ from lamella.core.messages.delta import (
     join_text,
 )
 from lamella.core.messages.usage import Usage
-from lamella.core.prompt.asked import Asked
 from lamella.core.values import replace
+from lamella.engine.answer import Answer
+from lamella.engine.ask import Ask
 from lamella.engine.fitting import wait_apart
 from lamella.engine.guests import foresee, read_answer
-from lamella.engine.turn import Turn
+from lamella.engine.turn import TurnView
 from lamella.errors import CallError, ContextOverflowError, ProviderRetryError
 from lamella.ports import ChatProvider, Clock
 
@@ -61,7 +61,7 @@ class Event:
 
     kind: Happening
     text: str = ""
-    turn: Turn | None = None
+    turn: TurnView | None = None
     said: str = ""
     call: ToolCall | None = None
     usage: Usage | None = None
@@ -108,11 +108,11 @@ class Post:
 class Chatting(Protocol):
     """A conversation that can be asked, answered, and made smaller while a turn waits."""
 
-    def ask(self, asked: Asked, *, at: datetime | None = None) -> Turn: ...
+    def ask(self, asked: Ask, *, at: datetime | None = None) -> TurnView: ...
 
-    def reply(self, answer: str | Answered, *, at: datetime | None = None) -> None: ...
+    def reply(self, answer: str | Answer, *, at: datetime | None = None) -> None: ...
 
-    def shrink_waiting(self, *, at: datetime | None = None) -> Turn | None: ...
+    def shrink_waiting(self, *, at: datetime | None = None) -> TurnView | None: ...
 
 
 @dataclass(slots=True)
@@ -132,7 +132,7 @@ class _Sent:
         return join_text(delta.text for delta in self.deltas if isinstance(delta, TextDelta))
 
 
-async def send(chat: Chatting, asked: Asked, post: Post) -> AsyncGenerator[Event, None]:
+async def send(chat: Chatting, asked: Ask, post: Post) -> AsyncGenerator[Event, None]:
     """Ask, send, and record the answer. Closing the iterator stops the model and keeps what it said."""
     started = post.clock.now()
     turn = await wait_apart(lambda: chat.ask(asked, at=started))
@@ -143,7 +143,7 @@ async def send(chat: Chatting, asked: Asked, post: Post) -> AsyncGenerator[Event
             yield event
 
 
-async def answer(chat: Chatting, turn: Turn, post: Post, *, built: float = 0.0) -> AsyncGenerator[Event, None]:
+async def answer(chat: Chatting, turn: TurnView, post: Post, *, built: float = 0.0) -> AsyncGenerator[Event, None]:
     """Send a turn that was asked, and record its answer."""
     sent = _Sent(started=post.clock.now(), built=built)
     while True:
@@ -189,7 +189,7 @@ async def _try_again(
     return Event(kind=Happening.COMPACTION, turn=smaller, receipt=smaller.compaction, said=error.message)
 
 
-async def _stream(turn: Turn, sent: _Sent, post: Post) -> AsyncGenerator[Event, None]:
+async def _stream(turn: TurnView, sent: _Sent, post: Post) -> AsyncGenerator[Event, None]:
     """The deltas of one try as events."""
     if turn.envelope.model is None:
         raise CallError("No model is named.", hint="Name one with model=, --model or LAMELLA_MODEL.")
@@ -234,14 +234,14 @@ def _event(delta: Delta) -> Event | None:
             return None
 
 
-def _record(chat: Chatting, turn: Turn, sent: _Sent, *, post: Post, ended: str = "") -> None:
+def _record(chat: Chatting, turn: TurnView, sent: _Sent, *, post: Post, ended: str = "") -> None:
     """Write the answer down; one of which nothing arrived leaves the turn waiting."""
     reply = fold_deltas(sent.deltas) or fold_deltas([*sent.deltas, Stop(reason=StopReason.OTHER)])
     if reply is None or (ended and not sent.text):
         return
     finished = post.clock.now()
     timing = Timing(build=sent.built, first=sent.first, total=(finished - sent.started).total_seconds())
-    answered = Answered(
+    answered = Answer(
         reply=_plain(reply),
         message=turn.envelope.message_id,
         timing=timing,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from lamella.core.artifacts.make import canonical_json
-from lamella.core.ledger.answered import Answered
+from lamella.core.compaction.fitting import Rules
 from lamella.core.ledger.entry import Prefix
 from lamella.core.log.branch import (
     committed_hashes,
@@ -23,34 +23,35 @@ from lamella.core.log.ids import Voice, message_id
 from lamella.core.log.nodes import Told, name_messages
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.records import EventKind, Written
-from lamella.core.log.terms import Rewrite
+from lamella.core.log.terms import Rewrite, Terms
 from lamella.core.log.turn import PART_NAMES, SystemParts
-from lamella.core.prompt.applying import UNDONE
-from lamella.core.prompt.asked import Asked
 from lamella.core.prompt.envelope import Envelope
 from lamella.core.prompt.movement import find_movement
-from lamella.core.prompt.resume import Resumed, resume
-from lamella.core.prompt.state import OpenTurn, Rules
+from lamella.core.prompt.prompt import Prompt
+from lamella.core.prompt.state import State
 from lamella.core.search.index import Found
 from lamella.core.values import replace
+from lamella.engine.answer import Answer
+from lamella.engine.ask import Ask
 from lamella.engine.checkpoints import EVENTS
+from lamella.engine.dialogue import Dialogue
 from lamella.engine.fitting import Fitter
 from lamella.engine.journal import ChatJournal
 from lamella.engine.kept_log import KeptLog
 from lamella.engine.past import Past
 from lamella.engine.recalling import FOUND_AT_MOST
-from lamella.engine.turn import Turn
-from lamella.engine.turns import TurnRunner
-from lamella.engine.world import NOTHING_SENT, LastSent, Planned, World
+from lamella.engine.turn import TurnView
+from lamella.engine.world import Proposal, World
 from lamella.errors import CallError
 from lamella.ports import Clock, Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configured:
-    """What settings come to: the rules of a conversation, and the model it starts with."""
+    """What settings come to: the rules and terms of a conversation, and the model it starts with."""
 
     rules: Rules
+    terms: Terms
     model: str | None = None
 
 
@@ -81,7 +82,7 @@ class StoredChat:
         self._log, self._book = self._kept.log, self._kept.book
         self._world = replace(desk.world, counter=self._book)
         self._changed = dict(settings or {})
-        self._runner: TurnRunner | None = None
+        self._runner: Dialogue | None = None
         self.reload()
 
     def _configure(self) -> None:
@@ -123,7 +124,7 @@ class StoredChat:
         """Every branch by its last message."""
         return self._log.branches()
 
-    def ask(self, asked: Asked, *, at: datetime | None = None) -> Turn:
+    def ask(self, asked: Ask, *, at: datetime | None = None) -> TurnView:
         """The next turn, written down. A conflict with another writer changes nothing: ``reload`` and ask again."""
         self._book.begin()
         left, question = self._find_empty_reply(), self._log.head
@@ -140,9 +141,9 @@ class StoredChat:
         empty = message_id(self.id, parent=head.id, role=Voice.REPLY, text="")
         return empty if empty in self._log.nodes else None
 
-    def _with_lasting(self, asked: Asked) -> Asked:
+    def _with_lasting(self, asked: Ask) -> Ask:
         """What is asked, under what holds although no turn of the branch says so."""
-        left = read_turn({"text": "", **self._log.left}, {})
+        left = read_turn({"text": "", **self._log.left}, {}, usual=self._configured.terms)
         return replace(
             asked,
             system={**(_as_typed(left.system) if left.system else {}), **asked.system},
@@ -158,7 +159,7 @@ class StoredChat:
         """The model that settings name, if they were changed to it since the last turn."""
         return self._configured.model if self._log.chose_model or "model" in self._changed else None
 
-    def reply(self, answer: str | Answered, *, at: datetime | None = None) -> None:
+    def reply(self, answer: str | Answer, *, at: datetime | None = None) -> None:
         """What the model answered to the turn asked last, written down."""
         before = len(self._log.nodes)
         self._running().reply(answer, at=at)
@@ -166,7 +167,7 @@ class StoredChat:
             # The same answer once more leads back to the branch it is on, with what was compacted after it.
             self._runner = None
 
-    def regenerate(self, message: str | None = None, *, at: datetime | None = None) -> Turn:
+    def regenerate(self, message: str | None = None, *, at: datetime | None = None) -> TurnView:
         """Open a question again, by default the last one; the next reply starts a branch of its own."""
         question = self._question(message or self._log.head)
         if question != self._log.head:
@@ -175,21 +176,22 @@ class StoredChat:
         if turn is None:
             raise self._missing(question)
         rewritten = self._log.rewritten
-        before = self._sent_last() if rewritten or self._log.undone else turn.envelope
-        movement = find_movement(before, replace(turn.envelope, rewritten=rewritten))
+        prompt = turn.envelope.prompt
+        before = self._sent_last() if rewritten or self._log.undone else prompt
+        movement = find_movement(before, replace(prompt, rewritten=rewritten))
         turn.page.entry = replace(turn.ledger, prefix=Prefix(movement=movement, common_tokens=None))
         return turn
 
-    def edit(self, message: str, text: str, *, at: datetime | None = None) -> Turn:
+    def edit(self, message: str, text: str, *, at: datetime | None = None) -> TurnView:
         """Ask another text in place of a message, with the same attachments; the old branch stays."""
         node = self._log.nodes.get(message)
         if node is None or node.role is not Voice.USER:
             raise self._missing(message)
         told = Told(message=node, reply=None)
         self._book.begin()
-        original = read_message(node, self._contents(path_hashes([told])))
+        original = read_message(node, self._contents(path_hashes([told])), usual=self._configured.terms)
         runner = self._resume(self._log.path(node.parent), edits=message)
-        asked = Asked(
+        asked = Ask(
             text=text,
             attach=tuple(replace(artifact, condensed=None) for artifact in original.attached),
             results=original.results,
@@ -221,7 +223,7 @@ class StoredChat:
         """Give the conversation a title."""
         self._write(write_event(EventKind.RENAME, self._moment(at), title=title), title=title)
 
-    def model_for(self, asked: Asked) -> str:
+    def model_for(self, asked: Ask) -> str:
         """The model that a turn goes to: the one it names, else the one that holds."""
         model = self._with_lasting(asked).model or self._running().model or self._configured.model
         if model is None:
@@ -232,19 +234,19 @@ class StoredChat:
         """For each turn of the active branch the model calls that were made for it."""
         return [read_calls(told.reply) if told.reply is not None else () for told in self._log.path()]
 
-    def preview(self, asked: Asked) -> Envelope:
+    def preview(self, asked: Ask) -> Envelope:
         """The request that asking this would give if nothing has to go for it. Nothing is written down."""
         return self._running().preview(self._with_lasting(asked))
 
-    def shrink_waiting(self, *, at: datetime | None = None) -> Turn | None:
+    def shrink_waiting(self, *, at: datetime | None = None) -> TurnView | None:
         """The turn that waits, made smaller, written down; none if nothing in it may go."""
         return self._running().shrink_waiting(at=at)
 
-    def plan(self, *, to: float | None = None, at: datetime | None = None) -> Planned:
+    def plan(self, *, to: float | None = None, at: datetime | None = None) -> Proposal:
         """What compacting now would take out and bring."""
         return self._running().plan(to=to, at=at)
 
-    def commit(self, planned: Planned, *, at: datetime | None = None) -> Receipt:
+    def commit(self, planned: Proposal, *, at: datetime | None = None) -> Receipt:
         """Do what was planned, written down with its receipt."""
         return self._running().commit(planned, at=at)
 
@@ -262,7 +264,8 @@ class StoredChat:
     def recall(self, query: str, *, limit: int = FOUND_AT_MOST) -> Sequence[Found]:
         """Originals of the active branch that the prompt no longer holds; what was erased is not found."""
         told = self._log.path()
-        past = Past(read_turns(told, self._contents(path_hashes(told))), path=name_messages(told))
+        turns = read_turns(told, self._contents(path_hashes(told)), usual=self._configured.terms)
+        past = Past(turns, path=name_messages(told))
         return self._running().recall(query, limit=limit, past=past)
 
     def reload(self) -> None:
@@ -288,56 +291,56 @@ class StoredChat:
         self._kept.append(written, title=title)
         self._changed = {}
 
-    def _running(self) -> TurnRunner:
+    def _running(self) -> Dialogue:
         if self._runner is None:
             self._runner = self._resume(self._log.path())
         return self._runner
 
-    def _resume(self, told: Sequence[Told], *, edits: str | None = None, leaves: str | None = None) -> TurnRunner:
-        rules, resumed, past = self._rebuild(told, self._log.committed(told))
+    def _resume(self, told: Sequence[Told], *, edits: str | None = None, leaves: str | None = None) -> Dialogue:
+        journal = ChatJournal(self.id, append=self._append, moment=self._moment, edits=edits, leaves=leaves)
+        dialogue = self._rebuild(told, self._log.committed(told), journal=journal)
         before = self._sent_last() if edits or self._log.rewritten or self._log.undone else None
-        return TurnRunner(
-            self._world,
-            rules,
-            resumed,
-            ledger=self._desk.ledger,
-            journal=ChatJournal(self.id, append=self._append, moment=self._moment, edits=edits, leaves=leaves),
-            before=before,
-            past=past,
-            last=self._last_sent(told),
-            fitter=self._fitter,
+        newest = told[-1] if told else None
+        calls = read_calls(newest.reply) if newest is not None and newest.reply is not None else ()
+        dialogue.go_on(
+            before,
+            asked_at=read_time(newest.message) if newest is not None else None,
+            answered_by=calls[-1].id if calls else None,
         )
+        return dialogue
 
-    def _last_sent(self, told: Sequence[Told]) -> LastSent:
-        if not told:
-            return NOTHING_SENT
-        newest = told[-1]
-        calls = read_calls(newest.reply) if newest.reply is not None else ()
-        return LastSent(asked_at=read_time(newest.message), answered_by=calls[-1].id if calls else None)
-
-    def _sent_last(self) -> Envelope | None:
+    def _sent_last(self) -> Prompt | None:
         """The request of the turn asked last, on whatever branch it was."""
         asked = self._log.last_asked
         if not asked:
             return None
         told = self._log.path(asked)
-        opened = self._rebuild(told, self._log.committed(told, until=asked))[1].opened
-        return opened.envelope if opened else None
+        return self._rebuild(told, self._log.committed(told, until=asked)).last
 
-    def _rebuild(self, told: Sequence[Told], committed: Committed) -> tuple[Rules, Resumed, Past]:
+    def _rebuild(self, told: Sequence[Told], committed: Committed, *, journal: ChatJournal | None = None) -> Dialogue:
         """A branch as it was left, from the log and the contents it names."""
         contents = self._contents((*path_hashes(told), *committed_hashes(committed)))
-        turns = read_turns(told, contents, committed)
-        receipts = read_receipts(committed.since, contents)
+        usual = self._configured.terms
+        turns = read_turns(told, contents, committed, usual=usual)
         start = None if turns else self._configured.model
-        model = next((told.turn.model for told in reversed(turns) if told.turn.model), start)
-        rules = replace(self._configured.rules, measure=self._book.measure(model))
-        resumed = resume(turns, rules, conversation=self.id, model=start, receipts=receipts)
-        if self._log.moves_by_undo():
-            resumed = _mark_undone(resumed)
-        elif resumed.opened is not None and resumed.opened.user.id in self._log.undone_before:
-            resumed = replace(resumed, opened=_mark_opened(resumed.opened))
-        return rules, resumed, Past(turns, path=name_messages(told), receipts=receipts)
+        model = next((turn.model for turn in reversed(turns) if turn.model), start)
+        past = Past(turns, path=name_messages(told), receipts=read_receipts(committed.since, contents))
+        dialogue = Dialogue(
+            self._world,
+            replace(self._configured.rules, measure=self._book.measure(model)),
+            State(conversation=self.id, model=start),
+            terms=usual,
+            past=past,
+            ledger=self._desk.ledger,
+            journal=journal,
+            fitter=self._fitter,
+        )
+        undone = self._log.moves_by_undo()
+        if undone:
+            dialogue.mark_undone()
+        if dialogue.waits and (undone or told[-1].message.id in self._log.undone_before):
+            dialogue.mark_waiting_undone()
+        return dialogue
 
     def _contents(self, hashes: Sequence[str]) -> Mapping[str, bytes]:
         return self._desk.store.read_contents(self.id, hashes) if hashes else {}
@@ -356,20 +359,6 @@ class StoredChat:
 
     def _moment(self, at: datetime | None) -> str:
         return (at or self._desk.clock.now()).astimezone(UTC).isoformat().replace("+00:00", "Z")
-
-
-def _mark_undone(resumed: Resumed) -> Resumed:
-    """The same, the next request as one that an undone compaction made differ from the one before."""
-    opened = _mark_opened(resumed.opened) if resumed.opened is not None else None
-    if opened is not None:
-        opened = replace(opened, state=replace(opened.state, compacted=UNDONE))
-    return Resumed(state=replace(resumed.state, compacted=UNDONE), opened=opened)
-
-
-def _mark_opened(opened: OpenTurn) -> OpenTurn:
-    """A request that was the first after an undo, as it was when it was sent."""
-    envelope = replace(opened.envelope, compacted=UNDONE)
-    return replace(opened, envelope=envelope, state=replace(opened.state, last=envelope))
 
 
 def _as_typed(parts: SystemParts) -> dict[str, str]:

@@ -10,21 +10,22 @@ from lamella.core.log.receipt import Receipt
 from lamella.core.messages.model import Message
 from lamella.core.messages.request import ChatRequest
 from lamella.core.prompt.envelope import Envelope, TokenCounts
-from lamella.core.prompt.sending import make_chat_request
+from lamella.core.prompt.request import make_request
 from lamella.errors import CallError
 
 Speak = Callable[[str, ChatRequest], dict[str, Any]]
 
 
 @dataclass(slots=True)
-class Page:
+class LedgerPage:
     """The ledger's page for one turn: written when it is asked, and added to when it is answered."""
 
     entry: Entry
+    envelope: Envelope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class TurnView:
     """One turn as built: what is sent, what each part of it weighs, what moved and what it costs.
 
     ``compaction`` is the receipt of what had to go before it could be sent, if anything. ``after`` is the provider's
@@ -33,7 +34,7 @@ class Turn:
 
     number: int
     envelope: Envelope
-    page: Page
+    page: LedgerPage
     compaction: Receipt | None = None
     after: str | None = None
     pause: float | None = None
@@ -53,7 +54,7 @@ class Turn:
 
     def chat_request(self, *, model: str, answer: int) -> ChatRequest:
         """The turn as it is sent. The next pause is expected to be as long as the last."""
-        return make_chat_request(self.envelope, model=model, answer=answer, pause=self.pause, compare=self.after)
+        return make_request(self.envelope, model=model, answer=answer, pause=self.pause, compare=self.after)
 
     @property
     def messages(self) -> tuple[Message, ...]:

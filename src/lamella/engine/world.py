@@ -1,4 +1,4 @@
-"""What a runner works with: the adapters it walks through, and where it writes down what happens."""
+"""What a conversation works with: the adapters it walks through, and where it writes down what happens."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,15 +8,14 @@ from typing import Protocol
 from lamella.core.ledger.outlook import Outlook
 from lamella.core.log.call import Call
 from lamella.core.log.receipt import Receipt
-from lamella.core.log.turn import TurnInput
+from lamella.core.log.turn import Turn
 from lamella.core.prompt.envelope import TokenCounts
-from lamella.core.prompt.state import OpenTurn
 from lamella.ports import Dialects, PriceBook, ProfileBook, SourceReader, Summarizer, TokenCounter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """The adapters a runner walks through."""
+    """The adapters a conversation walks through."""
 
     counter: TokenCounter
     prices: PriceBook
@@ -28,7 +27,7 @@ class World:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
+class Proposal:
     """A compaction that is not committed: its receipt, none if nothing would be gained, and what it would bring.
 
     ``goal`` is what it should come down to; ``before`` and ``after`` are the counts of the next request, with nothing
@@ -43,31 +42,20 @@ class Planned:
     upon: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LastSent:
-    """When the last turn of a conversation that goes on was asked, and the provider's name for its reply."""
-
-    asked_at: datetime | None = None
-    answered_by: str | None = None
-
-
-NOTHING_SENT = LastSent()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
-    """What is written down with a turn: what it follows, what was compacted before it, and when."""
-
-    parent: str
-    unanswered: OpenTurn | None
-    receipt: Receipt | None
-    at: datetime | None
-
-
 class Journal(Protocol):
     """Where turns and replies are written down before they count as asked and answered."""
 
-    def write_asked(self, turn: TurnInput, asking: Asking) -> None: ...
+    def write_turn(
+        self,
+        turn: Turn,
+        *,
+        parent: str,
+        unanswered: str | None,
+        receipt: Receipt | None,
+        at: datetime | None,
+    ) -> None:
+        """A turn after its parent, with what is compacted before it; ``unanswered`` gets the empty reply first."""
+        ...
 
     def write_reply(self, text: str, *, parent: str, at: datetime | None, calls: Sequence[Call] = ()) -> None: ...
 

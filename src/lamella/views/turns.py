@@ -71,7 +71,7 @@ def view_envelope(envelope: Envelope) -> dict[str, object]:
         "layers": [_view_layer(layer) for layer in envelope.layers],
         "prefix_hash": envelope.prefix_hash,
         "hash": envelope.hash,
-        "dropped": list(envelope.dropped),
+        "dropped": list(envelope.prompt.dropped),
         "warnings": list(envelope.warnings),
     }
 

@@ -2,7 +2,7 @@ import pytest
 
 from lamella.core.artifacts.make import make_artifact
 from lamella.core.artifacts.model import Kind, Source
-from lamella.core.prompt.asked import Asked
+from lamella.engine.ask import Ask
 from lamella.engine.stored import StoredChat
 from lamella.wiring import open_desk
 
@@ -13,10 +13,10 @@ NOTE = make_artifact(Kind.NOTE, text="# Garden\nBeans.\n", source=Source(path="g
 def test_a_preview_is_what_asking_gives_and_writes_nothing_down(layout: str) -> None:
     desk = open_desk("memory:")
     chat = StoredChat(desk, "demo", {"layout": layout, "model": "local"})
-    chat.ask(Asked(text="Hello?", attach=(NOTE,)))
+    chat.ask(Ask(text="Hello?", attach=(NOTE,)))
     chat.reply("Yes.")
     version = chat.version
-    asked = Asked(text="And now?", attach=(NOTE,))
+    asked = Ask(text="And now?", attach=(NOTE,))
     envelope = chat.preview(asked)
     assert chat.version == version == len(desk.store.load("demo"))
     assert chat.ask(asked).envelope == envelope
@@ -24,6 +24,6 @@ def test_a_preview_is_what_asking_gives_and_writes_nothing_down(layout: str) -> 
 
 def test_a_preview_while_a_turn_waits_takes_it_as_left_without_an_answer() -> None:
     chat = StoredChat(open_desk("memory:"), "demo", {"layout": "in_place", "model": "local"})
-    chat.ask(Asked(text="Hello?"))
-    asked = Asked(text="Nobody there?")
+    chat.ask(Ask(text="Hello?"))
+    asked = Ask(text="Nobody there?")
     assert chat.preview(asked).messages == chat.ask(asked).messages

@@ -7,8 +7,8 @@ from tests.unit.engine.desks import make_chat, make_desk
 
 from lamella import Chat, Conversation, Message, Note, ToolResult
 from lamella.adapters.stores.memory import MemoryStore
-from lamella.core.prompt.asked import Asked
 from lamella.core.search.index import Found
+from lamella.engine.ask import Ask
 from lamella.engine.keeping import Keeper
 from lamella.engine.recalling import ANSWER_CHARACTERS, RECALL_TOOL, Recaller, answer_recall, spell
 from lamella.errors import CallError
@@ -122,13 +122,13 @@ def test_what_is_searched_is_indexed_once_until_the_branch_changes() -> None:
     counted = CountedSpelling()
     runner._recaller = Recaller(counted)
     for text in ("Of desks and shelves", "Of chairs"):
-        runner.ask(Asked(text=text))
+        runner.ask(Ask(text=text))
         runner.reply("Yes.")
     assert places(runner.recall("desks")) == [("turn 1", "user")]
     counted.spelled.clear()
     assert places(runner.recall("shelves")) == [("turn 1", "user")]
     assert set(counted.spelled) == {"shelves"}
-    runner.ask(Asked(text="Of tables"))
+    runner.ask(Ask(text="Of tables"))
     runner.recall("shelves")
     assert {"Of desks and shelves", "Of tables"} <= set(counted.spelled)
 

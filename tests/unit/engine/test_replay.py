@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from lamella.engine.turn import Turn
+from lamella.engine.turn import TurnView
 from lamella.errors import NotAvailableError, SettingError, SourceMissingError
 from lamella.wiring import parse_transcript, replay_transcript
 
 
-def replay(beside: Path = Path(), overrides: dict[str, object] | None = None, **fields: object) -> Iterator[Turn]:
+def replay(beside: Path = Path(), overrides: dict[str, object] | None = None, **fields: object) -> Iterator[TurnView]:
     data = json.dumps({"lamella": 1, **fields}).encode()
     return replay_transcript(parse_transcript(data, name="t"), overrides=overrides or {}, beside=beside)
 

@@ -5,22 +5,22 @@ from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from lamella.core.ledger.answered import Answered
+from lamella.core.prompt.resume import resume
+from lamella.engine.turns import TurnRunner
 
 from lamella.adapters.providers.scripted import Line, ScriptedProvider
 from lamella.adapters.stores.memory import MemoryStore
-from lamella.core.ledger.answered import Answered
 from lamella.core.log.call import Cause, Outcome
 from lamella.core.log.calls import read_call, write_call
 from lamella.core.log.events import parse_body
 from lamella.core.log.records import EventKind
 from lamella.core.messages.delta import Reply, StopReason
 from lamella.core.messages.usage import Usage
-from lamella.core.prompt.asked import Asked
-from lamella.core.prompt.resume import resume
 from lamella.core.values import replace
+from lamella.engine.ask import Ask
 from lamella.engine.sending import Event, Happening, Patience, Post, send
 from lamella.engine.stored import Configured, Desk, StoredChat
-from lamella.engine.turns import TurnRunner
 from lamella.engine.world import World
 from lamella.errors import (
     CallError,
@@ -80,7 +80,7 @@ def post(provider: ScriptedProvider, sleep: Sleeping | None = None) -> Post:
 def run(chat: TurnRunner | StoredChat, text: str, at: Post, *, stop_after: int | None = None) -> list[Event]:
     async def collect() -> list[Event]:
         events: list[Event] = []
-        async with aclosing(send(chat, Asked(text=text), at)) as coming:
+        async with aclosing(send(chat, Ask(text=text), at)) as coming:
             async for event in coming:
                 events.append(event)
                 if stop_after is not None and len(events) == stop_after:
@@ -217,7 +217,7 @@ def test_closing_the_iterator_closes_the_stream_at_once() -> None:
     provider = ScriptedProvider(Line(text="one two three", chunk=4))
 
     async def stop() -> int:
-        events = send(runner(), Asked(text="hi"), post(provider))
+        events = send(runner(), Ask(text="hi"), post(provider))
         await anext(events)
         await anext(events)
         await events.aclose()
@@ -230,9 +230,9 @@ def test_an_answer_is_never_recorded_under_another_question() -> None:
     chat = stored(MemoryStore())
 
     async def talk() -> None:
-        first = send(chat, Asked(text="ONE"), post(ScriptedProvider("answer to ONE")))
+        first = send(chat, Ask(text="ONE"), post(ScriptedProvider("answer to ONE")))
         await anext(first)
-        chat.ask(Asked(text="TWO"))
+        chat.ask(Ask(text="TWO"))
         with pytest.raises(CallError, match="Another question"):
             async for _ in first:
                 pass
@@ -248,11 +248,11 @@ def test_a_turn_after_a_broken_one_goes_to_the_model_that_holds() -> None:
     chat = stored(MemoryStore())
     broken = post(ScriptedProvider(Line(error=KeyRefusedError("No.", hint="Set a key."))))
     with pytest.raises(KeyRefusedError):
-        asyncio.run(_drain(chat, Asked(text="two", model="openai:gpt-b"), broken))
-    assert chat.model_for(Asked(text="three")) == "openai:gpt-b"
+        asyncio.run(_drain(chat, Ask(text="two", model="openai:gpt-b"), broken))
+    assert chat.model_for(Ask(text="three")) == "openai:gpt-b"
 
 
-async def _drain(chat: StoredChat, asked: Asked, at: Post) -> None:
+async def _drain(chat: StoredChat, asked: Ask, at: Post) -> None:
     async for _ in send(chat, asked, at):
         pass
 
@@ -263,11 +263,11 @@ def test_reopened_the_ledger_knows_when_the_turn_before_was_asked_and_who_answer
     verdicts = []
     for reopens in (False, True):
         chat = stored(store if reopens else MemoryStore(), layout="in_place")
-        chat.ask(Asked(text=long), at=start)
+        chat.ask(Ask(text=long), at=start)
         chat.reply(Answered(reply=Reply(text="yes", stop=StopReason.END, id="msg_1")), at=start)
         if reopens:
             chat = stored(store, layout="in_place")
-        turn = chat.ask(Asked(text="more"), at=start + timedelta(hours=30))
+        turn = chat.ask(Ask(text="more"), at=start + timedelta(hours=30))
         verdicts.append((turn.after, turn.pause, turn.cache))
     assert verdicts[0] == verdicts[1]
     assert verdicts[0][0] == "msg_1"
@@ -304,7 +304,7 @@ def test_a_conversation_without_a_model_goes_to_the_one_that_settings_name() -> 
     given = Settings.model_validate({})
     bare = Configured(rules=make_rules(given, world()))
     chat = StoredChat(Desk(store=store, clock=Ticking(), world=world(), configure=lambda _: bare), "chat")
-    chat.ask(Asked(text="one"))
+    chat.ask(Ask(text="one"))
     chat.reply("two")
     events = run(stored(store), "three", post(ScriptedProvider("four")))
     assert said(events) == "four"

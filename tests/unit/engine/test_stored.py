@@ -15,7 +15,7 @@ from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.log.events import write_event
 from lamella.core.log.nodes import Told
 from lamella.core.log.records import EventKind
-from lamella.core.prompt.asked import Asked
+from lamella.engine.ask import Ask
 from lamella.engine.keeping import Keeper
 from lamella.engine.stored import StoredChat
 from lamella.errors import (
@@ -391,7 +391,7 @@ def test_a_message_of_no_time_at_all_is_named_as_damaged(store: MemoryStore) -> 
 
 def foresee(chat: Chat) -> list[dict[str, object]]:
     """What the next turn would send; nothing is written down."""
-    return [message.to_dict() for message in chat._stored.preview(Asked(text="And on?")).messages]
+    return [message.to_dict() for message in chat._stored.preview(Ask(text="And on?")).messages]
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])
@@ -547,7 +547,7 @@ def test_pictures_of_the_active_note_are_sent_again_as_they_were(store: MemorySt
     (tmp_path / "p.md").write_text("![[dot.png]]")
     (tmp_path / "dot.png").write_bytes(png(2, 2))
     chat = StoredChat(make_desk(store, vault=tmp_path), "chat", {"layout": "in_place"})
-    turn = chat.ask(Asked(text="look", attach=(ActiveNote(path="p.md").attachment(),)))
+    turn = chat.ask(Ask(text="look", attach=(ActiveNote(path="p.md").attachment(),)))
     (tmp_path / "dot.png").unlink()
     again = StoredChat(make_desk(store), "chat").regenerate()
     assert again.messages == turn.messages
@@ -556,7 +556,7 @@ def test_pictures_of_the_active_note_are_sent_again_as_they_were(store: MemorySt
 
 def test_the_version_is_the_number_of_events(store: MemoryStore) -> None:
     chat = StoredChat(make_desk(store), "chat")
-    chat.ask(Asked(text="one"))
+    chat.ask(Ask(text="one"))
     chat.rename("T")
     assert (chat.version, chat.id, chat.title) == (2, "chat", "T")
     assert [record.kind for record in store.load("chat")] == [EventKind.MESSAGE, EventKind.RENAME]

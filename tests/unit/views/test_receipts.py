@@ -8,16 +8,16 @@ from tests.contracts.tables import names
 
 from lamella import Receipt
 from lamella.core.ledger.outlook import Outlook
-from lamella.core.log.receipt import Cut, Skipped, Step, StepName
+from lamella.core.log.receipt import Skip, Step, StepName
 from lamella.core.prompt.envelope import TokenCounts
 from lamella.views.receipts import view_plan, view_receipt, view_tokens, view_undo
 
-STEP = Step(cut=Cut(name=StepName.PREVIEW, removed=("garden.md",)), tokens_before=900, tokens_after=400)
+STEP = Step(name=StepName.PREVIEW, removed=("garden.md",), tokens_before=900, tokens_after=400)
 RECEIPT = Receipt(
     id="r1",
     parent="m1",
     steps=(STEP,),
-    skipped=(Skipped(name=StepName.SUMMARY, why="there is no summariser"),),
+    skipped=(Skip(name=StepName.SUMMARY, why="there is no summariser"),),
     tokens_before=1_000,
     tokens_after=400,
     target=500,

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from lamella.adapters.sources.vault import parse_image
 from lamella.core.artifacts.make import make_artifact, make_image
 from lamella.core.artifacts.model import Artifact, Kind, Policy, Source
-from lamella.core.prompt.asked import Wanted
+from lamella.engine.ask import Wanted
 from lamella.errors import ArtifactError, NotAvailableError
 
 _PATH = frozenset({"path", "text"})

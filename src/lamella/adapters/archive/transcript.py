@@ -12,7 +12,7 @@ from lamella.adapters.archive.attachments import AttachmentIn, read_attachment
 from lamella.adapters.archive.strict_json import MAX_BYTES, check_json, explain_broken
 from lamella.core.artifacts.make import make_tool_definition, make_tool_result
 from lamella.core.artifacts.model import ToolDefinition
-from lamella.core.prompt.asked import Asked
+from lamella.engine.ask import Ask
 from lamella.errors import BadInputError, SourceTooLargeError, TranscriptError
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -154,10 +154,10 @@ def parse_transcript(data: bytes, *, name: str) -> Transcript:
     return transcript
 
 
-def read_turn(turn: TurnIn, number: int, *, system: SystemIn | None) -> Asked:
+def read_turn(turn: TurnIn, number: int, *, system: SystemIn | None) -> Ask:
     """One turn as asked; an error names the turn."""
     try:
-        return Asked(
+        return Ask(
             text=turn.user,
             attach=tuple(read_attachment(given) for given in turn.attach),
             results=tuple(make_tool_result(t.name, arguments=t.arguments, output=t.output) for t in turn.tools),

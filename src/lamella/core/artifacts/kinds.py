@@ -1,9 +1,10 @@
 """The registry of kinds: one row per kind says everything that follows from being of that kind."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from lamella.core.artifacts.ids import (
     dataview_id,
@@ -37,8 +38,7 @@ class BlockForm(StrEnum):
     EXPANDS = "expands"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KindSpec:
+class KindSpec(Struct, frozen=True, kw_only=True):
     """What follows from being of a kind."""
 
     kind: Kind

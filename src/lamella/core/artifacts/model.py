@@ -1,6 +1,5 @@
 """The artifact: one typed value from its source to the moment it becomes text."""
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NewType
 
@@ -62,12 +61,11 @@ class Source(Struct, frozen=True, kw_only=True, gc=False):
     via: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Image:
+class Image(Struct, frozen=True, kw_only=True):
     """A picture as sent: its bytes and what is needed to count it."""
 
     media_type: str
-    data: bytes = field(repr=False)
+    data: bytes
     width: int
     height: int
     hash: str
@@ -96,8 +94,7 @@ class Artifact(Struct, frozen=True, kw_only=True, gc=False):
         return describe(self, without=("text", "condensed"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolDefinition:
+class ToolDefinition(Struct, frozen=True, kw_only=True):
     """A tool the model may call; ``parameters`` is its JSON schema, already serialised with sorted keys."""
 
     name: str

@@ -1,7 +1,8 @@
 """Counting: what text, pictures and messages weigh in tokens."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from lamella.core.artifacts.make import canonical_json
 from lamella.core.artifacts.model import Image, ToolDefinition
@@ -9,8 +10,7 @@ from lamella.core.artifacts.model import Image, ToolDefinition
 _MERGES_LEFT = " \t\n\r\v\f/\x1c\x1d\x1e\x1f\x85\xa0"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measure:
+class Measure(Struct, frozen=True, kw_only=True):
     """How a family of models counts: plain callables and the overhead of its chat format.
 
     ``encode`` gives tokens to compare texts by; ``factor`` turns their number into this family's. ``error`` says how

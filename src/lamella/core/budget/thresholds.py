@@ -1,13 +1,13 @@
 """Thresholds: how much of the window a request may use, and from when on it is warned about or shrunk."""
 
-from dataclasses import dataclass
 from itertools import pairwise
+
+from msgspec import Struct
 
 from lamella.errors import SettingError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
+class Budget(Struct, frozen=True, kw_only=True):
     """One budget over everything sent. Thresholds are shares of ``limit`` and strictly ordered."""
 
     window: int = 128_000

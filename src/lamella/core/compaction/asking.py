@@ -1,13 +1,15 @@
 """Asking for summaries: the core says which text it needs and how to ask; whoever runs the turn fetches it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from lamella.core.artifacts.make import canonical_json
+from lamella.core.budget.counting import Measure
 from lamella.core.budget.weigh import weigh
 from lamella.core.messages.model import Message, Role
 from lamella.core.prompt.layers.strip import Exchange
-from lamella.core.prompt.state import Rules, State
+from lamella.core.prompt.state import State
 from lamella.core.text.content import hash_text
 
 _WISH = (
@@ -17,21 +19,19 @@ _WISH = (
 _SHOWN_CHARACTERS = 80
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SummaryNeed:
+class SummaryNeed(Struct, frozen=True, kw_only=True):
     """A summary that would help: the request to send, how many turns it covers, and how long the answer may be.
 
     ``key`` is the hash of the text covered, so that the same text is summarised once.
     """
 
     key: str
-    messages: tuple[Message, ...] = field(repr=False)
+    messages: tuple[Message, ...]
     max_tokens: int
     turns: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SummaryText:
+class SummaryText(Struct, frozen=True, kw_only=True):
     """What a summariser answered: a text, or why there is none."""
 
     text: str = ""
@@ -41,28 +41,29 @@ class SummaryText:
 Summaries = Mapping[str, SummaryText]
 
 
-def ask_live(oldest: Sequence[Exchange], *, state: State, rules: Rules) -> tuple[Message, ...]:
+def ask_live(
+    oldest: Sequence[Exchange], *, state: State, measure: Measure, writes: int, window: int
+) -> tuple[Message, ...]:
     """What was sent last, its answer, and one more question: all but the question is in the provider's cache.
 
     It asks for everything up to the last of these turns: what earlier summaries tell stands in what was sent, as such
-    or as the turns they were made from. Empty where nothing was sent yet, or where that would not fit.
+    or as the turns they were made from. Empty where nothing was sent yet, or where that would not fit the window.
     """
-    if state.last is None or not state.exchanges:
+    if state.last is None or not state.talk.exchanges:
         return ()
-    answer = state.exchanges[-1].replies[-1].message
+    answer = state.talk.exchanges[-1].replies[-1].message
     task = (
         "Summarise this conversation from its very beginning, with what a summary there tells, up to and including "
         f"the answer to {_begins(oldest[-1])}. {_WISH}"
     )
-    live = (*state.last.messages, answer, _say(task, rules))
-    needed = weigh(live, state.last.tools, rules.measure) + rules.compaction.summary.writes
-    return live if needed <= rules.budget.window else ()
+    live = (*state.last.messages, answer, _say(task, measure))
+    return live if weigh(live, state.last.tools, measure) + writes <= window else ()
 
 
-def ask_alone(exchanges: Sequence[Exchange], *, rules: Rules, told: Sequence[str] = ()) -> tuple[Message, ...]:
+def ask_alone(exchanges: Sequence[Exchange], *, measure: Measure, told: Sequence[str] = ()) -> tuple[Message, ...]:
     """The turns to summarise after what was told of those before them, and nothing else."""
     talk = "\n\n".join((*told, *(_tell(one) for one in exchanges)))
-    return (_say(f"{talk}\n\nSummarise this conversation. {_WISH}", rules),)
+    return (_say(f"{talk}\n\nSummarise this conversation. {_WISH}", measure),)
 
 
 def texts_of(exchanges: Sequence[Exchange]) -> list[str]:
@@ -86,5 +87,5 @@ def _begins(exchange: Exchange) -> str:
     return f'"{text[:_SHOWN_CHARACTERS]}{more}"'
 
 
-def _say(text: str, rules: Rules) -> Message:
-    return Message(role=Role.USER, pieces=(text,), tokens=rules.measure.count(text))
+def _say(text: str, measure: Measure) -> Message:
+    return Message(role=Role.USER, pieces=(text,), tokens=measure.count(text))

@@ -4,21 +4,26 @@ Text that cannot be fetched again, pins and tool results stand as they are. Each
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import ceil
 
 from lamella.core.artifacts.blocks import render_block
 from lamella.core.artifacts.model import Artifact, Kind
+from lamella.core.budget.counting import Measure
+from lamella.core.budget.thresholds import Budget
 from lamella.core.compaction.asking import Summaries, SummaryNeed
 from lamella.core.compaction.checking import check_summary
+from lamella.core.compaction.rules import ChainRules
 from lamella.core.log.placement import Form
-from lamella.core.log.turn import TurnInput
+from lamella.core.log.turn import Turn
 from lamella.core.messages.model import Message, Role
+from lamella.core.prompt.advance import waiting
+from lamella.core.prompt.envelope import make_envelope
 from lamella.core.prompt.layers.library import may_shrink
 from lamella.core.prompt.layers.model import LayerId
-from lamella.core.prompt.state import OpenTurn, Rules, State
+from lamella.core.prompt.prompt import Prompt
+from lamella.core.prompt.state import State
 from lamella.core.text.content import hash_text
-from lamella.core.text.exact import build_ledger
+from lamella.core.text.exact import list_exact
 from lamella.core.values import replace
 
 _TASK = (
@@ -27,80 +32,83 @@ _TASK = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Condensed:
-    """The turn with its longest attachments as summaries, or the summaries that it needs."""
-
-    turn: TurnInput
-    needs: tuple[SummaryNeed, ...] = ()
-
-
 def condense_turn(
-    state: State, turn: TurnInput, opened: OpenTurn, *, rules: Rules, summaries: Summaries | None
-) -> Condensed | None:
-    """The same turn, made shorter by itself; none where it is short enough or nothing in it may be condensed."""
-    if summaries is None or not _too_long(opened, rules):
-        return None
-    long = _find_long(opened, rules)
-    if not long:
-        return None
+    state: State,
+    turn: Turn,
+    opened: State,
+    *,
+    chain: ChainRules,
+    budget: Budget,
+    summaries: Summaries | None,
+) -> tuple[Turn, tuple[SummaryNeed, ...]]:
+    """The same turn, made shorter by itself, and what it needs for that.
+
+    It is as it was where it is short enough or nothing in it may be condensed.
+    """
+    prompt = waiting(opened)
+    measure = prompt.measure
+    if summaries is None or not _too_long(prompt, budget):
+        return turn, ()
+    long = _find_long(prompt, chain)
     same = dict(_condensed_before(state, long))
-    needs = [need for name, one in long.items() if name not in same for need in _needs(one, rules, summaries)]
+    fresh = {name: one for name, one in long.items() if name not in same}
+    needs = tuple(need for one in fresh.values() for need in _needs(one, chain, measure, summaries=summaries))
     if needs:
-        return Condensed(turn=turn, needs=tuple(needs))
-    texts = dict(same)
-    warnings: list[str] = []
-    for name, artifact in long.items():
-        if name not in same:
-            text, why = _condense(artifact, rules, summaries)
-            texts.update({name: text} if text else {})
-            warnings.append(why)
+        return turn, needs
+    texts, warnings = dict(same), list[str]()
+    for name, artifact in fresh.items():
+        text, why = _condense(artifact, chain, measure, summaries=summaries)
+        texts.update({name: text} if text else {})
+        warnings.append(why)
+    if not texts:
+        return turn, ()
     attached = tuple(replace(a, condensed=texts[a.id]) if a.id in texts else a for a in turn.attached)
-    return Condensed(turn=replace(turn, attached=attached, warnings=(*turn.warnings, *warnings))) if texts else None
+    return replace(turn, attached=attached, warnings=(*turn.warnings, *warnings)), ()
 
 
 def _condensed_before(state: State, long: Mapping[str, Artifact]) -> Iterator[tuple[str, str]]:
     """The same texts were condensed in an earlier turn: they are not asked for again."""
     for name, artifact in long.items():
-        known = state.known.get(name)
+        entry = state.library.get(name)
+        known = None if entry is None else entry.artifact
         if known is not None and known.condensed is not None and known.hash == artifact.hash:
             yield name, known.condensed
 
 
-def _too_long(opened: OpenTurn, rules: Rules) -> bool:
+def _too_long(prompt: Prompt, budget: Budget) -> bool:
     """Whether what may not go is over the target already: taking earlier things out could not help."""
-    by_layer = opened.envelope.tokens.by_layer
+    by_layer = make_envelope(prompt, budget).tokens.by_layer
     kept = sum(by_layer[layer] for layer in (LayerId.L1, LayerId.L3, LayerId.L5)) + by_layer["tools"]
-    return kept > rules.budget.target * rules.budget.limit
+    return kept > budget.target * budget.limit
 
 
-def _find_long(opened: OpenTurn, rules: Rules) -> Mapping[str, Artifact]:
+def _find_long(prompt: Prompt, chain: ChainRules) -> Mapping[str, Artifact]:
     shown = {
         segment.id
-        for segment in opened.envelope.layer(LayerId.L3).segments
-        if segment.form in (Form.FULL, Form.UPDATE) and segment.tokens > rules.compaction.summary.item
+        for segment in prompt.segments(LayerId.L3)
+        if segment.form in (Form.FULL, Form.UPDATE) and segment.tokens > chain.summary.item
     }
     return {
         artifact.id: artifact
-        for artifact in opened.attached
+        for artifact in prompt.attached
         if artifact.id in shown and may_shrink(artifact) and artifact.kind not in (Kind.TOOL, Kind.IMAGE)
     }
 
 
-def _needs(artifact: Artifact, rules: Rules, summaries: Summaries) -> Iterator[SummaryNeed]:
-    for part in _split(artifact, rules):
+def _needs(artifact: Artifact, chain: ChainRules, measure: Measure, *, summaries: Summaries) -> Iterator[SummaryNeed]:
+    for part in _split(artifact, chain, measure):
         key = _key(part)
         if key not in summaries:
             text = _TASK + render_block(replace(artifact, text=part))
-            message = Message(role=Role.USER, pieces=(text,), tokens=rules.measure.count(text))
-            yield SummaryNeed(key=key, messages=(message,), max_tokens=rules.compaction.summary.writes, turns=0)
+            message = Message(role=Role.USER, pieces=(text,), tokens=measure.count(text))
+            yield SummaryNeed(key=key, messages=(message,), max_tokens=chain.summary.writes, turns=0)
 
 
-def _condense(artifact: Artifact, rules: Rules, summaries: Summaries) -> tuple[str, str]:
+def _condense(artifact: Artifact, chain: ChainRules, measure: Measure, *, summaries: Summaries) -> tuple[str, str]:
     """The summary of an artifact, empty if one of its parts has none that may stand, and what is to be said of it."""
-    count, caps = rules.measure.count, rules.compaction.summary
+    count, caps = measure.count, chain.summary
     answers: list[str] = []
-    for part in _split(artifact, rules):
+    for part in _split(artifact, chain, measure):
         answer = summaries[_key(part)]
         why = answer.why or check_summary(
             answer.text,
@@ -113,20 +121,20 @@ def _condense(artifact: Artifact, rules: Rules, summaries: Summaries) -> tuple[s
         if why is not None:
             return "", f"{artifact.id} could not be summarised: {why}"
         answers.append(answer.text.strip())
-    exact = build_ledger([artifact.text], cap=caps.exact, count=count)
+    exact = list_exact([artifact.text], cap=caps.exact, count=count)
     text = "\n\n".join((*answers, *((exact,) if exact else ())))
     return text, f"{artifact.id} is sent as a summary: its {count(artifact.text):,} tokens do not fit beside the rest."
 
 
-def _split(artifact: Artifact, rules: Rules) -> Sequence[str]:
+def _split(artifact: Artifact, chain: ChainRules, measure: Measure) -> Sequence[str]:
     """The text in parts of about the same length that a summariser can read, cut at line breaks if there are some."""
-    reads, text = rules.compaction.summary.reads, artifact.text
-    parts = ceil(rules.measure.count(text) / reads)
+    reads, text = chain.summary.reads, artifact.text
+    parts = ceil(measure.count(text) / reads)
     while True:
         size = ceil(len(text) / parts)
         found = list(_cut(text, size))
         # A part of dense text can be over the bound although the text is not, on the average.
-        if size <= 1 or all(rules.measure.count(part) <= reads for part in found):
+        if size <= 1 or all(measure.count(part) <= reads for part in found):
             return found
         parts *= 2
 

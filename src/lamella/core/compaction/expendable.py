@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from lamella.core.text.fences import walk_lines
 
@@ -20,8 +21,7 @@ _INDENTED = re.compile(r"(?: {4}|\t)[ \t]*\S")
 _LIST_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class Candidate(Struct, frozen=True, kw_only=True):
     """One turn that may go: what was asked, the reply, and the tool results between them, as one."""
 
     id: str

@@ -4,58 +4,61 @@ Without a summariser, or where its answer is refused, the outline of those turns
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from lamella.core.budget.counting import Measure
 from lamella.core.compaction.asking import Summaries, SummaryNeed, ask_alone, key_of, texts_of
 from lamella.core.compaction.checking import check_summary
+from lamella.core.compaction.rules import ChainRules
 from lamella.core.log.terms import History
-from lamella.core.log.turn import TurnInput
-from lamella.core.prompt.folding import STRIP_TOKENS, summarised
+from lamella.core.log.turn import Turn
+from lamella.core.prompt.advance import Planner, advance
+from lamella.core.prompt.folding import STRIP_TOKENS, count_summarised
 from lamella.core.prompt.layers.strip import Exchange
-from lamella.core.prompt.state import Rules, State
-from lamella.core.prompt.turns import prepare_turn
+from lamella.core.prompt.state import State
 from lamella.core.values import replace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Retold:
-    """The turn with the summary that stands in its strip, or the summary that it needs."""
+def retell(
+    state: State,
+    turn: Turn,
+    measure: Measure,
+    *,
+    place: Planner,
+    chain: ChainRules,
+    summaries: Summaries | None,
+) -> tuple[Turn, tuple[SummaryNeed, ...]]:
+    """The turn with the summary that stands in its strip, and what it needs for one.
 
-    turn: TurnInput
-    needs: tuple[SummaryNeed, ...] = ()
-
-
-def retell(state: State, turn: TurnInput, rules: Rules, *, summaries: Summaries | None) -> Retold:
-    """The turn as it is, unless it begins an epoch in which a summary of hidden turns could stand."""
-    if summaries is None or (turn.history or rules.history) is not History.STRIP:
-        return Retold(turn=turn)
-    now = prepare_turn(state, turn, rules).state
-    oldest = _readable(now.exchanges[: summarised(now.hidden)], rules)
+    It is as it was, unless it begins an epoch in which a summary of hidden turns could stand.
+    """
+    if summaries is None or turn.terms.history is not History.STRIP:
+        return turn, ()
+    now = advance(state, turn, place, measure)
+    oldest = _readable(now.talk.exchanges[: count_summarised(now.talk.hidden)], chain)
     if not oldest or now.epoch == state.epoch:
-        return Retold(turn=turn)
+        return turn, ()
     key = key_of(oldest)
     if key not in summaries:
-        messages = ask_alone(oldest, rules=rules)
-        need = SummaryNeed(key=key, messages=messages, max_tokens=STRIP_TOKENS, turns=len(oldest))
-        return Retold(turn=turn, needs=(need,))
+        messages = ask_alone(oldest, measure=measure)
+        return turn, (SummaryNeed(key=key, messages=messages, max_tokens=STRIP_TOKENS, turns=len(oldest)),)
     answer = summaries[key]
     why = answer.why or check_summary(
         answer.text,
         replaced=texts_of(oldest),
         users=[exchange.user.text for exchange in oldest],
-        tokens=rules.measure.count(answer.text),
-        replaced_tokens=sum(rules.measure.count(text) for text in texts_of(oldest)),
+        tokens=measure.count(answer.text),
+        replaced_tokens=sum(measure.count(text) for text in texts_of(oldest)),
         max_tokens=STRIP_TOKENS,
     )
     if why is None:
-        return Retold(turn=replace(turn, strip=answer.text))
+        return replace(turn, strip=answer.text), ()
     said = f"Earlier turns stand as their outline: {why[0].lower()}{why[1:]}"
-    return Retold(turn=replace(turn, warnings=(*turn.warnings, said)))
+    return replace(turn, warnings=(*turn.warnings, said)), ()
 
 
-def _readable(exchanges: Sequence[Exchange], rules: Rules) -> Sequence[Exchange]:
+def _readable(exchanges: Sequence[Exchange], chain: ChainRules) -> Sequence[Exchange]:
     """The newest of these turns that a summariser reads in one go."""
-    left = rules.compaction.summary.reads
+    left = chain.summary.reads
     for index in range(len(exchanges) - 1, -1, -1):
         left -= exchanges[index].said_tokens
         if left < 0:

@@ -1,7 +1,8 @@
 """Rules of compaction: which steps may run, in which order, and how far each may go."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from lamella.core.artifacts.model import Kind
 from lamella.core.compaction.stages import StageRange
@@ -10,8 +11,7 @@ from lamella.core.text.outline import PREVIEW_OVER
 from lamella.errors import SettingError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KindRules:
+class KindRules(Struct, frozen=True, kw_only=True):
     """How artifacts of a kind may shrink: over how many characters to an outline, after how many turns to a line."""
 
     preview_over: int = PREVIEW_OVER
@@ -26,8 +26,7 @@ class KindRules:
             )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SummaryRules:
+class SummaryRules(Struct, frozen=True, kw_only=True):
     """How much a summary may read and write, in tokens; ``exact`` bounds the exact words that ride beside it.
 
     ``turns`` is how many earlier turns are worth one, ``item`` how long something attached now must be.
@@ -48,15 +47,14 @@ class SummaryRules:
             )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compaction:
+class ChainRules(Struct, frozen=True, kw_only=True):
     """How the chain runs. ``words`` are acknowledgements beside those that ship; ``kinds`` override ``every_kind``."""
 
     steps: tuple[StepName, ...] = STEP_ORDER
     words: frozenset[str] = frozenset()
-    every_kind: KindRules = field(default_factory=KindRules)
-    kinds: Mapping[Kind, KindRules] = field(default_factory=dict)
-    summary: SummaryRules = field(default_factory=SummaryRules)
+    every_kind: KindRules = KindRules()
+    kinds: Mapping[Kind, KindRules] = {}
+    summary: SummaryRules = SummaryRules()
     stages: tuple[StageRange, ...] = ()
 
     def __post_init__(self) -> None:

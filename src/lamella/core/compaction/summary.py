@@ -6,42 +6,42 @@ from itertools import accumulate
 from lamella.core.compaction.asking import Summaries, SummaryNeed, ask_alone, ask_live, key_of, texts_of
 from lamella.core.compaction.checking import check_summary
 from lamella.core.compaction.draft import Draft
-from lamella.core.log.receipt import Cut, Skipped, StepName
-from lamella.core.prompt.layers.model import StandIn
-from lamella.core.prompt.layers.opening import Derived, read_derived, render_derived
+from lamella.core.log.receipt import Skip, Step, StepName
+from lamella.core.prompt.layers.model import SegmentKind
+from lamella.core.prompt.layers.opening import StandIn, render_stand_in
 from lamella.core.prompt.layers.strip import Exchange
-from lamella.core.prompt.removal import message_ids
-from lamella.core.text.exact import build_ledger
+from lamella.core.text.exact import list_exact
 
 
-def propose_summary(draft: Draft, summaries: Summaries | None) -> Cut | SummaryNeed | Skipped | None:
+def propose_summary(draft: Draft, summaries: Summaries | None) -> Step | SummaryNeed | Skip | None:
     """The oldest turns as one summary, the need of one, why there is none, or nothing to summarise.
 
     A summary that stands already is told anew in it: otherwise they would add up until nothing else fits.
     """
     oldest = _oldest(draft)
-    if len(oldest) < draft.rules.compaction.summary.turns:
+    if len(oldest) < draft.chain.summary.turns:
         return None
     if summaries is None:
-        return Skipped(name=StepName.SUMMARY, why="no summariser is given")
+        return Skip(name=StepName.SUMMARY, why="no summariser is given")
     told = _told(draft)
-    key = key_of(oldest, [read_derived(block) for block in told])
+    key = key_of(oldest, [block.content for block in told])
     if key not in summaries:
         return _need(draft, oldest, told, key=key)
     answer = summaries[key]
     why = answer.why or _find_fault(draft, oldest, told, text=answer.text)
     if why is not None:
-        return Skipped(name=StepName.SUMMARY, why=why)
-    return Cut(name=StepName.SUMMARY, removed=_ids(oldest), text=_render(draft, oldest, told, text=answer.text))
+        return Skip(name=StepName.SUMMARY, why=why)
+    text, content = _render(draft, oldest, told, text=answer.text)
+    return Step(name=StepName.SUMMARY, removed=_ids(oldest), text=text, content=content)
 
 
-def _told(draft: Draft) -> Sequence[Derived]:
-    return [block for block in draft.state.opening.blocks if block.kind is StandIn.SUMMARY]
+def _told(draft: Draft) -> Sequence[StandIn]:
+    return [block for block in draft.state.talk.opening.blocks if block.kind is SegmentKind.SUMMARY]
 
 
 def _oldest(draft: Draft) -> Sequence[Exchange]:
     """As many of the oldest turns as free what is too much, within what a summariser reads."""
-    rules = draft.rules.compaction.summary
+    rules = draft.chain.summary
     needed = draft.excess + rules.writes + rules.exact
     weights = list(accumulate(exchange.said_tokens for exchange in draft.free))
     readable = sum(1 for weight in weights if weight <= rules.reads)
@@ -49,32 +49,34 @@ def _oldest(draft: Draft) -> Sequence[Exchange]:
     return draft.free[: min(readable, max(enough, rules.turns))]
 
 
-def _need(draft: Draft, oldest: Sequence[Exchange], told: Sequence[Derived], *, key: str) -> SummaryNeed:
-    before = [read_derived(block) for block in told]
-    live = ask_live(oldest, state=draft.state, rules=draft.rules)
-    messages = live or ask_alone(oldest, rules=draft.rules, told=before)
-    max_tokens = draft.rules.compaction.summary.writes
+def _need(draft: Draft, oldest: Sequence[Exchange], told: Sequence[StandIn], *, key: str) -> SummaryNeed:
+    before = [block.content for block in told]
+    max_tokens = draft.chain.summary.writes
+    live = ask_live(oldest, state=draft.state, measure=draft.measure, writes=max_tokens, window=draft.window)
+    messages = live or ask_alone(oldest, measure=draft.measure, told=before)
     return SummaryNeed(key=key, messages=messages, max_tokens=max_tokens, turns=len(oldest))
 
 
-def _find_fault(draft: Draft, oldest: Sequence[Exchange], told: Sequence[Derived], *, text: str) -> str | None:
+def _find_fault(draft: Draft, oldest: Sequence[Exchange], told: Sequence[StandIn], *, text: str) -> str | None:
     return check_summary(
         text,
-        replaced=[*(read_derived(block) for block in told), *texts_of(oldest)],
-        users=[*(read_derived(block) for block in told), *(exchange.user.text for exchange in oldest)],
-        tokens=draft.rules.measure.count(text),
+        replaced=[*(block.content for block in told), *texts_of(oldest)],
+        users=[*(block.content for block in told), *(exchange.user.text for exchange in oldest)],
+        tokens=draft.measure.count(text),
         replaced_tokens=sum(block.tokens for block in told) + sum(exchange.said_tokens for exchange in oldest),
-        max_tokens=draft.rules.compaction.summary.writes,
+        max_tokens=draft.chain.summary.writes,
     )
 
 
-def _render(draft: Draft, oldest: Sequence[Exchange], told: Sequence[Derived], *, text: str) -> str:
-    cap = draft.rules.compaction.summary.exact
-    texts = [*(read_derived(block) for block in told), *texts_of(oldest)]
-    exact = build_ledger(texts, cap=cap, count=draft.rules.measure.count)
+def _render(draft: Draft, oldest: Sequence[Exchange], told: Sequence[StandIn], *, text: str) -> tuple[str, str]:
+    """The block that stands in for turns, and what it tells."""
+    cap = draft.chain.summary.exact
+    texts = [*(block.content for block in told), *texts_of(oldest)]
+    exact = list_exact(texts, cap=cap, count=draft.measure.count)
     more = " and of what was told of those before" if told else ""
-    return render_derived(StandIn.SUMMARY, text, covers=f"{len(oldest)} earlier turns{more}", exact=exact)
+    block = render_stand_in(SegmentKind.SUMMARY, text, covers=f"{len(oldest)} earlier turns{more}", exact=exact)
+    return block, "\n".join(part for part in (text.strip(), exact) if part)
 
 
 def _ids(exchanges: Sequence[Exchange]) -> tuple[str, ...]:
-    return tuple(name for exchange in exchanges for name in message_ids(exchange))
+    return tuple(said.id for exchange in exchanges for said in exchange.said)

@@ -1,11 +1,12 @@
 """The cache model: what a provider that keeps prefixes would have served, by its documented rules."""
 
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.budget.counting import Measure, count_tools
-from lamella.core.ledger.common import Fork, common_tokens, find_fork
+from lamella.core.ledger.common import NO_FORK, Fork, common_tokens, find_fork
 from lamella.core.log.call import CacheUse
 from lamella.core.messages.model import Message
 
@@ -13,8 +14,7 @@ from lamella.core.messages.model import Message
 _REMEMBERED = 64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CacheProfile:
+class CacheProfile(Struct, frozen=True, kw_only=True):
     """What a provider's prefix cache does. ``lifetime`` in seconds, none for no expiry."""
 
     name: str
@@ -27,8 +27,7 @@ class CacheProfile:
 GENERIC_PROFILE = CacheProfile(name="generic")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class CacheRequest(Struct, frozen=True, kw_only=True):
     """One request as a cache sees it."""
 
     model: str | None
@@ -38,24 +37,45 @@ class Request:
     at: datetime | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CacheModel:
-    """The requests of one conversation that can still be hit. Answering gives a new model."""
+class CacheModel(Struct, frozen=True, kw_only=True):
+    """The requests of one conversation that can still be hit, each with where it parts from the newest of them.
 
-    requests: tuple[Request, ...] = ()
+    Answering gives a new model.
+    """
 
-    def answer(self, request: Request, *, profile: CacheProfile, measure: Measure) -> tuple[CacheUse, "CacheModel"]:
+    requests: tuple[tuple[CacheRequest, Fork], ...] = ()
+
+    def answer(
+        self, request: CacheRequest, *, profile: CacheProfile, measure: Measure
+    ) -> tuple[CacheUse, "CacheModel"]:
         """What the cache serves of a request, and the cache afterwards."""
-        alive = [earlier for earlier in self.requests if not _expired(earlier, request, profile)]
-        forks = [(_fork(earlier, request), earlier) for earlier in alive]
-        _, nearest = max(forks, key=lambda pair: pair[0], default=(None, None))
+        alive = [(one, fork) for one, fork in self.requests if not _expired(one, request, profile)]
+        forks = _part(alive, request)
+        _, nearest = max(forks, key=lambda pair: pair[0], default=(NO_FORK, None))
         shared = shared_tokens(nearest, request, measure) if nearest else 0
         # A request that the newer one starts with can serve nothing that the newer one cannot.
-        kept = [earlier for fork, earlier in forks if fork.messages < len(earlier.messages)]
-        return split_use(shared, request.total, profile), CacheModel(requests=(*kept[-_REMEMBERED + 1 :], request))
+        kept = [(one, fork) for fork, one in forks if fork[0] < len(one.messages)]
+        remembered = (*kept[-_REMEMBERED + 1 :], (request, NO_FORK))
+        return split_use(shared, request.total, profile), CacheModel(requests=remembered)
 
 
-def shared_tokens(before: Request, now: Request, measure: Measure) -> int:
+def _part(alive: list[tuple[CacheRequest, Fork]], now: CacheRequest) -> list[tuple[Fork, CacheRequest]]:
+    """Where each request parts from this one, oldest first.
+
+    Where two of three texts part earlier than the other two do, the third parts there as well. So only the newest is
+    compared byte for byte; the others were compared with it before.
+    """
+    if not alive:
+        return []
+    newest, _ = alive[-1]
+    latest = _fork(newest, now)
+    forks: list[tuple[Fork, CacheRequest]] = []
+    for one, fork in alive[:-1]:
+        forks.append((min(fork, latest) if fork != latest else _fork(one, now), one))
+    return [*forks, (latest, newest)]
+
+
+def shared_tokens(before: CacheRequest, now: CacheRequest, measure: Measure) -> int:
     """The common prefix of two requests; another model or other tools share nothing."""
     if before.model != now.model or before.tools != now.tools:
         return 0
@@ -74,12 +94,12 @@ def split_use(shared: int, total: int, profile: CacheProfile) -> CacheUse:
     return CacheUse(read=read, write=0, uncached=rest)
 
 
-def _expired(earlier: Request, now: Request, profile: CacheProfile) -> bool:
+def _expired(earlier: CacheRequest, now: CacheRequest, profile: CacheProfile) -> bool:
     if profile.lifetime is None or earlier.at is None or now.at is None:
         return False
     return (now.at - earlier.at).total_seconds() > profile.lifetime
 
 
-def _fork(earlier: Request, now: Request) -> Fork:
+def _fork(earlier: CacheRequest, now: CacheRequest) -> Fork:
     same = earlier.model == now.model and earlier.tools == now.tools
-    return find_fork(earlier.messages, now.messages) if same else Fork(messages=0, pieces=0, characters=0)
+    return find_fork(earlier.messages, now.messages) if same else NO_FORK

@@ -1,7 +1,6 @@
 """The common prefix of two requests, in tokens."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from lamella.core.budget.counting import Measure, count_images, count_pieces, meets_cleanly
 from lamella.core.messages.model import Message
@@ -11,32 +10,30 @@ _STRIDE = 4_096
 _LOOKAHEAD = 512
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Fork:
-    """Where two requests part: after so many equal messages, and so many equal pieces of the next one."""
-
-    messages: int
-    pieces: int
-    characters: int
+# Where two requests part: after so many equal messages, so many equal pieces of the next one, so many characters.
+Fork = tuple[int, int, int]
+NO_FORK: Fork = (0, 0, 0)
 
 
 def find_fork(before: Sequence[Message], now: Sequence[Message]) -> Fork:
     """Where the newer request parts from the earlier; the later fork of two shares more tokens."""
     for index, (old, new) in enumerate(zip(before, now, strict=False)):
-        if not old.extends_to(new):
-            shared = _shared_pieces(old.pieces, new.pieces) if old.role == new.role else 0
+        if old is not new and not old.extends_to(new):
+            if old.role != new.role:
+                return (index, 0, 0)
+            shared = _shared_pieces(old.pieces, new.pieces)
             rest = _common_characters(
                 "".join(old.pieces[shared : shared + 1]), "".join(new.pieces[shared : shared + 1])
             )
-            return Fork(messages=index, pieces=shared, characters=rest)
-    return Fork(messages=min(len(before), len(now)), pieces=0, characters=0)
+            return (index, shared, rest)
+    return (min(len(before), len(now)), 0, 0)
 
 
 def common_tokens(before: Sequence[Message], now: Sequence[Message], measure: Measure) -> int:
     """How many tokens the two requests share from the start."""
     total = 0
     for old, new in zip(before, now, strict=False):
-        if not old.extends_to(new):
+        if old is not new and not old.extends_to(new):
             return total + (_common_in_message(old, new, measure) if old.role == new.role else 0)
         total += old.tokens + measure.per_message + (count_images(old.images, measure) if old.images else 0)
     return total

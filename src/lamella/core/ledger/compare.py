@@ -1,7 +1,8 @@
 """What a turn is compared with: gluing everything into the last message, and a cache that never misses."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec import Struct
 
 from lamella.core.artifacts.blocks import render_block
 from lamella.core.artifacts.model import Artifact, Kind
@@ -10,8 +11,8 @@ from lamella.core.ledger.cache import CacheProfile, split_use
 from lamella.core.log.call import CacheUse
 from lamella.core.messages.model import Message
 from lamella.core.prompt.layers.model import Layer
-from lamella.core.prompt.layers.strip import Exchange, past_messages
-from lamella.core.prompt.render import render_system, render_user
+from lamella.core.prompt.layers.strip import Exchange
+from lamella.core.prompt.prompt import render_system, render_user
 from lamella.core.values import replace
 
 
@@ -34,16 +35,22 @@ def naive_messages(
     images = [image for artifact in attached if artifact.kind is Kind.IMAGE for image in artifact.images]
     return (
         *((head,) if head else ()),
-        *past_messages(exchanges, epoch_start=len(exchanges)),
+        *(message for one in exchanges for message in _glued_before(one)),
         render_user(glued, user.pieces, images, count=measure.count),
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PerfectCache:
+def _glued_before(exchange: Exchange) -> Iterator[Message]:
+    """An earlier turn of such an application: as typed, with its rounds of tools while they are sent at all."""
+    yield exchange.user.message
+    yield from (said.message for said in exchange.rounds)
+    yield exchange.answer or exchange.reply.message
+
+
+class PerfectCache(Struct, frozen=True, kw_only=True):
     """A cache that serves every piece of text ever sent, wherever it stood and however long ago."""
 
-    seen: Mapping[str, int] = field(default_factory=dict)
+    seen: Mapping[str, int] = {}
 
     def answer(
         self, messages: Iterable[Message], use: CacheUse, *, profile: CacheProfile, measure: Measure

@@ -33,7 +33,7 @@ def cover_layers(envelope: Envelope, read: int, measure: Measure) -> Mapping[Lay
 def _by_place(envelope: Envelope) -> Mapping[str | None, list[tuple[LayerId, Segment]]]:
     standing: defaultdict[str | None, list[tuple[LayerId, Segment]]] = defaultdict(list)
     for layer_id in _ORDER:
-        for segment in envelope.layer(layer_id).segments:
+        for segment in envelope.segments(layer_id):
             standing[segment.place].append((layer_id, segment))
     return standing
 

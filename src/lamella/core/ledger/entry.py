@@ -1,21 +1,24 @@
-"""The ledger's entry for one turn: what moved, what was cached, what it costs."""
+"""The ledger's entry for one turn: what moved, what was cached, what it costs, and each call that was made for it."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 
+from msgspec import Struct
+
 from lamella.core.budget.counting import Measure
 from lamella.core.budget.weigh import weigh
-from lamella.core.ledger.cache import CacheModel, CacheProfile, Request, shared_tokens
+from lamella.core.ledger.cache import CacheModel, CacheProfile, CacheRequest, shared_tokens
 from lamella.core.ledger.compare import PerfectCache, naive_messages
 from lamella.core.ledger.cover import cover_layers
-from lamella.core.log.call import CacheUse, Call, Cause, Cost, Movement, Verdict
+from lamella.core.ledger.verdict import judge
+from lamella.core.log.call import CacheUse, Call, Cause, Cost, Movement, Timing, Verdict, reported_use
 from lamella.core.log.placement import Form
-from lamella.core.prompt.envelope import Envelope, Sent
+from lamella.core.messages.delta import Reply
+from lamella.core.prompt.envelope import Envelope
 from lamella.core.prompt.layers.model import LayerId
 from lamella.core.prompt.movement import find_movement
-from lamella.core.prompt.state import OpenTurn
+from lamella.core.prompt.prompt import Prompt
 from lamella.core.values import replace
 
 Price = Callable[[CacheUse, datetime | None], Decimal | None]
@@ -26,8 +29,7 @@ def _no_price(_use: CacheUse, _output: int, _at: datetime | None) -> None:
     return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prefix:
+class Prefix(Struct, frozen=True, kw_only=True):
     """What moved since the request before, and how many tokens the two share from the start, where that was asked.
 
     A move that nothing on record explains was not ``triggered``.
@@ -46,13 +48,12 @@ class Prefix:
         return self.movement.segment
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(Struct, frozen=True, kw_only=True):
     """What the ledger says of one turn: what moved, always; what was cached and what it costs, where books are kept."""
 
     prefix: Prefix
     cache: CacheUse | None = None
-    cached_by_layer: Mapping[LayerId, int] = field(default_factory=dict)
+    cached_by_layer: Mapping[LayerId, int] = {}
     cost: Cost | None = None
     calls: tuple[Call, ...] = ()
 
@@ -62,8 +63,7 @@ class Entry:
         return self.calls[0].verdict if self.calls else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class Tariff(Struct, frozen=True, kw_only=True):
     """Under which rules a turn is billed: the provider's cache, its prices, and how it counts.
 
     ``price`` is of input alone, ``price_all`` of input and so many tokens of output.
@@ -75,79 +75,103 @@ class Terms:
     price_all: PriceAll = _no_price
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Books:
+class Books(Struct, frozen=True, kw_only=True):
     """The ledger between two turns: what three caches hold, one real, one for naive gluing, one perfect."""
 
-    last: Request | None = None
-    envelope: Sent | None = None
-    cache: CacheModel = field(default_factory=CacheModel)
-    naive: CacheModel = field(default_factory=CacheModel)
-    perfect: PerfectCache = field(default_factory=PerfectCache)
+    last: CacheRequest | None = None
+    prompt: Prompt | None = None
+    cache: CacheModel = CacheModel()
+    naive: CacheModel = CacheModel()
+    perfect: PerfectCache = PerfectCache()
 
 
-def enter_turn(books: Books, opened: OpenTurn, *, terms: Terms, at: datetime | None) -> tuple[Entry, Books]:
+def enter_turn(books: Books, envelope: Envelope, *, tariff: Tariff, at: datetime | None) -> tuple[Entry, Books]:
     """The entry for a turn as asked, and the books after it."""
-    envelope = opened.envelope
-    request = make_request(envelope, at=at)
-    glued = _glued(opened, request, terms)
-    use, cache = books.cache.answer(request, profile=terms.profile, measure=terms.measure)
-    naive_use, naive = books.naive.answer(glued, profile=terms.profile, measure=terms.measure)
-    ideal, perfect = books.perfect.answer(request.messages, use, profile=terms.profile, measure=terms.measure)
+    prompt, profile, measure = envelope.prompt, tariff.profile, tariff.measure
+    request = see_request(prompt, at=at)
+    use, cache = books.cache.answer(request, profile=profile, measure=measure)
+    naive_use, naive = books.naive.answer(_glue(envelope, request, measure), profile=profile, measure=measure)
+    ideal, perfect = books.perfect.answer(request.messages, use, profile=profile, measure=measure)
+    common = shared_tokens(books.last, request, measure) if books.last else 0
     entry = Entry(
-        prefix=replace(
-            make_prefix(books.envelope, envelope),
-            common_tokens=shared_tokens(books.last, request, terms.measure) if books.last else 0,
-        ),
+        prefix=replace(make_prefix(books.prompt, prompt), common_tokens=common),
         cache=use,
-        cached_by_layer=cover_layers(envelope, use.read, terms.measure),
-        cost=_cost(terms.price, at, use=use, naive=naive_use, ideal=ideal),
+        cached_by_layer=cover_layers(envelope, use.read, measure),
+        cost=_cost(tariff.price, at, use=use, naive=naive_use, ideal=ideal),
     )
-    return entry, Books(last=request, envelope=envelope, cache=cache, naive=naive, perfect=perfect)
+    return entry, Books(last=request, prompt=prompt, cache=cache, naive=naive, perfect=perfect)
 
 
-def make_prefix(before: Sent | None, now: Envelope) -> Prefix:
+def make_prefix(before: Prompt | None, now: Prompt) -> Prefix:
     """What moved since the request before."""
     movement = find_movement(before, now)
     untriggered = movement.cause is Cause.HISTORY_EDITED and now.rewritten is None
     return Prefix(movement=movement, common_tokens=None, triggered=not untriggered)
 
 
-def make_request(sent: Sent, *, at: datetime | None) -> Request:
+def see_request(prompt: Prompt, *, at: datetime | None) -> CacheRequest:
     """A request as a cache sees it."""
-    return Request(
-        model=sent.model,
-        tools=sent.tools,
-        messages=sent.messages,
-        total=sent.total,
-        at=at,
+    return CacheRequest(model=prompt.model, tools=prompt.tools, messages=prompt.messages, total=prompt.total, at=at)
+
+
+def judge_call(
+    entry: Entry,
+    prompt: Prompt,
+    reply: Reply,
+    *,
+    tariff: Tariff,
+    by_layer: Mapping[str, int],
+    timing: Timing,
+    foreseen: CacheUse | None,
+    pause: float | None,
+    at: datetime | None,
+    retries: int = 0,
+    ended: str = "",
+) -> Call:
+    """The call as the ledger keeps it. ``foreseen`` is what a provider that knows its own cache said it would serve."""
+    predicted = foreseen or entry.cache
+    use = reported_use(reply.usage)
+    return Call(
+        model=prompt.model,
+        verdict=judge(
+            entry.prefix.movement,
+            reply.usage,
+            use=predicted,
+            profile=tariff.profile,
+            pause=pause,
+            triggered=entry.prefix.triggered,
+        ),
+        predicted=predicted,
+        usage=reply.usage,
+        by_layer=dict(by_layer),
+        cost=entry.cost,
+        billed=None if use is None else tariff.price_all(use, reply.usage.output or 0, at),
+        timing=timing,
+        stop=ended or reply.stop.value,
+        id=reply.id,
+        diagnosis=reply.diagnosis,
+        retries=retries,
     )
 
 
-def _glued(opened: OpenTurn, request: Request, terms: Terms) -> Request:
-    envelope = opened.envelope
+def _glue(envelope: Envelope, request: CacheRequest, measure: Measure) -> CacheRequest:
+    prompt = envelope.prompt
     messages = naive_messages(
         envelope.layer(LayerId.L1),
         envelope.layer(LayerId.L5),
-        exchanges=opened.state.exchanges,
-        attached=opened.attached,
-        blocks=_rendered(envelope),
-        measure=terms.measure,
+        exchanges=prompt.talk.exchanges,
+        attached=prompt.attached,
+        blocks=_list_blocks(envelope),
+        measure=measure,
     )
-    return Request(
-        model=request.model,
-        tools=request.tools,
-        messages=messages,
-        total=weigh(messages, request.tools, terms.measure),
-        at=request.at,
-    )
+    return replace(request, messages=messages, total=weigh(messages, request.tools, measure))
 
 
-def _rendered(envelope: Envelope) -> dict[tuple[str, str], str]:
+def _list_blocks(envelope: Envelope) -> dict[tuple[str, str], str]:
     return {
         (segment.id, segment.hash): segment.text
         for layer_id in (LayerId.L2, LayerId.L3)
-        for segment in envelope.layer(layer_id).segments
+        for segment in envelope.segments(layer_id)
         if segment.form is Form.FULL
     }
 

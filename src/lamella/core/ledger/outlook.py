@@ -1,16 +1,16 @@
 """The outlook of a compaction: what of the cache it moves, what that costs now, and what it saves per coming turn."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
-from lamella.core.ledger.cache import Request, shared_tokens, split_use
-from lamella.core.ledger.entry import Terms
+from msgspec import Struct
+
+from lamella.core.ledger.cache import CacheRequest, shared_tokens, split_use
+from lamella.core.ledger.entry import Tariff
 from lamella.core.log.call import CacheUse
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outlook:
+class Outlook(Struct, frozen=True, kw_only=True):
     """``moved`` are tokens that the cache holds and that would be sent anew; money is none where prices are unknown.
 
     ``cost_now`` is what the next request costs more than it would without the compaction, ``saved_per_turn`` what
@@ -23,26 +23,26 @@ class Outlook:
 
 
 def compare_outlook(
-    sent: Request | None, *, as_is: Request, compacted: Request, terms: Terms, at: datetime | None
+    sent: CacheRequest | None, *, as_is: CacheRequest, compacted: CacheRequest, tariff: Tariff, at: datetime | None
 ) -> Outlook:
     """What would be cached of the next request as it is, and of the compacted one."""
-    warm = shared_tokens(sent, as_is, terms.measure) if sent else 0
-    left = shared_tokens(sent, compacted, terms.measure) if sent else 0
+    warm = shared_tokens(sent, as_is, tariff.measure) if sent else 0
+    left = shared_tokens(sent, compacted, tariff.measure) if sent else 0
     now = _difference(
-        split_use(left, compacted.total, terms.profile),
-        split_use(warm, as_is.total, terms.profile),
-        terms=terms,
+        split_use(left, compacted.total, tariff.profile),
+        split_use(warm, as_is.total, tariff.profile),
+        tariff=tariff,
         at=at,
     )
     later = _difference(
-        split_use(as_is.total, as_is.total, terms.profile),
-        split_use(compacted.total, compacted.total, terms.profile),
-        terms=terms,
+        split_use(as_is.total, as_is.total, tariff.profile),
+        split_use(compacted.total, compacted.total, tariff.profile),
+        tariff=tariff,
         at=at,
     )
     return Outlook(moved=max(0, warm - left), cost_now=now, saved_per_turn=later)
 
 
-def _difference(one: CacheUse, other: CacheUse, *, terms: Terms, at: datetime | None) -> Decimal | None:
-    more, less = terms.price(one, at), terms.price(other, at)
+def _difference(one: CacheUse, other: CacheUse, *, tariff: Tariff, at: datetime | None) -> Decimal | None:
+    more, less = tariff.price(one, at), tariff.price(other, at)
     return None if more is None or less is None else more - less

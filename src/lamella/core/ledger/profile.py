@@ -1,8 +1,9 @@
 """What is known of a model beyond its cache's arithmetic: window, price factors, breakpoints, where usage stands."""
 
-from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
+
+from msgspec import Struct
 
 from lamella.core.ledger.cache import GENERIC_PROFILE, CacheProfile
 
@@ -15,8 +16,7 @@ class LifetimeClock(StrEnum):
     CREATION = "creation"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lifetime:
+class Lifetime(Struct, frozen=True, kw_only=True):
     """A lifetime that can be asked for, and what writing with it costs as a factor of plain input; none if unknown."""
 
     name: str
@@ -24,8 +24,7 @@ class Lifetime:
     write: Decimal | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UsageFields:
+class UsageFields(Struct, frozen=True, kw_only=True):
     """Where a provider reports usage, as dotted paths; ``includes_cached`` says what its input count means."""
 
     input: str
@@ -35,8 +34,7 @@ class UsageFields:
     write: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelProfile:
+class ModelProfile(Struct, frozen=True, kw_only=True):
     """Dated facts about a model. None is unknown; ``read`` is a factor of plain input.
 
     ``lifetimes`` go from the shortest to the longest. ``breakpoints`` is how many marks a request may carry, and

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import datetime
+from functools import cache
 
 from lamella.core.artifacts.model import Artifact
 from lamella.core.log.call import Call
@@ -12,11 +13,13 @@ from lamella.core.log.ids import Voice
 from lamella.core.log.nodes import UNREADABLE, Node, Told, damaged
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.receipts import read_receipt, receipt_hashes
-from lamella.core.log.terms import History
-from lamella.core.log.turn import PastTurn, TurnInput
+from lamella.core.log.terms import CarryForward, Layout, Terms
+from lamella.core.log.turn import Turn
+from lamella.core.values import replace
 
+_USUAL = Terms()
 # Members by name of their own: see docs/decisions/msgspec.md.
-_WHOLE, _REPLY = History.FULL, Voice.REPLY
+_REPLY = Voice.REPLY
 _ATTACHING = frozenset({"attached", "results"})
 _NOTHING_ATTACHED: tuple[tuple[Artifact, ...], tuple[Artifact, ...], tuple[str, ...]] = ((), (), ())
 
@@ -34,18 +37,23 @@ def path_hashes(told: Iterable[Told]) -> tuple[str, ...]:
     return tuple(hashes)
 
 
-def read_turns(told: Iterable[Told], contents: Contents, committed: Committed = NONE_COMMITTED) -> list[PastTurn]:
-    """A branch's turns with their contents, each with its reply and with what was compacted before it."""
+def read_turns(
+    told: Iterable[Told], contents: Contents, committed: Committed = NONE_COMMITTED, *, usual: Terms
+) -> list[Turn]:
+    """A branch's turns with their contents, each with its reply and with what was compacted before it.
+
+    ``usual`` are the terms of turns that were written down without any.
+    """
     before = committed.before
-    return [
-        PastTurn(
-            turn=read_message(turn.message, contents),
-            reply=turn.reply.text if turn.reply else None,
-            reply_id=turn.reply.id if turn.reply else None,
-            receipts=read_receipts(before[turn.message.id], contents) if turn.message.id in before else (),
-        )
-        for turn in told
-    ]
+    turns: list[Turn] = []
+    for one in told:
+        turn = read_message(one.message, contents, usual=usual)
+        if one.message.id in before:
+            turn = replace(turn, receipts=read_receipts(before[one.message.id], contents))
+        if one.reply is not None:
+            turn = replace(turn, reply=one.reply.text, reply_id=one.reply.id)
+        turns.append(turn)
+    return turns
 
 
 def read_calls(reply: Node) -> tuple[Call, ...]:
@@ -73,30 +81,33 @@ def read_receipts(bodies: Iterable[Body], contents: Contents) -> tuple[Receipt, 
         raise damaged("A compaction", error) from error
 
 
-def read_message(node: Node, contents: Contents) -> TurnInput:
+def read_message(node: Node, contents: Contents, *, usual: Terms) -> Turn:
     """The turn a message was asked with."""
     rest = node.rest
     if node.erased:
         contents = {name: data for name, data in contents.items() if name not in node.erased}
     try:
         if rest is not None and not _ATTACHING.issuperset(rest):
-            return read_turn(node.body, contents, message_id=node.id)
+            return read_turn(node.body, contents, usual=usual, message_id=node.id)
         attached, results, erased = read_attached(rest, contents) if rest is not None else _NOTHING_ATTACHED
         # Most turns set nothing; reading them is much of what opening a long conversation takes.
-        return TurnInput(
+        return Turn(
             text=node.text,
             typed=node.text,
             id=node.id,
             attached=attached,
             results=results,
-            layout=node.layout,
-            carry_forward=node.carry_forward,
-            history=_WHOLE,
-            image_notes=False,
+            terms=_find_terms(node.layout or usual.layout, node.carry_forward or usual.carry_forward),
             warnings=erased,
         )
     except UNREADABLE as error:
         raise damaged(f"The message {node.id}", error) from error
+
+
+@cache
+def _find_terms(layout: Layout, carry_forward: CarryForward) -> Terms:
+    """The terms of a turn that sets nothing else; thousands of turns share a few of them."""
+    return Terms(layout=layout, carry_forward=carry_forward)
 
 
 def check_node(node: Node) -> None:
@@ -105,7 +116,7 @@ def check_node(node: Node) -> None:
         read_calls(node)
     else:
         path_hashes([Told(message=node, reply=None)])
-        read_message(node, {})
+        read_message(node, {}, usual=_USUAL)
     read_time(node)
 
 

@@ -1,9 +1,10 @@
 """One model call as it is written down with its reply: predicted, reported, judged, billed and timed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
+
+from msgspec import Struct
 
 from lamella.core.messages.delta import Diagnosis
 from lamella.core.messages.usage import Usage
@@ -26,8 +27,7 @@ class Cause(StrEnum):
     NONE = "none"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Movement:
+class Movement(Struct, frozen=True, kw_only=True):
     """The cause, and the segment it names: an artifact's id, or the part of L1."""
 
     cause: Cause
@@ -51,8 +51,7 @@ class Outcome(StrEnum):
     UNEXPLAINED = "unexplained"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Verdict(Struct, frozen=True, kw_only=True):
     """The outcome, and for a prefix that we moved what moved it."""
 
     outcome: Outcome
@@ -80,8 +79,7 @@ _WORDS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CacheUse:
+class CacheUse(Struct, frozen=True, kw_only=True):
     """A request's tokens by what becomes of them: read from the cache, written to it, neither."""
 
     read: int
@@ -93,8 +91,7 @@ class CacheUse:
         return self.read + self.write + self.uncached
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
+class Cost(Struct, frozen=True, kw_only=True):
     """Input cost of one turn: as sent, as naive gluing would cost, and with a cache that never misses."""
 
     amount: Decimal
@@ -102,8 +99,7 @@ class Cost:
     limit: Decimal
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
+class Timing(Struct, frozen=True, kw_only=True):
     """How long the phases of a call took, in seconds; none where nobody measured."""
 
     build: float | None = None
@@ -111,8 +107,7 @@ class Timing:
     total: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class Call(Struct, frozen=True, kw_only=True):
     """A call and what is known of it. ``cost`` is the input as predicted, ``billed`` all that the reported usage costs.
 
     ``stop`` is why the answer ended, also ``stopped`` by the user or ``broken`` on the way. ``id`` is the provider's
@@ -123,10 +118,10 @@ class Call:
     verdict: Verdict
     predicted: CacheUse | None = None
     usage: Usage
-    by_layer: Mapping[str, int] = field(default_factory=dict)
+    by_layer: Mapping[str, int] = {}
     cost: Cost | None = None
     billed: Decimal | None = None
-    timing: Timing = field(default_factory=Timing)
+    timing: Timing = Timing()
     stop: str = ""
     id: str | None = None
     diagnosis: Diagnosis | None = None

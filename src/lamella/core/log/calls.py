@@ -1,8 +1,9 @@
 """Model calls as JSON: what the ledger keeps with a reply, written down and read back exactly."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, fields
 from decimal import Decimal, InvalidOperation
+
+from msgspec.structs import asdict, fields
 
 from lamella.core.log.call import CacheUse, Call, Cause, Cost, Movement, Outcome, Timing, Verdict
 from lamella.core.log.fields import as_int, as_mapping, as_text

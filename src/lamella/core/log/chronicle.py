@@ -1,13 +1,13 @@
 """A chronicle: one whole conversation as it travels between stores, files and people."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from lamella.core.log.records import Record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chronicle:
+class Chronicle(Struct, frozen=True, kw_only=True):
     """A conversation's events in order, and those of its contents that travel with it, by hash.
 
     ``warnings`` say what could not be brought along, each in one sentence.
@@ -17,5 +17,5 @@ class Chronicle:
     title: str
     created: str
     records: tuple[Record, ...]
-    contents: Mapping[str, bytes] = field(default_factory=dict)
+    contents: Mapping[str, bytes] = {}
     warnings: tuple[str, ...] = ()

@@ -1,7 +1,6 @@
 """Compactions of a log: committed after a message, in force on every branch that goes on from it, until undone."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import pairwise
 
 from msgspec import Struct
@@ -11,11 +10,10 @@ from lamella.core.log.events import Body
 NEVER_UNDONE = float("inf")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Committed:
+class Committed(Struct, frozen=True, kw_only=True):
     """The receipts of a branch as bodies: by the message that was asked after them, and those since the last one."""
 
-    before: Mapping[str, tuple[Body, ...]] = field(default_factory=dict)
+    before: Mapping[str, tuple[Body, ...]] = {}
     since: tuple[Body, ...] = ()
 
     @property

@@ -6,6 +6,7 @@ An event's body names contents by hash and never holds them; ``Written`` carries
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.json import Decoder
+from msgspec.structs import fields
 
 from lamella.core.artifacts.kinds import KINDS
 from lamella.core.artifacts.make import canonical_json
@@ -20,8 +21,8 @@ from lamella.core.artifacts.model import (
 )
 from lamella.core.log.fields import as_int, as_list, as_mapping, as_text
 from lamella.core.log.records import EventKind, Record, Written
-from lamella.core.log.terms import CarryForward, History, Layout, Rewrite
-from lamella.core.log.turn import SystemParts, TurnInput
+from lamella.core.log.terms import CarryForward, History, Layout, Rewrite, Terms
+from lamella.core.log.turn import SystemParts, Turn
 from lamella.core.text.content import encode_text, hash_text
 
 Body = Mapping[str, object]
@@ -37,7 +38,7 @@ _SPECS = {kind.value: (kind, spec) for kind, spec in KINDS.items()}
 _IMAGE = Kind.IMAGE
 
 
-def write_message(turn: TurnInput, *, message_id: str, parent: str, at: str, edits: str | None = None) -> Written:
+def write_message(turn: Turn, *, message_id: str, parent: str, at: str, edits: str | None = None) -> Written:
     """The event of a message asked, or of one that replaces another."""
     body: dict[str, object] = {"id": message_id, "parent": parent, **write_turn(turn)}
     if edits is not None:
@@ -76,7 +77,16 @@ def gather_contents(artifacts: Iterable[Artifact]) -> dict[str, bytes]:
     return contents
 
 
-def write_turn(turn: TurnInput) -> dict[str, object]:
+_OPEN_TERMS: Mapping[str, object] = {"image_notes": None, "history": None}
+
+
+def write_open_turn(turn: Turn) -> dict[str, object]:
+    """A turn of another program as a body: its terms are left to the settings under which it goes on."""
+    named = {field.name for field in fields(Terms)}
+    return {**{name: value for name, value in write_turn(turn).items() if name not in named}, **_OPEN_TERMS}
+
+
+def write_turn(turn: Turn) -> dict[str, object]:
     """A turn as a body; what is as it was is left out."""
     body: dict[str, object] = {"text": turn.text}
     optional: dict[str, object] = {
@@ -88,28 +98,40 @@ def write_turn(turn: TurnInput) -> dict[str, object]:
         "model": turn.model,
         "drop": list(turn.drop),
         "fold": turn.fold,
-        "layout": turn.layout,
-        "carry_forward": turn.carry_forward,
-        "history": None if turn.history is History.FULL else turn.history,
-        "history_turns": turn.history_turns,
+        "layout": turn.terms.layout,
+        "carry_forward": turn.terms.carry_forward,
+        "history": None if turn.terms.history is History.FULL else turn.terms.history,
+        "history_turns": turn.terms.history_turns,
         "strip": None if turn.strip is None else hash_text(turn.strip),
-        "image_notes": turn.image_notes,
+        "image_notes": turn.terms.image_notes,
         "rewritten": turn.rewritten,
         "warnings": list(turn.warnings),
     }
     body.update((name, value) for name, value in optional.items() if value not in (None, False, []))
     if turn.tools == ():
         body["tools"] = []
-    # What is left to the rules is told from what is not said because it is the usual.
-    body.update((name, None) for name in ("image_notes", "history") if getattr(turn, name) is None)
     return body
 
 
-def read_turn(body: Body, contents: Contents, *, message_id: str | None = None) -> TurnInput:
+def read_terms(body: Body, usual: Terms) -> Terms:
+    """The terms that a body names; what it leaves open, as older ones do, is as usual."""
+    history = _HISTORIES[body.get("history", History.FULL.value)]
+    turns = None if body.get("history_turns") is None else as_int(body["history_turns"])
+    image_notes = body.get("image_notes", False)
+    return Terms(
+        layout=LAYOUTS[body.get("layout")] or usual.layout,
+        carry_forward=CARRIES[body.get("carry_forward")] or usual.carry_forward,
+        history=history or usual.history,
+        history_turns=turns if history else usual.history_turns,
+        image_notes=usual.image_notes if image_notes is None else bool(image_notes),
+    )
+
+
+def read_turn(body: Body, contents: Contents, *, usual: Terms, message_id: str | None = None) -> Turn:
     """The turn a body describes; artifacts whose contents were erased are left out, and said."""
     attached, results, erased = read_attached(body, contents)
     tools = body.get("tools")
-    return TurnInput(
+    return Turn(
         text=as_text(body["text"]),
         typed=as_text(body.get("typed", body["text"])),
         id=message_id,
@@ -120,12 +142,8 @@ def read_turn(body: Body, contents: Contents, *, message_id: str | None = None) 
         model=None if body.get("model") is None else as_text(body["model"]),
         drop=tuple(as_text(name) for name in as_list(body.get("drop"))),
         fold=bool(body.get("fold")),
-        layout=LAYOUTS[body.get("layout")],
-        carry_forward=CARRIES[body.get("carry_forward")],
-        history=_HISTORIES[body.get("history", History.FULL.value)],
-        history_turns=None if body.get("history_turns") is None else as_int(body["history_turns"]),
+        terms=read_terms(body, usual),
         strip=_read_kept(body, "strip", contents),
-        image_notes=None if "image_notes" in body and body["image_notes"] is None else bool(body.get("image_notes")),
         rewritten=None if body.get("rewritten") is None else Rewrite(as_text(body["rewritten"])),
         warnings=(*(as_text(warning) for warning in as_list(body.get("warnings"))), *erased),
     )

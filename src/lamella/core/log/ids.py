@@ -5,21 +5,22 @@ from enum import StrEnum
 from hashlib import sha256
 
 from lamella.core.artifacts.make import canonical_json
-from lamella.core.log.turn import TurnInput
-from lamella.core.text.content import encode_text
+from lamella.core.log.turn import Turn
+from lamella.core.messages.delta import ToolCall
+from lamella.core.messages.request import ToolOutput
+from lamella.core.text.content import encode_text, short_hash
 
 _ID_DIGITS = 16
 
 
 class Voice(StrEnum):
-    """The kinds of segment that are no artifact: parts of L1, typed text, replies."""
+    """Who speaks in the log: the user, or whoever answers. On the wire each message has a role instead."""
 
-    SYSTEM = "system"
     USER = "user"
     REPLY = "reply"
 
 
-def turn_id(conversation: str, parent: str, turn: TurnInput) -> str:
+def turn_id(conversation: str, parent: str, turn: Turn) -> str:
     """The id of the message that a turn sends: from its text and from what is attached, as given.
 
     A turn that was sent before keeps its id, also when something attached to it was erased since.
@@ -40,3 +41,11 @@ def message_id(
     attachments = [list(pair) for pair in attached]
     key = canonical_json([conversation, parent, role.value, text, attachments])
     return sha256(encode_text(key)).hexdigest()[:_ID_DIGITS]
+
+
+def round_result_id(turn: str, *, place: tuple[int, int], call: ToolCall, output: ToolOutput) -> str:
+    """The id of what came back for a call: two calls never share one, also where they ask and give the same.
+
+    ``place`` is the number of the round and of the result in it.
+    """
+    return f"tool:{call.name}:{short_hash(canonical_json([turn, list(place), call.arguments, output.output]))}"

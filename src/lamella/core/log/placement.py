@@ -18,17 +18,19 @@ class Form(StrEnum):
 
 
 class Placement(Struct, frozen=True, kw_only=True):
-    """What of the prompt before stays, and in which form the rest is laid behind it.
+    """What of the prompt before stays as it was sent, and how the rest is laid behind it.
 
-    ``keep`` is how many messages stay as they were sent, none for all of them; what stood behind folds. ``forms`` are
-    those of artifacts that fold to less than is carried forward. ``why`` is one sentence for people.
+    ``keep`` is how many messages stay, none for all of them; what stood behind folds into the library and the talk.
+    ``forms`` are those of artifacts that stand as less than what is carried forward. ``promotes`` says that what a turn
+    attached goes into the library as soon as it is over, not only when an epoch ends. ``why`` is a sentence for people.
     """
 
     keep: int | None = None
     forms: Mapping[str, Form] = {}
+    promotes: bool = False
     why: str = ""
 
     @property
     def folds(self) -> bool:
-        """Whether anything that was sent is laid anew."""
+        """Whether something that was sent is laid anew."""
         return self.keep is not None

@@ -1,10 +1,12 @@
 """The receipt: what a compaction did, in the words in which it can be shown, repeated and undone."""
 
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import Struct
 
 from lamella.core.artifacts.make import canonical_json
 from lamella.core.text.content import short_hash
+from lamella.core.values import describe
 
 
 class StepName(StrEnum):
@@ -23,42 +25,31 @@ class StepName(StrEnum):
 STEP_ORDER: tuple[StepName, ...] = tuple(StepName)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
-    """What one step takes out: ids of messages or artifacts, and the block that stands in for them, if any."""
+class Step(Struct, frozen=True, kw_only=True):
+    """What one step takes out: ids of messages or artifacts, and the block that stands in for them, if any.
+
+    ``content`` is what that block tells. The tokens are those of the whole request before and after the step.
+    """
 
     name: StepName
     removed: tuple[str, ...]
-    text: str | None = field(default=None, repr=False)
+    text: str | None = None
+    content: str = ""
+    tokens_before: int = 0
+    tokens_after: int = 0
+
+    def __repr__(self) -> str:
+        return describe(self, without=("text", "content"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """A cut as it was made, with the tokens of the whole request before and after it."""
-
-    cut: Cut
-    tokens_before: int
-    tokens_after: int
-
-    @property
-    def name(self) -> StepName:
-        return self.cut.name
-
-    @property
-    def removed(self) -> tuple[str, ...]:
-        return self.cut.removed
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Skipped:
+class Skip(Struct, frozen=True, kw_only=True):
     """A step that could have run and did not, and why."""
 
     name: StepName
     why: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Receipt:
+class Receipt(Struct, frozen=True, kw_only=True):
     """A compaction: its steps in order. What it took out of the request is still in the log.
 
     ``parent`` is the message it was committed after. Without steps it only folded what stood in messages.
@@ -67,7 +58,7 @@ class Receipt:
     id: str
     parent: str
     steps: tuple[Step, ...]
-    skipped: tuple[Skipped, ...] = ()
+    skipped: tuple[Skip, ...] = ()
     tokens_before: int
     tokens_after: int
     target: int
@@ -79,13 +70,13 @@ def make_receipt(
     *,
     parent: str,
     steps: tuple[Step, ...],
-    skipped: tuple[Skipped, ...],
+    skipped: tuple[Skip, ...],
     tokens: tuple[int, int],
     target: int,
     automatic: bool,
 ) -> Receipt:
     """A receipt, named by what it does and where."""
-    cuts = [[step.name, list(step.removed), step.cut.text or ""] for step in steps]
+    cuts = [[step.name, list(step.removed), step.text or ""] for step in steps]
     return Receipt(
         id=short_hash(canonical_json([conversation, parent, cuts, list(tokens), target])),
         parent=parent,

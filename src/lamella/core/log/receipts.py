@@ -1,14 +1,16 @@
 """Receipts as events: a compaction written down, read back exactly, and voided by an undo."""
 
+import re
 from collections.abc import Container, Iterable, Iterator
 
 from lamella.core.artifacts.make import canonical_json
 from lamella.core.log.events import Body, Contents, parse_body
 from lamella.core.log.fields import as_list, as_mapping, as_text
-from lamella.core.log.receipt import Cut, Receipt, Skipped, Step, StepName
+from lamella.core.log.receipt import Receipt, Skip, Step, StepName
 from lamella.core.log.records import EventKind, Record, Written
 from lamella.core.text.content import encode_text, hash_text
 
+_FRAME = re.compile(r"</?(?:conversation_summary|stage_digest|content|exact)>")
 # What these take out are artifacts; all others take out messages.
 _OF_ARTIFACTS = (StepName.PREVIEW, StepName.HANDLE, StepName.TOOL_RESULTS)
 
@@ -18,8 +20,8 @@ def write_receipt(receipt: Receipt, *, at: str, before: str | None = None) -> Wr
 
     ``before`` names a message that was asked already and is sent again after it.
     """
-    texts = [step.cut.text for step in receipt.steps if step.cut.text is not None]
-    contents = {hash_text(text): encode_text(text) for text in texts}
+    texts = [text for step in receipt.steps if step.text is not None for text in (step.text, step.content)]
+    contents = {hash_text(text): encode_text(text) for text in texts if text}
     body = {
         "id": receipt.id,
         "parent": receipt.parent,
@@ -60,8 +62,9 @@ def read_receipt(body: Body, contents: Contents) -> Receipt:
 
 def receipt_hashes(bodies: Iterable[Body]) -> tuple[str, ...]:
     """The hashes of every text that receipts put in place of messages."""
-    steps = [step for body in bodies for step in as_list(body["steps"])]
-    return tuple(dict.fromkeys(as_text(step["text"]) for step in steps if isinstance(step, dict) and "text" in step))
+    steps = [step for body in bodies for step in as_list(body["steps"]) if isinstance(step, dict)]
+    named = (step[name] for step in steps for name in ("text", "content") if name in step)
+    return tuple(dict.fromkeys(map(as_text, named)))
 
 
 def find_faulty_receipts(
@@ -99,26 +102,42 @@ def _write_step(step: Step) -> dict[str, object]:
         "removed": list(step.removed),
         "tokens": [step.tokens_before, step.tokens_after],
     }
-    if step.cut.text is not None:
-        written["text"] = hash_text(step.cut.text)
+    if step.text is not None:
+        written["text"] = hash_text(step.text)
+        if step.content:
+            written["content"] = hash_text(step.content)
     return written
 
 
 def _read_step(written: object, contents: Contents) -> Step:
     step = as_mapping(written)
     before, after = _numbers(step["tokens"])
-    text = contents.get(as_text(step["text"])) if "text" in step else None
-    cut = Cut(
+    text = _read_text(step, "text", contents)
+    content = _read_text(step, "content", contents)
+    return Step(
         name=StepName(as_text(step["name"])),
         removed=tuple(as_text(name) for name in as_list(step["removed"])),
-        text=None if text is None else text.decode(),
+        text=text,
+        # Receipts of before kept the block alone.
+        content=content if content is not None else _strip_frame(text or ""),
+        tokens_before=before,
+        tokens_after=after,
     )
-    return Step(cut=cut, tokens_before=before, tokens_after=after)
 
 
-def _read_skipped(written: object) -> Skipped:
+def _read_text(step: Body, name: str, contents: Contents) -> str | None:
+    data = contents.get(as_text(step[name])) if name in step else None
+    return None if data is None else data.decode()
+
+
+def _strip_frame(block: str) -> str:
+    """What a block of an older receipt tells, without the lines that make it a block."""
+    return "\n".join(line for line in block.split("\n")[2:] if line and not _FRAME.fullmatch(line))
+
+
+def _read_skipped(written: object) -> Skip:
     name, why = (as_text(part) for part in as_list(written))
-    return Skipped(name=StepName(name), why=why)
+    return Skip(name=StepName(name), why=why)
 
 
 def _numbers(value: object) -> list[int]:

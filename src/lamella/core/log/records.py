@@ -1,7 +1,6 @@
 """Records: one event as it is stored, and the contents it refers to by hash."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 
 from msgspec import Struct
@@ -46,24 +45,21 @@ class Record(Struct, frozen=True, kw_only=True, gc=False, eq=False):
         return self.kind, self.at, self.body, self.contents
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class Written(Struct, frozen=True, kw_only=True):
     """Records to append, and the bytes of the contents that they bring."""
 
     records: tuple[Record, ...]
-    contents: Mapping[str, bytes] = field(default_factory=dict)
+    contents: Mapping[str, bytes] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checkpoint:
+class Checkpoint(Struct, frozen=True, kw_only=True):
     """What the first ``version`` events of a conversation come to, as bytes that only their writer reads."""
 
     version: int
     data: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class Listed(Struct, frozen=True, kw_only=True):
     """A conversation in a list: how many events it has, and when the first and the last of them happened."""
 
     conversation: str
@@ -74,8 +70,7 @@ class Listed:
     erased: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Damage:
+class Damage(Struct, frozen=True, kw_only=True):
     """Something in a store that is not what it was: where, and what is wrong with it."""
 
     conversation: str | None
@@ -83,8 +78,7 @@ class Damage:
     what: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreStats:
+class StoreStats(Struct, frozen=True, kw_only=True):
     """How much a store holds."""
 
     schema: int

@@ -1,25 +1,28 @@
-"""A turn: what the user does in it, what came back, and what was compacted before it."""
+"""A turn: what the user does in it, what came back, and what was compacted before it. One value, wherever it is."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
 
 from msgspec import Struct
 
 from lamella.core.artifacts.model import Artifact, ToolDefinition
 from lamella.core.log.receipt import Receipt
-from lamella.core.log.terms import CarryForward, History, Layout, Rewrite
+from lamella.core.log.terms import Rewrite, Terms
+from lamella.core.messages.request import ToolRound
+
+PART_NAMES: tuple[str, ...] = ("base", "guidelines", "instructions", "project", "workflow", "memory")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SystemParts:
+class SystemParts(Struct, frozen=True, kw_only=True):
     """L1's parts in the order they are sent. ``inlined`` are the notes that templates drew into instructions.
 
     ``typed_instructions`` are the instructions before their templates, so that they can be expanded again.
     """
 
     base: str = ""
+    guidelines: str = ""
     instructions: str = ""
     project: str = ""
+    workflow: str = ""
     memory: str = ""
     inlined: tuple[Artifact, ...] = ()
     typed_instructions: str = ""
@@ -36,16 +39,14 @@ class SystemParts:
                 yield name, text
 
 
-PART_NAMES: tuple[str, ...] = tuple(
-    field.name for field in fields(SystemParts) if field.name not in ("inlined", "typed_instructions")
-)
+class Turn(Struct, frozen=True, kw_only=True, gc=False):
+    """One turn: asked, stored, replayed or planned. ``None`` means: as it was.
 
-
-class TurnInput(Struct, frozen=True, kw_only=True, gc=False):
-    """What the user does in one turn: the text after templates and as typed. ``None`` means: as it was.
-
-    ``id`` is the message's, where it has one already. ``rewritten`` says that what came before this turn is not what
-    was sent last: an edit, or another branch. ``strip`` is a model's summary of the oldest turns that are not shown.
+    ``text`` is what was typed after its templates. ``id`` is the message's, where it has one already. ``receipts`` are
+    the compactions before it that no earlier turn was asked under; ``rewritten`` says that what came before it is not
+    what was sent last: an edit, or another branch. ``strip`` is a model's summary of the oldest turns that are not
+    shown. ``rounds`` are what the model asked of its tools and what they gave back; without a
+    ``reply`` it waits for one.
     """
 
     text: str
@@ -58,20 +59,11 @@ class TurnInput(Struct, frozen=True, kw_only=True, gc=False):
     model: str | None = None
     drop: tuple[str, ...] = ()
     fold: bool = False
-    layout: Layout | None = None
-    carry_forward: CarryForward | None = None
-    history: History | None = None
-    history_turns: int | None = None
+    terms: Terms = Terms()
     strip: str | None = None
-    image_notes: bool | None = None
     rewritten: Rewrite | None = None
     warnings: tuple[str, ...] = ()
-
-
-class PastTurn(Struct, frozen=True, kw_only=True, gc=False):
-    """A turn of the past: what was asked, the reply with its id, if there was one, and what was compacted before it."""
-
-    turn: TurnInput
+    receipts: tuple[Receipt, ...] = ()
+    rounds: tuple[ToolRound, ...] = ()
     reply: str | None = None
     reply_id: str | None = None
-    receipts: tuple[Receipt, ...] = ()

@@ -1,8 +1,9 @@
 """Deltas: an answer as it arrives, and the reply they add up to."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import Struct
 
 from lamella.core.messages.usage import UNKNOWN_USAGE, Usage
 
@@ -20,22 +21,19 @@ class StopReason(StrEnum):
     OTHER = "other"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TextDelta:
+class TextDelta(Struct, frozen=True, kw_only=True):
     """More of the answer."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReasoningDelta:
+class ReasoningDelta(Struct, frozen=True, kw_only=True):
     """More of what the model says it thought."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCall:
+class ToolCall(Struct, frozen=True, kw_only=True):
     """A call the model wants made; ``arguments`` is JSON as the model wrote it."""
 
     id: str
@@ -43,8 +41,7 @@ class ToolCall:
     arguments: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Diagnosis:
+class Diagnosis(Struct, frozen=True, kw_only=True):
     """What the provider says about its cache, compared with an earlier request. ``missed`` in tokens."""
 
     verdict: str
@@ -52,16 +49,14 @@ class Diagnosis:
     missed: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Carried:
+class Carried(Struct, frozen=True, kw_only=True):
     """A reply in its wire format's own form, as JSON, to be handed back unchanged while its tool calls are answered."""
 
     format: str
-    json: str = field(repr=False)
+    json: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stop:
+class Stop(Struct, frozen=True, kw_only=True):
     """The end of an answer; nothing comes after it. ``id`` is the provider's name for the reply."""
 
     reason: StopReason
@@ -73,8 +68,7 @@ class Stop:
 Delta = TextDelta | ReasoningDelta | ToolCall | Usage | Stop
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class Reply(Struct, frozen=True, kw_only=True):
     """A finished answer."""
 
     text: str

@@ -1,34 +1,34 @@
 """A request to a model, belonging to no provider: messages, tools, and what is known of their stability."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from itertools import accumulate
 
+from msgspec import Struct
+
 from lamella.core.artifacts.model import ToolDefinition
-from lamella.core.messages.delta import Reply
+from lamella.core.messages.delta import Carried, ToolCall
+from lamella.core.messages.headings import LIBRARY_HEADING
 from lamella.core.messages.model import Message, Role
-from lamella.core.prompt.render import LIBRARY_HEADING
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolOutput:
+class ToolOutput(Struct, frozen=True, kw_only=True):
     """What a tool gave back for a call."""
 
     call: str
-    text: str
+    output: str
     failed: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolRound:
+class ToolRound(Struct, frozen=True, kw_only=True):
     """One round of tools inside a turn: what the model asked for, and what it got. Every call has its output."""
 
-    reply: Reply
+    text: str
+    calls: tuple[ToolCall, ...]
     outputs: tuple[ToolOutput, ...]
+    carried: Carried | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seams:
+class Seams(Struct, frozen=True, kw_only=True):
     """Where stable stretches of a request end.
 
     ``fixed`` and ``system`` are places in the system message's text, in characters: where its most stable part ends,
@@ -41,8 +41,7 @@ class Seams:
     messages: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChatRequest:
+class ChatRequest(Struct, frozen=True, kw_only=True):
     """One request. ``pause`` is how many seconds are expected until the next; ``answer`` bounds the reply in tokens.
 
     ``conversation`` names the conversation to caches that ask for a name; ``compare`` is the id of the reply before,
@@ -51,9 +50,9 @@ class ChatRequest:
     """
 
     model: str
-    messages: tuple[Message, ...] = field(repr=False)
-    tools: tuple[ToolDefinition, ...] = field(default=(), repr=False)
-    exchanges: tuple[ToolRound, ...] = field(default=(), repr=False)
+    messages: tuple[Message, ...]
+    tools: tuple[ToolDefinition, ...] = ()
+    exchanges: tuple[ToolRound, ...] = ()
     answer: int = 4_096
     conversation: str | None = None
     seams: Seams | None = None

@@ -1,10 +1,9 @@
 """Usage: what a provider says a request weighed, in one form for all. Unknown is none, which is not zero."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
+class Usage(Struct, frozen=True, kw_only=True):
     """Tokens by price class. ``plain`` is input that was neither read from a cache nor written to one.
 
     ``write`` went into the cache with the shorter lifetime, ``write_long`` with the longer one. ``reasoning`` is part

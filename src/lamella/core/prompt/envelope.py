@@ -1,20 +1,26 @@
-"""The envelope: everything that is sent in one turn, and what each byte of it is for."""
+"""The envelope: a prompt that may be sent, in its five layers, with every hash and count, its laws checked."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+from msgspec import Struct
 
 from lamella.core.artifacts.model import ToolDefinition
-from lamella.core.log.terms import Layout, Rewrite
-from lamella.core.messages.model import Message
-from lamella.core.prompt.layers.library import Standing
-from lamella.core.prompt.layers.model import LAYER_ORDER, Layer, LayerId, Segment
+from lamella.core.budget.counting import count_images, count_pieces, count_tools
+from lamella.core.budget.thresholds import Budget, warn_of
+from lamella.core.log.terms import Layout
+from lamella.core.messages.model import Message, Role
+from lamella.core.prompt.layers.library import build_library
+from lamella.core.prompt.layers.model import Layer, LayerId, Segment, hash_pieces, make_layer
+from lamella.core.prompt.layers.strip import build_strip
+from lamella.core.prompt.layers.turn import build_user
+from lamella.core.prompt.prompt import Prompt
+from lamella.core.values import describe
 
 ENVELOPE_VERSION = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenCounts:
+class TokenCounts(Struct, frozen=True, kw_only=True):
     """What the request weighs: counted on the rendered messages, and by layer."""
 
     total: int
@@ -22,34 +28,44 @@ class TokenCounts:
     limit: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Envelope:
-    """One turn's request: five layers, always, and the messages they render to.
+class Envelope(Struct, frozen=True, kw_only=True, dict=True):
+    """One turn's request: five layers, always, and the messages they render to."""
 
-    ``shelf`` is what the system message holds of L2. ``carried`` is what earlier messages of the epoch hold without
-    belonging to a layer (pictures, notes with pictures). ``dropped`` is what the user took out with this turn.
-    ``rewritten`` says that an edit or another branch changed what came before it; ``compacted`` names the step of a
-    compaction that did, or ``undo``.
-    """
-
-    conversation_id: str
-    message_id: str
-    epoch: int
-    layout: Layout
-    model: str | None
-    tools: tuple[ToolDefinition, ...]
-    layers: tuple[Layer, ...] = field(repr=False)
-    messages: tuple[Message, ...] = field(repr=False)
+    prompt: Prompt
+    layers: tuple[Layer, ...]
+    messages: tuple[Message, ...]
     prefix_hash: str
     hash: str
     tokens: TokenCounts
-    shelf: tuple[Standing, ...] = field(repr=False)
-    carried: tuple[Standing, ...] = field(repr=False)
-    dropped: tuple[str, ...] = ()
-    rewritten: Rewrite | None = None
-    compacted: str | None = None
     warnings: tuple[str, ...] = ()
     version: int = ENVELOPE_VERSION
+
+    def __repr__(self) -> str:
+        return describe(self, without=("layers", "messages"))
+
+    @property
+    def conversation_id(self) -> str:
+        return self.prompt.conversation_id
+
+    @property
+    def message_id(self) -> str:
+        return self.prompt.user.id
+
+    @property
+    def epoch(self) -> int:
+        return self.prompt.epoch
+
+    @property
+    def layout(self) -> Layout:
+        return self.prompt.terms.layout
+
+    @property
+    def model(self) -> str | None:
+        return self.prompt.model
+
+    @property
+    def tools(self) -> tuple[ToolDefinition, ...]:
+        return self.prompt.tools
 
     @property
     def text(self) -> str:
@@ -60,52 +76,61 @@ class Envelope:
     def total(self) -> int:
         return self.tokens.total
 
+    @cached_property
+    def by_id(self) -> Mapping[LayerId, Layer]:
+        return {layer.id: layer for layer in self.layers}
+
     def layer(self, layer_id: LayerId) -> Layer:
-        return self.layers[LAYER_ORDER.index(layer_id)]
+        return self.by_id[layer_id]
 
     def segments(self, layer_id: LayerId) -> tuple[Segment, ...]:
-        return self.layer(layer_id).segments
+        return self.by_id[layer_id].segments
 
 
-class Sent(Protocol):
-    """A request as the next one is compared with it: an envelope, or what has to be known of one that was sent."""
-
-    @property
-    def conversation_id(self) -> str: ...
-    @property
-    def epoch(self) -> int: ...
-    @property
-    def layout(self) -> Layout: ...
-    @property
-    def model(self) -> str | None: ...
-    @property
-    def tools(self) -> tuple[ToolDefinition, ...]: ...
-    @property
-    def messages(self) -> tuple[Message, ...]: ...
-    @property
-    def total(self) -> int: ...
-    @property
-    def shelf(self) -> tuple[Standing, ...]: ...
-    @property
-    def carried(self) -> tuple[Standing, ...]: ...
-
-    def segments(self, layer_id: LayerId) -> tuple[Segment, ...]: ...
+def make_envelope(prompt: Prompt, budget: Budget) -> Envelope:
+    """A prompt with its layers, hashes and counts; whoever sends it checks its laws first."""
+    messages = prompt.messages
+    layers = (
+        prompt.system_layer,
+        build_library(prompt.standing_library),
+        _build_turn(prompt),
+        build_strip(prompt.talk, first=prompt.first, opening=prompt.opening),
+        build_user(prompt.user),
+    )
+    tokens = _count(prompt, layers, budget)
+    return Envelope(
+        prompt=prompt,
+        layers=layers,
+        messages=messages,
+        prefix_hash=hash_prefix(messages),
+        hash=hash_layers(layers),
+        tokens=tokens,
+        warnings=(*prompt.warnings, *warn_of(tokens.total, budget)),
+    )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rebuilt:
-    """A request that was sent and answered: its hashes are not derived again, nor the text of its layers."""
+def _build_turn(prompt: Prompt) -> Layer:
+    _, pieces, _, images = prompt.shown
+    tokens = count_pieces(pieces, prompt.measure.count) + count_images(images, prompt.measure)
+    if prompt.rounds:
+        pieces = (*pieces, *(said.text for said in prompt.rounds))
+        tokens += sum(said.segment.tokens for said in prompt.rounds)
+    return make_layer(LayerId.L3, segments=prompt.turn_segments, pieces=pieces, tokens=tokens)
 
-    conversation_id: str
-    epoch: int
-    layout: Layout
-    model: str | None
-    tools: tuple[ToolDefinition, ...]
-    messages: tuple[Message, ...] = field(repr=False)
-    total: int
-    shelf: tuple[Standing, ...] = field(repr=False)
-    carried: tuple[Standing, ...] = field(repr=False)
-    by_layer: Mapping[LayerId, tuple[Segment, ...]] = field(repr=False)
 
-    def segments(self, layer_id: LayerId) -> tuple[Segment, ...]:
-        return self.by_layer[layer_id]
+def _count(prompt: Prompt, layers: Sequence[Layer], budget: Budget) -> TokenCounts:
+    """Everything sent: messages with their overhead, images, tool definitions. What no layer claims is overhead."""
+    by_layer = {layer.id.value: layer.tokens for layer in layers}
+    by_layer["tools"] = count_tools(prompt.tools, prompt.measure.count)
+    by_layer["overhead"] = max(0, prompt.total - sum(by_layer.values()))
+    return TokenCounts(total=prompt.total, by_layer=by_layer, limit=budget.limit)
+
+
+def hash_prefix(messages: Sequence[Message]) -> str:
+    """The hash of the system message; of nothing where none is sent."""
+    return hash_pieces(messages[0].pieces if messages and messages[0].role is Role.SYSTEM else ())
+
+
+def hash_layers(layers: Sequence[Layer]) -> str:
+    """The hash of the layers' hashes, a line each: equal exactly when every layer is, without reading them again."""
+    return hash_pieces([f"{layer.id} {layer.hash}\n" for layer in layers])

@@ -1,25 +1,22 @@
 """Folding: an epoch begins, and what stood in messages goes into the library and the strip."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
-from lamella.core.artifacts.model import Artifact, Kind
+from lamella.core.artifacts.blocks import render_tool_stub
+from lamella.core.artifacts.model import Artifact
+from lamella.core.budget.counting import Measure
 from lamella.core.log.ids import Voice
 from lamella.core.log.placement import Form
-from lamella.core.log.terms import History
+from lamella.core.log.terms import History, Terms
 from lamella.core.prompt.layers.library import Standing, fold_shelf, make_standing
-from lamella.core.prompt.layers.model import SYSTEM_PLACE, StandIn, message_place
-from lamella.core.prompt.layers.opening import (
-    Derived,
-    Opening,
-    make_derived,
-    measure_opening,
-    open_with,
-    render_derived,
-)
+from lamella.core.prompt.layers.model import SYSTEM_PLACE, SegmentKind
+from lamella.core.prompt.layers.opening import StandIn, make_stand_in, measure_opening, render_stand_in
+from lamella.core.prompt.layers.rounds import list_calls
 from lamella.core.prompt.layers.strip import Exchange, Said, join_answer, make_said
-from lamella.core.prompt.render import render_user
-from lamella.core.prompt.state import Rules, State
-from lamella.core.text.exact import build_ledger
+from lamella.core.prompt.prompt import render_user
+from lamella.core.prompt.state import State
+from lamella.core.text.exact import list_exact
 from lamella.core.text.talk import build_talk_outline
 from lamella.core.values import replace
 
@@ -32,152 +29,180 @@ _OUTLINED_TURNS = 60
 _SUMMARISED_TOGETHER = 8
 
 
-def fold(state: State, rules: Rules, *, attached: Sequence[Artifact] = (), told: str | None = None) -> State:
-    """Everything earlier goes into the library and the strip; image notes and tool results leave with their turn.
+def fold(
+    state: State,
+    terms: Terms,
+    measure: Measure,
+    *,
+    forms: Mapping[str, Form],
+    attached: Sequence[Artifact] = (),
+    told: str | None = None,
+) -> State:
+    """Everything earlier goes into the library and the strip; of tool results the calls stay.
 
     A note whose text, as known or as attached now, is drawn into L1 stands there and not on the shelf. ``told`` is a
     summary of the oldest turns that the history mode does not show.
     """
-    if state.measured_by != rules.measure.name:
-        state = _measure_again(state, rules)
-    inlined = {artifact.id: artifact for artifact in state.system.inlined}
-    drawn_in = {a.id for a in (*state.known.values(), *attached) if a.id in inlined and inlined[a.id].hash == a.hash}
-    shelf = fold_shelf(
-        [artifact for artifact in state.known.values() if artifact.id not in drawn_in],
-        shelf=state.shelf if state.carry_forward is rules.carry_forward else {},
-        standing=state.standing,
-        forms=state.forms,
-        carry_forward=rules.carry_forward,
-        count=rules.measure.count,
-    )
-    folded = replace(
+    folded = fold_library(state, terms, measure, forms=forms, attached=attached)
+    start = folded.talk.epoch_start
+    ended = folded.talk.exchanges[start:]
+    plain = tuple(_close(exchange, measure) for exchange in ended)
+    exchanges = (*folded.talk.exchanges[:start], *plain) if plain != ended else folded.talk.exchanges
+    closed = sum([len(exchange.rounds) for exchange in ended])
+    talk = replace(folded.talk, exchanges=exchanges, epoch_start=len(exchanges), spoken=folded.talk.spoken - closed)
+    return draw_curtain(replace(folded, talk=talk), terms, measure, told)
+
+
+def fold_library(
+    state: State,
+    terms: Terms,
+    measure: Measure,
+    *,
+    forms: Mapping[str, Form] = MappingProxyType({}),
+    attached: Sequence[Artifact] = (),
+) -> State:
+    """An epoch begins: what is known stands on the shelf, and nothing of it in messages."""
+    if state.measured_by != measure.name:
+        state = _measure_again(state, measure)
+    inlined: dict[str, Artifact] = {artifact.id: artifact for artifact in state.system.inlined}
+    carries_the_same = state.terms is not None and state.terms.carry_forward is terms.carry_forward
+    if carries_the_same and state.shelf_of is state.library and not inlined and not forms:
+        # Most turns attach nothing: thousands of folds then share one shelf.
+        shelf = state.shelf
+    else:
+        shelf = fold_shelf(
+            state.library,
+            shelf=state.shelf if carries_the_same else {},
+            standing=state.standing,
+            forms=forms,
+            carry_forward=terms.carry_forward,
+            without=_find_drawn_in(state, inlined, attached),
+            count=measure.count,
+        )
+    return replace(
         state,
         shelf=shelf,
-        standing={**{name: _inlined(artifact) for name, artifact in inlined.items()}, **shelf},
-        epoch=state.epoch if state.layout is None else state.epoch + 1,
-        epoch_start=len(state.exchanges),
-        carry_forward=rules.carry_forward,
-        layout=rules.layout,
+        shelf_of=state.library if not inlined else None,
+        standing={**{name: _stand_inlined(a) for name, a in inlined.items()}, **shelf} if inlined else shelf,
+        epoch=state.epoch if state.terms is None else state.epoch + 1,
         # What stood for hidden turns in the epoch before may be counted otherwise, or tell what is not told now.
-        stand_in=None,
+        talk=state.talk if state.talk.stand_in is None else replace(state.talk, stand_in=None),
+        terms=terms,
     )
-    return draw_curtain(folded, rules, told)
 
 
-def fold_keeping_tools(state: State, rules: Rules) -> State:
-    """The same for a compaction, which says itself what becomes of the tool results that stand in messages."""
-    start = state.epoch_start
-    kept = tuple(keep_tools(exchange, exchange.tools, rules) for exchange in state.exchanges[start:])
-    return replace(fold(replace(state, exchanges=(*state.exchanges[:start], *kept)), rules), epoch_start=start)
+def _find_drawn_in(state: State, inlined: Mapping[str, Artifact], attached: Sequence[Artifact]) -> set[str]:
+    if not inlined:
+        return set()
+    known = [entry.artifact for entry in state.library.values()]
+    return {a.id for a in (*known, *attached) if a.id in inlined and inlined[a.id].hash == a.hash}
 
 
-def keep_tools(exchange: Exchange, tools: Sequence[Standing], rules: Rules) -> Exchange:
-    """An exchange whose message holds nothing but these tool results and what was typed."""
+def _close(exchange: Exchange, measure: Measure) -> Exchange:
+    """An exchange whose epoch is over: what was attached to it is in the library, and of tools the calls are left."""
+    closed = keep_tools(exchange, [stub_tool(tool, measure) for tool in exchange.tools], measure)
+    if not closed.rounds:
+        return closed
+    lines = (*closed.lines, *list_calls(closed.rounds, measure))
+    return join_answer(replace(closed, rounds=(), lines=lines), closed.joined, count=measure.count)
+
+
+def keep_tools(exchange: Exchange, tools: Sequence[Standing], measure: Measure) -> Exchange:
+    """An exchange whose question holds nothing but these tool results and what was typed."""
     if not tools:
         plain = not exchange.tools and exchange.sent == exchange.user.message
         return exchange if plain else replace(exchange, sent=exchange.user.message, tools=())
     pieces = [piece for tool in tools for piece in tool.pieces]
-    sent = render_user(pieces, exchange.user.message.pieces, (), count=rules.measure.count)
+    sent = render_user(pieces, exchange.user.message.pieces, (), count=measure.count)
     return replace(exchange, sent=sent, tools=tuple(tools))
 
 
-def place_tools(state: State) -> State:
-    """The same state once it is known which messages are sent: tool results stand where their messages stand."""
-    first = (1 if state.shelf or any(state.system.named()) else 0) - 2 * state.hidden
-    exchanges = list(state.exchanges)
-    # Tool results whose messages went or are not shown stand nowhere, and cannot be referred to.
-    standing = {name: one for name, one in state.standing.items() if one.artifact.kind is not Kind.TOOL}
-    for index in range(max(state.epoch_start, state.hidden), len(exchanges)):
-        if exchanges[index].tools:
-            place = message_place(first + 2 * index)
-            tools = tuple(_placed(tool, place) for tool in exchanges[index].tools)
-            exchanges[index] = replace(exchanges[index], tools=tools)
-            standing.update((tool.artifact.id, tool) for tool in tools)
-    return replace(state, exchanges=tuple(exchanges), standing=standing)
+def stub_tool(tool: Standing, measure: Measure) -> Standing:
+    """A tool result as the call that gets it back."""
+    if tool.form is Form.HANDLE:
+        return tool
+    text = render_tool_stub(tool.artifact)
+    return make_standing(tool.artifact, form=Form.HANDLE, place=tool.place, pieces=(text,), tokens=measure.count(text))
 
 
-def draw_curtain(state: State, rules: Rules, told: str | None = None) -> State:
+def draw_curtain(state: State, terms: Terms, measure: Measure, told: str | None = None) -> State:
     """How many of the earlier exchanges are not shown, by the history mode, and what stands in for them."""
-    if rules.history is History.FULL:
-        return state if not state.hidden else replace(state, hidden=0, stand_in=None)
+    talk = state.talk
+    if terms.history is History.FULL:
+        return state if not talk.hidden else replace(state, talk=replace(talk, hidden=0, stand_in=None))
     # The last turns that were asked: one that a compaction took out makes no older one show again.
-    first = state.turns - (rules.history_turns or SHOWN_TURNS[rules.history])
-    hidden = sum(exchange.number < first for exchange in state.exchanges)
-    if not hidden or rules.history is not History.STRIP:
-        return replace(state, hidden=hidden, stand_in=None)
-    if told is None and hidden == state.hidden and state.stand_in is not None:
+    first = state.turns - (terms.history_turns or SHOWN_TURNS[terms.history])
+    hidden = sum(exchange.number < first for exchange in talk.exchanges)
+    if not hidden or terms.history is not History.STRIP:
+        return replace(state, talk=replace(talk, hidden=hidden, stand_in=None))
+    if told is None and hidden == talk.hidden and talk.stand_in is not None:
         return state
-    return replace(state, hidden=hidden, stand_in=_outline(state.exchanges[:hidden], rules, told))
+    stand_in = _outline(talk.exchanges[:hidden], measure, told)
+    return replace(state, talk=replace(talk, hidden=hidden, stand_in=stand_in))
 
 
-def opening_of(state: State, rules: Rules) -> Opening:
-    """What stands before the first exchange shown: for what compactions took out, and for what the mode hides."""
-    if not state.hidden:
-        return state.opening
-    left_out = sum(len(exchange.said) for exchange in state.exchanges[: state.hidden])
-    blocks = (state.stand_in,) if state.stand_in else ()
-    return open_with(state.opening, left_out=left_out, blocks=blocks, count=rules.measure.count)
-
-
-def summarised(hidden: int) -> int:
+def count_summarised(hidden: int) -> int:
     """How many of the turns that are not shown a summary covers; the newest of them are outlined."""
     return hidden - hidden % _SUMMARISED_TOGETHER
 
 
-def _outline(hidden: Sequence[Exchange], rules: Rules, told: str | None) -> Derived:
-    count = rules.measure.count
+def _outline(hidden: Sequence[Exchange], measure: Measure, told: str | None) -> StandIn:
+    count = measure.count
     newest = hidden[-_OUTLINED_TURNS:]
-    rest = newest if told is None else hidden[summarised(len(hidden)) :]
+    rest = newest if told is None else hidden[count_summarised(len(hidden)) :]
     cap = max(0, STRIP_TOKENS - (count(told) if told else 0))
     talk = [(one.user.text, "\n\n".join(reply.text for reply in one.replies)) for one in rest]
     outline = build_talk_outline(talk, cap=cap, count=count)
     texts = [said.text for exchange in newest for said in exchange.said]
-    exact = build_ledger(texts, cap=_STRIP_EXACT_TOKENS, count=count)
+    exact = list_exact(texts, cap=_STRIP_EXACT_TOKENS, count=count)
     content = "\n".join(part for part in (told, outline) if part)
-    covers = f"the {len(hidden):,} turns before"
-    block = render_derived(StandIn.SUMMARY, content, covers=covers, exact=exact)
-    return make_derived(StandIn.SUMMARY, block, count)
+    block = render_stand_in(SegmentKind.SUMMARY, content, covers=f"the {len(hidden):,} turns before", exact=exact)
+    return make_stand_in(SegmentKind.SUMMARY, block, count=count)
 
 
-def _measure_again(state: State, rules: Rules) -> State:
+def _measure_again(state: State, measure: Measure) -> State:
     """Another family of models counts differently: what was counted before is counted again."""
-    exchanges = tuple(_exchange_again(exchange, rules) for exchange in state.exchanges)
+    talk = state.talk
+    exchanges = tuple(_measure_exchange(exchange, measure) for exchange in talk.exchanges)
     return replace(
         state,
-        exchanges=exchanges,
+        talk=replace(talk, exchanges=exchanges, opening=measure_opening(talk.opening, measure.count)),
         shelf={},
+        shelf_of=None,
         standing={},
-        opening=measure_opening(state.opening, rules.measure.count),
-        measured_by=rules.measure.name,
+        measured_by=measure.name,
     )
 
 
-def _exchange_again(exchange: Exchange, rules: Rules) -> Exchange:
+def _measure_exchange(exchange: Exchange, measure: Measure) -> Exchange:
+    count = measure.count
     again = replace(
         exchange,
-        user=_said_again(exchange.user, Voice.USER, rules),
-        reply=_said_again(exchange.reply, Voice.REPLY, rules),
-        tools=tuple(_tool_again(tool, rules) for tool in exchange.tools),
-        joined=tuple(_said_again(reply, Voice.REPLY, rules) for reply in exchange.joined),
+        user=_say_again(exchange.user, Voice.USER, measure),
+        reply=_say_again(exchange.reply, Voice.REPLY, measure),
+        tools=tuple(_measure_tool(tool, measure) for tool in exchange.tools),
+        rounds=tuple(_measure_round(said, measure) for said in exchange.rounds),
+        lines=tuple(replace(line, tokens=count(line.text)) for line in exchange.lines),
+        joined=tuple(_say_again(reply, Voice.REPLY, measure) for reply in exchange.joined),
     )
-    return join_answer(again, again.joined, count=rules.measure.count)
+    # Exchanges of earlier epochs hold nothing in their questions but what tools left.
+    return join_answer(keep_tools(again, again.tools, measure), again.joined, count=count)
 
 
-def _said_again(said: Said, role: Voice, rules: Rules) -> Said:
-    return make_said(said.id, role, said.text, place=said.segment.place or "", measure=rules.measure)
+def _say_again(said: Said, voice: Voice, measure: Measure) -> Said:
+    return make_said(said.id, voice, said.text, place=said.segment.place, measure=measure)
 
 
-def _tool_again(tool: Standing, rules: Rules) -> Standing:
-    tokens = sum(rules.measure.count(piece) for piece in tool.pieces)
-    return make_standing(tool.artifact, form=tool.form, place=tool.place or "", pieces=tool.pieces, tokens=tokens)
+def _measure_round(said: Said, measure: Measure) -> Said:
+    tokens = measure.count(said.text) if said.text else 0
+    return Said(message=replace(said.message, tokens=tokens), segment=replace(said.segment, tokens=tokens))
 
 
-def _placed(tool: Standing, place: str) -> Standing:
-    if tool.place == place:
-        return tool
-    return make_standing(tool.artifact, form=tool.form, place=place, pieces=tool.pieces, tokens=tool.tokens)
+def _measure_tool(tool: Standing, measure: Measure) -> Standing:
+    tokens = sum(measure.count(piece) for piece in tool.pieces)
+    return make_standing(tool.artifact, form=tool.form, place=tool.place, pieces=tool.pieces, tokens=tokens)
 
 
-def _inlined(artifact: Artifact) -> Standing:
+def _stand_inlined(artifact: Artifact) -> Standing:
     """A note that stands inside L1's instructions: it can be referred to, and is not shelved again."""
     return make_standing(artifact, form=Form.FULL, place=SYSTEM_PLACE, pieces=(), tokens=0)

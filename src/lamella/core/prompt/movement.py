@@ -4,15 +4,14 @@ from collections.abc import Sequence
 
 from lamella.core.artifacts.model import Kind
 from lamella.core.log.call import Cause, Movement
-from lamella.core.log.terms import Layout
 from lamella.core.messages.model import Message
-from lamella.core.prompt.envelope import Envelope, Sent
 from lamella.core.prompt.layers.library import Standing
 from lamella.core.prompt.layers.model import LayerId, message_place
 from lamella.core.prompt.layers.system import changed_part
+from lamella.core.prompt.prompt import Prompt
 
 
-def find_movement(before: Sent | None, now: Envelope) -> Movement:
+def find_movement(before: Prompt | None, now: Prompt) -> Movement:
     """Why this request does not extend the one before, or that it does."""
     if before is None:
         return Movement(cause=Cause.FIRST_TURN)
@@ -20,28 +19,27 @@ def find_movement(before: Sent | None, now: Envelope) -> Movement:
         return Movement(cause=Cause.MODEL_CHANGED)
     if before.tools != now.tools:
         return Movement(cause=Cause.TOOLS_CHANGED, segment=_changed_tool(before, now))
-    if extends(before, now):
+    if extends(before.messages, now.messages):
         return Movement(cause=Cause.NONE)
     part = changed_part(before.segments(LayerId.L1), now.segments(LayerId.L1))
     if part is not None:
         return Movement(cause=Cause.SYSTEM_CHANGED, segment=part)
-    if before.layout is not now.layout:
+    if before.terms.layout is not now.terms.layout:
         return Movement(cause=Cause.LAYOUT_CHANGED)
     if now.rewritten is not None:
         return Movement(cause=Cause(now.rewritten.value))
     return _epoch_movement(before, now)
 
 
-def extends(before: Sent, now: Envelope) -> bool:
-    """Whether this request starts with all messages of the one before, byte for byte."""
-    if len(before.messages) > len(now.messages):
+def extends(before: Sequence[Message], now: Sequence[Message]) -> bool:
+    """Whether a request starts with all messages of the one before, byte for byte."""
+    if len(before) > len(now):
         return False
-    return all(
-        old.extends_to(new) for old, new in zip(before.messages, now.messages[: len(before.messages)], strict=True)
-    )
+    # Messages that were sent before are mostly the same objects: those are passed over without a call each.
+    return all(old is new or old.extends_to(new) for old, new in zip(before, now[: len(before)], strict=True))
 
 
-def _epoch_movement(before: Sent, now: Envelope) -> Movement:
+def _epoch_movement(before: Prompt, now: Prompt) -> Movement:
     """What a new epoch moved: by a compaction, or by taking things into the library and the strip."""
     library = _library_movement(before, now)
     if now.compacted is not None and not _moves_anyway(library, now):
@@ -49,24 +47,23 @@ def _epoch_movement(before: Sent, now: Envelope) -> Movement:
     return library or _history_movement(before, now)
 
 
-def _moves_anyway(library: Movement | None, now: Envelope) -> bool:
-    """Whether the library's first new byte is a note that every turn of this layout takes in, compacted or not."""
+def _moves_anyway(library: Movement | None, now: Prompt) -> bool:
+    """Whether the library's first new byte is a note that is taken in after every turn, compacted or not."""
     taken_in = (Cause.ARTIFACT_ADDED, Cause.ARTIFACT_UPDATED)
-    return now.layout is Layout.LIBRARY and library is not None and library.cause in taken_in
+    return now.placement.promotes and library is not None and library.cause in taken_in
 
 
-def _library_movement(before: Sent, now: Envelope) -> Movement | None:
-    old, new = before.shelf, now.shelf
+def _library_movement(before: Prompt, now: Prompt) -> Movement | None:
+    old, new = tuple(before.shelf.values()), tuple(now.shelf.values())
     at = _first_difference(old, new)
     if at is None:
         return None
-    kept = {standing.artifact.id for standing in new}
-    if at < len(old) and old[at].artifact.id not in kept:
+    if at < len(old) and old[at].artifact.id not in now.shelf:
         return Movement(cause=Cause.EPOCH_FOLDED, segment=old[at].artifact.id)
     moved = new[at].artifact
     if at < len(old) and old[at].artifact.id == moved.id and old[at].artifact.hash != moved.hash:
         return Movement(cause=Cause.ARTIFACT_UPDATED, segment=moved.id)
-    if now.layout is Layout.LIBRARY and moved.id not in {standing.artifact.id for standing in old}:
+    if now.placement.promotes and moved.id not in before.shelf:
         return Movement(cause=Cause.ARTIFACT_ADDED, segment=moved.id)
     return Movement(cause=Cause.EPOCH_FOLDED, segment=moved.id)
 
@@ -78,7 +75,7 @@ def _first_difference(old: Sequence[Standing], new: Sequence[Standing]) -> int |
     return None if len(old) == len(new) else min(len(old), len(new))
 
 
-def _history_movement(before: Sent, now: Envelope) -> Movement:
+def _history_movement(before: Prompt, now: Prompt) -> Movement:
     if before.epoch == now.epoch:
         return Movement(cause=Cause.HISTORY_EDITED)
     for index, (old, new) in enumerate(zip(before.messages, now.messages, strict=False)):
@@ -87,7 +84,7 @@ def _history_movement(before: Sent, now: Envelope) -> Movement:
     return Movement(cause=Cause.EPOCH_FOLDED)
 
 
-def _first_lost(before: Sent, index: int, new: Message) -> str | None:
+def _first_lost(before: Prompt, index: int, new: Message) -> str | None:
     """What a folded message loses first. A reference line of an earlier turn is no segment, so there it is none."""
     place, old = message_place(index), before.messages[index]
     tools = (segment for segment in before.segments(LayerId.L4) if segment.kind == Kind.TOOL)
@@ -106,7 +103,7 @@ def _first_lost(before: Sent, index: int, new: Message) -> str | None:
     return next(iter((*named, *carried, *known)), None)
 
 
-def _changed_tool(before: Sent, now: Envelope) -> str | None:
+def _changed_tool(before: Prompt, now: Prompt) -> str | None:
     old, new = set(before.tools), set(now.tools)
     changed = [tool.name for tool in (*now.tools, *before.tools) if tool not in old or tool not in new]
     return changed[0] if changed else None

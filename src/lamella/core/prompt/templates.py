@@ -6,8 +6,9 @@ text is drawn in. A brace that names nothing stays as it was typed.
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from lamella.core.artifacts.blocks import render_block
 from lamella.core.artifacts.kinds import later_kind
@@ -28,8 +29,7 @@ class TemplateKind(StrEnum):
     SELECTION = "selection"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Template:
+class Template(Struct, frozen=True, kw_only=True):
     """One template in a text: what it names, and the token as typed."""
 
     kind: TemplateKind
@@ -37,8 +37,7 @@ class Template:
     token: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resolved:
+class Resolved(Struct, frozen=True, kw_only=True):
     """What a template stands for: its id, and the artifacts it draws in. No id: it names nothing, as ``why`` says."""
 
     id: str | None = None
@@ -46,8 +45,7 @@ class Resolved:
     why: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expanded:
+class Expanded(Struct, frozen=True, kw_only=True):
     """A text after its templates."""
 
     text: str

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from lamella.core.artifacts.model import Artifact, Kind
 from lamella.core.log.ids import Voice
 from lamella.core.log.placement import Form
-from lamella.core.log.turn import PastTurn
-from lamella.core.prompt.envelope import Envelope
-from lamella.core.prompt.layers.model import Segment
+from lamella.core.log.turn import Turn
+from lamella.core.prompt.layers.model import LayerId, Segment
+from lamella.core.prompt.prompt import Prompt
 from lamella.core.search.index import Passage
 
 _HASH_DIGITS = 12
@@ -15,23 +15,23 @@ _READABLE = (Form.FULL, Form.UPDATE)
 _SAID = frozenset({Voice.USER.value, Voice.REPLY.value})
 
 
-def list_passages(past: Sequence[PastTurn], path: Sequence[str]) -> tuple[Passage, ...]:
+def list_passages(past: Sequence[Turn], path: Sequence[str]) -> tuple[Passage, ...]:
     """Every message, and every version of whatever came with one, in their order. What has no text is no passage.
 
     ``path`` is the ids of the messages. A version that came with several turns is one passage, at the first of them.
     """
     names = iter(path)
     passages: dict[str, Passage] = {}
-    for number, told in enumerate(past, start=1):
-        for passage in _of_turn(told, names, place=f"turn {number}"):
+    for number, turn in enumerate(past, start=1):
+        for passage in _of_turn(turn, names, place=f"turn {number}"):
             passages.setdefault(passage.id, passage)
     return tuple(passage for passage in passages.values() if passage.text)
 
 
-def find_in_full(envelope: Envelope) -> frozenset[str]:
+def find_in_full(prompt: Prompt) -> frozenset[str]:
     """The ids of the passages whose text can be read off a request."""
-    segments = [segment for layer in envelope.layers for segment in layer.segments]
-    segments += [standing.segment for standing in envelope.carried]
+    segments = [segment for layer in LayerId for segment in prompt.segments(layer)]
+    segments += [standing.segment for standing in prompt.carried]
     drawn_in = (version_id(name, content) for segment in segments for name, content in segment.inlines)
     return frozenset([*(_passage_id(segment) for segment in segments if segment.form in _READABLE), *drawn_in])
 
@@ -41,8 +41,7 @@ def version_id(artifact: str, content_hash: str) -> str:
     return f"{artifact}@{content_hash.removeprefix('sha256:')[:_HASH_DIGITS]}"
 
 
-def _of_turn(told: PastTurn, names: Iterator[str], *, place: str) -> Iterator[Passage]:
-    turn = told.turn
+def _of_turn(turn: Turn, names: Iterator[str], *, place: str) -> Iterator[Passage]:
     drawn_in = turn.system.inlined if turn.system is not None else ()
     for artifact in (*turn.results, *turn.attached, *drawn_in):
         yield Passage(
@@ -53,8 +52,8 @@ def _of_turn(told: PastTurn, names: Iterator[str], *, place: str) -> Iterator[Pa
             text=artifact.text,
         )
     yield _said(next(names), Voice.USER, turn.text, place=place)
-    if told.reply is not None:
-        yield _said(next(names), Voice.REPLY, told.reply, place=place)
+    if turn.reply is not None:
+        yield _said(next(names), Voice.REPLY, turn.reply, place=place)
 
 
 def _said(name: str, role: Voice, text: str, *, place: str) -> Passage:

@@ -1,4 +1,4 @@
-"""Exact tokens: what a summary must not say in other words, and the ledger that carries it beside the summary."""
+"""Exact tokens: what a summary must not say in other words, and the list that carries it beside the summary."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -33,7 +33,7 @@ def find_exact(text: str) -> tuple[str, ...]:
     return tuple(kept)
 
 
-def build_ledger(texts: Iterable[str], *, cap: int, count: Callable[[str], int]) -> str:
+def list_exact(texts: Iterable[str], *, cap: int, count: Callable[[str], int]) -> str:
     """The exact tokens of the texts, one a line, never over the cap; what does not fit is counted in the last line.
 
     The oldest come first and stay: what is newer is likelier to be said again in the turns that are kept. One token

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from lamella.engine.stored import StoredChat
-from lamella.engine.world import Planned
+from lamella.engine.world import Proposal
 from lamella.errors import CallError, UsageError
 from lamella.faces.cli.access import ChatName, JsonOption, StoreOption, opened_chat
 from lamella.faces.cli.tables.compaction import lower_share, print_planned
@@ -65,7 +65,7 @@ def _compact(stored: StoredChat, to: float | None, *, plan: bool, as_json: bool)
         print_planned(stored.id, planned, committed=not plan)
 
 
-def _nothing(stored: StoredChat, planned: Planned) -> CallError:
+def _nothing(stored: StoredChat, planned: Proposal) -> CallError:
     size = f"the next request of {stored.id} has {planned.before.total:,} tokens"
     if planned.before.total <= planned.goal:
         return CallError(

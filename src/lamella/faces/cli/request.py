@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from lamella.engine.turn import Turn
+from lamella import Turn
 from lamella.errors import UsageError
 from lamella.faces.cli.terminal.progress import counted
 from lamella.faces.cli.transcripts import find_folder, load_named

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from lamella.core.artifacts.make import make_artifact, make_image, make_tool_definition, make_tool_result
 from lamella.core.artifacts.model import Artifact, Kind, Policy, Source, ToolDefinition
-from lamella.core.prompt.asked import Wanted
+from lamella.engine.ask import Wanted
 from lamella.errors import ArtifactError, SettingError
 from lamella.wiring import parse_image
 

@@ -14,7 +14,7 @@ from lamella.engine.keeping import Keeper
 from lamella.engine.office import PostOffice
 from lamella.engine.sending import Event, send
 from lamella.engine.stored import Desk, StoredChat
-from lamella.engine.turn import Turn
+from lamella.engine.turn import TurnView
 from lamella.errors import CallError, NotAvailableError
 from lamella.faces.library.attach import Attachment
 from lamella.faces.library.checks import (
@@ -106,11 +106,11 @@ class Chat(Talk):
         """Every branch by its last message; none is ever lost by editing, regenerating, deleting or forking."""
         return self._stored.branches()
 
-    def edit(self, message: str, text: str, *, at: datetime | None = None) -> Turn:
+    def edit(self, message: str, text: str, *, at: datetime | None = None) -> TurnView:
         """Ask another text in place of a message, with the same attachments."""
         return self._stored.edit(check_text(message, "message"), check_text(text, "text"), at=check_time(at))
 
-    def regenerate(self, message: str | None = None, *, at: datetime | None = None) -> Turn:
+    def regenerate(self, message: str | None = None, *, at: datetime | None = None) -> TurnView:
         """Open a question again, by default the last; the next reply stands beside the old one."""
         named = None if message is None else check_text(message, "message")
         return self._stored.regenerate(named, at=check_time(at))

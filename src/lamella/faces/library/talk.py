@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, TypeVar
 
-from lamella.core.ledger.answered import Answered
 from lamella.core.log.receipt import Receipt
-from lamella.core.prompt.asked import Asked
 from lamella.core.search.index import Found
+from lamella.engine.answer import Answer
+from lamella.engine.ask import Ask
 from lamella.engine.recalling import FOUND_AT_MOST
-from lamella.engine.turn import Turn
-from lamella.engine.world import Planned
+from lamella.engine.turn import TurnView
+from lamella.engine.world import Proposal
 from lamella.errors import ArtifactError
 from lamella.faces.library.attach import Attachment, Tool, ToolResult
 from lamella.faces.library.checks import check_each, check_fields, check_parts, check_text, check_time
@@ -37,13 +37,13 @@ class Described:
 class Runs(Protocol):
     """What walks turns: in memory, or into a store."""
 
-    def ask(self, asked: Asked, *, at: datetime | None = None) -> Turn: ...
+    def ask(self, asked: Ask, *, at: datetime | None = None) -> TurnView: ...
 
-    def reply(self, answer: str | Answered, *, at: datetime | None = None) -> None: ...
+    def reply(self, answer: str | Answer, *, at: datetime | None = None) -> None: ...
 
-    def plan(self, *, to: float | None = None, at: datetime | None = None) -> Planned: ...
+    def plan(self, *, to: float | None = None, at: datetime | None = None) -> Proposal: ...
 
-    def commit(self, planned: Planned, *, at: datetime | None = None) -> Receipt: ...
+    def commit(self, planned: Proposal, *, at: datetime | None = None) -> Receipt: ...
 
     def undo(self, receipt: str | None = None, *, at: datetime | None = None) -> Receipt: ...
 
@@ -71,7 +71,7 @@ class Talk:
         drop: Sequence[str] = (),
         fold: bool = False,
         at: datetime | None = None,
-    ) -> Turn:
+    ) -> TurnView:
         """The next turn, built and checked. If it cannot be built, an error says why and nothing has changed."""
         asked = self._describe(
             Described(
@@ -90,10 +90,10 @@ class Talk:
         self._system = {}
         return turn
 
-    def _describe(self, given: Described) -> Asked:
+    def _describe(self, given: Described) -> Ask:
         """What a Python program asks, once its types are known to be right."""
         definitions = given.tool_definitions
-        return Asked(
+        return Ask(
             text=check_text(given.text, "text"),
             attach=tuple(_make(one, one.attachment) for one in check_each(given.attach, "attach", Attachment)),
             results=tuple(_make(one, one.attachment) for one in check_each(given.tools, "tools", ToolResult)),
@@ -114,11 +114,11 @@ class Talk:
         given = check_text(answer, "answer") if isinstance(answer, str) else read_answer(answer)
         self._runner.reply(given, at=check_time(at))
 
-    def plan(self, to: float | None = None) -> Planned:
+    def plan(self, to: float | None = None) -> Proposal:
         """What compacting would take out and bring, down to a share of what fits. Nothing changes yet."""
         return self._runner.plan(to=to)
 
-    def commit(self, planned: Planned, *, at: datetime | None = None) -> Receipt:
+    def commit(self, planned: Proposal, *, at: datetime | None = None) -> Receipt:
         """Do what was planned; what it took out can be recalled, and all of it undone."""
         return self._runner.commit(planned, at=check_time(at))
 

@@ -7,7 +7,7 @@ from tests.unit.pictures import png
 
 from lamella.adapters.archive.attachments import FIELDS, AttachmentIn, read_attachment
 from lamella.core.artifacts.model import Artifact, Kind, Policy
-from lamella.core.prompt.asked import Wanted
+from lamella.engine.ask import Wanted
 from lamella.errors import ArtifactError, LamellaError, NotAvailableError, SourceUnreadableError
 
 VALUES: dict[str, object] = {

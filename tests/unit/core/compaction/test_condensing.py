@@ -12,7 +12,7 @@ from lamella import Conversation, Note, Selection
 from lamella.core.log.placement import Form
 from lamella.core.messages.model import Message
 from lamella.core.prompt.layers.model import LayerId
-from lamella.engine.turn import Turn
+from lamella.engine.turn import TurnView
 from lamella.errors import BudgetExceededError
 
 LONG = "\n".join(f"Line {number} of src/module{number}.py weighs {number}.5 MB." for number in range(2_000))
@@ -44,7 +44,7 @@ def chat(summarizer: Counting | None, *, reads: int = 16_000) -> Conversation:
     return Conversation(window=12_000, reserve=0, summarizer=summarizer, compaction=compaction)
 
 
-def forms(turn: Turn) -> dict[str, Form]:
+def forms(turn: TurnView) -> dict[str, Form]:
     return {segment.id: segment.form for segment in turn.envelope.layer(LayerId.L3).segments}
 
 

@@ -10,7 +10,7 @@ from lamella import Conversation
 from lamella.core.log.placement import Form
 from lamella.core.messages.model import Message
 from lamella.core.prompt.layers.model import LayerId, StandIn
-from lamella.engine.turn import Turn
+from lamella.engine.turn import TurnView
 
 
 class Retelling:
@@ -26,7 +26,7 @@ class Retelling:
         return self.answer
 
 
-def talk(summarizer: Retelling | None, turns: int) -> Turn:
+def talk(summarizer: Retelling | None, turns: int) -> TurnView:
     chat = Conversation(history="strip", summarizer=summarizer)
     for number in range(turns):
         turn = chat.ask(f"Question {number} about src/file{number}.py?")
@@ -34,7 +34,7 @@ def talk(summarizer: Retelling | None, turns: int) -> Turn:
     return turn
 
 
-def strip(turn: Turn) -> str:
+def strip(turn: TurnView) -> str:
     (block,) = [s for s in turn.envelope.layer(LayerId.L4).segments if s.kind == StandIn.SUMMARY]
     assert block.form is Form.SUMMARY
     return block.text

@@ -55,7 +55,7 @@ def test_strip_sends_the_last_two_turns_after_an_outline() -> None:
     assert asked(told(25, History.STRIP, 4)) == [21, 22, 23, 24]
     (block,) = [s for s in story.ask().layer(LayerId.L4).segments if s.form is Form.SUMMARY]
     assert "the 23 turns before; a record of what was said, not an instruction" in block.text
-    assert "- Asked: Question 22 on src/file_22.py? Answered: Answer 22." in block.text
+    assert "- Ask: Question 22 on src/file_22.py? Answered: Answer 22." in block.text
 
 
 def test_the_outline_and_its_exact_words_keep_to_their_caps() -> None:

@@ -8,7 +8,7 @@ from lamella.core.artifacts.model import Artifact, Kind, Source
 from lamella.core.log.turn import PastTurn, SystemParts, TurnInput
 from lamella.core.search.index import Passage
 from lamella.core.search.passages import find_in_full, list_passages, version_id
-from lamella.engine.turn import Turn
+from lamella.engine.turn import TurnView
 from lamella.faces.library.attach import Note, Picture, ToolResult
 from lamella.faces.library.conversation import Conversation
 
@@ -73,7 +73,7 @@ def test_notes_that_instructions_drew_in_are_passages() -> None:
     assert told(list_passages(past, ("q1", "a1"))) == [("turn 1", "note", "style.md", "Write plainly.")]
 
 
-def in_full(turn: Turn, text: str, *, path: str = "a.md") -> bool:
+def in_full(turn: TurnView, text: str, *, path: str = "a.md") -> bool:
     version = note(text, path=path)
     return version_id(version.id, version.hash) in find_in_full(turn.envelope)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.steady import steady
 
-from lamella.core.text.exact import build_ledger, find_exact
+from lamella.core.text.exact import find_exact, list_exact
 
 
 def quarters(text: str) -> int:
@@ -185,26 +185,26 @@ def test_a_megabyte_of_hostile_text_is_read_in_one_pass() -> None:
 
 def test_a_ledger_has_the_tokens_of_all_texts_once_in_order() -> None:
     texts = ["Read src/app.py in 5 MB.", "Again src/app.py, v1.2.3."]
-    assert build_ledger(texts, cap=100, count=quarters) == "src/app.py\n5 MB\nv1.2.3"
+    assert list_exact(texts, cap=100, count=quarters) == "src/app.py\n5 MB\nv1.2.3"
 
 
 def test_what_does_not_fit_is_counted_and_the_oldest_stay() -> None:
-    ledger = build_ledger([f"file{n}.py" for n in range(1_500)], cap=8, count=words)
+    ledger = list_exact([f"file{n}.py" for n in range(1_500)], cap=8, count=words)
     assert ledger == "file0.py\nfile1.py\nfile2.py\nfile3.py\nfile4.py\nand 1,495 more"
 
 
 def test_one_token_that_is_too_long_does_not_keep_the_others_out() -> None:
-    ledger = build_ledger([f"https://example.org/{'x' * 400} and a.py and b.py"], cap=20, count=quarters)
+    ledger = list_exact([f"https://example.org/{'x' * 400} and a.py and b.py"], cap=20, count=quarters)
     assert ledger == "a.py\nb.py\nand 1 more"
 
 
 def test_texts_without_exact_tokens_make_an_empty_ledger() -> None:
-    assert build_ledger(["nothing exact here", ""], cap=100, count=quarters) == ""
+    assert list_exact(["nothing exact here", ""], cap=100, count=quarters) == ""
 
 
 def test_a_cap_that_holds_nothing_makes_an_empty_ledger() -> None:
-    assert build_ledger(["a.py b.py"], cap=0, count=quarters) == ""
-    assert build_ledger(["a.py b.py"], cap=1, count=quarters) == ""
+    assert list_exact(["a.py b.py"], cap=0, count=quarters) == ""
+    assert list_exact(["a.py b.py"], cap=1, count=quarters) == ""
 
 
 @steady
@@ -212,7 +212,7 @@ def test_a_cap_that_holds_nothing_makes_an_empty_ledger() -> None:
 def test_a_ledger_is_never_over_its_cap_and_accounts_for_every_token(
     texts: list[str], cap: int, count: Callable[[str], int]
 ) -> None:
-    ledger = build_ledger(texts, cap=cap, count=count)
+    ledger = list_exact(texts, cap=cap, count=count)
     assert count(ledger) <= cap
     tokens = list(dict.fromkeys(token for text in texts for token in find_exact(text)))
     lines = ledger.split("\n") if ledger else []

@@ -19,11 +19,11 @@ from lamella.adapters.archive.markdown.visible import (
     show_log,
     typed_text,
 )
-from lamella.core.log.events import write_turn
+from lamella.core.log.events import write_open_turn
 from lamella.core.log.log import Log
 from lamella.core.log.nodes import Node, Told
 from lamella.core.log.records import EventKind, Record
-from lamella.core.log.turn import TurnInput
+from lamella.core.log.turn import Turn
 
 # What a message has of its own, and not from the turn it stands in.
 _OWN = ("id", "parent", "target", "text", "typed", "rewritten")
@@ -145,7 +145,7 @@ class _Editor:
         if shown.context:
             names = ", ".join(name for group in parse_context(shown.context).values() for name in group)
             self._warnings.append(f"Turn {place + 1} is new in the file; its context is not attached: {names}.")
-        return write_turn(TurnInput(text=shown.text, typed=shown.text))
+        return write_open_turn(Turn(text=shown.text, typed=shown.text))
 
     def _time(self, shown: Shown, node: Node | None) -> str:
         """When it was said: exactly as before unless the file says otherwise."""

@@ -16,9 +16,9 @@ from lamella.adapters.archive.markdown.stamps import read_epoch, read_time
 from lamella.adapters.archive.markdown.visible import Pair, Shown, pair_messages, parse_page
 from lamella.core.artifacts.model import Artifact
 from lamella.core.log.chronicle import Chronicle
-from lamella.core.log.events import gather_contents, write_turn
+from lamella.core.log.events import gather_contents, write_open_turn
 from lamella.core.log.log import Log
-from lamella.core.log.turn import TurnInput
+from lamella.core.log.turn import Turn
 from lamella.core.text.content import encode_text
 from lamella.errors import BadInputError
 from lamella.ports import SourceReader
@@ -68,10 +68,10 @@ class _Reading:
             self._say(f"{len(asked.artifacts)} context blocks stood in its text and are its attachments now.")
         recalled = self._recall.read(pair.user.context, number=self._number) if pair.user.context else ()
         attached = _unique((*asked.artifacts, *recalled))
-        turn = TurnInput(text=asked.typed, typed=asked.typed, attached=attached, model=self._model)
+        turn = Turn(text=asked.typed, typed=asked.typed, attached=attached, model=self._model)
         self._model = None
         self._contents.update(gather_contents(attached))
-        self._scribe.ask(write_turn(turn), at=self._time(pair.user))
+        self._scribe.ask(write_open_turn(turn), at=self._time(pair.user))
         if pair.reply is not None:
             self._number += 1
             self._scribe.reply(pair.reply.text, at=self._time(pair.reply))

@@ -149,7 +149,7 @@ def _content(message: Message) -> list[Body]:
 
 
 def _exchange(exchange: ToolRound) -> list[Body]:
-    carried = exchange.reply.carried
+    carried = exchange.carried
     said = loads(carried.json) if carried and carried.format == FORMAT else _said(exchange)
     return [
         {"role": Role.ASSISTANT.value, "content": said},
@@ -158,8 +158,8 @@ def _exchange(exchange: ToolRound) -> list[Body]:
 
 
 def _said(exchange: ToolRound) -> list[Body]:
-    text = exchange.reply.text
-    return [*([{"type": "text", "text": text}] if text.strip() else []), *_calls(exchange.reply.calls)]
+    text = exchange.text
+    return [*([{"type": "text", "text": text}] if text.strip() else []), *_calls(exchange.calls)]
 
 
 def _calls(calls: Sequence[ToolCall]) -> list[Body]:
@@ -171,8 +171,8 @@ def _calls(calls: Sequence[ToolCall]) -> list[Body]:
 
 def _output(output: ToolOutput) -> Body:
     block: Body = {"type": "tool_result", "tool_use_id": output.call}
-    if output.text.strip():
-        block["content"] = [{"type": "text", "text": output.text}]
+    if output.output.strip():
+        block["content"] = [{"type": "text", "text": output.output}]
     if output.failed:
         block["is_error"] = True
     return block

@@ -4,7 +4,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from json import loads
 
 from lamella.adapters.providers.wire import Body, bare_model, extras, read_arguments, schema, spoken, system_text
-from lamella.core.messages.delta import Reply, ToolCall
+from lamella.core.messages.delta import ToolCall
 from lamella.core.messages.model import Message, Role
 from lamella.core.messages.request import ChatRequest, ToolOutput, ToolRound
 
@@ -92,9 +92,9 @@ def _parts(message: Message) -> list[Body]:
 
 
 def _exchange(exchange: ToolRound) -> list[Body]:
-    carried = exchange.reply.carried
+    carried = exchange.carried
     said = [_restore(part) for part in loads(carried.json)] if carried and carried.format == FORMAT else _said(exchange)
-    names = {call.id: call.name for call in exchange.reply.calls}
+    names = {call.id: call.name for call in exchange.calls}
     outputs = [_output(output, names.get(output.call, output.call)) for output in exchange.outputs]
     return [{"role": "model", "parts": said}, {"role": "user", "parts": outputs}]
 
@@ -106,10 +106,9 @@ def _restore(part: Body) -> Body:
 
 
 def _said(exchange: ToolRound) -> list[Body]:
-    reply: Reply = exchange.reply
     return [
-        *([{"text": reply.text}] if reply.text.strip() else []),
-        *({"function_call": _call(c)} for c in reply.calls),
+        *([{"text": exchange.text}] if exchange.text.strip() else []),
+        *({"function_call": _call(c)} for c in exchange.calls),
     ]
 
 
@@ -118,7 +117,7 @@ def _call(call: ToolCall) -> Body:
 
 
 def _output(output: ToolOutput, name: str) -> Body:
-    told = {"error" if output.failed else "output": output.text}
+    told = {"error" if output.failed else "output": output.output}
     return {"function_response": {"name": name, "response": told, **_id(output.call)}}
 
 

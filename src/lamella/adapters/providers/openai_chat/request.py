@@ -65,13 +65,13 @@ def _content(message: Message) -> list[Body]:
 
 
 def _exchange(exchange: ToolRound) -> list[Body]:
-    carried = exchange.reply.carried
+    carried = exchange.carried
     said = loads(carried.json) if carried and carried.format == FORMAT else _said(exchange)
     outputs = [
         {
             "role": "tool",
             "tool_call_id": output.call,
-            "content": f"Error: {output.text}" if output.failed else output.text,
+            "content": f"Error: {output.output}" if output.failed else output.output,
         }
         for output in exchange.outputs
     ]
@@ -81,9 +81,9 @@ def _exchange(exchange: ToolRound) -> list[Body]:
 def _said(exchange: ToolRound) -> Body:
     return {
         "role": "assistant",
-        "content": exchange.reply.text or None,
+        "content": exchange.text or None,
         "tool_calls": [
             {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-            for call in exchange.reply.calls
+            for call in exchange.calls
         ],
     }

@@ -75,13 +75,13 @@ def _content(message: Message) -> list[Body]:
 
 
 def _exchange(exchange: ToolRound) -> list[Body]:
-    carried = exchange.reply.carried
+    carried = exchange.carried
     said = loads(carried.json) if carried and carried.format == FORMAT else _said(exchange)
     outputs = [
         {
             "type": "function_call_output",
             "call_id": output.call,
-            "output": f"Error: {output.text}" if output.failed else output.text,
+            "output": f"Error: {output.output}" if output.failed else output.output,
         }
         for output in exchange.outputs
     ]
@@ -89,9 +89,9 @@ def _exchange(exchange: ToolRound) -> list[Body]:
 
 
 def _said(exchange: ToolRound) -> list[Body]:
-    text = exchange.reply.text
+    text = exchange.text
     calls = [
         {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments}
-        for call in exchange.reply.calls
+        for call in exchange.calls
     ]
     return [*([{"role": "assistant", "content": text}] if text else []), *calls]

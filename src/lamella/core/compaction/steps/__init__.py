@@ -12,9 +12,9 @@ from lamella.core.compaction.steps.library import cut_to_handles, cut_to_preview
 from lamella.core.compaction.steps.messages import cut_chitchat, cut_expendable
 from lamella.core.compaction.steps.stages import cut_oldest_stages, cut_recent_stages
 from lamella.core.compaction.steps.tools import cut_tool_results
-from lamella.core.log.receipt import Cut, StepName
+from lamella.core.log.receipt import Step, StepName
 
-STEPS: Mapping[StepName, Callable[[Draft], Cut | None]] = {
+STEPS: Mapping[StepName, Callable[[Draft], Step | None]] = {
     StepName.CHITCHAT: cut_chitchat,
     StepName.PREVIEW: cut_to_previews,
     StepName.HANDLE: cut_to_handles,

@@ -5,23 +5,22 @@ from collections.abc import Iterator
 from lamella.core.compaction.draft import Draft
 from lamella.core.compaction.steps.taking import take_until
 from lamella.core.log.placement import Form
-from lamella.core.log.receipt import Cut, StepName
+from lamella.core.log.receipt import Step, StepName
 from lamella.core.prompt.layers.library import Standing, may_shrink, render_smaller
 
 
-def cut_to_previews(draft: Draft) -> Cut | None:
+def cut_to_previews(draft: Draft) -> Step | None:
     """Oldest large entries to their outline."""
     large = (
         (name, _freed(entry, Form.PREVIEW, draft))
         for name, entry in _shrinkable(draft)
-        if entry.form is Form.FULL
-        and len(entry.artifact.text) > draft.rules.compaction.of_kind(entry.artifact.kind).preview_over
+        if entry.form is Form.FULL and len(entry.artifact.text) > draft.chain.of_kind(entry.artifact.kind).preview_over
     )
     taken = take_until(large, draft.excess)
-    return Cut(name=StepName.PREVIEW, removed=taken) if taken else None
+    return Step(name=StepName.PREVIEW, removed=taken) if taken else None
 
 
-def cut_to_handles(draft: Draft) -> Cut | None:
+def cut_to_handles(draft: Draft) -> Step | None:
     """Oldest entries that were not attached for some turns to one line."""
     stale = (
         (name, _freed(entry, Form.HANDLE, draft))
@@ -29,22 +28,22 @@ def cut_to_handles(draft: Draft) -> Cut | None:
         if entry.form in (Form.FULL, Form.PREVIEW) and _is_stale(name, entry, draft)
     )
     taken = take_until(stale, draft.excess)
-    return Cut(name=StepName.HANDLE, removed=taken) if taken else None
+    return Step(name=StepName.HANDLE, removed=taken) if taken else None
 
 
 def _shrinkable(draft: Draft) -> Iterator[tuple[str, Standing]]:
     held = draft.held
     for name, entry in draft.state.shelf.items():
-        rules = draft.rules.compaction.of_kind(entry.artifact.kind)
+        rules = draft.chain.of_kind(entry.artifact.kind)
         if rules.shrink and may_shrink(entry.artifact) and name not in held:
             yield name, entry
 
 
 def _is_stale(name: str, entry: Standing, draft: Draft) -> bool:
-    after = draft.rules.compaction.of_kind(entry.artifact.kind).handle_after
-    return draft.state.turns - draft.state.attached_at.get(name, -1) > after
+    after = draft.chain.of_kind(entry.artifact.kind).handle_after
+    return draft.state.turns - draft.state.library[name].at > after
 
 
 def _freed(entry: Standing, form: Form, draft: Draft) -> int:
     smaller = render_smaller(entry.artifact, form)
-    return entry.tokens - draft.rules.measure.count(smaller) if smaller is not None else 0
+    return entry.tokens - draft.measure.count(smaller) if smaller is not None else 0

@@ -4,14 +4,13 @@ from lamella.core.compaction.chitchat import CHITCHAT_WORDS, is_chitchat
 from lamella.core.compaction.draft import Draft
 from lamella.core.compaction.expendable import Candidate, has_code, rank_expendable
 from lamella.core.compaction.steps.taking import take_until
-from lamella.core.log.receipt import Cut, StepName
+from lamella.core.log.receipt import Step, StepName
 from lamella.core.prompt.layers.strip import Exchange
-from lamella.core.prompt.removal import message_ids
 
 
-def cut_chitchat(draft: Draft) -> Cut | None:
+def cut_chitchat(draft: Draft) -> Step | None:
     """Every acknowledgement at once: they say nothing, so none of them is worth another round."""
-    words = CHITCHAT_WORDS | draft.rules.compaction.words
+    words = CHITCHAT_WORDS | draft.chain.words
     removed: list[str] = []
     after = ""
     for index, exchange in enumerate(draft.free):
@@ -19,22 +18,22 @@ def cut_chitchat(draft: Draft) -> Cut | None:
         if index and bare and is_chitchat(exchange.user.text, after=after, words=words):
             removed.append(exchange.user.id)
         after = exchange.replies[-1].text
-    return Cut(name=StepName.CHITCHAT, removed=tuple(removed)) if removed else None
+    return Step(name=StepName.CHITCHAT, removed=tuple(removed)) if removed else None
 
 
-def cut_expendable(draft: Draft) -> Cut | None:
+def cut_expendable(draft: Draft) -> Step | None:
     """The most expendable turns, whole, until the rest fits."""
     turns = {exchange.user.id: exchange for exchange in draft.free}
     ranked = rank_expendable(
         [_candidate(index, exchange) for index, exchange in enumerate(draft.free)],
         total_turns=len(draft.free) + 1,
     )
-    results = {turn.user.id: sum(tool.tokens for tool in turn.tools) for turn in draft.free[draft.with_tools :]}
-    overhead = 2 * draft.rules.measure.per_message
+    results = {turn.user.id: _weigh_tools(turn) for turn in draft.free}
+    overhead = 2 * draft.measure.per_message
     weights = ((name, turns[name].said_tokens + results.get(name, 0) + overhead) for name in ranked)
     taken = set(take_until(weights, draft.excess))
-    removed = tuple(said for name, turn in turns.items() if name in taken for said in message_ids(turn))
-    return Cut(name=StepName.EXPENDABLE, removed=removed) if removed else None
+    removed = tuple(said.id for name, turn in turns.items() if name in taken for said in turn.said)
+    return Step(name=StepName.EXPENDABLE, removed=removed) if removed else None
 
 
 def _candidate(index: int, exchange: Exchange) -> Candidate:
@@ -45,3 +44,9 @@ def _candidate(index: int, exchange: Exchange) -> Candidate:
         answered_tokens=sum(reply.segment.tokens for reply in exchange.replies),
         has_code=any(has_code(said.text) for said in exchange.said),
     )
+
+
+def _weigh_tools(exchange: Exchange) -> int:
+    """What calls and results weigh that stand in an exchange."""
+    rounds = sum(said.segment.tokens for said in exchange.rounds)
+    return rounds + sum(tool.tokens for tool in exchange.tools) + sum(line.tokens for line in exchange.lines)

@@ -1,10 +1,12 @@
 """What a law is: a name, a sentence, a check, and where cutting a layer keeps it true."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
-from lamella.core.prompt.envelope import Envelope, Sent
+from msgspec import Struct
+
+from lamella.core.prompt.envelope import Envelope
 from lamella.core.prompt.layers.model import Layer
+from lamella.core.prompt.prompt import Prompt
 
 
 def anywhere(layer: Layer) -> frozenset[int]:
@@ -12,11 +14,10 @@ def anywhere(layer: Layer) -> frozenset[int]:
     return frozenset(range(len(layer.segments) + 1))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Law:
+class Law(Struct, frozen=True, kw_only=True):
     """A law that every envelope satisfies. ``cuts`` gives the places before which a layer may be cut."""
 
     name: str
     statement: str
-    check: Callable[[Envelope, Sent | None], Iterable[str]]
+    check: Callable[[Envelope, Prompt | None], Iterable[str]]
     cuts: Callable[[Layer], frozenset[int]] = anywhere

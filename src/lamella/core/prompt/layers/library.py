@@ -1,6 +1,6 @@
 """L2, the context library: everything attached in earlier turns, one entry per id, in first-seen order."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -9,9 +9,19 @@ from lamella.core.artifacts.kinds import KINDS, Promotion, later_kind
 from lamella.core.artifacts.model import Artifact, Policy
 from lamella.core.log.placement import Form
 from lamella.core.log.terms import CarryForward
-from lamella.core.prompt.layers.fingerprint import make_layer
-from lamella.core.prompt.layers.model import SYSTEM_PLACE, Count, Layer, LayerId, Segment
+from lamella.core.prompt.layers.model import SYSTEM_PLACE, Count, Layer, LayerId, Segment, make_layer
 from lamella.core.text.outline import PREVIEW_OVER, build_outline
+
+
+class LibraryEntry(Struct, frozen=True, kw_only=True, gc=False):
+    """An artifact of an earlier turn with its newest text; ``at`` is the number of the turn that attached it last.
+
+    ``form`` is the smaller one that a compaction gave it, until it is attached again.
+    """
+
+    artifact: Artifact
+    at: int
+    form: Form | None = None
 
 
 class Standing(Struct, frozen=True, kw_only=True, gc=False):
@@ -43,7 +53,9 @@ class Standing(Struct, frozen=True, kw_only=True, gc=False):
         return self.segment.form in (Form.FULL, Form.UPDATE)
 
 
-def make_standing(artifact: Artifact, *, form: Form, place: str, pieces: tuple[str, ...], tokens: int) -> Standing:
+def make_standing(
+    artifact: Artifact, *, form: Form, place: str | None, pieces: tuple[str, ...], tokens: int
+) -> Standing:
     """An artifact as it stands, with its entry in L2."""
     segment = Segment(
         id=artifact.id,
@@ -100,10 +112,8 @@ def render_smaller(artifact: Artifact, form: Form) -> str | None:
     return text if len(text) < len(artifact.text) else None
 
 
-def wanted_form(artifact: Artifact, *, forms: Mapping[str, Form], carry_forward: CarryForward) -> Form:
-    """The form that an artifact takes in the library: the one a compaction gave it, else what is carried forward."""
-    if artifact.id in forms:
-        return forms[artifact.id]
+def carried_form(artifact: Artifact, carry_forward: CarryForward) -> Form:
+    """The form that an artifact takes in the library where no placement says otherwise."""
     if artifact.condensed is not None:
         return Form.SUMMARY
     previewed = carry_forward is CarryForward.PREVIEW and len(artifact.text) > PREVIEW_OVER
@@ -111,23 +121,26 @@ def wanted_form(artifact: Artifact, *, forms: Mapping[str, Form], carry_forward:
 
 
 def fold_shelf(
-    known: Iterable[Artifact],
+    library: Mapping[str, LibraryEntry],
     *,
     shelf: Mapping[str, Standing],
     standing: Mapping[str, Standing],
     forms: Mapping[str, Form],
     carry_forward: CarryForward,
+    without: Collection[str],
     count: Count,
 ) -> dict[str, Standing]:
     """The library's shelf at the start of an epoch; entries that did not change are the same objects as before."""
     folded: dict[str, Standing] = {}
-    for artifact in known:
-        old = shelf.get(artifact.id)
-        form = wanted_form(artifact, forms=forms, carry_forward=carry_forward)
+    for name, entry in library.items():
+        if name in without:
+            continue
+        artifact, old = entry.artifact, shelf.get(name)
+        form = forms.get(name) or entry.form or carried_form(artifact, carry_forward)
         if old is not None and old.artifact is artifact and _still_stands(old, form):
-            folded[artifact.id] = old
+            folded[name] = old
         else:
-            folded[artifact.id] = shelve(artifact, form=form, count=count, shown=standing.get(artifact.id))
+            folded[name] = shelve(artifact, form=form, count=count, shown=standing.get(name))
     return folded
 
 

@@ -5,53 +5,59 @@ It is made of blocks, not of typed text: what a model or a rule derived is never
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from lamella.core.log.placement import Form
-from lamella.core.prompt.layers.model import Count, Segment, StandIn
+from lamella.core.prompt.layers.model import Count, Segment, SegmentKind
 from lamella.core.text.content import escape_line, hash_text, neutralise
+from lamella.core.values import describe
 
-_TAGS: Mapping[StandIn, str] = {StandIn.SUMMARY: "conversation_summary", StandIn.DIGEST: "stage_digest"}
+_TAGS: Mapping[SegmentKind, str] = {
+    SegmentKind.SUMMARY: "conversation_summary",
+    SegmentKind.DIGEST: "stage_digest",
+}
 _ID_DIGITS = 16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Derived:
-    """A block that stands in for messages: a summary, or what was decided in a stage."""
+class StandIn(Struct, frozen=True, kw_only=True):
+    """A block that stands in for messages: that they are left out, a summary, or what was decided in a stage.
 
-    kind: StandIn
-    text: str = field(repr=False)
+    ``content`` is what it tells, without the lines that make it a block.
+    """
+
+    kind: SegmentKind
+    text: str
+    content: str
     hash: str
     tokens: int
 
+    def __repr__(self) -> str:
+        return describe(self, without=("text", "content"))
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opening:
+
+class Opening(Struct, frozen=True, kw_only=True):
     """How many messages were taken out, the line that says so, and the blocks that stand in for some of them."""
 
     left_out: int = 0
-    notice: Derived | None = None
-    blocks: tuple[Derived, ...] = ()
+    notice: StandIn | None = None
+    blocks: tuple[StandIn, ...] = ()
 
     @property
-    def derived(self) -> tuple[Derived, ...]:
+    def stand_ins(self) -> tuple[StandIn, ...]:
         return (self.notice, *self.blocks) if self.notice is not None else self.blocks
-
-    @property
-    def pieces(self) -> tuple[str, ...]:
-        return tuple(block.text for block in self.derived)
 
     def segments(self, place: str) -> Iterator[Segment]:
         """The opening as segments of L4; every word it stands in for can be recalled."""
         said: Counter[str] = Counter()
-        for block in self.derived:
+        for block in self.stand_ins:
             name = f"{block.kind}:{block.hash.removeprefix('sha256:')[:_ID_DIGITS]}"
             said[name] += 1
             # Two summaries may say the same of different turns.
             yield Segment(
                 id=name if said[name] == 1 else f"{name}:{said[name]}",
                 kind=block.kind,
-                form=Form.HANDLE if block.kind is StandIn.LEFT_OUT else Form.SUMMARY,
+                form=Form.HANDLE if block.kind is SegmentKind.LEFT_OUT else Form.SUMMARY,
                 place=place,
                 text=block.text,
                 tokens=block.tokens,
@@ -62,16 +68,16 @@ class Opening:
 NOTHING_LEFT_OUT = Opening()
 
 
-def open_with(opening: Opening, *, left_out: int, blocks: Sequence[Derived] = (), count: Count) -> Opening:
+def open_with(opening: Opening, *, left_out: int, blocks: Sequence[StandIn] = (), count: Count) -> Opening:
     """The opening once more messages are taken out, with blocks that stand in for them."""
     total = opening.left_out + left_out
-    notice = make_derived(StandIn.LEFT_OUT, render_notice(total), count) if total else None
+    notice = make_stand_in(SegmentKind.LEFT_OUT, render_notice(total), count=count) if total else None
     return Opening(left_out=total, notice=notice, blocks=(*opening.blocks, *blocks))
 
 
 def measure_opening(opening: Opening, count: Count) -> Opening:
     """The same opening, counted again."""
-    blocks = [make_derived(block.kind, block.text, count) for block in opening.blocks]
+    blocks = [make_stand_in(block.kind, block.text, content=block.content, count=count) for block in opening.blocks]
     return open_with(NOTHING_LEFT_OUT, left_out=opening.left_out, blocks=blocks, count=count)
 
 
@@ -81,7 +87,7 @@ def render_notice(left_out: int) -> str:
     return f"<left_out>{messages} left out here to save room. Every word is kept and can be recalled.</left_out>\n"
 
 
-def render_derived(kind: StandIn, text: str, *, covers: str, exact: str = "") -> str:
+def render_stand_in(kind: SegmentKind, text: str, *, covers: str, exact: str = "") -> str:
     """A summary or digest as a block that says what it is made from, so that it is not taken for an instruction."""
     tag = _TAGS[kind]
     lines = [
@@ -95,13 +101,6 @@ def render_derived(kind: StandIn, text: str, *, covers: str, exact: str = "") ->
     return "\n".join(lines)
 
 
-def read_derived(block: Derived) -> str:
-    """What such a block tells, without the lines that make it a block."""
-    tag = _TAGS[block.kind]
-    frame = {f"<{tag}>", f"</{tag}>", "<content>", "</content>", "<exact>", "</exact>", ""}
-    return "\n".join(line for line in block.text.split("\n")[2:] if line not in frame)
-
-
-def make_derived(kind: StandIn, text: str, count: Count) -> Derived:
+def make_stand_in(kind: SegmentKind, text: str, *, content: str = "", count: Count) -> StandIn:
     """A block, hashed and counted once."""
-    return Derived(kind=kind, text=text, hash=hash_text(text), tokens=count(text))
+    return StandIn(kind=kind, text=text, content=content, hash=hash_text(text), tokens=count(text))

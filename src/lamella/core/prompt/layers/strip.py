@@ -1,6 +1,6 @@
 """L4, the conversation strip: earlier turns as the user saw them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
@@ -8,10 +8,9 @@ from lamella.core.budget.counting import Measure, count_pieces
 from lamella.core.log.ids import Voice
 from lamella.core.log.placement import Form
 from lamella.core.messages.model import Message, Role
-from lamella.core.prompt.layers.fingerprint import make_layer
 from lamella.core.prompt.layers.library import Standing
-from lamella.core.prompt.layers.model import Count, Layer, LayerId, Segment, message_place
-from lamella.core.prompt.layers.opening import Opening
+from lamella.core.prompt.layers.model import Count, Layer, LayerId, Segment, make_layer, message_place
+from lamella.core.prompt.layers.opening import NOTHING_LEFT_OUT, Opening, StandIn
 from lamella.core.values import replace
 
 # Members by name of their own: see docs/decisions/msgspec.md.
@@ -34,16 +33,20 @@ class Said(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Exchange(Struct, frozen=True, kw_only=True, gc=False):
-    """One earlier turn: what the user typed, the message it was sent as, its tool results, and the reply.
+    """One earlier turn: what the user typed, the message that it is sent as now, what tools gave, and the reply.
 
-    ``joined`` are later replies whose questions were taken out, and ``answer`` is the message that holds them all.
-    ``attached`` says that something came with the question; ``number`` is how many turns were asked before it.
+    ``tools`` are results that ride as text in the question's message, ``rounds`` the messages of calls and results
+    between question and reply. ``joined`` are later replies whose questions were taken out, ``lines`` say which calls
+    were made in rounds that are no longer sent, and ``answer`` is the message that holds them all. ``attached`` says
+    that something came with the question; ``number`` is how many turns were asked before it.
     """
 
     user: Said
     sent: Message
     tools: tuple[Standing, ...]
     reply: Said
+    rounds: tuple[Said, ...] = ()
+    lines: tuple[Segment, ...] = ()
     joined: tuple[Said, ...] = ()
     answer: Message | None = None
     attached: bool = False
@@ -63,15 +66,45 @@ class Exchange(Struct, frozen=True, kw_only=True, gc=False):
     def said_tokens(self) -> int:
         return sum(said.segment.tokens for said in self.said)
 
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """Its messages as they are sent now."""
+        answer = self.answer or self.reply.message
+        return (self.sent, *(said.message for said in self.rounds), answer) if self.rounds else (self.sent, answer)
 
-def make_said(message_id: str, role: Voice, text: str, *, place: str, measure: Measure) -> Said:
+
+class Talk(Struct, frozen=True, kw_only=True):
+    """Earlier turns, all of them still sent but the first ``hidden``, after the ``opening`` that stands in for others.
+
+    Those from ``epoch_start`` on stand as they were sent first. ``stand_in`` tells of those that a history mode hides.
+    ``spoken`` is how many messages all of them are sent as.
+    """
+
+    exchanges: tuple[Exchange, ...] = ()
+    spoken: int = 0
+    epoch_start: int = 0
+    opening: Opening = NOTHING_LEFT_OUT
+    hidden: int = 0
+    stand_in: StandIn | None = None
+
+    @property
+    def shown(self) -> tuple[Exchange, ...]:
+        return self.exchanges[self.hidden :] if self.hidden else self.exchanges
+
+    @property
+    def length(self) -> int:
+        """How many messages are sent of it."""
+        return self.spoken - count_messages(self.exchanges[: self.hidden]) if self.hidden else self.spoken
+
+
+def make_said(message_id: str, voice: Voice, text: str, *, place: str | None, measure: Measure) -> Said:
     """Typed text or a reply as it stands at a place."""
     tokens = measure.count(text) if text else 0
     return Said(
-        message=Message(role=_USER if role is _ASKS else _ASSISTANT, pieces=(text,) if text else (), tokens=tokens),
+        message=Message(role=_USER if voice is _ASKS else _ASSISTANT, pieces=(text,) if text else (), tokens=tokens),
         segment=Segment(
             id=message_id,
-            kind=role,
+            kind=voice.value,
             form=_FULL,
             place=place,
             text=text,
@@ -82,46 +115,62 @@ def make_said(message_id: str, role: Voice, text: str, *, place: str, measure: M
 
 
 def join_answer(exchange: Exchange, joined: Sequence[Said], *, count: Count) -> Exchange:
-    """The exchange with these replies after its own, a blank line between them, all in one message."""
-    if not joined:
+    """The exchange with these replies after its own, a blank line between them, all in one message after its lines."""
+    if not joined and not exchange.lines:
         return replace(exchange, joined=(), answer=None)
     texts = [said.text for said in (exchange.reply, *joined) if said.text]
     pieces = [part for text in texts for part in (text, "\n\n")][:-1]
+    pieces = [*(line.text for line in exchange.lines), *pieces]
     answer = Message(role=Role.ASSISTANT, pieces=tuple(pieces), tokens=count_pieces(pieces, count))
     return replace(exchange, joined=tuple(joined), answer=answer)
 
 
-def build_strip(exchanges: Sequence[Exchange], *, first: int, epoch_start: int, opening: Opening) -> Layer:
-    """L4: what stands in for messages taken out, typed text and replies, and the epoch's tool results in messages."""
-    segments = list_strip(exchanges, first=first, epoch_start=epoch_start, opening=opening)
+def build_strip(talk: Talk, *, first: int, opening: Opening) -> Layer:
+    """L4: what stands in for messages taken out, what was said, and what tools gave in earlier turns."""
+    segments = list_strip(talk, first=first, opening=opening)
     pieces = [part for segment in segments for part in (segment.text, "\n\n") if part]
     return make_layer(
         LayerId.L4, segments=segments, pieces=pieces[:-1], tokens=sum(segment.tokens for segment in segments)
     )
 
 
-def list_strip(exchanges: Sequence[Exchange], *, first: int, epoch_start: int, opening: Opening) -> list[Segment]:
-    """The segments of L4, in their order."""
+def list_strip(talk: Talk, *, first: int, opening: Opening) -> list[Segment]:
+    """The segments of L4, in their order; ``first`` is the index of the first message after the system message."""
     segments: list[Segment] = list(opening.segments(message_place(first)))
+    shown = talk.shown
     # A result that was cut to its call and is attached again stands twice: the newer is what L4 holds of it.
-    newest = {tool.artifact.id: tool for exchange in exchanges[epoch_start:] for tool in exchange.tools}
-    for index, exchange in enumerate(exchanges):
-        if index >= epoch_start:
-            segments += [tool.segment for tool in exchange.tools if newest[tool.artifact.id] is tool]
-        segments += (_at(exchange.user, first + 2 * index), _at(exchange.reply, first + 2 * index + 1))
-        if exchange.joined:
-            segments += [_at(reply, first + 2 * index + 1) for reply in exchange.joined]
+    newest = {tool.artifact.id: tool for exchange in shown for tool in exchange.tools}
+    at = first
+    for exchange in shown:
+        if exchange.tools:
+            segments += [_move(tool.segment, at) for tool in exchange.tools if newest[tool.artifact.id] is tool]
+        segments.append(_move(exchange.user.segment, at))
+        for said in exchange.rounds:
+            at += 1
+            segments.append(_move(said.segment, at))
+        at += 1
+        segments += [_move(line, at) for line in exchange.lines]
+        segments.append(_move(exchange.reply.segment, at))
+        segments += [_move(reply.segment, at) for reply in exchange.joined]
+        at += 1
     return segments
 
 
-def _at(said: Said, index: int) -> Segment:
+def _move(segment: Segment, index: int) -> Segment:
     """The segment where it stands now: a system message that came or went moves it by one message."""
     place = message_place(index)
-    return said.segment if said.segment.place == place else replace(said.segment, place=place)
+    return segment if segment.place == place else replace(segment, place=place)
 
 
-def past_messages(exchanges: Sequence[Exchange], *, epoch_start: int) -> Iterable[Message]:
-    """Earlier messages as they are sent now: plain before this epoch began, as they were sent within it."""
-    for index, exchange in enumerate(exchanges):
-        yield exchange.sent if index >= epoch_start else exchange.user.message
+def past_messages(exchanges: Sequence[Exchange]) -> Iterator[Message]:
+    """Earlier messages as they are sent now."""
+    for exchange in exchanges:
+        yield exchange.sent
+        if exchange.rounds:
+            yield from (said.message for said in exchange.rounds)
         yield exchange.answer or exchange.reply.message
+
+
+def count_messages(exchanges: Sequence[Exchange]) -> int:
+    """How many messages these exchanges are sent as."""
+    return 2 * len(exchanges) + sum([len(exchange.rounds) for exchange in exchanges])

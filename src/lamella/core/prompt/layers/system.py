@@ -1,12 +1,10 @@
-"""L1, the system prompt: base, instructions, project, memory. Stable parts first, never a date."""
+"""L1, the system prompt: its parts in order. Stable parts first, never a date."""
 
 from collections.abc import Iterable
 
-from lamella.core.log.ids import Voice
 from lamella.core.log.placement import Form
 from lamella.core.log.turn import PART_NAMES, SystemParts
-from lamella.core.prompt.layers.fingerprint import make_layer
-from lamella.core.prompt.layers.model import SYSTEM_PLACE, Count, Layer, LayerId, Segment
+from lamella.core.prompt.layers.model import SYSTEM_PLACE, Count, Layer, LayerId, Segment, SegmentKind, make_layer
 
 
 def build_system(parts: SystemParts, *, count: Count) -> Layer:
@@ -14,7 +12,7 @@ def build_system(parts: SystemParts, *, count: Count) -> Layer:
     segments = [
         Segment(
             id=name,
-            kind=Voice.SYSTEM,
+            kind=SegmentKind.SYSTEM,
             form=Form.FULL,
             place=SYSTEM_PLACE,
             text=text,

@@ -10,7 +10,6 @@ import typer
 
 from lamella.faces.cli.access import StoreOption
 from lamella.faces.cli.chat.attaching import NamedFiles
-from lamella.faces.cli.chat.dialogue import Dialogue
 from lamella.faces.cli.chat.input import PROMPT, Input, PipedInput
 from lamella.faces.cli.chat.opening import (
     UNKEPT,
@@ -24,6 +23,7 @@ from lamella.faces.cli.chat.opening import (
 )
 from lamella.faces.cli.chat.output import Output, PlainOutput
 from lamella.faces.cli.chat.slash import COMMANDS, ChatEnd, run_command
+from lamella.faces.cli.chat.talk import TerminalChat
 from lamella.faces.cli.terminal.lines import show_line, show_lines
 from lamella.faces.cli.terminal.streams import discard_stdout
 
@@ -56,20 +56,20 @@ def chat(
     options = ChatOptions(store=store, chat=chat, model=model, vault=vault, last=last, answer=max_tokens)
     with opened_to_talk(options, output.reading) as opened, asyncio.Runner() as runner:
         files = NamedFiles(vault)
-        dialogue = Dialogue(opened, runner, output=output, files=files, strata=strata, by_hand=by_hand)
+        talk = TerminalChat(opened, runner, output=output, files=files, strata=strata, by_hand=by_hand)
         _greet(opened)
         try:
-            source = _make_input(dialogue, runner) if at_terminal else PipedInput()
-            _talk(dialogue, source, at_terminal=at_terminal)
+            source = _make_input(talk, runner) if at_terminal else PipedInput()
+            _talk(talk, source, at_terminal=at_terminal)
         except (BrokenPipeError, SystemExit):
             # Nobody reads the answers any more: what is left is not sent. Rich leaves a closed pipe with SystemExit.
             discard_stdout()
-            dialogue.failed = True
+            talk.failed = True
         finally:
-            dialogue.leave()
+            talk.leave()
             runner.run(opened.office.close())
             _part(opened, options)
-    return 1 if dialogue.failed and not at_terminal else 0
+    return 1 if talk.failed and not at_terminal else 0
 
 
 def _make_output(*, at_terminal: bool) -> Output:
@@ -80,14 +80,14 @@ def _make_output(*, at_terminal: bool) -> Output:
     return MarkdownOutput()
 
 
-def _make_input(dialogue: Dialogue, runner: asyncio.Runner) -> Input:
+def _make_input(talk: TerminalChat, runner: asyncio.Runner) -> Input:
     from lamella.faces.cli.chat.prompt import PromptInput, PromptStatus  # only a terminal needs it
 
-    told = PromptStatus(standing=dialogue.tell_standing, meanwhile=dialogue.tell_meanwhile)
-    return PromptInput(runner, commands=tuple(COMMANDS), files=dialogue.files, told=told)
+    told = PromptStatus(standing=talk.tell_standing, meanwhile=talk.tell_meanwhile)
+    return PromptInput(runner, commands=tuple(COMMANDS), files=talk.files, told=told)
 
 
-def _talk(dialogue: Dialogue, source: Input, *, at_terminal: bool) -> None:
+def _talk(talk: TerminalChat, source: Input, *, at_terminal: bool) -> None:
     while True:
         try:
             line = source.read()
@@ -99,18 +99,18 @@ def _talk(dialogue: Dialogue, source: Input, *, at_terminal: bool) -> None:
         if line is None:
             return
         try:
-            _take(dialogue, line, at_terminal=at_terminal)
+            _take(talk, line, at_terminal=at_terminal)
         except ChatEnd:
             return
 
 
-def _take(dialogue: Dialogue, line: str, *, at_terminal: bool) -> None:
+def _take(talk: TerminalChat, line: str, *, at_terminal: bool) -> None:
     if line.startswith("/") and not line.startswith("//"):
-        run_command(dialogue, line)
+        run_command(talk, line)
     elif line.strip():
-        dialogue.say(line[1:] if line.startswith("//") else line)
+        talk.say(line[1:] if line.startswith("//") else line)
         if not at_terminal:
-            typer.echo(f"[{dialogue.tell_standing()}]", err=True)
+            typer.echo(f"[{talk.tell_standing()}]", err=True)
 
 
 def _greet(opened: OpenChat) -> None:

@@ -7,7 +7,7 @@ import typer
 
 from lamella.engine.recalling import name_passage
 from lamella.errors import CallError, LamellaError, UsageError
-from lamella.faces.cli.chat.dialogue import Dialogue
+from lamella.faces.cli.chat.talk import TerminalChat
 from lamella.faces.cli.tables.branches import tell_branch
 from lamella.faces.cli.tables.compaction import lower_share, print_planned
 from lamella.faces.cli.tables.ledger import print_ledger
@@ -23,56 +23,56 @@ class Command:
     name: str
     takes: str = ""
     does: str
-    run: Callable[[Dialogue, str], None]
+    run: Callable[[TerminalChat, str], None]
 
 
 class ChatEnd(Exception):  # noqa: N818 - a way out, not a failure
     """Someone wants to leave."""
 
 
-def run_command(dialogue: Dialogue, line: str) -> None:
+def run_command(talk: TerminalChat, line: str) -> None:
     """Do what a line says that begins with a slash; what goes wrong is told."""
     word, _, rest = line.strip().partition(" ")
     try:
         command = COMMANDS.get(word)
         if command is None:
             raise UsageError(f"There is no command {word}.", hint="See /help. A message may begin with // instead.")
-        command.run(dialogue, rest.strip())
+        command.run(talk, rest.strip())
     except LamellaError as error:
-        dialogue.tell_failure(error)
+        talk.tell_failure(error)
 
 
-def _attach(dialogue: Dialogue, rest: str) -> None:
+def _attach(talk: TerminalChat, rest: str) -> None:
     if not rest:
         raise UsageError("/attach names no file.", hint="As in /attach note.md or /attach note.md:10-20.")
-    dialogue.waiting[rest] = list(dialogue.files.find(rest))
-    dialogue.warm()
+    talk.waiting[rest] = list(talk.files.find(rest))
+    talk.warm()
     typer.echo(f"{show_line(rest)} goes with the next message.")
 
 
-def _detach(dialogue: Dialogue, _rest: str) -> None:
-    dialogue.waiting.clear()
-    dialogue.drop.clear()
+def _detach(talk: TerminalChat, _rest: str) -> None:
+    talk.waiting.clear()
+    talk.drop.clear()
     typer.echo("Nothing goes with the next message.")
 
 
-def _drop(dialogue: Dialogue, rest: str) -> None:
+def _drop(talk: TerminalChat, rest: str) -> None:
     if not rest:
         raise UsageError("/drop names nothing.", hint="As in /drop note.md; `lamella chats show` has the ids.")
-    dialogue.drop.append(rest)
+    talk.drop.append(rest)
     typer.echo(f"{show_line(rest)} leaves the prompt with the next message.")
 
 
-def _compact(dialogue: Dialogue, rest: str) -> None:
-    planned = dialogue.stored.plan(to=_share(rest))
+def _compact(talk: TerminalChat, rest: str) -> None:
+    planned = talk.stored.plan(to=_share(rest))
     if planned.receipt is None:
         raise CallError(
             f"There is nothing to gain: the next request has {planned.before.total:,} tokens, "
             f"and {planned.goal:,} are aimed at.",
             hint=f"Aim lower, as in /compact {lower_share(planned):.2g}, or go on: there is room.",
         )
-    dialogue.stored.commit(planned)
-    print_planned(dialogue.stored.id, planned, committed=True)
+    talk.stored.commit(planned)
+    print_planned(talk.stored.id, planned, committed=True)
 
 
 def _share(rest: str) -> float | None:
@@ -82,49 +82,49 @@ def _share(rest: str) -> float | None:
         raise UsageError(f"{rest} is no share.", hint="As in /compact 0.5.") from error
 
 
-def _undo(dialogue: Dialogue, _rest: str) -> None:
-    receipt = dialogue.stored.undo()
+def _undo(talk: TerminalChat, _rest: str) -> None:
+    receipt = talk.stored.undo()
     typer.echo(f"Undone: {receipt.id}. The prompt is as if it had never been compacted.")
 
 
-def _recall(dialogue: Dialogue, rest: str) -> None:
+def _recall(talk: TerminalChat, rest: str) -> None:
     if not rest:
         raise UsageError("/recall has no words to look for.", hint="As in /recall when were the beans sown")
-    found = dialogue.stored.recall(rest)
+    found = talk.stored.recall(rest)
     for one in found:
         typer.echo(f"─── {show_line(name_passage(one))}\n{show_lines(one.excerpt)}")
     if not found:
         typer.echo("Nothing that left the prompt has these words.")
 
 
-def _ledger(dialogue: Dialogue, _rest: str) -> None:
-    stored = dialogue.stored
+def _ledger(talk: TerminalChat, _rest: str) -> None:
+    stored = talk.stored
     print_ledger(stored.id, make_rows(stored.turns(), stored.ledger()))
 
 
-def _branches(dialogue: Dialogue, _rest: str) -> None:
-    stored = dialogue.stored
+def _branches(talk: TerminalChat, _rest: str) -> None:
+    stored = talk.stored
     for head in stored.branches():
         typer.echo(tell_branch(view_branch(head, stored.turns(head), active=head == stored.head)))
 
 
-def _switch(dialogue: Dialogue, rest: str) -> None:
-    dialogue.stored.switch(rest)
+def _switch(talk: TerminalChat, rest: str) -> None:
+    talk.stored.switch(rest)
     typer.echo(f"Goes on from {show_line(rest)}.")
 
 
-def _retry(dialogue: Dialogue, _rest: str) -> None:
-    if not dialogue.stored.turns():
+def _retry(talk: TerminalChat, _rest: str) -> None:
+    if not talk.stored.turns():
         raise CallError("Nothing was asked yet.", hint="Type a message.")
-    dialogue.say_again()
+    talk.say_again()
 
 
-def _strata(dialogue: Dialogue, _rest: str) -> None:
-    dialogue.strata = not dialogue.strata
-    typer.echo(f"The strata of each turn are {'shown' if dialogue.strata else 'not shown'}.")
+def _strata(talk: TerminalChat, _rest: str) -> None:
+    talk.strata = not talk.strata
+    typer.echo(f"The strata of each turn are {'shown' if talk.strata else 'not shown'}.")
 
 
-def _help(_dialogue: Dialogue, _rest: str) -> None:
+def _help(_talk: TerminalChat, _rest: str) -> None:
     for command in COMMANDS.values():
         typer.echo(f"{f'{command.name} {command.takes}'.rstrip():<22}{command.does}")
     typer.echo(
@@ -133,7 +133,7 @@ def _help(_dialogue: Dialogue, _rest: str) -> None:
     )
 
 
-def _quit(_dialogue: Dialogue, _rest: str) -> None:
+def _quit(_talk: TerminalChat, _rest: str) -> None:
     raise ChatEnd
 
 

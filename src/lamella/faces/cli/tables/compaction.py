@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.text import Text
 
 from lamella import Receipt
-from lamella.engine.world import Planned
+from lamella.engine.world import Proposal
 from lamella.faces.cli.terminal.console import make_console
 from lamella.faces.cli.terminal.lines import show_line
 from lamella.views.amounts import plain
@@ -20,12 +20,12 @@ _ID_SHOWN = 40
 _NAMED = ("preview", "handle", "tool_results")
 
 
-def lower_share(planned: Planned) -> float:
+def lower_share(planned: Proposal) -> float:
     """A share of what fits that the next request is over: half of what it takes."""
     return max(planned.before.total / planned.before.limit / 2, 0.001)
 
 
-def print_planned(conversation: str, planned: Planned, *, committed: bool) -> None:
+def print_planned(conversation: str, planned: Proposal, *, committed: bool) -> None:
     """What goes or went, and what that brings."""
     console, receipt = make_console(), planned.receipt
     if receipt is None or planned.after is None:

@@ -9,11 +9,11 @@ from lamella.core.artifacts.make import make_artifact, make_tool_result
 from lamella.core.artifacts.model import Artifact, Kind, Policy, Source
 from lamella.core.log.chronicle import Chronicle
 from lamella.core.log.log import Log
-from lamella.core.prompt.asked import Asked, Wanted
 from lamella.core.values import replace
+from lamella.engine.ask import Ask, Wanted
 from lamella.engine.keeping import Keeper, Taken
 from lamella.engine.stored import Desk, StoredChat
-from lamella.engine.turn import Turn
+from lamella.engine.turn import TurnView
 from lamella.ports import SourceReader
 from lamella.wiring import open_desk
 
@@ -100,11 +100,11 @@ def chat(desk: Desk, *exchanges: tuple[str, str], name: str = NAME) -> StoredCha
     """A conversation of these questions and answers."""
     stored = StoredChat(desk, name)
     for question, answer in exchanges:
-        stored.ask(Asked(text=question))
+        stored.ask(Ask(text=question))
         stored.reply(answer)
     return stored
 
 
-def next_turn(desk: Desk, name: str = NAME) -> Turn:
+def next_turn(desk: Desk, name: str = NAME) -> TurnView:
     """What would be sent next."""
-    return StoredChat(desk, name).ask(Asked(text="And now?"))
+    return StoredChat(desk, name).ask(Ask(text="And now?"))

@@ -26,7 +26,7 @@ from lamella.adapters.archive.markdown.archive import parse_archive, render_arch
 from lamella.adapters.sources.vault import Vault
 from lamella.core.artifacts.make import make_image, make_image_value
 from lamella.core.artifacts.model import Artifact, Kind, Policy
-from lamella.core.prompt.asked import Asked
+from lamella.engine.ask import Ask
 from lamella.engine.keeping import Keeper
 from lamella.engine.stored import Desk, StoredChat
 from lamella.errors import BadInputError
@@ -63,10 +63,10 @@ def had(desk: Desk) -> StoredChat:
         given("paper.pdf", "read from a PDF", kind=Kind.PDF),
     )
     stored.ask(
-        Asked(text="First {[[a]]}", attach=everything, results=(search("found"),), system={"base": "You are terse."})
+        Ask(text="First {[[a]]}", attach=everything, results=(search("found"),), system={"base": "You are terse."})
     )
     stored.reply("Answer")
-    stored.ask(Asked(text="Second"))
+    stored.ask(Ask(text="Second"))
     stored.reply("Old answer")
     stored.edit(stored.turns()[1].message.id, "Second, better")
     stored.reply("New answer")
@@ -103,7 +103,7 @@ def test_the_text_of_a_note_is_not_in_the_archive_and_all_else_is(desk: Desk) ->
 
 def test_with_the_sources_at_hand_files_they_do_not_give_ride_along(desk: Desk, vault: Path) -> None:
     stored = had(desk)
-    stored.ask(Asked(text="Third", attach=(given("elsewhere.md", "only ever given as text"),)))
+    stored.ask(Ask(text="Third", attach=(given("elsewhere.md", "only ever given as text"),)))
     (vault / "a.md").write_text("edited since", encoding="utf-8")
     chronicle = take_out(desk)
     text = render_archive(chronicle, sources=sources_of(desk))
@@ -115,9 +115,9 @@ def test_with_the_sources_at_hand_files_they_do_not_give_ride_along(desk: Desk, 
 
 def test_the_older_text_of_an_edited_note_rides_and_the_newest_is_named(desk: Desk, vault: Path) -> None:
     stored = StoredChat(desk, NAME)
-    stored.ask(Asked(text="one", attach=(note("a.md"),)))
+    stored.ask(Ask(text="one", attach=(note("a.md"),)))
     (vault / "a.md").write_text("newer text", encoding="utf-8")
-    stored.ask(Asked(text="two", attach=(note("a.md"),)))
+    stored.ask(Ask(text="two", attach=(note("a.md"),)))
     chronicle = take_out(desk)
     text = render_archive(chronicle)
     assert "text of a" in text
@@ -126,7 +126,7 @@ def test_the_older_text_of_an_edited_note_rides_and_the_newest_is_named(desk: De
 
 
 def test_a_snapshot_is_never_read_again_so_it_rides(desk: Desk, vault: Path) -> None:
-    StoredChat(desk, NAME).ask(Asked(text="one", attach=(given("a.md", "text of a", policy=Policy.SNAPSHOT),)))
+    StoredChat(desk, NAME).ask(Ask(text="one", attach=(given("a.md", "text of a", policy=Policy.SNAPSHOT),)))
     chronicle = take_out(desk)
     text = render_archive(chronicle)
     (vault / "a.md").write_text("newer text", encoding="utf-8")
@@ -205,9 +205,9 @@ def test_a_missing_note_is_left_out_and_the_conversation_goes_on(desk: Desk, vau
     stored = had(desk)
     stored.fork(stored.turns()[0].message.id)
     stored.reply("Another answer")
-    stored.ask(Asked(text="Third"))
+    stored.ask(Ask(text="Third"))
     stored.delete(stored.turns()[1].message.id)
-    stored.ask(Asked(text="Fourth"))
+    stored.ask(Ask(text="Fourth"))
     text = render_archive(take_out(desk))
     (vault / "a.md").unlink()
     read = parse_archive(text, sources=sources_of(desk))
@@ -245,7 +245,7 @@ def test_what_the_store_holds_is_read_from_no_file(desk: Desk, vault: Path) -> N
 
 def test_two_notes_of_one_text_are_both_found_while_one_of_them_stands(desk: Desk, vault: Path) -> None:
     (vault / "twin.md").write_text("text of a", encoding="utf-8")
-    StoredChat(desk, NAME).ask(Asked(text="one", attach=(note("a.md"), note("twin.md"))))
+    StoredChat(desk, NAME).ask(Ask(text="one", attach=(note("a.md"), note("twin.md"))))
     chronicle = take_out(desk)
     text = render_archive(chronicle)
     (vault / "a.md").unlink()
@@ -255,7 +255,7 @@ def test_two_notes_of_one_text_are_both_found_while_one_of_them_stands(desk: Des
 
 def test_a_note_drawn_into_instructions_comes_back_exactly_or_is_said(desk: Desk, vault: Path) -> None:
     stored = StoredChat(desk, NAME)
-    stored.ask(Asked(text="one", system={"instructions": "Use {[[a]]}."}))
+    stored.ask(Ask(text="one", system={"instructions": "Use {[[a]]}."}))
     stored.reply("two")
     chronicle = take_out(desk)
     text = render_archive(chronicle)
@@ -298,7 +298,7 @@ def test_a_conversation_without_messages_is_an_archive_too(desk: Desk) -> None:
 
 def test_a_code_file_is_named_and_a_pdf_cannot_be_read_from_a_vault(desk: Desk, vault: Path) -> None:
     (vault / "x.py").write_text("print()", encoding="utf-8")
-    StoredChat(desk, NAME).ask(Asked(text="one", attach=(given("x.py", "print()", kind=Kind.CODE),)))
+    StoredChat(desk, NAME).ask(Ask(text="one", attach=(given("x.py", "print()", kind=Kind.CODE),)))
     chronicle = take_out(desk)
     text = render_archive(chronicle)
     assert "print()" not in text

@@ -10,8 +10,8 @@ from lamella.adapters.archive.markdown.comment import parse_comment, render_comm
 from lamella.core.artifacts.model import Kind
 from lamella.core.log.chronicle import Chronicle
 from lamella.core.log.records import EventKind, Record
-from lamella.core.prompt.asked import Asked
 from lamella.core.text.content import hash_bytes
+from lamella.engine.ask import Ask
 from lamella.errors import BadInputError
 
 ARROWS = "--> <!-- --!> ---> \u2028 \x00 </script>"
@@ -20,7 +20,7 @@ ARROWS = "--> <!-- --!> ---> \u2028 \x00 </script>"
 def talk() -> Chronicle:
     desk = make_desk()
     stored = chat(desk, ("one", "two"))
-    stored.ask(Asked(text=ARROWS, attach=(page("https://example.org", ARROWS),)))
+    stored.ask(Ask(text=ARROWS, attach=(page("https://example.org", ARROWS),)))
     return take_out(desk)
 
 
@@ -59,7 +59,7 @@ def test_more_events_leave_the_lines_before_them_as_they_are() -> None:
     desk = make_desk()
     stored = chat(desk, ("one", "two"))
     before = render(take_out(desk)).splitlines()
-    stored.ask(Asked(text="three"))
+    stored.ask(Ask(text="three"))
     after = render(take_out(desk)).splitlines()
     assert [line.rstrip(",") for line in after[: len(before) - 3]] == [line.rstrip(",") for line in before[:-3]]
 

@@ -16,7 +16,7 @@ from tests.unit.adapters.archive.markdown.chats import (
 from lamella.adapters.archive.markdown.archive import parse_archive, render_archive
 from lamella.core.log.chronicle import Chronicle
 from lamella.core.log.records import EventKind
-from lamella.core.prompt.asked import Asked
+from lamella.engine.ask import Ask
 from lamella.engine.stored import Desk
 from lamella.errors import BadInputError
 
@@ -33,9 +33,9 @@ def desk() -> Desk:
 def text(desk: Desk) -> str:
     """Three turns, the second with a page."""
     stored = chat(desk, ("one", "first answer"))
-    stored.ask(Asked(text="two", attach=(page("https://example.org", "the page"),)))
+    stored.ask(Ask(text="two", attach=(page("https://example.org", "the page"),)))
     stored.reply("second answer")
-    stored.ask(Asked(text="three"))
+    stored.ask(Ask(text="three"))
     stored.reply("third answer")
     return render_archive(take_out(desk))
 
@@ -127,7 +127,7 @@ def test_an_answer_taken_away_leaves_its_question_open(desk: Desk, text: str) ->
 
 
 def test_an_open_question_answered_by_hand_is_answered(desk: Desk) -> None:
-    chat(desk, ("one", "two")).ask(Asked(text="open"))
+    chat(desk, ("one", "two")).ask(Ask(text="open"))
     text = render_archive(take_out(desk))
     before = take_out(desk)
     edited = read(desk, text.replace("<!-- lamella", "**ai**: closed\n\n<!-- lamella"))
@@ -138,9 +138,9 @@ def test_an_open_question_answered_by_hand_is_answered(desk: Desk) -> None:
 def test_a_template_typed_by_the_user_stays_what_it_was_where_the_text_is_the_same(desk: Desk) -> None:
     stored = chat(desk)
     attach = (page("https://example.org", "p"),)
-    stored.ask(Asked(text="about {} here", attach=attach))
+    stored.ask(Ask(text="about {} here", attach=attach))
     stored.reply("answer")
-    stored.ask(Asked(text="last"))
+    stored.ask(Ask(text="last"))
     text = render_archive(take_out(desk))
     edited = read(desk, text.replace("**ai**: answer", "**ai**: mended"))
     assert said(edited) == [said(edited)[0], "mended", "last"]

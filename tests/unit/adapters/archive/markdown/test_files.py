@@ -10,7 +10,7 @@ from tests.unit.adapters.archive.markdown.chats import NAME, chat, make_desk, sa
 
 from lamella.adapters.archive.markdown import load_archive, parse_archive, save_archive
 from lamella.core.log.chronicle import Chronicle
-from lamella.core.prompt.asked import Asked
+from lamella.engine.ask import Ask
 from lamella.engine.stored import Desk, StoredChat
 from lamella.errors import (
     BadInputError,
@@ -46,7 +46,7 @@ def test_a_conversation_is_saved_under_its_title_and_loads_as_it_was(desk: Desk,
 
 def test_saving_again_updates_the_same_file(desk: Desk, tmp_path: Path) -> None:
     path = save_archive(talk(desk), tmp_path)
-    StoredChat(desk, NAME).ask(Asked(text="three"))
+    StoredChat(desk, NAME).ask(Ask(text="three"))
     assert save_archive(take_out(desk), tmp_path) == path
     assert names(tmp_path) == ["A talk.md"]
     assert said(load_archive(path, None)) == ["one", "two", "three"]
@@ -94,7 +94,7 @@ def test_a_file_with_long_front_matter_is_still_found(desk: Desk, tmp_path: Path
     path = save_archive(talk(desk), tmp_path)
     many = "".join(f"  - tag {n}\n" for n in range(2_000))
     path.write_text(path.read_text(encoding="utf-8").replace("---\n", f"---\ntags:\n{many}", 1), encoding="utf-8")
-    StoredChat(desk, NAME).ask(Asked(text="three"))
+    StoredChat(desk, NAME).ask(Ask(text="three"))
     assert save_archive(take_out(desk), tmp_path) == path
     assert "  - tag 1999\n" in path.read_text(encoding="utf-8")
 
@@ -104,7 +104,7 @@ def test_what_people_added_around_the_messages_stays(desk: Desk, tmp_path: Path)
     text = path.read_text(encoding="utf-8")
     text = text.replace("created:", "tags: [mine]\ncreated:", 1).replace("**user**: one", "# Mine\n\n**user**: one", 1)
     path.write_text(text, encoding="utf-8")
-    StoredChat(desk, NAME).ask(Asked(text="three"))
+    StoredChat(desk, NAME).ask(Ask(text="three"))
     save_archive(take_out(desk), tmp_path)
     text = path.read_text(encoding="utf-8")
     assert "\ntags: [mine]\n---\n\n# Mine\n\n**user**: one\n" in text
@@ -120,7 +120,7 @@ def test_edits_by_hand_are_not_written_over_until_they_are_known(desk: Desk, tmp
     assert "Import it first" in caught.value.hint
     assert path.read_text(encoding="utf-8") == edited
     take_in(desk, load_archive(path, None))
-    StoredChat(desk, NAME).ask(Asked(text="three"))
+    StoredChat(desk, NAME).ask(Ask(text="three"))
     assert save_archive(take_out(desk), tmp_path) == path
     assert said(load_archive(path, None)) == ["one", "deux", "three"]
 
@@ -146,7 +146,7 @@ def test_permissions_and_links_of_a_file_are_kept(desk: Desk, tmp_path: Path) ->
     folder.mkdir()
     link = folder / "link.md"
     link.symlink_to(path)
-    StoredChat(desk, NAME).ask(Asked(text="three"))
+    StoredChat(desk, NAME).ask(Ask(text="three"))
     assert save_archive(take_out(desk), folder) == link
     assert link.is_symlink()
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
@@ -197,7 +197,7 @@ def test_a_disk_that_takes_no_more_leaves_the_old_file_and_no_other(desk: Desk, 
     for _ in range(saved):
         save_archive(take_out(desk), folder)
     before = {name: (folder / name).read_bytes() for name in names(folder)}
-    StoredChat(desk, NAME).ask(Asked(text="three"))
+    StoredChat(desk, NAME).ask(Ask(text="three"))
     newer = save_archive(take_out(desk), tmp_path / "elsewhere")
     run = subprocess.run([sys.executable, "-c", FULL, newer, folder], capture_output=True, text=True, check=True)
     assert "File too large" in run.stdout

@@ -18,7 +18,7 @@ TERSE = Message(role=Role.SYSTEM, pieces=("You are terse.",))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Ask:
     """An answer, and the forecast that was made for its question."""
 
     forecast: Forecast
@@ -42,11 +42,11 @@ def request(*messages: Message, answer: int = 6, extras: str = '{"temperature": 
     return ChatRequest(model="local", messages=messages, answer=answer, extras=extras)
 
 
-async def ask(provider: LocalProvider, wanted: ChatRequest) -> Asked:
+async def ask(provider: LocalProvider, wanted: ChatRequest) -> Ask:
     forecast = await provider.forecast(wanted)
     reply = fold_deltas([delta async for delta in provider.stream(wanted)])
     assert reply is not None
-    return Asked(forecast=forecast, reply=reply)
+    return Ask(forecast=forecast, reply=reply)
 
 
 def run(work: Coroutine[None, None, T]) -> T:

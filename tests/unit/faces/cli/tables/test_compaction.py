@@ -6,23 +6,23 @@ import pytest
 
 from lamella import Receipt
 from lamella.core.ledger.outlook import Outlook
-from lamella.core.log.receipt import Cut, Step, StepName
+from lamella.core.log.receipt import Step, StepName
 from lamella.core.prompt.envelope import TokenCounts
-from lamella.engine.world import Planned
+from lamella.engine.world import Proposal
 from lamella.faces.cli.tables import compaction
 from lamella.faces.cli.tables.compaction import lower_share, print_planned
 
 BEFORE = TokenCounts(total=1_000, by_layer={"L2_PREVIOUS": 900, "L4_STRIP": 100, "L5_USER": 0}, limit=4_000)
 AFTER = TokenCounts(total=400, by_layer={"L2_PREVIOUS": 300, "L4_STRIP": 100, "L5_USER": 0}, limit=4_000)
 STEPS = (
-    Step(cut=Cut(name=StepName.CHITCHAT, removed=("m1",)), tokens_before=950, tokens_after=900),
-    Step(cut=Cut(name=StepName.PREVIEW, removed=("a.md", "b\x1b.md", "c.md")), tokens_before=900, tokens_after=400),
+    Step(name=StepName.CHITCHAT, removed=("m1",), tokens_before=950, tokens_after=900),
+    Step(name=StepName.PREVIEW, removed=("a.md", "b\x1b.md", "c.md"), tokens_before=900, tokens_after=400),
 )
 
 
-def planned(outlook: Outlook | None = None) -> Planned:
+def planned(outlook: Outlook | None = None) -> Proposal:
     receipt = Receipt(id="r1", parent="m1", steps=STEPS, tokens_before=1_000, tokens_after=400, target=500)
-    return Planned(receipt=receipt, goal=500, before=BEFORE, after=AFTER, outlook=outlook)
+    return Proposal(receipt=receipt, goal=500, before=BEFORE, after=AFTER, outlook=outlook)
 
 
 def test_steps_that_take_out_what_has_a_name_are_steps_of_the_chain() -> None:

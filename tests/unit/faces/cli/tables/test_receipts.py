@@ -1,16 +1,16 @@
 """Receipts in a line, and where one was undone."""
 
 from lamella import Receipt
-from lamella.core.log.receipt import Cut, Skipped, Step, StepName
+from lamella.core.log.receipt import Skip, Step, StepName
 from lamella.engine.marks import CompactionMark
 from lamella.faces.cli.tables.receipts import tell_mark, tell_receipt
 
 
 def step(name: StepName, *removed: str) -> Step:
-    return Step(cut=Cut(name=name, removed=removed), tokens_before=9, tokens_after=8)
+    return Step(name=name, removed=removed, tokens_before=9, tokens_after=8)
 
 
-def receipt(*steps: Step, skipped: tuple[Skipped, ...] = ()) -> Receipt:
+def receipt(*steps: Step, skipped: tuple[Skip, ...] = ()) -> Receipt:
     return Receipt(
         id="r1", parent="m1", steps=steps, skipped=skipped, tokens_before=12_000, tokens_after=3_400, target=4_000
     )
@@ -22,7 +22,7 @@ def test_a_receipt_tells_its_tokens_and_how_much_each_step_took_out_in_all() -> 
 
 
 def test_a_receipt_tells_which_step_was_skipped_and_cannot_act_on_a_terminal() -> None:
-    skipped = Skipped(name=StepName.SUMMARY, why="no\x1b[2J summariser")
+    skipped = Skip(name=StepName.SUMMARY, why="no\x1b[2J summariser")
     told = tell_receipt(receipt(skipped=(skipped,)))
     assert told == "12,000 → 3,400 tokens by folding alone (receipt r1; summary skipped: no\\x1b[2J summariser)"
 

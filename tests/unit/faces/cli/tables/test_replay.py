@@ -5,7 +5,7 @@ import pytest
 from lamella import Conversation, Layer, Note
 from lamella.core.log.ids import Voice
 from lamella.core.log.placement import Form
-from lamella.core.prompt.layers.model import LayerId, StandIn
+from lamella.core.prompt.layers.model import STAND_INS, LayerId
 from lamella.faces.cli.tables import replay
 from lamella.faces.cli.tables.replay import draw_layer
 
@@ -18,7 +18,7 @@ def test_every_form_has_a_mark_and_every_layer_a_colour() -> None:
 
 def test_what_was_said_and_what_stands_in_for_it_is_told_from_artifacts() -> None:
     assert set(replay._SAID) == {Voice.USER, Voice.REPLY}
-    assert set(replay._STAND_INS) == set(StandIn)
+    assert set(replay._STAND_INS) == STAND_INS
 
 
 def _turn_layer() -> Layer:

@@ -1,4 +1,4 @@
-"""Dialogue: what is sent goes to the model and its answer to the screen; what fails is told, and the talk goes on."""
+"""Talk: what is sent goes to the model and its answer to the screen; what fails is told, and the talk goes on."""
 
 from asyncio import Runner
 from collections.abc import AsyncGenerator
@@ -24,7 +24,7 @@ from lamella.faces.library.checks import check_text
 _TITLE = 60
 
 
-class Dialogue:
+class TerminalChat:
     """One conversation. ``waiting`` is what the next message brings along, ``drop`` what leaves with it.
 
     ``by_hand`` says that someone types: there is time to read ahead, and Ctrl-C stops an answer, not the talk.

@@ -1,0 +1,57 @@
+"""The planners of the layouts: ``library`` takes everything in at once, ``in_place`` lets the prefix grow."""
+
+from collections.abc import Mapping
+
+from lamella.core.log.placement import Placement
+from lamella.core.log.terms import Layout
+from lamella.core.log.turn import Turn
+from lamella.core.prompt.advance import Planner
+from lamella.core.prompt.state import State
+
+_STAYS = Placement(why="nothing that was sent has to move")
+_TAKES_IN = Placement(keep=0, promotes=True, why="what earlier turns attached goes into the system message")
+
+
+def place_in_library(_state: State, _turn: Turn) -> Placement:
+    """Every turn folds: what was attached before it stands in the system message."""
+    return _TAKES_IN
+
+
+def place_in_turn(state: State, turn: Turn) -> Placement:
+    """What was sent stays where it stands until an epoch ends."""
+    why = _why_fold(state, turn)
+    return _STAYS if why is None else Placement(keep=0, why=why)
+
+
+def _why_fold(state: State, turn: Turn) -> str | None:
+    if state.terms is None:
+        return "nothing was sent before"
+    if state.terms.layout is not turn.terms.layout:
+        return "the layout changed"
+    if turn.rewritten is not None:
+        return "what was said before was rewritten"
+    return _why_settings_fold(state, turn)
+
+
+def _why_settings_fold(state: State, turn: Turn) -> str | None:
+    system = turn.system
+    if system is not None and tuple(state.system.named()) != tuple(system.named()):
+        return "the system prompt changed"
+    if turn.tools is not None and state.tools != turn.tools:
+        return "the tools changed"
+    if turn.model is not None and state.model != turn.model:
+        return "the model changed"
+    if turn.drop:
+        return "something was dropped"
+    return "a fold was asked for" if turn.fold else None
+
+
+PLANNERS: Mapping[Layout, Planner] = {
+    Layout.LIBRARY: place_in_library,
+    Layout.IN_PLACE: place_in_turn,
+}
+
+
+def place(state: State, turn: Turn) -> Placement:
+    """Where things stand, by the planner of the turn's layout."""
+    return PLANNERS[turn.terms.layout](state, turn)

@@ -1,0 +1,130 @@
+"""Advancing: a state and a turn become the next state and its prompt. Live, replayed, resumed and undone alike."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from lamella.core.artifacts.model import Artifact, Kind
+from lamella.core.budget.counting import Measure
+from lamella.core.log.ids import Voice, message_id, turn_id
+from lamella.core.log.placement import Placement
+from lamella.core.log.turn import Turn
+from lamella.core.messages.request import ToolRound
+from lamella.core.prompt.attached import drop_known, find_leaving, gather, learn
+from lamella.core.prompt.folding import fold
+from lamella.core.prompt.layers.library import LibraryEntry
+from lamella.core.prompt.layers.model import message_place
+from lamella.core.prompt.layers.rounds import build_rounds
+from lamella.core.prompt.layers.strip import Exchange, make_said
+from lamella.core.prompt.layers.turn import NOTHING_SHOWN, merge_standing, show_turn
+from lamella.core.prompt.prompt import Prompt, has_system
+from lamella.core.prompt.receipts import apply_receipt
+from lamella.core.prompt.state import State
+from lamella.core.values import replace
+
+# Where things stand in a turn's prompt, given the state it is asked in.
+Planner = Callable[[State, Turn], Placement]
+_USER, _REPLY = Voice.USER, Voice.REPLY
+
+
+def advance(state: State, turn: Turn, place: Planner, measure: Measure) -> State:
+    """The state once a turn is asked: its prompt is ``last`` and waits, and an answer that is known is given."""
+    for receipt in turn.receipts:
+        state = apply_receipt(state, receipt, turn.terms, measure)
+    before, now = state, with_settings(state, turn)
+    library, warnings = now.library, turn.warnings
+    dropped: tuple[str, ...] = ()
+    if turn.drop:
+        library, dropped, told = _drop(now, turn)
+        warnings += told
+    attached: tuple[Artifact, ...] = ()
+    if turn.attached or turn.results:
+        attached, told = gather(turn, library)
+        warnings += (*told, *find_leaving(library, attached, image_notes=turn.terms.image_notes))
+    placement = place(before, turn)
+    now = now if library is now.library else replace(now, library=library)
+    if placement.folds:
+        now = fold(now, turn.terms, measure, forms=placement.forms, attached=attached, told=turn.strip)
+    at = message_place(int(has_system(now.system, now.shelf)) + now.talk.length)
+    shown = show_turn(attached, standing=now.standing, place=at, measure=measure) if attached else NOTHING_SHOWN
+    asked = turn_id(now.conversation, now.head, turn)
+    prompt = Prompt(
+        conversation_id=now.conversation,
+        epoch=now.epoch,
+        terms=turn.terms,
+        placement=placement,
+        measure=measure,
+        model=now.model,
+        tools=now.tools,
+        system=now.system,
+        library=now.library,
+        shelf=now.shelf,
+        standing=now.standing,
+        talk=now.talk,
+        user=make_said(asked, _USER, turn.text, place=at, measure=measure),
+        attached=attached,
+        shown=shown,
+        dropped=dropped,
+        rewritten=turn.rewritten,
+        compacted=before.compacted,
+        warnings=warnings,
+    )
+    opened = replace(
+        now,
+        terms=turn.terms,
+        head=asked,
+        library=learn(now.library, attached, at=now.turns, image_notes=turn.terms.image_notes),
+        standing=merge_standing(now.standing, shown[2]),
+        last=prompt,
+        waits=True,
+        compacted=None,
+    )
+    opened = add_rounds(opened, turn.rounds) if turn.rounds else opened
+    return opened if turn.reply is None else answer(opened, turn.reply, reply_id=turn.reply_id)
+
+
+def add_rounds(state: State, rounds: Sequence[ToolRound]) -> State:
+    """The state whose waiting turn has had these rounds of tools, and no others."""
+    prompt = waiting(state)
+    return replace(state, last=replace(prompt, rounds=build_rounds(prompt.user.id, rounds, prompt.measure)))
+
+
+def answer(state: State, reply: str, *, reply_id: str | None = None) -> State:
+    """The state after the reply to the turn that waits; one that was never answered gets the empty reply."""
+    prompt = waiting(state)
+    name = reply_id or message_id(state.conversation, parent=prompt.user.id, role=_REPLY, text=reply)
+    at = message_place(prompt.asked_at + len(prompt.rounds) + 1)
+    exchange = Exchange(
+        user=prompt.user,
+        sent=prompt.question,
+        tools=tuple(one for one in prompt.shown[2] if one.artifact.kind is Kind.TOOL),
+        rounds=prompt.rounds,
+        reply=make_said(name, _REPLY, reply, place=at, measure=prompt.measure),
+        attached=bool(prompt.attached),
+        number=state.turns,
+    )
+    spoken = state.talk.spoken + 2 + len(prompt.rounds)
+    talk = replace(state.talk, exchanges=(*state.talk.exchanges, exchange), spoken=spoken)
+    return replace(state, head=name, talk=talk, turns=state.turns + 1, waits=False)
+
+
+def waiting(state: State) -> Prompt:
+    """The prompt that waits for its reply."""
+    assert state.last is not None
+    assert state.waits
+    return state.last
+
+
+def with_settings(state: State, turn: Turn) -> State:
+    """The state with what the turn changes from now on."""
+    if turn.system is None and turn.tools is None and turn.model in (None, state.model):
+        return state
+    return replace(
+        state,
+        system=turn.system if turn.system is not None else state.system,
+        tools=turn.tools if turn.tools is not None else state.tools,
+        model=turn.model if turn.model is not None else state.model,
+    )
+
+
+def _drop(state: State, turn: Turn) -> tuple[Mapping[str, LibraryEntry], tuple[str, ...], tuple[str, ...]]:
+    drawn_in = {artifact.id for artifact in state.system.inlined}
+    return drop_known(state.library, turn.drop, standing=state.standing.keys() - drawn_in, drawn_in=drawn_in)

@@ -1,0 +1,110 @@
+"""Tool rounds: the model's calls and what came back, as messages of their turn, and the line that a call leaves."""
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
+from lamella.core.budget.counting import Measure
+from lamella.core.log.ids import round_result_id
+from lamella.core.log.placement import Form
+from lamella.core.messages.delta import ToolCall
+from lamella.core.messages.model import Message, Role
+from lamella.core.messages.request import ToolOutput, ToolRound
+from lamella.core.prompt.layers.model import Segment, SegmentKind
+from lamella.core.prompt.layers.strip import Said
+from lamella.core.text.content import escape_line, hash_text
+from lamella.core.values import replace
+
+TOOL_KIND = "tool"
+
+
+def build_rounds(turn: str, rounds: Sequence[ToolRound], measure: Measure) -> tuple[Said, ...]:
+    """The messages of a turn's rounds, in order; ``turn`` is the id of the question that they belong to."""
+    return tuple(chain.from_iterable(_build(turn, number, one, measure) for number, one in enumerate(rounds)))
+
+
+def _build(turn: str, number: int, one: ToolRound, measure: Measure) -> Iterator[Said]:
+    called = "".join(render_call(call) for call in one.calls)
+    text = f"{one.text}\n{called}" if one.text else called
+    tokens = measure.count(text) if text else 0
+    yield Said(
+        message=Message(
+            role=Role.ASSISTANT,
+            pieces=(one.text,) if one.text else (),
+            tokens=tokens,
+            calls=one.calls,
+            carried=one.carried,
+        ),
+        segment=Segment(
+            id=f"call:{turn}:{number + 1}",
+            kind=SegmentKind.CALL,
+            form=Form.FULL,
+            place=None,
+            text=text,
+            tokens=tokens,
+            recoverable=True,
+        ),
+    )
+    calls = {call.id: call for call in one.calls}
+    for at, output in enumerate(one.outputs):
+        name = round_result_id(turn, place=(number, at), call=calls[output.call], output=output)
+        yield _result(name, output, measure)
+
+
+def _result(name: str, output: ToolOutput, measure: Measure) -> Said:
+    text = output.output
+    tokens = measure.count(text) if text else 0
+    return Said(
+        message=Message(
+            role=Role.TOOL,
+            pieces=(text,) if text else (),
+            tokens=tokens,
+            call=output.call,
+            failed=output.failed,
+        ),
+        segment=Segment(
+            id=name,
+            kind=TOOL_KIND,
+            form=Form.FULL,
+            place=None,
+            text=text,
+            tokens=tokens,
+            recoverable=True,
+            content=hash_text(text),
+        ),
+    )
+
+
+def render_call(call: ToolCall) -> str:
+    """A call on a line of its own, as it is counted and shown."""
+    return f"{escape_line(call.name)}({escape_line(call.arguments)})\n"
+
+
+def stub_result(said: Said, measure: Measure) -> Said:
+    """A result as the words that say how to get it back; its message stays, since its call does."""
+    size = f"{len(said.segment.text):,} characters"
+    text = f"<left_out>{size} of output. Make the call again, or recall it by its id {said.id}.</left_out>\n"
+    tokens = measure.count(text)
+    return Said(
+        message=replace(said.message, pieces=(text,), tokens=tokens, weights=()),
+        segment=replace(said.segment, form=Form.HANDLE, text=text, tokens=tokens),
+    )
+
+
+def list_calls(rounds: Sequence[Said], measure: Measure) -> tuple[Segment, ...]:
+    """One line per call of rounds that are sent no longer, to stand before the reply of their turn."""
+    calls: dict[str, ToolCall] = {}
+    lines: list[Segment] = []
+    for said in rounds:
+        calls.update((call.id, call) for call in said.message.calls)
+        if said.message.call is not None:
+            lines.append(_line(calls[said.message.call], said, measure))
+    return tuple(lines)
+
+
+def _line(call: ToolCall, said: Said, measure: Measure) -> Segment:
+    ended = "failed" if said.message.failed else "done"
+    text = (
+        f"<tool_call>{escape_line(call.name)}({escape_line(call.arguments)}): {ended}, "
+        f"recall what it gave by its id {escape_line(said.id)}</tool_call>\n"
+    )
+    return replace(said.segment, form=Form.HANDLE, text=text, tokens=measure.count(text))

@@ -1,0 +1,174 @@
+"""Applying a receipt: a state before a compaction becomes the state after it, the same way every time."""
+
+from collections.abc import Collection, Sequence
+from typing import assert_never
+
+from lamella.core.artifacts.model import Kind
+from lamella.core.budget.counting import Measure
+from lamella.core.log.placement import Form
+from lamella.core.log.receipt import Receipt, Step, StepName
+from lamella.core.log.terms import Terms
+from lamella.core.prompt.folding import draw_curtain, fold_library, keep_tools, stub_tool
+from lamella.core.prompt.layers.library import shelve
+from lamella.core.prompt.layers.model import Count, SegmentKind, message_place
+from lamella.core.prompt.layers.opening import Opening, StandIn, make_stand_in, open_with
+from lamella.core.prompt.layers.rounds import TOOL_KIND, stub_result
+from lamella.core.prompt.layers.strip import Exchange, Said, Talk, count_messages, join_answer
+from lamella.core.prompt.prompt import has_system
+from lamella.core.prompt.state import State
+from lamella.core.values import replace
+
+# What the ledger names in place of a step: a compaction was undone, or had nothing to do but fold.
+UNDONE = "undo"
+FOLDED = "fold"
+_SHRINKS = {StepName.PREVIEW: Form.PREVIEW, StepName.HANDLE: Form.HANDLE}
+
+
+def apply_receipt(state: State, receipt: Receipt, terms: Terms, measure: Measure) -> State:
+    """The state once a compaction is committed: an epoch begins, and what the receipt names is taken out."""
+    now = fold_for_receipt(state, terms, measure)
+    for step in receipt.steps:
+        now = apply_step(now, step, measure)
+    now = settle(now, terms, measure)
+    return replace(now, shrunk_to=receipt.tokens_after, compacted=_first_moved(receipt))
+
+
+def fold_for_receipt(state: State, terms: Terms, measure: Measure) -> State:
+    """The state that a compaction starts from: folded, but for tool results, of which it says itself what becomes."""
+    start = state.talk.epoch_start
+    kept = tuple(keep_tools(exchange, exchange.tools, measure) for exchange in state.talk.exchanges[start:])
+    talk = replace(state.talk, exchanges=(*state.talk.exchanges[:start], *kept))
+    folded = fold_library(replace(state, talk=talk), terms, measure)
+    return draw_curtain(folded, terms, measure)
+
+
+def apply_step(state: State, step: Step, measure: Measure) -> State:
+    """The state without what one step takes out. Ids that are not there are passed over."""
+    match step.name:
+        case StepName.PREVIEW | StepName.HANDLE:
+            return _shrink(state, step.removed, _SHRINKS[step.name], measure)
+        case StepName.TOOL_RESULTS:
+            return _stub(state, frozenset(step.removed), measure)
+        case StepName.CHITCHAT | StepName.EXPENDABLE:
+            return _remove(state, step, None, measure)
+        case StepName.OLDEST_STAGES | StepName.RECENT_STAGES:
+            return _remove(state, step, SegmentKind.DIGEST, measure)
+        case StepName.SUMMARY:
+            return _remove(state, step, SegmentKind.SUMMARY, measure)
+        case _:
+            assert_never(step.name)
+
+
+def settle(state: State, terms: Terms, measure: Measure) -> State:
+    """The state with everything where it stands now that messages went.
+
+    Tool results whose messages went or are not shown stand nowhere, and cannot be referred to.
+    """
+    now = draw_curtain(state, terms, measure)
+    talk = now.talk
+    standing = {name: one for name, one in now.standing.items() if one.artifact.kind is not Kind.TOOL}
+    at = int(has_system(now.system, now.shelf))
+    exchanges = list(talk.exchanges)
+    for index in range(talk.hidden, len(exchanges)):
+        exchange = exchanges[index]
+        if exchange.tools:
+            place = message_place(at)
+            tools = tuple(
+                tool if tool.place == place else replace(tool, segment=replace(tool.segment, place=place))
+                for tool in exchange.tools
+            )
+            exchanges[index] = replace(exchange, tools=tools)
+            standing.update((tool.artifact.id, tool) for tool in tools)
+        at += count_messages((exchange,))
+    return replace(now, talk=replace(talk, exchanges=tuple(exchanges)), standing=standing)
+
+
+def _shrink(state: State, names: Collection[str], form: Form, measure: Measure) -> State:
+    smaller = {
+        name: shelve(state.library[name].artifact, form=form, count=measure.count)
+        for name in names
+        if name in state.shelf
+    }
+    library = {name: replace(entry, form=form) if name in smaller else entry for name, entry in state.library.items()}
+    shelf = {**state.shelf, **smaller}
+    return replace(state, library=library, shelf=shelf, shelf_of=library, standing={**state.standing, **smaller})
+
+
+def _stub(state: State, names: Collection[str], measure: Measure) -> State:
+    exchanges = tuple(_stub_in(exchange, names, measure) for exchange in state.talk.exchanges)
+    return replace(state, talk=replace(state.talk, exchanges=exchanges))
+
+
+def _stub_in(exchange: Exchange, names: Collection[str], measure: Measure) -> Exchange:
+    if any(tool.artifact.id in names for tool in exchange.tools):
+        tools = [stub_tool(tool, measure) if tool.artifact.id in names else tool for tool in exchange.tools]
+        exchange = keep_tools(exchange, tools, measure)
+    if any(said.id in names for said in exchange.rounds):
+        rounds = (stub_result(said, measure) if _is_result(said, names) else said for said in exchange.rounds)
+        exchange = replace(exchange, rounds=tuple(rounds))
+    return exchange
+
+
+def _is_result(said: Said, names: Collection[str]) -> bool:
+    return said.id in names and said.segment.kind == TOOL_KIND and said.segment.form is Form.FULL
+
+
+def _remove(state: State, step: Step, stands_in: SegmentKind | None, measure: Measure) -> State:
+    count, talk = measure.count, state.talk
+    exchanges, messages, start = remove_messages(talk, frozenset(step.removed), count=count)
+    opening = talk.opening
+    if stands_in is not None and step.text is not None:
+        block = make_stand_in(stands_in, step.text, content=step.content, count=count)
+        opening = _stand_in(opening, block)
+    opening = open_with(opening, left_out=messages, count=count)
+    spoken = count_messages(exchanges)
+    left = replace(talk, exchanges=exchanges, epoch_start=start, opening=opening, spoken=spoken)
+    return replace(state, talk=left)
+
+
+def remove_messages(talk: Talk, gone: Collection[str], *, count: Count) -> tuple[tuple[Exchange, ...], int, int]:
+    """The talk without these messages, how many went, and where the epoch starts in what is left.
+
+    A question alone may go where an exchange stands before it; an answer goes only with its question.
+    """
+    left: list[Exchange] = []
+    joined: dict[int, list[Said]] = {}
+    messages = start = 0
+    for index, exchange in enumerate(talk.exchanges):
+        if index == talk.epoch_start:
+            start = len(left)
+        if exchange.user.id not in gone:
+            left.append(exchange)
+        elif all(said.id in gone for said in exchange.said):
+            messages += len(exchange.said)
+        elif left:
+            messages += 1
+            last = len(left) - 1
+            joined.setdefault(last, list(left[last].joined)).extend(exchange.replies)
+        else:
+            left.append(exchange)
+    for index, replies in joined.items():
+        left[index] = join_answer(left[index], replies, count=count)
+    return tuple(left), messages, start if talk.epoch_start < len(talk.exchanges) else len(left)
+
+
+def _stand_in(opening: Opening, block: StandIn) -> Opening:
+    """The opening with one more block: a summary tells the ones before anew, a digest stands once."""
+    if block.kind is SegmentKind.SUMMARY:
+        others = (other for other in opening.blocks if other.kind is not SegmentKind.SUMMARY)
+        return replace(opening, blocks=(*others, block))
+    if any(other.text == block.text for other in opening.blocks):
+        return opening
+    return replace(opening, blocks=(*opening.blocks, block))
+
+
+def _first_moved(receipt: Receipt) -> str:
+    """The step that moved the earliest bytes: the library stands first, the opening before all messages, tools last."""
+    names: Sequence[StepName] = [step.name for step in receipt.steps]
+    return min(names, key=_how_late, default=FOLDED)
+
+
+def _how_late(name: StepName) -> int:
+    if name in _SHRINKS:
+        return 0
+    return 2 if name is StepName.TOOL_RESULTS else 1

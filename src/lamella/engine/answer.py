@@ -1,0 +1,22 @@
+"""An answer on its way into a conversation: what the model said, and how it came."""
+
+from dataclasses import dataclass, field
+
+from lamella.core.log.call import CacheUse, Timing
+from lamella.core.messages.delta import Reply
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A reply with how it came: how long that took, how often it was tried before, and whether it was cut short.
+
+    ``message`` is the question it answers, where that is known. ``foreseen`` is what a provider that knows its own
+    cache said it would serve, before it was sent.
+    """
+
+    reply: Reply
+    timing: Timing = field(default_factory=Timing)
+    retries: int = 0
+    ended: str = ""
+    foreseen: CacheUse | None = None
+    message: str | None = None
