@@ -1,18 +1,44 @@
-"""What can be attached: one small frozen value per kind, turned into an artifact when it is asked with."""
+"""What can be attached: one small frozen value per kind, turned into an artifact when it is asked with.
+
+Everything here can be imported from ``lamella`` as well.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from lamella.core.artifacts.make import make_artifact, make_image, make_tool_definition, make_tool_result
+from lamella.core.artifacts.kinds import kind_of_file
+from lamella.core.artifacts.make import make_artifact, make_tool_definition, make_tool_result
 from lamella.core.artifacts.model import Artifact, Kind, Policy, Source, ToolDefinition
 from lamella.core.prompt.asked import Wanted
 from lamella.errors import ArtifactError, SettingError
-from lamella.wiring import parse_image
+
+__all__ = [
+    "ActiveNote",
+    "Attachment",
+    "Canvas",
+    "Code",
+    "Dataview",
+    "File",
+    "Folder",
+    "Note",
+    "Office",
+    "Pdf",
+    "Picture",
+    "Selection",
+    "Tag",
+    "Tool",
+    "ToolResult",
+    "Unknown",
+    "Url",
+    "WebTab",
+    "YouTube",
+    "describe_file",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _File:
+class File:
     """A file by its path; without text it is read from the conversation's vault."""
 
     kind: ClassVar[Kind]
@@ -22,44 +48,47 @@ class _File:
     policy: str | None = None
 
     def attachment(self) -> Artifact | Wanted:
-        policy = _policy(self.policy)
         if self.text is None:
-            return Wanted(kind=self.kind, name=self.path, policy=policy, title=self.title)
+            return self.wanted()
         source = Source(path=self.path)
-        return make_artifact(self.kind, text=self.text, source=source, title=self.title, policy=policy)
+        return make_artifact(self.kind, text=self.text, source=source, title=self.title, policy=_policy(self.policy))
+
+    def wanted(self) -> Wanted:
+        """The file, to be read from a vault."""
+        return Wanted(kind=self.kind, name=self.path, policy=_policy(self.policy), title=self.title)
 
 
-class Note(_File):
+class Note(File):
     """A note."""
 
     kind = Kind.NOTE
 
 
-class ActiveNote(_File):
+class ActiveNote(File):
     """The note that is open in the editor; the only one whose pictures are sent."""
 
     kind = Kind.ACTIVE_NOTE
 
 
-class Pdf(_File):
+class Pdf(File):
     """A PDF, as its text."""
 
     kind = Kind.PDF
 
 
-class Office(_File):
+class Office(File):
     """A document, sheet or slides, as its text."""
 
     kind = Kind.OFFICE
 
 
-class Canvas(_File):
+class Canvas(File):
     """A canvas."""
 
     kind = Kind.CANVAS
 
 
-class Code(_File):
+class Code(File):
     """A source file."""
 
     kind = Kind.CODE
@@ -159,18 +188,21 @@ class Selection:
 class Picture:
     """A picture: its bytes and media type, or its path in the vault."""
 
+    kind: ClassVar[Kind] = Kind.IMAGE
     data: bytes | None = None
     media_type: str = "image/png"
     path: str | None = None
     title: str = ""
 
-    def attachment(self) -> Artifact | Wanted:
-        if self.data is not None:
-            image = parse_image(self.data, media_type=self.media_type, name=self.title or "The picture")
-            return make_image(image, title=self.title, path=self.path)
-        if self.path is None:
+    def attachment(self) -> Wanted:
+        return self.wanted()
+
+    def wanted(self) -> Wanted:
+        """The picture, to be read from a vault or from its bytes."""
+        if self.data is None and self.path is None:
             raise ArtifactError("A picture has neither data nor path.", hint="Give it `data`, or a `path`.")
-        return Wanted(kind=Kind.IMAGE, name=self.path, title=self.title)
+        media_type = None if self.data is None else self.media_type
+        return Wanted(kind=self.kind, name=self.path or "", title=self.title, data=self.data, media_type=media_type)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,7 +242,15 @@ class Tool:
         return make_tool_definition(self.name, description=self.description, parameters=self.parameters)
 
 
-Attachment = _File | _Page | Folder | Tag | Dataview | Selection | Picture | Unknown
+Attachment = File | _Page | Folder | Tag | Dataview | Selection | Picture | Unknown
+
+
+def describe_file(path: str) -> File | Picture | None:
+    """A file by what its name ends in; none where that says nothing."""
+    kind = kind_of_file(path)
+    if kind is Picture.kind:
+        return Picture(path=path)
+    return next((file(path=path) for file in File.__subclasses__() if file.kind is kind), None)
 
 
 def _policy(name: str | None) -> Policy | None:

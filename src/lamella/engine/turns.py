@@ -27,7 +27,7 @@ from lamella.core.search.index import Found
 from lamella.core.values import replace
 from lamella.engine.fitting import Fitter
 from lamella.engine.past import Past
-from lamella.engine.reading import Reading
+from lamella.engine.reading import TurnReader
 from lamella.engine.recalling import FOUND_AT_MOST, Recaller
 from lamella.engine.turn import Page, Turn
 from lamella.engine.world import NOTHING_SENT, Asking, Journal, LastSent, Planned, World
@@ -262,7 +262,7 @@ class TurnRunner:
         return entry, replace(self._books, envelope=opened.envelope, last=make_request(opened.envelope, at=at))
 
     def _read(self, asked: Asked, state: State) -> TurnInput:
-        reading = Reading(self._world.sources, known=_newest(state))
+        reading = TurnReader(self._world.sources(), known=_newest(state))
         attached = reading.read_wanted(asked.attach)
         typed = expand_typed(asked.text, reading.resolve)
         system, drawn = _system_parts({**state.system.as_typed(), **asked.system}, reading)
@@ -313,7 +313,7 @@ def _books(sent: Sent | None, *, at: datetime | None) -> Books:
     return Books(last=request, envelope=sent, cache=CacheModel(requests=(request,)))
 
 
-def _system_parts(parts: Mapping[str, str], reading: Reading) -> tuple[SystemParts, Expanded]:
+def _system_parts(parts: Mapping[str, str], reading: TurnReader) -> tuple[SystemParts, Expanded]:
     typed = parts.get("instructions", "")
     drawn = expand_instructions(typed, reading.resolve)
     named = {**parts, "instructions": drawn.text}

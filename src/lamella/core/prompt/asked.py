@@ -7,12 +7,18 @@ from lamella.core.artifacts.model import Artifact, Kind, Policy, ToolDefinition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """An attachment that must be read or expanded first: a file, a picture, a folder or a tag."""
+    """An attachment that must be read or expanded first: a file, a picture, a folder or a tag.
+
+    ``data`` are the bytes of a picture that is given and only has to be understood; ``via`` says how it came in.
+    """
 
     kind: Kind
     name: str
     policy: Policy | None = None
     title: str = ""
+    via: str | None = None
+    data: bytes | None = field(default=None, repr=False)
+    media_type: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from lamella.attach import Attachment, Unknown
 from lamella.core.log.call import Call
 from lamella.core.prompt.asked import Asked
 from lamella.engine.sending import send
@@ -29,7 +30,6 @@ from lamella.faces.cli.chat_showing import PlainShow, follow
 from lamella.faces.cli.chat_status import tell_call, tell_end
 from lamella.faces.cli.ledger_json import call_body
 from lamella.faces.cli.opened import JsonOption, StoreOption
-from lamella.faces.library.attach import Attachment, Unknown
 from lamella.faces.library.checks import check_text
 
 _LARGEST = 50_000_000

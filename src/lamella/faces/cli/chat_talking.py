@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator
 
 import typer
 
+from lamella.attach import Attachment
 from lamella.core.prompt.asked import Asked
 from lamella.engine.sending import Event, answer, send
 from lamella.engine.stored import StoredChat
@@ -18,7 +19,6 @@ from lamella.faces.cli.chat_typing import find_mentions, find_missing
 from lamella.faces.cli.chat_warming import Warming
 from lamella.faces.cli.failures import print_failure
 from lamella.faces.cli.lines import cut_words, show_line
-from lamella.faces.library.attach import Attachment
 from lamella.faces.library.checks import check_text
 
 _TITLE = 60

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, TypeVar
 
+from lamella.attach import Attachment, Tool, ToolResult
 from lamella.core.ledger.answered import Answered
 from lamella.core.log.receipt import Receipt
 from lamella.core.prompt.asked import Asked
@@ -13,7 +14,6 @@ from lamella.engine.recalling import FOUND_AT_MOST
 from lamella.engine.turn import Turn
 from lamella.engine.world import Planned
 from lamella.errors import ArtifactError
-from lamella.faces.library.attach import Attachment, Tool, ToolResult
 from lamella.faces.library.checks import check_each, check_fields, check_parts, check_text, check_time
 from lamella.wiring import read_answer
 

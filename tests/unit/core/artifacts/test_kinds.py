@@ -2,7 +2,6 @@
 
 import pytest
 
-from lamella.adapters.archive.attachments import FIELDS
 from lamella.core.artifacts.kinds import KINDS, BlockForm, Promotion, later_kind
 from lamella.core.artifacts.model import Kind, Trust
 
@@ -56,7 +55,7 @@ def test_the_active_note_is_promoted_as_a_plain_note() -> None:
 
 
 def test_what_can_be_attached_in_a_transcript_is_every_kind_but_tool_results() -> None:
-    assert set(FIELDS) == set(Kind) - {Kind.TOOL}
+    assert {kind for kind, row in KINDS.items() if row.fields} == set(Kind) - {Kind.TOOL}
 
 
 def test_only_the_active_note_is_something_else_once_its_turn_is_over() -> None:

@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from lamella.core.artifacts.blocks import neutralise
 from lamella.core.log.placement import Form
 from lamella.core.prompt.layers.model import Count, Segment, StandIn
-from lamella.core.text.content import escape_line, hash_text, neutralise
+from lamella.core.text.content import escape_line, hash_text
 
 _TAGS: Mapping[StandIn, str] = {StandIn.SUMMARY: "conversation_summary", StandIn.DIGEST: "stage_digest"}
 _ID_DIGITS = 16

@@ -14,7 +14,7 @@ from lamella.core.values import replace
 from lamella.engine.keeping import Keeper, Taken
 from lamella.engine.stored import Desk, StoredChat
 from lamella.engine.turn import Turn
-from lamella.ports import SourceReader
+from lamella.ports import Sources
 from lamella.wiring import open_desk
 
 NAME = "0190-chat"
@@ -37,9 +37,9 @@ def make_desk(vault: Path | None = None) -> Desk:
     return replace(open_desk("memory:", vault=vault, ledger=False), store=MemoryStore(), clock=TickingClock())
 
 
-def sources_of(desk: Desk) -> SourceReader:
-    assert desk.world.sources is not None
-    return desk.world.sources
+def sources_of(desk: Desk) -> Sources:
+    """What the desk's vault has now."""
+    return desk.world.sources()
 
 
 def take_out(desk: Desk, name: str = NAME) -> Chronicle:
