@@ -25,15 +25,14 @@ class ContextReader:
     def read(self, line: str, *, number: int) -> Iterator[Artifact]:
         """The artifacts a message's context line names."""
         for group, names in parse_context(line).items():
-            match group:
-                case "Notes":
-                    yield from self._read_notes(names, number)
-                case _ if group in _EXPANDED:
-                    yield from self._expand(_EXPANDED[group], names, number)
-                case _ if group in _FETCHED:
-                    self._say(number, f"the text of {', '.join(names)} is not in the file, and nothing is fetched.")
-                case _:
-                    self._say(number, f"its context {group or 'line'} is not known: {', '.join(names)}.")
+            if group == KINDS[Kind.NOTE].group:
+                yield from self._read_notes(names, number)
+            elif group in _EXPANDED:
+                yield from self._expand(_EXPANDED[group], names, number)
+            elif group in _FETCHED:
+                self._say(number, f"the text of {', '.join(names)} is not in the file, and nothing is fetched.")
+            else:
+                self._say(number, f"its context {group or 'line'} is not known: {', '.join(names)}.")
 
     def _read_notes(self, names: Sequence[str], number: int) -> Iterator[Artifact]:
         at = 0
