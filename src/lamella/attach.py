@@ -1,10 +1,11 @@
 """What can be attached: one small frozen value per kind, turned into an artifact when it is asked with.
 
-Everything here can be imported from ``lamella`` as well.
+Each of the values can be imported from ``lamella`` as well.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import ClassVar
 
 from lamella.core.artifacts.kinds import kind_of_file
@@ -19,7 +20,6 @@ __all__ = [
     "Canvas",
     "Code",
     "Dataview",
-    "File",
     "Folder",
     "Note",
     "Office",
@@ -34,11 +34,12 @@ __all__ = [
     "WebTab",
     "YouTube",
     "describe_file",
+    "knows_ending",
 ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class File:
+class _File:
     """A file by its path; without text it is read from the conversation's vault."""
 
     kind: ClassVar[Kind]
@@ -58,37 +59,37 @@ class File:
         return Wanted(kind=self.kind, name=self.path, policy=_policy(self.policy), title=self.title)
 
 
-class Note(File):
+class Note(_File):
     """A note."""
 
     kind = Kind.NOTE
 
 
-class ActiveNote(File):
+class ActiveNote(_File):
     """The note that is open in the editor; the only one whose pictures are sent."""
 
     kind = Kind.ACTIVE_NOTE
 
 
-class Pdf(File):
+class Pdf(_File):
     """A PDF, as its text."""
 
     kind = Kind.PDF
 
 
-class Office(File):
+class Office(_File):
     """A document, sheet or slides, as its text."""
 
     kind = Kind.OFFICE
 
 
-class Canvas(File):
+class Canvas(_File):
     """A canvas."""
 
     kind = Kind.CANVAS
 
 
-class Code(File):
+class Code(_File):
     """A source file."""
 
     kind = Kind.CODE
@@ -242,15 +243,18 @@ class Tool:
         return make_tool_definition(self.name, description=self.description, parameters=self.parameters)
 
 
-Attachment = File | _Page | Folder | Tag | Dataview | Selection | Picture | Unknown
+Attachment = _File | _Page | Folder | Tag | Dataview | Selection | Picture | Unknown
 
 
-def describe_file(path: str) -> File | Picture | None:
-    """A file by what its name ends in; none where that says nothing."""
-    kind = kind_of_file(path)
-    if kind is Picture.kind:
-        return Picture(path=path)
-    return next((file(path=path) for file in File.__subclasses__() if file.kind is kind), None)
+def describe_file(path: str) -> _File | Picture:
+    """A file by what its name ends in: without an ending it is a note, with one that nobody knows a source file."""
+    kind = kind_of_file(path) or (Kind.CODE if PurePosixPath(path).suffix else Kind.NOTE)
+    return next((file(path=path) for file in _File.__subclasses__() if file.kind is kind), Picture(path=path))
+
+
+def knows_ending(path: str) -> bool:
+    """Whether a file's name ends in something that tells its kind."""
+    return kind_of_file(path) is not None
 
 
 def _policy(name: str | None) -> Policy | None:

@@ -72,7 +72,7 @@ def test_a_kind_is_a_member_a_row_and_a_value(copy: SourceCopy) -> None:
     copy.put("core/artifacts/model.py", '    TICKET = "ticket"\n', before='    UNKNOWN = "unknown"')
     row = '    KindSpec(kind=Kind.TICKET, tag="ticket", group="Tickets", suffixes=(".ticket",)),\n'
     copy.put("core/artifacts/kinds.py", row, before="    KindSpec(kind=Kind.TOOL,")
-    value = 'class Ticket(File):\n    """A ticket."""\n\n    kind = Kind.TICKET\n\n\n'
+    value = 'class Ticket(_File):\n    """A ticket."""\n\n    kind = Kind.TICKET\n\n\n'
     copy.put("attach.py", value, before="class Code(")
     copy.put("attach.py", '    "Ticket",\n', before='    "Tool",')
     assert copy.run(KIND).splitlines()[-1] == "done"

@@ -25,7 +25,7 @@ from lamella import (
     YouTube,
 )
 from lamella.adapters.archive.attachments import AttachmentIn, read_attachment
-from lamella.attach import Attachment, describe_file
+from lamella.attach import Attachment, describe_file, knows_ending
 from lamella.core.artifacts.model import Kind
 from lamella.core.prompt.asked import Wanted
 from lamella.errors import ArtifactError, SettingError
@@ -89,13 +89,24 @@ def test_the_bytes_of_a_picture_are_read_when_it_is_asked_with() -> None:
         ("x.tar.py", Code(path="x.tar.py")),
         ("x.docx", Office(path="x.docx")),
         ("x.JPG", Picture(path="x.JPG")),
-        (".md", None),
-        ("README", None),
-        ("a.md/b", None),
-        ("jo.smith", None),
     ],
 )
-def test_a_file_is_known_by_what_its_name_ends_in(path: str, one: Attachment | None) -> None:
+def test_a_file_is_known_by_what_its_name_ends_in(path: str, one: Attachment) -> None:
+    assert knows_ending(path)
+    assert describe_file(path) == one
+
+
+@pytest.mark.parametrize(
+    ("path", "one"),
+    [
+        (".md", Note(path=".md")),
+        ("README", Note(path="README")),
+        ("a.md/b", Note(path="a.md/b")),
+        ("jo.smith", Code(path="jo.smith")),
+    ],
+)
+def test_a_file_whose_name_says_nothing_is_a_note_or_if_it_ends_in_something_code(path: str, one: Attachment) -> None:
+    assert not knows_ending(path)
     assert describe_file(path) == one
 
 

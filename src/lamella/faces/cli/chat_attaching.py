@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
 
-from lamella.attach import Attachment, Code, File, Folder, Note, Picture, Selection, describe_file
+from lamella.attach import Attachment, Code, Folder, Note, Picture, Selection, describe_file, knows_ending
 from lamella.errors import ArtifactError, LamellaError, SourceMissingError, UsageError
 from lamella.wiring import list_notes, open_sources
 
@@ -30,7 +30,7 @@ class Desktop:
             return [Folder(path=path)]
         if not self._exists(name):
             open_sources(self._vault)().read(Note(path=path).wanted())
-        return [_describe(path)]
+        return [describe_file(path)]
 
     def select(self, name: str) -> Selection:
         """Lines of a file, as in ``note.md:10-20`` or ``note.md:10``."""
@@ -57,7 +57,7 @@ class Desktop:
         """Whether a word that names no file was meant to: by its ending, or by a folder that is there."""
         found = _LINES.fullmatch(name)
         path = PurePosixPath(found["path"] if found else name)
-        return describe_file(path.name) is not None or (len(path.parts) > 1 and self._exists(path.parts[0]))
+        return knows_ending(path.name) or (len(path.parts) > 1 and self._exists(path.parts[0]))
 
     def find_near(self, name: str, *, limit: int = 3) -> list[str]:
         """Files with a name like that one; nothing where looking fails."""
@@ -116,7 +116,7 @@ class Desktop:
             sources = open_sources(path)()
             notes = [sources.read(Note(path=note).wanted()) for note in list_notes(path)]
             return [Note(path=(PurePosixPath(name) / note.id).as_posix(), text=note.text) for note in notes]
-        described = _describe(name)
+        described = describe_file(name)
         read = open_sources(path.parent)().read(type(described)(path=path.name).wanted())
         if isinstance(described, Picture):
             image = read.images[0]
@@ -129,8 +129,3 @@ class Desktop:
         if not Path(name).exists():
             raise SourceMissingError(f"There is no file {name}.", hint="Paths are relative to the current folder.")
         return open_sources(Path(name).parent)().read(Code(path=Path(name).name).wanted()).text
-
-
-def _describe(path: str) -> File | Picture:
-    """A file by what its name ends in: without an ending it is a note, with one that nobody knows a source file."""
-    return describe_file(path) or (Code(path=path) if PurePosixPath(path).suffix else Note(path=path))
