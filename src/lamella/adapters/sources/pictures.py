@@ -1,12 +1,13 @@
 """Pictures: from the vault, or as bytes that somebody gives."""
 
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import PurePosixPath
 
 import imagesize
 
-from lamella.adapters.sources.vault import Vault
 from lamella.core.artifacts.kinds import KINDS
 from lamella.core.artifacts.make import make_image, make_image_value
 from lamella.core.artifacts.model import Artifact, Image
@@ -22,11 +23,11 @@ _SIGNATURES = {
 }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PictureReader:
-    """Reads pictures that models take; without a vault only those whose bytes are given."""
+    """Reads pictures that models take: files, by ``read_bytes`` where there is a vault, and bytes that are given."""
 
-    def __init__(self, vault: Vault | None = None) -> None:
-        self._vault = vault
+    read_bytes: Callable[[str], bytes] | None = None
 
     def read(self, wanted: Wanted) -> Artifact:
         if wanted.data is not None:
@@ -37,14 +38,14 @@ class PictureReader:
         return make_image(image, title=wanted.title, path=wanted.name or None)
 
     def _read_file(self, wanted: Wanted) -> Image:
-        if self._vault is None:
+        if self.read_bytes is None:
             raise no_vault(wanted.name)
         endings = KINDS[wanted.kind].suffixes
         if PurePosixPath(wanted.name).suffix.lower() not in endings:
             raise SourceUnreadableError(
                 f"{wanted.name} is not a picture that models take.", hint=f"Use one of: {', '.join(endings)}."
             )
-        return parse_image(self._vault.read_bytes(wanted.name), media_type=None, name=wanted.name)
+        return parse_image(self.read_bytes(wanted.name), media_type=None, name=wanted.name)
 
 
 def parse_image(data: bytes, *, media_type: str | None, name: str) -> Image:

@@ -9,9 +9,12 @@ from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
 
 from lamella.adapters.sources.inventory import Inventory, is_note, make_inventory
+from lamella.adapters.sources.pictures import PictureReader
 from lamella.adapters.sources.tags import carries_tag, find_tags
 from lamella.core.artifacts.kinds import KINDS, Medium
-from lamella.core.artifacts.model import Kind
+from lamella.core.artifacts.make import make_artifact
+from lamella.core.artifacts.model import Artifact, Kind, Source
+from lamella.core.prompt.asked import Wanted
 from lamella.errors import (
     BadInputError,
     NotAvailableError,
@@ -20,7 +23,7 @@ from lamella.errors import (
     SourceTooLargeError,
     SourceUnreadableError,
 )
-from lamella.ports import NoteList
+from lamella.ports import NoteList, Sources
 
 MAX_FILE_BYTES = 50_000_000
 _LONGEST_GUESS = 1_000
@@ -44,13 +47,20 @@ class Vault:
         self._root = root.resolve()
         self._seen: _Sight | None = None
 
-    def glance(self) -> "Vault":
-        """The same vault at one moment: what was listed or searched once is not listed or searched again."""
+    def look(self) -> Sources:
+        """The vault at one moment: what was listed or searched once is not listed or searched again."""
         # One turn means one state of the vault: its links are not told by a walk through all folders each. Whether the
         # folder is still there is asked by what reads it: a turn may read nothing.
         glance = copy(self)
         glance._seen = _Sight()
-        return glance
+        pictures = PictureReader(read_bytes=glance.read_bytes)
+        return Sources(readers={Medium.FILE: glance, Medium.PICTURE: pictures}, catalog=glance)
+
+    def read(self, wanted: Wanted) -> Artifact:
+        """A file that is its own text: a note, a canvas, source code."""
+        text = self.read_text(wanted.name)
+        source = Source(path=self._name(wanted.name), via=wanted.via)
+        return make_artifact(wanted.kind, text=text, source=source, title=wanted.title, policy=wanted.policy)
 
     def list_notes(self, kind: Kind, name: str) -> NoteList:
         if KINDS[kind].medium is Medium.TAG:
@@ -151,7 +161,7 @@ class Vault:
             )
         return place
 
-    def name(self, path: str) -> str:
+    def _name(self, path: str) -> str:
         """The path as an id: one that goes up and down again is the same note as without the detour."""
         return self._vault_path(self._locate(path)) if ".." in PurePosixPath(path).parts else path
 

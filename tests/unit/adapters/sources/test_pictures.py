@@ -17,7 +17,7 @@ def reader(tmp_path: Path) -> PictureReader:
     (tmp_path / "plan.png").write_bytes(png(4, 3))
     (tmp_path / "fake.png").write_text("no picture", encoding="utf-8")
     (tmp_path / "a.md").write_text("A", encoding="utf-8")
-    return PictureReader(Vault(tmp_path))
+    return PictureReader(read_bytes=Vault(tmp_path).read_bytes)
 
 
 def test_a_picture_is_read_with_its_size(reader: PictureReader) -> None:

@@ -8,7 +8,8 @@ import pytest
 from tests.unit.pictures import png
 
 from lamella.adapters.sources.vault import MAX_FILE_BYTES, Vault
-from lamella.core.artifacts.model import Kind
+from lamella.core.artifacts.model import Kind, Policy
+from lamella.core.prompt.asked import Wanted
 from lamella.errors import (
     BadInputError,
     SourceMissingError,
@@ -45,6 +46,35 @@ def root(tmp_path: Path) -> Path:
 @pytest.fixture
 def vault(root: Path) -> Vault:
     return Vault(root)
+
+
+def test_a_file_is_read_as_an_artifact_of_the_kind_asked_for(vault: Vault) -> None:
+    wanted = Wanted(kind=Kind.ACTIVE_NOTE, name="docs/api-docs.md", policy=Policy.PIN, via="folder:docs")
+    note = vault.read(wanted)
+    assert (note.id, note.kind, note.title, note.text) == (
+        "docs/api-docs.md",
+        Kind.ACTIVE_NOTE,
+        "api-docs",
+        "API #public",
+    )
+    assert (note.policy, note.source.via) == (Policy.PIN, "folder:docs")
+
+
+def test_a_title_that_is_given_stands_in_place_of_the_name(vault: Vault) -> None:
+    assert vault.read(Wanted(kind=Kind.NOTE, name="docs/api-docs.md", title="Mine")).title == "Mine"
+
+
+def test_a_name_with_strange_characters_is_read_and_is_its_id(vault: Vault) -> None:
+    assert vault.read(Wanted(kind=Kind.NOTE, name="Bob's & co, [x].md")).id == "Bob's & co, [x].md"
+
+
+def test_a_path_with_a_detour_is_the_same_note(vault: Vault) -> None:
+    assert vault.read(Wanted(kind=Kind.NOTE, name="docs/../a.md")).id == "a.md"
+
+
+def test_windows_line_ends_and_a_byte_order_mark_are_normalised(root: Path, vault: Vault) -> None:
+    (root / "w.md").write_bytes(b"\xef\xbb\xbfone\r\ntwo  \r\n")
+    assert vault.read(Wanted(kind=Kind.NOTE, name="w.md")).text == "one\ntwo  \n"
 
 
 @pytest.mark.parametrize("path", ["../outside.md", "docs/../../outside.md", "../elsewhere/more.md"])
@@ -144,19 +174,23 @@ def test_a_tag_lists_the_notes_that_carry_it_or_one_below_it(vault: Vault) -> No
 
 def test_a_note_that_cannot_be_read_does_not_stop_a_tag_and_is_said(root: Path, vault: Vault) -> None:
     (root / "docs" / "latin.md").write_bytes("café #public".encode("latin-1"))
-    glance = vault.glance()
+    glance = vault.look().catalog
+    assert glance is not None
     assert glance.list_notes(Kind.TAG, "#public").paths == ("docs/api-docs.md", "docs/deep/b.md")
     assert glance.list_notes(Kind.TAG, "#other").paths == ()
     assert glance.list_notes(Kind.TAG, "#public").unread == ("docs/latin.md is not UTF-8: byte 4 is 0xe9.",)
 
 
 def test_a_glance_sees_the_vault_at_one_moment_and_the_vault_sees_it_as_it_is(root: Path, vault: Vault) -> None:
-    glance = vault.glance()
+    glance = vault.look().catalog
+    assert glance is not None
     assert glance.find_note("new") == []
     (root / "docs" / "new.md").write_text("New", encoding="utf-8")
     assert glance.find_note("new") == []
     assert vault.find_note("new") == ["docs/new.md"]
-    assert vault.glance().find_note("new") == ["docs/new.md"]
+    later = vault.look().catalog
+    assert later is not None
+    assert later.find_note("new") == ["docs/new.md"]
 
 
 @pytest.mark.parametrize(
