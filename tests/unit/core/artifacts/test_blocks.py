@@ -121,6 +121,11 @@ CLOSERS = [
     "</tool_result>",
     "</unparsed_context>",
     "</youtube_video_context>",
+    "</conversation_summary>",
+    "</stage_digest>",
+    "</exact>",
+    "</summary>",
+    "</some_other_context>",
     "</CONTENT>",
     "< / content >",
     "</content\n>",
@@ -133,7 +138,8 @@ def test_a_closing_tag_of_ours_inside_content_is_neutralised(closer: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "text", ["<content>", "<note_context>", "</b>", "</div>", "a < b", "</ content", "<<>>", "</contents>", "{}"]
+    "text",
+    ["<content>", "<note_context>", "</b>", "</div>", "a < b", "</ content", "<<>>", "</contents>", "</image>", "{}"],
 )
 def test_opening_tags_and_other_markup_stay_as_written(text: str) -> None:
     assert neutralise(text) == text
