@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from lamella import Turn
+from lamella.attach import Attachment, Unknown
 from lamella.engine.ask import Ask
 from lamella.engine.sending import send
 from lamella.errors import SourceTooLargeError, TextError, UsageError
@@ -27,7 +28,6 @@ from lamella.faces.cli.chat.opening import (
 )
 from lamella.faces.cli.chat.output import PlainOutput, follow
 from lamella.faces.cli.chat.status import tell_call, tell_end
-from lamella.faces.library.attach import Attachment, Unknown
 from lamella.faces.library.checks import check_text
 from lamella.views.answers import view_answer
 

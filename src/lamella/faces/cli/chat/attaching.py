@@ -1,33 +1,16 @@
 """Attaching by path: whole files, folders, and lines of a file as a selection."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
 
+from lamella.attach import Attachment, Code, Folder, Note, Picture, Selection, describe_file, knows_ending
 from lamella.errors import ArtifactError, LamellaError, SourceMissingError, UsageError
-from lamella.faces.library.attach import Attachment, Canvas, Code, Folder, Note, Office, Pdf, Picture, Selection
-from lamella.wiring import open_sources
+from lamella.wiring import list_notes, open_sources
 
 _LINES = re.compile(r"(?P<path>.+):(?P<first>\d{1,9})(?:-(?P<last>\d{1,9}))?")
-_PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
-_NOTES = (".md", ".markdown", ".txt", "")
-# Endings by which people know a file; a name such as @jo.smith or @example.com has none of them.
-# fmt: off
-_CODE = (
-    ".bash", ".c", ".cfg", ".cpp", ".cs", ".css", ".csv", ".diff", ".go", ".h", ".hpp", ".html", ".ini", ".java",
-    ".js", ".json", ".jsx", ".kt", ".log", ".lua", ".php", ".py", ".rb", ".rs", ".rst", ".scala", ".sh", ".sql",
-    ".swift", ".tex", ".toml", ".ts", ".tsv", ".tsx", ".xml", ".yaml", ".yml",
-)
-# fmt: on
 _LISTED = 5_000
-_DOCUMENTS: Mapping[str, type[Pdf | Office | Canvas]] = {
-    ".pdf": Pdf,
-    ".docx": Office,
-    ".xlsx": Office,
-    ".pptx": Office,
-    ".canvas": Canvas,
-}
 
 
 class NamedFiles:
@@ -46,8 +29,8 @@ class NamedFiles:
         if (self._vault / path).is_dir():
             return [Folder(path=path)]
         if not self._exists(name):
-            open_sources(self._vault).read_file(path, Note.kind)
-        return [_describe(path)]
+            open_sources(self._vault)().read(Note(path=path).wanted())
+        return [describe_file(path)]
 
     def select(self, name: str) -> Selection:
         """Lines of a file, as in ``note.md:10-20`` or ``note.md:10``."""
@@ -74,9 +57,7 @@ class NamedFiles:
         """Whether a word that names no file was meant to: by its ending, or by a folder that is there."""
         found = _LINES.fullmatch(name)
         path = PurePosixPath(found["path"] if found else name)
-        endings = (*_NOTES[:-1], *_PICTURES, *_DOCUMENTS, *_CODE)
-        named = path.suffix.lower() in endings and path.stem != ""
-        return named or (len(path.parts) > 1 and self._exists(path.parts[0]))
+        return knows_ending(path.name) or (len(path.parts) > 1 and self._exists(path.parts[0]))
 
     def find_near(self, name: str, *, limit: int = 3) -> list[str]:
         """Files with a name like that one; nothing where looking fails."""
@@ -95,7 +76,7 @@ class NamedFiles:
 
     def _list_beside(self, path: PurePosixPath) -> Sequence[str]:
         if self._vault is not None:
-            return open_sources(self._vault).list_folder(".")
+            return list_notes(self._vault)
         return [
             (path.parent / place.name).as_posix() for place in sorted(Path(path.parent).iterdir()) if place.is_file()
         ]
@@ -103,8 +84,7 @@ class NamedFiles:
     def complete(self, begun: str, *, limit: int = 50) -> list[str]:
         """Paths that a word may become: notes of the vault that have it in their path, else files beside it."""
         if self._vault is not None:
-            notes = open_sources(self._vault).list_folder(".")
-            return [path for path in notes if begun.casefold() in path.casefold()][:limit]
+            return [path for path in list_notes(self._vault) if begun.casefold() in path.casefold()][:limit]
         parent, _, start = begun.rpartition("/")
         folder = Path(parent or ("/" if begun.startswith("/") else "."))
         prefix = f"{parent}/" if "/" in begun else ""
@@ -133,30 +113,19 @@ class NamedFiles:
         if not self._exists(name):
             raise SourceMissingError(f"There is no file {name}.", hint="Paths are relative to the current folder.")
         if path.is_dir():
-            reader = open_sources(path)
-            notes = [reader.read_file(note, Note.kind) for note in reader.list_folder(".")]
+            sources = open_sources(path)()
+            notes = [sources.read(Note(path=note).wanted()) for note in list_notes(path)]
             return [Note(path=(PurePosixPath(name) / note.id).as_posix(), text=note.text) for note in notes]
-        described = _describe(name)
-        reader = open_sources(path.parent)
+        described = describe_file(name)
+        read = open_sources(path.parent)().read(type(described)(path=path.name).wanted())
         if isinstance(described, Picture):
-            image = reader.read_image(path.name)
+            image = read.images[0]
             return [Picture(data=image.data, media_type=image.media_type, path=name)]
-        text = reader.read_file(path.name, described.kind).text
-        return [type(described)(path=name, text=text)]
+        return [type(described)(path=name, text=read.text)]
 
     def _read_text(self, name: str) -> str:
         if self._vault is not None:
-            return open_sources(self._vault).read_file(self._inside(name), Code.kind).text
+            return open_sources(self._vault)().read(Code(path=self._inside(name)).wanted()).text
         if not Path(name).exists():
             raise SourceMissingError(f"There is no file {name}.", hint="Paths are relative to the current folder.")
-        return open_sources(Path(name).parent).read_file(Path(name).name, Code.kind).text
-
-
-def _describe(path: str) -> Note | Code | Pdf | Office | Canvas | Picture:
-    """A file by what its name ends in."""
-    ending = PurePosixPath(path).suffix.lower()
-    if ending in _PICTURES:
-        return Picture(path=path)
-    if ending in _NOTES:
-        return Note(path=path)
-    return _DOCUMENTS[ending](path=path) if ending in _DOCUMENTS else Code(path=path)
+        return open_sources(Path(name).parent)().read(Code(path=Path(name).name).wanted()).text

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator
 
 import typer
 
+from lamella.attach import Attachment
 from lamella.engine.ask import Ask
 from lamella.engine.sending import Event, answer, send
 from lamella.engine.stored import StoredChat
@@ -18,7 +19,6 @@ from lamella.faces.cli.chat.strata import print_strata
 from lamella.faces.cli.chat.warmup import Warmup
 from lamella.faces.cli.terminal.failures import print_failure
 from lamella.faces.cli.terminal.lines import cut_words, show_line
-from lamella.faces.library.attach import Attachment
 from lamella.faces.library.checks import check_text
 
 _TITLE = 60

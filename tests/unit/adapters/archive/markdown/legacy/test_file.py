@@ -6,7 +6,7 @@ import pytest
 from tests.unit.adapters.archive.markdown.chats import attached, fold, make_desk, next_turn, said, take_in, take_out
 
 from lamella.adapters.archive.markdown.archive import parse_archive, render_archive
-from lamella.adapters.sources.vault import Vault
+from lamella.adapters.sources.opening import open_sources
 from lamella.core.log.chronicle import Chronicle
 from lamella.core.log.records import EventKind
 from lamella.errors import BadInputError
@@ -57,10 +57,10 @@ def vault(tmp_path: Path) -> Path:
 
 def read(text: str, vault: Path | None = None) -> Chronicle:
     """The conversation in a file; it comes in, verifies and goes on."""
-    chronicle = parse_archive(text, sources=Vault(vault) if vault else None)
+    chronicle = parse_archive(text, sources=open_sources(vault)() if vault else None)
     desk = make_desk(vault)
     assert take_in(desk, chronicle) == "new"
-    assert take_in(desk, parse_archive(text, sources=Vault(vault) if vault else None)) == "same"
+    assert take_in(desk, parse_archive(text, sources=open_sources(vault)() if vault else None)) == "same"
     assert next_turn(desk, chronicle.conversation).messages
     return chronicle
 
@@ -99,14 +99,16 @@ def test_pages_have_no_text_in_such_files_and_are_not_fetched(vault: Path) -> No
 
 def test_windows_line_ends_make_no_difference(vault: Path) -> None:
     crlf = (FRONT + TALK).replace("\n", "\r\n")
-    assert parse_archive(crlf, sources=Vault(vault)) == parse_archive(FRONT + TALK, sources=Vault(vault))
+    assert parse_archive(crlf, sources=open_sources(vault)()) == parse_archive(
+        FRONT + TALK, sources=open_sources(vault)()
+    )
 
 
 def test_the_same_chat_has_the_same_id_when_it_has_grown(vault: Path) -> None:
     shorter = FRONT + TALK.partition("**user**: And then?")[0]
     desk = make_desk(vault)
-    assert take_in(desk, parse_archive(shorter, sources=Vault(vault))) == "new"
-    assert take_in(desk, parse_archive(FRONT + TALK, sources=Vault(vault))) == "extended"
+    assert take_in(desk, parse_archive(shorter, sources=open_sources(vault)())) == "new"
+    assert take_in(desk, parse_archive(FRONT + TALK, sources=open_sources(vault)())) == "extended"
 
 
 def test_without_an_epoch_the_id_comes_from_the_first_message() -> None:
@@ -204,10 +206,10 @@ def test_blocks_in_an_answer_are_part_of_the_answer() -> None:
 
 def test_an_imported_chat_is_written_as_an_archive_like_any_other(vault: Path) -> None:
     desk = make_desk(vault)
-    chronicle = parse_archive(FRONT + TALK, sources=Vault(vault))
+    chronicle = parse_archive(FRONT + TALK, sources=open_sources(vault)())
     take_in(desk, chronicle)
     out = take_out(desk, chronicle.conversation)
-    assert parse_archive(render_archive(out), sources=Vault(vault)) == out
+    assert parse_archive(render_archive(out), sources=open_sources(vault)()) == out
     assert out.title == "Notes on tea"
 
 

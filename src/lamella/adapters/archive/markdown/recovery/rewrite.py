@@ -6,9 +6,9 @@ and every event that names a message is made to name it by its new id.
 
 from collections.abc import Iterable
 
-from lamella.adapters.archive.markdown.carried import ASKING
+from lamella.adapters.archive.markdown.cargo import ASKING
+from lamella.adapters.archive.markdown.recovery.recovery import Recovery
 from lamella.adapters.archive.markdown.refs import Raw, Ref, change_refs
-from lamella.adapters.archive.markdown.resolve import Resolved
 from lamella.core.artifacts.make import canonical_json
 from lamella.core.log.events import Body, named_hashes, parse_body
 from lamella.core.log.ids import Voice, message_id
@@ -18,17 +18,17 @@ from lamella.core.log.records import EventKind, Record
 from lamella.core.values import replace
 
 
-def rewrite_records(conversation: str, records: Iterable[Record], resolved: Resolved) -> tuple[Record, ...]:
+def rewrite_records(conversation: str, records: Iterable[Record], recovery: Recovery) -> tuple[Record, ...]:
     """The events as they are with the files of now."""
-    rewriting = _Rewriting(conversation, resolved)
-    return tuple(rewriting.rewrite(record) for record in records)
+    rewriter = _Rewriter(conversation, recovery)
+    return tuple(rewriter.rewrite(record) for record in records)
 
 
-class _Rewriting:
+class _Rewriter:
     """Folds the old log and the new one side by side: their active branches match, message by message."""
 
-    def __init__(self, conversation: str, resolved: Resolved) -> None:
-        self._resolved = resolved
+    def __init__(self, conversation: str, recovery: Recovery) -> None:
+        self._recovery = recovery
         self._old = Log(conversation)
         self._new = Log(conversation)
         self._names: dict[object, str] = {}
@@ -83,9 +83,9 @@ class _Rewriting:
 
     def _change(self, ref: Ref) -> Raw | None:
         """A reference as it is now. Instructions keep the text they drew in, so they cannot name the text of now."""
-        if ref.hash not in self._resolved.lost:
+        if ref.hash not in self._recovery.lost:
             return ref.raw
-        artifact = self._resolved.changed.get((ref.path or "", ref.hash))
+        artifact = self._recovery.changed.get((ref.path or "", ref.hash))
         if artifact is None or ref.inlined:
             return None
         changed = {**ref.raw, "hash": artifact.hash}

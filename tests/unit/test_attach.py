@@ -5,8 +5,10 @@ from tests.unit.pictures import png
 
 from lamella import (
     ActiveNote,
+    BadInputError,
     Canvas,
     Code,
+    Conversation,
     Dataview,
     Folder,
     Note,
@@ -23,8 +25,10 @@ from lamella import (
     YouTube,
 )
 from lamella.adapters.archive.attachments import AttachmentIn, read_attachment
+from lamella.attach import Attachment, describe_file, knows_ending
+from lamella.core.artifacts.model import Kind
+from lamella.core.artifacts.wanted import Wanted
 from lamella.errors import ArtifactError, SettingError
-from lamella.faces.library.attach import Attachment
 
 PAIRS: list[tuple[Attachment, dict[str, object]]] = [
     (Note(path="a.md", text="A"), {"kind": "note", "path": "a.md", "text": "A"}),
@@ -64,8 +68,46 @@ def test_a_policy_that_does_not_exist_is_refused() -> None:
 def test_a_picture_needs_its_bytes_or_its_path() -> None:
     with pytest.raises(ArtifactError, match="neither data nor path"):
         Picture().attachment()
-    made = Picture(data=png(3, 2), title="Plan").attachment()
-    assert made.title == "Plan"
+    assert Picture(path="a.png").attachment() == Wanted(kind=Kind.IMAGE, name="a.png")
+
+
+def test_the_bytes_of_a_picture_are_read_when_it_is_asked_with() -> None:
+    given = Picture(data=png(3, 2), title="Plan")
+    assert given.attachment().data == png(3, 2)
+    turn = Conversation().ask("Look", attach=[given])
+    assert [image.width for image in turn.messages[-1].images] == [3]
+    with pytest.raises(BadInputError, match="Plan is not a picture that models take"):
+        Conversation().ask("Look", attach=[Picture(data=b"no", title="Plan")])
+
+
+@pytest.mark.parametrize(
+    ("path", "one"),
+    [
+        ("a/b.md", Note(path="a/b.md")),
+        ("B.PDF", Pdf(path="B.PDF")),
+        ("x.canvas", Canvas(path="x.canvas")),
+        ("x.tar.py", Code(path="x.tar.py")),
+        ("x.docx", Office(path="x.docx")),
+        ("x.JPG", Picture(path="x.JPG")),
+    ],
+)
+def test_a_file_is_known_by_what_its_name_ends_in(path: str, one: Attachment) -> None:
+    assert knows_ending(path)
+    assert describe_file(path) == one
+
+
+@pytest.mark.parametrize(
+    ("path", "one"),
+    [
+        (".md", Note(path=".md")),
+        ("README", Note(path="README")),
+        ("a.md/b", Note(path="a.md/b")),
+        ("jo.smith", Code(path="jo.smith")),
+    ],
+)
+def test_a_file_whose_name_says_nothing_is_a_note_or_if_it_ends_in_something_code(path: str, one: Attachment) -> None:
+    assert not knows_ending(path)
+    assert describe_file(path) == one
 
 
 def test_a_tool_result_and_a_tool_are_made_with_sorted_arguments() -> None:

@@ -2,18 +2,24 @@
 
 import pytest
 
-from lamella.adapters.archive.markdown.visible import Shown, pair_messages, parse_page, reads_same, render_page
+from lamella.adapters.archive.markdown.page.messages import (
+    ShownMessage,
+    pair_messages,
+    parse_page,
+    reads_same,
+    render_page,
+)
 from lamella.core.log.ids import Voice
 
 STAMP = "2026/11/15 10:00:00"
 
 
-def user(text: str, context: str = "", stamp: str = STAMP) -> Shown:
-    return Shown(role=Voice.USER, text=text, context=context, stamp=stamp)
+def user(text: str, context: str = "", stamp: str = STAMP) -> ShownMessage:
+    return ShownMessage(role=Voice.USER, text=text, context=context, stamp=stamp)
 
 
-def ai(text: str, stamp: str = STAMP) -> Shown:
-    return Shown(role=Voice.REPLY, text=text, stamp=stamp)
+def ai(text: str, stamp: str = STAMP) -> ShownMessage:
+    return ShownMessage(role=Voice.REPLY, text=text, stamp=stamp)
 
 
 def test_the_layout_of_messages_is_exactly_this() -> None:

@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from lamella.adapters.archive.markdown.context import is_context, render_context
-from lamella.adapters.archive.markdown.lines import escape_text, unescape_text
+from lamella.adapters.archive.markdown.page.context import is_context, render_context
+from lamella.adapters.archive.markdown.page.lines import escape_text, unescape_text
+from lamella.adapters.archive.markdown.page.stamps import show_time
 from lamella.adapters.archive.markdown.refs import list_refs
-from lamella.adapters.archive.markdown.stamps import show_time
 from lamella.core.log.ids import Voice
 from lamella.core.log.log import Log
 from lamella.core.log.nodes import Node, Told
@@ -20,7 +20,7 @@ _STAMP = re.compile(r"\[Timestamp: (.*)\]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class ShownMessage:
     """One message as a file shows it: its text, its context line and its time, each as it stands there."""
 
     role: Voice
@@ -30,22 +30,22 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
+class MessagePair:
     """A question and its answer, if there is one."""
 
-    user: Shown
-    reply: Shown | None = None
+    user: ShownMessage
+    reply: ShownMessage | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class VisiblePage:
     """What a file shows: its messages, and the text before the first of them, which belongs to none."""
 
-    messages: tuple[Shown, ...]
+    messages: tuple[ShownMessage, ...]
     preface: str
 
 
-def show_log(log: Log) -> tuple[Shown, ...]:
+def show_log(log: Log) -> tuple[ShownMessage, ...]:
     """The messages of the active branch; a question as it was typed."""
     return tuple(message for told in log.path() for message in _show_told(told))
 
@@ -56,8 +56,8 @@ def typed_text(node: Node) -> str:
     return typed if isinstance(typed, str) else node.text
 
 
-def _show_told(told: Told) -> list[Shown]:
-    question = Shown(
+def _show_told(told: Told) -> list[ShownMessage]:
+    question = ShownMessage(
         role=Voice.USER,
         text=typed_text(told.message),
         context=render_context(list_refs(told.message.body)),
@@ -65,21 +65,21 @@ def _show_told(told: Told) -> list[Shown]:
     )
     if told.reply is None:
         return [question]
-    return [question, Shown(role=Voice.REPLY, text=told.reply.text, stamp=show_time(told.reply.at))]
+    return [question, ShownMessage(role=Voice.REPLY, text=told.reply.text, stamp=show_time(told.reply.at))]
 
 
-def render_page(messages: Iterable[Shown]) -> str:
+def render_page(messages: Iterable[ShownMessage]) -> str:
     """Messages as text, each followed by its context, its time and a blank line."""
     return "".join(_render_message(message) for message in messages)
 
 
-def _render_message(message: Shown) -> str:
+def _render_message(message: ShownMessage) -> str:
     context = f"{message.context}\n" if message.context else ""
     text = escape_text(message.text)
     return f"**{_SPEAKERS[message.role]}**: {text}\n{context}[Timestamp: {message.stamp}]\n\n"
 
 
-def parse_page(text: str, *, escaped: bool = True) -> Page:
+def parse_page(text: str, *, escaped: bool = True) -> VisiblePage:
     """The messages a text shows. Where nothing was escaped, blank lines around a message are not part of it."""
     starts = list(_START.finditer(text))
     ends = [*(start.start() for start in starts), len(text)][1:]
@@ -88,10 +88,10 @@ def parse_page(text: str, *, escaped: bool = True) -> Page:
         for start, end in zip(starts, ends, strict=True)
     ]
     preface = text[: starts[0].start()] if starts else text
-    return Page(messages=tuple(messages), preface=preface.strip())
+    return VisiblePage(messages=tuple(messages), preface=preface.strip())
 
 
-def _parse_message(role: Voice, block: str, *, escaped: bool) -> Shown:
+def _parse_message(role: Voice, block: str, *, escaped: bool) -> ShownMessage:
     lines = block.split("\n")
     while len(lines) > 1 and not lines[-1].strip():
         lines.pop()
@@ -101,7 +101,7 @@ def _parse_message(role: Voice, block: str, *, escaped: bool) -> Shown:
     has_context = role is Voice.USER and len(lines) > 1 and is_context(lines[-1])
     context = lines.pop().rstrip() if has_context else ""
     text = "\n".join(lines)
-    return Shown(
+    return ShownMessage(
         role=role,
         text=unescape_text(text) if escaped else text.strip(),
         context=context,
@@ -109,16 +109,16 @@ def _parse_message(role: Voice, block: str, *, escaped: bool) -> Shown:
     )
 
 
-def pair_messages(messages: Sequence[Shown]) -> tuple[list[Pair], list[str]]:
+def pair_messages(messages: Sequence[ShownMessage]) -> tuple[list[MessagePair], list[str]]:
     """Messages as questions with their answers: every question a turn of its own, answers in a row as one answer."""
-    pairs: list[Pair] = []
+    pairs: list[MessagePair] = []
     warnings: list[str] = []
     for number, message in enumerate(messages, start=1):
         if message.role is Voice.USER:
-            pairs.append(Pair(user=message))
+            pairs.append(MessagePair(user=message))
         elif not pairs:
             warnings.append("The file begins with an answer; it stands after an empty question.")
-            pairs.append(Pair(user=Shown(role=Voice.USER, text="", stamp=message.stamp), reply=message))
+            pairs.append(MessagePair(user=ShownMessage(role=Voice.USER, text="", stamp=message.stamp), reply=message))
         elif (before := pairs[-1].reply) is None:
             pairs[-1] = replace(pairs[-1], reply=message)
         else:

@@ -1,4 +1,4 @@
-"""A listing: what one walk through a folder found, ready to be asked many times."""
+"""An inventory: what one walk through a folder found, ready to be asked many times."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listing:
+class Inventory:
     """Every file below a folder and every link that was not followed, as sorted vault paths; its notes by name."""
 
     files: tuple[str, ...]
@@ -21,14 +21,14 @@ class Listing:
         return exact or list(self._named.get(name.lower(), []))
 
 
-def make_listing(files: Iterable[str], links: Iterable[str]) -> Listing:
-    """A listing of what a walk found."""
+def make_inventory(files: Iterable[str], links: Iterable[str]) -> Inventory:
+    """An inventory of what a walk found."""
     files = tuple(sorted(files))
     notes = tuple(path for path in files if is_note(path))
     named: dict[str, list[str]] = {}
     for path in notes:
         named.setdefault(PurePosixPath(path).stem.lower(), []).append(path)
-    return Listing(files=files, links=tuple(sorted(links)), notes=notes, _named=named)
+    return Inventory(files=files, links=tuple(sorted(links)), notes=notes, _named=named)
 
 
 def is_note(name: str) -> bool:

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping
 from hashlib import sha256
 
 from lamella.adapters.archive.markdown.front import Front
-from lamella.adapters.archive.markdown.inline import extract_blocks
-from lamella.adapters.archive.markdown.lookup import Lookup
-from lamella.adapters.archive.markdown.recall import Recall
+from lamella.adapters.archive.markdown.legacy.blocks import extract_blocks
+from lamella.adapters.archive.markdown.legacy.context import ContextReader
+from lamella.adapters.archive.markdown.page.messages import MessagePair, ShownMessage, pair_messages, parse_page
+from lamella.adapters.archive.markdown.page.stamps import read_epoch, read_time
+from lamella.adapters.archive.markdown.recovery.lookup import Lookup
 from lamella.adapters.archive.markdown.scribe import Scribe
-from lamella.adapters.archive.markdown.stamps import read_epoch, read_time
-from lamella.adapters.archive.markdown.visible import Pair, Shown, pair_messages, parse_page
 from lamella.core.artifacts.model import Artifact
 from lamella.core.log.chronicle import Chronicle
 from lamella.core.log.events import gather_contents, write_open_turn
@@ -21,14 +21,14 @@ from lamella.core.log.log import Log
 from lamella.core.log.turn import Turn
 from lamella.core.text.content import encode_text
 from lamella.errors import BadInputError
-from lamella.ports import SourceReader
+from lamella.ports import Sources
 
 _NEVER = "1970-01-01T00:00:00Z"
 _ID_DIGITS = 16
 _TITLE_LENGTH = 60
 
 
-def parse_legacy(front: Front, body: str, sources: SourceReader | None) -> Chronicle:
+def parse_legacy(front: Front, body: str, sources: Sources | None) -> Chronicle:
     """The conversation in a file that is not an archive of Lamella."""
     page = parse_page(body, escaped=False)
     if not page.messages:
@@ -38,18 +38,18 @@ def parse_legacy(front: Front, body: str, sources: SourceReader | None) -> Chron
         )
     warnings = ["The text before the first message belongs to no message and is left out."] if page.preface else []
     pairs, paired = pair_messages(page.messages)
-    reading = _Reading(front.fields, page.messages[0], lookup=Lookup(sources), warnings=[*warnings, *paired])
+    file = _LegacyFile(front.fields, page.messages[0], lookup=Lookup(sources), warnings=[*warnings, *paired])
     for pair in pairs:
-        reading.read(pair)
-    return reading.chronicle()
+        file.read(pair)
+    return file.chronicle()
 
 
-class _Reading:
+class _LegacyFile:
     """One file, turn by turn."""
 
-    def __init__(self, fields: Mapping[str, str], first: Shown, *, lookup: Lookup, warnings: list[str]) -> None:
+    def __init__(self, fields: Mapping[str, str], first: ShownMessage, *, lookup: Lookup, warnings: list[str]) -> None:
         self._warnings = warnings
-        self._recall = Recall(lookup, warnings)
+        self._context = ContextReader(lookup, warnings)
         self._created = read_epoch(fields.get("epoch", "")) or read_time(first.stamp) or _NEVER
         self._at = self._created
         self._model = _model(fields.get("modelKey", ""))
@@ -60,13 +60,13 @@ class _Reading:
         if self._title:
             self._scribe.rename(self._title, at=self._created)
 
-    def read(self, pair: Pair) -> None:
+    def read(self, pair: MessagePair) -> None:
         """One turn: its question with what was attached to it, and its answer."""
         self._number += 1
         asked = extract_blocks(pair.user.text)
         if asked.artifacts:
             self._say(f"{len(asked.artifacts)} context blocks stood in its text and are its attachments now.")
-        recalled = self._recall.read(pair.user.context, number=self._number) if pair.user.context else ()
+        recalled = self._context.read(pair.user.context, number=self._number) if pair.user.context else ()
         attached = _unique((*asked.artifacts, *recalled))
         turn = Turn(text=asked.typed, typed=asked.typed, attached=attached, model=self._model)
         self._model = None
@@ -87,7 +87,7 @@ class _Reading:
             warnings=tuple(self._warnings),
         )
 
-    def _time(self, shown: Shown) -> str:
+    def _time(self, shown: ShownMessage) -> str:
         """When it was said; where that cannot be read, when the message before it was."""
         at = read_time(shown.stamp)
         if at is None and shown.stamp:
@@ -99,7 +99,7 @@ class _Reading:
         self._warnings.append(f"Message {self._number}: {what}")
 
 
-def derive_conversation(fields: Mapping[str, str], first: Shown) -> str:
+def derive_conversation(fields: Mapping[str, str], first: ShownMessage) -> str:
     """An id that the same conversation has each time it is imported: from its beginning, which later turns leave."""
     epoch = fields.get("epoch", "").strip()
     key = f"epoch {epoch}" if epoch else f"first {first.stamp} {first.text}"

@@ -4,21 +4,20 @@ Nothing that was said is taken back. The branch as it was stays in the log, and 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from lamella.adapters.archive.markdown.context import parse_context
-from lamella.adapters.archive.markdown.scribe import Scribe
-from lamella.adapters.archive.markdown.stamps import read_time, show_time
-from lamella.adapters.archive.markdown.visible import (
-    Page,
-    Pair,
-    Shown,
+from lamella.adapters.archive.markdown.page.context import parse_context
+from lamella.adapters.archive.markdown.page.messages import (
+    MessagePair,
+    ShownMessage,
+    VisiblePage,
     pair_messages,
     reads_same,
     show_log,
     typed_text,
 )
+from lamella.adapters.archive.markdown.page.stamps import read_time, show_time
+from lamella.adapters.archive.markdown.scribe import Scribe
 from lamella.core.log.events import write_open_turn
 from lamella.core.log.log import Log
 from lamella.core.log.nodes import Node, Told
@@ -29,16 +28,8 @@ from lamella.core.log.turn import Turn
 _OWN = ("id", "parent", "target", "text", "typed", "rewritten")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edited:
-    """The events that edits come to, and what is to be said of them."""
-
-    records: tuple[Record, ...]
-    warnings: tuple[str, ...]
-
-
-def fold_edits(log: Log, page: Page) -> Edited:
-    """The events that turn what the log shows into what the page shows; none where both are the same.
+def fold_edits(log: Log, page: VisiblePage) -> tuple[tuple[Record, ...], tuple[str, ...]]:
+    """The events that turn what the log shows into what the page shows, none where both are the same; and warnings.
 
     A message that is still recognisable, by its text or else by its place, keeps what was attached to it.
     """
@@ -47,7 +38,7 @@ def fold_edits(log: Log, page: Page) -> Edited:
     told = log.path()
     first = next((i for i, (old, new) in enumerate(zip(told, pairs, strict=False)) if not _same(old, new)), None)
     if first is None and len(told) == len(pairs):
-        return Edited(records=(), warnings=tuple(warnings))
+        return (), tuple(warnings)
     warnings += [
         "The messages were edited by hand; the file's text is used, and the branch as it was is kept beside it.",
         *paired,
@@ -55,10 +46,10 @@ def fold_edits(log: Log, page: Page) -> Edited:
     start = min(len(told), len(pairs)) if first is None else first
     editor = _Editor(Scribe(log=log), told, matched=_match(told, pairs), warnings=warnings)
     editor.edit(pairs, start)
-    return Edited(records=tuple(editor.scribe.records), warnings=tuple(warnings))
+    return tuple(editor.scribe.records), tuple(warnings)
 
 
-def _aside(log: Log, page: Page) -> list[str]:
+def _aside(log: Log, page: VisiblePage) -> list[str]:
     """What was changed in places that say nothing to anybody but people."""
     warnings = []
     for number, (old, new) in enumerate(zip(show_log(log), page.messages, strict=False), start=1):
@@ -68,15 +59,15 @@ def _aside(log: Log, page: Page) -> list[str]:
     return warnings
 
 
-def _same(told: Told, pair: Pair) -> bool:
+def _same(told: Told, pair: MessagePair) -> bool:
     return reads_same(typed_text(told.message), pair.user.text) and _same_reply(told.reply, pair.reply)
 
 
-def _same_reply(node: Node | None, shown: Shown | None) -> bool:
+def _same_reply(node: Node | None, shown: ShownMessage | None) -> bool:
     return reads_same(node.text if node else "", shown.text if shown else "")
 
 
-def _match(told: Sequence[Told], pairs: Sequence[Pair]) -> dict[int, Told]:
+def _match(told: Sequence[Told], pairs: Sequence[MessagePair]) -> dict[int, Told]:
     """Which turn each turn of the file was: those of the same question, and between them those at the same place."""
     old = [typed_text(turn.message).strip() for turn in told]
     new = [pair.user.text.strip() for pair in pairs]
@@ -99,7 +90,7 @@ class _Editor:
         self._warnings = warnings
         self._at = _last_time(scribe.log, told)
 
-    def edit(self, pairs: Sequence[Pair], start: int) -> None:
+    def edit(self, pairs: Sequence[MessagePair], start: int) -> None:
         """Write the turns from the first that differs on."""
         if start == len(pairs):
             self._leave(start)
@@ -118,25 +109,25 @@ class _Editor:
         head = "" if last is None else (last.reply or last.message).id
         self.scribe.go(EventKind.FORK, head, at=self._at)
 
-    def _answer_again(self, old: Told, pair: Pair) -> None:
+    def _answer_again(self, old: Told, pair: MessagePair) -> None:
         if self.scribe.log.head != old.message.id:
             self.scribe.go(EventKind.SWITCH, old.message.id, at=self._at)
         self._reply(pair, old)
 
-    def _ask(self, place: int, pair: Pair, *, edits: Node | None = None) -> None:
+    def _ask(self, place: int, pair: MessagePair, *, edits: Node | None = None) -> None:
         old = self._matched.get(place)
         node = old.message if old else None
         self.scribe.ask(self._body(place, pair.user, node), at=self._time(pair.user, node), edits=edits)
         self._reply(pair, old)
 
-    def _reply(self, pair: Pair, old: Told | None) -> None:
+    def _reply(self, pair: MessagePair, old: Told | None) -> None:
         if pair.reply is None:
             return
         node = old.reply if old else None
         text = node.text if node is not None and _same_reply(node, pair.reply) else pair.reply.text
         self.scribe.reply(text, at=self._time(pair.reply, node))
 
-    def _body(self, place: int, shown: Shown, node: Node | None) -> Mapping[str, object]:
+    def _body(self, place: int, shown: ShownMessage, node: Node | None) -> Mapping[str, object]:
         """What is asked now, with the context of the message it was."""
         if node is not None and reads_same(typed_text(node), shown.text):
             return {name: value for name, value in node.body.items() if name not in _OWN or name in ("text", "typed")}
@@ -147,7 +138,7 @@ class _Editor:
             self._warnings.append(f"Turn {place + 1} is new in the file; its context is not attached: {names}.")
         return write_open_turn(Turn(text=shown.text, typed=shown.text))
 
-    def _time(self, shown: Shown, node: Node | None) -> str:
+    def _time(self, shown: ShownMessage, node: Node | None) -> str:
         """When it was said: exactly as before unless the file says otherwise."""
         if node is not None and show_time(node.at) == shown.stamp:
             self._at = node.at

@@ -8,23 +8,15 @@ import re
 from dataclasses import dataclass
 from html import unescape
 
+from lamella.core.artifacts.kinds import KINDS, BlockForm
 from lamella.core.artifacts.make import make_artifact
 from lamella.core.artifacts.model import Artifact, Kind, Source
 from lamella.core.text.fences import walk_lines
 from lamella.errors import BadInputError
 
+# A block that says where its text was taken from; one of a query's answer says less than its kind needs to know.
 _KINDS = {
-    "note_context": Kind.NOTE,
-    "active_note": Kind.ACTIVE_NOTE,
-    "url_content": Kind.URL,
-    "web_tab_context": Kind.WEB_TAB,
-    "youtube_video_context": Kind.YOUTUBE,
-    "pdf_context": Kind.PDF,
-    "office_context": Kind.OFFICE,
-    "canvas_context": Kind.CANVAS,
-    "code_context": Kind.CODE,
-    "selected_text": Kind.SELECTED_TEXT,
-    "web_selected_text": Kind.WEB_SELECTION,
+    spec.tag: kind for kind, spec in KINDS.items() if spec.block is BlockForm.LOCATED and "query" not in spec.fields
 }
 # No element of HTML has an underscore in its name, so such a tag is not what somebody typed about a web page.
 _TAG = re.compile(r"<([A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+)(?: [^<>]*)?>")
@@ -35,14 +27,14 @@ _LABEL = "[User query]:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inlined:
+class Extract:
     """A message's own text, and what stood in it as blocks."""
 
     typed: str
     artifacts: tuple[Artifact, ...]
 
 
-def extract_blocks(text: str) -> Inlined:
+def extract_blocks(text: str) -> Extract:
     """Part a message into what the user typed and the context blocks around it."""
     lines = text.split("\n")
     code = [is_code for _, is_code in walk_lines(text)]
@@ -60,9 +52,9 @@ def extract_blocks(text: str) -> Inlined:
             typed.append(lines[at])
             at += 1
     if not artifacts:
-        return Inlined(typed=text, artifacts=())
+        return Extract(typed=text, artifacts=())
     own = "\n".join(typed).strip()
-    return Inlined(typed=own.removeprefix(_LABEL).lstrip(), artifacts=tuple(artifacts))
+    return Extract(typed=own.removeprefix(_LABEL).lstrip(), artifacts=tuple(artifacts))
 
 
 def _opening(line: str) -> str | None:

@@ -1,14 +1,41 @@
-"""What can be attached: one small frozen value per kind, turned into an artifact when it is asked with."""
+"""What can be attached: one small frozen value per kind, turned into an artifact when it is asked with.
+
+Each of the values can be imported from ``lamella`` as well.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import ClassVar
 
-from lamella.core.artifacts.make import make_artifact, make_image, make_tool_definition, make_tool_result
+from lamella.core.artifacts.kinds import kind_of_file
+from lamella.core.artifacts.make import make_artifact, make_tool_definition, make_tool_result
 from lamella.core.artifacts.model import Artifact, Kind, Policy, Source, ToolDefinition
-from lamella.engine.ask import Wanted
+from lamella.core.artifacts.wanted import Wanted
 from lamella.errors import ArtifactError, SettingError
-from lamella.wiring import parse_image
+
+__all__ = [
+    "ActiveNote",
+    "Attachment",
+    "Canvas",
+    "Code",
+    "Dataview",
+    "Folder",
+    "Note",
+    "Office",
+    "Pdf",
+    "Picture",
+    "Selection",
+    "Tag",
+    "Tool",
+    "ToolResult",
+    "Unknown",
+    "Url",
+    "WebTab",
+    "YouTube",
+    "describe_file",
+    "knows_ending",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,11 +49,14 @@ class _File:
     policy: str | None = None
 
     def attachment(self) -> Artifact | Wanted:
-        policy = _policy(self.policy)
         if self.text is None:
-            return Wanted(kind=self.kind, name=self.path, policy=policy, title=self.title)
+            return self.wanted()
         source = Source(path=self.path)
-        return make_artifact(self.kind, text=self.text, source=source, title=self.title, policy=policy)
+        return make_artifact(self.kind, text=self.text, source=source, title=self.title, policy=_policy(self.policy))
+
+    def wanted(self) -> Wanted:
+        """The file, to be read from a vault."""
+        return Wanted(kind=self.kind, name=self.path, policy=_policy(self.policy), title=self.title)
 
 
 class Note(_File):
@@ -159,18 +189,21 @@ class Selection:
 class Picture:
     """A picture: its bytes and media type, or its path in the vault."""
 
+    kind: ClassVar[Kind] = Kind.IMAGE
     data: bytes | None = None
     media_type: str = "image/png"
     path: str | None = None
     title: str = ""
 
-    def attachment(self) -> Artifact | Wanted:
-        if self.data is not None:
-            image = parse_image(self.data, media_type=self.media_type, name=self.title or "The picture")
-            return make_image(image, title=self.title, path=self.path)
-        if self.path is None:
+    def attachment(self) -> Wanted:
+        return self.wanted()
+
+    def wanted(self) -> Wanted:
+        """The picture, to be read from a vault or from its bytes."""
+        if self.data is None and self.path is None:
             raise ArtifactError("A picture has neither data nor path.", hint="Give it `data`, or a `path`.")
-        return Wanted(kind=Kind.IMAGE, name=self.path, title=self.title)
+        media_type = None if self.data is None else self.media_type
+        return Wanted(kind=self.kind, name=self.path or "", title=self.title, data=self.data, media_type=media_type)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,6 +244,17 @@ class Tool:
 
 
 Attachment = _File | _Page | Folder | Tag | Dataview | Selection | Picture | Unknown
+
+
+def describe_file(path: str) -> _File | Picture:
+    """A file by what its name ends in: without an ending it is a note, with one that nobody knows a source file."""
+    kind = kind_of_file(path) or (Kind.CODE if PurePosixPath(path).suffix else Kind.NOTE)
+    return next((file(path=path) for file in _File.__subclasses__() if file.kind is kind), Picture(path=path))
+
+
+def knows_ending(path: str) -> bool:
+    """Whether a file's name ends in something that tells its kind."""
+    return kind_of_file(path) is not None
 
 
 def _policy(name: str | None) -> Policy | None:

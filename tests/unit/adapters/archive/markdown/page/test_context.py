@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from lamella.adapters.archive.markdown.context import is_context, parse_context, render_context
+from lamella.adapters.archive.markdown.page.context import is_context, parse_context, render_context
 from lamella.adapters.archive.markdown.refs import Ref, read_ref
 from lamella.core.artifacts.make import make_artifact, make_tool_result
 from lamella.core.artifacts.model import Artifact, Kind, Source

@@ -1,8 +1,8 @@
-"""Inlined blocks: what was surely attached is taken out of a message, and nothing else is touched."""
+"""Extract blocks: what was surely attached is taken out of a message, and nothing else is touched."""
 
 import pytest
 
-from lamella.adapters.archive.markdown.inline import extract_blocks
+from lamella.adapters.archive.markdown.legacy.blocks import extract_blocks
 from lamella.core.artifacts.model import Kind
 
 NOTE = """<note_context>

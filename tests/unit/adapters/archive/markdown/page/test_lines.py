@@ -2,7 +2,7 @@
 
 import pytest
 
-from lamella.adapters.archive.markdown.lines import escape_text, unescape_text
+from lamella.adapters.archive.markdown.page.lines import escape_text, unescape_text
 
 
 @pytest.mark.parametrize(

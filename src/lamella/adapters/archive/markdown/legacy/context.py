@@ -1,26 +1,21 @@
 """Context lines of other programs: the notes they name, read as they are now."""
 
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import PurePosixPath
+from collections.abc import Iterator, Sequence
 
-from lamella.adapters.archive.markdown.context import parse_context
-from lamella.adapters.archive.markdown.lookup import Lookup
+from lamella.adapters.archive.markdown.page.context import parse_context
+from lamella.adapters.archive.markdown.recovery.lookup import Lookup
+from lamella.core.artifacts.kinds import KINDS, BlockForm, Medium, kind_of_file
 from lamella.core.artifacts.model import Artifact, Kind
+from lamella.core.artifacts.wanted import Wanted
 from lamella.errors import BadInputError
-from lamella.ports import SourceReader
 
-_KINDS = {
-    ".canvas": Kind.CANVAS,
-    ".pdf": Kind.PDF,
-    ".docx": Kind.OFFICE,
-    ".xlsx": Kind.OFFICE,
-    ".pptx": Kind.OFFICE,
-}
+_EXPANDED = {spec.group: kind for kind, spec in KINDS.items() if spec.block is BlockForm.EXPANDS}
+_FETCHED = {spec.group for spec in KINDS.values() if spec.medium in (Medium.PAGE, Medium.VIDEO)}
 # Such a line joins names by commas and says nothing about commas in a name: how many pieces one is tried from.
 _PIECES = 5
 
 
-class Recall:
+class ContextReader:
     """What context lines name, message by message; whatever is not brought along is said."""
 
     def __init__(self, lookup: Lookup, warnings: list[str]) -> None:
@@ -30,17 +25,14 @@ class Recall:
     def read(self, line: str, *, number: int) -> Iterator[Artifact]:
         """The artifacts a message's context line names."""
         for group, names in parse_context(line).items():
-            match group:
-                case "Notes":
-                    yield from self._read_notes(names, number)
-                case "Folders":
-                    yield from self._expand(Kind.FOLDER, names, number)
-                case "Tags":
-                    yield from self._expand(Kind.TAG, names, number)
-                case "URLs" | "Web Tabs":
-                    self._say(number, f"the text of {', '.join(names)} is not in the file, and nothing is fetched.")
-                case _:
-                    self._say(number, f"its context {group or 'line'} is not known: {', '.join(names)}.")
+            if group == KINDS[Kind.NOTE].group:
+                yield from self._read_notes(names, number)
+            elif group in _EXPANDED:
+                yield from self._expand(_EXPANDED[group], names, number)
+            elif group in _FETCHED:
+                self._say(number, f"the text of {', '.join(names)} is not in the file, and nothing is fetched.")
+            else:
+                self._say(number, f"its context {group or 'line'} is not known: {', '.join(names)}.")
 
     def _read_notes(self, names: Sequence[str], number: int) -> Iterator[Artifact]:
         at = 0
@@ -67,11 +59,12 @@ class Recall:
     def _expand(self, kind: Kind, names: Sequence[str], number: int) -> Iterator[Artifact]:
         for name in names:
             sources = self._lookup.sources
-            if sources is None:
+            if sources.catalog is None:
                 self._say(number, f"the {kind} {name} is left out: no vault was given to read it from.")
                 continue
             try:
-                yield from _read_all(sources, kind, name)
+                paths = sources.catalog.list_notes(kind, name).paths
+                yield from [sources.read(Wanted(kind=Kind.NOTE, name=path, via=f"{kind}:{name}")) for path in paths]
             except BadInputError as error:
                 self._say(number, f"the {kind} {name} is left out: {error.message}")
 
@@ -79,10 +72,8 @@ class Recall:
         self._warnings.append(f"Message {number}: {what}")
 
 
-def _read_all(sources: SourceReader, kind: Kind, name: str) -> list[Artifact]:
-    listing: Callable[[str], Sequence[str]] = sources.list_folder if kind is Kind.FOLDER else sources.list_tag
-    return [sources.read_file(path, Kind.NOTE, via=f"{kind}:{name}") for path in listing(name)]
-
-
 def _kind(name: str) -> Kind:
-    return _KINDS.get(PurePosixPath(name).suffix.lower(), Kind.NOTE)
+    """Documents are known by their endings; every other text that such a program attaches it calls a note."""
+    kind = kind_of_file(name)
+    is_document = kind is not None and kind is not Kind.CODE and KINDS[kind].is_text
+    return kind if kind is not None and is_document else Kind.NOTE

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lamella.adapters.archive.markdown.stamps import read_epoch, read_time, show_time
+from lamella.adapters.archive.markdown.page.stamps import read_epoch, read_time, show_time
 
 
 @pytest.mark.parametrize(

@@ -5,29 +5,11 @@ import re
 from collections.abc import Iterable
 
 from lamella.adapters.archive.markdown.refs import Ref
-from lamella.core.artifacts.model import Kind
+from lamella.core.artifacts.kinds import KINDS, BlockForm
 
 _START, _END = "[Context: ", "]"
-_GROUPS = {
-    Kind.NOTE: "Notes",
-    Kind.ACTIVE_NOTE: "Notes",
-    Kind.PDF: "Files",
-    Kind.OFFICE: "Files",
-    Kind.CANVAS: "Files",
-    Kind.CODE: "Files",
-    Kind.URL: "URLs",
-    Kind.YOUTUBE: "URLs",
-    Kind.WEB_TAB: "Web Tabs",
-    Kind.DATAVIEW: "Queries",
-    Kind.SELECTED_TEXT: "Selections",
-    Kind.WEB_SELECTION: "Selections",
-    Kind.TOOL: "Tools",
-    Kind.IMAGE: "Images",
-    Kind.UNKNOWN: "Blocks",
-    Kind.TAG: "Tags",
-    Kind.FOLDER: "Folders",
-}
-_ORDER = tuple(dict.fromkeys(_GROUPS.values()))
+_EXPANDED = {kind.value: spec.group for kind, spec in KINDS.items() if spec.block is BlockForm.EXPANDS}
+_ORDER = tuple(dict.fromkeys(spec.group for spec in KINDS.values()))
 
 # Written as it is: whatever needs no quotes to be told from the names beside it.
 _PLAIN = re.compile(r'(?! )[^"\\|,\x00-\x1f\x7f\x85\u2028\u2029]+(?<! )')
@@ -70,12 +52,12 @@ def parse_context(line: str) -> dict[str, list[str]]:
 def _show(ref: Ref) -> tuple[str, str]:
     """The group and the name people know it by; what came in with a folder or tag is shown as that."""
     kind, _, name = (ref.via or "").partition(":")
-    if kind in (Kind.FOLDER, Kind.TAG) and name:
-        return _GROUPS[Kind(kind)], name
+    if kind in _EXPANDED and name:
+        return _EXPANDED[kind], name
     place = ref.path or ref.url or ref.tool or ref.title or ref.id
     if ref.lines is not None:
         place = f"{place}#L{ref.lines[0]}-L{ref.lines[1]}"
-    return _GROUPS[ref.kind], place
+    return KINDS[ref.kind].group, place
 
 
 def _quote(name: str) -> str:

@@ -4,16 +4,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from lamella.adapters.archive.markdown.refs import Ref, list_refs
-from lamella.core.artifacts.kinds import later_kind
+from lamella.core.artifacts.kinds import KINDS, Medium, later_kind
 from lamella.core.artifacts.model import Kind, Policy
+from lamella.core.artifacts.wanted import Wanted
 from lamella.core.log.chronicle import Chronicle
 from lamella.core.log.events import parse_body
 from lamella.core.log.records import EventKind, Record
 from lamella.errors import BadInputError
-from lamella.ports import SourceReader
+from lamella.ports import Sources
 
-# Files whose text is the file itself. The text of a PDF or an office file is what some program made of it.
-_TEXT_FILES = (Kind.NOTE, Kind.ACTIVE_NOTE, Kind.CANVAS, Kind.CODE)
 ASKING = (EventKind.MESSAGE, EventKind.EDIT)
 
 
@@ -34,7 +33,7 @@ class Cargo:
     contents: Mapping[str, bytes]
 
 
-def part_contents(chronicle: Chronicle, sources: SourceReader | None) -> Cargo:
+def part_contents(chronicle: Chronicle, sources: Sources | None) -> Cargo:
     """Part the contents. A file's newest text is named; all that a vault cannot give back as it was rides.
 
     That is everything but files, snapshots, and the older texts of a file that was edited between two turns. With
@@ -62,11 +61,13 @@ def list_all_refs(records: Iterable[Record]) -> Iterable[Ref]:
 
 
 def _is_file(ref: Ref) -> bool:
-    return ref.kind in _TEXT_FILES and ref.path is not None and ref.policy is not Policy.SNAPSHOT
+    # The text of a PDF or an office file is what some program made of it: another version may make another.
+    is_own_text = KINDS[ref.kind].medium is Medium.FILE
+    return is_own_text and ref.path is not None and ref.policy is not Policy.SNAPSHOT
 
 
-def _gives(sources: SourceReader, file: FileRef) -> bool:
+def _gives(sources: Sources, file: FileRef) -> bool:
     try:
-        return sources.read_file(file.path, file.kind).hash == file.hash
+        return sources.read(Wanted(kind=file.kind, name=file.path)).hash == file.hash
     except BadInputError:
         return False
