@@ -33,8 +33,8 @@ class TurnView:
     """
 
     number: int
-    envelope: Envelope
-    page: LedgerPage
+    envelope: Envelope = field(repr=False)
+    page: LedgerPage = field(repr=False)
     compaction: Receipt | None = None
     after: str | None = None
     pause: float | None = None
