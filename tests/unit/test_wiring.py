@@ -6,13 +6,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec.structs import asdict
 
 from lamella.errors import SettingError
 from lamella.wiring import load_settings
 
 
 def test_defaults_are_those_that_are_documented() -> None:
-    defaults = load_settings().model_dump()
+    defaults = asdict(load_settings())
     expected = {
         "model": None,
         "window": 128_000,

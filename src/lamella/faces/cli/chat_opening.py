@@ -17,13 +17,11 @@ from lamella.engine.office import PostOffice
 from lamella.engine.sending import Post
 from lamella.engine.stored import Desk, StoredChat
 from lamella.errors import CallError, UsageError
-from lamella.wiring import fit_settings, load_settings, open_desk, open_office
+from lamella.wiring import DEMO_MODEL, Services, fit_settings, open_desk, open_office, read_services
 
 if TYPE_CHECKING:
     from lamella.adapters.providers.local.provider import Progress
 
-# The model that needs no key and no server.
-DEMO = "local"
 DEMO_TOLD = (
     "local is a demo model (SmolLM2, 135 million parameters) that runs in this process, offline. "
     "It shows how the cache works; what it says is often wrong. A better one: --model gguf:PATH, "
@@ -77,12 +75,13 @@ class Session:
 @contextmanager
 def opened_session(wish: Wish, progress: "Callable[[Progress], None]") -> Iterator[Session]:
     """A conversation to talk in. What a model lacks, such as a key, is an error before anything is said."""
-    desk = open_desk(wish.store or load_settings().store, vault=wish.vault)
+    services = read_services()
+    desk = open_desk(wish.store or None, services=services, vault=wish.vault)
     try:
-        stored, model = _choose_model(desk, _choose_chat(desk, wish), wish.model)
+        stored, model = _choose_model(desk, _choose_chat(desk, wish), wish.model, services=services)
         session = Session(
             stored=stored,
-            office=_open_office(wish, progress),
+            office=_open_office(wish, progress, services=services),
             answer=wish.answer,
             model=model,
             measure=desk.world.counter.measure(model),
@@ -96,7 +95,7 @@ def opened_session(wish: Wish, progress: "Callable[[Progress], None]") -> Iterat
 
 def tell_demo(model: str) -> None:
     """Say what the demo model is, if that is the one."""
-    if model == DEMO:
+    if model == DEMO_MODEL:
         typer.echo(DEMO_TOLD, err=True)
 
 
@@ -119,20 +118,20 @@ def _make_name(desk: Desk) -> str:
     return name
 
 
-def _open_office(wish: Wish, progress: "Callable[[Progress], None] | None") -> PostOffice:
-    office = open_office(progress=progress)
+def _open_office(wish: Wish, progress: "Callable[[Progress], None] | None", *, services: Services) -> PostOffice:
+    office = open_office(services=services, progress=progress)
     office.name(wish.model)
     return office
 
 
-def _choose_model(desk: Desk, chat: str, wished: str | None) -> tuple[StoredChat, str]:
+def _choose_model(desk: Desk, chat: str, wished: str | None, *, services: Services) -> tuple[StoredChat, str]:
     """The model that was asked for, else the one of the conversation or of the settings, else the demo model."""
     stored = StoredChat(desk, chat)
     known = _find_model(stored)
-    model = wished or known or DEMO
+    model = wished or known or DEMO_MODEL
     if stored.version and model == known:
         return stored, model
-    fitting = fit_settings(model, begins=not stored.version)
+    fitting = fit_settings(model, begins=not stored.version, services=services)
     return StoredChat(desk, chat, {"model": model, **fitting}), model
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from lamella.core.log.events import Body
 from lamella.core.log.nodes import Told
@@ -18,7 +17,7 @@ from lamella.faces.cli.lines import show_line, show_lines
 from lamella.faces.cli.marks import find_marks
 from lamella.faces.cli.opened import ChatName, JsonOption, StoreOption, opened, opened_desk
 from lamella.faces.cli.waiting import told_if_slow
-from lamella.wiring import Origin, has_store, load_archive, load_configuration, save_archive
+from lamella.wiring import has_store, read_services
 
 chats = typer.Typer(name="chats", help="List, read, search, move and erase conversations.", no_args_is_help=False)
 
@@ -45,6 +44,8 @@ def list_chats(*, store: StoreOption = None, as_json: JsonOption = False) -> Non
     if not rows:
         typer.echo("No conversations yet. Begin one with `lamella chat`, or bring some in with `lamella chats import`.")
         return
+    from rich.table import Table  # only a list that has rows is a table
+
     table = Table("id", "title", "changed", "events", box=None, pad_edge=False)
     for row in rows:
         changed = row.updated[:19].replace("T", " ")
@@ -89,6 +90,8 @@ def export(
     store: StoreOption = None,
 ) -> None:
     """Write conversations as markdown; saving again updates the same file, also after it was renamed."""
+    from lamella.wiring import save_archive  # only those who write archives need them
+
     if bool(chat) == every:
         raise UsageError("Name conversations, or say --all.", hint="See `lamella chats list`.")
     with opened(store) as keeper:
@@ -109,6 +112,8 @@ def import_chats(
     store: StoreOption = None,
 ) -> None:
     """Bring archived conversations in; one that is there already is extended, never doubled."""
+    from lamella.wiring import load_archive  # only those who read archives need them
+
     with opened(store, create=True) as keeper, told_if_slow("Importing") as waiting:
         for done, file in enumerate(files):
             waiting.count(done, len(files))
@@ -185,10 +190,10 @@ def search(
 
 def _list(store: str | None) -> list[Listed]:
     """Whoever named no store and has none yet has no conversations; that is no mistake."""
-    found = load_configuration()
-    if store is None and found.origins["store"] is Origin.DEFAULT and not has_store(found.settings.store):
+    services = read_services()
+    if store is None and not services.found.is_set("store") and not has_store(services.settings.store):
         return []
-    with opened(store) as keeper:
+    with opened(store, services=services) as keeper:
         return keeper.list_alive()
 
 

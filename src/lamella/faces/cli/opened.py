@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lamella.engine.keeping import Keeper
-from lamella.engine.stored import Desk, StoredChat
-from lamella.wiring import load_settings, open_desk, open_keeper
+from lamella.wiring import Services, open_desk, open_keeper
+
+if TYPE_CHECKING:
+    from lamella.engine.stored import Desk, StoredChat
 
 ChatName = Annotated[str, typer.Argument(help="The conversation's id, as `lamella chats list` shows it.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -24,9 +26,9 @@ StoreOption = Annotated[
 
 
 @contextmanager
-def opened(url: str | None, *, create: bool = False) -> Iterator[Keeper]:
+def opened(url: str | None, *, create: bool = False, services: Services | None = None) -> Iterator[Keeper]:
     """The conversations at a URL, or at the configured one. Only what brings some in may ``create`` a store."""
-    keeper = open_keeper(url, create=create)
+    keeper = open_keeper(url, create=create, services=services)
     try:
         yield keeper
     finally:
@@ -34,9 +36,9 @@ def opened(url: str | None, *, create: bool = False) -> Iterator[Keeper]:
 
 
 @contextmanager
-def opened_desk(url: str | None) -> Iterator[Desk]:
+def opened_desk(url: str | None) -> Iterator["Desk"]:
     """What conversations at a URL, or at the configured one, work with."""
-    desk = open_desk(url or load_settings().store, create=False)
+    desk = open_desk(url or None, create=False)
     try:
         yield desk
     finally:
@@ -44,8 +46,10 @@ def opened_desk(url: str | None) -> Iterator[Desk]:
 
 
 @contextmanager
-def opened_chat(url: str | None, chat: str) -> Iterator[StoredChat]:
+def opened_chat(url: str | None, chat: str) -> Iterator["StoredChat"]:
     """One conversation as it was left; an error if there is none."""
+    from lamella.engine.stored import StoredChat  # takes long, and lists do without
+
     with opened_desk(url) as desk:
         stored = StoredChat(desk, chat)
         if not stored.version:
