@@ -39,7 +39,7 @@ from lamella.core.log.turn import PART_NAMES
 from lamella.core.prompt.folding import SHOWN_TURNS
 from lamella.core.prompt.laws import LAWS
 from lamella.core.prompt.layers.model import LayerId, StandIn
-from lamella.faces.cli.app import app
+from lamella.faces.cli.app import make_app
 from lamella.settings import PROFILES, CompactionSettings, KindSettings, Settings, SummarySettings
 
 
@@ -175,7 +175,7 @@ def _commands(command: object, name: str) -> Iterator[tuple[str, set[str]]]:
 def test_every_command_and_option_is_documented() -> None:
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
     told = "\n".join(page.read_text(encoding="utf-8") for page in pages)
-    found = list(_commands(typer.main.get_command(app), "lamella"))
+    found = list(_commands(typer.main.get_command(make_app()), "lamella"))
     assert len(found) > 1
     assert [name for name, _ in found if name not in told] == []
     options = {option for _, options in found for option in options}

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         tell_unready,
     )
     from lamella.wiring.services import Services, load_configuration, load_settings, read_services
-    from lamella.wiring.stores import copy_conversations, has_store, open_desk, open_keeper
+    from lamella.wiring.stores import copy_conversations, list_conversations, open_desk, open_keeper
     from lamella.wiring.transcripts import replay_transcript, write_request
     from lamella.wiring.worlds import open_runner, open_sources, open_world
 
@@ -42,7 +42,7 @@ __all__ = [
     "find_bad_settings",
     "find_misspelt",
     "fit_settings",
-    "has_store",
+    "list_conversations",
     "list_keys",
     "load_archive",
     "load_configuration",
@@ -93,7 +93,7 @@ if not TYPE_CHECKING:
             "tell_unready",
         ),
         "lamella.wiring.services": ("Services", "load_configuration", "load_settings", "read_services"),
-        "lamella.wiring.stores": ("copy_conversations", "has_store", "open_desk", "open_keeper"),
+        "lamella.wiring.stores": ("copy_conversations", "list_conversations", "open_desk", "open_keeper"),
         "lamella.wiring.transcripts": ("replay_transcript", "write_request"),
         "lamella.wiring.worlds": ("open_runner", "open_sources", "open_world"),
     }

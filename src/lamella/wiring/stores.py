@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 from lamella.adapters.clocks.system import SystemClock
 from lamella.adapters.stores.opening import locate_store, open_store
-from lamella.engine.keeping import Keeper
-from lamella.ports import Summarizer
 from lamella.wiring.services import Services, read_services
 
 if TYPE_CHECKING:
+    from lamella.core.log.records import Listed
+    from lamella.engine.keeping import Keeper
     from lamella.engine.stored import Configured, Desk
+    from lamella.ports import Summarizer
 
 
 def open_desk(
@@ -20,14 +21,14 @@ def open_desk(
     services: Services | None = None,
     vault: Path | None = None,
     ledger: bool = True,
-    summarizer: Summarizer | None = None,
+    summarizer: "Summarizer | None" = None,
     create: bool = True,
 ) -> "Desk":
     """A desk over the store at a URL, or the configured one: everything that conversations which last work with.
 
     Unless ``create``, a store that is not there is an error.
     """
-    # What lists conversations or moves them needs no desk, and all that a turn walks through takes long to import.
+    # Lists do without a desk, and all that a turn walks through takes long to import.
     from lamella.engine.stored import Configured, Desk
     from lamella.settings.meaning import make_rules
     from lamella.wiring.faults import check_meaning
@@ -45,12 +46,29 @@ def open_desk(
     return Desk(store=store, clock=SystemClock(), world=world, configure=configure, ledger=ledger)
 
 
-def open_keeper(url: str | None = None, *, services: Services | None = None, create: bool = True) -> Keeper:
+def open_keeper(url: str | None = None, *, services: Services | None = None, create: bool = True) -> "Keeper":
     """What can be done with whole conversations, at a URL or in the configured store.
 
     Unless ``create``, a store that is not there is an error.
     """
+    from lamella.engine.keeping import Keeper
+
     return Keeper(open_store(url or (services or read_services()).settings.store, create=create), SystemClock())
+
+
+def list_conversations(url: str | None = None, *, services: Services | None = None) -> "list[Listed]":
+    """Every conversation of a store that was not erased, the last changed first.
+
+    Whoever named no store and has none yet has no conversations; that is no mistake.
+    """
+    services = services or read_services()
+    if not url and not services.found.is_set("store") and not has_store(services.settings.store):
+        return []
+    store = open_store(url or services.settings.store, create=False)
+    try:
+        return [listed for listed in store.list_conversations() if listed.erased is None]
+    finally:
+        store.close()
 
 
 def copy_conversations(source: str, target: str) -> Iterator[tuple[str, str]]:

@@ -3,21 +3,20 @@
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lamella.core.log.events import Body
-from lamella.core.log.nodes import Told
-from lamella.core.log.records import Listed
-from lamella.engine.keeping import Keeper
 from lamella.errors import UsageError
 from lamella.faces.cli.console import make_console
 from lamella.faces.cli.lines import show_line, show_lines
-from lamella.faces.cli.marks import find_marks
 from lamella.faces.cli.opened import ChatName, JsonOption, StoreOption, opened, opened_desk
 from lamella.faces.cli.waiting import told_if_slow
-from lamella.wiring import has_store, read_services
+from lamella.wiring import list_conversations
+
+if TYPE_CHECKING:
+    from lamella.core.log.events import Body
+    from lamella.core.log.nodes import Told
 
 chats = typer.Typer(name="chats", help="List, read, search, move and erase conversations.", no_args_is_help=False)
 
@@ -27,7 +26,7 @@ _INDENT = " " * 18
 @chats.command("list")
 def list_chats(*, store: StoreOption = None, as_json: JsonOption = False) -> None:
     """Every conversation, the last changed first."""
-    rows = _list(store)
+    rows = list_conversations(store)
     if as_json:
         shown = [
             {
@@ -61,6 +60,9 @@ def show(
     store: StoreOption = None,
 ) -> None:
     """What was said, with message ids to fork at, where it was compacted, and the other branches."""
+    from lamella.engine.keeping import Keeper  # lists do without
+    from lamella.faces.cli.marks import find_marks
+
     with opened_desk(store) as desk:
         log = Keeper(desk.store, desk.clock).load_log(chat)
         marks = find_marks(chat, desk.store.load(chat)) if log.compactions else {}
@@ -188,16 +190,7 @@ def search(
         raise typer.Exit(1)
 
 
-def _list(store: str | None) -> list[Listed]:
-    """Whoever named no store and has none yet has no conversations; that is no mistake."""
-    services = read_services()
-    if store is None and not services.found.is_set("store") and not has_store(services.settings.store):
-        return []
-    with opened(store, services=services) as keeper:
-        return keeper.list_alive()
-
-
-def _said(told: Told, marks: Mapping[str, Sequence[str]]) -> list[str]:
+def _said(told: "Told", marks: Mapping[str, Sequence[str]]) -> list[str]:
     lines = [f"{told.message.id}  user: {show_lines(told.message.text)}"]
     lines += [f"{_INDENT}+ {show_line(name)}" for name in _attached(told.message.body)]
     lines += [f"{_INDENT}~ {mark}" for mark in marks.get(told.message.id, ())]
@@ -207,7 +200,7 @@ def _said(told: Told, marks: Mapping[str, Sequence[str]]) -> list[str]:
     return lines
 
 
-def _attached(body: Body) -> list[str]:
+def _attached(body: "Body") -> list[str]:
     """The ids of what came with a message: tool results, attachments, and notes drawn into instructions."""
     system = body.get("system")
     groups = [body.get("results"), body.get("attached"), system.get("inlined") if isinstance(system, dict) else None]

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lamella.engine.keeping import Keeper
-from lamella.wiring import Services, open_desk, open_keeper
+from lamella.wiring import open_desk, open_keeper
 
 if TYPE_CHECKING:
+    from lamella.engine.keeping import Keeper
     from lamella.engine.stored import Desk, StoredChat
 
 ChatName = Annotated[str, typer.Argument(help="The conversation's id, as `lamella chats list` shows it.")]
@@ -26,9 +26,9 @@ StoreOption = Annotated[
 
 
 @contextmanager
-def opened(url: str | None, *, create: bool = False, services: Services | None = None) -> Iterator[Keeper]:
+def opened(url: str | None, *, create: bool = False) -> Iterator["Keeper"]:
     """The conversations at a URL, or at the configured one. Only what brings some in may ``create`` a store."""
-    keeper = open_keeper(url, create=create, services=services)
+    keeper = open_keeper(url, create=create)
     try:
         yield keeper
     finally:
@@ -48,7 +48,9 @@ def opened_desk(url: str | None) -> Iterator["Desk"]:
 @contextmanager
 def opened_chat(url: str | None, chat: str) -> Iterator["StoredChat"]:
     """One conversation as it was left; an error if there is none."""
-    from lamella.engine.stored import StoredChat  # takes long, and lists do without
+    # Lists do without, and both take long to import.
+    from lamella.engine.keeping import Keeper
+    from lamella.engine.stored import StoredChat
 
     with opened_desk(url) as desk:
         stored = StoredChat(desk, chat)
