@@ -1,7 +1,7 @@
 """Services: everything that follows from settings, built once from one reading of them."""
 
-from collections.abc import Mapping
-from functools import cached_property
+from collections.abc import Callable, Mapping
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,9 +20,11 @@ class Services(Struct, frozen=True, kw_only=True, dict=True):
     """The settings as read, and the adapters that depend on nothing else. Each is made when it is first asked for.
 
     From it stores, providers, worlds and desks are opened; whoever opens several hands the same services to all.
+    ``load_models`` reads a file with facts about models, each once.
     """
 
     surroundings: Surroundings
+    load_models: "Callable[[str], UserModels]"
     given: Mapping[str, object] = {}
 
     @cached_property
@@ -36,17 +38,13 @@ class Services(Struct, frozen=True, kw_only=True, dict=True):
 
     def under(self, given: Mapping[str, object]) -> "Services":
         """Services of a caller who gives other settings on top of the same reading."""
-        return Services(surroundings=self.surroundings, given=given)
+        return Services(surroundings=self.surroundings, load_models=self.load_models, given=given)
 
     @cached_property
     def own_models(self) -> "UserModels | None":
         """What the user's own file says about models."""
         facts = self.settings.model_facts
-        if not facts:
-            return None
-        from lamella.adapters.providers.profile_file import load_profiles  # only for those who have such a file
-
-        return load_profiles(Path(facts).expanduser())
+        return self.load_models(facts) if facts else None
 
     @cached_property
     def models(self) -> "ModelBook":
@@ -84,7 +82,13 @@ class Services(Struct, frozen=True, kw_only=True, dict=True):
 
 def read_services(given: Mapping[str, object] | None = None) -> Services:
     """Services from files and the environment as they stand now, with what the caller gives on top."""
-    return Services(surroundings=look_around(), given=given or {})
+    return Services(surroundings=look_around(), load_models=cache(_load_models), given=given or {})
+
+
+def _load_models(facts: str) -> "UserModels":
+    from lamella.adapters.providers.profile_file import load_profiles  # only for those who have such a file
+
+    return load_profiles(Path(facts).expanduser())
 
 
 def load_configuration(given: Mapping[str, object] | None = None) -> Configuration:

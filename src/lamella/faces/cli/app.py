@@ -1,11 +1,13 @@
 """The commands of ``lamella``, and what ``--help`` says of them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
+from inspect import signature
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
+from typer.models import CommandInfo
 
 import lamella
 
@@ -63,13 +65,45 @@ def make_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
     app = typer.Typer(name="lamella", help=_EXAMPLES, add_completion=False, pretty_exceptions_enable=False)
     app.callback()(options)
     for name in names:
-        module, attribute, panel = COMMANDS[name]
-        command = getattr(import_module(module), attribute)
+        command, panel = _load(name), COMMANDS[name][2]
         if isinstance(command, typer.Typer):
             app.add_typer(command, rich_help_panel=panel)
         else:
             app.command(name, rich_help_panel=panel)(command)
     return app
+
+
+def find_run(words: Sequence[str]) -> Callable[[], object]:
+    """What does the work that words ask for."""
+    plain = _find_plain(words)
+    if plain is not None:
+        return plain
+    command = make_command(words[0])
+    return lambda: command.main(list(words), prog_name="lamella", standalone_mode=False)
+
+
+def _find_plain(words: Sequence[str]) -> Callable[[], object] | None:
+    """A command of a group that is named and given nothing, where its defaults will do.
+
+    Typer's parser brings pydantic along, which takes as long as five bare Pythons (2026-11-17).
+    """
+    group = _load(words[0]) if len(words) == len(("group", "command")) and words[0] in COMMANDS else None
+    if not isinstance(group, typer.Typer) or group.registered_callback is not None:
+        return None
+    named = (one.callback for one in group.registered_commands if one.callback and _name(one) == words[1])
+    command = next(named, None)
+    if command is None or any(one.default is one.empty for one in signature(command).parameters.values()):
+        return None
+    return command
+
+
+def _name(command: CommandInfo) -> str:
+    return command.name or str(getattr(command.callback, "__name__", ""))
+
+
+def _load(name: str) -> Any:  # noqa: ANN401 - a function, or a group of them
+    module, attribute, _ = COMMANDS[name]
+    return getattr(import_module(module), attribute)
 
 
 def make_command(word: str | None = None) -> TyperGroup:

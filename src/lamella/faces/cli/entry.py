@@ -37,11 +37,14 @@ def run_words(arguments: Sequence[str] | None = None) -> int:
 def _find_run(words: Sequence[str]) -> Callable[[], object]:
     """What does the words' work. Whoever asks for the version alone need not wait for a parser of commands."""
     if words == ["--version"]:
-        return lambda: sys.stdout.write(f"lamella {lamella.__version__}\n") and 0
-    from lamella.faces.cli.app import make_command
+        return _print_version
+    from lamella.faces.cli.app import find_run
 
-    command = make_command(words[0])
-    return lambda: command.main(list(words), prog_name="lamella", standalone_mode=False)
+    return find_run(words)
+
+
+def _print_version() -> None:
+    sys.stdout.write(f"lamella {lamella.__version__}\n")
 
 
 def _run(run: Callable[[], object]) -> int:
