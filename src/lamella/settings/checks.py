@@ -30,13 +30,10 @@ _Fault = tuple[tuple[str, ...], object, str]
 def check_settings(values: Mapping[str, object], *, where: str = "") -> Settings:
     """The settings with these values and the rest as they ship; ``where`` is the file or variable that has them."""
     try:
-        settings = convert(values, Settings)
-        for text in _find_texts(values):
-            text.encode()
-    except (ValidationError, UnicodeEncodeError, OverflowError, RecursionError) as error:
+        return convert(values, Settings)
+    except (ValidationError, OverflowError, RecursionError) as error:
         fault = next(_find_faults(values, Settings, ()), ((), values, "input cannot be read"))
         raise explain_fault(fault, where=where) from error
-    return settings
 
 
 def explain_fault(fault: _Fault, *, where: str) -> SettingError:
@@ -97,28 +94,6 @@ def _find_wrong(value: object, kind: Any) -> Iterator[str]:  # noqa: ANN401 - an
     except (ValidationError, OverflowError):
         too_large = isinstance(value, int) and not isinstance(value, bool) and _plain(kind) is int
         yield f"input should be less than or equal to {MOST_TOKENS}" if too_large else tell_wanted(_plain(kind))
-    if isinstance(value, str) and not _is_text(value):
-        yield "input should be a valid string, unable to parse raw data as a unicode string"
-
-
-def _find_texts(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for name, one in value.items():
-            yield from _find_texts(name)
-            yield from _find_texts(one)
-    elif isinstance(value, list | tuple):
-        for one in value:
-            yield from _find_texts(one)
-
-
-def _is_text(value: str) -> bool:
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _plain(kind: Any) -> Any:  # noqa: ANN401 - any type

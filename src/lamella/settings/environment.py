@@ -15,13 +15,19 @@ FILE_VARIABLE = "LAMELLA_CONFIG"
 _OTHERS = [FILE_VARIABLE.removeprefix(PREFIX), "API_KEY"]
 _YES = ("1", "on", "t", "true", "y", "yes")
 _NO = ("0", "off", "f", "false", "n", "no")
+_UNREAD: Mapping[object, str] = {
+    bool: "unable to interpret input",
+    int: "unable to parse string as an integer",
+    float: "unable to parse string as a number",
+}
 
 
 def read_environment() -> dict[str, object]:
     """The settings that variables have, each of its own type; the names of variables are taken in any case."""
     variables = {name.upper(): text for name, text in os.environ.items()}
     given = [name for name in NAMES if name_variable(name) in variables]
-    return {name: _read(name, variables[name_variable(name)]) for name in given}
+    values = {name: _read(name, variables[name_variable(name)]) for name in given}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def find_misspelt() -> dict[str, str]:
@@ -55,8 +61,9 @@ def _read(name: str, text: str) -> object:
             raise SettingError(
                 f"{name_variable(name)} is not JSON.", hint="In the environment a table is written as JSON."
             ) from error
-        raise explain_fault(((name,), text, f"{tell_wanted(kind)}, unable to interpret input"), where=where) from error
-    check_settings({name: value}, where=where)
+        raise explain_fault(((name,), text, f"{tell_wanted(kind)}, {_UNREAD[kind]}"), where=where) from error
+    if value is not None:
+        check_settings({name: value}, where=where)
     return value
 
 

@@ -62,7 +62,7 @@ def list_conversations(url: str | None = None, *, services: Services | None = No
     Whoever named no store and has none yet has no conversations; that is no mistake.
     """
     services = services or read_services()
-    if not url and not services.found.is_set("store") and not has_store(services.settings.store):
+    if url is None and not services.found.is_set("store") and not has_store(services.settings.store):
         return []
     store = open_store(url or services.settings.store, create=False)
     try:

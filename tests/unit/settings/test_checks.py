@@ -18,7 +18,6 @@ REFUSED = {
         "The setting compaction.kinds.pdf.shrink is 'no': input should be a valid boolean.",
     ),
     "unknown, deep": ({"compaction": {"runners": {"chat": {"step": 1}}}}, "no setting compaction.runners.chat.step."),
-    "half a character": ({"model": "\ud800"}, "input should be a valid string, unable to parse"),
     "no text for a name": ({3: 4}, "There is no setting 3."),
 }
 

@@ -11,6 +11,8 @@ READ = {
     "a share": ("LAMELLA_WARN", "5e-1", {"warn": 0.5}),
     "yes": ("LAMELLA_IMAGE_NOTES", "Yes", {"image_notes": True}),
     "no": ("LAMELLA_IMAGE_NOTES", "0", {"image_notes": False}),
+    "a path in bytes of its own": ("LAMELLA_STORE", "sqlite:///\udcff.db", {"store": "sqlite:///\udcff.db"}),
+    "nothing of a table": ("LAMELLA_COMPACTION", "null", {}),
     "a text": ("LAMELLA_MODEL", "null", {"model": "null"}),
     "a table": ("LAMELLA_COMPACTION", '{"words": ["ok"]}', {"compaction": {"words": ["ok"]}}),
     "a name in small letters": ("lamella_reserve", "9", {"reserve": 9}),
@@ -27,7 +29,6 @@ REFUSED = {
     "no JSON": ("LAMELLA_COMPACTION", "{", "LAMELLA_COMPACTION is not JSON."),
     "no table": ("LAMELLA_COMPACTION", "3", "LAMELLA_COMPACTION: The setting compaction is 3: input should be a table"),
     "a table with more": ("LAMELLA_COMPACTION", '{"step": []}', "There is no setting compaction.step."),
-    "bytes": ("LAMELLA_STORE", "\udcff", "The setting store is '\\udcff': input should be a valid string"),
 }
 
 
