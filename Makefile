@@ -15,7 +15,7 @@ help:
 	@echo "make demo    a short conversation with the demo model: what is sent, and what its cache serves"
 	@echo "make test    format, lint, types, import contracts, all tests"
 	@echo "make check   the same"
-	@echo "make bench   measure build time, memory, stores and compaction"
+	@echo "make bench   measure build time, memory, stores, compaction and starting"
 	@echo "make docs    write what the commands in README and docs print now"
 	@echo "make lock    resolve both locks anew"
 	@echo "make clean   remove .venv and caches"

@@ -30,8 +30,7 @@ from lamella.errors import (
     RateLimitedError,
     ReplyBrokenError,
 )
-from lamella.settings import Settings
-from lamella.wiring import make_rules, open_world
+from lamella.wiring import load_settings, make_rules, open_world
 
 MODEL = "anthropic:claude-opus-5-5"
 
@@ -62,13 +61,13 @@ def world() -> World:
 
 
 def runner(**settings: object) -> TurnRunner:
-    given = Settings.model_validate({"model": MODEL, **settings})
+    given = load_settings({"model": MODEL, **settings})
     rules = make_rules(given, world())
     return TurnRunner(world(), rules, resume((), rules, conversation="chat", model=MODEL))
 
 
 def stored(store: MemoryStore, **settings: object) -> StoredChat:
-    given = Settings.model_validate({"model": MODEL, **settings})
+    given = load_settings({"model": MODEL, **settings})
     configured = Configured(rules=make_rules(given, world()), model=MODEL)
     return StoredChat(Desk(store=store, clock=Ticking(), world=world(), configure=lambda _: configured), "chat")
 
@@ -301,7 +300,7 @@ def test_a_character_that_came_in_halves_is_whole_in_what_is_kept() -> None:
 
 def test_a_conversation_without_a_model_goes_to_the_one_that_settings_name() -> None:
     store = MemoryStore()
-    given = Settings.model_validate({})
+    given = load_settings()
     bare = Configured(rules=make_rules(given, world()))
     chat = StoredChat(Desk(store=store, clock=Ticking(), world=world(), configure=lambda _: bare), "chat")
     chat.ask(Ask(text="one"))

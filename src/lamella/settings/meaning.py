@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterator
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import BaseModel
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from lamella.core.artifacts.model import Kind
 from lamella.core.budget.thresholds import Budget
@@ -13,9 +14,11 @@ from lamella.core.compaction.rules import ChainRules, KindRules, SummaryRules
 from lamella.core.log.receipt import STEP_ORDER, StepName
 from lamella.core.log.terms import CarryForward, History, Layout, Terms
 from lamella.core.planning.layouts import place
-from lamella.engine.world import World
 from lamella.errors import LamellaError, NotAvailableError, SettingError
-from lamella.settings import ChainSettings, CompactionSettings, Settings
+from lamella.settings.model import ChainSettings, CompactionSettings, Settings
+
+if TYPE_CHECKING:
+    from lamella.engine.world import World
 
 RUNNERS = ("chat",)
 _Choice = TypeVar("_Choice", bound=StrEnum)
@@ -29,7 +32,7 @@ _ROOM = ("window", "reserve")
 _SHARES = ("warn", "target", "trigger", "hard")
 
 
-def make_rules(settings: Settings, world: World, *, runner: str = "chat") -> Rules:
+def make_rules(settings: Settings, world: "World", *, runner: str = "chat") -> Rules:
     """What settings mean for a conversation; raises if they contradict each other."""
     _check_history_turns(settings)
     return Rules(
@@ -98,15 +101,16 @@ def make_compaction(settings: CompactionSettings, runner: str) -> ChainRules:
     )
 
 
-def _kind_rules(*nearer: BaseModel | None) -> KindRules:
+def _kind_rules(*nearer: Struct | None) -> KindRules:
     return KindRules(**_given(*nearer))
 
 
-def _given(*nearer: BaseModel | None) -> dict[str, Any]:
+def _given(*nearer: Struct | None) -> dict[str, Any]:
     """What models set, the later over the earlier."""
     values: dict[str, Any] = {}
     for model in nearer:
-        values.update(model.model_dump(exclude_none=True) if model is not None else {})
+        found = asdict(model) if model is not None else {}
+        values.update({name: value for name, value in found.items() if value is not None})
     return values
 
 

@@ -1,4 +1,4 @@
-"""Wiring: settings read once, from the caller before the environment before the defaults."""
+"""Services: settings read once, from the caller before the environment before the defaults."""
 
 import os
 import subprocess
@@ -6,13 +6,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec.structs import asdict
 
 from lamella.errors import SettingError
-from lamella.wiring import load_settings
+from lamella.wiring.services import load_settings, read_services
 
 
 def test_defaults_are_those_that_are_documented() -> None:
-    defaults = load_settings().model_dump()
+    defaults = asdict(load_settings())
     expected = {
         "model": None,
         "window": 128_000,
@@ -70,3 +71,22 @@ def test_importing_the_package_prints_reads_and_creates_nothing(tmp_path: Path) 
     )
     assert (done.stdout, done.stderr) == ("", "")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_services_are_made_once_and_for_one_reading(tmp_path: Path) -> None:
+    facts = tmp_path / "facts.toml"
+    facts.write_text('[[model]]\nmatch = "house"\nas_of = 2026-11-16\nwindow = 7\n', encoding="utf-8")
+    services = read_services({"model_facts": str(facts)})
+    assert services.models.model("house-1").window == 7
+    facts.unlink()
+    assert (services.profiles, services.models) == (services.own_models, services.own_models)
+    assert services.counter is services.counter
+    assert services.dialects is services.dialects
+
+
+def test_another_caller_shares_the_reading_and_gives_settings_of_its_own() -> None:
+    services = read_services({"window": 10})
+    other = services.under({"reserve": 3})
+    assert other.surroundings is services.surroundings
+    assert (services.settings.window, other.settings.window, other.settings.reserve) == (10, 128_000, 3)
+    assert (other.found.is_set("reserve"), other.found.is_set("window")) == (True, False)

@@ -1,4 +1,4 @@
-"""Settings of compaction: for all, for a kind of source, and for a runner; the nearer wins."""
+"""What settings mean: those of compaction for all, for a kind of source, and for a runner; the nearer wins."""
 
 import pytest
 
@@ -7,7 +7,8 @@ from lamella.core.artifacts.model import Kind
 from lamella.core.compaction.rules import Compaction, KindRules, SummaryRules
 from lamella.core.log.receipt import STEP_ORDER, StepName
 from lamella.errors import SettingError
-from lamella.wiring import load_settings, make_rules, open_world
+from lamella.settings.meaning import make_rules
+from lamella.wiring import load_settings, open_world
 
 LONG = "# Heading\n\n" + "long words " * 2_000
 

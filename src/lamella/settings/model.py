@@ -1,20 +1,17 @@
-"""Settings: read by wiring, from files, the environment and what the caller gives.
+"""The settings by name, type and default.
 
-Every setting has a default, a name that is the same in a file (``window``), in the environment (``LAMELLA_WINDOW``),
-in a transcript (``"window"``) and in the library (``window=``), and a line in ``docs/settings.md``.
+A setting has the same name in a file (``window``), in the environment (``LAMELLA_WINDOW``), in a transcript
+(``"window"``) and in the library (``window=``), and a line in ``docs/settings.md``.
 """
 
 from collections.abc import Mapping
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from msgspec import Meta, Struct
 
 # More than any model takes, and small enough that shares of it are exact.
-_Tokens = Annotated[int, Field(le=10**15)]
-
-
-_STRICT = ConfigDict(extra="forbid", frozen=True, strict=True)
+MOST_TOKENS = 10**15
+_Tokens = Annotated[int, Meta(le=MOST_TOKENS)]
 
 # What a profile sets where nothing else is given. ``seed-paper`` keeps the thresholds of staged paper writing: shrink
 # as little as possible, and keep nothing back for the answer.
@@ -24,20 +21,16 @@ PROFILES: Mapping[str, Mapping[str, object]] = {
 }
 
 
-class KindSettings(BaseModel):
+class KindSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How artifacts of a kind may shrink."""
-
-    model_config = _STRICT
 
     preview_over: int | None = None
     handle_after: int | None = None
     shrink: bool | None = None
 
 
-class SummarySettings(BaseModel):
+class SummarySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How much a summary reads and writes, in tokens, and how many turns it is worth asking for."""
-
-    model_config = _STRICT
 
     reads: int | None = None
     writes: int | None = None
@@ -46,10 +39,8 @@ class SummarySettings(BaseModel):
     item: int | None = None
 
 
-class ChainSettings(BaseModel):
+class ChainSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How the chain runs."""
-
-    model_config = _STRICT
 
     steps: list[str] | None = None
     words: list[str] | None = None
@@ -58,16 +49,14 @@ class ChainSettings(BaseModel):
     summary: SummarySettings = SummarySettings()
 
 
-class CompactionSettings(ChainSettings):
+class CompactionSettings(ChainSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The same for every runner, and what one of them does differently."""
 
     runners: dict[str, ChainSettings] = {}
 
 
-class Settings(BaseModel):
-    """Defaults of a conversation, by their types. What values mean is checked where they are used: in wiring."""
-
-    model_config = _STRICT
+class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Defaults of a conversation, by their types. What values mean is checked in ``meaning``."""
 
     model: str | None = None
     profile: str = "default"
@@ -87,7 +76,4 @@ class Settings(BaseModel):
     model_facts: str | None = None
 
 
-class Environment(BaseSettings, Settings):
-    """The same settings from the environment, which is made of texts."""
-
-    model_config = SettingsConfigDict(env_prefix="LAMELLA_", strict=False)
+NAMES: tuple[str, ...] = Settings.__struct_fields__
