@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.wire.kinds import WIRES, Wire
-from tests.wire.material import DOT, READ, ROUND, SEARCH, ask, assistant, note, reply_to, system, user
+from tests.wire.material import DOT, READ, ROUND, SEARCH, answered, ask, assistant, note, reply_to, system, user
 
 from lamella.core.messages.request import ChatRequest
 from lamella.core.values import replace
@@ -28,7 +28,7 @@ def cases(model: str) -> dict[str, ChatRequest]:
     return {
         "plain": plain,
         "library": replace(long, compare="previous-reply", pause=1_200.0),
-        "tools": replace(long, tools=(SEARCH, READ), exchanges=(ROUND,)),
+        "tools": answered(replace(long, tools=(SEARCH, READ)), ROUND),
         "unanswered": replace(unanswered, extras='{"temperature": 0}'),
     }
 

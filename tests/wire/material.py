@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 from lamella.core.artifacts.model import Image, ToolDefinition
-from lamella.core.messages.delta import Delta, Reply, StopReason, ToolCall, fold_deltas
+from lamella.core.messages.delta import Delta, Reply, ToolCall, fold_deltas
 from lamella.core.messages.model import Message, Role
-from lamella.core.messages.request import ChatRequest, ToolOutput, ToolRound
-from lamella.core.prompt.render import LIBRARY_HEADING
+from lamella.core.messages.request import LIBRARY_HEADING, ChatRequest
+from lamella.core.messages.rounds import ToolOutput, ToolRound, round_messages
 from lamella.core.values import replace
 from lamella.ports import ChatProvider
 
@@ -19,12 +19,9 @@ SEARCH = ToolDefinition(
 READ = ToolDefinition(name="read", description="Read a note.", parameters='{"properties":{},"type":"object"}')
 DOT = Image(media_type="image/png", data=b"\x89PNG dot", width=1, height=1, hash="d07")
 ROUND = ToolRound(
-    reply=Reply(
-        text="Let me look.",
-        stop=StopReason.TOOLS,
-        calls=(ToolCall(id="call_1", name="search", arguments='{"q":"tides"}'),),
-    ),
-    outputs=(ToolOutput(call="call_1", text="Two notes on tides."),),
+    text="Let me look.",
+    calls=(ToolCall(id="call_1", name="search", arguments='{"q":"tides"}'),),
+    outputs=(ToolOutput(call="call_1", output="Two notes on tides."),),
 )
 
 
@@ -54,6 +51,17 @@ def ask(*messages: Message, model: str) -> ChatRequest:
 def grown(request: ChatRequest, reply: str, question: str) -> ChatRequest:
     """The next turn of a conversation whose messages all stay."""
     return replace(request, messages=(*request.messages, assistant(reply), user(question)))
+
+
+def answered(request: ChatRequest, *rounds: ToolRound) -> ChatRequest:
+    """The same request after rounds of tools."""
+    added = (message for one in rounds for message in round_messages(one))
+    return replace(request, messages=(*request.messages, *added))
+
+
+def round_of(reply: Reply, *outputs: ToolOutput) -> ToolRound:
+    """A reply with what its calls gave back."""
+    return ToolRound(text=reply.text, calls=reply.calls, carried=reply.carried, outputs=outputs)
 
 
 def collect(provider: ChatProvider, request: ChatRequest) -> list[Delta]:

@@ -11,11 +11,13 @@ from tests.wire.material import (
     READ,
     ROUND,
     SEARCH,
+    answered,
     ask,
     assistant,
     grown,
     note,
     reply_to,
+    round_of,
     system,
     user,
 )
@@ -26,7 +28,8 @@ from lamella.adapters.providers.anthropic.response import read_reply
 from lamella.adapters.providers.anthropic.send import AnthropicProvider
 from lamella.adapters.providers.models import BuiltInModels
 from lamella.core.messages.delta import Diagnosis, Reply, ToolCall
-from lamella.core.messages.request import ChatRequest, Seams, ToolOutput, ToolRound
+from lamella.core.messages.request import ChatRequest, Seams
+from lamella.core.messages.rounds import ToolOutput
 from lamella.core.values import replace
 from lamella.errors import CallError
 
@@ -66,13 +69,13 @@ def test_without_caching_nothing_is_marked_read_or_written() -> None:
 @pytest.mark.parametrize("calls", [1, 9, 10, 11, 25])
 def test_a_turn_of_many_blocks_does_not_lose_the_tail_before_it(calls: int) -> None:
     wanted = tuple(ToolCall(id=f"call_{n}", name="search", arguments="{}") for n in range(calls))
-    outputs = tuple(ToolOutput(call=call.id, text="Found. " * 40) for call in wanted)
+    outputs = tuple(ToolOutput(call=call.id, output="Found. " * 40) for call in wanted)
     first = replace(START, tools=(SEARCH,))
     with anthropic_server(Say(calls=(Wanted(id="x", name="search", arguments={}),))) as server:
         reply = _send(server, first)
-        round_of_many = ToolRound(reply=replace(reply, calls=wanted, carried=None), outputs=outputs)
-        second = _send(server, replace(first, exchanges=(round_of_many,)))
-        third = _send(server, replace(first, exchanges=(round_of_many, ROUND)))
+        round_of_many = round_of(replace(reply, calls=wanted, carried=None), *outputs)
+        second = _send(server, answered(first, round_of_many))
+        third = _send(server, answered(first, round_of_many, ROUND))
     assert second.usage.read == reply.usage.prompt
     assert third.usage.read == second.usage.prompt
 
@@ -189,8 +192,8 @@ def test_thoughts_are_handed_back_unchanged_with_their_signature() -> None:
     request = replace(START, tools=(SEARCH, READ))
     with anthropic_server(act) as server:
         reply = _send(server, request)
-        done = ToolRound(reply=reply, outputs=(ToolOutput(call="c", text="", failed=True),))
-        _send(server, replace(request, exchanges=(done,)))
+        done = round_of(reply, ToolOutput(call="c", output="", failed=True))
+        _send(server, answered(request, done))
     said, got = server.bodies[1]["messages"][-2:]
     assert said["content"][0] == {"type": "thinking", "thinking": "Look it up.", "signature": "c2ln"}
     assert got["content"][0] == {
@@ -254,14 +257,11 @@ def requests(draw: st.DrawFn) -> ChatRequest:
         talk += [assistant(draw(texts)), user(f"Question {number}?")]
     messages = (*opening, *talk)
     wanted = tuple(ToolCall(id=f"c{n}", name="search", arguments="{}") for n in range(draw(st.integers(1, 30))))
-    round_ = ToolRound(
-        reply=replace(ROUND.reply, calls=wanted), outputs=tuple(ToolOutput(call=c.id, text="x") for c in wanted)
-    )
+    many = replace(ROUND, calls=wanted, outputs=tuple(ToolOutput(call=c.id, output="x") for c in wanted))
     places = [place for place, message in enumerate(messages) if message.text.strip()]
     return replace(
-        ask(*messages, model=MODEL),
+        answered(ask(*messages, model=MODEL), *(many,) * draw(st.integers(0, 2))),
         tools=(SEARCH, READ)[: draw(st.integers(0, 2))],
-        exchanges=(round_,) * draw(st.integers(0, 2)),
         marks=tuple(draw(st.sets(st.sampled_from(places), max_size=3))) if places else (),
         pause=draw(st.sampled_from([None, 10.0, 1_000.0])),
     )

@@ -7,9 +7,9 @@ from inspect import isawaitable
 
 from lamella.core.log.call import CacheUse
 from lamella.core.messages.delta import (
-    Carried,
     Delta,
     Diagnosis,
+    NativeReply,
     ReasoningDelta,
     Stop,
     StopReason,
@@ -110,7 +110,7 @@ def _find_wrong_diagnosis(diagnosis: object) -> str | None:
 def _find_wrong_carried(carried: object) -> str | None:
     if carried is None:
         return None
-    if not isinstance(carried, Carried):
+    if not isinstance(carried, NativeReply):
         return f"a Stop whose carried is {_show(carried)}"
     return _find_other(carried, "format", "json")
 

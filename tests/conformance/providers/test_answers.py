@@ -3,11 +3,26 @@
 import asyncio
 
 from tests.wire.kinds import Wire
-from tests.wire.material import DOT, READ, ROUND, SEARCH, ask, collect, note, reply_to, system, take, user
+from tests.wire.material import (
+    DOT,
+    READ,
+    ROUND,
+    SEARCH,
+    answered,
+    ask,
+    collect,
+    note,
+    reply_to,
+    round_of,
+    system,
+    take,
+    user,
+)
 from tests.wire.script import Endless, Say, Wanted
 
 from lamella.core.messages.delta import Stop, StopReason, TextDelta
-from lamella.core.messages.request import ChatRequest, ToolOutput, ToolRound
+from lamella.core.messages.request import ChatRequest
+from lamella.core.messages.rounds import ToolOutput
 from lamella.core.messages.usage import Usage
 
 LONG_SYSTEM = system(note("tides", 40_000))
@@ -48,14 +63,9 @@ def test_calls_and_thoughts_arrive_whole_and_can_be_answered(wire: Wire) -> None
     )
     with wire.serve(Say(text="", reasoning="I should look.", calls=wanted), Say(text="At noon.")) as server:
         reply = reply_to(wire.connect(server.url + wire.root, wire.key, 10.0), request)
-        outputs = tuple(ToolOutput(call=call.id, text=f"{call.name} found it") for call in reply.calls)
-        answered = ChatRequest(
-            model=request.model,
-            messages=request.messages,
-            tools=request.tools,
-            exchanges=(ToolRound(reply=reply, outputs=outputs),),
-        )
-        done = reply_to(wire.connect(server.url + wire.root, wire.key, 10.0), answered)
+        outputs = tuple(ToolOutput(call=call.id, output=f"{call.name} found it") for call in reply.calls)
+        later = answered(request, round_of(reply, *outputs))
+        done = reply_to(wire.connect(server.url + wire.root, wire.key, 10.0), later)
     assert [(call.name, call.arguments.replace(" ", "")) for call in reply.calls] == [
         ("search", '{"q":"hightide"}'),
         ("read", "{}"),
@@ -67,9 +77,8 @@ def test_calls_and_thoughts_arrive_whole_and_can_be_answered(wire: Wire) -> None
 
 
 def test_a_round_of_tools_from_another_provider_can_be_sent(wire: Wire) -> None:
-    request = ChatRequest(
-        model=wire.model, messages=(user("Tides?", DOT),), tools=(SEARCH,), exchanges=(ROUND,), conversation="x"
-    )
+    asked = ChatRequest(model=wire.model, messages=(user("Tides?", DOT),), tools=(SEARCH,), conversation="x")
+    request = answered(asked, ROUND)
     with wire.serve(Say(text="Done.")) as server:
         assert reply_to(wire.connect(server.url + wire.root, wire.key, 10.0), request).text == "Done."
 

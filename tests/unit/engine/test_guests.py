@@ -10,7 +10,7 @@ import pytest
 import lamella
 from lamella.adapters.providers.scripted import ScriptedProvider
 from lamella.core.log.call import CacheUse, Call
-from lamella.core.messages.delta import Carried, Diagnosis, ReasoningDelta, Stop, StopReason, TextDelta, ToolCall
+from lamella.core.messages.delta import Diagnosis, NativeReply, ReasoningDelta, Stop, StopReason, TextDelta, ToolCall
 from lamella.core.messages.request import ChatRequest
 from lamella.core.messages.usage import Usage
 from lamella.errors import CallError, ReplyBrokenError
@@ -130,7 +130,7 @@ def kept_of(folder: Path) -> list[str | None]:
             "a Diagnosis whose reason is None and whose missed is '9' of type str",
         ),
         (Stop(reason=StopReason.END, carried=6), "a Stop whose carried is 6 of type int"),  # type: ignore[arg-type]
-        (Stop(reason=StopReason.END, carried=Carried(format="x", json=6)), "a Carried whose json is 6"),  # type: ignore[arg-type]
+        (Stop(reason=StopReason.END, carried=NativeReply(format="x", json=6)), "a NativeReply whose json is 6"),  # type: ignore[arg-type]
         (ToolCall(id="1", name="\ud800", arguments="{}"), "a ToolCall whose name, "),
         ({"text": "x" * 500}, "Guest gave a dict as a part"),
     ],

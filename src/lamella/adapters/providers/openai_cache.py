@@ -42,7 +42,7 @@ def plan_cache(request: ChatRequest, profile: ModelProfile, laid: Laid, *, lifet
     if not takes_marks(profile):
         return key
     # The provider marks the last message by itself. Where that one will not stay, the write would be paid in vain.
-    implicit = bool(request.exchanges) or request.settled.messages in (None, len(request.messages))
+    implicit = request.settled.messages in (None, len(request.messages))
     tail, previous = (laid.ends.get(place) if place is not None else None for place in tail_messages(request))
     marks = plan_marks(
         [Block(weight=len(as_json(part.body).encode()), markable=part.markable) for part in laid.parts],

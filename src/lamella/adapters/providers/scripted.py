@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from lamella.core.messages.delta import (
-    Carried,
     Delta,
     Diagnosis,
+    NativeReply,
     ReasoningDelta,
     Stop,
     StopReason,
@@ -33,7 +33,7 @@ class Line:
     usage: Usage | None = None
     stop: StopReason | None = None
     diagnosis: Diagnosis | None = None
-    carried: Carried | None = None
+    carried: NativeReply | None = None
     chunk: int | None = None
     delay: float = 0.0
     error: LamellaError | None = None

@@ -103,14 +103,27 @@ def tail_messages(request: ChatRequest) -> tuple[int | None, int | None]:
     """The place of the last message that stays, and of the one that was last in the request before."""
     settled = request.settled
     count = len(request.messages) if settled.messages is None else settled.messages
-    talk = [place for place, _ in spoken(request.messages) if place < count]
-    tail = talk[-1] if talk else None
-    same = [place for place in talk[:-1] if tail is not None and _role(request, place) is _role(request, tail)]
-    return tail, same[-1] if same else None
+    talk = [(place, message) for place, message in spoken(request.messages) if place < count]
+    if not talk:
+        return None, None
+    tail, last = talk.pop()
+    # What several tools gave back came with one request: the one before ended where the model called them.
+    while last.role is Role.TOOL and talk and talk[-1][1].role is Role.TOOL:
+        talk.pop()
+    return tail, next((place for place, message in reversed(talk) if _ends_alike(message, last)), None)
 
 
-def _role(request: ChatRequest, place: int) -> Role:
-    return request.messages[place].role
+def _ends_alike(message: Message, last: Message) -> bool:
+    """Whether requests can end with one message as with the other: both the model's last word, or both not its own."""
+    if last.role is not Role.ASSISTANT:
+        return message.role is not Role.ASSISTANT
+    return message.role is Role.ASSISTANT and not message.calls
+
+
+def native_reply(message: Message, wire_format: str) -> Any | None:  # noqa: ANN401 - any JSON
+    """What the model said just as its provider wrote it, if it was of this wire format."""
+    carried = message.carried
+    return loads(carried.json) if carried is not None and carried.format == wire_format else None
 
 
 def read_arguments(text: str) -> Body:

@@ -1,10 +1,13 @@
 """Deltas: an answer as it arrives, and the reply they add up to."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
+from msgspec import Struct
+
 from lamella.core.messages.usage import UNKNOWN_USAGE, Usage
+from lamella.core.values import describe
 
 
 class StopReason(StrEnum):
@@ -34,8 +37,7 @@ class ReasoningDelta:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCall:
+class ToolCall(Struct, frozen=True, kw_only=True, gc=False):
     """A call the model wants made; ``arguments`` is JSON as the model wrote it."""
 
     id: str
@@ -52,12 +54,14 @@ class Diagnosis:
     missed: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Carried:
-    """A reply in its wire format's own form, as JSON, to be handed back unchanged while its tool calls are answered."""
+class NativeReply(Struct, frozen=True, kw_only=True, gc=False):
+    """A reply in its wire format's own form, as JSON, to be handed back unchanged along with its tools' outputs."""
 
     format: str
-    json: str = field(repr=False)
+    json: str
+
+    def __repr__(self) -> str:
+        return describe(self, without=("json",))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +71,7 @@ class Stop:
     reason: StopReason
     id: str | None = None
     diagnosis: Diagnosis | None = None
-    carried: Carried | None = None
+    carried: NativeReply | None = None
 
 
 Delta = TextDelta | ReasoningDelta | ToolCall | Usage | Stop
@@ -84,7 +88,7 @@ class Reply:
     usage: Usage = UNKNOWN_USAGE
     id: str | None = None
     diagnosis: Diagnosis | None = None
-    carried: Carried | None = None
+    carried: NativeReply | None = None
 
 
 def join_text(parts: Iterable[str]) -> str:

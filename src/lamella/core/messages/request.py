@@ -5,26 +5,11 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 from lamella.core.artifacts.model import ToolDefinition
-from lamella.core.messages.delta import Reply
 from lamella.core.messages.model import Message, Role
-from lamella.core.prompt.render import LIBRARY_HEADING
+from lamella.core.values import replace
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolOutput:
-    """What a tool gave back for a call."""
-
-    call: str
-    text: str
-    failed: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolRound:
-    """One round of tools inside a turn: what the model asked for, and what it got. Every call has its output."""
-
-    reply: Reply
-    outputs: tuple[ToolOutput, ...]
+# What stands between the instructions and the library in a system message: everything before it is more stable.
+LIBRARY_HEADING = "## Context Library\n\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +38,6 @@ class ChatRequest:
     model: str
     messages: tuple[Message, ...] = field(repr=False)
     tools: tuple[ToolDefinition, ...] = field(default=(), repr=False)
-    exchanges: tuple[ToolRound, ...] = field(default=(), repr=False)
     answer: int = 4_096
     conversation: str | None = None
     seams: Seams | None = None
@@ -65,7 +49,14 @@ class ChatRequest:
     @property
     def settled(self) -> Seams:
         """The seams that were given, else those that the messages show."""
-        return self.seams or find_seams(self.messages)
+        seams = self.seams or find_seams(self.messages)
+        # While tools are answered the next request begins with this one, whatever becomes of it in the next turn.
+        return replace(seams, messages=None) if self.in_round else seams
+
+    @property
+    def in_round(self) -> bool:
+        """Whether the model is told what its tools gave back, and may call more of them."""
+        return bool(self.messages) and self.messages[-1].role is Role.TOOL
 
 
 def find_seams(messages: Sequence[Message]) -> Seams:

@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 from lamella.core.artifacts.model import Image
 from lamella.core.budget.counting import count_pieces
 from lamella.core.messages.model import Message, Role
+from lamella.core.messages.request import LIBRARY_HEADING
 from lamella.core.prompt.layers.library import Standing
 from lamella.core.prompt.layers.model import Layer
 
-LIBRARY_HEADING = "## Context Library\n\n"
 QUERY_LABEL = "[User query]:\n"
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from json import loads
 
 from lamella.adapters.providers.marking import Block, Ends, Rules, plan_marks
 from lamella.adapters.providers.reading import as_json
@@ -14,6 +13,7 @@ from lamella.adapters.providers.wire import (
     encode,
     extras,
     find_chosen,
+    native_reply,
     read_arguments,
     schema,
     spoken,
@@ -23,7 +23,7 @@ from lamella.adapters.providers.wire import (
 from lamella.core.ledger.profile import ModelProfile, choose_lifetime
 from lamella.core.messages.delta import ToolCall
 from lamella.core.messages.model import Message, Role
-from lamella.core.messages.request import ChatRequest, ToolOutput, ToolRound
+from lamella.core.messages.request import ChatRequest
 
 FORMAT = "anthropic"
 _UNMARKABLE = ("thinking", "redacted_thinking")
@@ -46,7 +46,6 @@ class _Laid:
     turns: list[Body]
     ends: dict[int, int]
     fixed: int | None
-    rounds: tuple[int, ...]
 
     @property
     def blocks(self) -> list[Body]:
@@ -90,10 +89,6 @@ def _weigh(block: Body) -> Block:
 
 def _find_ends(request: ChatRequest, laid: _Laid) -> Ends:
     tail, previous = (laid.ends.get(place) if place is not None else None for place in tail_messages(request))
-    if laid.rounds:
-        # Inside a round of tools all that was sent is sent again, whatever becomes of it in the next turn.
-        asked = max(laid.ends.values(), default=None)
-        tail, previous = laid.rounds[-1], laid.rounds[-2] if len(laid.rounds) > 1 else asked
     return Ends(
         tools=len(laid.tools) - 1 if laid.tools else None,
         fixed=laid.fixed,
@@ -108,32 +103,37 @@ def _lay_out(request: ChatRequest) -> _Laid:
     parts = list(cut(system_text(request.messages), (*settled.system, *((settled.fixed,) if settled.fixed else ()))))
     tools = [_tool(tool.name, tool.description, schema(tool)) for tool in request.tools]
     stable = [at for at, (end, _) in enumerate(parts) if settled.fixed is not None and end <= settled.fixed]
-    turns: list[Body] = []
-    ends: dict[int, int] = {}
     position = len(tools) + len(parts) - 1
+    turns, ends = _talk(request, position)
     if parts:
         ends |= {place: position for place, message in enumerate(request.messages) if message.role is Role.SYSTEM}
-    for place, message in spoken(request.messages):
-        content = _content(message)
-        # The API refuses a message without content, and joins the two that then meet.
-        if content:
-            turns.append({"role": message.role.value, "content": content})
-            position += len(content)
-        ends[place] = position
-    rounds: list[int] = []
-    for exchange in request.exchanges:
-        added = _exchange(exchange)
-        turns += added
-        position += sum(len(turn["content"]) for turn in added)
-        rounds.append(position)
     return _Laid(
         tools=tools,
         system=[{"type": "text", "text": part} for _, part in parts],
         turns=turns,
         ends={place: end for place, end in ends.items() if end >= 0},
         fixed=len(tools) + stable[-1] if stable else None,
-        rounds=tuple(rounds),
     )
+
+
+def _talk(request: ChatRequest, position: int) -> tuple[list[Body], dict[int, int]]:
+    """The messages of the API, and the last block of each message of ours, counted on from a position."""
+    turns: list[Body] = []
+    ends: dict[int, int] = {}
+    before: Role | None = None
+    for place, message in spoken(request.messages):
+        content = _content(message)
+        if message.role is Role.TOOL and before is Role.TOOL:
+            # All that was called for in one message has to be answered in one.
+            turns[-1]["content"] += content
+        elif content:
+            # The API refuses a message without content, and joins the two that then meet.
+            role = Role.ASSISTANT if message.role is Role.ASSISTANT else Role.USER
+            turns.append({"role": role.value, "content": content})
+        position += len(content)
+        ends[place] = position
+        before = message.role
+    return turns, ends
 
 
 def _tool(name: str, description: str, parameters: object) -> Body:
@@ -141,25 +141,17 @@ def _tool(name: str, description: str, parameters: object) -> Body:
 
 
 def _content(message: Message) -> list[Body]:
+    if message.role is Role.TOOL:
+        return [_result(message)]
+    native: list[Body] | None = native_reply(message, FORMAT)
+    if native is not None:
+        return native
     pictures = [
         {"type": "image", "source": {"type": "base64", "media_type": image.media_type, "data": encode(image)}}
         for image in message.images
     ]
-    return [*([{"type": "text", "text": message.text}] if message.text.strip() else []), *pictures]
-
-
-def _exchange(exchange: ToolRound) -> list[Body]:
-    carried = exchange.reply.carried
-    said = loads(carried.json) if carried and carried.format == FORMAT else _said(exchange)
-    return [
-        {"role": Role.ASSISTANT.value, "content": said},
-        {"role": Role.USER.value, "content": [_output(output) for output in exchange.outputs]},
-    ]
-
-
-def _said(exchange: ToolRound) -> list[Body]:
-    text = exchange.reply.text
-    return [*([{"type": "text", "text": text}] if text.strip() else []), *_calls(exchange.reply.calls)]
+    texts = [{"type": "text", "text": message.text}] if message.text.strip() else []
+    return [*texts, *pictures, *_calls(message.calls)]
 
 
 def _calls(calls: Sequence[ToolCall]) -> list[Body]:
@@ -169,10 +161,10 @@ def _calls(calls: Sequence[ToolCall]) -> list[Body]:
     ]
 
 
-def _output(output: ToolOutput) -> Body:
-    block: Body = {"type": "tool_result", "tool_use_id": output.call}
-    if output.text.strip():
-        block["content"] = [{"type": "text", "text": output.text}]
-    if output.failed:
+def _result(message: Message) -> Body:
+    block: Body = {"type": "tool_result", "tool_use_id": message.call}
+    if message.text.strip():
+        block["content"] = [{"type": "text", "text": message.text}]
+    if message.failed:
         block["is_error"] = True
     return block

@@ -8,9 +8,9 @@ from lamella.adapters.providers.normalising import normalise, split_write
 from lamella.adapters.providers.reading import Fields, as_fields, as_json, count_at, fields_at, parts_at, text_at
 from lamella.adapters.providers.wire import read_arguments
 from lamella.core.messages.delta import (
-    Carried,
     Delta,
     Diagnosis,
+    NativeReply,
     ReasoningDelta,
     Reply,
     Stop,
@@ -151,7 +151,7 @@ def _stop(message: Fields, blocks: list[dict[str, Any]]) -> Stop:
         reason=_STOPS.get(text_at(message, "stop_reason"), StopReason.OTHER),
         id=text_at(message, "id") or None,
         diagnosis=read_diagnosis(message),
-        carried=Carried(format=FORMAT, json=as_json(_sendable(blocks))) if calls else None,
+        carried=NativeReply(format=FORMAT, json=as_json(_sendable(blocks))) if calls else None,
     )
 
 

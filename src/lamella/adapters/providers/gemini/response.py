@@ -8,8 +8,8 @@ from lamella.adapters.providers.gemini.request import FORMAT, MADE_UP
 from lamella.adapters.providers.normalising import normalise
 from lamella.adapters.providers.reading import Fields, as_fields, as_json, count_at, fields_at, items_at, text_at
 from lamella.core.messages.delta import (
-    Carried,
     Delta,
+    NativeReply,
     ReasoningDelta,
     Reply,
     Stop,
@@ -117,7 +117,7 @@ class ContentFold:
         yield Stop(
             reason=StopReason.TOOLS if self._calls and reason is StopReason.END else reason,
             id=self._id,
-            carried=Carried(format=FORMAT, json=as_json(self._parts)) if self._calls else None,
+            carried=NativeReply(format=FORMAT, json=as_json(self._parts)) if self._calls else None,
         )
 
     def _part(self, part: dict[str, Any]) -> Iterator[Delta]:

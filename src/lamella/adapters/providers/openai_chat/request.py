@@ -1,12 +1,22 @@
 """The arguments of ``chat.completions.create``: a pure function of the request and what is known of the model."""
 
-from json import loads
+from typing import Any
 
 from lamella.adapters.providers.openai_cache import Laid, Part, plan_cache, takes_marks
-from lamella.adapters.providers.wire import Body, bare_model, cut, encode, extras, schema, spoken, system_text
+from lamella.adapters.providers.wire import (
+    Body,
+    bare_model,
+    cut,
+    encode,
+    extras,
+    native_reply,
+    schema,
+    spoken,
+    system_text,
+)
 from lamella.core.ledger.profile import ModelProfile
 from lamella.core.messages.model import Message, Role
-from lamella.core.messages.request import ChatRequest, ToolRound
+from lamella.core.messages.request import ChatRequest
 
 FORMAT = "openai_chat"
 
@@ -48,11 +58,10 @@ def _lay_out(request: ChatRequest, *, in_parts: bool) -> tuple[list[Body], Laid]
         content = _content(message)
         can_mark = in_parts and message.role is Role.USER
         as_list = can_mark or bool(message.images)
-        messages.append({"role": message.role.value, "content": content if as_list else message.text})
-        parts += [Part(body=part, markable=can_mark) for part in content]
+        told = _round(message)
+        messages.append(told or {"role": message.role.value, "content": content if as_list else message.text})
+        parts += [Part(body=part, markable=can_mark) for part in ([told] if told else content)]
         ends[place] = len(parts) - 1
-    for exchange in request.exchanges:
-        messages += _exchange(exchange)
     return messages, Laid(parts=parts, ends=ends, fixed=0 if len(instructions) > 1 else None, library=library)
 
 
@@ -64,26 +73,16 @@ def _content(message: Message) -> list[Body]:
     return [{"type": "text", "text": message.text}, *pictures]
 
 
-def _exchange(exchange: ToolRound) -> list[Body]:
-    carried = exchange.reply.carried
-    said = loads(carried.json) if carried and carried.format == FORMAT else _said(exchange)
-    outputs = [
-        {
-            "role": "tool",
-            "tool_call_id": output.call,
-            "content": f"Error: {output.text}" if output.failed else output.text,
-        }
-        for output in exchange.outputs
+def _round(message: Message) -> Body | None:
+    """A message of a round of tools: the model's calls, or what came back for one; none for a message of the talk."""
+    if message.role is Role.TOOL:
+        told = f"Error: {message.text}" if message.failed else message.text
+        return {"role": "tool", "tool_call_id": message.call, "content": told}
+    native: Any = native_reply(message, FORMAT)
+    if native is not None or not message.calls:
+        return native
+    calls = [
+        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+        for call in message.calls
     ]
-    return [said, *outputs]
-
-
-def _said(exchange: ToolRound) -> Body:
-    return {
-        "role": "assistant",
-        "content": exchange.reply.text or None,
-        "tool_calls": [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-            for call in exchange.reply.calls
-        ],
-    }
+    return {"role": "assistant", "content": message.text or None, "tool_calls": calls}

@@ -15,8 +15,8 @@ from lamella.adapters.providers.reading import (
     unreadable,
 )
 from lamella.core.messages.delta import (
-    Carried,
     Delta,
+    NativeReply,
     ReasoningDelta,
     Reply,
     Stop,
@@ -153,7 +153,7 @@ class CompletionFold:
             call["name"] += text_at(function, "name")
             call["arguments"] += text_at(function, "arguments")
 
-    def _carry(self, calls: list[dict[str, str]]) -> Carried:
+    def _carry(self, calls: list[dict[str, str]]) -> NativeReply:
         said = {
             "role": "assistant",
             "content": self._text or None,
@@ -167,7 +167,7 @@ class CompletionFold:
             ],
             **self._thoughts,
         }
-        return Carried(format=FORMAT, json=as_json(said))
+        return NativeReply(format=FORMAT, json=as_json(said))
 
 
 def _read_content(delta: Fields) -> str:

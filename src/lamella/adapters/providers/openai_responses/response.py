@@ -19,9 +19,9 @@ from lamella.adapters.providers.reading import (
     unreadable,
 )
 from lamella.core.messages.delta import (
-    Carried,
     Delta,
     Diagnosis,
+    NativeReply,
     ReasoningDelta,
     Reply,
     Stop,
@@ -191,7 +191,7 @@ def _end(response: Fields, items: Sequence[Fields]) -> Iterator[Delta]:
         reason=reason,
         id=text_at(response, "id") or None,
         diagnosis=read_diagnosis(response),
-        carried=Carried(format=FORMAT, json=as_json([_trim(item) for item in items])) if calls else None,
+        carried=NativeReply(format=FORMAT, json=as_json([_trim(item) for item in items])) if calls else None,
     )
 
 
