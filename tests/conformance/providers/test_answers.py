@@ -11,6 +11,7 @@ from tests.wire.material import (
     answered,
     ask,
     collect,
+    grown,
     note,
     reply_to,
     round_of,
@@ -24,6 +25,7 @@ from lamella.core.messages.delta import Stop, StopReason, TextDelta
 from lamella.core.messages.request import ChatRequest
 from lamella.core.messages.rounds import ToolOutput
 from lamella.core.messages.usage import Usage
+from lamella.core.values import replace
 
 LONG_SYSTEM = system(note("tides", 40_000))
 
@@ -81,6 +83,28 @@ def test_a_round_of_tools_from_another_provider_can_be_sent(wire: Wire) -> None:
     request = answered(asked, ROUND)
     with wire.serve(Say(text="Done.")) as server:
         assert reply_to(wire.connect(server.url + wire.root, wire.key, 10.0), request).text == "Done."
+
+
+def test_rounds_of_an_earlier_turn_stand_where_they_were(wire: Wire) -> None:
+    request = ask(user("Tides?"), model=wire.model)
+    failed = replace(ROUND, outputs=(ToolOutput(call="call_1", output="", failed=True),))
+    later = grown(answered(replace(request, tools=(SEARCH,)), ROUND, failed), "At noon.", "Sure?")
+    with wire.serve(Say(text="Yes.")) as server:
+        assert reply_to(wire.connect(server.url + wire.root, wire.key, 10.0), later).text == "Yes."
+    sent = server.calls[0].raw.decode()
+    places = [sent.index(words) for words in ("Tides?", "Let me look.", "Two notes on tides.", "At noon.", "Sure?")]
+    assert places == sorted(places)
+    assert sent.count("Let me look.") == 2
+
+
+def test_what_can_be_handed_back_comes_with_every_call(wire: Wire) -> None:
+    wanted = (Wanted(id="call_1", name="search", arguments={}),)
+    with wire.serve(Say(calls=wanted), Say()) as server:
+        calling = reply_to(wire.connect(server.url + wire.root, wire.key, 10.0), _simple(wire))
+        plain = reply_to(wire.connect(server.url + wire.root, wire.key, 10.0), _simple(wire))
+    assert calling.carried is not None
+    assert calling.carried.format == wire.name
+    assert plain.carried is None
 
 
 def test_an_answer_without_text_is_an_empty_reply(wire: Wire) -> None:

@@ -12,6 +12,7 @@ from lamella.adapters.providers.failures import Refusal, Target, explain_broken,
 from lamella.adapters.providers.local.account import AccountedEngine
 from lamella.adapters.providers.local.cache import Forecast
 from lamella.adapters.providers.local.engine import EngineOptions, EngineRefusal
+from lamella.adapters.providers.local.rounds import tell_rounds
 from lamella.adapters.providers.local.weights import LOCAL, SMOLLM2, Packaged, find_weights
 from lamella.adapters.providers.openai_chat.request import build_request
 from lamella.adapters.providers.openai_chat.response import CompletionFold
@@ -193,7 +194,7 @@ class LocalProvider:
         return self._worker
 
     def _build(self, request: ChatRequest) -> Body:
-        body = build_request(request, LOCAL_PROFILE)
+        body = build_request(replace(request, messages=tell_rounds(request.messages)), LOCAL_PROFILE)
         further: Body = body.pop("extra_body", {})
         return body | further | _ALWAYS
 

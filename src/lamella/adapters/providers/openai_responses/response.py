@@ -191,8 +191,18 @@ def _end(response: Fields, items: Sequence[Fields]) -> Iterator[Delta]:
         reason=reason,
         id=text_at(response, "id") or None,
         diagnosis=read_diagnosis(response),
-        carried=NativeReply(format=FORMAT, json=as_json([_trim(item) for item in items])) if calls else None,
+        carried=NativeReply(format=FORMAT, json=as_json(_sendable(items))) if calls else None,
     )
+
+
+def _sendable(items: Sequence[Fields]) -> list[dict[str, Any]]:
+    """The items as they can be handed back. Nothing is stored there, so thoughts without their content are left out."""
+    trimmed = [_trim(item) for item in items]
+    if all(item.get("encrypted_content") for item in trimmed if item.get("type") == "reasoning"):
+        return trimmed
+    # By its id a call would ask for the thought that led to it.
+    spoken = (item for item in trimmed if item.get("type") != "reasoning")
+    return [{name: value for name, value in item.items() if name != "id"} for item in spoken]
 
 
 def _trim(item: Fields) -> dict[str, Any]:
