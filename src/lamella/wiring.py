@@ -17,9 +17,9 @@ from lamella.adapters.archive.transcript import (
 )
 from lamella.adapters.clocks.system import SystemClock
 from lamella.adapters.providers.dialects import WireDialects
-from lamella.adapters.providers.prices import SnapshotPrices
-from lamella.adapters.providers.profile_file import load_profiles
-from lamella.adapters.providers.profiles import BuiltInProfiles
+from lamella.adapters.providers.facts.caches import BuiltInProfiles
+from lamella.adapters.providers.facts.prices import SnapshotPrices
+from lamella.adapters.providers.facts.user_models import load_profiles
 from lamella.adapters.sources.nowhere import Nowhere
 from lamella.adapters.sources.vault import Vault, parse_image
 from lamella.adapters.tokens.counter import OfflineCounter
@@ -178,15 +178,15 @@ def open_provider(
 
     ``named`` says that whoever runs this named it, not only a conversation that may have come from somebody else.
     """
-    from lamella.adapters.providers.opening import Opening  # SDKs are for those who send
-    from lamella.adapters.providers.opening import open_provider as find
+    from lamella.adapters.providers.opener import open_provider as find  # SDKs are for those who send
+    from lamella.adapters.providers.row import ProviderOptions
 
     found = load_configuration()
     _check_server(model, found, named=named)
     facts = found.settings.model_facts
     book = load_profiles(Path(facts).expanduser()) if facts else None
-    opening = Opening(patience=silence, progress=progress, record=_WEIGHTS_RECORD.expanduser())
-    return find(model, keys=os.environ, models=book, opening=opening)
+    options = ProviderOptions(patience=silence, progress=progress, record=_WEIGHTS_RECORD.expanduser())
+    return find(model, keys=os.environ, models=book, options=options)
 
 
 def fit_settings(model: str, *, begins: bool) -> dict[str, object]:
@@ -194,8 +194,8 @@ def fit_settings(model: str, *, begins: bool) -> dict[str, object]:
 
     One that ``begins`` gets a layout whose prefix only grows, too: it is what a chat in one sitting is cheapest in.
     """
+    from lamella.adapters.providers.facts.models import BuiltInModels
     from lamella.adapters.providers.local.engine import EngineOptions
-    from lamella.adapters.providers.models import BuiltInModels
 
     settings = load_settings()
     facts = settings.model_facts
@@ -273,7 +273,7 @@ def _check_server(model: str, found: Configuration, *, named: bool) -> None:
 
 def mask_keys(text: str) -> str:
     """A text without the keys of this environment: servers repeat them in what they answer."""
-    from lamella.adapters.providers.opening import KEY_NAMES
+    from lamella.adapters.providers.registry import KEY_NAMES
 
     for name in KEY_NAMES:
         key = os.environ.get(name, "").strip()
@@ -284,7 +284,7 @@ def mask_keys(text: str) -> str:
 
 def list_keys() -> dict[str, bool]:
     """The variables that keys are read from, and whether each is set."""
-    from lamella.adapters.providers.opening import KEY_NAMES
+    from lamella.adapters.providers.registry import KEY_NAMES
 
     return {name: bool(os.environ.get(name)) for name in KEY_NAMES}
 

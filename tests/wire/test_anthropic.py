@@ -23,10 +23,10 @@ from tests.wire.material import (
 )
 from tests.wire.script import Say, Wanted
 
-from lamella.adapters.providers.anthropic.request import Caching, build_request
+from lamella.adapters.providers.anthropic.request import CacheMode, build_request
 from lamella.adapters.providers.anthropic.response import read_reply
 from lamella.adapters.providers.anthropic.send import AnthropicProvider
-from lamella.adapters.providers.models import BuiltInModels
+from lamella.adapters.providers.facts.models import BuiltInModels
 from lamella.core.messages.delta import Diagnosis, Reply, ToolCall
 from lamella.core.messages.request import ChatRequest, Seams
 from lamella.core.messages.rounds import ToolOutput
@@ -37,7 +37,7 @@ PROFILE = BuiltInModels().model(MODEL)
 START = ask(system(note("tides", 8_000), instructions="Be terse. " * 300), user("First?"), model=MODEL)
 
 
-def _send(server: AnthropicServer, request: ChatRequest, *, caching: Caching = Caching.EXPLICIT) -> Reply:
+def _send(server: AnthropicServer, request: ChatRequest, *, caching: CacheMode = CacheMode.EXPLICIT) -> Reply:
     return reply_to(AnthropicProvider(key=KEY, address=server.url, caching=caching, patience=10.0), request)
 
 
@@ -46,8 +46,8 @@ def _marked(body: dict[str, Any]) -> list[dict[str, Any]]:
     return [block for block in blocks if "cache_control" in block]
 
 
-@pytest.mark.parametrize("caching", [Caching.EXPLICIT, Caching.AUTOMATIC])
-def test_each_turn_reads_all_that_the_one_before_sent(caching: Caching) -> None:
+@pytest.mark.parametrize("caching", [CacheMode.EXPLICIT, CacheMode.AUTOMATIC])
+def test_each_turn_reads_all_that_the_one_before_sent(caching: CacheMode) -> None:
     with anthropic_server() as server:
         request = START
         before = 0
@@ -61,7 +61,7 @@ def test_each_turn_reads_all_that_the_one_before_sent(caching: Caching) -> None:
 
 def test_without_caching_nothing_is_marked_read_or_written() -> None:
     with anthropic_server() as server:
-        replies = [_send(server, START, caching=Caching.OFF) for _ in range(2)]
+        replies = [_send(server, START, caching=CacheMode.OFF) for _ in range(2)]
     assert [(reply.usage.read, reply.usage.write, reply.usage.write_long) for reply in replies] == [(0, 0, 0)] * 2
     assert _marked(server.bodies[0]) == []
 
@@ -227,12 +227,12 @@ def test_a_diagnosis_without_a_finding_says_so(told: dict[str, object], verdict:
         assert _send(server, START).diagnosis == Diagnosis(verdict=verdict)
 
 
-@pytest.mark.parametrize("caching", [Caching.EXPLICIT, Caching.AUTOMATIC])
-def test_more_marks_than_a_request_may_carry_are_refused(caching: Caching) -> None:
+@pytest.mark.parametrize("caching", [CacheMode.EXPLICIT, CacheMode.AUTOMATIC])
+def test_more_marks_than_a_request_may_carry_are_refused(caching: CacheMode) -> None:
     request = START
     for number in range(8):
         request = grown(request, f"Answer {number}.", f"Question {number}?")
-    allowed = 4 - (caching is Caching.AUTOMATIC)
+    allowed = 4 - (caching is CacheMode.AUTOMATIC)
     marked = build_request(replace(request, marks=tuple(range(1, 1 + allowed))), PROFILE, caching=caching)
     assert len(_marked(marked)) == allowed
     with pytest.raises(CallError, match=f"{allowed + 1} breakpoints"):
@@ -240,7 +240,7 @@ def test_more_marks_than_a_request_may_carry_are_refused(caching: Caching) -> No
 
 
 def test_a_mark_can_stand_after_the_instructions_and_not_after_nothing() -> None:
-    marked = build_request(replace(START, marks=(0,)), PROFILE, caching=Caching.AUTOMATIC)
+    marked = build_request(replace(START, marks=(0,)), PROFILE, caching=CacheMode.AUTOMATIC)
     assert _marked(marked) == [marked["system"][-1]]
     with pytest.raises(CallError, match="message 9"):
         build_request(replace(START, marks=(9,)), PROFILE)
@@ -268,8 +268,8 @@ def requests(draw: st.DrawFn) -> ChatRequest:
 
 
 @settings(deadline=None)
-@given(requests(), st.sampled_from(Caching))
-def test_no_request_carries_more_than_four_marks(request: ChatRequest, caching: Caching) -> None:
+@given(requests(), st.sampled_from(CacheMode))
+def test_no_request_carries_more_than_four_marks(request: ChatRequest, caching: CacheMode) -> None:
     body = build_request(request, PROFILE, caching=caching)
     assert len(_marked(body)) + ("cache_control" in body) <= 4
     assert body == build_request(request, PROFILE, caching=caching)

@@ -13,14 +13,14 @@ from tests.wire.openai_chat_server import ChatServer, Dialect, chat_server
 from tests.wire.openai_responses_server import ResponsesServer, responses_server
 from tests.wire.script import Say, Wanted
 
-from lamella.adapters.providers.models import BuiltInModels
-from lamella.adapters.providers.openai_cache import name_cache
+from lamella.adapters.providers.facts.models import BuiltInModels
 from lamella.adapters.providers.openai_chat import request as chat_request
 from lamella.adapters.providers.openai_chat import response as chat_response
 from lamella.adapters.providers.openai_chat.send import OpenAIChatProvider
 from lamella.adapters.providers.openai_responses import request as responses_request
 from lamella.adapters.providers.openai_responses import response as responses_response
 from lamella.adapters.providers.openai_responses.send import OpenAIResponsesProvider
+from lamella.adapters.providers.wire.openai_cache import name_cache
 from lamella.core.messages.delta import Diagnosis, Reply, StopReason
 from lamella.core.messages.request import ChatRequest, Seams
 from lamella.core.messages.rounds import ToolOutput

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import lamella
-from lamella.adapters.providers.scripted import ScriptedProvider
+from lamella.adapters.providers.scripted.provider import ScriptedProvider
 from lamella.core.log.call import CacheUse, Call
 from lamella.core.messages.delta import Diagnosis, NativeReply, ReasoningDelta, Stop, StopReason, TextDelta, ToolCall
 from lamella.core.messages.request import ChatRequest

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lamella.adapters.providers.scripted import Line, ScriptedProvider
+from lamella.adapters.providers.scripted.provider import Line, ScriptedProvider
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.ledger.answered import Answered
 from lamella.core.log.call import Cause, Outcome

@@ -9,7 +9,7 @@ import pytest
 from tests.unit.adapters.providers.local.asking import SMALL, run
 
 from lamella import Conversation, Note
-from lamella.adapters.providers.local.engine import Engine, EngineOptions
+from lamella.adapters.providers.local.engine import EngineOptions, LlamaServer
 from lamella.adapters.providers.local.provider import LocalProvider
 from lamella.adapters.providers.local.weights import find_weights
 from lamella.adapters.tokens.counter import OWN_ERROR, OfflineCounter
@@ -64,7 +64,7 @@ def test_every_way_of_cutting_text_gives_the_engines_tokens(tmp_path: Path, spli
     assert vocabulary.split == split
     own = open_vocabulary(vocabulary)
     assert own is not None
-    engine = Engine(path, EngineOptions(window=256))
+    engine = LlamaServer(path, EngineOptions(window=256))
     texts = [*mixed(400), Path("README.md").read_text(encoding="utf-8")]
     different = [text for text in texts if tuple(own.encode(text)) != engine.tokenize(text)]
     engine.close()

@@ -4,11 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from lamella.adapters.providers.marking import Block, Ends, Rules, plan_marks
-from lamella.adapters.providers.reading import as_json
-from lamella.adapters.providers.wire import (
+from lamella.adapters.providers.registry import bare_model
+from lamella.adapters.providers.wire.body import (
     Body,
-    bare_model,
     cut,
     encode,
     extras,
@@ -20,6 +18,8 @@ from lamella.adapters.providers.wire import (
     system_text,
     tail_messages,
 )
+from lamella.adapters.providers.wire.fields import as_json
+from lamella.adapters.providers.wire.marks import Block, Ends, MarkRules, plan_marks
 from lamella.core.ledger.profile import ModelProfile, choose_lifetime
 from lamella.core.messages.delta import ToolCall
 from lamella.core.messages.model import Message, Role
@@ -29,7 +29,7 @@ FORMAT = "anthropic"
 _UNMARKABLE = ("thinking", "redacted_thinking")
 
 
-class Caching(StrEnum):
+class CacheMode(StrEnum):
     """Who places breakpoints: Lamella, the provider (one, after the last block), or nobody."""
 
     EXPLICIT = "explicit"
@@ -38,7 +38,7 @@ class Caching(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Laid:
+class _BlockLayout:
     """Every block of a request in the order the cache reads them, and where the stretches of it end."""
 
     tools: list[Body]
@@ -52,7 +52,7 @@ class _Laid:
         return [*self.tools, *self.system, *(block for turn in self.turns for block in turn["content"])]
 
 
-def build_request(request: ChatRequest, profile: ModelProfile, *, caching: Caching = Caching.EXPLICIT) -> Body:
+def build_request(request: ChatRequest, profile: ModelProfile, *, caching: CacheMode = CacheMode.EXPLICIT) -> Body:
     """The keyword arguments that send this request with Anthropic's SDK, without ``stream``."""
     laid = _lay_out(request)
     body: Body = {"model": bare_model(request.model), "max_tokens": request.answer, "messages": laid.turns}
@@ -60,22 +60,24 @@ def build_request(request: ChatRequest, profile: ModelProfile, *, caching: Cachi
     body |= {"tools": laid.tools} if laid.tools else {}
     # A model of OpenAI's behind a gateway has breakpoints and diagnostics too, and they are not of this API.
     own = profile.provider != "openai"
-    if caching is not Caching.OFF and profile.breakpoints and own:
+    if caching is not CacheMode.OFF and profile.breakpoints and own:
         body |= _mark(request, profile, laid, caching=caching)
     if profile.diagnostics and own:
         body["diagnostics"] = {"previous_message_id": request.compare}
     return body | extras(request, body)
 
 
-def _mark(request: ChatRequest, profile: ModelProfile, laid: _Laid, *, caching: Caching) -> Body:
+def _mark(request: ChatRequest, profile: ModelProfile, laid: _BlockLayout, *, caching: CacheMode) -> Body:
     lifetime = choose_lifetime(request.pause, profile.lifetimes)
     mark = {"type": "ephemeral"} | ({"ttl": lifetime.name} if lifetime and lifetime.name != "5m" else {})
-    automatic = caching is Caching.AUTOMATIC
+    automatic = caching is CacheMode.AUTOMATIC
     blocks = laid.blocks
     marks = plan_marks(
         [_weigh(block) for block in blocks],
         Ends() if automatic else _find_ends(request, laid),
-        rules=Rules(limit=profile.breakpoints - automatic, lookback=profile.lookback, minimum=profile.cache.minimum),
+        rules=MarkRules(
+            limit=profile.breakpoints - automatic, lookback=profile.lookback, minimum=profile.cache.minimum
+        ),
         chosen=find_chosen(request, laid.ends),
     )
     for position in marks:
@@ -87,7 +89,7 @@ def _weigh(block: Body) -> Block:
     return Block(weight=len(as_json(block).encode()), markable=block.get("type") not in _UNMARKABLE)
 
 
-def _find_ends(request: ChatRequest, laid: _Laid) -> Ends:
+def _find_ends(request: ChatRequest, laid: _BlockLayout) -> Ends:
     tail, previous = (laid.ends.get(place) if place is not None else None for place in tail_messages(request))
     return Ends(
         tools=len(laid.tools) - 1 if laid.tools else None,
@@ -98,7 +100,7 @@ def _find_ends(request: ChatRequest, laid: _Laid) -> Ends:
     )
 
 
-def _lay_out(request: ChatRequest) -> _Laid:
+def _lay_out(request: ChatRequest) -> _BlockLayout:
     settled = request.settled
     parts = list(cut(system_text(request.messages), (*settled.system, *((settled.fixed,) if settled.fixed else ()))))
     tools = [_tool(tool.name, tool.description, schema(tool)) for tool in request.tools]
@@ -107,7 +109,7 @@ def _lay_out(request: ChatRequest) -> _Laid:
     turns, ends = _talk(request, position)
     if parts:
         ends |= {place: position for place, message in enumerate(request.messages) if message.role is Role.SYSTEM}
-    return _Laid(
+    return _BlockLayout(
         tools=tools,
         system=[{"type": "text", "text": part} for _, part in parts],
         turns=turns,

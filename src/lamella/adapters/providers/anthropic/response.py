@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from lamella.adapters.providers.anthropic.request import FORMAT
-from lamella.adapters.providers.normalising import normalise, split_write
-from lamella.adapters.providers.reading import Fields, as_fields, as_json, count_at, fields_at, parts_at, text_at
-from lamella.adapters.providers.wire import read_arguments
+from lamella.adapters.providers.wire.body import read_arguments
+from lamella.adapters.providers.wire.fields import Fields, as_fields, as_json, count_at, fields_at, parts_at, text_at
+from lamella.adapters.providers.wire.usage import normalise, split_write
 from lamella.core.messages.delta import (
     Delta,
     Diagnosis,

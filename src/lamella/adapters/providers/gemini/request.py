@@ -3,16 +3,8 @@
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
 
-from lamella.adapters.providers.wire import (
-    Body,
-    bare_model,
-    extras,
-    native_reply,
-    read_arguments,
-    schema,
-    spoken,
-    system_text,
-)
+from lamella.adapters.providers.registry import bare_model
+from lamella.adapters.providers.wire.body import Body, extras, native_reply, read_arguments, schema, spoken, system_text
 from lamella.core.messages.delta import ToolCall
 from lamella.core.messages.model import Message, Role
 from lamella.core.messages.request import ChatRequest

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from lamella.adapters.providers.gemini.request import FORMAT, MADE_UP
-from lamella.adapters.providers.normalising import normalise
-from lamella.adapters.providers.reading import Fields, as_fields, as_json, count_at, fields_at, items_at, text_at
+from lamella.adapters.providers.wire.fields import Fields, as_fields, as_json, count_at, fields_at, items_at, text_at
+from lamella.adapters.providers.wire.usage import normalise
 from lamella.core.messages.delta import (
     Delta,
     NativeReply,

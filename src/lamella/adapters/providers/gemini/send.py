@@ -2,14 +2,14 @@
 
 from collections.abc import AsyncIterator
 
-from lamella.adapters.providers.failures import Target, explain_broken
+from lamella.adapters.providers.connection.failures import Target, explain_broken
+from lamella.adapters.providers.facts.models import BuiltInModels
 from lamella.adapters.providers.gemini.request import build_request
 from lamella.adapters.providers.gemini.response import ContentFold
-from lamella.adapters.providers.gemini.sdk import ADDRESS, PATIENCE, UNREADABLE, Chunks, Opened, explain, open_client
-from lamella.adapters.providers.gemini.storing import ContentStore
-from lamella.adapters.providers.models import BuiltInModels
-from lamella.adapters.providers.reading import as_fields
-from lamella.adapters.providers.wire import bare_model
+from lamella.adapters.providers.gemini.sdk import ADDRESS, PATIENCE, UNREADABLE, Chunks, SdkClient, explain, open_client
+from lamella.adapters.providers.gemini.storage import ContentStore
+from lamella.adapters.providers.registry import bare_model
+from lamella.adapters.providers.wire.fields import as_fields
 from lamella.core.messages.delta import Delta
 from lamella.core.messages.request import ChatRequest
 from lamella.errors import LamellaError, ProviderRefusedError, ProviderRetryError
@@ -33,7 +33,7 @@ class GeminiProvider:
         self._patience = patience
         self._models = models or BuiltInModels()
         self._store = store
-        self._opened: Opened | None = None
+        self._opened: SdkClient | None = None
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[Delta]:
         opened = self._opened = self._opened or open_client(key=self._key, address=self._address)

@@ -8,17 +8,17 @@ from pathlib import Path
 from threading import Event
 from typing import TypeVar
 
-from lamella.adapters.providers.failures import Refusal, Target, explain_broken, explain_refusal
+from lamella.adapters.providers.connection.failures import Refusal, Target, explain_broken, explain_refusal
+from lamella.adapters.providers.facts.day import FACTS_DATE
 from lamella.adapters.providers.local.account import AccountedEngine
 from lamella.adapters.providers.local.cache import Forecast
 from lamella.adapters.providers.local.engine import EngineOptions, EngineRefusal
 from lamella.adapters.providers.local.rounds import tell_rounds
-from lamella.adapters.providers.local.weights import LOCAL, SMOLLM2, Packaged, find_weights
+from lamella.adapters.providers.local.weights import LOCAL, SMOLLM2, WeightsPackage, find_weights
 from lamella.adapters.providers.openai_chat.request import build_request
 from lamella.adapters.providers.openai_chat.response import CompletionFold
-from lamella.adapters.providers.profiles import FACTS_DATE
-from lamella.adapters.providers.reading import Fields, count_at, fields_at
-from lamella.adapters.providers.wire import Body
+from lamella.adapters.providers.wire.body import Body
+from lamella.adapters.providers.wire.fields import Fields, count_at, fields_at
 from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.ledger.cache import CacheProfile
 from lamella.core.ledger.profile import ModelProfile, UsageFields
@@ -78,7 +78,7 @@ class LocalProvider:
         options: EngineOptions | None = None,
         progress: Callable[[Progress], None] | None = None,
         record: Path | None = None,
-        packaged: Packaged = SMOLLM2,
+        packaged: WeightsPackage = SMOLLM2,
     ) -> None:
         self.model = model
         self._options = options or EngineOptions()

@@ -1,19 +1,8 @@
 """The arguments of ``chat.completions.create``: a pure function of the request and what is known of the model."""
 
-from typing import Any
-
-from lamella.adapters.providers.openai_cache import Laid, Part, plan_cache, takes_marks
-from lamella.adapters.providers.wire import (
-    Body,
-    bare_model,
-    cut,
-    encode,
-    extras,
-    native_reply,
-    schema,
-    spoken,
-    system_text,
-)
+from lamella.adapters.providers.registry import bare_model
+from lamella.adapters.providers.wire.body import Body, cut, encode, extras, native_reply, schema, spoken, system_text
+from lamella.adapters.providers.wire.openai_cache import Part, PartLayout, plan_cache, takes_marks
 from lamella.core.ledger.profile import ModelProfile
 from lamella.core.messages.model import Message, Role
 from lamella.core.messages.request import ChatRequest
@@ -39,7 +28,7 @@ def build_request(request: ChatRequest, profile: ModelProfile) -> Body:
     return body | extras(request, body)
 
 
-def _lay_out(request: ChatRequest, *, in_parts: bool) -> tuple[list[Body], Laid]:
+def _lay_out(request: ChatRequest, *, in_parts: bool) -> tuple[list[Body], PartLayout]:
     """The messages, and their parts in order. Without breakpoints to carry, texts are plain strings: all take those."""
     messages: list[Body] = []
     parts: list[Part] = []
@@ -62,7 +51,7 @@ def _lay_out(request: ChatRequest, *, in_parts: bool) -> tuple[list[Body], Laid]
         messages.append(told or {"role": message.role.value, "content": content if as_list else message.text})
         parts += [Part(body=part, markable=can_mark) for part in ([told] if told else content)]
         ends[place] = len(parts) - 1
-    return messages, Laid(parts=parts, ends=ends, fixed=0 if len(instructions) > 1 else None, library=library)
+    return messages, PartLayout(parts=parts, ends=ends, fixed=0 if len(instructions) > 1 else None, library=library)
 
 
 def _content(message: Message) -> list[Body]:
@@ -78,7 +67,7 @@ def _round(message: Message) -> Body | None:
     if message.role is Role.TOOL:
         told = f"Error: {message.text}" if message.failed else message.text
         return {"role": "tool", "tool_call_id": message.call, "content": told}
-    native: Any = native_reply(message, FORMAT)
+    native: Body | None = native_reply(message, FORMAT)
     if native is not None or not message.calls:
         return native
     calls = [

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
-from lamella.adapters.providers.normalising import normalise
 from lamella.adapters.providers.openai_chat.request import FORMAT
-from lamella.adapters.providers.reading import (
+from lamella.adapters.providers.wire.fields import (
     Fields,
     as_fields,
     as_json,
@@ -14,6 +13,7 @@ from lamella.adapters.providers.reading import (
     text_at,
     unreadable,
 )
+from lamella.adapters.providers.wire.usage import normalise
 from lamella.core.messages.delta import (
     Delta,
     NativeReply,

@@ -1,17 +1,8 @@
 """The arguments of ``responses.create``: a pure function of the request and what is known of the model."""
 
-from lamella.adapters.providers.openai_cache import Laid, Part, plan_cache
-from lamella.adapters.providers.wire import (
-    Body,
-    bare_model,
-    cut,
-    encode,
-    extras,
-    native_reply,
-    schema,
-    spoken,
-    system_text,
-)
+from lamella.adapters.providers.registry import bare_model
+from lamella.adapters.providers.wire.body import Body, cut, encode, extras, native_reply, schema, spoken, system_text
+from lamella.adapters.providers.wire.openai_cache import Part, PartLayout, plan_cache
 from lamella.core.ledger.profile import ModelProfile
 from lamella.core.messages.model import Message, Role
 from lamella.core.messages.request import ChatRequest
@@ -46,7 +37,7 @@ def build_request(request: ChatRequest, profile: ModelProfile) -> Body:
     return body | extras(request, body)
 
 
-def _lay_out(request: ChatRequest) -> tuple[list[Body], Laid]:
+def _lay_out(request: ChatRequest) -> tuple[list[Body], PartLayout]:
     """The input items, and their parts in order. Instructions go as a developer's message: only that can be marked."""
     items: list[Body] = []
     parts: list[Part] = []
@@ -66,7 +57,7 @@ def _lay_out(request: ChatRequest) -> tuple[list[Body], Laid]:
         items += told or [{"role": message.role.value, "content": content if user else message.text}]
         parts += [Part(body=part, markable=user) for part in told or content]
         ends[place] = len(parts) - 1
-    return items, Laid(parts=parts, ends=ends, fixed=0 if len(texts) > 1 else None, library=library)
+    return items, PartLayout(parts=parts, ends=ends, fixed=0 if len(texts) > 1 else None, library=library)
 
 
 def _text(text: str) -> Body:

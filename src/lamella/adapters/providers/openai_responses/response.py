@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from lamella.adapters.providers.failures import Refusal, Target, explain_refusal
-from lamella.adapters.providers.normalising import normalise, split_write
+from lamella.adapters.providers.connection.failures import Refusal, Target, explain_refusal
+from lamella.adapters.providers.connection.openai_sdk import ADDRESS, PATIENCE
 from lamella.adapters.providers.openai_responses.request import FORMAT
-from lamella.adapters.providers.openai_sdk import ADDRESS, PATIENCE
-from lamella.adapters.providers.reading import (
+from lamella.adapters.providers.wire.fields import (
     Fields,
     as_fields,
     as_json,
@@ -18,6 +17,7 @@ from lamella.adapters.providers.reading import (
     text_at,
     unreadable,
 )
+from lamella.adapters.providers.wire.usage import normalise, split_write
 from lamella.core.messages.delta import (
     Delta,
     Diagnosis,

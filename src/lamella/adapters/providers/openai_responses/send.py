@@ -4,14 +4,14 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
-from lamella.adapters.providers.ending import read_out
-from lamella.adapters.providers.failures import Target, explain_broken, explain_refusal
-from lamella.adapters.providers.models import BuiltInModels
+from lamella.adapters.providers.connection.failures import Target, explain_broken, explain_refusal
+from lamella.adapters.providers.connection.openai_sdk import ADDRESS, PATIENCE, explain, open_client
+from lamella.adapters.providers.connection.rest import read_out
+from lamella.adapters.providers.connection.unstreamed import comes_whole, read_batches
+from lamella.adapters.providers.facts.models import BuiltInModels
 from lamella.adapters.providers.openai_responses.request import build_request
 from lamella.adapters.providers.openai_responses.response import ResponseFold, read_reply
-from lamella.adapters.providers.openai_sdk import ADDRESS, PATIENCE, explain, open_client
-from lamella.adapters.providers.unstreamed import comes_whole, read_batches
-from lamella.adapters.providers.wire import bare_model
+from lamella.adapters.providers.registry import bare_model
 from lamella.core.messages.delta import Delta, Stop
 from lamella.core.messages.request import ChatRequest
 from lamella.ports import ModelBook
