@@ -8,7 +8,7 @@ from tests.wire.kinds import WIRES, Wire
 from tests.wire.material import DOT, READ, ROUND, SEARCH, answered, ask, assistant, grown, note, reply_to, system, user
 
 from lamella.core.messages.delta import NativeReply, ToolCall
-from lamella.core.messages.request import ChatRequest
+from lamella.core.messages.request import Request
 from lamella.core.messages.rounds import ToolOutput, ToolRound
 from lamella.core.values import replace
 
@@ -60,7 +60,7 @@ LAST = ToolRound(
 )
 
 
-def cases(wire: Wire) -> dict[str, ChatRequest]:
+def cases(wire: Wire) -> dict[str, Request]:
     """One request per shape a conversation can have."""
     model = wire.model
     library = (note("tides", 1_500), note("moon", 1_500))
@@ -88,7 +88,7 @@ def cases(wire: Wire) -> dict[str, ChatRequest]:
     }
 
 
-def sent(wire: Wire, request: ChatRequest) -> dict[str, Any]:
+def sent(wire: Wire, request: Request) -> dict[str, Any]:
     """A request's body as the server received it."""
     with wire.serve() as server:
         reply_to(wire.connect(server.url + wire.root, wire.key, 10.0), request)

@@ -28,7 +28,7 @@ from lamella.adapters.providers.anthropic.response import read_reply
 from lamella.adapters.providers.anthropic.send import AnthropicProvider
 from lamella.adapters.providers.facts.models import BuiltInModels
 from lamella.core.messages.delta import Diagnosis, Reply, ToolCall
-from lamella.core.messages.request import ChatRequest, Seams
+from lamella.core.messages.request import Request, Seams
 from lamella.core.messages.rounds import ToolOutput
 from lamella.core.values import replace
 from lamella.errors import CallError
@@ -37,7 +37,7 @@ PROFILE = BuiltInModels().model(MODEL)
 START = ask(system(note("tides", 8_000), instructions="Be terse. " * 300), user("First?"), model=MODEL)
 
 
-def _send(server: AnthropicServer, request: ChatRequest, *, caching: CacheMode = CacheMode.EXPLICIT) -> Reply:
+def _send(server: AnthropicServer, request: Request, *, caching: CacheMode = CacheMode.EXPLICIT) -> Reply:
     return reply_to(AnthropicProvider(key=KEY, address=server.url, caching=caching, patience=10.0), request)
 
 
@@ -247,7 +247,7 @@ def test_a_mark_can_stand_after_the_instructions_and_not_after_nothing() -> None
 
 
 @st.composite
-def requests(draw: st.DrawFn) -> ChatRequest:
+def requests(draw: st.DrawFn) -> Request:
     """Conversations of any shape, with marks of the caller's own."""
     texts = st.text(max_size=8) | st.just("long " * 800)
     shelf = draw(st.lists(texts, max_size=4))
@@ -269,7 +269,7 @@ def requests(draw: st.DrawFn) -> ChatRequest:
 
 @settings(deadline=None)
 @given(requests(), st.sampled_from(CacheMode))
-def test_no_request_carries_more_than_four_marks(request: ChatRequest, caching: CacheMode) -> None:
+def test_no_request_carries_more_than_four_marks(request: Request, caching: CacheMode) -> None:
     body = build_request(request, PROFILE, caching=caching)
     assert len(_marked(body)) + ("cache_control" in body) <= 4
     assert body == build_request(request, PROFILE, caching=caching)

@@ -35,14 +35,14 @@ from tests.wire.sdks import (
 
 from lamella.adapters.providers.dialects import DIALECTS, WireDialects
 from lamella.core.messages.delta import Reply, StopReason, ToolCall
-from lamella.core.messages.request import ChatRequest
+from lamella.core.messages.request import Request
 from lamella.core.values import replace
 from lamella.errors import CallError, ContextOverflowError, ReplyBrokenError
 
 SPEAKS = WireDialects()
 
 
-def _request(model: str) -> ChatRequest:
+def _request(model: str) -> Request:
     shelf = system(note("tides", 20_000), instructions="Be terse. " * 900)
     return replace(ask(shelf, user("When is high tide?"), model=model), tools=(SEARCH,))
 

@@ -11,7 +11,7 @@ from lamella.adapters.providers.gemini.request import build_request
 from lamella.adapters.providers.gemini.response import read_reply
 from lamella.adapters.providers.gemini.send import GeminiProvider
 from lamella.core.messages.delta import Reply, StopReason
-from lamella.core.messages.request import ChatRequest
+from lamella.core.messages.request import Request
 from lamella.core.messages.rounds import ToolOutput
 from lamella.core.values import replace
 from lamella.errors import CallError, ReplyBrokenError
@@ -19,7 +19,7 @@ from lamella.errors import CallError, ReplyBrokenError
 START = ask(system(note("tides", 30_000)), user("First?"), model=MODEL)
 
 
-def _send(server: GeminiServer, request: ChatRequest) -> Reply:
+def _send(server: GeminiServer, request: Request) -> Reply:
     return reply_to(GeminiProvider(key=KEY, address=server.url, patience=10.0), request)
 
 

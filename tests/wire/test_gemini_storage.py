@@ -14,7 +14,7 @@ from lamella.adapters.providers.facts.models import BuiltInModels
 from lamella.adapters.providers.gemini.send import GeminiProvider
 from lamella.adapters.providers.gemini.storage import ContentStore, StoragePlan, name_stored, weigh_storage
 from lamella.core.messages.delta import Reply, fold_deltas
-from lamella.core.messages.request import ChatRequest
+from lamella.core.messages.request import Request
 from lamella.core.values import replace
 from lamella.errors import CallError, NotAvailableError, ProviderError, ProviderRetryError
 
@@ -34,7 +34,7 @@ class _Time:
         self.now += timedelta(seconds=seconds)
 
 
-def _tokens(request: ChatRequest) -> int:
+def _tokens(request: Request) -> int:
     return len(request.messages[0].text) // 4
 
 
@@ -43,7 +43,7 @@ def _provider(server: GeminiServer, time: _Time, storing: StoragePlan = STORING)
     return GeminiProvider(key=KEY, address=server.url, patience=10.0, store=store)
 
 
-async def _ask(provider: GeminiProvider, request: ChatRequest) -> Reply:
+async def _ask(provider: GeminiProvider, request: Request) -> Reply:
     reply = fold_deltas([delta async for delta in provider.stream(request)])
     assert reply is not None
     return reply

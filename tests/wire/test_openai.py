@@ -22,7 +22,7 @@ from lamella.adapters.providers.openai_responses import response as responses_re
 from lamella.adapters.providers.openai_responses.send import OpenAIResponsesProvider
 from lamella.adapters.providers.wire.openai_cache import name_cache
 from lamella.core.messages.delta import Diagnosis, Reply, StopReason
-from lamella.core.messages.request import ChatRequest, Seams
+from lamella.core.messages.request import Request, Seams
 from lamella.core.messages.rounds import ToolOutput
 from lamella.core.messages.usage import UNKNOWN_USAGE
 from lamella.core.values import replace
@@ -40,7 +40,7 @@ Server = ChatServer | ResponsesServer
 SERVERS = [pytest.param(chat_server, id="chat"), pytest.param(responses_server, id="responses")]
 
 
-def _send(server: Server, request: ChatRequest) -> Reply:
+def _send(server: Server, request: Request) -> Reply:
     made = OpenAIChatProvider if isinstance(server, ChatServer) else OpenAIResponsesProvider
     return reply_to(made(key=KEY, address=f"{server.url}/v1", patience=10.0), request)
 
@@ -166,7 +166,7 @@ def test_a_diagnosis_is_asked_for_and_comes_back_as_a_value() -> None:
     assert third.diagnosis == Diagnosis(verdict="hit")
 
 
-async def _whole(server: Server, request: ChatRequest) -> Reply | None:
+async def _whole(server: Server, request: Request) -> Reply | None:
     from openai import AsyncOpenAI
 
     async with AsyncOpenAI(api_key=KEY, base_url=f"{server.url}/v1", max_retries=0) as client:

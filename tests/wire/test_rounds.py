@@ -14,7 +14,7 @@ from tests.wire.sdks import WAYS, Call, Spoken
 from lamella.adapters.providers.dialects import WireDialects
 from lamella.adapters.providers.openai_responses.response import read_reply
 from lamella.core.messages.delta import NativeReply, Reply, StopReason, ToolCall
-from lamella.core.messages.request import ChatRequest, Seams
+from lamella.core.messages.request import Request, Seams
 from lamella.core.messages.rounds import ToolOutput
 from lamella.core.values import replace
 
@@ -35,12 +35,12 @@ FORMATS = {
 }
 
 
-def _ask(model: str) -> ChatRequest:
+def _ask(model: str) -> Request:
     shelf = system(note("tides", 20_000), instructions="Be terse. " * 900)
     return replace(ask(shelf, user("When is high tide?"), model=model), tools=(SEARCH, READ))
 
 
-def _later(request: ChatRequest, reply: Reply) -> ChatRequest:
+def _later(request: Request, reply: Reply) -> Request:
     return grown(answered(request, round_of(reply, *OUTPUTS)), "At noon.", "And low tide?")
 
 

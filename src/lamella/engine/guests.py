@@ -16,7 +16,7 @@ from lamella.core.messages.delta import (
     TextDelta,
     ToolCall,
 )
-from lamella.core.messages.request import ChatRequest
+from lamella.core.messages.request import Request
 from lamella.core.messages.usage import Usage
 from lamella.core.values import replace
 from lamella.errors import CallError, ReplyBrokenError
@@ -28,7 +28,7 @@ _MOST = 2**53
 _DELTAS = "Yield TextDelta, ReasoningDelta, ToolCall, Usage and at last Stop, with fields of their types."
 
 
-async def read_answer(provider: ChatProvider, request: ChatRequest) -> AsyncGenerator[Delta, None]:
+async def read_answer(provider: ChatProvider, request: Request) -> AsyncGenerator[Delta, None]:
     """A provider's deltas as long as they are what they should be; its stream is closed at the end."""
     name = type(provider).__name__
     coming: object = provider.stream(request)
@@ -59,7 +59,7 @@ async def _close(coming: object) -> None:
             await closing
 
 
-async def foresee(provider: ChatProvider, request: ChatRequest) -> CacheUse | None:
+async def foresee(provider: ChatProvider, request: Request) -> CacheUse | None:
     """What a provider that knows its own cache says it will serve."""
     found: object = provider.foresee(request) if isinstance(provider, Foresight) else None
     if isawaitable(found):

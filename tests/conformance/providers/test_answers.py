@@ -22,7 +22,7 @@ from tests.wire.material import (
 from tests.wire.script import Endless, Say, Wanted
 
 from lamella.core.messages.delta import Stop, StopReason, TextDelta
-from lamella.core.messages.request import ChatRequest
+from lamella.core.messages.request import Request
 from lamella.core.messages.rounds import ToolOutput
 from lamella.core.messages.usage import Usage
 from lamella.core.values import replace
@@ -30,7 +30,7 @@ from lamella.core.values import replace
 LONG_SYSTEM = system(note("tides", 40_000))
 
 
-def _simple(wire: Wire) -> ChatRequest:
+def _simple(wire: Wire) -> Request:
     return ask(LONG_SYSTEM, user("When is high tide?"), model=wire.model)
 
 
@@ -58,7 +58,7 @@ def test_usage_adds_up_to_what_the_server_counted(wire: Wire) -> None:
 
 
 def test_calls_and_thoughts_arrive_whole_and_can_be_answered(wire: Wire) -> None:
-    request = ChatRequest(model=wire.model, messages=_simple(wire).messages, tools=(SEARCH, READ))
+    request = Request(model=wire.model, messages=_simple(wire).messages, tools=(SEARCH, READ))
     wanted = (
         Wanted(id="call_1", name="search", arguments={"q": "high tide"}),
         Wanted(id="call_2", name="read", arguments={}),
@@ -79,7 +79,7 @@ def test_calls_and_thoughts_arrive_whole_and_can_be_answered(wire: Wire) -> None
 
 
 def test_a_round_of_tools_from_another_provider_can_be_sent(wire: Wire) -> None:
-    asked = ChatRequest(model=wire.model, messages=(user("Tides?", DOT),), tools=(SEARCH,), conversation="x")
+    asked = Request(model=wire.model, messages=(user("Tides?", DOT),), tools=(SEARCH,), conversation="x")
     request = answered(asked, ROUND)
     with wire.serve(Say(text="Done.")) as server:
         assert reply_to(wire.connect(server.url + wire.root, wire.key, 10.0), request).text == "Done."

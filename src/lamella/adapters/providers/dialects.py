@@ -10,7 +10,7 @@ from lamella.adapters.providers.wire.body import Body
 from lamella.adapters.providers.wire.dialect import Dialect
 from lamella.adapters.providers.wire.fields import Fields, as_fields
 from lamella.core.messages.delta import Reply
-from lamella.core.messages.request import ChatRequest
+from lamella.core.messages.request import Request
 from lamella.errors import CallError, ReplyBrokenError
 from lamella.ports import ModelBook
 
@@ -28,11 +28,11 @@ class WireDialects:
     def __init__(self, models: ModelBook | None = None) -> None:
         self._models = models or BuiltInModels()
 
-    def build(self, name: str, request: ChatRequest) -> Body:
+    def build(self, name: str, request: Request) -> Body:
         """The keyword arguments that send a request with the SDK of a dialect."""
         return find_dialect(name).build(request, self._models.model(request.model))
 
-    def write(self, name: str, request: ChatRequest) -> Body:
+    def write(self, name: str, request: Request) -> Body:
         """The body that the SDK would send, without a key and without what only asks for a stream."""
         return find_dialect(name).write(self.build(name, request))
 

@@ -28,7 +28,7 @@ GENERIC_PROFILE = CacheProfile(name="generic")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class CachedRequest:
     """One request as a cache sees it."""
 
     model: str | None
@@ -42,9 +42,11 @@ class Request:
 class CacheModel:
     """The requests of one conversation that can still be hit. Answering gives a new model."""
 
-    requests: tuple[Request, ...] = ()
+    requests: tuple[CachedRequest, ...] = ()
 
-    def answer(self, request: Request, *, profile: CacheProfile, measure: Measure) -> tuple[CacheUse, "CacheModel"]:
+    def answer(
+        self, request: CachedRequest, *, profile: CacheProfile, measure: Measure
+    ) -> tuple[CacheUse, "CacheModel"]:
         """What the cache serves of a request, and the cache afterwards."""
         alive = [earlier for earlier in self.requests if not _expired(earlier, request, profile)]
         forks = [(_fork(earlier, request), earlier) for earlier in alive]
@@ -55,7 +57,7 @@ class CacheModel:
         return split_use(shared, request.total, profile), CacheModel(requests=(*kept[-_REMEMBERED + 1 :], request))
 
 
-def shared_tokens(before: Request, now: Request, measure: Measure) -> int:
+def shared_tokens(before: CachedRequest, now: CachedRequest, measure: Measure) -> int:
     """The common prefix of two requests; another model or other tools share nothing."""
     if before.model != now.model or before.tools != now.tools:
         return 0
@@ -74,12 +76,12 @@ def split_use(shared: int, total: int, profile: CacheProfile) -> CacheUse:
     return CacheUse(read=read, write=0, uncached=rest)
 
 
-def _expired(earlier: Request, now: Request, profile: CacheProfile) -> bool:
+def _expired(earlier: CachedRequest, now: CachedRequest, profile: CacheProfile) -> bool:
     if profile.lifetime is None or earlier.at is None or now.at is None:
         return False
     return (now.at - earlier.at).total_seconds() > profile.lifetime
 
 
-def _fork(earlier: Request, now: Request) -> Fork:
+def _fork(earlier: CachedRequest, now: CachedRequest) -> Fork:
     same = earlier.model == now.model and earlier.tools == now.tools
     return find_fork(earlier.messages, now.messages) if same else Fork(messages=0, pieces=0, characters=0)

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from lamella.core.budget.counting import Measure
 from lamella.core.budget.weigh import weigh
-from lamella.core.ledger.cache import CacheModel, CacheProfile, Request, shared_tokens
+from lamella.core.ledger.cache import CachedRequest, CacheModel, CacheProfile, shared_tokens
 from lamella.core.ledger.compare import PerfectCache, naive_messages
 from lamella.core.ledger.cover import cover_layers
 from lamella.core.log.call import CacheUse, Call, Cause, Cost, Movement, Verdict
@@ -79,7 +79,7 @@ class Terms:
 class Books:
     """The ledger between two turns: what three caches hold, one real, one for naive gluing, one perfect."""
 
-    last: Request | None = None
+    last: CachedRequest | None = None
     envelope: Sent | None = None
     cache: CacheModel = field(default_factory=CacheModel)
     naive: CacheModel = field(default_factory=CacheModel)
@@ -113,9 +113,9 @@ def make_prefix(before: Sent | None, now: Envelope) -> Prefix:
     return Prefix(movement=movement, common_tokens=None, triggered=not untriggered)
 
 
-def make_request(sent: Sent, *, at: datetime | None) -> Request:
+def make_request(sent: Sent, *, at: datetime | None) -> CachedRequest:
     """A request as a cache sees it."""
-    return Request(
+    return CachedRequest(
         model=sent.model,
         tools=sent.tools,
         messages=sent.messages,
@@ -124,7 +124,7 @@ def make_request(sent: Sent, *, at: datetime | None) -> Request:
     )
 
 
-def _glued(opened: OpenTurn, request: Request, terms: Terms) -> Request:
+def _glued(opened: OpenTurn, request: CachedRequest, terms: Terms) -> CachedRequest:
     envelope = opened.envelope
     messages = naive_messages(
         envelope.layer(LayerId.L1),
@@ -134,7 +134,7 @@ def _glued(opened: OpenTurn, request: Request, terms: Terms) -> Request:
         blocks=_rendered(envelope),
         measure=terms.measure,
     )
-    return Request(
+    return CachedRequest(
         model=request.model,
         tools=request.tools,
         messages=messages,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
-from lamella.core.ledger.cache import Request, shared_tokens, split_use
+from lamella.core.ledger.cache import CachedRequest, shared_tokens, split_use
 from lamella.core.ledger.entry import Terms
 from lamella.core.log.call import CacheUse
 
@@ -23,7 +23,7 @@ class Outlook:
 
 
 def compare_outlook(
-    sent: Request | None, *, as_is: Request, compacted: Request, terms: Terms, at: datetime | None
+    sent: CachedRequest | None, *, as_is: CachedRequest, compacted: CachedRequest, terms: Terms, at: datetime | None
 ) -> Outlook:
     """What would be cached of the next request as it is, and of the compacted one."""
     warm = shared_tokens(sent, as_is, terms.measure) if sent else 0

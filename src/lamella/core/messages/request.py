@@ -27,7 +27,7 @@ class Seams:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChatRequest:
+class Request:
     """One request. ``pause`` is how many seconds are expected until the next; ``answer`` bounds the reply in tokens.
 
     ``conversation`` names the conversation to caches that ask for a name; ``compare`` is the id of the reply before,

@@ -16,7 +16,7 @@ from lamella.adapters.tokens.counter import OWN_ERROR, OfflineCounter
 from lamella.adapters.tokens.gguf import Vocabulary, read_vocabulary
 from lamella.adapters.tokens.own import SPLITS, open_vocabulary
 from lamella.core.budget.counting import count_pieces
-from lamella.core.messages.request import ChatRequest
+from lamella.core.messages.request import Request
 from lamella.core.values import replace
 
 PARTS = (
@@ -86,7 +86,7 @@ def test_a_request_weighs_what_the_engine_says_or_a_token_more_for_each_question
         more: list[int] = []
         for typed, notes in (("When is high tide?", [digits]), ("Wirklich? 日本語", []), ("Thanks.\n", [])):
             turn = chat.ask(typed, attach=notes)
-            forecast = await provider.forecast(ChatRequest(model="local", messages=turn.messages))
+            forecast = await provider.forecast(Request(model="local", messages=turn.messages))
             more.append(turn.tokens.total - forecast.prompt)
             chat.reply("Yes, at 12:30.")
         await provider.close()

@@ -2,7 +2,7 @@
 
 from lamella.core.messages.delta import NativeReply, ToolCall
 from lamella.core.messages.model import Message, Role
-from lamella.core.messages.request import ChatRequest, Seams
+from lamella.core.messages.request import Request, Seams
 from lamella.core.messages.rounds import ToolOutput, ToolRound, round_messages
 from lamella.core.values import replace
 
@@ -36,8 +36,8 @@ def test_what_a_provider_wrote_is_not_shown() -> None:
 
 def test_while_tools_are_answered_the_next_request_begins_with_all_of_this_one() -> None:
     asked = Message(role=Role.USER, pieces=("When?",))
-    request = ChatRequest(model="m", messages=(asked,), seams=Seams(messages=0))
+    request = Request(model="m", messages=(asked,), seams=Seams(messages=0))
     running = replace(request, messages=(asked, *round_messages(ROUND)))
     assert (request.in_round, running.in_round) == (False, True)
     assert (request.settled.messages, running.settled.messages) == (0, None)
-    assert not ChatRequest(model="m", messages=()).in_round
+    assert not Request(model="m", messages=()).in_round

@@ -23,7 +23,7 @@ from lamella.adapters.providers.wire.marks import Block, Ends, MarkRules, plan_m
 from lamella.core.ledger.profile import ModelProfile, choose_lifetime
 from lamella.core.messages.delta import ToolCall
 from lamella.core.messages.model import Message, Role
-from lamella.core.messages.request import ChatRequest
+from lamella.core.messages.request import Request
 
 FORMAT = "anthropic"
 _UNMARKABLE = ("thinking", "redacted_thinking")
@@ -52,7 +52,7 @@ class _BlockLayout:
         return [*self.tools, *self.system, *(block for turn in self.turns for block in turn["content"])]
 
 
-def build_request(request: ChatRequest, profile: ModelProfile, *, caching: CacheMode = CacheMode.EXPLICIT) -> Body:
+def build_request(request: Request, profile: ModelProfile, *, caching: CacheMode = CacheMode.EXPLICIT) -> Body:
     """The keyword arguments that send this request with Anthropic's SDK, without ``stream``."""
     laid = _lay_out(request)
     body: Body = {"model": bare_model(request.model), "max_tokens": request.answer, "messages": laid.turns}
@@ -67,7 +67,7 @@ def build_request(request: ChatRequest, profile: ModelProfile, *, caching: Cache
     return body | extras(request, body)
 
 
-def _mark(request: ChatRequest, profile: ModelProfile, laid: _BlockLayout, *, caching: CacheMode) -> Body:
+def _mark(request: Request, profile: ModelProfile, laid: _BlockLayout, *, caching: CacheMode) -> Body:
     lifetime = choose_lifetime(request.pause, profile.lifetimes)
     mark = {"type": "ephemeral"} | ({"ttl": lifetime.name} if lifetime and lifetime.name != "5m" else {})
     automatic = caching is CacheMode.AUTOMATIC
@@ -89,7 +89,7 @@ def _weigh(block: Body) -> Block:
     return Block(weight=len(as_json(block).encode()), markable=block.get("type") not in _UNMARKABLE)
 
 
-def _find_ends(request: ChatRequest, laid: _BlockLayout) -> Ends:
+def _find_ends(request: Request, laid: _BlockLayout) -> Ends:
     tail, previous = (laid.ends.get(place) if place is not None else None for place in tail_messages(request))
     return Ends(
         tools=len(laid.tools) - 1 if laid.tools else None,
@@ -100,7 +100,7 @@ def _find_ends(request: ChatRequest, laid: _BlockLayout) -> Ends:
     )
 
 
-def _lay_out(request: ChatRequest) -> _BlockLayout:
+def _lay_out(request: Request) -> _BlockLayout:
     settled = request.settled
     parts = list(cut(system_text(request.messages), (*settled.system, *((settled.fixed,) if settled.fixed else ()))))
     tools = [_tool(tool.name, tool.description, schema(tool)) for tool in request.tools]
@@ -118,7 +118,7 @@ def _lay_out(request: ChatRequest) -> _BlockLayout:
     )
 
 
-def _talk(request: ChatRequest, position: int) -> tuple[list[Body], dict[int, int]]:
+def _talk(request: Request, position: int) -> tuple[list[Body], dict[int, int]]:
     """The messages of the API, and the last block of each message of ours, counted on from a position."""
     turns: list[Body] = []
     ends: dict[int, int] = {}

@@ -22,7 +22,7 @@ from lamella.adapters.providers.facts.models import BuiltInModels
 from lamella.adapters.providers.registry import bare_model
 from lamella.adapters.providers.wire.fields import Fields, as_fields, fields_at, text_at
 from lamella.core.messages.delta import Delta, Stop
-from lamella.core.messages.request import ChatRequest
+from lamella.core.messages.request import Request
 from lamella.errors import LamellaError, SdkMissingError
 from lamella.ports import ModelBook
 
@@ -52,7 +52,7 @@ class AnthropicProvider:
         self._models = models or BuiltInModels()
         self._client: AsyncAnthropic | None = None
 
-    async def stream(self, request: ChatRequest) -> AsyncIterator[Delta]:
+    async def stream(self, request: Request) -> AsyncIterator[Delta]:
         client = self._open()
         target = Target(
             provider="Anthropic", model=bare_model(request.model), address=self._address, patience=self._patience

@@ -7,14 +7,14 @@ from lamella.adapters.providers.registry import bare_model
 from lamella.adapters.providers.wire.body import Body, extras, native_reply, read_arguments, schema, spoken, system_text
 from lamella.core.messages.delta import ToolCall
 from lamella.core.messages.model import Message, Role
-from lamella.core.messages.request import ChatRequest
+from lamella.core.messages.request import Request
 
 FORMAT = "gemini"
 # Older models give calls no id. Those that Lamella makes up begin like this, and are not sent.
 MADE_UP = "lamella-"
 
 
-def build_request(request: ChatRequest, *, cached: str | None = None) -> Body:
+def build_request(request: Request, *, cached: str | None = None) -> Body:
     """The keyword arguments that send this request with Google's SDK.
 
     ``cached`` names a cache that holds the instructions and tools; the API refuses them beside it.
@@ -31,7 +31,7 @@ def build_request(request: ChatRequest, *, cached: str | None = None) -> Body:
     return {"model": bare_model(request.model), "contents": _contents(request), "config": config}
 
 
-def build_stored(request: ChatRequest) -> Body:
+def build_stored(request: Request) -> Body:
     """The part of a request that a cache of its own can hold: instructions, library and tools."""
     stored: Body = {}
     text = system_text(request.messages)
@@ -76,7 +76,7 @@ def _write(value: object) -> object:
     return {name: _write(inner) for name, inner in value.items()} if isinstance(value, dict) else value
 
 
-def _contents(request: ChatRequest) -> list[Body]:
+def _contents(request: Request) -> list[Body]:
     contents: list[Body] = []
     names: dict[str | None, str] = {}
     before: Role | None = None

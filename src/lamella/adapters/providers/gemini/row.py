@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from lamella.adapters.providers.wire.body import Body
     from lamella.adapters.providers.wire.dialect import Dialect
     from lamella.core.ledger.profile import ModelProfile
-    from lamella.core.messages.request import ChatRequest
+    from lamella.core.messages.request import Request
 
 
 def _open(model: str, *, key: str, models: ModelBook, options: ProviderOptions) -> ChatProvider:
@@ -24,7 +24,7 @@ def _speak() -> "Dialect":
     from lamella.adapters.providers.gemini import request, response
     from lamella.adapters.providers.wire.dialect import Dialect
 
-    def build(asked: "ChatRequest", profile: "ModelProfile") -> "Body":
+    def build(asked: "Request", profile: "ModelProfile") -> "Body":
         del profile  # this API caches without being told to
         return request.build_request(asked)
 

@@ -11,7 +11,7 @@ from lamella.adapters.providers.gemini.storage import ContentStore
 from lamella.adapters.providers.registry import bare_model
 from lamella.adapters.providers.wire.fields import as_fields
 from lamella.core.messages.delta import Delta
-from lamella.core.messages.request import ChatRequest
+from lamella.core.messages.request import Request
 from lamella.errors import LamellaError, ProviderRefusedError, ProviderRetryError
 from lamella.ports import ModelBook
 
@@ -35,7 +35,7 @@ class GeminiProvider:
         self._store = store
         self._opened: SdkClient | None = None
 
-    async def stream(self, request: ChatRequest) -> AsyncIterator[Delta]:
+    async def stream(self, request: Request) -> AsyncIterator[Delta]:
         opened = self._opened = self._opened or open_client(key=self._key, address=self._address)
         target = self._target(bare_model(request.model))
         cached = None
@@ -81,7 +81,7 @@ class GeminiProvider:
         return Target(provider="Gemini", model=model, address=self._address, patience=self._patience)
 
     def _explain(
-        self, error: Exception, target: Target, *, request: ChatRequest, cached: str | None, begun: bool
+        self, error: Exception, target: Target, *, request: Request, cached: str | None, begun: bool
     ) -> LamellaError:
         found = explain(error, target, begun=begun)
         if cached and self._store and isinstance(found, ProviderRefusedError) and "cachedcontent" in str(found).lower():

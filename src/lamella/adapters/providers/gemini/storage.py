@@ -15,7 +15,7 @@ from lamella.adapters.providers.registry import bare_model
 from lamella.adapters.providers.wire.body import system_text
 from lamella.adapters.providers.wire.fields import as_json
 from lamella.core.ledger.profile import ModelProfile
-from lamella.core.messages.request import ChatRequest
+from lamella.core.messages.request import Request
 from lamella.errors import CallError, NotAvailableError, ProviderError, ProviderRefusedError
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def check_storable(model: str, profile: ModelProfile) -> None:
         )
 
 
-def name_stored(request: ChatRequest) -> StoreKey:
+def name_stored(request: Request) -> StoreKey:
     """The key of a request's cache."""
     if not request.conversation:
         raise CallError("A cache belongs to a conversation, and the request names none.", hint="Give it a name.")
@@ -111,9 +111,7 @@ def _hash(*texts: str) -> str:
 class ContentStore:
     """The caches of one provider: one per conversation, renewed while used, deleted when replaced and on closing."""
 
-    def __init__(
-        self, storing: StoragePlan, *, now: Callable[[], datetime], tokens: Callable[[ChatRequest], int]
-    ) -> None:
+    def __init__(self, storing: StoragePlan, *, now: Callable[[], datetime], tokens: Callable[[Request], int]) -> None:
         self._storing = storing
         self._now = now
         self._tokens = tokens
@@ -122,9 +120,7 @@ class ContentStore:
         self._making: set[asyncio.Task[str]] = set()
         self._turn = asyncio.Lock()
 
-    async def find(
-        self, client: "Client", request: ChatRequest, *, profile: ModelProfile, target: Target
-    ) -> str | None:
+    async def find(self, client: "Client", request: Request, *, profile: ModelProfile, target: Target) -> str | None:
         """The name of the cache to send a request with; none where storing does not pay or the text is too short."""
         check_storable(bare_model(request.model), profile)
         key = name_stored(request)
@@ -147,7 +143,7 @@ class ContentStore:
         """Whether there are caches to delete."""
         return bool(self._kept or self._doomed)
 
-    def forget(self, request: ChatRequest) -> None:
+    def forget(self, request: Request) -> None:
         """Drop a cache that the provider no longer has."""
         self._kept.pop(name_stored(request), None)
 
@@ -168,7 +164,7 @@ class ContentStore:
                     hint="They end by themselves at that time, and are paid until then. Close again to try once more.",
                 )
 
-    async def _make(self, client: "Client", request: ChatRequest, *, key: StoreKey, target: Target) -> str:
+    async def _make(self, client: "Client", request: Request, *, key: StoreKey, target: Target) -> str:
         ends = self._now() + timedelta(seconds=self._storing.lifetime)
         config = {**build_stored(request), "ttl": f"{self._storing.lifetime}s", "display_name": "lamella"}
         made = await _call(client.aio.caches.create(model=bare_model(request.model), config=config), target)  # type: ignore[arg-type]

@@ -5,12 +5,12 @@ from lamella.adapters.providers.wire.body import Body, cut, encode, extras, nati
 from lamella.adapters.providers.wire.openai_cache import Part, PartLayout, plan_cache, takes_marks
 from lamella.core.ledger.profile import ModelProfile
 from lamella.core.messages.model import Message, Role
-from lamella.core.messages.request import ChatRequest
+from lamella.core.messages.request import Request
 
 FORMAT = "openai_chat"
 
 
-def build_request(request: ChatRequest, profile: ModelProfile) -> Body:
+def build_request(request: Request, profile: ModelProfile) -> Body:
     """The keyword arguments that send this request with OpenAI's SDK, without ``stream``."""
     body: Body = {"model": bare_model(request.model)}
     body["messages"], laid = _lay_out(request, in_parts=takes_marks(profile))
@@ -28,7 +28,7 @@ def build_request(request: ChatRequest, profile: ModelProfile) -> Body:
     return body | extras(request, body)
 
 
-def _lay_out(request: ChatRequest, *, in_parts: bool) -> tuple[list[Body], PartLayout]:
+def _lay_out(request: Request, *, in_parts: bool) -> tuple[list[Body], PartLayout]:
     """The messages, and their parts in order. Without breakpoints to carry, texts are plain strings: all take those."""
     messages: list[Body] = []
     parts: list[Part] = []

@@ -5,12 +5,12 @@ from lamella.adapters.providers.wire.body import Body, cut, encode, extras, nati
 from lamella.adapters.providers.wire.openai_cache import Part, PartLayout, plan_cache
 from lamella.core.ledger.profile import ModelProfile
 from lamella.core.messages.model import Message, Role
-from lamella.core.messages.request import ChatRequest
+from lamella.core.messages.request import Request
 
 FORMAT = "openai_responses"
 
 
-def build_request(request: ChatRequest, profile: ModelProfile) -> Body:
+def build_request(request: Request, profile: ModelProfile) -> Body:
     """The keyword arguments that send this request with OpenAI's SDK, without ``stream``."""
     items, laid = _lay_out(request)
     # The conversation is kept here, not there; what is not stored cannot outlive an erasure.
@@ -37,7 +37,7 @@ def build_request(request: ChatRequest, profile: ModelProfile) -> Body:
     return body | extras(request, body)
 
 
-def _lay_out(request: ChatRequest) -> tuple[list[Body], PartLayout]:
+def _lay_out(request: Request) -> tuple[list[Body], PartLayout]:
     """The input items, and their parts in order. Instructions go as a developer's message: only that can be marked."""
     items: list[Body] = []
     parts: list[Part] = []

@@ -13,7 +13,7 @@ from lamella.adapters.providers.openai_responses.request import build_request
 from lamella.adapters.providers.openai_responses.response import ResponseFold, read_reply
 from lamella.adapters.providers.registry import bare_model
 from lamella.core.messages.delta import Delta, Stop
-from lamella.core.messages.request import ChatRequest
+from lamella.core.messages.request import Request
 from lamella.ports import ModelBook
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class OpenAIResponsesProvider:
         self._models = models or BuiltInModels()
         self._client: AsyncOpenAI | None = None
 
-    async def stream(self, request: ChatRequest) -> AsyncIterator[Delta]:
+    async def stream(self, request: Request) -> AsyncIterator[Delta]:
         self._client = self._client or open_client(key=self._key, address=self._address, patience=self._patience)
         target = Target(
             provider="OpenAI", model=bare_model(request.model), address=self._address, patience=self._patience

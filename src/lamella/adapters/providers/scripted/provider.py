@@ -15,7 +15,7 @@ from lamella.core.messages.delta import (
     TextDelta,
     ToolCall,
 )
-from lamella.core.messages.request import ChatRequest
+from lamella.core.messages.request import Request
 from lamella.core.messages.usage import Usage
 from lamella.errors import CallError, LamellaError
 
@@ -45,10 +45,10 @@ class ScriptedProvider:
     def __init__(self, *lines: Line | str) -> None:
         self._lines = deque(line if isinstance(line, Line) else Line(text=line) for line in lines)
         self._length = len(self._lines)
-        self.requests: list[ChatRequest] = []
+        self.requests: list[Request] = []
         self.cancelled = 0
 
-    async def stream(self, request: ChatRequest) -> AsyncIterator[Delta]:
+    async def stream(self, request: Request) -> AsyncIterator[Delta]:
         self.requests.append(request)
         if not self._lines:
             said = "1 line" if self._length == 1 else f"{self._length} lines"

@@ -7,7 +7,7 @@ from typing import Any
 
 from lamella.core.artifacts.model import Image, ToolDefinition
 from lamella.core.messages.model import Message, Role
-from lamella.core.messages.request import ChatRequest
+from lamella.core.messages.request import Request
 from lamella.errors import CallError
 
 Body = dict[str, Any]
@@ -49,7 +49,7 @@ def schema(tool: ToolDefinition) -> Any:  # noqa: ANN401 - a JSON schema is any 
     return loads(tool.parameters)
 
 
-def extras(request: ChatRequest, own: Body) -> Body:
+def extras(request: Request, own: Body) -> Body:
     """Further fields the caller wants in the body; what Lamella builds itself cannot be replaced by them."""
     try:
         found = loads(request.extras)
@@ -69,7 +69,7 @@ def join_extras(arguments: Body) -> Body:
     return {name: value for name, value in arguments.items() if name != "extra_body"} | further
 
 
-def tail_messages(request: ChatRequest) -> tuple[int | None, int | None]:
+def tail_messages(request: Request) -> tuple[int | None, int | None]:
     """The place of the last message that stays, and of the one that was last in the request before."""
     settled = request.settled
     count = len(request.messages) if settled.messages is None else settled.messages
@@ -105,7 +105,7 @@ def read_arguments(text: str) -> Body:
     return found if isinstance(found, dict) else {"value": found}
 
 
-def find_chosen(request: ChatRequest, ends: Mapping[int, int]) -> list[int]:
+def find_chosen(request: Request, ends: Mapping[int, int]) -> list[int]:
     """The last block of each message that the caller wants marked."""
     missing = [place for place in request.marks if place not in ends]
     if missing:

@@ -7,7 +7,7 @@ from lamella.adapters.providers.wire.body import Body
 from lamella.adapters.providers.wire.fields import Fields
 from lamella.core.ledger.profile import ModelProfile
 from lamella.core.messages.delta import Reply
-from lamella.core.messages.request import ChatRequest
+from lamella.core.messages.request import Request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +20,7 @@ class Dialect:
 
     name: str
     maker: str
-    build: Callable[[ChatRequest, ModelProfile], Body]
+    build: Callable[[Request, ModelProfile], Body]
     write: Callable[[Body], Body]
     is_answer: Callable[[Fields], bool]
     is_event: Callable[[Fields], bool]

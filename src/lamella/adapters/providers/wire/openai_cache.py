@@ -8,7 +8,7 @@ from lamella.adapters.providers.wire.body import Body, find_chosen, tail_message
 from lamella.adapters.providers.wire.fields import as_json
 from lamella.adapters.providers.wire.marks import Block, Ends, MarkRules, plan_marks
 from lamella.core.ledger.profile import Lifetime, ModelProfile, choose_lifetime
-from lamella.core.messages.request import ChatRequest
+from lamella.core.messages.request import Request
 
 _LONGEST_KEY = 64
 
@@ -36,7 +36,7 @@ def takes_marks(profile: ModelProfile) -> bool:
     return bool(profile.breakpoints) and profile.provider != "anthropic"
 
 
-def plan_cache(request: ChatRequest, profile: ModelProfile, laid: PartLayout, *, lifetimes: Sequence[Lifetime]) -> Body:
+def plan_cache(request: Request, profile: ModelProfile, laid: PartLayout, *, lifetimes: Sequence[Lifetime]) -> Body:
     """The fields that steer the cache; marks are set on the parts."""
     key = {"prompt_cache_key": name_cache(request.conversation)} if profile.keyed and request.conversation else {}
     if not takes_marks(profile):

@@ -7,7 +7,7 @@ from tests.wire.material import SEARCH, ask, user
 
 from lamella.adapters.providers.registry import bare_model
 from lamella.adapters.providers.wire.body import cut, extras, read_arguments, schema
-from lamella.core.messages.request import ChatRequest
+from lamella.core.messages.request import Request
 from lamella.errors import CallError
 
 
@@ -53,14 +53,14 @@ def test_arguments_that_a_model_wrote_badly_are_handed_back_as_they_are(written:
     ("given", "words"), [("{", "not JSON"), ("[]", "not a JSON object"), ('{"model": 1}', "model")]
 )
 def test_extras_that_cannot_be_taken_are_refused(given: str, words: str) -> None:
-    request = ChatRequest(model="m", messages=(user("Hi"),), extras=given)
+    request = Request(model="m", messages=(user("Hi"),), extras=given)
     with pytest.raises(CallError, match=words):
         extras(request, {"model": "m"})
 
 
 def test_extras_stand_beside_what_is_built() -> None:
     assert extras(ask(user("Hi"), model="m"), {}) == {}
-    request = ChatRequest(model="m", messages=(), extras='{"temperature": 0}')
+    request = Request(model="m", messages=(), extras='{"temperature": 0}')
     assert extras(request, {"model": "m"}) == {"extra_body": {"temperature": 0}}
 
 
