@@ -157,3 +157,24 @@ def test_thoughts_that_openai_did_not_hand_out_are_not_asked_for() -> None:
     request = replace(_ask(openai_caching.MODEL), model=openai_caching.MODEL)
     body = SPEAKS.build("openai-responses", answered(request, round_of(reply, OUTPUTS[0])))
     assert [item.get("type") for item in body["input"][-2:]] == ["function_call", "function_call_output"]
+
+
+def test_characters_whose_halves_came_apart_are_whole_in_what_is_handed_back() -> None:
+    def chunk(**delta: object) -> dict[str, object]:
+        return {"object": "chat.completion.chunk", "choices": [{"delta": delta, "finish_reason": None}]}
+
+    def call(arguments: str) -> dict[str, object]:
+        function = {"name": "search" if arguments.startswith("{") else "", "arguments": arguments}
+        return chunk(tool_calls=[{"index": 0, "id": "c1", "function": function}])
+
+    end = {"object": "chat.completion.chunk", "choices": [{"delta": {}, "finish_reason": "tool_calls"}]}
+    halves = [
+        chunk(reasoning_content="\ud83c"),
+        chunk(reasoning_content="\udf0a"),
+        call('{"q": "\ud83c'),
+        call('\udf0a"}'),
+    ]
+    reply = SPEAKS.read([*halves, end])
+    assert [made.arguments for made in reply.calls] == ['{"q": "🌊"}']
+    assert reply.carried is not None
+    assert json.loads(reply.carried.json.encode())["reasoning_content"] == "🌊"

@@ -112,7 +112,7 @@ def _find_wrong_carried(carried: object) -> str | None:
         return None
     if not isinstance(carried, NativeReply):
         return f"a Stop whose carried is {_show(carried)}"
-    return _find_other(carried, "format", "json")
+    return _find_other(carried, "format", "json") or _find_half(carried, "format", "json")
 
 
 def _find_other(part: object, *names: str) -> str | None:

@@ -131,6 +131,7 @@ def kept_of(folder: Path) -> list[str | None]:
         ),
         (Stop(reason=StopReason.END, carried=6), "a Stop whose carried is 6 of type int"),  # type: ignore[arg-type]
         (Stop(reason=StopReason.END, carried=NativeReply(format="x", json=6)), "a NativeReply whose json is 6"),  # type: ignore[arg-type]
+        (Stop(reason=StopReason.END, carried=NativeReply(format="x", json="\ud800")), "a NativeReply whose json, "),
         (ToolCall(id="1", name="\ud800", arguments="{}"), "a ToolCall whose name, "),
         ({"text": "x" * 500}, "Guest gave a dict as a part"),
     ],

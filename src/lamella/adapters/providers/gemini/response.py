@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from lamella.adapters.providers.gemini.request import FORMAT, MADE_UP
+from lamella.adapters.providers.wire.body import keep_native
 from lamella.adapters.providers.wire.fields import Fields, as_fields, as_json, count_at, fields_at, items_at, text_at
 from lamella.adapters.providers.wire.usage import normalise
 from lamella.core.messages.delta import (
     Delta,
-    NativeReply,
     ReasoningDelta,
     Reply,
     Stop,
@@ -117,7 +117,7 @@ class ContentFold:
         yield Stop(
             reason=StopReason.TOOLS if self._calls and reason is StopReason.END else reason,
             id=self._id,
-            carried=NativeReply(format=FORMAT, json=as_json(_sendable(self._parts))) if self._calls else None,
+            carried=keep_native(_sendable(self._parts), FORMAT) if self._calls else None,
         )
 
     def _part(self, part: dict[str, Any]) -> Iterator[Delta]:

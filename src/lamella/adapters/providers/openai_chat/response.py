@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator
 
 from lamella.adapters.providers.openai_chat.request import FORMAT
+from lamella.adapters.providers.wire.body import keep_native
 from lamella.adapters.providers.wire.fields import (
     Fields,
     as_fields,
-    as_json,
     count_at,
     fields_at,
     items_at,
@@ -24,6 +24,7 @@ from lamella.core.messages.delta import (
     TextDelta,
     ToolCall,
     fold_deltas,
+    join_text,
 )
 from lamella.core.messages.usage import Usage
 
@@ -123,7 +124,8 @@ class CompletionFold:
         if not self.finished:
             return
         calls = [self._calls[index] for index in sorted(self._calls)]
-        yield from (ToolCall(id=call["id"], name=call["name"], arguments=call["arguments"] or "{}") for call in calls)
+        for call in calls:
+            yield ToolCall(id=call["id"], name=call["name"], arguments=join_text((call["arguments"] or "{}",)))
         if self._last:
             yield read_usage(self._last)
         reason = _STOPS.get(self._reason, StopReason.OTHER)
@@ -167,7 +169,7 @@ class CompletionFold:
             ],
             **self._thoughts,
         }
-        return NativeReply(format=FORMAT, json=as_json(said))
+        return keep_native(said, FORMAT)
 
 
 def _read_content(delta: Fields) -> str:

@@ -6,10 +6,10 @@ from typing import Any
 from lamella.adapters.providers.connection.failures import Refusal, Target, explain_refusal
 from lamella.adapters.providers.connection.openai_sdk import ADDRESS, PATIENCE
 from lamella.adapters.providers.openai_responses.request import FORMAT
+from lamella.adapters.providers.wire.body import keep_native
 from lamella.adapters.providers.wire.fields import (
     Fields,
     as_fields,
-    as_json,
     count_at,
     fields_at,
     items_at,
@@ -21,7 +21,6 @@ from lamella.adapters.providers.wire.usage import normalise, split_write
 from lamella.core.messages.delta import (
     Delta,
     Diagnosis,
-    NativeReply,
     ReasoningDelta,
     Reply,
     Stop,
@@ -191,7 +190,7 @@ def _end(response: Fields, items: Sequence[Fields]) -> Iterator[Delta]:
         reason=reason,
         id=text_at(response, "id") or None,
         diagnosis=read_diagnosis(response),
-        carried=NativeReply(format=FORMAT, json=as_json(_sendable(items))) if calls else None,
+        carried=keep_native(_sendable(items), FORMAT) if calls else None,
     )
 
 

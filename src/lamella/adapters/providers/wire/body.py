@@ -5,7 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from json import JSONDecodeError, loads
 from typing import Any
 
+from lamella.adapters.providers.wire.fields import as_json
 from lamella.core.artifacts.model import Image, ToolDefinition
+from lamella.core.messages.delta import NativeReply, join_text
 from lamella.core.messages.model import Message, Role
 from lamella.core.messages.request import Request
 from lamella.errors import CallError
@@ -88,6 +90,11 @@ def _ends_alike(message: Message, last: Message) -> bool:
     if last.role is not Role.ASSISTANT:
         return message.role is not Role.ASSISTANT
     return message.role is Role.ASSISTANT and not message.calls
+
+
+def keep_native(said: object, wire_format: str) -> NativeReply:
+    """What a model said in its provider's own form, to be handed back; characters whose halves came apart are whole."""
+    return NativeReply(format=wire_format, json=join_text((as_json(said),)))
 
 
 def native_reply(message: Message, wire_format: str) -> Any | None:  # noqa: ANN401 - any JSON
