@@ -223,7 +223,9 @@ def tell_unready(model: str) -> LamellaError | None:
 
 
 def _is_here(model: str) -> bool:
-    return model == "local" or model.lower().startswith("gguf:")
+    from lamella.adapters.providers.registry import runs_here
+
+    return runs_here(model)
 
 
 def find_bad_settings(found: Configuration) -> list[LamellaError]:
@@ -256,7 +258,10 @@ def open_sources(folder: Path) -> SourceReader:
 
 def _check_server(model: str, found: Configuration, *, named: bool) -> None:
     """A project's file or a conversation may come from somebody else: no key goes to a server that only they name."""
-    if not model.lower().startswith("openai-compatible:") or not os.environ.get("LAMELLA_API_KEY"):
+    from lamella.adapters.providers.registry import find_server_key
+
+    key = find_server_key(model)
+    if key is None or not os.environ.get(key):
         return
     chosen = found.settings.model == model
     if chosen and found.origins["model"] is Origin.PROJECT:
@@ -266,7 +271,7 @@ def _check_server(model: str, found: Configuration, *, named: bool) -> None:
     else:
         who = "The conversation"
     raise SettingError(
-        f"{who} names the server to ask, and LAMELLA_API_KEY would be sent to it.",
+        f"{who} names the server to ask, and {key} would be sent to it.",
         hint="If you trust it, name the model yourself: set LAMELLA_MODEL to it.",
     )
 

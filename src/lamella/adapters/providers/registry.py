@@ -41,3 +41,16 @@ def bare_model(model: str) -> str:
     prefix, _, rest = model.partition(":")
     row = find_row(prefix)
     return (row.strip(rest) if row is not None else None) or model
+
+
+def runs_here(model: str) -> bool:
+    """Whether a model runs in this process."""
+    prefix, _, rest = model.partition(":")
+    row = find_row(prefix)
+    return row is not None and row.here and row.takes(rest)
+
+
+def find_server_key(model: str) -> str | None:
+    """The variable whose key goes to the server that a model's name itself gives; none for models that name none."""
+    row = find_row(model.partition(":")[0])
+    return row.keys[0] if row is not None and row.follows.startswith("URL") else None

@@ -50,9 +50,9 @@ class ProviderRow:
     ``names`` may stand before a model's name and a colon; facts name the maker of a model by one of them. ``form`` is
     how people write a model of it, and says what follows the colon: a NAME, a place such as a PATH, a ``URL#NAME``, or
     nothing; without a form it is told nowhere. ``title`` is what errors call it. ``keys`` are the variables that may
-    hold its key, the first that is set counts. A row that nothing ``open``s is asked through somebody else's API.
-    ``dialect`` gives the wire format for those who bring their own client. ``models`` and ``caches`` are facts by how
-    models' names begin.
+    hold its key, the first that is set counts. Models that run ``here`` are in this process. A row that nothing
+    ``open``s is asked through somebody else's API. ``dialect`` gives the wire format for those who bring their own
+    client. ``models`` and ``caches`` are facts by how models' names begin.
     """
 
     names: tuple[str, ...]
@@ -60,6 +60,7 @@ class ProviderRow:
     title: str = ""
     keys: tuple[str, ...] = ()
     needs_key: bool = True
+    here: bool = False
     package: SdkPackage | None = None
     open: OpenProvider | None = None
     dialect: "Callable[[], Dialect] | None" = None

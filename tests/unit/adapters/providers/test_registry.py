@@ -5,7 +5,15 @@ from itertools import chain
 import pytest
 
 from lamella.adapters.providers.dialects import DIALECTS
-from lamella.adapters.providers.registry import FORMS, KEY_NAMES, PROVIDERS, bare_model, find_row
+from lamella.adapters.providers.registry import (
+    FORMS,
+    KEY_NAMES,
+    PROVIDERS,
+    bare_model,
+    find_row,
+    find_server_key,
+    runs_here,
+)
 from lamella.adapters.providers.row import ProviderRow, find_key
 
 
@@ -71,3 +79,13 @@ def test_the_first_variable_that_is_set_holds_the_key() -> None:
     assert find_key(row, {"FIRST": "", "SECOND": "two"}) == ("SECOND", "two")
     assert find_key(row, {"FIRST": "one", "SECOND": "two"}) == ("FIRST", "one")
     assert find_key(row, {}) is None
+
+
+def test_models_in_this_process_are_told_from_others() -> None:
+    there = ("local:big", "gguf:", "anthropic:claude-opus-5-5", "claude-opus-5-5", "")
+    assert [model for model in ("local", "gguf:/m.gguf", *there) if runs_here(model)] == ["local", "gguf:/m.gguf"]
+
+
+def test_only_a_model_that_names_its_server_has_a_key_for_it() -> None:
+    assert find_server_key("OpenAI-compatible:http://h/v1#m") == "LAMELLA_API_KEY"
+    assert [find_server_key(model) for model in ("openai:gpt-6", "local", "gpt-6", "")] == [None] * 4

@@ -21,5 +21,5 @@ def _open_local(model: str, *, key: str, models: ModelBook, options: ProviderOpt
     return _open(LOCAL, key=key, models=models, options=options)
 
 
-LOCAL_MODEL = ProviderRow(names=(LOCAL,), form=LOCAL, needs_key=False, open=_open_local)
-GGUF_FILE = ProviderRow(names=("gguf",), form="gguf:PATH", needs_key=False, open=_open)
+LOCAL_MODEL = ProviderRow(names=(LOCAL,), form=LOCAL, needs_key=False, here=True, open=_open_local)
+GGUF_FILE = ProviderRow(names=("gguf",), form="gguf:PATH", needs_key=False, here=True, open=_open)
