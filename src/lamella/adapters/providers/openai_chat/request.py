@@ -8,13 +8,16 @@ from lamella.core.messages.model import Message, Role
 from lamella.core.messages.request import Request
 
 FORMAT = "openai_chat"
+# Servers that show thoughts do it under one of these names.
+THOUGHTS = ("reasoning_content", "reasoning")
 
 
 def build_request(request: Request, profile: ModelProfile) -> Body:
     """The keyword arguments that send this request with OpenAI's SDK, without ``stream``."""
     body: Body = {"model": bare_model(request.model)}
-    body["messages"], laid = _lay_out(request, in_parts=takes_marks(profile))
-    body["max_completion_tokens" if profile.provider == "openai" else "max_tokens"] = request.answer
+    own = profile.provider == "openai"
+    body["messages"], laid = _lay_out(request, in_parts=takes_marks(profile), own=own)
+    body["max_completion_tokens" if own else "max_tokens"] = request.answer
     if request.tools:
         body["tools"] = [
             {
@@ -28,7 +31,7 @@ def build_request(request: Request, profile: ModelProfile) -> Body:
     return body | extras(request, body)
 
 
-def _lay_out(request: Request, *, in_parts: bool) -> tuple[list[Body], PartLayout]:
+def _lay_out(request: Request, *, in_parts: bool, own: bool) -> tuple[list[Body], PartLayout]:
     """The messages, and their parts in order. Without breakpoints to carry, texts are plain strings: all take those."""
     messages: list[Body] = []
     parts: list[Part] = []
@@ -47,7 +50,7 @@ def _lay_out(request: Request, *, in_parts: bool) -> tuple[list[Body], PartLayou
         content = _content(message)
         can_mark = in_parts and message.role is Role.USER
         as_list = can_mark or bool(message.images)
-        told = _round(message)
+        told = _round(message, own=own)
         messages.append(told or {"role": message.role.value, "content": content if as_list else message.text})
         parts += [Part(body=part, markable=can_mark) for part in ([told] if told else content)]
         ends[place] = len(parts) - 1
@@ -62,16 +65,21 @@ def _content(message: Message) -> list[Body]:
     return [{"type": "text", "text": message.text}, *pictures]
 
 
-def _round(message: Message) -> Body | None:
-    """A message of a round of tools: the model's calls, or what came back for one; none for a message of the talk."""
+def _round(message: Message, *, own: bool) -> Body | None:
+    """A message of a round of tools: the model's calls, or what came back for one; none for a message of the talk.
+
+    OpenAI's ``own`` models take no thoughts back in this API; they refuse those of a server that was asked before.
+    """
     if message.role is Role.TOOL:
         told = f"Error: {message.text}" if message.failed else message.text
         return {"role": "tool", "tool_call_id": message.call, "content": told}
     native: Body | None = native_reply(message, FORMAT)
-    if native is not None or not message.calls:
-        return native
+    if native is not None:
+        return {name: value for name, value in native.items() if not (own and name in THOUGHTS)}
+    if not message.calls:
+        return None
     calls = [
-        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments or "{}"}}
         for call in message.calls
     ]
     return {"role": "assistant", "content": message.text or None, "tool_calls": calls}

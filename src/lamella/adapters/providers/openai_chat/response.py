@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from lamella.adapters.providers.openai_chat.request import FORMAT
+from lamella.adapters.providers.openai_chat.request import FORMAT, THOUGHTS
 from lamella.adapters.providers.wire.body import keep_native
 from lamella.adapters.providers.wire.fields import (
     Fields,
@@ -35,8 +35,6 @@ _STOPS = {
     "function_call": StopReason.TOOLS,
     "content_filter": StopReason.REFUSED,
 }
-# Servers that show thoughts do it under one of these names.
-_THOUGHTS = ("reasoning_content", "reasoning")
 # Ollama reports no cached tokens and says zero; its own name in this field gives it away.
 _SAYS_ZERO = "fp_ollama"
 
@@ -137,7 +135,7 @@ class CompletionFold:
         )
 
     def _think(self, delta: Fields) -> Iterator[Delta]:
-        name = next((name for name in _THOUGHTS if text_at(delta, name)), None)
+        name = next((name for name in THOUGHTS if text_at(delta, name)), None)
         if name is not None:
             self._thoughts[name] = self._thoughts.get(name, "") + text_at(delta, name)
             yield ReasoningDelta(text=text_at(delta, name))

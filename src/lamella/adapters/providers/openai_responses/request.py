@@ -81,7 +81,7 @@ def _round(message: Message) -> list[Body]:
     if native is not None or not message.calls:
         return native or []
     calls = [
-        {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments}
+        {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments or "{}"}
         for call in message.calls
     ]
     texts = [{"role": "assistant", "content": message.text}] if message.text else []
