@@ -24,7 +24,7 @@ from lamella.adapters.archive.transcript import (
     TurnIn,
     parse_transcript,
 )
-from lamella.adapters.providers import prices, profiles
+from lamella.adapters.providers.facts import caches, day, prices
 from lamella.adapters.sources.vault import MAX_FILE_BYTES
 from lamella.adapters.tokens.families import FAMILIES, GENERIC
 from lamella.core.artifacts.kinds import KINDS, Promotion
@@ -223,7 +223,7 @@ def test_every_family_is_documented_with_its_factor_and_error() -> None:
 
 def test_every_cache_profile_is_documented_as_it_is() -> None:
     told = rows(doc("tokens-and-money.md"), under="What a cache would serve")
-    known = [(f"`{start}`", profile) for start, profile in profiles._BY_START]
+    known = [(f"`{start}`", profile) for start, profile in caches.CACHES]
     assert told == [_profile_row(start, profile) for start, profile in (*known, ("anything else", GENERIC_PROFILE))]
 
 
@@ -235,7 +235,7 @@ def _profile_row(start: str, profile: CacheProfile) -> list[str]:
 
 def test_facts_about_providers_carry_the_dates_they_are_from() -> None:
     text = doc("tokens-and-money.md")
-    assert profiles.FACTS_DATE in text
+    assert day.FACTS_DATE in text
     assert prices.SNAPSHOT_DATE.date().isoformat() in text
 
 

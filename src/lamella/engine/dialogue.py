@@ -12,7 +12,7 @@ from lamella.core.log.receipt import Receipt
 from lamella.core.log.terms import Rewrite, Terms
 from lamella.core.log.turn import Turn
 from lamella.core.messages.delta import Reply, StopReason
-from lamella.core.messages.request import ToolOutput
+from lamella.core.messages.rounds import ToolOutput
 from lamella.core.prompt.advance import advance, answer, waiting
 from lamella.core.prompt.envelope import Envelope, make_envelope
 from lamella.core.prompt.laws import check_laws

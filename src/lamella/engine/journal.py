@@ -12,7 +12,7 @@ from lamella.core.log.receipts import join_written, write_receipt
 from lamella.core.log.records import EventKind, Written
 from lamella.core.log.turn import Turn
 from lamella.core.messages.delta import Reply
-from lamella.core.messages.request import ToolOutput
+from lamella.core.messages.rounds import ToolOutput
 
 
 class ChatJournal:

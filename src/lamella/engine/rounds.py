@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from lamella.core.messages.delta import Reply, ToolCall
-from lamella.core.messages.request import ToolOutput, ToolRound
+from lamella.core.messages.rounds import ToolOutput, ToolRound
 from lamella.errors import CallError
 
 

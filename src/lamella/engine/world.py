@@ -11,7 +11,7 @@ from lamella.core.log.call import CacheUse, Call
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.turn import Turn
 from lamella.core.messages.delta import Reply
-from lamella.core.messages.request import ToolOutput
+from lamella.core.messages.rounds import ToolOutput
 from lamella.ports import Dialects, Look, PriceBook, ProfileBook, Sources, Summarizer, TokenCounter
 
 

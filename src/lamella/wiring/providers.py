@@ -63,16 +63,16 @@ def open_provider(
 
     ``named`` says that whoever runs this named it, not only a conversation that may have come from somebody else.
     """
-    from lamella.adapters.providers.opening import Opening  # SDKs are for those who send
-    from lamella.adapters.providers.opening import open_provider as find
+    from lamella.adapters.providers.opener import open_provider as find
+    from lamella.adapters.providers.row import ProviderOptions  # SDKs are for those who send
     from lamella.engine.sending import SILENCE
 
     services = services or read_services()
     _check_server(model, services.found, named=named)
-    opening = Opening(
+    options = ProviderOptions(
         patience=SILENCE if silence is None else silence, progress=progress, record=_WEIGHTS_RECORD.expanduser()
     )
-    return find(model, keys=os.environ, models=services.models, opening=opening)
+    return find(model, keys=os.environ, models=services.models, options=options)
 
 
 def read_answer(answer: object) -> Answer:
@@ -102,9 +102,9 @@ def tell_unready(model: str, *, services: Services | None = None) -> LamellaErro
     """What keeps a model from being asked, such as a key; weights in this process are looked at when they are used."""
     import asyncio
 
-    from lamella.adapters.providers.places import is_here
+    from lamella.adapters.providers.places import runs_here
 
-    if is_here(model):
+    if runs_here(model):
         return None
     office = open_office(services=services)
     try:
@@ -118,7 +118,7 @@ def tell_unready(model: str, *, services: Services | None = None) -> LamellaErro
 
 def mask_keys(text: str) -> str:
     """A text without the keys of this environment: servers repeat them in what they answer."""
-    from lamella.adapters.providers.opening import KEY_NAMES
+    from lamella.adapters.providers.registry import KEY_NAMES
 
     for name in KEY_NAMES:
         key = os.environ.get(name, "").strip()
@@ -129,7 +129,7 @@ def mask_keys(text: str) -> str:
 
 def list_keys() -> dict[str, bool]:
     """The variables that keys are read from, and whether each is set."""
-    from lamella.adapters.providers.opening import KEY_NAMES
+    from lamella.adapters.providers.registry import KEY_NAMES
 
     return {name: bool(os.environ.get(name)) for name in KEY_NAMES}
 

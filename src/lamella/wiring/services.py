@@ -12,7 +12,7 @@ from lamella.settings.model import Settings
 
 if TYPE_CHECKING:
     from lamella.adapters.providers.dialects import WireDialects
-    from lamella.adapters.providers.profile_file import UserModels
+    from lamella.adapters.providers.facts.user_models import UserModels
     from lamella.ports import ModelBook, PriceBook, ProfileBook, TokenCounter
 
 
@@ -49,14 +49,14 @@ class Services(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def models(self) -> "ModelBook":
         """What is known about models."""
-        from lamella.adapters.providers.models import BuiltInModels
+        from lamella.adapters.providers.facts.models import BuiltInModels
 
         return self.own_models or BuiltInModels()
 
     @cached_property
     def profiles(self) -> "ProfileBook":
         """What is known about their caches."""
-        from lamella.adapters.providers.profiles import BuiltInProfiles
+        from lamella.adapters.providers.facts.caches import BuiltInProfiles
 
         return self.own_models or BuiltInProfiles()
 
@@ -68,7 +68,7 @@ class Services(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def prices(self) -> "PriceBook":
-        from lamella.adapters.providers.prices import SnapshotPrices
+        from lamella.adapters.providers.facts.prices import SnapshotPrices
 
         return SnapshotPrices()
 
@@ -86,7 +86,7 @@ def read_services(given: Mapping[str, object] | None = None) -> Services:
 
 
 def _load_models(facts: str) -> "UserModels":
-    from lamella.adapters.providers.profile_file import load_profiles  # only for those who have such a file
+    from lamella.adapters.providers.facts.user_models import load_profiles  # only for those who have such a file
 
     return load_profiles(Path(facts).expanduser())
 

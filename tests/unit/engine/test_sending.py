@@ -9,7 +9,7 @@ from lamella.core.ledger.answered import Answered
 from lamella.core.prompt.resume import resume
 from lamella.engine.turns import TurnRunner
 
-from lamella.adapters.providers.scripted import Line, ScriptedProvider
+from lamella.adapters.providers.scripted.provider import Line, ScriptedProvider
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.log.call import Cause, Outcome
 from lamella.core.log.calls import read_call, write_call

@@ -7,7 +7,7 @@ from lamella.core.budget.counting import Measure
 from lamella.core.log.ids import Voice, message_id, turn_id
 from lamella.core.log.placement import Placement
 from lamella.core.log.turn import Turn
-from lamella.core.messages.request import ToolRound
+from lamella.core.messages.rounds import ToolRound
 from lamella.core.prompt.attached import drop_known, find_leaving, gather, learn
 from lamella.core.prompt.folding import fold
 from lamella.core.prompt.layers.library import LibraryEntry

@@ -3,18 +3,18 @@
 import pytest
 
 from lamella.adapters.providers.models import BuiltInModels
-from lamella.adapters.providers.places import DEMO_MODEL, find_server_key, find_window, is_here
+from lamella.adapters.providers.places import DEMO_MODEL, find_server_key, find_window, runs_here
 
 
 @pytest.mark.parametrize("model", [DEMO_MODEL, "gguf:/models/small.gguf", "GGUF:small.gguf"])
 def test_models_in_this_process_are_here_and_take_what_their_engine_takes(model: str) -> None:
-    assert is_here(model)
+    assert runs_here(model)
     assert find_window(model, BuiltInModels()) == 8_192
 
 
 @pytest.mark.parametrize("model", ["localhost", "anthropic:claude-opus-5-5", "openai-compatible:http://h/v1#local"])
 def test_other_models_are_elsewhere(model: str) -> None:
-    assert not is_here(model)
+    assert not runs_here(model)
 
 
 def test_a_window_is_that_of_the_book_and_unknown_where_it_has_none() -> None:

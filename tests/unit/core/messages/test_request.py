@@ -2,7 +2,7 @@
 
 from tests.wire.material import assistant, note, system, user
 
-from lamella.core.messages.request import ChatRequest, Seams, find_seams
+from lamella.core.messages.request import Request, Seams, find_seams
 
 
 def test_the_instructions_end_where_the_library_begins() -> None:
@@ -22,4 +22,4 @@ def test_without_a_library_only_the_end_is_a_seam() -> None:
 
 def test_seams_that_are_given_are_taken() -> None:
     seams = Seams(messages=1)
-    assert ChatRequest(model="m", messages=(user("Hi"),), seams=seams).settled is seams
+    assert Request(model="m", messages=(user("Hi"),), seams=seams).settled is seams
