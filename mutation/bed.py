@@ -1,0 +1,94 @@
+"""Test beds: copies of the source, each of which takes one mutant at a time and runs tests against it."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from mutation.mutants import Mutant
+
+HERE = Path(__file__).resolve().parents[1]
+_NO_TESTS = 5
+
+
+class Fate(StrEnum):
+    """What became of a mutant."""
+
+    OWN = "killed by its own tests"
+    OTHERS = "killed by others"
+    SURVIVED = "survived"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite:
+    """Tests to run, and for how many seconds they may."""
+
+    tests: tuple[str, ...]
+    seconds: int = 600
+
+
+class BrokenSuiteError(Exception):
+    """Tests that fail without any mutant: nothing could be learnt from them."""
+
+
+class TestBed:
+    """A copy of the source, in a folder that somebody else makes and removes."""
+
+    __test__ = False
+
+    def __init__(self, *, source: Path, copy: Path, project: Path) -> None:
+        self._source, self._copy, self._project = source, copy, project
+        shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
+        # Compiled once and checked by content: a mutant may have the size and the second of what it replaces.
+        command = [sys.executable, "-m", "compileall", "-q", "--invalidation-mode", "checked-hash", str(copy)]
+        subprocess.run(command, check=True)
+
+    def measure(self, tests: Sequence[str]) -> Suite | None:
+        """The tests with a bound on their time, from how long they take without a mutant; none if there are none."""
+        there = tuple(test for test in tests if test.startswith("-") or (self._project / test).exists())
+        started = time.monotonic()
+        code = self._run(Suite(tests=there)) if any(not test.startswith("-") for test in there) else _NO_TESTS
+        if code == _NO_TESTS:
+            return None
+        if code:
+            raise BrokenSuiteError(f"{' '.join(there)} fails without a mutant (pytest ends with {code})")
+        return Suite(tests=there, seconds=10 + round(4 * (time.monotonic() - started)))
+
+    def try_mutant(self, mutant: Mutant, *, own: Suite | None, others: Suite | None) -> Fate:
+        """Put a mutant in, run its room's tests and then the others, and put back what stood there."""
+        place = self._copy / mutant.path
+        place.write_text(mutant.source, encoding="utf-8")
+        try:
+            if own is not None and self._run(own):
+                return Fate.OWN
+            if others is not None and self._run(others):
+                return Fate.OTHERS
+            return Fate.SURVIVED
+        finally:
+            shutil.copyfile(self._source / mutant.path, place)
+
+    def _run(self, suite: Suite) -> int:
+        """How the tests end: 0 if all pass. Out of time, out of memory and a crash are failures too."""
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join((str(self._copy), str(HERE))),
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+        command = [sys.executable, "-m", "mutation.trial", str(suite.seconds), *suite.tests]
+        try:
+            done = subprocess.run(
+                command,
+                cwd=self._project,
+                env=environment,
+                capture_output=True,
+                timeout=suite.seconds + 10,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return -1
+        return done.returncode
