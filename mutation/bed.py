@@ -64,13 +64,20 @@ class TestBed:
         place = self._copy / mutant.path
         place.write_text(mutant.source, encoding="utf-8")
         try:
-            if own is not None and self._run(own):
+            if own is not None and self._run(self._nearest_first(own, place)):
                 return Fate.OWN
             if others is not None and self._run(others):
                 return Fate.OTHERS
             return Fate.SURVIVED
         finally:
             shutil.copyfile(self._source / mutant.path, place)
+
+    def _nearest_first(self, suite: Suite, place: Path) -> Suite:
+        """The same tests, those of the file with the fault before the others: most mutants need no more than them."""
+        folders = (self._project / test for test in suite.tests if not test.startswith("-"))
+        near = sorted(found for folder in folders for found in folder.rglob(f"test_{place.stem}.py"))
+        names = tuple(found.relative_to(self._project).as_posix() for found in near)
+        return Suite(tests=(*names, *suite.tests), seconds=suite.seconds)
 
     def _run(self, suite: Suite) -> int:
         """How the tests end: 0 if all pass. Out of time, out of memory and a crash are failures too."""
