@@ -135,7 +135,8 @@ def test_a_stub_is_the_call_and_how_much_came_back() -> None:
     result = make_tool_result("search", arguments={"q": "x"}, output="y" * 1_234)
     assert render_tool_stub(result) == (
         f'<tool_result>\n<name>search</name>\n<arguments>{{"q":"x"}}</arguments>\n<id>{result.id}</id>\n'
-        "<left_out>1,234 characters of output. Make the call again, or recall it by its id.</left_out>\n</tool_result>\n"
+        "<left_out>1,234 characters of output. Make the call again, or recall it by its id.</left_out>\n"
+        "</tool_result>\n"
     )
 
 
