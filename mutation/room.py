@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
@@ -15,13 +16,17 @@ PROCESSES = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """Where the source stands, where its rooms are, and which tests are theirs. Tests are told from ``root``."""
+    """Where the source stands, where its rooms are, and which tests are theirs. Tests are told from ``root``.
+
+    ``modules`` import all that tests need that is not on trial, so that each trial finds it imported.
+    """
 
     root: Path
     source: Path
     rooms: Path
     tests: str
     others: tuple[str, ...]
+    modules: tuple[str, ...] = ()
 
     def find_rooms(self) -> list[str]:
         """Every folder of the core that holds code."""
@@ -51,9 +56,16 @@ def try_room(project: Project, room: str, *, size: int, seed: int) -> RoomScore:
     mutants = sample_mutants(project.source, project.rooms / room, size=size, seed=seed)
     if not mutants:
         return RoomScore(room=room, fates=())
-    with TemporaryDirectory(prefix="mutation-") as folder:
+    with TemporaryDirectory(prefix="mutation-") as folder, ExitStack() as stack:
         beds = [
-            TestBed(source=project.source, copy=Path(folder) / str(number), project=project.root)
+            stack.enter_context(
+                TestBed(
+                    source=project.source,
+                    copy=Path(folder) / str(number),
+                    project=project.root,
+                    modules=project.modules,
+                )
+            )
             for number in range(min(PROCESSES, len(mutants)))
         ]
         fates = _try_all(beds, mutants, own=f"{project.tests}/{room}", others=project.others)

@@ -34,9 +34,9 @@ def test_a_mutant_is_killed_by_its_own_tests_by_others_or_survives(
 ) -> None:
     project = build_toy(tmp_path)
     mutant = put(tmp_path, old, new)
-    bed = TestBed(source=project.source, copy=tmp_path / "copy", project=tmp_path)
-    own = Suite(tests=OWN.tests, seconds=4) if new == "number += 1" else OWN
-    assert bed.try_mutant(mutant, own=own, others=OTHERS) is fate
+    own = Suite(tests=OWN.tests, seconds=2) if new == "number += 1" else OWN
+    with TestBed(source=project.source, copy=tmp_path / "copy", project=tmp_path) as bed:
+        assert bed.try_mutant(mutant, own=own, others=OTHERS) is fate
     assert (tmp_path / "src" / mutant.path).read_text() == (tmp_path / "copy" / mutant.path).read_text()
     assert old in (tmp_path / "src" / mutant.path).read_text()
 
@@ -44,11 +44,11 @@ def test_a_mutant_is_killed_by_its_own_tests_by_others_or_survives(
 def test_tests_that_fail_without_a_mutant_are_not_used(tmp_path: Path) -> None:
     project = build_toy(tmp_path)
     (tmp_path / "tests" / "one" / "test_wrong.py").write_text("def test_wrong():\n    assert False\n")
-    bed = TestBed(source=project.source, copy=tmp_path / "copy", project=tmp_path)
-    with pytest.raises(BrokenSuiteError, match="tests/one fails without a mutant"):
-        bed.measure(("tests/one",))
-    assert bed.measure(("tests/absent", "--ignore=tests/one")) is None
-    measured = bed.measure(("tests/others", "tests/absent"))
+    with TestBed(source=project.source, copy=tmp_path / "copy", project=tmp_path) as bed:
+        with pytest.raises(BrokenSuiteError, match="tests/one fails without a mutant"):
+            bed.measure(("tests/one",))
+        assert bed.measure(("tests/absent", "--ignore=tests/one")) is None
+        measured = bed.measure(("tests/others", "tests/absent"))
     assert measured is not None
     assert measured.tests == ("tests/others",)
     assert measured.seconds >= 10
