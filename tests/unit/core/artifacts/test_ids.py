@@ -53,7 +53,7 @@ def test_a_path_written_in_another_way_is_the_same_id(path: str) -> None:
 
 @pytest.mark.parametrize("path", ["", ".", "./", "//"])
 def test_a_path_that_names_no_file_is_refused(path: str) -> None:
-    with pytest.raises(ArtifactError, match="has no path|names no file") as caught:
+    with pytest.raises(ArtifactError, match=r"has no path|names no file") as caught:
         name_of(Kind.NOTE, path=path)
     assert "path" in caught.value.hint
 
@@ -131,7 +131,7 @@ def test_an_image_is_named_by_the_hash_of_its_bytes() -> None:
     ],
 )
 def test_an_artifact_without_what_its_id_needs_is_refused_with_a_hint(kind: Kind, missing: str) -> None:
-    with pytest.raises(ArtifactError, match="has no|neither") as caught:
+    with pytest.raises(ArtifactError, match=r"has no|neither") as caught:
         name_of(kind, **({"path": "a.md"} if kind is Kind.DATAVIEW else {}))
     assert missing in caught.value.hint
 
