@@ -79,6 +79,7 @@ def test_a_quotation_is_the_users_where_its_sentence_names_the_user(text: str, b
         ('**The user said:**\n1. "one"\n2) "two"', [True, True]),
         ('# What the user said\n- "one"', [True]),
         ('The assistant said:\n- "one"', [False]),
+        ('- "one"', [False]),
         ('The user said:\n- "one"\n- the model said "two"', [True, False]),
         ('The user said something\n- "one"', [False]),
         ("The user said:\n\n> one", [True]),
