@@ -27,6 +27,7 @@ _USER, _REPLY = Voice.USER, Voice.REPLY
 
 def advance(state: State, turn: Turn, place: Planner, measure: Measure) -> State:
     """The state once a turn is asked: its prompt is ``last`` and waits, and an answer that is known is given."""
+    state = answer(state, "") if state.waits else state
     for receipt in turn.receipts:
         state = apply_receipt(state, receipt, turn.terms, measure)
     before, now = state, with_settings(state, turn)
