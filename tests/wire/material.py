@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 from lamella.core.artifacts.model import Image, ToolDefinition
-from lamella.core.messages.delta import Delta, Reply, StopReason, ToolCall, fold_deltas
+from lamella.core.messages.delta import Delta, Reply, ToolCall, fold_deltas
+from lamella.core.messages.headings import LIBRARY_HEADING
 from lamella.core.messages.model import Message, Role
 from lamella.core.messages.request import ChatRequest, ToolOutput, ToolRound
-from lamella.core.prompt.render import LIBRARY_HEADING
 from lamella.core.values import replace
 from lamella.ports import ChatProvider
 
@@ -19,13 +19,15 @@ SEARCH = ToolDefinition(
 READ = ToolDefinition(name="read", description="Read a note.", parameters='{"properties":{},"type":"object"}')
 DOT = Image(media_type="image/png", data=b"\x89PNG dot", width=1, height=1, hash="d07")
 ROUND = ToolRound(
-    reply=Reply(
-        text="Let me look.",
-        stop=StopReason.TOOLS,
-        calls=(ToolCall(id="call_1", name="search", arguments='{"q":"tides"}'),),
-    ),
-    outputs=(ToolOutput(call="call_1", text="Two notes on tides."),),
+    text="Let me look.",
+    calls=(ToolCall(id="call_1", name="search", arguments='{"q":"tides"}'),),
+    outputs=(ToolOutput(call="call_1", output="Two notes on tides."),),
 )
+
+
+def round_of(reply: Reply, *outputs: ToolOutput) -> ToolRound:
+    """What a reply asked for, and what it got."""
+    return ToolRound(text=reply.text, calls=reply.calls, outputs=outputs, carried=reply.carried)
 
 
 def system(*shelf: str, instructions: str = "You are terse.") -> Message:

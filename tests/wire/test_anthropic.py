@@ -16,6 +16,7 @@ from tests.wire.material import (
     grown,
     note,
     reply_to,
+    round_of,
     system,
     user,
 )
@@ -66,11 +67,11 @@ def test_without_caching_nothing_is_marked_read_or_written() -> None:
 @pytest.mark.parametrize("calls", [1, 9, 10, 11, 25])
 def test_a_turn_of_many_blocks_does_not_lose_the_tail_before_it(calls: int) -> None:
     wanted = tuple(ToolCall(id=f"call_{n}", name="search", arguments="{}") for n in range(calls))
-    outputs = tuple(ToolOutput(call=call.id, text="Found. " * 40) for call in wanted)
+    outputs = tuple(ToolOutput(call=call.id, output="Found. " * 40) for call in wanted)
     first = replace(START, tools=(SEARCH,))
     with anthropic_server(Say(calls=(Wanted(id="x", name="search", arguments={}),))) as server:
         reply = _send(server, first)
-        round_of_many = ToolRound(reply=replace(reply, calls=wanted, carried=None), outputs=outputs)
+        round_of_many = ToolRound(text=reply.text, calls=wanted, outputs=outputs)
         second = _send(server, replace(first, exchanges=(round_of_many,)))
         third = _send(server, replace(first, exchanges=(round_of_many, ROUND)))
     assert second.usage.read == reply.usage.prompt
@@ -189,7 +190,7 @@ def test_thoughts_are_handed_back_unchanged_with_their_signature() -> None:
     request = replace(START, tools=(SEARCH, READ))
     with anthropic_server(act) as server:
         reply = _send(server, request)
-        done = ToolRound(reply=reply, outputs=(ToolOutput(call="c", text="", failed=True),))
+        done = round_of(reply, ToolOutput(call="c", output="", failed=True))
         _send(server, replace(request, exchanges=(done,)))
     said, got = server.bodies[1]["messages"][-2:]
     assert said["content"][0] == {"type": "thinking", "thinking": "Look it up.", "signature": "c2ln"}
@@ -254,9 +255,7 @@ def requests(draw: st.DrawFn) -> ChatRequest:
         talk += [assistant(draw(texts)), user(f"Question {number}?")]
     messages = (*opening, *talk)
     wanted = tuple(ToolCall(id=f"c{n}", name="search", arguments="{}") for n in range(draw(st.integers(1, 30))))
-    round_ = ToolRound(
-        reply=replace(ROUND.reply, calls=wanted), outputs=tuple(ToolOutput(call=c.id, text="x") for c in wanted)
-    )
+    round_ = replace(ROUND, calls=wanted, outputs=tuple(ToolOutput(call=c.id, output="x") for c in wanted))
     places = [place for place, message in enumerate(messages) if message.text.strip()]
     return replace(
         ask(*messages, model=MODEL),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.wire.material import SEARCH, ask, assistant, grown, note, reply_to, system, user
+from tests.wire.material import SEARCH, ask, assistant, grown, note, reply_to, round_of, system, user
 from tests.wire.openai_caching import KEY, LOCAL_MODEL, MODEL, OLD_MODEL
 from tests.wire.openai_chat_server import ChatServer, Dialect, chat_server
 from tests.wire.openai_responses_server import ResponsesServer, responses_server
@@ -22,7 +22,7 @@ from lamella.adapters.providers.openai_responses import request as responses_req
 from lamella.adapters.providers.openai_responses import response as responses_response
 from lamella.adapters.providers.openai_responses.send import OpenAIResponsesProvider
 from lamella.core.messages.delta import Diagnosis, Reply, StopReason
-from lamella.core.messages.request import ChatRequest, Seams, ToolOutput, ToolRound
+from lamella.core.messages.request import ChatRequest, Seams, ToolOutput
 from lamella.core.messages.usage import UNKNOWN_USAGE
 from lamella.core.values import replace
 from lamella.errors import CallError, KeyRefusedError
@@ -113,7 +113,7 @@ def test_a_round_of_tools_reads_what_was_asked_before(serve: Callable[..., Any])
     request = replace(START, tools=(SEARCH,))
     with serve(Say(reasoning="Hm.", calls=(Wanted(id="c1", name="search", arguments={"q": "x"}),))) as server:
         reply = _send(server, request)
-        done = ToolRound(reply=reply, outputs=(ToolOutput(call="c1", text="None.", failed=True),))
+        done = round_of(reply, ToolOutput(call="c1", output="None.", failed=True))
         usage = _send(server, replace(request, exchanges=(done,))).usage
     assert usage.read == reply.usage.prompt
     assert b"Error: None." in server.calls[1].raw

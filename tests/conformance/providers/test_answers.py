@@ -3,11 +3,11 @@
 import asyncio
 
 from tests.wire.kinds import Wire
-from tests.wire.material import DOT, READ, ROUND, SEARCH, ask, collect, note, reply_to, system, take, user
+from tests.wire.material import DOT, READ, ROUND, SEARCH, ask, collect, note, reply_to, round_of, system, take, user
 from tests.wire.script import Endless, Say, Wanted
 
 from lamella.core.messages.delta import Stop, StopReason, TextDelta
-from lamella.core.messages.request import ChatRequest, ToolOutput, ToolRound
+from lamella.core.messages.request import ChatRequest, ToolOutput
 from lamella.core.messages.usage import Usage
 
 LONG_SYSTEM = system(note("tides", 40_000))
@@ -48,12 +48,12 @@ def test_calls_and_thoughts_arrive_whole_and_can_be_answered(wire: Wire) -> None
     )
     with wire.serve(Say(text="", reasoning="I should look.", calls=wanted), Say(text="At noon.")) as server:
         reply = reply_to(wire.connect(server.url + wire.root, wire.key, 10.0), request)
-        outputs = tuple(ToolOutput(call=call.id, text=f"{call.name} found it") for call in reply.calls)
+        outputs = tuple(ToolOutput(call=call.id, output=f"{call.name} found it") for call in reply.calls)
         answered = ChatRequest(
             model=request.model,
             messages=request.messages,
             tools=request.tools,
-            exchanges=(ToolRound(reply=reply, outputs=outputs),),
+            exchanges=(round_of(reply, *outputs),),
         )
         done = reply_to(wire.connect(server.url + wire.root, wire.key, 10.0), answered)
     assert [(call.name, call.arguments.replace(" ", "")) for call in reply.calls] == [
