@@ -20,8 +20,7 @@ from lamella.adapters.providers.dialects import WireDialects
 from lamella.adapters.providers.prices import SnapshotPrices
 from lamella.adapters.providers.profile_file import load_profiles
 from lamella.adapters.providers.profiles import BuiltInProfiles
-from lamella.adapters.sources.nowhere import Nowhere
-from lamella.adapters.sources.vault import Vault, parse_image
+from lamella.adapters.sources.opening import list_notes, open_sources
 from lamella.adapters.tokens.counter import OfflineCounter
 from lamella.configuration import (
     Configuration,
@@ -48,7 +47,7 @@ from lamella.engine.turn import TurnView
 from lamella.engine.world import World
 from lamella.errors import LamellaError, SettingError, UsageError
 from lamella.meaning import find_faults, make_rules, make_terms
-from lamella.ports import ChatProvider, SourceReader, Store, Summarizer
+from lamella.ports import ChatProvider, Sources, Store, Summarizer
 from lamella.settings import Settings
 
 if TYPE_CHECKING:
@@ -61,6 +60,7 @@ __all__ = [
     "copy_conversations",
     "find_misspelt",
     "list_keys",
+    "list_notes",
     "load_archive",
     "load_configuration",
     "load_settings",
@@ -70,7 +70,7 @@ __all__ = [
     "open_desk",
     "open_keeper",
     "open_runner",
-    "parse_image",
+    "open_sources",
     "parse_transcript",
     "place_user_file",
     "read_answer",
@@ -115,7 +115,7 @@ def open_world(vault: Path | None, *, facts: str | None = None) -> World:
         counter=OfflineCounter(),
         prices=SnapshotPrices(),
         profiles=own or BuiltInProfiles(),
-        sources=Vault(vault) if vault is not None else None,
+        sources=open_sources(vault),
         dialects=WireDialects(own),
     )
 
@@ -251,11 +251,6 @@ def _check_meaning(found: Configuration) -> None:
         raise _place(error, found.tell_places(names))
 
 
-def open_sources(folder: Path) -> SourceReader:
-    """The notes and files below a folder."""
-    return Vault(folder)
-
-
 def _check_server(model: str, found: Configuration, *, named: bool) -> None:
     """A project's file or a conversation may come from somebody else: no key goes to a server that only they name."""
     if not model.lower().startswith("openai-compatible:") or not os.environ.get("LAMELLA_API_KEY"):
@@ -319,14 +314,16 @@ def save_archive(chronicle: Chronicle, folder: Path, *, vault: Path | None = Non
     """
     from lamella.adapters.archive.markdown import save_archive as save
 
-    return save(chronicle, folder, sources=Vault(vault) if vault is not None else Nowhere())
+    return save(chronicle, folder, sources=open_sources(vault)() if vault is not None else Sources())
 
 
 def load_archive(path: Path, *, vault: Path | None = None, keeper: Keeper | None = None) -> Chronicle:
     """Read a conversation from markdown; its notes from what a store already holds of it, else from a vault."""
     from lamella.adapters.archive.markdown import load_archive as load
 
-    return load(path, Vault(vault) if vault is not None else None, held=keeper.read_contents if keeper else None)
+    return load(
+        path, open_sources(vault)() if vault is not None else None, held=keeper.read_contents if keeper else None
+    )
 
 
 def has_store(url: str) -> bool:

@@ -14,7 +14,7 @@ from tests.contracts.places import DOCS, ROOT, doc, shown
 from tests.contracts.tables import names, rows
 
 from lamella import errors
-from lamella.adapters.archive.attachments import FIELDS, AttachmentIn
+from lamella.adapters.archive.attachments import AttachmentIn
 from lamella.adapters.archive.transcript import (
     SystemIn,
     ToolDefinitionIn,
@@ -142,7 +142,7 @@ def test_every_kind_is_documented_with_all_that_follows_from_it(kind: Kind) -> N
     assert set(table) == set(Kind)
     _, fields, tag, _, recoverable, promotion, trust = table[kind]
     spec = KINDS[kind]
-    assert kind is Kind.TOOL or set(re.findall(r"`(\w+)`", fields)) == FIELDS[kind]
+    assert kind is Kind.TOOL or set(re.findall(r"`(\w+)`", fields)) == set(spec.fields)
     assert kind is Kind.IMAGE or tag == f"`{spec.tag}`"
     assert recoverable == ("yes" if spec.recoverable else "no")
     assert promotion == {"as_note": "as a plain note"}.get(spec.promotion, spec.promotion.replace("_", " "))

@@ -57,7 +57,9 @@ def names_at(envelope: Envelope, place: Difference) -> set[str]:
         if end <= place.at < start + length:
             found.add(name)
         end = start + length
-    pictures = {s.id for s in segments if s.kind == "image"} | {c.segment.id for c in envelope.prompt.carried if not c.pieces}
+    pictures = {s.id for s in segments if s.kind == "image"} | {
+        c.segment.id for c in envelope.prompt.carried if not c.pieces
+    }
     return found or (pictures if place.at >= end else set())
 
 

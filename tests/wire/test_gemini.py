@@ -63,9 +63,7 @@ def test_a_call_goes_back_with_its_signature_and_its_name() -> None:
     request = replace(START, tools=(SEARCH,))
     with gemini_server(Say(text="", calls=(Wanted(id="c", name="search", arguments={"q": "x"}),))) as server:
         reply = _send(server, request)
-        _send(
-            server, replace(request, exchanges=(round_of(reply, ToolOutput(call="c", output="No.")),))
-        )
+        _send(server, replace(request, exchanges=(round_of(reply, ToolOutput(call="c", output="No.")),)))
     said, got = server.bodies[1]["contents"][-2:]
     assert said["parts"][0]["functionCall"] == {"id": "c", "name": "search", "args": {"q": "x"}}
     assert said["parts"][0]["thoughtSignature"].rstrip("=").replace("+", "-").replace("/", "_") == SIGNATURE.rstrip("=")

@@ -29,7 +29,7 @@ from lamella.engine.answer import Answer
 from lamella.engine.ask import Ask
 from lamella.engine.fitting import Fitter
 from lamella.engine.past import Past
-from lamella.engine.reading import Reading
+from lamella.engine.reading import TurnReader
 from lamella.engine.recalling import FOUND_AT_MOST, Recaller
 from lamella.engine.turn import LedgerPage, TurnView
 from lamella.engine.world import Journal, Proposal, World
@@ -344,7 +344,7 @@ class Dialogue:
         return entry, replace(self._books, prompt=prompt, last=see_request(prompt, at=at))
 
     def _read(self, asked: Ask, state: State) -> Turn:
-        reading = Reading(self._world.sources, known=_newest(state))
+        reading = TurnReader(self._world.sources(), known=_newest(state))
         attached = reading.read_wanted(asked.attach)
         typed = expand_typed(asked.text, reading.resolve)
         system, warnings = _system_parts({**state.system.as_typed(), **asked.system}, reading)
@@ -379,7 +379,7 @@ class Dialogue:
         )
 
 
-def _system_parts(parts: Mapping[str, str], reading: Reading) -> tuple[SystemParts, tuple[str, ...]]:
+def _system_parts(parts: Mapping[str, str], reading: TurnReader) -> tuple[SystemParts, tuple[str, ...]]:
     typed = parts.get("instructions", "")
     drawn = expand_instructions(typed, reading.resolve)
     named = {**parts, "instructions": drawn.text}

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncGenerator, AsyncIterable, Coroutine
 from contextlib import suppress
-from dataclasses import fields
 from inspect import isawaitable
 
 from lamella.core.log.call import CacheUse
@@ -135,7 +134,7 @@ def _find_half(part: object, *names: str) -> str | None:
 
 def _check_usage(usage: Usage, name: str) -> Usage:
     """Numbers that cannot be true make all of them unknown, with the reason: the answer itself is good."""
-    counts = {one.name: getattr(usage, one.name) for one in fields(Usage) if one.name != "fault"}
+    counts = {name: getattr(usage, name) for name in Usage.__struct_fields__ if name != "fault"}
     wrong = [f"{what} {_show(count)}" for what, count in counts.items() if not _is_count(count)]
     if not wrong and usage.output is not None and (usage.reasoning or 0) > usage.output:
         wrong = [f"reasoning {usage.reasoning:,} of output {usage.output:,}"]

@@ -10,7 +10,7 @@ from lamella.core.log.call import Call
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.turn import Turn
 from lamella.core.prompt.envelope import TokenCounts
-from lamella.ports import Dialects, PriceBook, ProfileBook, SourceReader, Summarizer, TokenCounter
+from lamella.ports import Dialects, Look, PriceBook, ProfileBook, Sources, Summarizer, TokenCounter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +20,7 @@ class World:
     counter: TokenCounter
     prices: PriceBook
     profiles: ProfileBook
-    sources: SourceReader | None = None
+    sources: Look = Sources
     summarizer: Summarizer | None = None
     summary_timeout: float = 60
     dialects: Dialects | None = None

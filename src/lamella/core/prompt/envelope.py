@@ -68,6 +68,11 @@ class Envelope(Struct, frozen=True, kw_only=True, dict=True):
         return self.prompt.tools
 
     @property
+    def dropped(self) -> tuple[str, ...]:
+        """What the user took out with this turn."""
+        return self.prompt.dropped
+
+    @property
     def text(self) -> str:
         """All five layers as one string, for consumers that want one; a blank line between layers."""
         return "\n\n".join(layer.text for layer in self.layers if layer.pieces)

@@ -14,18 +14,18 @@ import lamella
 from lamella.errors import LamellaError, UsageError
 from lamella.faces.cli import INTERRUPTED
 from lamella.faces.cli.ask import ask
-from lamella.faces.cli.chat import chat
+from lamella.faces.cli.chat.command import chat
 from lamella.faces.cli.chats import chats
 from lamella.faces.cli.compact import compact
 from lamella.faces.cli.config import config_app
-from lamella.faces.cli.failures import exit_code, print_failure
 from lamella.faces.cli.ledger import ledger
-from lamella.faces.cli.lines import show_line
 from lamella.faces.cli.recall import recall
 from lamella.faces.cli.replay import replay
 from lamella.faces.cli.request import request
 from lamella.faces.cli.store import store_app
-from lamella.faces.cli.streams import discard_stdout, finish_stdout, speak_utf8
+from lamella.faces.cli.terminal.failures import exit_code, print_failure
+from lamella.faces.cli.terminal.lines import show_line
+from lamella.faces.cli.terminal.streams import discard_stdout, finish_stdout, speak_utf8
 from lamella.wiring import find_misspelt
 
 _EXAMPLES = """

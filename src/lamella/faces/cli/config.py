@@ -4,10 +4,10 @@ import json
 
 import typer
 
-from lamella.faces.cli.chat_opening import DEMO
-from lamella.faces.cli.failures import exit_code, print_failure
-from lamella.faces.cli.lines import show_line
-from lamella.faces.cli.opened import JsonOption
+from lamella.faces.cli.access import JsonOption
+from lamella.faces.cli.chat.opening import DEMO
+from lamella.faces.cli.terminal.failures import exit_code, print_failure
+from lamella.faces.cli.terminal.lines import show_line
 from lamella.wiring import (
     Configuration,
     Origin,

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from lamella.engine.turn import TurnView
+from lamella import Turn
 from lamella.errors import UsageError
+from lamella.faces.cli.terminal.progress import counted
 from lamella.faces.cli.transcripts import find_folder, load_named
-from lamella.faces.cli.waiting import counted
 from lamella.wiring import replay_transcript, write_request
 
 
@@ -33,7 +33,7 @@ def request(
     typer.echo(json.dumps(body, ensure_ascii=False, indent=2))
 
 
-def _find(turns: Iterator[TurnView], number: int | None, *, count: int) -> TurnView:
+def _find(turns: Iterator[Turn], number: int | None, *, count: int) -> Turn:
     wanted = number or count
     if not 1 <= wanted <= count:
         hint = f"Choose one from 1 to {count:,}." if count else "Write at least one turn."

@@ -7,6 +7,7 @@ from os import PathLike
 from types import TracebackType
 from typing import Self
 
+from lamella.attach import Attachment
 from lamella.core.log.call import Call
 from lamella.core.log.nodes import Told
 from lamella.core.log.records import Listed
@@ -16,7 +17,6 @@ from lamella.engine.sending import Event, send
 from lamella.engine.stored import Desk, StoredChat
 from lamella.engine.turn import TurnView
 from lamella.errors import CallError, NotAvailableError
-from lamella.faces.library.attach import Attachment
 from lamella.faces.library.checks import (
     check_answer,
     check_folder,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, TypeVar
 
+from lamella.attach import Attachment, Tool, ToolResult
 from lamella.core.log.receipt import Receipt
 from lamella.core.search.index import Found
 from lamella.engine.answer import Answer
@@ -13,7 +14,6 @@ from lamella.engine.recalling import FOUND_AT_MOST
 from lamella.engine.turn import TurnView
 from lamella.engine.world import Proposal
 from lamella.errors import ArtifactError
-from lamella.faces.library.attach import Attachment, Tool, ToolResult
 from lamella.faces.library.checks import check_each, check_fields, check_parts, check_text, check_time
 from lamella.wiring import read_answer
 

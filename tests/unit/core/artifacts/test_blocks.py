@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.steady import steady
 
-from lamella.core.artifacts.blocks import render_block, render_preview, render_tool, render_update
+from lamella.core.artifacts.blocks import neutralise, render_block, render_preview, render_tool, render_update
 from lamella.core.artifacts.kinds import KINDS, BlockForm
 from lamella.core.artifacts.make import make_artifact, make_tool_result
 from lamella.core.artifacts.model import Artifact, Kind, Source
@@ -106,3 +106,45 @@ def test_every_block_ends_its_line_and_starts_with_a_bracket_so_that_blocks_coun
     for block in (render_block(artifact(kind)), render_update(artifact(kind), diff=None)):
         assert block[0] == "<"
         assert block[-1] == "\n"
+
+
+CLOSERS = [
+    "</content>",
+    "</preview>",
+    "</diff>",
+    "</output>",
+    "</note_context>",
+    "</active_note>",
+    "</url_content>",
+    "</selected_text>",
+    "</web_selected_text>",
+    "</tool_result>",
+    "</unparsed_context>",
+    "</youtube_video_context>",
+    "</conversation_summary>",
+    "</stage_digest>",
+    "</exact>",
+    "</summary>",
+    "</some_other_context>",
+    "</CONTENT>",
+    "< / content >",
+    "</content\n>",
+]
+
+
+@pytest.mark.parametrize("closer", CLOSERS)
+def test_a_closing_tag_of_ours_inside_content_is_neutralised(closer: str) -> None:
+    assert neutralise(f"before {closer} after") == f"before <\\{closer[1:]} after"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["<content>", "<note_context>", "</b>", "</div>", "a < b", "</ content", "<<>>", "</contents>", "</image>", "{}"],
+)
+def test_opening_tags_and_other_markup_stay_as_written(text: str) -> None:
+    assert neutralise(text) == text
+
+
+def test_neutralising_twice_changes_nothing_more() -> None:
+    once = neutralise("</content></content>")
+    assert neutralise(once) == once

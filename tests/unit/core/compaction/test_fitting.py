@@ -1,12 +1,22 @@
 """Fitting a turn: nothing happens up to the trigger, the chain runs above it, and nothing above hard is sent."""
 
 import pytest
-from tests.unit.core.compaction.talking import NOW, Fit, Story, attaching, chat, make_rules, names, note, result, selection
+from tests.unit.core.compaction.talking import (
+    NOW,
+    Fit,
+    Story,
+    attaching,
+    chat,
+    make_rules,
+    names,
+    note,
+    result,
+    selection,
+)
 
 from lamella.core.artifacts.make import make_tool_definition
 from lamella.core.artifacts.model import Policy
 from lamella.core.budget.thresholds import Budget
-from lamella.core.compaction.fitting import check_fits, fit_turn
 from lamella.core.log.turn import SystemParts, Turn
 from lamella.core.values import replace
 from lamella.errors import BudgetExceededError

@@ -18,7 +18,6 @@ from lamella.core.compaction.rules import ChainRules, SummaryRules
 from lamella.core.compaction.stages import StageRange, resolve_stages
 from lamella.core.compaction.steps.messages import cut_chitchat
 from lamella.core.log.receipt import Receipt, StepName
-from lamella.core.prompt.receipts import apply_receipt
 from lamella.errors import BudgetExceededError, SettingError
 
 YES = "so be it and on we go with the next of all these many points"

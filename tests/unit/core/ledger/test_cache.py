@@ -23,7 +23,9 @@ def message(text: str, role: Role = Role.USER) -> Message:
     return Message(role=role, pieces=(text,), tokens=MEASURE.count(text))
 
 
-def request(*texts: str, after: int | None = None, model: str = "m", tools: tuple[ToolDefinition, ...] = ()) -> CacheRequest:
+def request(
+    *texts: str, after: int | None = None, model: str = "m", tools: tuple[ToolDefinition, ...] = ()
+) -> CacheRequest:
     messages = tuple(message(text) for text in texts)
     total = sum(one.tokens for one in messages) + 3 * len(messages) + 3
     at = None if after is None else NOON + timedelta(seconds=after)

@@ -7,14 +7,15 @@ from pathlib import Path
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.artifacts.make import make_artifact, make_tool_result
 from lamella.core.artifacts.model import Artifact, Kind, Policy, Source
+from lamella.core.artifacts.wanted import Wanted
 from lamella.core.log.chronicle import Chronicle
 from lamella.core.log.log import Log
-from lamella.engine.ask import Ask, Wanted
 from lamella.core.values import replace
+from lamella.engine.ask import Ask
 from lamella.engine.keeping import Keeper, Taken
 from lamella.engine.stored import Desk, StoredChat
 from lamella.engine.turn import TurnView
-from lamella.ports import SourceReader
+from lamella.ports import Sources
 from lamella.wiring import open_desk
 
 NAME = "0190-chat"
@@ -37,9 +38,9 @@ def make_desk(vault: Path | None = None) -> Desk:
     return replace(open_desk("memory:", vault=vault, ledger=False), store=MemoryStore(), clock=TickingClock())
 
 
-def sources_of(desk: Desk) -> SourceReader:
-    assert desk.world.sources is not None
-    return desk.world.sources
+def sources_of(desk: Desk) -> Sources:
+    """What the desk's vault has now."""
+    return desk.world.sources()
 
 
 def take_out(desk: Desk, name: str = NAME) -> Chronicle:

@@ -5,13 +5,13 @@ import json
 import pytest
 from tests.unit.adapters.archive.markdown.chats import NAME, chat, make_desk, page, take_out
 
-from lamella.adapters.archive.markdown.carried import Cargo, FileRef
+from lamella.adapters.archive.markdown.cargo import Cargo, FileRef
 from lamella.adapters.archive.markdown.comment import parse_comment, render_comment, split_comment
 from lamella.core.artifacts.model import Kind
 from lamella.core.log.chronicle import Chronicle
 from lamella.core.log.records import EventKind, Record
-from lamella.engine.ask import Ask
 from lamella.core.text.content import hash_bytes
+from lamella.engine.ask import Ask
 from lamella.errors import BadInputError
 
 ARROWS = "--> <!-- --!> ---> \u2028 \x00 </script>"

@@ -57,7 +57,9 @@ def test_in_place_a_tool_result_repeated_in_the_epoch_is_a_reference(converse: t
 
 
 @PROMOTES
-def test_in_library_a_tool_result_leaves_with_its_turn_but_for_the_call_that_gets_it_back(converse: type[Watched]) -> None:
+def test_in_library_a_tool_result_leaves_with_its_turn_but_for_its_call(
+    converse: type[Watched],
+) -> None:
     chat = converse()
     chat.ask("one", tools=[ToolResult(name="t", output="a result of weight")])
     chat.reply("r")
