@@ -70,7 +70,6 @@ def advance(state: State, turn: Turn, place: Planner, measure: Measure) -> State
     )
     opened = replace(
         now,
-        terms=turn.terms,
         head=asked,
         library=learn(now.library, attached, at=now.turns, image_notes=turn.terms.image_notes),
         standing=merge_standing(now.standing, shown[2]),
