@@ -4,7 +4,6 @@ import inspect
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import asdict
 
 import pytest
 import typer.main
@@ -38,7 +37,7 @@ from lamella.core.log.terms import History
 from lamella.core.log.turn import PART_NAMES
 from lamella.core.prompt.folding import SHOWN_TURNS
 from lamella.core.prompt.laws import LAWS
-from lamella.core.prompt.layers.model import LayerId, StandIn
+from lamella.core.prompt.layers.model import STAND_INS, LayerId
 from lamella.faces.cli.app import make_app
 from lamella.settings import PROFILES, CompactionSettings, KindSettings, Settings, SummarySettings
 
@@ -69,7 +68,7 @@ def test_every_setting_of_the_chain_is_documented_with_its_default() -> None:
     told = {cells[0].strip("`"): cells[1] for cells in rows(doc("compaction.md"), under="Settings of the chain")}
     models = (CompactionSettings, KindSettings, SummarySettings)
     assert set(told) == {name for model in models for name in model.__struct_fields__}
-    ships = {**asdict(KindRules()), **asdict(SummaryRules())}
+    ships = {**structs.asdict(KindRules()), **structs.asdict(SummaryRules())}
     assert {name: told[name] for name in ships} == {name: _default(value) for name, value in ships.items()}
 
 
@@ -202,7 +201,7 @@ def test_every_field_of_the_replay_is_documented(example: str) -> None:
 def test_causes_forms_and_layers_are_documented() -> None:
     text = doc("replay.md")
     assert sorted(names(text, under="prefix")) == sorted(Cause)
-    assert [word for word in (*Form, *LayerId, *StandIn) if f"`{word}`" not in text] == []
+    assert [word for word in (*Form, *LayerId, *sorted(STAND_INS)) if f"`{word}`" not in text] == []
 
 
 def test_every_family_is_documented_with_its_factor_and_error() -> None:

@@ -11,8 +11,8 @@ from tests.invariants.strategies import Step
 
 from lamella import Folder, Tag, Turn
 from lamella.core.artifacts.model import Artifact, Kind
-from lamella.core.log.nodes import Told
 from lamella.core.artifacts.wanted import Wanted
+from lamella.core.log.nodes import Told
 from lamella.core.values import replace
 from lamella.engine.checkpoints import EVENTS
 from lamella.engine.stored import Desk

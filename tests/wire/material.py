@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Sequence
 
 from lamella.core.artifacts.model import Image, ToolDefinition
 from lamella.core.messages.delta import Delta, Reply, ToolCall, fold_deltas
-from lamella.core.messages.model import Message, Role
 from lamella.core.messages.headings import LIBRARY_HEADING
+from lamella.core.messages.model import Message, Role
 from lamella.core.messages.request import Request
 from lamella.core.messages.rounds import ToolOutput, ToolRound, round_messages
 from lamella.core.values import replace

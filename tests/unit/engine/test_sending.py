@@ -5,11 +5,8 @@ from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from lamella.core.ledger.answered import Answered
-from lamella.core.prompt.resume import resume
-from lamella.engine.turns import TurnRunner
 
-from lamella.adapters.providers.scripted.provider import Line, ScriptedProvider
+from lamella.adapters.providers.scripted import Line, ScriptedProvider
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.log.call import Cause, Outcome
 from lamella.core.log.calls import read_call, write_call
@@ -17,8 +14,11 @@ from lamella.core.log.events import parse_body
 from lamella.core.log.records import EventKind
 from lamella.core.messages.delta import Reply, StopReason
 from lamella.core.messages.usage import Usage
+from lamella.core.prompt.state import State
 from lamella.core.values import replace
+from lamella.engine.answer import Answer
 from lamella.engine.ask import Ask
+from lamella.engine.dialogue import Dialogue
 from lamella.engine.sending import Event, Happening, Patience, Post, send
 from lamella.engine.stored import Configured, Desk, StoredChat
 from lamella.engine.world import World
@@ -30,7 +30,8 @@ from lamella.errors import (
     RateLimitedError,
     ReplyBrokenError,
 )
-from lamella.wiring import load_settings, make_rules, open_world
+from lamella.settings import Settings
+from lamella.wiring import make_rules, make_terms, open_world
 
 MODEL = "anthropic:claude-opus-5-5"
 
@@ -60,15 +61,16 @@ def world() -> World:
     return open_world(None)
 
 
-def runner(**settings: object) -> TurnRunner:
-    given = load_settings({"model": MODEL, **settings})
+def runner(**settings: object) -> Dialogue:
+    given = Settings.model_validate({"model": MODEL, **settings})
     rules = make_rules(given, world())
-    return TurnRunner(world(), rules, resume((), rules, conversation="chat", model=MODEL))
+    start = State(conversation="chat", model=MODEL, measured_by=rules.measure.name)
+    return Dialogue(world(), rules, start, terms=make_terms(given))
 
 
 def stored(store: MemoryStore, **settings: object) -> StoredChat:
-    given = load_settings({"model": MODEL, **settings})
-    configured = Configured(rules=make_rules(given, world()), model=MODEL)
+    given = Settings.model_validate({"model": MODEL, **settings})
+    configured = Configured(rules=make_rules(given, world()), terms=make_terms(given), model=MODEL)
     return StoredChat(Desk(store=store, clock=Ticking(), world=world(), configure=lambda _: configured), "chat")
 
 
@@ -76,7 +78,7 @@ def post(provider: ScriptedProvider, sleep: Sleeping | None = None) -> Post:
     return Post(provider=provider, clock=Ticking(), sleep=sleep or Sleeping(), jitter=lambda: 0.5)
 
 
-def run(chat: TurnRunner | StoredChat, text: str, at: Post, *, stop_after: int | None = None) -> list[Event]:
+def run(chat: Dialogue | StoredChat, text: str, at: Post, *, stop_after: int | None = None) -> list[Event]:
     async def collect() -> list[Event]:
         events: list[Event] = []
         async with aclosing(send(chat, Ask(text=text), at)) as coming:
@@ -263,7 +265,7 @@ def test_reopened_the_ledger_knows_when_the_turn_before_was_asked_and_who_answer
     for reopens in (False, True):
         chat = stored(store if reopens else MemoryStore(), layout="in_place")
         chat.ask(Ask(text=long), at=start)
-        chat.reply(Answered(reply=Reply(text="yes", stop=StopReason.END, id="msg_1")), at=start)
+        chat.reply(Answer(reply=Reply(text="yes", stop=StopReason.END, id="msg_1")), at=start)
         if reopens:
             chat = stored(store, layout="in_place")
         turn = chat.ask(Ask(text="more"), at=start + timedelta(hours=30))
@@ -300,8 +302,8 @@ def test_a_character_that_came_in_halves_is_whole_in_what_is_kept() -> None:
 
 def test_a_conversation_without_a_model_goes_to_the_one_that_settings_name() -> None:
     store = MemoryStore()
-    given = load_settings()
-    bare = Configured(rules=make_rules(given, world()))
+    given = Settings.model_validate({})
+    bare = Configured(rules=make_rules(given, world()), terms=make_terms(given))
     chat = StoredChat(Desk(store=store, clock=Ticking(), world=world(), configure=lambda _: bare), "chat")
     chat.ask(Ask(text="one"))
     chat.reply("two")

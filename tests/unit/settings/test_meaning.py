@@ -4,7 +4,7 @@ import pytest
 
 from lamella import Conversation, Note, Pdf
 from lamella.core.artifacts.model import Kind
-from lamella.core.compaction.rules import Compaction, KindRules, SummaryRules
+from lamella.core.compaction.rules import ChainRules, KindRules, SummaryRules
 from lamella.core.log.receipt import STEP_ORDER, StepName
 from lamella.errors import SettingError
 from lamella.settings.meaning import make_rules
@@ -13,13 +13,13 @@ from lamella.wiring import load_settings, open_world
 LONG = "# Heading\n\n" + "long words " * 2_000
 
 
-def compaction(given: object, runner: str = "chat") -> Compaction:
-    return make_rules(load_settings({"compaction": given}), open_world(None), runner=runner).compaction
+def compaction(given: object, runner: str = "chat") -> ChainRules:
+    return make_rules(load_settings({"compaction": given}), open_world(None), runner=runner).chain
 
 
 def test_nothing_given_means_the_documented_chain() -> None:
-    assert compaction({}) == Compaction()
-    assert Compaction().steps == STEP_ORDER
+    assert compaction({}) == ChainRules()
+    assert ChainRules().steps == STEP_ORDER
     assert KindRules() == KindRules(preview_over=5_000, handle_after=3, shrink=True)
 
 

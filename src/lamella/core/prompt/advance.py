@@ -27,6 +27,7 @@ _USER, _REPLY = Voice.USER, Voice.REPLY
 
 def advance(state: State, turn: Turn, place: Planner, measure: Measure) -> State:
     """The state once a turn is asked: its prompt is ``last`` and waits, and an answer that is known is given."""
+    state = answer(state, "") if state.waits else state
     if turn.receipts:
         state = apply_receipts(state, turn.receipts, turn.terms, measure)
     before, now = state, with_settings(state, turn)
@@ -69,7 +70,6 @@ def advance(state: State, turn: Turn, place: Planner, measure: Measure) -> State
     )
     opened = replace(
         now,
-        terms=turn.terms,
         head=asked,
         library=learn(now.library, attached, at=now.turns, image_notes=turn.terms.image_notes),
         standing=merge_standing(now.standing, shown[2]),

@@ -7,10 +7,10 @@ from pathlib import Path
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.artifacts.make import make_artifact, make_tool_result
 from lamella.core.artifacts.model import Artifact, Kind, Policy, Source
+from lamella.core.artifacts.wanted import Wanted
 from lamella.core.log.chronicle import Chronicle
 from lamella.core.log.log import Log
 from lamella.core.values import replace
-from lamella.core.artifacts.wanted import Wanted
 from lamella.engine.ask import Ask
 from lamella.engine.keeping import Keeper, Taken
 from lamella.engine.stored import Desk, StoredChat

@@ -2,23 +2,22 @@
 
 import json
 
-from lamella.core.prompt.turns import open_turn
 from tests.unit.core.compaction.talking import Story, attaching, make_rules, names, removed, result
 
 from lamella.core.compaction.draft import shrink_draft
-from lamella.core.compaction.rules import Compaction
+from lamella.core.compaction.rules import ChainRules
 from lamella.core.log.placement import Form
-from lamella.core.log.receipt import Cut, StepName
-from lamella.core.log.terms import Layout
+from lamella.core.log.receipt import Step, StepName
+from lamella.core.log.terms import Layout, Terms
 from lamella.core.prompt.layers.model import LayerId
 
 OUTPUT = "found it here " * 300
-ONLY = Compaction(steps=(StepName.TOOL_RESULTS,))
+ONLY = ChainRules(steps=(StepName.TOOL_RESULTS,))
 
 
-def searched(*queries: str, compaction: Compaction = ONLY, layout: Layout = Layout.IN_PLACE) -> Story:
+def searched(*queries: str, chain: ChainRules = ONLY, layout: Layout = Layout.IN_PLACE) -> Story:
     """A turn with a tool result for each query, and one turn after them."""
-    story = Story(make_rules(compaction, layout=layout))
+    story = Story(make_rules(chain), Terms(layout=layout))
     for query in queries:
         story.say(f"Find {query}.", "Found.", attaching(result(query, f"{query}: {OUTPUT}")))
     return story.say("Thanks?", "Yes.")
@@ -81,7 +80,7 @@ def test_attached_again_a_result_is_back_byte_for_byte_and_l4_holds_it_once() ->
 
 
 def test_a_result_that_left_with_its_turn_is_not_referred_to() -> None:
-    story = searched("alpha", compaction=Compaction(steps=(StepName.EXPENDABLE,)))
+    story = searched("alpha", chain=ChainRules(steps=(StepName.EXPENDABLE,)))
     story.say("More?", "Yes.")
     story.compact()
     assert "<tool_result>" not in story.sent()
@@ -94,14 +93,15 @@ def test_a_result_whose_turn_leaves_is_sent_whole_where_it_is_attached_now() -> 
     story = searched("alpha")
     again = attaching(result("alpha", f"alpha: {OUTPUT}"))
     before = story.draft(turn=again)
-    after = shrink_draft(before, Cut(name=StepName.EXPENDABLE, removed=tuple(story.path[:2])))
-    envelope = open_turn(after.state, again, story.rules).envelope
+    after = shrink_draft(before, Step(name=StepName.EXPENDABLE, removed=tuple(story.path[:2])))
+    story.state = after.state
+    envelope = story.ask(again)
     assert [s.form for s in envelope.layer(LayerId.L3).segments] == [Form.FULL]
     assert after.tokens == envelope.tokens.total
 
 
 def test_a_result_cut_to_its_call_leaves_with_its_turn() -> None:
-    story = searched("alpha", "beta", compaction=Compaction(steps=(StepName.TOOL_RESULTS, StepName.EXPENDABLE)))
+    story = searched("alpha", "beta", chain=ChainRules(steps=(StepName.TOOL_RESULTS, StepName.EXPENDABLE)))
     receipt = story.compact()
     assert names(receipt) == ["tool_results", "expendable"]
     assert "<tool_result>" not in story.sent()

@@ -1,15 +1,14 @@
 """History modes: all of the talk, the last turns, or the last turns after an outline; one builder makes them all."""
 
 import pytest
-from tests.unit.core.compaction.talking import FOLDING, NOW, QUARTERS, Story, make_rules, removed
+from tests.unit.core.compaction.talking import FOLDING, QUARTERS, Story, make_rules, removed
 
 from lamella import Conversation
 from lamella.core.budget.thresholds import Budget
-from lamella.core.compaction.fitting import fit_turn
-from lamella.core.compaction.rules import Compaction
+from lamella.core.compaction.rules import ChainRules
 from lamella.core.log.placement import Form
 from lamella.core.log.receipt import StepName
-from lamella.core.log.terms import History, Layout
+from lamella.core.log.terms import History, Layout, Terms
 from lamella.core.prompt.folding import SHOWN_TURNS
 from lamella.core.prompt.layers.model import LayerId
 from lamella.core.values import replace
@@ -22,9 +21,9 @@ def told(
     shown: int | None = None,
     *,
     layout: Layout = Layout.LIBRARY,
-    compaction: Compaction | None = None,
+    chain: ChainRules | None = None,
 ) -> Story:
-    story = Story(make_rules(compaction, layout=layout, history=history, history_turns=shown))
+    story = Story(make_rules(chain), Terms(layout=layout, history=history, history_turns=shown))
     for number in range(turns):
         story.say(f"Question {number} on src/file_{number}.py?", f"Answer {number}. " + "because " * 30)
     return story
@@ -55,7 +54,7 @@ def test_strip_sends_the_last_two_turns_after_an_outline() -> None:
     assert asked(told(25, History.STRIP, 4)) == [21, 22, 23, 24]
     (block,) = [s for s in story.ask().layer(LayerId.L4).segments if s.form is Form.SUMMARY]
     assert "the 23 turns before; a record of what was said, not an instruction" in block.text
-    assert "- Ask: Question 22 on src/file_22.py? Answered: Answer 22." in block.text
+    assert "- Asked: Question 22 on src/file_22.py? Answered: Answer 22." in block.text
 
 
 def test_the_outline_and_its_exact_words_keep_to_their_caps() -> None:
@@ -112,7 +111,7 @@ def test_in_the_library_layout_the_window_moves_with_every_turn() -> None:
 
 def test_another_mode_holds_from_the_next_epoch_on_and_full_shows_all_again() -> None:
     story = told(6, History.WINDOW, 2, layout=Layout.IN_PLACE).say("Question 6 folds", "Done.", FOLDING)
-    story.rules = replace(story.rules, history=History.FULL, history_turns=None)
+    story.terms = replace(story.terms, history=History.FULL, history_turns=None)
     assert asked(story) == [4, 5, 6]
     story.say("Question 7 folds", "Done.", FOLDING)
     assert asked(story) == list(range(8))
@@ -120,7 +119,7 @@ def test_another_mode_holds_from_the_next_epoch_on_and_full_shows_all_again() ->
 
 def test_a_turn_that_a_compaction_took_out_makes_no_older_one_show_again() -> None:
     for layout in Layout:
-        story = told(20, History.WINDOW, 4, layout=layout, compaction=Compaction(steps=(StepName.EXPENDABLE,)))
+        story = told(20, History.WINDOW, 4, layout=layout, chain=ChainRules(steps=(StepName.EXPENDABLE,)))
         story.say("Question 20 folds", "Done.", FOLDING)
         shown = asked(story)
         receipt = story.compact(goal=story.draft().tokens - 60)
@@ -137,9 +136,9 @@ def test_only_what_is_shown_is_taken_out() -> None:
 def test_a_window_that_is_too_small_for_the_turns_it_shows_is_made_to_fit() -> None:
     story = told(20, History.WINDOW, 4)
     story.rules = replace(story.rules, budget=Budget(window=story.tokens(), reserve=0))
-    fitted = fit_turn(story.state, NOW, story.rules, path=story.path)
+    fitted = story.fit()
     assert fitted.receipt is not None
-    assert fitted.opened.envelope.tokens.total <= 0.95 * story.rules.budget.limit
+    assert fitted.envelope.tokens.total <= 0.95 * story.rules.budget.limit
 
 
 @pytest.mark.moves_prefix(reason="in the library layout the window moves with every turn")

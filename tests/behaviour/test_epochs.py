@@ -6,7 +6,7 @@ import pytest
 from tests.conftest import Watched
 from tests.unit.seen import attached, forms, library, sent
 
-from lamella import Note, Selection, Tool, ToolResult
+from lamella import Note, Selection, Tool, ToolResult, Turn
 from lamella.core.prompt.layers.model import LayerId
 
 PROMOTES = pytest.mark.moves_prefix(reason="in layout library what was attached goes into the system message")
@@ -19,6 +19,14 @@ def opened(converse: type[Watched], *, model: str | None = None, carry_forward: 
     chat.ask("one", attach=[Note(path="a.md", text="A")], tools=[ToolResult(name="t", output="T")])
     chat.reply("r")
     return chat
+
+
+def stub(turn: Turn) -> str:
+    """What the result of the first turn leaves: the call that gets it back, and no more."""
+    (segment,) = [one for one in turn.envelope.layer(LayerId.L4).segments if one.kind == "tool"]
+    assert segment.form == "handle"
+    assert (segment.id in segment.text, "Make the call again" in segment.text) == (True, True)
+    return segment.text
 
 
 @FOLDS
@@ -56,7 +64,7 @@ def test_in_place_fold_begins_an_epoch(converse: type[Watched]) -> None:
     turn = opened(converse).ask("two", fold=True)
     assert turn.envelope.epoch == 1
     assert str(turn.prefix.movement) == "epoch_folded(a.md)"
-    assert turn.messages[1].text == "one"
+    assert turn.messages[1].text == f"{stub(turn)}[User query]:\none"
     assert "T\n" not in sent(turn)
 
 
@@ -88,7 +96,7 @@ def test_after_a_fold_earlier_messages_are_plain_and_the_prefix_grows_again(conv
     folded = chat.ask("two", attach=[Note(path="b.md", text="Bee")], fold=True)
     chat.reply("r")
     after = chat.ask("three")
-    assert [message.text for message in after.messages[1:3]] == ["one", "r"]
+    assert [message.text for message in after.messages[1:3]] == [f"{stub(folded)}[User query]:\none", "r"]
     assert "Bee" in after.messages[3].text
     assert after.messages[: len(folded.messages)] == folded.messages
     assert after.prefix.cause == "none"
@@ -114,7 +122,7 @@ def test_drop_acts_in_the_turn_that_carries_it_and_leaves_no_handle(converse: ty
     turn = chat.ask("two", drop=["a.md"])
     assert library(turn) == ["b.md"]
     assert "a.md" not in sent(turn)
-    assert turn.envelope.dropped == ("a.md",)
+    assert turn.envelope.prompt.dropped == ("a.md",)
     assert turn.envelope.warnings == ()
 
 
@@ -163,7 +171,7 @@ def test_a_pinned_artifact_is_not_dropped_and_it_is_said(converse: type[Watched]
     turn = chat.ask("two", drop=["a.md"])
     assert library(turn) == ["a.md"]
     assert "pinned" in turn.envelope.warnings[0]
-    assert turn.envelope.dropped == ()
+    assert turn.envelope.prompt.dropped == ()
 
 
 @PROMOTES

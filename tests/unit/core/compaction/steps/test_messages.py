@@ -2,17 +2,17 @@
 
 from tests.unit.core.compaction.talking import FOLDING, Story, attaching, chat, make_rules, names, note, removed, result
 
-from lamella.core.compaction.rules import Compaction
+from lamella.core.compaction.rules import ChainRules
 from lamella.core.compaction.steps.messages import cut_chitchat, cut_expendable
 from lamella.core.log.receipt import StepName
 
 YES = "so be it and on we go with the next of all these many points"
-CHITCHAT = Compaction(steps=(StepName.CHITCHAT,), words=frozenset({YES}))
-EXPENDABLE = Compaction(steps=(StepName.EXPENDABLE,))
+CHITCHAT = ChainRules(steps=(StepName.CHITCHAT,), words=frozenset({YES}))
+EXPENDABLE = ChainRules(steps=(StepName.EXPENDABLE,))
 
 
-def said(*turns: tuple[str, str], compaction: Compaction = CHITCHAT) -> Story:
-    story = Story(make_rules(compaction))
+def said(*turns: tuple[str, str], chain: ChainRules = CHITCHAT) -> Story:
+    story = Story(make_rules(chain))
     for typed, reply in turns:
         story.say(typed, reply)
     return story
@@ -21,7 +21,7 @@ def said(*turns: tuple[str, str], compaction: Compaction = CHITCHAT) -> Story:
 def taken(story: Story) -> list[str]:
     """What the chitchat step would take, as typed."""
     cut = cut_chitchat(story.draft())
-    texts = {exchange.user.id: exchange.user.text for exchange in story.state.exchanges}
+    texts = {exchange.user.id: exchange.user.text for exchange in story.state.talk.exchanges}
     return [texts[name] for name in cut.removed] if cut else []
 
 
@@ -31,7 +31,7 @@ def test_every_acknowledgement_goes_at_once_and_its_reply_stays() -> None:
     receipt = story.compact()
     assert names(receipt) == ["chitchat"]
     assert len(removed(receipt, "chitchat")) == 8
-    answer = story.state.exchanges[0].answer
+    answer = story.state.talk.exchanges[0].answer
     assert answer is not None
     assert answer.text == "Answer zero.\n\n" + "\n\n".join(f"Answer {number}." for number in range(1, 9))
 
@@ -71,9 +71,9 @@ def test_an_acknowledgement_that_brings_something_stays() -> None:
 
 
 def test_words_of_ones_own_are_acknowledgements_too() -> None:
-    mine = Compaction(words=frozenset({"jawohl"}))
+    mine = ChainRules(words=frozenset({"jawohl"}))
     turns = (("Why?", "So."), ("Jawohl.", "Yes."), ("And?", "So."))
-    assert taken(said(*turns, compaction=mine)) == ["Jawohl."]
+    assert taken(said(*turns, chain=mine)) == ["Jawohl."]
     assert taken(said(*turns)) == []
 
 
@@ -92,7 +92,7 @@ def test_the_oldest_of_equals_goes_first_and_the_newest_stays() -> None:
     gone = removed(receipt, "expendable")
     assert list(gone) == story.path[: len(gone)]
     story.compact()
-    assert [exchange.user.text for exchange in story.state.exchanges] == ["Question 9: why?"]
+    assert [exchange.user.text for exchange in story.state.talk.exchanges] == ["Question 9: why?"]
 
 
 def test_the_weight_of_results_counts_only_where_they_are_sent() -> None:

@@ -9,7 +9,7 @@ import lamella
 from lamella import Conversation
 from lamella.core.log.placement import Form
 from lamella.core.messages.model import Message
-from lamella.core.prompt.layers.model import LayerId, StandIn
+from lamella.core.prompt.layers.model import LayerId, SegmentKind
 from lamella.engine.turn import TurnView
 
 
@@ -35,7 +35,7 @@ def talk(summarizer: Retelling | None, turns: int) -> TurnView:
 
 
 def strip(turn: TurnView) -> str:
-    (block,) = [s for s in turn.envelope.layer(LayerId.L4).segments if s.kind == StandIn.SUMMARY]
+    (block,) = [s for s in turn.envelope.layer(LayerId.L4).segments if s.kind == SegmentKind.SUMMARY]
     assert block.form is Form.SUMMARY
     return block.text
 
