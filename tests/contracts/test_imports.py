@@ -86,7 +86,8 @@ def test_the_import_contracts_are_those_of_the_architecture() -> None:
         contracts = tomllib.load(file)["tool"]["importlinter"]["contracts"]
     by_type = {contract["type"]: contract for contract in contracts if "lamella.core" in str(contract)}
     order = [
-        "faces", "wiring", "settings", "adapters | lamella.runners", "engine | lamella.views", "ports", "core", "errors",
+        "faces", "wiring", "settings", "adapters | lamella.runners", "engine | lamella.views", "ports", "core",
+        "errors",
     ]  # fmt: skip
     assert by_type["layers"]["layers"] == [f"lamella.{name}" for name in order]
     forbidden = next(c for c in contracts if c["type"] == "forbidden" and c["source_modules"] == ["lamella.core"])
