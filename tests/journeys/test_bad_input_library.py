@@ -108,7 +108,7 @@ ASKED: dict[str, tuple[dict[str, object], str]] = {
     "a tool result among notes": ({"attach": [a_result(name="t", output="o")]}, "bad_call"),
     "a note among tool results": ({"tools": [a_note(path="a.md", text="A")]}, "bad_call"),
     "None for tools": ({"tools": None}, "bad_call"),
-    "a tool definition that is a dict": ({"tool_definitions": [{"name": "t"}]}, "bad_call"),
+    "a tool definition that is a dict": ({"tools": [{"name": "t"}]}, "bad_call"),
     "a number for a path": ({"attach": [a_note(path=5, text="A")]}, "bad_artifact"),
     "a Path for a path": ({"attach": [a_note(path=Path("a.md"), text="A")]}, "bad_artifact"),
     "no path": ({"attach": [Note(path="", text="A")]}, "bad_artifact"),
@@ -155,10 +155,10 @@ ASKED: dict[str, tuple[dict[str, object], str]] = {
     "arguments without end": ({"tools": [ToolResult(name="t", output="o", arguments=nested(50_000))]}, "bad_artifact"),
     "half a character in arguments": ({"tools": [ToolResult(name="t", output="o", arguments={"a": HALF})]}, "bad_text"),
     "half a character in output": ({"tools": [ToolResult(name="t", output=HALF)]}, "bad_text"),
-    "a tool without a name": ({"tool_definitions": [Tool(name="")]}, "bad_artifact"),
-    "a tool with a number for a name": ({"tool_definitions": [a_tool(name=5)]}, "bad_artifact"),
-    "a schema without end": ({"tool_definitions": [Tool(name="t", parameters=nested(50_000))]}, "bad_artifact"),
-    "half a character in a schema": ({"tool_definitions": [Tool(name="t", parameters={HALF: 1})]}, "bad_text"),
+    "a tool without a name": ({"tools": [Tool(name="")]}, "bad_artifact"),
+    "a tool with a number for a name": ({"tools": [a_tool(name=5)]}, "bad_artifact"),
+    "a schema without end": ({"tools": [Tool(name="t", parameters=nested(50_000))]}, "bad_artifact"),
+    "half a character in a schema": ({"tools": [Tool(name="t", parameters={HALF: 1})]}, "bad_text"),
     "a number for the system prompt": ({"system": 5}, "bad_setting"),
     "a part nobody knows": ({"system": {"basis": "B"}}, "bad_setting"),
     "a number for a part": ({"system": {"memory": 5}}, "bad_call"),
@@ -179,7 +179,7 @@ ASKED: dict[str, tuple[dict[str, object], str]] = {
             "text": "large " * 20_000,
             "system": {"memory": "M."},
             "model": "openai:gpt-5",
-            "tool_definitions": [Tool(name="t")],
+            "tools": [Tool(name="t")],
             "drop": ["first.md"],
             "fold": True,
             "attach": [Note(path="new.md", text="N."), Note(path="first.md", text="changed")],
@@ -194,7 +194,7 @@ def begun(layout: str) -> Conversation:
     chat = Conversation(layout=layout, window=20_000, system={"base": "B.", "memory": "old"})
     chat.ask("one", attach=[Note(path="first.md", text="F."), Note(path="pinned.md", text="P.", policy="pin")], at=NOON)
     chat.reply("r1")
-    chat.ask("two", tools=[ToolResult(name="t", output="o")], at=NOON)
+    chat.ask("two", results=[ToolResult(name="t", output="o")], at=NOON)
     chat.reply("r2")
     return chat
 

@@ -13,7 +13,7 @@ from lamella.core.prompt.state import State
 from lamella.core.values import replace
 from lamella.engine.dialogue import Dialogue
 from lamella.engine.fitting import SummariesMissing, wait_apart
-from lamella.faces.library.talk import Talk
+from lamella.engine.discourse import Discourse
 from lamella.ports import Summarizer
 from lamella.wiring import load_settings, make_rules, make_terms, open_world
 
