@@ -30,8 +30,9 @@ from lamella.errors import (
     RateLimitedError,
     ReplyBrokenError,
 )
+from lamella.meaning import make_terms
 from lamella.settings import Settings
-from lamella.wiring import make_rules, make_terms, open_world
+from lamella.wiring import make_rules, open_world
 
 MODEL = "anthropic:claude-opus-5-5"
 
