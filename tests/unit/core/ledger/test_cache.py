@@ -195,8 +195,9 @@ def test_whatever_the_clock_says_only_what_is_alive_is_read(requests: list[Cache
 
 
 def test_a_newest_request_that_expired_before_the_others_is_still_what_they_were_compared_with() -> None:
-    requests = (request("alpha beta"), request("beta"), request("gamma", after=0), request("alpha gamma", after=301))
-    assert reads(CacheProfile(name="p", lifetime=300), *requests) == [0, 0, 0, 1]
+    earlier = (request("alpha beta gamma"), request("alpha"), request("beta", after=0))
+    found = reads(CacheProfile(name="p", lifetime=300), *earlier, request("alpha beta gamma beta", after=301))
+    assert found == [0, 1, 0, 3]
 
 
 @given(histories(times=st.none()))
