@@ -91,8 +91,6 @@ def test_no_text_is_claimed_twice_and_unclaimed_are_headings_references_notes_wi
             # A result that was given again stands as its call in both turns, and L4 claims the newer.
             unclaimed_lines = without_stubs(left, claimed_later).split("\n")
             lines = [line for line in unclaimed_lines if line and not line.startswith("- ")]
-                line for line in without_stubs(left, claimed_later).split("\n") if line and not line.startswith("- ")
-            ]
             assert set(lines) <= HEADINGS, left
 
 
