@@ -19,7 +19,7 @@ from lamella.core.log.call import CacheUse
 from lamella.core.log.records import Checkpoint, Damage, Listed, Record, StoreStats, Written
 from lamella.core.messages.delta import Delta, Reply
 from lamella.core.messages.model import Message
-from lamella.core.messages.request import ChatRequest
+from lamella.core.messages.request import Request
 from lamella.errors import NotAvailableError, SourceMissingError
 
 
@@ -199,7 +199,7 @@ class ModelBook(Protocol):
 class ChatProvider(Protocol):
     """A model that answers, piece by piece."""
 
-    def stream(self, request: ChatRequest) -> AsyncIterator[Delta]:
+    def stream(self, request: Request) -> AsyncIterator[Delta]:
         """The answer as it arrives; its last delta is a ``Stop``, and a usage comes before it where one is reported.
 
         Closing the iterator, or cancelling the task that reads it, closes the connection. Raises a child of
@@ -218,7 +218,7 @@ class ChatProvider(Protocol):
 class Foresight(Protocol):
     """A provider that knows its own cache, token by token."""
 
-    async def foresee(self, request: ChatRequest) -> CacheUse | None:
+    async def foresee(self, request: Request) -> CacheUse | None:
         """What the cache would serve of a request if it were sent now; none where even it cannot be sure."""
         ...
 
@@ -234,7 +234,7 @@ class Summarizer(Protocol):
 class Dialects(Protocol):
     """The wire formats of providers, for people who send with their own client."""
 
-    def build(self, name: str, request: ChatRequest) -> dict[str, Any]:
+    def build(self, name: str, request: Request) -> dict[str, Any]:
         """The keyword arguments that send a request with the SDK of the format named."""
         ...
 

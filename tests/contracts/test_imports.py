@@ -85,7 +85,10 @@ def test_the_import_contracts_are_those_of_the_architecture() -> None:
     with (ROOT / "pyproject.toml").open("rb") as file:
         contracts = tomllib.load(file)["tool"]["importlinter"]["contracts"]
     by_type = {contract["type"]: contract for contract in contracts if "lamella.core" in str(contract)}
-    order = ["faces", "wiring", "adapters | lamella.runners", "engine | lamella.views", "ports", "core", "errors"]
+    order = [
+        "faces", "wiring", "settings", "adapters | lamella.runners", "engine | lamella.views", "ports", "core",
+        "errors",
+    ]  # fmt: skip
     assert by_type["layers"]["layers"] == [f"lamella.{name}" for name in order]
     forbidden = next(c for c in contracts if c["type"] == "forbidden" and c["source_modules"] == ["lamella.core"])
     assert {"os", "time", "random", "pydantic", "pathlib", "asyncio", "sqlite3"} <= set(forbidden["forbidden_modules"])

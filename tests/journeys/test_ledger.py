@@ -11,7 +11,7 @@ from tests.journeys.running import refusal, run, spawn
 
 import lamella
 from lamella import Note
-from lamella.adapters.providers.scripted import Line, ScriptedProvider
+from lamella.adapters.providers.scripted.provider import Line, ScriptedProvider
 from lamella.core.log.events import write_event
 from lamella.core.log.ids import Voice, message_id
 from lamella.core.log.records import EventKind

@@ -11,6 +11,8 @@ from lamella.core.log.receipt import Receipt
 from lamella.core.log.receipts import join_written, write_receipt
 from lamella.core.log.records import EventKind, Written
 from lamella.core.log.turn import Turn
+from lamella.core.messages.delta import Reply
+from lamella.core.messages.rounds import ToolOutput
 
 
 class ChatJournal:
@@ -59,6 +61,14 @@ class ChatJournal:
     def write_receipt(self, receipt: Receipt, *, at: datetime | None, before: str | None = None) -> None:
         """A compaction between two turns, or before one that was asked already."""
         self._append(write_receipt(receipt, at=self._moment(at), before=before))
+
+    def write_calls(self, reply: Reply, *, parent: str, at: datetime | None, call: Call) -> None:
+        """What the model asks of its tools."""
+        raise NotImplementedError
+
+    def write_results(self, outputs: Sequence[ToolOutput], *, parent: str, at: datetime | None) -> None:
+        """What the tools gave back."""
+        raise NotImplementedError
 
     def write_reply(self, text: str, *, parent: str, at: datetime | None, calls: Sequence[Call] = ()) -> None:
         """A reply to the turn asked last, with the model calls that gave it."""

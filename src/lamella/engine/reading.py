@@ -4,11 +4,22 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from lamella.core.artifacts.embeds import embedded_images
 from lamella.core.artifacts.ids import path_id
-from lamella.core.artifacts.kinds import KINDS, BlockForm, Embeds
+from lamella.core.artifacts.kinds import KINDS, BlockForm, Embeds, later_kind
 from lamella.core.artifacts.model import Artifact, Image, Kind, Policy, Source
 from lamella.core.artifacts.wanted import Wanted
-from lamella.core.prompt.templates import Resolved, Template, TemplateKind, match_note
+from lamella.core.log.terms import Terms
+from lamella.core.log.turn import SystemParts, Turn
+from lamella.core.prompt.state import State
+from lamella.core.prompt.templates import (
+    Resolved,
+    Template,
+    TemplateKind,
+    expand_instructions,
+    expand_typed,
+    match_note,
+)
 from lamella.core.values import replace
+from lamella.engine.ask import Ask
 from lamella.errors import ArtifactError, BadInputError
 from lamella.ports import Catalog, Sources, no_vault
 
@@ -164,3 +175,36 @@ class TurnReader:
 def _named_by(template: TemplateKind, artifacts: Iterable[Artifact]) -> list[Artifact]:
     """Those that a template of this kind can mean."""
     return [artifact for artifact in artifacts if template in KINDS[artifact.kind].templates]
+
+
+def read_turn(asked: Ask, state: State, sources: Sources, *, terms: Terms) -> Turn:
+    """What is asked, once everything that it names is read and its templates are expanded."""
+    reader = TurnReader(sources, known=_newest(state))
+    attached = reader.read_wanted(asked.attach)
+    typed = expand_typed(asked.text, reader.resolve)
+    parts = {**state.system.as_typed(), **asked.system}
+    drawn = expand_instructions(parts.get("instructions", ""), reader.resolve)
+    system = SystemParts(
+        **{**parts, "instructions": drawn.text},
+        inlined=drawn.artifacts,
+        typed_instructions=parts.get("instructions", ""),
+    )
+    return Turn(
+        text=typed.text,
+        typed=asked.text,
+        attached=(*attached, *typed.artifacts),
+        results=asked.results,
+        system=None if system == state.system else system,
+        tools=asked.tools,
+        model=asked.model or (state.model if state.terms is None else None),
+        drop=asked.drop,
+        fold=asked.fold,
+        terms=terms,
+        warnings=(*reader.warnings, *typed.warnings, *drawn.warnings),
+    )
+
+
+def _newest(state: State) -> list[Artifact]:
+    """What a link can mean without reading: what is known, as it is in a later turn."""
+    known = [entry.artifact for entry in state.library.values()]
+    return [a if a.kind is later_kind(a.kind) else replace(a, kind=later_kind(a.kind)) for a in known]

@@ -264,8 +264,8 @@ def _system(body: Body) -> Body:
 def _retold(body: Body) -> list[object]:
     """Of a turn the summary in its strip, of a compaction what stands in for the messages it took out."""
     steps = [as_mapping(step) for step in as_list(body.get("steps"))]
-    stand_ins = [step[name] for step in steps for name in ("text", "content") if name in step]
-    return [*([body["strip"]] if "strip" in body else []), *stand_ins]
+    told = (step[name] for step in steps for name in ("text", "content") if name in step)
+    return [*([body["strip"]] if "strip" in body else []), *told]
 
 
 def _drawn(body: Body) -> list[object]:

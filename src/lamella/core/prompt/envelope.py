@@ -41,7 +41,7 @@ class Envelope(Struct, frozen=True, kw_only=True, dict=True):
     version: int = ENVELOPE_VERSION
 
     def __repr__(self) -> str:
-        return describe(self, without=("layers", "messages"))
+        return describe(self, without=("prompt", "layers", "messages"))
 
     @property
     def conversation_id(self) -> str:

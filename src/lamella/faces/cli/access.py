@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lamella.engine.keeping import Keeper
-from lamella.engine.stored import Desk, StoredChat
-from lamella.wiring import load_settings, open_desk, open_keeper
+from lamella.wiring import open_desk, open_keeper
+
+if TYPE_CHECKING:
+    from lamella.engine.keeping import Keeper
+    from lamella.engine.stored import Desk, StoredChat
 
 ChatName = Annotated[str, typer.Argument(help="The conversation's id, as `lamella chats list` shows it.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -24,7 +26,7 @@ StoreOption = Annotated[
 
 
 @contextmanager
-def opened(url: str | None, *, create: bool = False) -> Iterator[Keeper]:
+def opened(url: str | None, *, create: bool = False) -> Iterator["Keeper"]:
     """The conversations at a URL, or at the configured one. Only what brings some in may ``create`` a store."""
     keeper = open_keeper(url, create=create)
     try:
@@ -34,9 +36,9 @@ def opened(url: str | None, *, create: bool = False) -> Iterator[Keeper]:
 
 
 @contextmanager
-def opened_desk(url: str | None) -> Iterator[Desk]:
+def opened_desk(url: str | None) -> Iterator["Desk"]:
     """What conversations at a URL, or at the configured one, work with."""
-    desk = open_desk(url or load_settings().store, create=False)
+    desk = open_desk(url or None, create=False)
     try:
         yield desk
     finally:
@@ -44,8 +46,12 @@ def opened_desk(url: str | None) -> Iterator[Desk]:
 
 
 @contextmanager
-def opened_chat(url: str | None, chat: str) -> Iterator[StoredChat]:
+def opened_chat(url: str | None, chat: str) -> Iterator["StoredChat"]:
     """One conversation as it was left; an error if there is none."""
+    # Lists do without, and both take long to import.
+    from lamella.engine.keeping import Keeper
+    from lamella.engine.stored import StoredChat
+
     with opened_desk(url) as desk:
         stored = StoredChat(desk, chat)
         if not stored.version:

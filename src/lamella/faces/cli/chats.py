@@ -11,8 +11,8 @@ from lamella.faces.cli.access import ChatName, JsonOption, StoreOption, opened, 
 from lamella.faces.cli.terminal.console import make_console
 from lamella.faces.cli.terminal.lines import show_line
 from lamella.faces.cli.terminal.progress import told_if_slow
-from lamella.views.stores import ChatBody, view_chats
-from lamella.wiring import Origin, has_store, load_archive, load_configuration, save_archive
+from lamella.views.stores import view_chats
+from lamella.wiring import list_conversations
 
 chats = typer.Typer(name="chats", help="List, read, search, move and erase conversations.", no_args_is_help=False)
 
@@ -20,7 +20,7 @@ chats = typer.Typer(name="chats", help="List, read, search, move and erase conve
 @chats.command("list")
 def list_chats(*, store: StoreOption = None, as_json: JsonOption = False) -> None:
     """Every conversation, the last changed first."""
-    rows = _list(store)
+    rows = view_chats(list_conversations(store))
     if as_json:
         typer.echo(json.dumps({"chats": rows}, ensure_ascii=False))
         return
@@ -79,6 +79,8 @@ def export(
     store: StoreOption = None,
 ) -> None:
     """Write conversations as markdown; saving again updates the same file, also after it was renamed."""
+    from lamella.wiring import save_archive  # only those who write archives need them
+
     if bool(chat) == every:
         raise UsageError("Name conversations, or say --all.", hint="See `lamella chats list`.")
     with opened(store) as keeper:
@@ -99,6 +101,8 @@ def import_chats(
     store: StoreOption = None,
 ) -> None:
     """Bring archived conversations in; one that is there already is extended, never doubled."""
+    from lamella.wiring import load_archive  # only those who read archives need them
+
     with opened(store, create=True) as keeper, told_if_slow("Importing") as waiting:
         for done, file in enumerate(files):
             waiting.count(done, len(files))
@@ -171,12 +175,3 @@ def search(
     if not found:
         typer.echo("No message has these words.", err=True)
         raise typer.Exit(1)
-
-
-def _list(store: str | None) -> list[ChatBody]:
-    """Whoever named no store and has none yet has no conversations; that is no mistake."""
-    found = load_configuration()
-    if store is None and found.origins["store"] is Origin.DEFAULT and not has_store(found.settings.store):
-        return []
-    with opened(store) as keeper:
-        return view_chats(keeper.list_alive())

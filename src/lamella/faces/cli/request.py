@@ -10,7 +10,7 @@ from lamella import Turn
 from lamella.errors import UsageError
 from lamella.faces.cli.terminal.progress import counted
 from lamella.faces.cli.transcripts import find_folder, load_named
-from lamella.wiring import replay_transcript, write_request
+from lamella.wiring import read_services, replay_transcript, write_request
 
 
 def request(
@@ -26,10 +26,11 @@ def request(
     lamella request examples/walkthrough.json --provider anthropic --turn 3
     """
     transcript = load_named(file)
-    turns = replay_transcript(transcript, overrides={"model": model}, beside=find_folder(file))
+    services = read_services()
+    turns = replay_transcript(transcript, overrides={"model": model}, beside=find_folder(file), services=services)
     count = len(transcript.turns)
     wanted = _find(counted(turns, "Replaying", total=turn or count), turn, count=count)
-    body = write_request(wanted, provider, answer=max_tokens, any_model=model is not None)
+    body = write_request(wanted, provider, answer=max_tokens, any_model=model is not None, services=services)
     typer.echo(json.dumps(body, ensure_ascii=False, indent=2))
 
 

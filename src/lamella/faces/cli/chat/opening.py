@@ -19,13 +19,11 @@ from lamella.engine.stored import Desk, StoredChat
 from lamella.errors import CallError, UsageError
 from lamella.ports import TokenCounter
 from lamella.views.turns import cover_reported
-from lamella.wiring import fit_settings, load_settings, open_desk, open_office
+from lamella.wiring import DEMO_MODEL, Services, fit_settings, open_desk, open_office, read_services
 
 if TYPE_CHECKING:
     from lamella.adapters.providers.local.provider import Progress
 
-# The model that needs no key and no server.
-DEMO = "local"
 DEMO_TOLD = (
     "local is a demo model (SmolLM2, 135 million parameters) that runs in this process, offline. "
     "It shows how the cache works; what it says is often wrong. A better one: --model gguf:PATH, "
@@ -83,12 +81,13 @@ class OpenChat:
 @contextmanager
 def opened_to_talk(options: ChatOptions, progress: "Callable[[Progress], None]") -> Iterator[OpenChat]:
     """A conversation to talk in. What a model lacks, such as a key, is an error before anything is said."""
-    desk = open_desk(options.store or load_settings().store, vault=options.vault)
+    services = read_services()
+    desk = open_desk(options.store or None, services=services, vault=options.vault)
     try:
-        stored, model = _choose_model(desk, _choose_chat(desk, options), options.model)
+        stored, model = _choose_model(desk, _choose_chat(desk, options), options.model, services=services)
         opened = OpenChat(
             stored=stored,
-            office=_open_office(options, progress),
+            office=_open_office(options, progress, services=services),
             answer=options.answer,
             model=model,
             counter=desk.world.counter,
@@ -102,7 +101,7 @@ def opened_to_talk(options: ChatOptions, progress: "Callable[[Progress], None]")
 
 def tell_demo(model: str) -> None:
     """Say what the demo model is, if that is the one."""
-    if model == DEMO:
+    if model == DEMO_MODEL:
         typer.echo(DEMO_TOLD, err=True)
 
 
@@ -125,20 +124,22 @@ def _make_name(desk: Desk) -> str:
     return name
 
 
-def _open_office(options: ChatOptions, progress: "Callable[[Progress], None] | None") -> PostOffice:
-    office = open_office(progress=progress)
+def _open_office(
+    options: ChatOptions, progress: "Callable[[Progress], None] | None", *, services: Services
+) -> PostOffice:
+    office = open_office(services=services, progress=progress)
     office.name(options.model)
     return office
 
 
-def _choose_model(desk: Desk, chat: str, wished: str | None) -> tuple[StoredChat, str]:
+def _choose_model(desk: Desk, chat: str, wished: str | None, *, services: Services) -> tuple[StoredChat, str]:
     """The model that was asked for, else the one of the conversation or of the settings, else the demo model."""
     stored = StoredChat(desk, chat)
     known = _find_model(stored)
-    model = wished or known or DEMO
+    model = wished or known or DEMO_MODEL
     if stored.version and model == known:
         return stored, model
-    fitting = fit_settings(model, begins=not stored.version)
+    fitting = fit_settings(model, begins=not stored.version, services=services)
     return StoredChat(desk, chat, {"model": model, **fitting}), model
 
 
