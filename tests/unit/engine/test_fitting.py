@@ -14,9 +14,9 @@ from lamella.core.values import replace
 from lamella.engine.dialogue import Dialogue
 from lamella.engine.fitting import SummariesMissing, wait_apart
 from lamella.faces.library.talk import Talk
-from lamella.meaning import make_terms
 from lamella.ports import Summarizer
-from lamella.wiring import load_settings, make_rules, open_world
+from lamella.settings.meaning import make_rules, make_terms
+from lamella.wiring import load_settings, open_world
 
 WINDOW = 3_000
 

@@ -10,7 +10,7 @@ from lamella.core.log.receipt import Step, StepName, make_receipt
 from lamella.core.log.terms import Rewrite, Terms
 from lamella.core.log.turn import SystemParts, Turn
 from lamella.core.messages.delta import ToolCall
-from lamella.core.messages.request import ToolOutput, ToolRound
+from lamella.core.messages.rounds import ToolOutput, ToolRound
 from lamella.core.planning.layouts import place
 from lamella.core.prompt.advance import add_rounds, advance, answer, waiting, with_settings
 from lamella.core.prompt.layers.model import LayerId

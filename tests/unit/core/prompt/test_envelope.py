@@ -9,7 +9,7 @@ from lamella.core.log.terms import Terms
 from lamella.core.log.turn import SystemParts
 from lamella.core.messages.delta import ToolCall
 from lamella.core.messages.model import Message, Role
-from lamella.core.messages.request import ToolOutput, ToolRound
+from lamella.core.messages.rounds import ToolOutput, ToolRound
 from lamella.core.prompt.advance import add_rounds, waiting
 from lamella.core.prompt.envelope import hash_layers, hash_prefix, make_envelope
 from lamella.core.prompt.laws import find_breaches

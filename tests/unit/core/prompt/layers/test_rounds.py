@@ -4,16 +4,16 @@ import pytest
 from tests.unit.core.compaction.talking import QUARTERS
 
 from lamella.core.log.placement import Form
-from lamella.core.messages.delta import Carried, ToolCall
+from lamella.core.messages.delta import NativeReply, ToolCall
 from lamella.core.messages.model import Role
-from lamella.core.messages.request import ToolOutput, ToolRound
+from lamella.core.messages.rounds import ToolOutput, ToolRound
 from lamella.core.prompt.layers.model import SegmentKind
 from lamella.core.prompt.layers.rounds import TOOL_KIND, build_rounds, list_calls, render_call, stub_result
 from lamella.core.text.content import hash_text
 
 SEARCH = ToolCall(id="c1", name="search", arguments='{"q":"tides"}')
 CLOCK = ToolCall(id="c2", name="clock", arguments="{}")
-CARRIED = Carried(format="anthropic", json="[]")
+CARRIED = NativeReply(format="anthropic", json="[]")
 FIRST = ToolRound(
     text="Let me look.",
     calls=(SEARCH, CLOCK),
