@@ -10,7 +10,7 @@ from lamella.core.values import replace
 
 
 def broken(envelope: Envelope, before: Envelope | None = None) -> list[str]:
-    return [law.name for law, _ in find_breaches(envelope, before=before.prompt if before else None)]
+    return [law.name for law, _ in find_breaches(envelope, before=None if before is None else before.prompt)]
 
 
 def test_a_selection_of_another_conversation_is_not_lost_in_this_one(converse: type[Watched]) -> None:

@@ -15,7 +15,8 @@ from lamella.engine.dialogue import Dialogue
 from lamella.engine.fitting import SummariesMissing, wait_apart
 from lamella.engine.discourse import Discourse
 from lamella.ports import Summarizer
-from lamella.wiring import load_settings, make_rules, make_terms, open_world
+from lamella.settings.meaning import make_rules, make_terms
+from lamella.wiring import load_settings, open_world
 
 WINDOW = 3_000
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lamella.adapters.providers.scripted import Line, ScriptedProvider
+from lamella.adapters.providers.scripted.provider import Line, ScriptedProvider
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.log.call import Cause, Outcome
 from lamella.core.log.calls import read_call, write_call
@@ -30,8 +30,8 @@ from lamella.errors import (
     RateLimitedError,
     ReplyBrokenError,
 )
-from lamella.settings import Settings
-from lamella.wiring import make_rules, make_terms, open_world
+from lamella.settings.meaning import make_rules, make_terms
+from lamella.wiring import load_settings, open_world
 
 MODEL = "anthropic:claude-opus-5-5"
 
@@ -62,14 +62,14 @@ def world() -> World:
 
 
 def runner(**settings: object) -> Dialogue:
-    given = Settings.model_validate({"model": MODEL, **settings})
+    given = load_settings({"model": MODEL, **settings})
     rules = make_rules(given, world())
     start = State(conversation="chat", model=MODEL, measured_by=rules.measure.name)
     return Dialogue(world(), rules, start, terms=make_terms(given))
 
 
 def stored(store: MemoryStore, **settings: object) -> StoredChat:
-    given = Settings.model_validate({"model": MODEL, **settings})
+    given = load_settings({"model": MODEL, **settings})
     configured = Configured(rules=make_rules(given, world()), terms=make_terms(given), model=MODEL)
     return StoredChat(Desk(store=store, clock=Ticking(), world=world(), configure=lambda _: configured), "chat")
 
@@ -302,7 +302,7 @@ def test_a_character_that_came_in_halves_is_whole_in_what_is_kept() -> None:
 
 def test_a_conversation_without_a_model_goes_to_the_one_that_settings_name() -> None:
     store = MemoryStore()
-    given = Settings.model_validate({})
+    given = load_settings({})
     bare = Configured(rules=make_rules(given, world()), terms=make_terms(given))
     chat = StoredChat(Desk(store=store, clock=Ticking(), world=world(), configure=lambda _: bare), "chat")
     chat.ask(Ask(text="one"))
