@@ -5,6 +5,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from hypothesis import given, settings
+from lamella.core.prompt.resume import Resumed, resume
+from lamella.core.prompt.turns import close_turn, open_turn
 from tests.invariants.lasting import NAME, Lasting
 from tests.invariants.moves import Kept, kept_plans
 
@@ -17,9 +19,7 @@ from lamella.core.log.turn import PastTurn
 from lamella.core.prompt.envelope import Sent
 from lamella.core.prompt.layers.model import LAYER_ORDER
 from lamella.core.prompt.layers.strip import Exchange
-from lamella.core.prompt.resume import Resumed, resume
 from lamella.core.prompt.state import Rules, State
-from lamella.core.prompt.turns import close_turn, open_turn
 from lamella.core.values import replace
 
 TRIED = settings.get_profile("invariants")

@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 
+from lamella.core.prompt.render import LIBRARY_HEADING
+
 from lamella.core.artifacts.model import Image, ToolDefinition
 from lamella.core.messages.delta import Delta, Reply, StopReason, ToolCall, fold_deltas
 from lamella.core.messages.model import Message, Role
 from lamella.core.messages.request import ChatRequest, ToolOutput, ToolRound
-from lamella.core.prompt.render import LIBRARY_HEADING
 from lamella.core.values import replace
 from lamella.ports import ChatProvider
 

@@ -4,13 +4,11 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from lamella.core.log.call import Call
-from lamella.core.log.calls import write_call
-from lamella.core.log.events import write_event, write_message
 from lamella.core.log.ids import Voice, message_id, turn_id
 from lamella.core.log.receipt import Receipt
-from lamella.core.log.receipts import join_written, write_receipt
-from lamella.core.log.records import EventKind, Written
+from lamella.core.log.records import Written
 from lamella.core.log.turn import Turn
+from lamella.core.log.writing import join_written, write_message, write_receipt, write_reply
 
 
 class ChatJournal:
@@ -48,7 +46,7 @@ class ChatJournal:
         parts: list[Written] = []
         answers = unanswered if unanswered is not None else self._leaves
         if answers is not None:
-            parts.append(write_event(EventKind.REPLY, moment, id=parent, parent=answers, text=""))
+            parts.append(write_reply("", message_id=parent, parent=answers, at=moment))
         if receipt is not None:
             parts.append(write_receipt(receipt, at=moment))
         name = turn_id(self._conversation, parent, turn)
@@ -63,5 +61,4 @@ class ChatJournal:
     def write_reply(self, text: str, *, parent: str, at: datetime | None, calls: Sequence[Call] = ()) -> None:
         """A reply to the turn asked last, with the model calls that gave it."""
         name = message_id(self._conversation, parent=parent, role=Voice.REPLY, text=text)
-        made = {"calls": [write_call(call) for call in calls]} if calls else {}
-        self._append(write_event(EventKind.REPLY, self._moment(at), id=name, parent=parent, text=text, **made))
+        self._append(write_reply(text, message_id=name, parent=parent, at=self._moment(at), calls=calls))

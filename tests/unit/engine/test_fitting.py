@@ -6,13 +6,13 @@ from threading import Event, Lock
 from time import monotonic, sleep
 
 import pytest
+from lamella.core.prompt.resume import resume
+from lamella.engine.turns import TurnRunner
 
 from lamella import Message, Note, Turn
 from lamella.core.log.receipt import Receipt, StepName
-from lamella.core.prompt.resume import resume
 from lamella.core.values import replace
 from lamella.engine.fitting import SummariesMissing, wait_apart
-from lamella.engine.turns import TurnRunner
 from lamella.faces.library.talk import Talk
 from lamella.ports import Summarizer
 from lamella.wiring import load_settings, make_rules, open_world

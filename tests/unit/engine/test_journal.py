@@ -4,6 +4,7 @@ import json
 from datetime import UTC, datetime
 
 import pytest
+from lamella.core.prompt.turns import open_turn
 from tests.unit.engine.desks import Failing
 
 from lamella.adapters.stores.memory import MemoryStore
@@ -14,7 +15,6 @@ from lamella.core.log.ids import Voice, message_id, turn_id
 from lamella.core.log.records import Written
 from lamella.core.log.turn import TurnInput
 from lamella.core.prompt.state import OpenTurn, Rules, State
-from lamella.core.prompt.turns import open_turn
 from lamella.engine.journal import ChatJournal
 from lamella.engine.world import Asking
 from lamella.errors import StoreUnavailableError

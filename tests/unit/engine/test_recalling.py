@@ -7,8 +7,8 @@ from tests.unit.engine.desks import make_chat, make_desk
 
 from lamella import Chat, Conversation, Message, Note, ToolResult
 from lamella.adapters.stores.memory import MemoryStore
-from lamella.engine.ask import Ask
 from lamella.core.search.index import Found
+from lamella.engine.ask import Ask
 from lamella.engine.keeping import Keeper
 from lamella.engine.recalling import ANSWER_CHARACTERS, RECALL_TOOL, Recaller, answer_recall, spell
 from lamella.errors import CallError

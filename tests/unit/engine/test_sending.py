@@ -5,22 +5,22 @@ from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from lamella.core.ledger.answered import Answered
+from lamella.core.prompt.resume import resume
+from lamella.engine.turns import TurnRunner
+from tests.unit.raw import parse_body
 
 from lamella.adapters.providers.scripted import Line, ScriptedProvider
 from lamella.adapters.stores.memory import MemoryStore
-from lamella.core.ledger.answered import Answered
 from lamella.core.log.call import Cause, Outcome
-from lamella.core.log.calls import read_call, write_call
-from lamella.core.log.events import parse_body
+from lamella.core.log.events.call import read_call, store_call
 from lamella.core.log.records import EventKind
 from lamella.core.messages.delta import Reply, StopReason
 from lamella.core.messages.usage import Usage
-from lamella.engine.ask import Ask
-from lamella.core.prompt.resume import resume
 from lamella.core.values import replace
+from lamella.engine.ask import Ask
 from lamella.engine.sending import Event, Happening, Patience, Post, send
 from lamella.engine.stored import Configured, Desk, StoredChat
-from lamella.engine.turns import TurnRunner
 from lamella.engine.world import World
 from lamella.errors import (
     CallError,
@@ -210,7 +210,7 @@ def test_calls_are_read_back_as_they_were_written() -> None:
     assert events[-1].turn is not None
     (call,) = events[-1].turn.ledger.calls
     assert call.verdict.movement.cause is Cause.NONE
-    assert read_call(write_call(call)) == call
+    assert read_call(store_call(call)) == call
 
 
 def test_closing_the_iterator_closes_the_stream_at_once() -> None:

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from lamella.core.log.events import Body
-from lamella.core.log.nodes import Told
+from lamella.core.log.nodes import Told, name_attached
 from lamella.core.log.records import Listed
 from lamella.engine.keeping import Keeper
 from lamella.errors import UsageError
@@ -194,17 +193,9 @@ def _list(store: str | None) -> list[Listed]:
 
 def _said(told: Told, marks: Mapping[str, Sequence[str]]) -> list[str]:
     lines = [f"{told.message.id}  user: {show_lines(told.message.text)}"]
-    lines += [f"{_INDENT}+ {show_line(name)}" for name in _attached(told.message.body)]
+    lines += [f"{_INDENT}+ {show_line(name)}" for name in name_attached(told.message)]
     lines += [f"{_INDENT}~ {mark}" for mark in marks.get(told.message.id, ())]
     if told.reply is not None:
         lines.append(f"{told.reply.id}  reply: {show_lines(told.reply.text)}")
         lines += [f"{_INDENT}~ {mark}" for mark in marks.get(told.reply.id, ())]
     return lines
-
-
-def _attached(body: Body) -> list[str]:
-    """The ids of what came with a message: tool results, attachments, and notes drawn into instructions."""
-    system = body.get("system")
-    groups = [body.get("results"), body.get("attached"), system.get("inlined") if isinstance(system, dict) else None]
-    refs = [ref for group in groups if isinstance(group, list) for ref in group]
-    return list(dict.fromkeys(str(ref["id"]) for ref in refs if isinstance(ref, dict) and "id" in ref))

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lamella.core.log.branch import read_receipts
-from lamella.core.log.events import parse_body
+from lamella.core.log.events.codec import read_event
+from lamella.core.log.events.compaction import CompactionEvent
 from lamella.core.log.log import Log
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.records import EventKind, Record
@@ -44,7 +45,9 @@ def find_marks(conversation: str, records: Sequence[Record]) -> Mapping[str, Seq
 
 
 def _mark(record: Record) -> _Mark:
-    (receipt,) = read_receipts([parse_body(record)], {})
+    event = read_event(record)
+    assert isinstance(event, CompactionEvent)
+    (receipt,) = read_receipts([event], {})
     return _Mark(receipt.parent, f"compacted: {tell_receipt(receipt)}", receipt)
 
 
@@ -58,4 +61,4 @@ def _undo(log: Log, marks: Sequence[_Mark], before: Sequence[str]) -> _Mark:
 
 
 def _in_force(log: Log) -> Sequence[str]:
-    return [str(body["id"]) for body in log.committed(log.path()).bodies]
+    return [event.id for event in log.committed(log.path()).events]

@@ -2,6 +2,9 @@
 
 from collections.abc import Sequence
 
+from lamella.core.prompt.applying import apply_receipt
+from lamella.core.prompt.turns import close_turn, open_turn
+
 from lamella.core.artifacts.make import make_artifact, make_tool_result
 from lamella.core.artifacts.model import Artifact, Kind, Policy, Source
 from lamella.core.budget.counting import Measure
@@ -14,10 +17,8 @@ from lamella.core.compaction.stages import resolve_stages
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.terms import CarryForward, History, Layout
 from lamella.core.log.turn import TurnInput
-from lamella.core.prompt.applying import apply_receipt
 from lamella.core.prompt.envelope import Envelope
 from lamella.core.prompt.state import Rules, State
-from lamella.core.prompt.turns import close_turn, open_turn
 from lamella.core.values import replace
 
 QUARTERS = Measure(

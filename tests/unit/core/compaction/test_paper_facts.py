@@ -6,6 +6,7 @@ Every difference stands in docs/decisions/paper-facts.md with its reason.
 from collections.abc import Sequence
 
 import pytest
+from lamella.core.prompt.applying import apply_receipt
 from tests.unit.core.compaction.paper import PAPER, send, write
 from tests.unit.core.compaction.talking import QUARTERS, Story, chat, make_rules, names, removed
 
@@ -18,7 +19,6 @@ from lamella.core.compaction.rules import Compaction, SummaryRules
 from lamella.core.compaction.stages import StageRange, resolve_stages
 from lamella.core.compaction.steps.messages import cut_chitchat
 from lamella.core.log.receipt import Receipt, StepName
-from lamella.core.prompt.applying import apply_receipt
 from lamella.errors import BudgetExceededError, SettingError
 
 YES = "so be it and on we go with the next of all these many points"

@@ -1,11 +1,11 @@
 """Stages: their ranges are resolved on the whole log, their messages leave, what was decided stays."""
 
+from lamella.core.prompt.applying import apply_cut
 from tests.unit.core.compaction.talking import Story, make_rules, names, removed
 
 from lamella.core.compaction.rules import Compaction
 from lamella.core.compaction.stages import StageRange, resolve_stages
 from lamella.core.log.receipt import Cut, StepName
-from lamella.core.prompt.applying import apply_cut
 from lamella.core.values import replace
 
 PATH = [f"m{number}" for number in range(1, 7)]

@@ -2,6 +2,7 @@
 
 import json
 
+from lamella.core.prompt.turns import open_turn
 from tests.unit.core.compaction.talking import Story, attaching, make_rules, names, removed, result
 
 from lamella.core.compaction.draft import shrink_draft
@@ -10,7 +11,6 @@ from lamella.core.log.placement import Form
 from lamella.core.log.receipt import Cut, StepName
 from lamella.core.log.terms import Layout
 from lamella.core.prompt.layers.model import LayerId
-from lamella.core.prompt.turns import open_turn
 
 OUTPUT = "found it here " * 300
 ONLY = Compaction(steps=(StepName.TOOL_RESULTS,))

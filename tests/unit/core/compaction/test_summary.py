@@ -1,6 +1,7 @@
 """Summaries: the oldest turns only, bounded both ways, asked once, checked, and never said with the user's voice."""
 
 import pytest
+from lamella.core.prompt.applying import apply_receipt
 from tests.unit.core.compaction.talking import NOW, QUARTERS, Story, attaching, chat, make_rules, names, note, removed
 
 from lamella.core.budget.thresholds import Budget
@@ -9,7 +10,6 @@ from lamella.core.compaction.asking import SummaryNeed, SummaryText, ask_live
 from lamella.core.compaction.rules import Compaction, SummaryRules
 from lamella.core.log.placement import Form
 from lamella.core.log.receipt import Receipt, StepName
-from lamella.core.prompt.applying import apply_receipt
 from lamella.core.prompt.layers.model import LayerId
 from lamella.core.values import replace
 from lamella.errors import SettingError

@@ -1,12 +1,12 @@
 """The laws: a forged envelope breaks exactly the law it was forged to break; a built one breaks none."""
 
 import pytest
+from lamella.core.prompt.layers.fingerprint import make_layer
 from tests.conftest import Watched
 
 from lamella import Envelope, LawBrokenError, Note, Selection, ToolResult
 from lamella.core.log.placement import Form
 from lamella.core.prompt.laws import LAWS, check_laws, find_breaches, legal_cuts
-from lamella.core.prompt.layers.fingerprint import make_layer
 from lamella.core.prompt.layers.model import Layer, LayerId, Segment
 from lamella.core.values import replace
 

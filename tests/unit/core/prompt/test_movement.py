@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import pytest
+from lamella.core.prompt.turns import close_turn, open_turn
 from tests.conftest import Watched
 
 from lamella import Note, Selection, Tool, ToolResult
@@ -13,7 +14,6 @@ from lamella.core.log.turn import TurnInput
 from lamella.core.prompt.envelope import Envelope
 from lamella.core.prompt.movement import extends, find_movement
 from lamella.core.prompt.state import Rules, State
-from lamella.core.prompt.turns import close_turn, open_turn
 from lamella.core.values import replace
 
 MOVES = pytest.mark.moves_prefix(reason="this is what the test looks at")

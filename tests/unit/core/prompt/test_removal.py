@@ -1,8 +1,7 @@
 """Taking messages out: whole turns leave, a reply without its question joins the reply before it."""
 
-from tests.unit.core.compaction.talking import QUARTERS, Story
-
 from lamella.core.prompt.removal import Left, message_ids, remove_messages
+from tests.unit.core.compaction.talking import QUARTERS, Story
 
 
 def story() -> Story:

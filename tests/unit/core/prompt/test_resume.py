@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 
 import pytest
+from lamella.core.prompt.resume import resume
+from lamella.core.prompt.turns import close_turn, open_turn
 
 from lamella.adapters.tokens.counter import OfflineCounter
 from lamella.core.artifacts.make import make_artifact, make_tool_result
@@ -12,9 +14,7 @@ from lamella.core.compaction.fitting import fit_turn
 from lamella.core.log.terms import Layout, Rewrite
 from lamella.core.log.turn import PastTurn, SystemParts, TurnInput
 from lamella.core.prompt.layers.model import LayerId
-from lamella.core.prompt.resume import resume
 from lamella.core.prompt.state import Rules, State
-from lamella.core.prompt.turns import close_turn, open_turn
 from lamella.core.values import replace
 
 MEASURE = OfflineCounter().measure(None)

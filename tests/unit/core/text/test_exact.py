@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.steady import steady
 
-from lamella.core.text.exact import list_exact, find_exact
+from lamella.core.text.exact import find_exact, list_exact
 
 
 def quarters(text: str) -> int:

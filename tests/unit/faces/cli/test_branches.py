@@ -1,12 +1,15 @@
 """Branches in a list: each can be told from the others."""
 
+from lamella.core.log.events.message import MessageEvent
+from lamella.core.log.events.reply import ReplyEvent
 from lamella.core.log.ids import Voice
 from lamella.core.log.nodes import Node, Told
 from lamella.faces.cli.branches import tell_branch
 
 
 def said(text: str, role: Voice = Voice.USER, at: str = "2026-03-01T12:34:56Z") -> Node:
-    return Node(id="a1", parent="", role=role, text=text, at=at)
+    made = MessageEvent if role is Voice.USER else ReplyEvent
+    return Node(event=made(id="a1", parent="", text=text), at=at)
 
 
 def test_a_branch_is_told_by_its_length_its_time_its_last_question_and_the_answer() -> None:

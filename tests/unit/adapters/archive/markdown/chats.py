@@ -8,9 +8,10 @@ from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.artifacts.make import make_artifact, make_tool_result
 from lamella.core.artifacts.model import Artifact, Kind, Policy, Source
 from lamella.core.log.chronicle import Chronicle
+from lamella.core.log.events.message import MessageEvent
 from lamella.core.log.log import Log
-from lamella.engine.ask import Ask, Wanted
 from lamella.core.values import replace
+from lamella.engine.ask import Ask, Wanted
 from lamella.engine.keeping import Keeper, Taken
 from lamella.engine.stored import Desk, StoredChat
 from lamella.engine.turn import TurnView
@@ -68,11 +69,18 @@ def said(chronicle: Chronicle) -> list[str]:
 
 def attached(chronicle: Chronicle) -> list[list[str]]:
     """The ids attached to each question of the active branch."""
-    return [[str(ref["id"]) for ref in _refs(told.message.body.get("attached"))] for told in fold(chronicle).path()]
+    return [
+        [str(ref.id) for ref in told.message.question.attached]
+        for told in fold(chronicle).path()
+        if told.message.question
+    ]
 
 
-def _refs(refs: object) -> list[dict[str, object]]:
-    return refs if isinstance(refs, list) else []
+def first_asked(chronicle: Chronicle) -> MessageEvent:
+    """The first question of the active branch."""
+    question = fold(chronicle).path()[0].message.question
+    assert question is not None
+    return question
 
 
 def note(path: str) -> Wanted:
