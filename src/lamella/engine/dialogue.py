@@ -22,7 +22,7 @@ from lamella.core.values import replace
 from lamella.engine.accounts import Accounts
 from lamella.engine.answer import Answer
 from lamella.engine.ask import Ask
-from lamella.engine.checks import check_time
+from lamella.engine.checks import check_zone
 from lamella.engine.fitting import Fitter
 from lamella.engine.past import Past
 from lamella.engine.proposal import Proposal, propose
@@ -124,7 +124,7 @@ class Dialogue:
 
     def ask(self, asked: Ask, *, at: datetime | None = None, rewritten: Rewrite | None = None) -> TurnView:
         """Build the next turn. If it cannot be built or written down, nothing has changed."""
-        check_time(at)
+        check_zone(at)
         unanswered = waiting(self._state).user.id if self._state.waits else None
         skipped = () if self._pending is None else tuple(skip_call(call) for call in self._pending.calls)
         state = self._leave()
