@@ -23,7 +23,6 @@ STRAYS = {
     "faces/library/test_conversation.py",
     "faces/test_engine.py",
     "test_moves_prefix.py",
-    "wiring/test_door.py",
 }
 
 
