@@ -23,7 +23,7 @@ def test_a_selection_of_another_conversation_is_not_lost_in_this_one(converse: t
 
 def test_a_stub_may_stand_apart_from_its_turn_and_a_whole_result_may_not(converse: type[Watched]) -> None:
     chat = converse(layout="in_place", system="Be brief.")
-    chat.ask("one", tools=[ToolResult(name="search", output="found")])
+    chat.ask("one", results=[ToolResult(name="search", output="found")])
     chat.reply("So it is.")
     envelope = chat.ask("two").envelope
     strip = envelope.layer(LayerId.L4)

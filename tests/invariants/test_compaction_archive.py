@@ -19,7 +19,7 @@ from lamella.core.log.events import parse_body
 from lamella.core.log.records import EventKind
 from lamella.core.values import replace
 from lamella.engine.keeping import Keeper, Taken
-from lamella.faces.library.engine import Chat
+from lamella.engine.chat import Chat
 from lamella.ports import Sources, Store
 
 TRIED = settings.get_profile("invariants")

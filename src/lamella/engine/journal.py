@@ -13,6 +13,7 @@ from lamella.core.log.records import EventKind, Written
 from lamella.core.log.turn import Turn
 from lamella.core.messages.delta import Reply
 from lamella.core.messages.rounds import ToolOutput
+from lamella.engine.world import LeftTurn
 
 
 class ChatJournal:
@@ -41,14 +42,14 @@ class ChatJournal:
         turn: Turn,
         *,
         parent: str,
-        unanswered: str | None,
+        left: LeftTurn | None,
         receipt: Receipt | None,
         at: datetime | None,
     ) -> None:
         """A turn in one append with what it needs: the empty reply to one never answered, and a compaction."""
         moment = self._moment(at)
         parts: list[Written] = []
-        answers = unanswered if unanswered is not None else self._leaves
+        answers = left.id if left is not None else self._leaves
         if answers is not None:
             parts.append(write_event(EventKind.REPLY, moment, id=parent, parent=answers, text=""))
         if receipt is not None:

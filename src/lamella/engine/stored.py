@@ -25,7 +25,8 @@ from lamella.core.log.receipt import Receipt
 from lamella.core.log.records import EventKind, Written
 from lamella.core.log.terms import Rewrite, Terms
 from lamella.core.log.turn import PART_NAMES, SystemParts
-from lamella.core.messages.delta import Reply
+from lamella.core.messages.delta import Reply, ToolCall
+from lamella.core.messages.rounds import ToolOutput
 from lamella.core.prompt.envelope import Envelope
 from lamella.core.prompt.movement import find_movement
 from lamella.core.prompt.prompt import Prompt
@@ -169,6 +170,23 @@ class StoredChat:
             # The same answer once more leads back to the branch it is on, with what was compacted after it.
             self._runner = None
         return reply
+
+    @property
+    def calls(self) -> Sequence[ToolCall]:
+        """The calls of the last answer that wait for what they give."""
+        return self._running().calls
+
+    def give(self, outputs: Sequence[ToolOutput], *, at: datetime | None = None) -> TurnView:
+        """What the calls of the last answer gave, written down; the same turn, to be sent on."""
+        return self._running().give(outputs, at=at)
+
+    def read_answer(self, answer: object) -> Answer:
+        """What a model answered, from the object that a provider's SDK gave."""
+        return self._running().read_answer(answer)
+
+    def waiting(self) -> TurnView | None:
+        """The turn that waits for its answer, if one does."""
+        return self._running().waiting()
 
     def regenerate(self, message: str | None = None, *, at: datetime | None = None) -> TurnView:
         """Open a question again, by default the last one; the next reply starts a branch of its own."""

@@ -19,7 +19,7 @@ from lamella.core.values import replace
 from lamella.engine.answer import Answer
 from lamella.engine.ask import Ask
 from lamella.engine.dialogue import Dialogue
-from lamella.engine.sending import Event, Happening, Patience, Post, send
+from lamella.engine.sending import Event, EventName, Patience, Post, send
 from lamella.engine.stored import Configured, Desk, StoredChat
 from lamella.engine.world import World
 from lamella.errors import (
@@ -131,7 +131,7 @@ def test_a_rate_limit_is_waited_for_as_long_as_the_provider_asks_and_tried_again
     events = run(runner(), "hi", post(provider, sleep))
     assert said(events) == "at last"
     assert sleep.waits == [7.0, 2.5]
-    assert [event.wait for event in events if event.kind is Happening.RETRY] == sleep.waits
+    assert [event.wait for event in events if event.kind is EventName.RETRY] == sleep.waits
     assert events[-1].turn is not None
     assert events[-1].turn.ledger.calls[0].retries == 2
 
@@ -181,7 +181,7 @@ def test_a_request_that_the_model_calls_too_long_is_compacted_once_and_sent_agai
     provider = ScriptedProvider(Line(error=overflow), "fits now")
     events = run(chat, "and now?", post(provider))
     assert said(events) == "fits now"
-    (shrunk,) = [event for event in events if event.kind is Happening.COMPACTION]
+    (shrunk,) = [event for event in events if event.kind is EventName.COMPACTION]
     assert shrunk.receipt is not None
     assert len(provider.requests[1].messages) < len(provider.requests[0].messages)
     rebuilt = stored(store, layout="in_place").regenerate()
