@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Sequence
 
 from lamella.core.artifacts.model import Artifact, Kind
-from lamella.core.log.ids import Voice
+from lamella.core.log.ids import Voice, round_result_id
 from lamella.core.log.placement import Form
 from lamella.core.log.turn import Turn
 from lamella.core.prompt.layers.model import LayerId, Segment
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.search.index import Passage
+from lamella.core.text.content import hash_text
 
 _HASH_DIGITS = 12
 _READABLE = (Form.FULL, Form.UPDATE)
@@ -51,9 +52,27 @@ def _of_turn(turn: Turn, names: Iterator[str], *, place: str) -> Iterator[Passag
             title=_title(artifact),
             text=artifact.text,
         )
-    yield _said(next(names), Voice.USER, turn.text, place=place)
+    asked = next(names)
+    yield _said(asked, Voice.USER, turn.text, place=place)
+    yield from _called_for(turn, asked, place=place)
     if turn.reply is not None:
         yield _said(next(names), Voice.REPLY, turn.reply, place=place)
+
+
+def _called_for(turn: Turn, asked: str, *, place: str) -> Iterator[Passage]:
+    """What the turn's calls gave, under the ids by which stubs and lines name it."""
+    for number, one in enumerate(turn.rounds):
+        calls = {call.id: call for call in one.calls}
+        for at, output in enumerate(one.outputs):
+            call = calls[output.call]
+            name = round_result_id(asked, place=(number, at), call=call, output=output)
+            yield Passage(
+                id=version_id(name, hash_text(output.output)),
+                place=place,
+                role=Kind.TOOL.value,
+                title=f"{name} {call.arguments}",
+                text=output.output,
+            )
 
 
 def _said(name: str, role: Voice, text: str, *, place: str) -> Passage:
