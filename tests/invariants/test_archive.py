@@ -30,9 +30,9 @@ from lamella.core.artifacts.model import Kind
 from lamella.core.log.chronicle import Chronicle
 from lamella.core.log.ids import Voice
 from lamella.core.log.log import Log
+from lamella.engine.chat import Chat
 from lamella.engine.keeping import Keeper, Taken
 from lamella.errors import BadInputError
-from lamella.engine.chat import Chat
 from lamella.ports import Sources
 from lamella.wiring import open_desk
 
