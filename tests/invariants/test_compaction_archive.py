@@ -18,8 +18,8 @@ from lamella.adapters.stores.memory import MemoryStore
 from lamella.adapters.stores.opening import open_sqlite
 from lamella.core.log.records import EventKind
 from lamella.core.values import replace
-from lamella.engine.keeping import Keeper, Taken
 from lamella.engine.chat import Chat
+from lamella.engine.keeping import Keeper, Taken
 from lamella.ports import Sources, Store
 
 TRIED = settings.get_profile("invariants")
