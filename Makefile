@@ -8,14 +8,15 @@ LOCKING := --universal --python-version 3.11 --generate-hashes --upgrade \
 	--no-emit-index-url --no-emit-find-links --no-annotate --no-header --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench docs lock clean
+.PHONY: help setup demo test check bench mutate docs lock clean
 
 help:
 	@echo "make setup   make .venv from the locks, the demo model included (done by the others when needed)"
 	@echo "make demo    a short conversation with the demo model: what is sent, and what its cache serves"
 	@echo "make test    format, lint, types, import contracts, all tests"
 	@echo "make check   the same"
-	@echo "make bench   measure build time, memory, stores and compaction"
+	@echo "make bench   measure build time, memory, stores, compaction and starting"
+	@echo "make mutate  put faults into the core and tell which no test notices; ROOM=text SAMPLE=20 narrow it, RECORD=1 lowers floors"
 	@echo "make docs    write what the commands in README and docs print now"
 	@echo "make lock    resolve both locks anew"
 	@echo "make clean   remove .venv and caches"
@@ -55,6 +56,9 @@ check: test
 bench: $(STAMP)
 	$(BIN)/python -m bench
 
+mutate: $(STAMP)
+	$(BIN)/python -m mutation$(if $(ROOM), $(ROOM))$(if $(SAMPLE), --sample $(SAMPLE))$(if $(RECORD), --record)
+
 docs: $(STAMP)
 	$(BIN)/python -m tests.contracts.console
 
@@ -66,4 +70,4 @@ lock: $(STAMP)
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests bench mutation -name __pycache__ -type d -prune -exec rm -rf {} +

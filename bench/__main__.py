@@ -1,6 +1,6 @@
 """Run the measures, print each beside its bound, and write them to ``build/bench.json``.
 
-All of them, or those named: ``python -m bench build memory stores sending local compaction``.
+All of them, or those named: ``python -m bench build memory stores sending local compaction start``.
 """
 
 import json
@@ -15,6 +15,7 @@ from bench.compaction import LAYOUTS, bench_compaction
 from bench.local import Served, make_talk, play_layered, play_naive, share_of_earlier
 from bench.memory import measure_memory
 from bench.sending import measure_overhead
+from bench.start import measure_starts
 from bench.stores import Kept, measure_raw_commits, measure_store
 from bench.verdicts import Verdicts
 
@@ -107,6 +108,16 @@ def _tell_served(name: str, served: Sequence[Served]) -> None:
     )
 
 
+def bench_start(verdicts: Verdicts) -> None:
+    """Starting the command beside starting Python."""
+    print("start: CPU time of a fresh process over that of a bare Python", flush=True)
+    with TemporaryDirectory() as folder:
+        found = measure_starts(Path(folder))
+    for words, bound in _STARTS.items():
+        verdicts.at_most(f"lamella {words}", found[words], bound)
+
+
+_STARTS = {"--version": 12.0, "chats list": 25.0}
 MEASURES: dict[str, Callable[[Verdicts], None]] = {
     "build": bench_build,
     "memory": bench_memory,
@@ -114,6 +125,7 @@ MEASURES: dict[str, Callable[[Verdicts], None]] = {
     "sending": bench_sending,
     "local": bench_local,
     "compaction": bench_compaction,
+    "start": bench_start,
 }
 
 

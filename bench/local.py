@@ -12,7 +12,7 @@ from lamella.adapters.providers.local.engine import EngineOptions
 from lamella.adapters.providers.local.provider import LocalProvider, Progress
 from lamella.core.messages.delta import fold_deltas
 from lamella.core.messages.model import Role
-from lamella.core.messages.request import ChatRequest
+from lamella.core.messages.request import Request
 
 SYSTEM = "You answer in one short sentence."
 ANSWER = 16
@@ -54,7 +54,7 @@ class Talker:
 
     async def say(self, messages: Sequence[Message], *, answer: int = ANSWER) -> str:
         """Ask, write down, and give the answer."""
-        request = ChatRequest(
+        request = Request(
             model="local", messages=tuple(messages), answer=answer, extras='{"temperature": 0, "seed": 1}'
         )
         forecast = await self._provider.forecast(request)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import lamella
 from bench.text import make_text
 from lamella import Note
-from lamella.adapters.providers.scripted import Line, ScriptedProvider
+from lamella.adapters.providers.scripted.provider import Line, ScriptedProvider
 from lamella.core.messages.usage import Usage
 
 TURNS = 200

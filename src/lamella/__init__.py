@@ -14,12 +14,7 @@ from typing import TYPE_CHECKING
 from lamella.errors import BadInputError, BudgetExceededError, LamellaError, LawBrokenError
 
 if TYPE_CHECKING:
-    from lamella.core.log.receipt import Receipt
-    from lamella.core.messages.model import Message
-    from lamella.core.prompt.envelope import Envelope
-    from lamella.core.prompt.layers.model import Layer, Segment
-    from lamella.engine.turn import TurnView as Turn
-    from lamella.faces.library.attach import (
+    from lamella.attach import (
         ActiveNote,
         Canvas,
         Code,
@@ -38,6 +33,11 @@ if TYPE_CHECKING:
         WebTab,
         YouTube,
     )
+    from lamella.core.log.receipt import Receipt
+    from lamella.core.messages.model import Message
+    from lamella.core.prompt.envelope import Envelope
+    from lamella.core.prompt.layers.model import Layer, Segment
+    from lamella.engine.turn import TurnView as Turn
     from lamella.faces.library.conversation import Conversation
     from lamella.faces.library.engine import Chat, Engine, open_engine
 
@@ -101,7 +101,7 @@ else:
     def __getattr__(name: str) -> object:
         if name not in _HOMES and name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        home = import_module(_HOMES.get(name, "lamella.faces.library.attach"))
+        home = import_module(_HOMES.get(name, "lamella.attach"))
         found = globals()[name] = getattr(home, _CALLED.get(name, name))
         return found
 

@@ -3,12 +3,15 @@
 Adapters satisfy them by shape. Core never sees a port: it gets values, and plain callables such as ``count``.
 """
 
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Protocol, runtime_checkable
 
-from lamella.core.artifacts.model import Artifact, Image, Kind, Policy
+from lamella.core.artifacts.kinds import KINDS, Medium
+from lamella.core.artifacts.model import Artifact, Kind
+from lamella.core.artifacts.wanted import Wanted
 from lamella.core.budget.counting import Measure
 from lamella.core.ledger.cache import CacheProfile
 from lamella.core.ledger.profile import ModelProfile
@@ -16,7 +19,8 @@ from lamella.core.log.call import CacheUse
 from lamella.core.log.records import Checkpoint, Damage, Listed, Record, StoreStats, Written
 from lamella.core.messages.delta import Delta, Reply
 from lamella.core.messages.model import Message
-from lamella.core.messages.request import ChatRequest
+from lamella.core.messages.request import Request
+from lamella.errors import NotAvailableError, SourceMissingError
 
 
 class TokenCounter(Protocol):
@@ -27,44 +31,75 @@ class TokenCounter(Protocol):
         ...
 
 
-class SourceReader(Protocol):
-    """Reads notes and files from where people keep them. Paths are relative and never leave the root."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteList:
+    """Paths of notes, sorted.
 
-    def glance(self) -> "SourceReader":
-        """The same source at one moment: what was listed or searched once is not listed or searched again."""
+    Not among them: ``links`` that lead out of the root or to a folder, and what is ``unread``: why each note could not
+    be searched for a tag.
+    """
+
+    paths: tuple[str, ...]
+    links: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+
+
+class Reader(Protocol):
+    """Reads one medium, such as files of text, pictures or web pages."""
+
+    def read(self, wanted: Wanted) -> Artifact:
+        """What is wanted, as it is now; a child of ``bad_input`` says why it cannot be had."""
         ...
 
-    def read_file(self, path: str, kind: Kind, *, policy: Policy | None = None, via: str | None = None) -> Artifact:
-        """One file as an artifact of the given kind."""
+
+class Catalog(Protocol):
+    """Lists and finds what readers read, as it was at one moment: what was listed once is not listed again."""
+
+    def list_notes(self, kind: Kind, name: str) -> NoteList:
+        """The notes in a folder or with a tag, and below it, and what is not among them although it is there."""
         ...
-
-    def read_image(self, path: str) -> Image: ...
-
-    def read_embedded(self, note: Artifact) -> tuple[Sequence[Image], Sequence[str]]:
-        """The images a note embeds, and for each one that cannot be sent the reason."""
-        ...
-
-    def list_folder(self, path: str) -> Sequence[str]:
-        """The paths of the notes in a folder and below it, sorted."""
-        ...
-
-    def list_tag(self, tag: str) -> Sequence[str]:
-        """The paths of the notes that carry a tag, or one below it, sorted."""
-        ...
-
-    def list_left_out(self, path: str) -> Sequence[str]:
-        """What lists of a folder leave out although it is there: links that lead out of the root, or to a folder."""
-        ...
-
-    def list_unsearched(self) -> Sequence[str]:
-        """Why notes that a tag was looked for in could not be read, as far as this glance has looked."""
-        ...
-
-    def has_folder(self, path: str) -> bool: ...
 
     def find_note(self, name: str) -> Sequence[str]:
         """The paths a link can mean: the exact path, else every note of that file name."""
         ...
+
+    def find_file(self, target: str, *, beside: str) -> str:
+        """The path of the file that a note embeds: beside the note, else from the root, else of a unique name."""
+        ...
+
+    def has_folder(self, path: str) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """Where a turn reads from: a reader per medium, and a catalog where there is a vault. Nothing at all by default."""
+
+    readers: Mapping[Medium, Reader] = field(default_factory=dict)
+    catalog: Catalog | None = None
+
+    def read(self, wanted: Wanted) -> Artifact:
+        """What is wanted, by the reader for its medium."""
+        reader = self.readers.get(KINDS[wanted.kind].medium)
+        if reader is not None:
+            return reader.read(wanted)
+        if self.catalog is None:
+            raise no_vault(wanted.name)
+        raise NotAvailableError(
+            f"This version does not read {wanted.kind} files such as {wanted.name}.",
+            hint="Give the attachment its `text`; reading this kind comes with a later version.",
+        )
+
+
+# A look at the sources as they are now. Each turn takes one, so that it sees one state of them.
+Look = Callable[[], Sources]
+
+
+def no_vault(name: str) -> SourceMissingError:
+    """The error for what only a vault could give."""
+    return SourceMissingError(
+        f"{name} has no text, and there is no vault to read it from.",
+        hint="Give the attachment its `text`, or name a `vault` folder.",
+    )
 
 
 class PriceBook(Protocol):
@@ -164,7 +199,7 @@ class ModelBook(Protocol):
 class ChatProvider(Protocol):
     """A model that answers, piece by piece."""
 
-    def stream(self, request: ChatRequest) -> AsyncIterator[Delta]:
+    def stream(self, request: Request) -> AsyncIterator[Delta]:
         """The answer as it arrives; its last delta is a ``Stop``, and a usage comes before it where one is reported.
 
         Closing the iterator, or cancelling the task that reads it, closes the connection. Raises a child of
@@ -183,7 +218,7 @@ class ChatProvider(Protocol):
 class Foresight(Protocol):
     """A provider that knows its own cache, token by token."""
 
-    async def foresee(self, request: ChatRequest) -> CacheUse | None:
+    async def foresee(self, request: Request) -> CacheUse | None:
         """What the cache would serve of a request if it were sent now; none where even it cannot be sure."""
         ...
 
@@ -199,7 +234,7 @@ class Summarizer(Protocol):
 class Dialects(Protocol):
     """The wire formats of providers, for people who send with their own client."""
 
-    def build(self, name: str, request: ChatRequest) -> dict[str, Any]:
+    def build(self, name: str, request: Request) -> dict[str, Any]:
         """The keyword arguments that send a request with the SDK of the format named."""
         ...
 

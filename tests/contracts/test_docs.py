@@ -4,17 +4,17 @@ import inspect
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import asdict
 
 import pytest
 import typer.main
+from msgspec import Struct, structs
 from pydantic import BaseModel
 from tests.contracts.console import blocks, run_command
 from tests.contracts.places import DOCS, ROOT, doc, shown
 from tests.contracts.tables import names, rows
 
 from lamella import errors
-from lamella.adapters.archive.attachments import FIELDS, AttachmentIn
+from lamella.adapters.archive.attachments import AttachmentIn
 from lamella.adapters.archive.transcript import (
     SystemIn,
     ToolDefinitionIn,
@@ -23,7 +23,7 @@ from lamella.adapters.archive.transcript import (
     TurnIn,
     parse_transcript,
 )
-from lamella.adapters.providers import prices, profiles
+from lamella.adapters.providers.facts import caches, day, prices
 from lamella.adapters.sources.vault import MAX_FILE_BYTES
 from lamella.adapters.tokens.families import FAMILIES, GENERIC
 from lamella.core.artifacts.kinds import KINDS, Promotion
@@ -37,27 +37,27 @@ from lamella.core.log.terms import History
 from lamella.core.log.turn import PART_NAMES
 from lamella.core.prompt.folding import SHOWN_TURNS
 from lamella.core.prompt.laws import LAWS
-from lamella.core.prompt.layers.model import LayerId, StandIn
-from lamella.faces.cli.app import app
+from lamella.core.prompt.layers.model import STAND_INS, LayerId
+from lamella.faces.cli.app import make_app
 from lamella.settings import PROFILES, CompactionSettings, KindSettings, Settings, SummarySettings
 
 
 def test_every_setting_is_documented_with_its_variable_and_default() -> None:
     told = [[cell.strip("`") for cell in cells[:3]] for cells in rows(doc("settings.md"))]
     assert told == [
-        [name, f"LAMELLA_{name.upper()}", _default(field.default)] for name, field in Settings.model_fields.items()
+        [field.name, f"LAMELLA_{field.name.upper()}", _default(field.default)] for field in structs.fields(Settings)
     ]
 
 
 def _default(value: object) -> str:
-    if isinstance(value, BaseModel):
-        return json.dumps(value.model_dump(exclude_unset=True))
+    if isinstance(value, Struct):
+        return "{}" if value == type(value)() else repr(value)
     return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def test_every_setting_of_a_conversation_can_stand_in_a_transcript() -> None:
     of_the_machine = {"store", "model_facts"}
-    assert set(Settings.model_fields) - of_the_machine <= set(Transcript.model_fields)
+    assert set(Settings.__struct_fields__) - of_the_machine <= set(Transcript.model_fields)
 
 
 def test_every_step_of_the_chain_is_documented_in_its_order() -> None:
@@ -67,8 +67,8 @@ def test_every_step_of_the_chain_is_documented_in_its_order() -> None:
 def test_every_setting_of_the_chain_is_documented_with_its_default() -> None:
     told = {cells[0].strip("`"): cells[1] for cells in rows(doc("compaction.md"), under="Settings of the chain")}
     models = (CompactionSettings, KindSettings, SummarySettings)
-    assert set(told) == {name for model in models for name in model.model_fields}
-    ships = {**asdict(KindRules()), **asdict(SummaryRules())}
+    assert set(told) == {name for model in models for name in model.__struct_fields__}
+    ships = {**structs.asdict(KindRules()), **structs.asdict(SummaryRules())}
     assert {name: told[name] for name in ships} == {name: _default(value) for name, value in ships.items()}
 
 
@@ -142,7 +142,7 @@ def test_every_kind_is_documented_with_all_that_follows_from_it(kind: Kind) -> N
     assert set(table) == set(Kind)
     _, fields, tag, _, recoverable, promotion, trust = table[kind]
     spec = KINDS[kind]
-    assert kind is Kind.TOOL or set(re.findall(r"`(\w+)`", fields)) == FIELDS[kind]
+    assert kind is Kind.TOOL or set(re.findall(r"`(\w+)`", fields)) == set(spec.fields)
     assert kind is Kind.IMAGE or tag == f"`{spec.tag}`"
     assert recoverable == ("yes" if spec.recoverable else "no")
     assert promotion == {"as_note": "as a plain note"}.get(spec.promotion, spec.promotion.replace("_", " "))
@@ -174,7 +174,7 @@ def _commands(command: object, name: str) -> Iterator[tuple[str, set[str]]]:
 def test_every_command_and_option_is_documented() -> None:
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
     told = "\n".join(page.read_text(encoding="utf-8") for page in pages)
-    found = list(_commands(typer.main.get_command(app), "lamella"))
+    found = list(_commands(typer.main.get_command(make_app()), "lamella"))
     assert len(found) > 1
     assert [name for name, _ in found if name not in told] == []
     options = {option for _, options in found for option in options}
@@ -201,7 +201,7 @@ def test_every_field_of_the_replay_is_documented(example: str) -> None:
 def test_causes_forms_and_layers_are_documented() -> None:
     text = doc("replay.md")
     assert sorted(names(text, under="prefix")) == sorted(Cause)
-    assert [word for word in (*Form, *LayerId, *StandIn) if f"`{word}`" not in text] == []
+    assert [word for word in (*Form, *LayerId, *sorted(STAND_INS)) if f"`{word}`" not in text] == []
 
 
 def test_every_family_is_documented_with_its_factor_and_error() -> None:
@@ -222,7 +222,7 @@ def test_every_family_is_documented_with_its_factor_and_error() -> None:
 
 def test_every_cache_profile_is_documented_as_it_is() -> None:
     told = rows(doc("tokens-and-money.md"), under="What a cache would serve")
-    known = [(f"`{start}`", profile) for start, profile in profiles._BY_START]
+    known = [(f"`{start}`", profile) for start, profile in caches.CACHES]
     assert told == [_profile_row(start, profile) for start, profile in (*known, ("anything else", GENERIC_PROFILE))]
 
 
@@ -234,7 +234,7 @@ def _profile_row(start: str, profile: CacheProfile) -> list[str]:
 
 def test_facts_about_providers_carry_the_dates_they_are_from() -> None:
     text = doc("tokens-and-money.md")
-    assert profiles.FACTS_DATE in text
+    assert day.FACTS_DATE in text
     assert prices.SNAPSHOT_DATE.date().isoformat() in text
 
 

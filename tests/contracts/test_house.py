@@ -54,12 +54,12 @@ def test_every_runtime_dependency_has_a_record_that_justifies_it() -> None:
 
 def test_the_makefile_has_the_targets_people_know() -> None:
     targets = set(re.findall(r"^([a-z]+):", MAKEFILE, re.MULTILINE))
-    assert {"setup", "demo", "test", "check", "bench", "clean", "lock", "docs"} <= targets
+    assert {"setup", "demo", "test", "check", "bench", "clean", "lock", "docs", "mutate"} <= targets
 
 
-def _plan(target: str) -> list[str]:
+def _plan(target: str, *settings: str) -> list[str]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
-    command = ["make", "--dry-run", "--no-print-directory", "-o", ".venv/.installed", target]
+    command = ["make", "--dry-run", "--no-print-directory", "-o", ".venv/.installed", target, *settings]
     result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
     return result.stdout.splitlines()
 
@@ -80,6 +80,13 @@ def test_make_demo_talks_with_the_demo_model_over_the_example_vault() -> None:
 
 def test_make_bench_runs_the_bench() -> None:
     assert _plan("bench") == [".venv/bin/python -m bench"]
+
+
+def test_make_mutate_tries_every_room_or_the_one_that_is_named() -> None:
+    assert _plan("mutate") == [".venv/bin/python -m mutation"]
+    assert _plan("mutate", "ROOM=text", "SAMPLE=20") == [".venv/bin/python -m mutation text --sample 20"]
+    assert _plan("mutate", "RECORD=1") == [".venv/bin/python -m mutation --record"]
+    assert not any("mutation" in line for line in _plan("test"))
 
 
 def test_setup_takes_nothing_from_outside_the_locks() -> None:
@@ -103,7 +110,7 @@ def test_the_build_machine_runs_make_test() -> None:
 def test_types_are_checked_strictly_everywhere() -> None:
     settings = _project()["tool"]["mypy"]
     assert settings["strict"] is True
-    assert settings["files"] == ["src", "tests", "bench"]
+    assert settings["files"] == ["src", "tests", "bench", "mutation"]
 
 
 def test_complexity_is_limited_by_the_linter_too() -> None:

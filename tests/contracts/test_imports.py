@@ -6,7 +6,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-from tests.contracts.places import ROOT, SRC
+from tests.contracts.places import ROOT, SRC, python_files, shown
 
 import lamella
 
@@ -85,10 +85,26 @@ def test_the_import_contracts_are_those_of_the_architecture() -> None:
     with (ROOT / "pyproject.toml").open("rb") as file:
         contracts = tomllib.load(file)["tool"]["importlinter"]["contracts"]
     by_type = {contract["type"]: contract for contract in contracts if "lamella.core" in str(contract)}
-    order = ["faces", "wiring", "adapters | lamella.runners", "ports", "core", "errors"]
+    order = [
+        "faces", "wiring", "settings", "adapters | lamella.runners", "engine | lamella.views", "ports", "core",
+        "errors",
+    ]  # fmt: skip
     assert by_type["layers"]["layers"] == [f"lamella.{name}" for name in order]
     forbidden = next(c for c in contracts if c["type"] == "forbidden" and c["source_modules"] == ["lamella.core"])
     assert {"os", "time", "random", "pydantic", "pathlib", "asyncio", "sqlite3"} <= set(forbidden["forbidden_modules"])
+    faces = next(c for c in contracts if c["type"] == "forbidden" and c["source_modules"] == ["lamella.faces"])
+    assert faces["forbidden_modules"] == ["lamella.core"]
+    views = next(c for c in contracts if c["type"] == "forbidden" and c["source_modules"] == ["lamella.views"])
+    assert {"os", "time", "random", "pathlib", "sys", "rich", "typer"} <= set(views["forbidden_modules"])
+
+
+def test_the_command_line_names_nothing_of_the_core() -> None:
+    importing = [
+        shown(path)
+        for path in python_files("src/lamella/faces/cli")
+        if "lamella.core" in path.read_text(encoding="utf-8")
+    ]
+    assert importing == []
 
 
 def test_importing_lamella_reads_prints_and_creates_nothing(tmp_path: Path) -> None:

@@ -1,19 +1,21 @@
 """Every kind is complete: nothing that follows from being of a kind is left to chance."""
 
+import ast
 import dataclasses
 import re
 
 import pytest
+from tests.contracts.places import SRC, python_files, tree
 
 import lamella
-from lamella.adapters.archive.attachments import FIELDS
-from lamella.core.artifacts.blocks import render_block
-from lamella.core.artifacts.kinds import KINDS, BlockForm, KindSpec, Promotion
+from lamella.adapters.archive.attachments import AttachmentIn
+from lamella.core.artifacts.blocks import neutralise, render_block
+from lamella.core.artifacts.kinds import KINDS, BlockForm, Embeds, KindSpec, Medium, Promotion
 from lamella.core.artifacts.make import make_artifact, make_tool_result
 from lamella.core.artifacts.model import Artifact, Kind, Source, Trust
-from lamella.core.text.content import neutralise
+from lamella.core.prompt.templates import TemplateKind
 
-TEXT_KINDS = [kind for kind, spec in KINDS.items() if spec.block not in (BlockForm.EXPANDS, BlockForm.IMAGE_PART)]
+TEXT_KINDS = [kind for kind, spec in KINDS.items() if spec.is_text]
 
 
 def test_every_kind_has_one_row_in_the_registry() -> None:
@@ -21,31 +23,46 @@ def test_every_kind_has_one_row_in_the_registry() -> None:
     assert [kind for kind, spec in KINDS.items() if spec.kind is not kind] == []
 
 
-def test_a_row_says_tag_block_id_recoverability_promotion_and_trust() -> None:
+def test_a_row_says_everything_that_follows_from_a_kind() -> None:
     assert [field.name for field in dataclasses.fields(KindSpec)] == [
-        "kind", "tag", "block", "id_rule", "recoverable", "promotion", "trust",
+        "kind", "tag", "group", "block", "id_rule", "fields", "suffixes", "medium", "recoverable", "promotion", "trust",
+        "embeds", "templates",
     ]  # fmt: skip
-    assert [field.name for field in dataclasses.fields(KindSpec) if field.default is not dataclasses.MISSING] == []
+    required = [field.name for field in dataclasses.fields(KindSpec) if field.default is dataclasses.MISSING]
+    assert required == ["kind", "tag", "group"]
 
 
 @pytest.mark.parametrize("kind", Kind)
 def test_every_row_is_filled_with_values_of_the_right_type(kind: Kind) -> None:
     spec = KINDS[kind]
     assert re.fullmatch(r"[a-z_]+", spec.tag)
+    assert re.fullmatch(r"[A-Z][A-Za-z ]*", spec.group)
     assert isinstance(spec.block, BlockForm)
     assert callable(spec.id_rule)
+    assert set(spec.fields) <= {*AttachmentIn.model_fields} - {"kind", "title", "policy"}
+    assert all(re.fullmatch(r"\.[a-z]+", suffix) for suffix in spec.suffixes)
+    assert isinstance(spec.medium, Medium)
     assert isinstance(spec.recoverable, bool)
     assert isinstance(spec.promotion, Promotion)
     assert isinstance(spec.trust, Trust)
+    assert isinstance(spec.embeds, Embeds)
+    assert set(spec.templates) <= set(TemplateKind)
+
+
+def test_a_suffix_belongs_to_one_kind_and_a_tag_to_one_that_has_text() -> None:
+    suffixes = [suffix for spec in KINDS.values() for suffix in spec.suffixes]
+    assert len(suffixes) == len(set(suffixes))
+    tags = [KINDS[kind].tag for kind in TEXT_KINDS]
+    assert len(tags) == len(set(tags))
 
 
 @pytest.mark.parametrize("kind", Kind)
 def test_every_kind_can_be_written_in_a_transcript_and_made_in_python(kind: Kind) -> None:
-    assert (kind in FIELDS) == (kind is not Kind.TOOL)
+    assert bool(KINDS[kind].fields) == (kind is not Kind.TOOL)
     made = {getattr(getattr(lamella, name), "kind", None) for name in lamella.__all__}
     by_other_names = {
         Kind.FOLDER: "Folder", Kind.TAG: "Tag", Kind.DATAVIEW: "Dataview", Kind.SELECTED_TEXT: "Selection",
-        Kind.WEB_SELECTION: "Selection", Kind.IMAGE: "Picture", Kind.UNKNOWN: "Unknown", Kind.TOOL: "ToolResult",
+        Kind.WEB_SELECTION: "Selection", Kind.UNKNOWN: "Unknown", Kind.TOOL: "ToolResult",
     }  # fmt: skip
     assert kind in made or by_other_names[kind] in lamella.__all__
 
@@ -66,3 +83,34 @@ def test_the_block_of_a_kind_begins_and_ends_with_its_tag_and_cannot_be_broken_o
     assert block.endswith(f"\n</{tag}>\n")
     assert block.count(f"</{tag}>") == 1
     assert neutralise(f"</{tag}>") != f"</{tag}>"
+
+
+# The members of ``Kind`` that code outside of the registry's room may name, by room, and why. A new kind is in none.
+NAMED = {
+    "attach.py": ({kind.name for kind in Kind}, "each public value is of a kind"),
+    "adapters/archive": (
+        {"UNKNOWN", "CODE", "NOTE", "FOLDER"},
+        "old archives call texts notes, and have unknown blocks",
+    ),
+    "adapters/sources": ({"FOLDER"}, "the whole vault is a folder"),
+    "engine": ({"NOTE", "IMAGE", "TAG", "FOLDER"}, "folders, tags and links mean notes; a note embeds images"),
+    "core/log": ({"IMAGE"}, "what is stored of a picture is its bytes"),
+    "core/prompt": ({"TOOL", "IMAGE", "ACTIVE_NOTE"}, "a turn has its own results, pictures and open note"),
+    "core/planning": ({"TOOL", "IMAGE", "ACTIVE_NOTE"}, "a turn has its own results, pictures and open note"),
+    "core/compaction": ({"TOOL", "IMAGE"}, "neither is ever condensed"),
+    "core/ledger": ({"IMAGE"}, "a picture's tokens are not those of a text"),
+    "core/search": ({"TOOL"}, "a tool result is found by its call as well"),
+}
+
+
+def test_no_other_room_has_a_table_or_a_question_for_every_kind() -> None:
+    found: dict[str, set[str]] = {}
+    for path in python_files("src/lamella"):
+        parts = path.relative_to(SRC).parts
+        room = "/".join(parts[:2]) if parts[0] in ("core", "adapters", "faces") else parts[0]
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "Kind":
+                found.setdefault(room, set()).add(node.attr)
+    del found["core/artifacts"]
+    allowed = {room: kinds for room, (kinds, _) in NAMED.items()}
+    assert {room for room, names in found.items() if names - allowed.get(room, set())} == set()

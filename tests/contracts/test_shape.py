@@ -9,7 +9,9 @@ BENCH = Limits(file_lines=400, positional=None)
 TESTS = Limits(file_lines=600, positional=None)
 
 
-@pytest.mark.parametrize(("folder", "limits"), [("src", SOURCE), ("bench", BENCH), ("tests", TESTS)])
+@pytest.mark.parametrize(
+    ("folder", "limits"), [("src", SOURCE), ("bench", BENCH), ("mutation", SOURCE), ("tests", TESTS)]
+)
 def test_no_file_and_no_function_is_over_its_limits(folder: str, limits: Limits) -> None:
     breaches = [
         f"{shown(path)}: {breach}"

@@ -1,13 +1,58 @@
-"""Tests can fail: none is skipped, none patches what it tests, and each name says what is true."""
+"""Tests can fail: none is skipped or patched, names are sentences, and a unit test drives what it mirrors."""
 
 import ast
 from collections.abc import Iterator
+from pathlib import Path
 
-from tests.contracts.places import python_files, shown, tree
+from tests.contracts.places import ROOT, python_files, shown, tree
 
 SKIPS = {"skip", "skipif", "xfail", "importorskip"}
 PATCHES = {"mock", "mocker", "patch", "setattr"}
 FEWEST_WORDS = 3
+
+# Unit tests that drive something else than the module they are named after, or are named after none. The list only
+# shrinks: a test of a whole conversation belongs in tests/behaviour, any other beside what it tests.
+STRAYS = {
+    "adapters/archive/markdown/test_compactions.py",
+    "adapters/archive/markdown/test_edits.py",
+    "adapters/archive/markdown/test_files.py",
+    "adapters/archive/markdown/test_legacy.py",
+    "adapters/archive/markdown/test_page.py",
+    "adapters/providers/local/test_conversations.py",
+    "adapters/providers/test_sdks.py",
+    "core/compaction/test_chain.py",
+    "core/compaction/test_condensing.py",
+    "core/compaction/test_paper_examples.py",
+    "core/compaction/test_paper_facts.py",
+    "core/compaction/test_priority.py",
+    "core/compaction/test_retelling.py",
+    "core/compaction/test_steps_library.py",
+    "core/compaction/test_steps_messages.py",
+    "core/compaction/test_steps_tools.py",
+    "core/compaction/test_summary.py",
+    "core/ledger/test_entry.py",
+    "core/prompt/layers/test_library.py",
+    "core/prompt/layers/test_strip.py",
+    "core/prompt/layers/test_system.py",
+    "core/prompt/layers/test_turn.py",
+    "core/prompt/test_attached.py",
+    "core/prompt/test_build.py",
+    "core/prompt/test_modes.py",
+    "core/prompt/test_render.py",
+    "core/prompt/test_turns.py",
+    "engine/test_compacted.py",
+    "engine/test_guests.py",
+    "engine/test_planning.py",
+    "engine/test_preview.py",
+    "engine/test_reading.py",
+    "engine/test_replay.py",
+    "engine/test_templates.py",
+    "engine/test_turns.py",
+    "faces/library/test_conversation.py",
+    "faces/test_engine.py",
+    "test_compaction_settings.py",
+    "test_moves_prefix.py",
+}
 
 
 def find_excuses(module: ast.Module) -> Iterator[str]:
@@ -55,3 +100,38 @@ def test_the_name_of_every_test_is_a_sentence() -> None:
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_") and node.name.count("_") < FEWEST_WORDS
     ]
     assert short == []
+
+
+def _imported(module: ast.Module) -> Iterator[str]:
+    for node in ast.walk(module):
+        match node:
+            case ast.ImportFrom(module=str(name), names=names):
+                yield from (name, *(f"{name}.{one.name}" for one in names))
+            case ast.Import(names=names):
+                yield from (one.name for one in names)
+
+
+def _mirrored(path: Path) -> str:
+    """The module that a unit test is named after; the tools beside the package are mirrored below their own names."""
+    *rooms, name = path.relative_to(ROOT / "tests" / "unit").with_suffix("").parts
+    package = () if rooms[:1] in (["bench"], ["mutation"]) else ("lamella",)
+    return ".".join((*package, *rooms, name.removeprefix("test_")))
+
+
+def find_strays() -> list[str]:
+    """Unit tests that do not import what they are named after."""
+    strays = []
+    for path in python_files("tests/unit"):
+        mirrored = _mirrored(path)
+        imported = _imported(tree(path))
+        if path.stem.startswith("test_") and not any(f"{name}.".startswith(f"{mirrored}.") for name in imported):
+            strays.append(shown(path).removeprefix("tests/unit/"))
+    return strays
+
+
+def test_every_unit_test_imports_the_module_that_it_mirrors() -> None:
+    assert sorted(set(find_strays()) - STRAYS) == []
+
+
+def test_the_list_of_unit_tests_that_do_not_is_no_longer_than_it_has_to_be() -> None:
+    assert sorted(STRAYS - set(find_strays())) == []

@@ -23,7 +23,7 @@ def turns(layout: str) -> tuple[Turn, Turn]:
 
 def broken_laws(envelope: Envelope, *, before: Envelope | None = None) -> list[str]:
     """The names of the laws an envelope breaks."""
-    return [law.name for law, _ in find_breaches(envelope, before=before)]
+    return [law.name for law, _ in find_breaches(envelope, before=None if before is None else before.prompt)]
 
 
 def with_segments(envelope: Envelope, layer_id: LayerId, segments: Sequence[Segment]) -> Envelope:

@@ -24,7 +24,7 @@ from lamella import (
     WebTab,
     YouTube,
 )
-from lamella.faces.library.attach import Attachment
+from lamella.attach import Attachment
 
 EMBEDDED = "dot.png"
 Entry = dict[str, object]

@@ -10,13 +10,14 @@ from tests.invariants.playing import DEFINITIONS, Player, plan_settings
 from tests.invariants.strategies import Step
 
 from lamella import Folder, Tag, Turn
-from lamella.core.artifacts.model import Artifact, Image, Kind, Policy
+from lamella.core.artifacts.model import Artifact, Kind
+from lamella.core.artifacts.wanted import Wanted
 from lamella.core.log.nodes import Told
 from lamella.core.values import replace
 from lamella.engine.checkpoints import EVENTS
 from lamella.engine.stored import Desk
 from lamella.faces.library.engine import Chat
-from lamella.ports import SourceReader, Store, Summarizer
+from lamella.ports import Catalog, Look, NoteList, Reader, Sources, Store, Summarizer
 from lamella.wiring import open_desk
 
 NAME = "lasting"
@@ -25,55 +26,58 @@ _PARTS = (0.9, 0.5, 0.001)
 _START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-class CountingReader:
-    """A source reader that counts what is asked of the one behind it."""
+class CountingSources:
+    """Sources that count how often something is read, listed or found in those behind them."""
 
-    def __init__(self, reader: SourceReader) -> None:
-        self._reader = reader
+    def __init__(self, look: Look) -> None:
+        self._look = look
         self.reads = 0
 
-    def read_file(self, path: str, kind: Kind, *, policy: Policy | None = None, via: str | None = None) -> Artifact:
-        self.reads += 1
-        return self._reader.read_file(path, kind, policy=policy, via=via)
+    def __call__(self) -> Sources:
+        found = self._look()
+        readers = {medium: CountingReader(self, reader) for medium, reader in found.readers.items()}
+        catalog = CountingCatalog(self, found.catalog) if found.catalog is not None else None
+        return Sources(readers=readers, catalog=catalog)
 
-    def read_image(self, path: str) -> Image:
-        self.reads += 1
-        return self._reader.read_image(path)
 
-    def read_embedded(self, note: Artifact) -> tuple[Sequence[Image], Sequence[str]]:
-        self.reads += 1
-        return self._reader.read_embedded(note)
+class CountingReader:
+    """One reader of such sources."""
 
-    def list_folder(self, path: str) -> Sequence[str]:
-        self.reads += 1
-        return self._reader.list_folder(path)
+    def __init__(self, counter: CountingSources, reader: Reader) -> None:
+        self._counter, self._reader = counter, reader
 
-    def list_left_out(self, path: str) -> Sequence[str]:
-        return self._reader.list_left_out(path)
+    def read(self, wanted: Wanted) -> Artifact:
+        self._counter.reads += 1
+        return self._reader.read(wanted)
 
-    def list_tag(self, tag: str) -> Sequence[str]:
-        self.reads += 1
-        return self._reader.list_tag(tag)
 
-    def list_unsearched(self) -> Sequence[str]:
-        return self._reader.list_unsearched()
+class CountingCatalog:
+    """The catalog of such sources."""
 
-    def glance(self) -> "CountingReader":
-        return self
+    def __init__(self, counter: CountingSources, catalog: Catalog) -> None:
+        self._counter, self._catalog = counter, catalog
 
-    def has_folder(self, path: str) -> bool:
-        self.reads += 1
-        return self._reader.has_folder(path)
+    def list_notes(self, kind: Kind, name: str) -> NoteList:
+        self._counter.reads += 1
+        return self._catalog.list_notes(kind, name)
 
     def find_note(self, name: str) -> Sequence[str]:
-        self.reads += 1
-        return self._reader.find_note(name)
+        self._counter.reads += 1
+        return self._catalog.find_note(name)
+
+    def find_file(self, target: str, *, beside: str) -> str:
+        self._counter.reads += 1
+        return self._catalog.find_file(target, beside=beside)
+
+    def has_folder(self, path: str) -> bool:
+        self._counter.reads += 1
+        return self._catalog.has_folder(path)
 
 
-def make_desk(store: Store, vault: Path | None) -> tuple[Desk, CountingReader | None]:
+def make_desk(store: Store, vault: Path | None) -> tuple[Desk, CountingSources]:
     """A desk that nothing has been done at yet, with readers and counters of its own."""
     fresh = open_desk("memory:", vault=vault)
-    counting = CountingReader(fresh.world.sources) if fresh.world.sources is not None else None
+    counting = CountingSources(fresh.world.sources)
     return replace(fresh, store=store, world=replace(fresh.world, sources=counting)), counting
 
 
@@ -108,10 +112,10 @@ class Lasting(Player):
         self.close()
         self.stored = self._open(settings or {})
         self.stored.turns()
-        self.opening_reads += self._counting.reads if self._counting else 0
+        self.opening_reads += self._counting.reads
 
     def close(self) -> None:
-        self.reads += self._counting.reads if self._counting else 0
+        self.reads += self._counting.reads
         self._desk.store.close()
 
     def walk(self, reopened: Sequence[bool], *, after: Callable[[], None] = lambda: None) -> None:

@@ -12,13 +12,19 @@ from tests.invariants.moves import Kept, kept_plans
 from tests.invariants.test_parity import check_same
 
 from lamella.adapters.archive.markdown import parse_archive, render_archive
-from lamella.adapters.archive.markdown.context import is_context, parse_context, render_context
 from lamella.adapters.archive.markdown.front import render_front, split_front
-from lamella.adapters.archive.markdown.lines import escape_text, unescape_text
 from lamella.adapters.archive.markdown.names import MAX_BYTES, name_file
+from lamella.adapters.archive.markdown.page.context import is_context, parse_context, render_context
+from lamella.adapters.archive.markdown.page.lines import escape_text, unescape_text
+from lamella.adapters.archive.markdown.page.messages import (
+    ShownMessage,
+    pair_messages,
+    parse_page,
+    render_page,
+    typed_text,
+)
 from lamella.adapters.archive.markdown.refs import Ref
-from lamella.adapters.archive.markdown.visible import Shown, pair_messages, parse_page, render_page, typed_text
-from lamella.adapters.sources.vault import Vault
+from lamella.adapters.sources.opening import open_sources
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.artifacts.model import ArtifactId, Kind
 from lamella.core.log.chronicle import Chronicle
@@ -28,6 +34,7 @@ from lamella.core.log.log import Log
 from lamella.engine.keeping import Keeper, Taken
 from lamella.errors import BadInputError
 from lamella.faces.library.engine import Chat
+from lamella.ports import Sources
 from lamella.wiring import open_desk
 
 archived = settings(settings.get_profile("invariants"))
@@ -59,9 +66,7 @@ def test_any_text_survives_escaping_and_never_reads_as_structure(text: str) -> N
 @written
 @given(st.lists(st.tuples(st.sampled_from(Voice), TEXTS), max_size=5))
 def test_any_messages_are_read_back_from_the_page_that_shows_them(said: list[tuple[Voice, str]]) -> None:
-    messages = tuple(
-        Shown(role=role, text=text, stamp="2026/01/01 00:00:00") for role, text in said if role is not Voice.SYSTEM
-    )
+    messages = tuple(ShownMessage(role=role, text=text, stamp="2026/01/01 00:00:00") for role, text in said)
     page = parse_page(render_page(messages))
     assert page.messages == messages
     assert page.preface == ""
@@ -123,7 +128,7 @@ def test_a_conversation_goes_on_from_its_archive_as_if_it_had_never_left(kept: K
     with TemporaryDirectory() as folder:
         played, store = _played(kept, Path(folder))
         vault = Path(folder) / "vault" if kept.plan.vault else None
-        sources = Vault(vault) if vault else None
+        sources = open_sources(vault)() if vault else None
         chronicle = _take_out(store)
         read = parse_archive(render_archive(chronicle, sources=sources or _nowhere(Path(folder))), sources=sources)
         assert read == chronicle
@@ -131,16 +136,16 @@ def test_a_conversation_goes_on_from_its_archive_as_if_it_had_never_left(kept: K
         keeper = Keeper(other.store, other.clock)
         assert keeper.take_in(read) is Taken.NEW
         assert list(keeper.verify()) == []
-        before = counting.reads if counting else 0
+        before = counting.reads
         moved = Chat(other, NAME, {})
-        assert (counting.reads if counting else 0) == before
+        assert (counting.reads) == before
         check_same(played.stored.ask("And now?"), moved.ask("And now?"))
 
 
-def _nowhere(folder: Path) -> Vault:
+def _nowhere(folder: Path) -> Sources:
     """A vault without any note: whatever was attached rides along."""
     (folder / "nowhere").mkdir(exist_ok=True)
-    return Vault(folder / "nowhere")
+    return open_sources(folder / "nowhere")()
 
 
 @archived
@@ -178,7 +183,7 @@ def test_whatever_is_edited_by_hand_is_what_the_conversation_shows(kept: Kept, t
         for added in texts:
             place = random.randrange(len(messages) + 1)
             role = random.choice((Voice.USER, Voice.REPLY))
-            shown = Shown(role=role, text=added, stamp="2026/06/01 00:00:00")
+            shown = ShownMessage(role=role, text=added, stamp="2026/06/01 00:00:00")
             messages[place : place + random.choice((0, 1, 1, 2))] = [shown] if random.randrange(4) else []
         read = parse_archive(front + render_page(messages) + comment, sources=None)
         assert read.records[: len(chronicle.records)] == chronicle.records
@@ -192,7 +197,7 @@ def test_whatever_is_edited_by_hand_is_what_the_conversation_shows(kept: Kept, t
         assert parse_archive(again, sources=None) == _take_out(store)
 
 
-def _parts(text: str) -> tuple[str, list[Shown], str]:
+def _parts(text: str) -> tuple[str, list[ShownMessage], str]:
     _, body = split_front(text)
     at = re.search(r"^<!-- lamella-context", body, re.MULTILINE)
     assert at is not None

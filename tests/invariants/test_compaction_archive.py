@@ -13,15 +13,14 @@ from tests.unit.raw import parse_body
 from lamella import BudgetExceededError, Turn
 from lamella.adapters.archive.markdown import parse_archive, render_archive
 from lamella.adapters.clocks.system import SystemClock
-from lamella.adapters.sources.nowhere import Nowhere
-from lamella.adapters.sources.vault import Vault
+from lamella.adapters.sources.opening import open_sources
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.adapters.stores.opening import open_sqlite
 from lamella.core.log.records import EventKind
 from lamella.core.values import replace
 from lamella.engine.keeping import Keeper, Taken
 from lamella.faces.library.engine import Chat
-from lamella.ports import Store
+from lamella.ports import Sources, Store
 
 TRIED = settings.get_profile("invariants")
 
@@ -61,8 +60,10 @@ def test_a_compacted_chat_read_from_its_archive_goes_on_as_it_would_have(kept: K
         vault = walk(kept, folder, lambda: here)
         if not here.load(NAME):
             return
-        text = render_archive(Keeper(here, SystemClock()).take_out(NAME), sources=Vault(vault) if vault else Nowhere())
-        chronicle = parse_archive(text, sources=Vault(vault) if vault else None)
+        text = render_archive(
+            Keeper(here, SystemClock()).take_out(NAME), sources=open_sources(vault)() if vault else Sources()
+        )
+        chronicle = parse_archive(text, sources=open_sources(vault)() if vault else None)
         assert chronicle.warnings == ()
         assert Keeper(there, SystemClock()).take_in(chronicle) is Taken.NEW
         assert list(there.load(NAME)) == list(here.load(NAME))

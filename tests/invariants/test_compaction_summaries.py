@@ -39,9 +39,9 @@ def test_a_good_summary_stands_in_for_the_turns_it_covers(tight: Tight) -> None:
     for turn, _ in play(tight, Scripted()):
         for step in find_summaries(turn):
             assert step.tokens_after < step.tokens_before
-            assert step.cut.text is not None
-            assert GOOD in step.cut.text
-            assert step.cut.text in "".join(message.text for message in turn.messages)
+            assert step.text is not None
+            assert GOOD in step.text
+            assert step.text in "".join(message.text for message in turn.messages)
 
 
 @pytest.mark.parametrize(("answer", "why"), BAD)

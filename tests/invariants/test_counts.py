@@ -114,7 +114,7 @@ def unclaimed(envelope: Envelope) -> list[str]:
         else:
             left[index] = cut_end(left[index], "".join(segment.text for segment in said))
     results = [s.text for s in strip.segments if s.kind not in ("user", "reply")]
-    carried = [piece for standing in envelope.carried for piece in standing.pieces]
+    carried = [piece for standing in envelope.prompt.carried for piece in standing.pieces]
     for text in sorted((*(s.text for s in library.segments), *results, *carried), key=len, reverse=True):
         take(text, left)
     return left

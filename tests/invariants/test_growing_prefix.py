@@ -57,5 +57,5 @@ def test_a_request_that_lost_its_end_breaks_it() -> None:
 
 def test_a_new_epoch_may_change_anything() -> None:
     first, second = turns("in_place")
-    cut = replace(second.envelope, messages=second.messages[:1], epoch=1)
+    cut = replace(second.envelope, messages=second.messages[:1], prompt=replace(second.envelope.prompt, epoch=1))
     assert broken_laws(cut, before=first.envelope) == []

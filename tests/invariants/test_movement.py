@@ -47,7 +47,7 @@ def names_at(envelope: Envelope, place: Difference) -> set[str]:
     where = "system" if message.role == "system" else f"message:{place.message}"
     segments = [s for layer in envelope.layers for s in layer.segments if s.place == where]
     starts = [(message.text.find(s.text), len(s.text), s.id) for s in segments if s.text and s.kind not in TALK]
-    for standing in envelope.shelf if where == "system" else envelope.carried:
+    for standing in envelope.prompt.shelf.values() if where == "system" else envelope.prompt.carried:
         if standing.pieces and (where == "system" or standing.place == where):
             piece = standing.pieces[0 if where == "system" else -1]
             starts.append((message.text.find(piece), len(piece), standing.artifact.id))
@@ -57,7 +57,9 @@ def names_at(envelope: Envelope, place: Difference) -> set[str]:
         if end <= place.at < start + length:
             found.add(name)
         end = start + length
-    pictures = {s.id for s in segments if s.kind == "image"} | {c.segment.id for c in envelope.carried if not c.pieces}
+    pictures = {s.id for s in segments if s.kind == "image"} | {
+        c.segment.id for c in envelope.prompt.carried if not c.pieces
+    }
     return found or (pictures if place.at >= end else set())
 
 
@@ -129,7 +131,7 @@ def part_text(envelope: Envelope, part: str) -> str:
 
 def shelved(envelope: Envelope) -> dict[str, str]:
     """What the system message holds, with the hash of the text that stands there."""
-    return {standing.artifact.id: standing.artifact.hash for standing in envelope.shelf}
+    return {standing.artifact.id: standing.artifact.hash for standing in envelope.prompt.shelf.values()}
 
 
 @TRIED

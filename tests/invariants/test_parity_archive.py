@@ -10,11 +10,11 @@ from tests.invariants.moves import Kept, kept_plans
 from lamella import Note, Turn
 from lamella.adapters.archive.markdown import parse_archive, render_archive
 from lamella.adapters.clocks.system import SystemClock
-from lamella.adapters.sources.nowhere import Nowhere
-from lamella.adapters.sources.vault import Vault
+from lamella.adapters.sources.opening import open_sources
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.engine.keeping import Keeper, Taken
 from lamella.faces.library.engine import Chat
+from lamella.ports import Sources
 
 TRIED = settings.get_profile("invariants")
 
@@ -34,8 +34,10 @@ def test_a_conversation_read_from_its_archive_goes_on_as_it_would_have(kept: Kep
     with TemporaryDirectory() as folder:
         Lasting(kept, Path(folder), lambda: here).walk([False] * len(kept.moves))
         vault = Path(folder) / "vault" if kept.plan.vault else None
-        text = render_archive(Keeper(here, SystemClock()).take_out(NAME), sources=Vault(vault) if vault else Nowhere())
-        chronicle = parse_archive(text, sources=Vault(vault) if vault else None)
+        text = render_archive(
+            Keeper(here, SystemClock()).take_out(NAME), sources=open_sources(vault)() if vault else Sources()
+        )
+        chronicle = parse_archive(text, sources=open_sources(vault)() if vault else None)
         assert chronicle.warnings == ()
         assert Keeper(there, SystemClock()).take_in(chronicle) is Taken.NEW
         assert list(there.load(NAME)) == list(here.load(NAME))

@@ -65,5 +65,6 @@ def test_a_selection_that_was_dropped_may_vanish() -> None:
     first, second = turns("library")
     picked = [s.id for s in segments_of(second.envelope, LayerId.L2) if not s.recoverable]
     left = [s for s in segments_of(second.envelope, LayerId.L2) if s.recoverable]
-    dropped = replace(with_segments(second.envelope, LayerId.L2, left), dropped=tuple(picked))
+    prompt = replace(second.envelope.prompt, dropped=tuple(picked))
+    dropped = replace(with_segments(second.envelope, LayerId.L2, left), prompt=prompt)
     assert broken_laws(dropped, before=first.envelope) == []

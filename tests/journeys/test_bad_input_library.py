@@ -27,7 +27,7 @@ from lamella import (
     Unknown,
     Url,
 )
-from lamella.faces.library.attach import Attachment
+from lamella.attach import Attachment
 
 HALF = "\ud83d"
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)

@@ -29,7 +29,7 @@ from lamella import (
     Unknown,
     Url,
 )
-from lamella.faces.cli.replay_json import turn_body
+from lamella.views.turns import view_turn
 
 ROOT = Path(__file__).parents[2]
 DOT = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x02\x00\x00\x00"
@@ -110,7 +110,7 @@ SITTINGS: tuple[tuple[Deed, ...], ...] = (
 
 def sit(chat: Chat, deeds: Sequence[Deed]) -> list[dict[str, object]]:
     """Do one thing after another; every turn that comes of it, without what a ledger says of caches and money."""
-    turns = [turn_body(turn) for deed in deeds if (turn := deed(chat)) is not None]
+    turns = [view_turn(turn) for deed in deeds if (turn := deed(chat)) is not None]
     return [{key: turn[key] for key in ("turn", "envelope", "messages", "tokens", "prefix")} for turn in turns]
 
 

@@ -143,7 +143,7 @@ def interrupt(event, args):
 
 from lamella.faces.cli import main
 sys.addaudithook(interrupt)
-sys.exit(main(["--version"]))
+sys.exit(main(["--help"]))
 """
 
 

@@ -12,7 +12,7 @@ from tests.unit.raw import write_raw
 
 import lamella
 from lamella import Note
-from lamella.adapters.providers.scripted import Line, ScriptedProvider
+from lamella.adapters.providers.scripted.provider import Line, ScriptedProvider
 from lamella.core.log.ids import Voice, message_id
 from lamella.core.log.records import EventKind
 from lamella.core.messages.delta import Diagnosis

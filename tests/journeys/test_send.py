@@ -7,7 +7,7 @@ import pytest
 
 import lamella
 from lamella import Note
-from lamella.adapters.providers.scripted import Line, ScriptedProvider
+from lamella.adapters.providers.scripted.provider import Line, ScriptedProvider
 from lamella.core.log.call import Outcome
 from lamella.core.messages.usage import Usage
 from lamella.errors import CallError, NotAvailableError

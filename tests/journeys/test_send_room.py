@@ -11,7 +11,7 @@ from tests.wire.serving import Loopback, Nothing, serve
 
 import lamella
 from lamella import Message, Note
-from lamella.adapters.providers.scripted import Line, ScriptedProvider
+from lamella.adapters.providers.scripted.provider import Line, ScriptedProvider
 from lamella.errors import CallError, ProviderTimeoutError, RateLimitedError
 
 MODEL = "house:guest"

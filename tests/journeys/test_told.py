@@ -16,7 +16,7 @@ def test_a_drop_names_what_left_once_and_says_what_was_never_there() -> None:
     chat = Conversation(layout="in_place")
     chat.ask("one", attach=[Note(path="a.md", text="alpha")])
     turn = chat.ask("two", drop=["a.md", "a.md", "b.md"])
-    assert turn.envelope.dropped == ("a.md",)
+    assert turn.envelope.prompt.dropped == ("a.md",)
     assert turn.envelope.warnings == ("Nothing to drop: b.md is not in the library.",)
 
 
@@ -24,7 +24,7 @@ def test_a_note_with_a_picture_can_be_dropped_although_it_is_not_in_the_library(
     chat = Conversation(layout="in_place")
     chat.ask("one", attach=[Note(path="plan.md", text=PICTURED)])
     turn = chat.ask("two", drop=["plan.md"])
-    assert turn.envelope.dropped == ("plan.md",)
+    assert turn.envelope.prompt.dropped == ("plan.md",)
     assert not turn.envelope.warnings
     assert "plan.png" not in "".join(message.text for message in turn.messages)
 

@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 
-from lamella.core.prompt.render import LIBRARY_HEADING
-
 from lamella.core.artifacts.model import Image, ToolDefinition
-from lamella.core.messages.delta import Delta, Reply, StopReason, ToolCall, fold_deltas
+from lamella.core.messages.delta import Delta, Reply, ToolCall, fold_deltas
+from lamella.core.messages.headings import LIBRARY_HEADING
 from lamella.core.messages.model import Message, Role
-from lamella.core.messages.request import ChatRequest, ToolOutput, ToolRound
+from lamella.core.messages.request import Request
+from lamella.core.messages.rounds import ToolOutput, ToolRound, round_messages
 from lamella.core.values import replace
 from lamella.ports import ChatProvider
 
@@ -20,12 +20,9 @@ SEARCH = ToolDefinition(
 READ = ToolDefinition(name="read", description="Read a note.", parameters='{"properties":{},"type":"object"}')
 DOT = Image(media_type="image/png", data=b"\x89PNG dot", width=1, height=1, hash="d07")
 ROUND = ToolRound(
-    reply=Reply(
-        text="Let me look.",
-        stop=StopReason.TOOLS,
-        calls=(ToolCall(id="call_1", name="search", arguments='{"q":"tides"}'),),
-    ),
-    outputs=(ToolOutput(call="call_1", text="Two notes on tides."),),
+    text="Let me look.",
+    calls=(ToolCall(id="call_1", name="search", arguments='{"q":"tides"}'),),
+    outputs=(ToolOutput(call="call_1", output="Two notes on tides."),),
 )
 
 
@@ -48,16 +45,27 @@ def note(name: str, size: int = 0) -> str:
     return f"<note>\n{(body * (size // len(body) + 1))[: max(size, len(body))]}\n</note>\n"
 
 
-def ask(*messages: Message, model: str) -> ChatRequest:
-    return ChatRequest(model=model, messages=messages, answer=800, conversation="harbour")
+def ask(*messages: Message, model: str) -> Request:
+    return Request(model=model, messages=messages, answer=800, conversation="harbour")
 
 
-def grown(request: ChatRequest, reply: str, question: str) -> ChatRequest:
+def grown(request: Request, reply: str, question: str) -> Request:
     """The next turn of a conversation whose messages all stay."""
     return replace(request, messages=(*request.messages, assistant(reply), user(question)))
 
 
-def collect(provider: ChatProvider, request: ChatRequest) -> list[Delta]:
+def answered(request: Request, *rounds: ToolRound) -> Request:
+    """The same request after rounds of tools."""
+    added = (message for one in rounds for message in round_messages(one))
+    return replace(request, messages=(*request.messages, *added))
+
+
+def round_of(reply: Reply, *outputs: ToolOutput) -> ToolRound:
+    """A reply with what its calls gave back."""
+    return ToolRound(text=reply.text, calls=reply.calls, carried=reply.carried, outputs=outputs)
+
+
+def collect(provider: ChatProvider, request: Request) -> list[Delta]:
     """Every delta of one answer; the provider is closed afterwards."""
 
     async def run() -> list[Delta]:
@@ -69,7 +77,7 @@ def collect(provider: ChatProvider, request: ChatRequest) -> list[Delta]:
     return asyncio.run(run())
 
 
-def reply_to(provider: ChatProvider, request: ChatRequest) -> Reply:
+def reply_to(provider: ChatProvider, request: Request) -> Reply:
     reply = fold_deltas(collect(provider, request))
     assert reply is not None
     return reply

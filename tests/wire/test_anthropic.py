@@ -11,22 +11,25 @@ from tests.wire.material import (
     READ,
     ROUND,
     SEARCH,
+    answered,
     ask,
     assistant,
     grown,
     note,
     reply_to,
+    round_of,
     system,
     user,
 )
 from tests.wire.script import Say, Wanted
 
-from lamella.adapters.providers.anthropic.request import Caching, build_request
+from lamella.adapters.providers.anthropic.request import CacheMode, build_request
 from lamella.adapters.providers.anthropic.response import read_reply
 from lamella.adapters.providers.anthropic.send import AnthropicProvider
-from lamella.adapters.providers.models import BuiltInModels
+from lamella.adapters.providers.facts.models import BuiltInModels
 from lamella.core.messages.delta import Diagnosis, Reply, ToolCall
-from lamella.core.messages.request import ChatRequest, Seams, ToolOutput, ToolRound
+from lamella.core.messages.request import Request, Seams
+from lamella.core.messages.rounds import ToolOutput
 from lamella.core.values import replace
 from lamella.errors import CallError
 
@@ -34,7 +37,7 @@ PROFILE = BuiltInModels().model(MODEL)
 START = ask(system(note("tides", 8_000), instructions="Be terse. " * 300), user("First?"), model=MODEL)
 
 
-def _send(server: AnthropicServer, request: ChatRequest, *, caching: Caching = Caching.EXPLICIT) -> Reply:
+def _send(server: AnthropicServer, request: Request, *, caching: CacheMode = CacheMode.EXPLICIT) -> Reply:
     return reply_to(AnthropicProvider(key=KEY, address=server.url, caching=caching, patience=10.0), request)
 
 
@@ -43,8 +46,8 @@ def _marked(body: dict[str, Any]) -> list[dict[str, Any]]:
     return [block for block in blocks if "cache_control" in block]
 
 
-@pytest.mark.parametrize("caching", [Caching.EXPLICIT, Caching.AUTOMATIC])
-def test_each_turn_reads_all_that_the_one_before_sent(caching: Caching) -> None:
+@pytest.mark.parametrize("caching", [CacheMode.EXPLICIT, CacheMode.AUTOMATIC])
+def test_each_turn_reads_all_that_the_one_before_sent(caching: CacheMode) -> None:
     with anthropic_server() as server:
         request = START
         before = 0
@@ -58,7 +61,7 @@ def test_each_turn_reads_all_that_the_one_before_sent(caching: Caching) -> None:
 
 def test_without_caching_nothing_is_marked_read_or_written() -> None:
     with anthropic_server() as server:
-        replies = [_send(server, START, caching=Caching.OFF) for _ in range(2)]
+        replies = [_send(server, START, caching=CacheMode.OFF) for _ in range(2)]
     assert [(reply.usage.read, reply.usage.write, reply.usage.write_long) for reply in replies] == [(0, 0, 0)] * 2
     assert _marked(server.bodies[0]) == []
 
@@ -66,13 +69,13 @@ def test_without_caching_nothing_is_marked_read_or_written() -> None:
 @pytest.mark.parametrize("calls", [1, 9, 10, 11, 25])
 def test_a_turn_of_many_blocks_does_not_lose_the_tail_before_it(calls: int) -> None:
     wanted = tuple(ToolCall(id=f"call_{n}", name="search", arguments="{}") for n in range(calls))
-    outputs = tuple(ToolOutput(call=call.id, text="Found. " * 40) for call in wanted)
+    outputs = tuple(ToolOutput(call=call.id, output="Found. " * 40) for call in wanted)
     first = replace(START, tools=(SEARCH,))
     with anthropic_server(Say(calls=(Wanted(id="x", name="search", arguments={}),))) as server:
         reply = _send(server, first)
-        round_of_many = ToolRound(reply=replace(reply, calls=wanted, carried=None), outputs=outputs)
-        second = _send(server, replace(first, exchanges=(round_of_many,)))
-        third = _send(server, replace(first, exchanges=(round_of_many, ROUND)))
+        round_of_many = round_of(replace(reply, calls=wanted, carried=None), *outputs)
+        second = _send(server, answered(first, round_of_many))
+        third = _send(server, answered(first, round_of_many, ROUND))
     assert second.usage.read == reply.usage.prompt
     assert third.usage.read == second.usage.prompt
 
@@ -189,8 +192,8 @@ def test_thoughts_are_handed_back_unchanged_with_their_signature() -> None:
     request = replace(START, tools=(SEARCH, READ))
     with anthropic_server(act) as server:
         reply = _send(server, request)
-        done = ToolRound(reply=reply, outputs=(ToolOutput(call="c", text="", failed=True),))
-        _send(server, replace(request, exchanges=(done,)))
+        done = round_of(reply, ToolOutput(call="c", output="", failed=True))
+        _send(server, answered(request, done))
     said, got = server.bodies[1]["messages"][-2:]
     assert said["content"][0] == {"type": "thinking", "thinking": "Look it up.", "signature": "c2ln"}
     assert got["content"][0] == {
@@ -224,12 +227,12 @@ def test_a_diagnosis_without_a_finding_says_so(told: dict[str, object], verdict:
         assert _send(server, START).diagnosis == Diagnosis(verdict=verdict)
 
 
-@pytest.mark.parametrize("caching", [Caching.EXPLICIT, Caching.AUTOMATIC])
-def test_more_marks_than_a_request_may_carry_are_refused(caching: Caching) -> None:
+@pytest.mark.parametrize("caching", [CacheMode.EXPLICIT, CacheMode.AUTOMATIC])
+def test_more_marks_than_a_request_may_carry_are_refused(caching: CacheMode) -> None:
     request = START
     for number in range(8):
         request = grown(request, f"Answer {number}.", f"Question {number}?")
-    allowed = 4 - (caching is Caching.AUTOMATIC)
+    allowed = 4 - (caching is CacheMode.AUTOMATIC)
     marked = build_request(replace(request, marks=tuple(range(1, 1 + allowed))), PROFILE, caching=caching)
     assert len(_marked(marked)) == allowed
     with pytest.raises(CallError, match=f"{allowed + 1} breakpoints"):
@@ -237,14 +240,14 @@ def test_more_marks_than_a_request_may_carry_are_refused(caching: Caching) -> No
 
 
 def test_a_mark_can_stand_after_the_instructions_and_not_after_nothing() -> None:
-    marked = build_request(replace(START, marks=(0,)), PROFILE, caching=Caching.AUTOMATIC)
+    marked = build_request(replace(START, marks=(0,)), PROFILE, caching=CacheMode.AUTOMATIC)
     assert _marked(marked) == [marked["system"][-1]]
     with pytest.raises(CallError, match="message 9"):
         build_request(replace(START, marks=(9,)), PROFILE)
 
 
 @st.composite
-def requests(draw: st.DrawFn) -> ChatRequest:
+def requests(draw: st.DrawFn) -> Request:
     """Conversations of any shape, with marks of the caller's own."""
     texts = st.text(max_size=8) | st.just("long " * 800)
     shelf = draw(st.lists(texts, max_size=4))
@@ -254,22 +257,19 @@ def requests(draw: st.DrawFn) -> ChatRequest:
         talk += [assistant(draw(texts)), user(f"Question {number}?")]
     messages = (*opening, *talk)
     wanted = tuple(ToolCall(id=f"c{n}", name="search", arguments="{}") for n in range(draw(st.integers(1, 30))))
-    round_ = ToolRound(
-        reply=replace(ROUND.reply, calls=wanted), outputs=tuple(ToolOutput(call=c.id, text="x") for c in wanted)
-    )
+    many = replace(ROUND, calls=wanted, outputs=tuple(ToolOutput(call=c.id, output="x") for c in wanted))
     places = [place for place, message in enumerate(messages) if message.text.strip()]
     return replace(
-        ask(*messages, model=MODEL),
+        answered(ask(*messages, model=MODEL), *(many,) * draw(st.integers(0, 2))),
         tools=(SEARCH, READ)[: draw(st.integers(0, 2))],
-        exchanges=(round_,) * draw(st.integers(0, 2)),
         marks=tuple(draw(st.sets(st.sampled_from(places), max_size=3))) if places else (),
         pause=draw(st.sampled_from([None, 10.0, 1_000.0])),
     )
 
 
 @settings(deadline=None)
-@given(requests(), st.sampled_from(Caching))
-def test_no_request_carries_more_than_four_marks(request: ChatRequest, caching: Caching) -> None:
+@given(requests(), st.sampled_from(CacheMode))
+def test_no_request_carries_more_than_four_marks(request: Request, caching: CacheMode) -> None:
     body = build_request(request, PROFILE, caching=caching)
     assert len(_marked(body)) + ("cache_control" in body) <= 4
     assert body == build_request(request, PROFILE, caching=caching)

@@ -2,195 +2,47 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from anthropic import Anthropic, AsyncAnthropic
-from google.genai import Client
-from google.genai.types import HttpOptions
-from openai import AsyncOpenAI, OpenAI
-from tests.wire import anthropic_server, gemini_server, openai_caching
+from anthropic import AsyncAnthropic
+from openai import AsyncOpenAI
+from tests.wire import anthropic_server, openai_caching
 from tests.wire.cases import cases, golden_path
 from tests.wire.kinds import WIRES, Wire
 from tests.wire.material import SEARCH, ask, note, system, user
 from tests.wire.openai_chat_server import chat_server
 from tests.wire.openai_responses_server import responses_server
-from tests.wire.script import Fail, Say, Wanted
-from tests.wire.serving import Loopback
+from tests.wire.script import Fail, Say
+from tests.wire.sdks import (
+    EVERY,
+    SAID,
+    WAYS,
+    Call,
+    Spoken,
+    ask_completion_chunks,
+    ask_completion_stream,
+    ask_content_chunks,
+    ask_message_events,
+    ask_message_stream,
+    ask_response_events,
+    ask_response_stream,
+    open_anthropic,
+    open_gemini,
+    open_openai,
+)
 
 from lamella.adapters.providers.dialects import DIALECTS, WireDialects
 from lamella.core.messages.delta import Reply, StopReason, ToolCall
-from lamella.core.messages.request import ChatRequest
+from lamella.core.messages.request import Request
 from lamella.core.values import replace
 from lamella.errors import CallError, ContextOverflowError, ReplyBrokenError
 
 SPEAKS = WireDialects()
-Call = Callable[[str, dict[str, Any]], object]
-SAID = Say(
-    text="Let me look at it.",
-    reasoning="Where is it?",
-    calls=(Wanted(id="c1", name="search", arguments={"q": "tides"}),),
-)
 
 
-def _anthropic(url: str) -> Anthropic:
-    return Anthropic(api_key=anthropic_server.KEY, base_url=url, max_retries=0)
-
-
-def _openai(url: str) -> OpenAI:
-    return OpenAI(api_key=openai_caching.KEY, base_url=f"{url}/v1", max_retries=0)
-
-
-@contextmanager
-def _gemini(url: str) -> Iterator[Client]:
-    with closing(Client(api_key=gemini_server.KEY, vertexai=False, http_options=HttpOptions(base_url=url))) as client:
-        yield client
-
-
-def _message(url: str, arguments: dict[str, Any]) -> object:
-    with _anthropic(url) as client:
-        return client.messages.create(**arguments)
-
-
-def _message_data(url: str, arguments: dict[str, Any]) -> object:
-    with _anthropic(url) as client:
-        return client.messages.create(**arguments).to_dict()
-
-
-def _message_events(url: str, arguments: dict[str, Any]) -> object:
-    with _anthropic(url) as client:
-        return list(client.messages.create(**arguments, stream=True))
-
-
-def _message_stream(url: str, arguments: dict[str, Any]) -> object:
-    with _anthropic(url) as client, client.messages.stream(**arguments) as stream:
-        assert "".join(stream.text_stream) == SAID.text
-    return stream
-
-
-def _message_stream_events(url: str, arguments: dict[str, Any]) -> object:
-    with _anthropic(url) as client, client.messages.stream(**arguments) as stream:
-        return list(stream)
-
-
-def _completion(url: str, arguments: dict[str, Any]) -> object:
-    with _openai(url) as client:
-        return client.chat.completions.create(**arguments)
-
-
-def _completion_data(url: str, arguments: dict[str, Any]) -> object:
-    with _openai(url) as client:
-        return client.chat.completions.create(**arguments).to_dict()
-
-
-def _completion_chunks(url: str, arguments: dict[str, Any]) -> object:
-    with _openai(url) as client:
-        return list(client.chat.completions.create(**arguments, stream=True, stream_options={"include_usage": True}))
-
-
-def _completion_stream(url: str, arguments: dict[str, Any]) -> object:
-    with (
-        _openai(url) as client,
-        client.chat.completions.stream(**arguments, stream_options={"include_usage": True}) as stream,
-    ):
-        for _ in stream:
-            pass
-    return stream
-
-
-def _completion_stream_events(url: str, arguments: dict[str, Any]) -> object:
-    with (
-        _openai(url) as client,
-        client.chat.completions.stream(**arguments, stream_options={"include_usage": True}) as stream,
-    ):
-        return list(stream)
-
-
-def _response(url: str, arguments: dict[str, Any]) -> object:
-    with _openai(url) as client:
-        return client.responses.create(**arguments)
-
-
-def _response_data(url: str, arguments: dict[str, Any]) -> object:
-    with _openai(url) as client:
-        return client.responses.create(**arguments).to_dict()
-
-
-def _response_events(url: str, arguments: dict[str, Any]) -> object:
-    with _openai(url) as client:
-        return list(client.responses.create(**arguments, stream=True))
-
-
-def _response_stream(url: str, arguments: dict[str, Any]) -> object:
-    with _openai(url) as client, client.responses.stream(**arguments) as stream:
-        for _ in stream:
-            pass
-    return stream
-
-
-def _content(url: str, arguments: dict[str, Any]) -> object:
-    with _gemini(url) as client:
-        return client.models.generate_content(**arguments)
-
-
-def _content_data(url: str, arguments: dict[str, Any]) -> object:
-    with _gemini(url) as client:
-        return client.models.generate_content(**arguments).to_json_dict()
-
-
-def _content_as_sent(url: str, arguments: dict[str, Any]) -> object:
-    with _gemini(url) as client:
-        return client.models.generate_content(**arguments).model_dump(mode="json", by_alias=True)
-
-
-def _content_chunks(url: str, arguments: dict[str, Any]) -> object:
-    with _gemini(url) as client:
-        return list(client.models.generate_content_stream(**arguments))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spoken:
-    """A dialect with its server and the ways its SDK gives an answer, a whole one first."""
-
-    name: str
-    model: str
-    serve: Callable[..., AbstractContextManager[Loopback]]
-    calls: tuple[Call, ...]
-
-
-EVERY = (
-    Spoken(
-        name="anthropic",
-        model=anthropic_server.MODEL,
-        serve=anthropic_server.anthropic_server,
-        calls=(_message, _message_data, _message_events, _message_stream, _message_stream_events),
-    ),
-    Spoken(
-        name="openai",
-        model=openai_caching.MODEL,
-        serve=chat_server,
-        calls=(_completion, _completion_data, _completion_chunks, _completion_stream, _completion_stream_events),
-    ),
-    Spoken(
-        name="openai-responses",
-        model=openai_caching.MODEL,
-        serve=responses_server,
-        calls=(_response, _response_data, _response_events, _response_stream),
-    ),
-    Spoken(
-        name="gemini",
-        model=gemini_server.MODEL,
-        serve=gemini_server.gemini_server,
-        calls=(_content, _content_data, _content_as_sent, _content_chunks),
-    ),
-)
-WAYS = [pytest.param(spoken, call, id=call.__name__) for spoken in EVERY for call in spoken.calls]
-
-
-def _request(model: str) -> ChatRequest:
+def _request(model: str) -> Request:
     shelf = system(note("tides", 20_000), instructions="Be terse. " * 900)
     return replace(ask(shelf, user("When is high tide?"), model=model), tools=(SEARCH,))
 
@@ -231,10 +83,10 @@ def test_an_answer_without_tools_ends(spoken: Spoken, call: Call) -> None:
 @pytest.mark.parametrize(
     ("spoken", "call", "word"),
     [
-        pytest.param(EVERY[0], _message_stream, "max_tokens", id="anthropic"),
-        pytest.param(EVERY[1], _completion_stream, "length", id="openai"),
-        pytest.param(EVERY[2], _response_events, "max_output_tokens", id="openai-responses"),
-        pytest.param(EVERY[3], _content_chunks, "MAX_TOKENS", id="gemini"),
+        pytest.param(EVERY[0], ask_message_stream, "max_tokens", id="anthropic"),
+        pytest.param(EVERY[1], ask_completion_stream, "length", id="openai"),
+        pytest.param(EVERY[2], ask_response_events, "max_output_tokens", id="openai-responses"),
+        pytest.param(EVERY[3], ask_content_chunks, "MAX_TOKENS", id="gemini"),
     ],
 )
 def test_an_answer_that_was_cut_short_is_read_all_the_same(spoken: Spoken, call: Call, word: str) -> None:
@@ -252,12 +104,12 @@ def test_a_stream_that_was_not_read_yet_is_read(spoken: Spoken) -> None:
 
 def _read_late(name: str, url: str, arguments: dict[str, Any]) -> Reply:
     if name == "anthropic":
-        with _anthropic(url) as client, client.messages.create(**arguments, stream=True) as events:
+        with open_anthropic(url) as client, client.messages.create(**arguments, stream=True) as events:
             return SPEAKS.read(events)
     if name == "gemini":
-        with _gemini(url) as google:
+        with open_gemini(url) as google:
             return SPEAKS.read(google.models.generate_content_stream(**arguments))
-    with _openai(url) as openai:
+    with open_openai(url) as openai:
         if name == "openai":
             return SPEAKS.read(openai.chat.completions.create(**arguments, stream=True))
         with openai.responses.create(**arguments, stream=True) as response:
@@ -267,7 +119,7 @@ def _read_late(name: str, url: str, arguments: dict[str, Any]) -> Reply:
 def test_a_response_cut_short_is_not_kept_by_the_streaming_aid_and_the_error_says_what_to_give() -> None:
     arguments = SPEAKS.build("openai-responses", _request(openai_caching.MODEL))
     with responses_server(replace(SAID, calls=(), stop="max_output_tokens")) as server:
-        stream = _response_stream(server.url, arguments)
+        stream = ask_response_stream(server.url, arguments)
     with pytest.raises(ReplyBrokenError, match="no completed answer") as caught:
         SPEAKS.read(stream)
     assert "list" in caught.value.hint
@@ -276,9 +128,13 @@ def test_a_response_cut_short_is_not_kept_by_the_streaming_aid_and_the_error_say
 @pytest.mark.parametrize("spoken", EVERY, ids=lambda spoken: spoken.name)
 def test_a_stream_that_broke_off_is_no_reply(spoken: Spoken) -> None:
     arguments = SPEAKS.build(spoken.name, _request(spoken.model))
-    streams = {"anthropic": _message_events, "openai": _completion_chunks, "openai-responses": _response_events}
+    streams = {
+        "anthropic": ask_message_events,
+        "openai": ask_completion_chunks,
+        "openai-responses": ask_response_events,
+    }
     with spoken.serve(replace(SAID, calls=())) as server:
-        events = streams.get(spoken.name, _content_chunks)(server.url, arguments)
+        events = streams.get(spoken.name, ask_content_chunks)(server.url, arguments)
     assert isinstance(events, list)
     with pytest.raises(ReplyBrokenError, match="has not ended"):
         SPEAKS.read(events[:3])
@@ -288,7 +144,7 @@ def test_a_response_that_failed_raises_what_it_failed_with() -> None:
     arguments = SPEAKS.build("openai-responses", _request(openai_caching.MODEL))
     failing = Fail(kind="context_length_exceeded", words="Your input exceeds the context window.", inside=True)
     with responses_server(failing) as server:
-        events = _response_events(server.url, arguments)
+        events = ask_response_events(server.url, arguments)
     assert isinstance(events, list)
     with pytest.raises(ContextOverflowError, match="context window"):
         SPEAKS.read(events)
@@ -372,14 +228,14 @@ def test_a_provider_nobody_knows_is_refused_with_the_names() -> None:
     [
         pytest.param(wire, dialect.name, case, id=f"{dialect.name}.{case}")
         for wire, dialect in zip(WIRES, DIALECTS, strict=True)
-        for case in cases(wire.model)
+        for case in cases(wire)
     ],
 )
 def test_a_body_is_what_the_sdk_sends_but_for_asking_for_a_stream(wire: Wire, dialect: str, case: str) -> None:
     sent = json.loads(golden_path(wire, case).read_text(encoding="utf-8"))
     for name in ("stream", "stream_options"):
         sent.pop(name, None)
-    assert json.loads(json.dumps(SPEAKS.write(dialect, cases(wire.model)[case]))) == sent
+    assert json.loads(json.dumps(SPEAKS.write(dialect, cases(wire)[case]))) == sent
 
 
 class Broken:

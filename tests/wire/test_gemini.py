@@ -4,21 +4,22 @@ import asyncio
 
 import pytest
 from tests.wire.gemini_server import KEY, MODEL, SIGNATURE, GeminiServer, gemini_server
-from tests.wire.material import SEARCH, ask, assistant, grown, note, reply_to, system, user
+from tests.wire.material import SEARCH, answered, ask, assistant, grown, note, reply_to, round_of, system, user
 from tests.wire.script import Say, Wanted
 
 from lamella.adapters.providers.gemini.request import build_request
 from lamella.adapters.providers.gemini.response import read_reply
 from lamella.adapters.providers.gemini.send import GeminiProvider
 from lamella.core.messages.delta import Reply, StopReason
-from lamella.core.messages.request import ChatRequest, ToolOutput, ToolRound
+from lamella.core.messages.request import Request
+from lamella.core.messages.rounds import ToolOutput
 from lamella.core.values import replace
 from lamella.errors import CallError, ReplyBrokenError
 
 START = ask(system(note("tides", 30_000)), user("First?"), model=MODEL)
 
 
-def _send(server: GeminiServer, request: ChatRequest) -> Reply:
+def _send(server: GeminiServer, request: Request) -> Reply:
     return reply_to(GeminiProvider(key=KEY, address=server.url, patience=10.0), request)
 
 
@@ -63,9 +64,7 @@ def test_a_call_goes_back_with_its_signature_and_its_name() -> None:
     request = replace(START, tools=(SEARCH,))
     with gemini_server(Say(text="", calls=(Wanted(id="c", name="search", arguments={"q": "x"}),))) as server:
         reply = _send(server, request)
-        _send(
-            server, replace(request, exchanges=(ToolRound(reply=reply, outputs=(ToolOutput(call="c", text="No."),)),))
-        )
+        _send(server, answered(request, round_of(reply, ToolOutput(call="c", output="No."))))
     said, got = server.bodies[1]["contents"][-2:]
     assert said["parts"][0]["functionCall"] == {"id": "c", "name": "search", "args": {"q": "x"}}
     assert said["parts"][0]["thoughtSignature"].rstrip("=").replace("+", "-").replace("/", "_") == SIGNATURE.rstrip("=")
@@ -77,8 +76,8 @@ def test_a_call_without_an_id_gets_one_that_is_not_sent() -> None:
     request = replace(START, tools=(SEARCH,))
     with gemini_server(Say(calls=calls)) as server:
         reply = _send(server, request)
-        outputs = tuple(ToolOutput(call=call.id, text="No.", failed=True) for call in reply.calls)
-        _send(server, replace(request, exchanges=(ToolRound(reply=reply, outputs=outputs),)))
+        outputs = tuple(ToolOutput(call=call.id, output="No.", failed=True) for call in reply.calls)
+        _send(server, answered(request, round_of(reply, *outputs)))
     assert len({call.id for call in reply.calls}) == 2
     got = server.bodies[1]["contents"][-1]["parts"]
     assert got == [{"functionResponse": {"name": "search", "response": {"error": "No."}}}] * 2

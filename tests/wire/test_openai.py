@@ -7,22 +7,23 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.wire.material import SEARCH, ask, assistant, grown, note, reply_to, system, user
+from tests.wire.material import SEARCH, answered, ask, assistant, grown, note, reply_to, round_of, system, user
 from tests.wire.openai_caching import KEY, LOCAL_MODEL, MODEL, OLD_MODEL
 from tests.wire.openai_chat_server import ChatServer, Dialect, chat_server
 from tests.wire.openai_responses_server import ResponsesServer, responses_server
 from tests.wire.script import Say, Wanted
 
-from lamella.adapters.providers.models import BuiltInModels
-from lamella.adapters.providers.openai_cache import name_cache
+from lamella.adapters.providers.facts.models import BuiltInModels
 from lamella.adapters.providers.openai_chat import request as chat_request
 from lamella.adapters.providers.openai_chat import response as chat_response
 from lamella.adapters.providers.openai_chat.send import OpenAIChatProvider
 from lamella.adapters.providers.openai_responses import request as responses_request
 from lamella.adapters.providers.openai_responses import response as responses_response
 from lamella.adapters.providers.openai_responses.send import OpenAIResponsesProvider
+from lamella.adapters.providers.wire.openai_cache import name_cache
 from lamella.core.messages.delta import Diagnosis, Reply, StopReason
-from lamella.core.messages.request import ChatRequest, Seams, ToolOutput, ToolRound
+from lamella.core.messages.request import Request, Seams
+from lamella.core.messages.rounds import ToolOutput
 from lamella.core.messages.usage import UNKNOWN_USAGE
 from lamella.core.values import replace
 from lamella.errors import CallError, KeyRefusedError
@@ -39,7 +40,7 @@ Server = ChatServer | ResponsesServer
 SERVERS = [pytest.param(chat_server, id="chat"), pytest.param(responses_server, id="responses")]
 
 
-def _send(server: Server, request: ChatRequest) -> Reply:
+def _send(server: Server, request: Request) -> Reply:
     made = OpenAIChatProvider if isinstance(server, ChatServer) else OpenAIResponsesProvider
     return reply_to(made(key=KEY, address=f"{server.url}/v1", patience=10.0), request)
 
@@ -113,8 +114,8 @@ def test_a_round_of_tools_reads_what_was_asked_before(serve: Callable[..., Any])
     request = replace(START, tools=(SEARCH,))
     with serve(Say(reasoning="Hm.", calls=(Wanted(id="c1", name="search", arguments={"q": "x"}),))) as server:
         reply = _send(server, request)
-        done = ToolRound(reply=reply, outputs=(ToolOutput(call="c1", text="None.", failed=True),))
-        usage = _send(server, replace(request, exchanges=(done,))).usage
+        done = round_of(reply, ToolOutput(call="c1", output="None.", failed=True))
+        usage = _send(server, answered(request, done)).usage
     assert usage.read == reply.usage.prompt
     assert b"Error: None." in server.calls[1].raw
 
@@ -165,7 +166,7 @@ def test_a_diagnosis_is_asked_for_and_comes_back_as_a_value() -> None:
     assert third.diagnosis == Diagnosis(verdict="hit")
 
 
-async def _whole(server: Server, request: ChatRequest) -> Reply | None:
+async def _whole(server: Server, request: Request) -> Reply | None:
     from openai import AsyncOpenAI
 
     async with AsyncOpenAI(api_key=KEY, base_url=f"{server.url}/v1", max_retries=0) as client:

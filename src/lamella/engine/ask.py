@@ -2,17 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from lamella.core.artifacts.model import Artifact, Kind, Policy, ToolDefinition
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """An attachment that must be read or expanded first: a file, a picture, a folder or a tag."""
-
-    kind: Kind
-    name: str
-    policy: Policy | None = None
-    title: str = ""
+from lamella.core.artifacts.model import Artifact, ToolDefinition
+from lamella.core.artifacts.wanted import Wanted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

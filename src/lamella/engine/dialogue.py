@@ -1,38 +1,36 @@
 """A dialogue: one conversation walked turn by turn, from what was typed to what would be sent, with its books."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from decimal import Decimal
 
-from lamella.core.artifacts.kinds import later_kind
-from lamella.core.artifacts.model import Artifact
-from lamella.core.budget.thresholds import check_share
 from lamella.core.compaction.fitting import Rules, check_fits
 from lamella.core.ledger.cache import CacheModel
 from lamella.core.ledger.common import NO_FORK
-from lamella.core.ledger.entry import Books, Entry, Tariff, enter_turn, judge_call, make_prefix, see_request
-from lamella.core.ledger.outlook import compare_outlook
-from lamella.core.log.call import CacheUse, Call
+from lamella.core.ledger.entry import Books, Entry, enter_turn, judge_call, make_prefix, see_request
+from lamella.core.log.call import Call
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.terms import Rewrite, Terms
-from lamella.core.log.turn import SystemParts, Turn
+from lamella.core.log.turn import Turn
+from lamella.core.messages.delta import Reply, StopReason
+from lamella.core.messages.rounds import ToolOutput
 from lamella.core.prompt.advance import advance, answer, waiting
 from lamella.core.prompt.envelope import Envelope, make_envelope
 from lamella.core.prompt.laws import check_laws
 from lamella.core.prompt.prompt import Prompt
-from lamella.core.prompt.receipts import UNDONE, apply_receipt
+from lamella.core.prompt.receipts import UNDONE, apply_receipts
 from lamella.core.prompt.state import State
-from lamella.core.prompt.templates import expand_instructions, expand_typed
 from lamella.core.search.index import Found
 from lamella.core.values import replace
 from lamella.engine.answer import Answer
 from lamella.engine.ask import Ask
 from lamella.engine.fitting import Fitter
 from lamella.engine.past import Past
-from lamella.engine.reading import Reading
+from lamella.engine.proposal import Proposal, propose
+from lamella.engine.reading import read_turn
 from lamella.engine.recalling import FOUND_AT_MOST, Recaller
+from lamella.engine.rounds import check_outputs, close_round, skip_call
 from lamella.engine.turn import LedgerPage, TurnView
-from lamella.engine.world import Journal, Proposal, World
+from lamella.engine.world import Journal, World
 from lamella.errors import CallError
 
 # How much of a request is kept that a provider called too long, although by our count it fits.
@@ -73,6 +71,9 @@ class Dialogue:
         self._asked_at: datetime | None = None
         self._pause: float | None = None
         self._answered_by: str | None = None
+        # The answer whose calls wait for their results, and the calls to the model that were made for the open turn.
+        self._pending: Reply | None = None
+        self._made: tuple[Call, ...] = ()
         self._fold()
 
     def _fold(self) -> None:
@@ -128,24 +129,32 @@ class Dialogue:
             )
         unanswered = waiting(self._state).user.id if self._state.waits else None
         state = answer(self._state, "") if self._state.waits else self._state
-        turn = replace(self._read(asked, state), rewritten=rewritten, receipts=self._past.receipts)
+        turn = replace(self._read(asked, state), rewritten=rewritten)
         rules = replace(self._rules, measure=self._world.counter.measure(turn.model or state.model))
-        turn, opened = self._fitter.fit(state, turn, rules, path=self._past.path)
-        envelope = self._seal(opened, before=state.last, rules=rules)
+        settled = apply_receipts(state, self._past.receipts, turn.terms, rules.measure)
+        turn, opened = self._fitter.fit(settled, turn, rules, path=self._past.path)
+        receipt = turn.receipts[-1] if turn.receipts else None
+        envelope = self._seal(opened, rules, before=state.last)
         entry, books = self._enter(envelope, at=at)
         pause = (at - self._asked_at).total_seconds() if at and self._asked_at else None
-        receipt = turn.receipts[-1] if len(turn.receipts) > len(self._past.receipts) else None
         if self._journal is not None:
             self._journal.write_turn(turn, parent=state.head, unanswered=unanswered, receipt=receipt, at=at)
         if unanswered is not None:
             self._past.answer("", message=state.head)
-        self._past.ask(turn, message=opened.head)
+        self._past.ask(replace(turn, receipts=(*self._past.receipts, *turn.receipts)), message=opened.head)
         self._before, self._state, self._rules = state, opened, rules
         self._books, self._asked_at, self._pause = books, at, pause
+        self._made, self._pending = (), None
         return self._view(envelope, entry, receipt)
 
-    def reply(self, given: str | Answer, *, at: datetime | None = None) -> None:
-        """Record what the model answered to the turn asked last: a text, or all that is known of the call."""
+    def _read(self, asked: Ask, state: State) -> Turn:
+        return read_turn(asked, state, self._world.sources(), terms=self._terms)
+
+    def reply(self, given: str | Answer, *, at: datetime | None = None) -> Reply:
+        """Record what the model answered to the turn asked last: a text, or all that is known of the call.
+
+        An answer that calls tools leaves the turn open: ``give`` what they gave back.
+        """
         if not self._state.waits:
             raise CallError("There is no open turn to reply to.", hint="Call ask() first; each turn takes one reply.")
         prompt = waiting(self._state)
@@ -154,16 +163,72 @@ class Dialogue:
                 "Another question was asked before this answer came; it is not recorded.",
                 hint="Send one turn at a time, or open the conversation once for each.",
             )
-        text = given if isinstance(given, str) else given.reply.text
-        calls = () if isinstance(given, str) else (self._judge(prompt, given, at=at),)
+        reply = Reply(text=given, stop=StopReason.END) if isinstance(given, str) else given.reply
+        call = None if isinstance(given, str) else self._judge(prompt, given, at=at)
+        if reply.calls and call is not None:
+            self._open_round(reply, call, at=at)
+        else:
+            self._close(reply.text, call, at=at)
+        return reply
+
+    def _open_round(self, reply: Reply, call: Call, *, at: datetime | None) -> None:
+        """The model calls tools: the turn stays open until it knows what they gave."""
+        self._skip_round(at=at)
+        if self._journal is not None:
+            self._journal.write_calls(reply, parent=waiting(self._state).user.id, at=at, call=call)
+        self._note(call)
+        self._pending = reply
+
+    def _close(self, text: str, call: Call | None, *, at: datetime | None) -> None:
+        self._skip_round(at=at)
+        prompt = waiting(self._state)
+        calls = self._made if call is None else (*self._made, call)
         state = answer(self._state, text)
         if self._journal is not None:
-            self._journal.write_reply(text, parent=prompt.user.id, at=at, calls=calls)
-        if self._page is not None:
-            self._page.entry = replace(self._page.entry, calls=(*self._page.entry.calls, *calls))
+            # Those of the rounds were written down with them.
+            self._journal.write_reply(text, parent=prompt.user.id, at=at, calls=() if call is None else (call,))
+        if call is not None:
+            self._note(call)
         self._past.answer(text, message=state.head)
         self._before = self._state = state
         self._answered_by = calls[-1].id if calls else None
+        self._made = ()
+
+    def _note(self, call: Call) -> None:
+        self._made = (*self._made, call)
+        if self._page is not None:
+            self._page.entry = replace(self._page.entry, calls=(*self._page.entry.calls, call))
+
+    def give(self, outputs: Sequence[ToolOutput], *, at: datetime | None = None) -> TurnView:
+        """Hand back what the tools gave for the calls of the last answer; the same turn, to be sent on."""
+        if self._pending is None:
+            raise CallError("No tool was called.", hint="Give results for the calls of the reply before.")
+        check_outputs(self._pending.calls, outputs)
+        return self._give(outputs, at=at)
+
+    def _give(self, outputs: Sequence[ToolOutput], *, at: datetime | None) -> TurnView:
+        done = close_round(self._pending, outputs)
+        turn = self._past.turns[-1]
+        longer = replace(turn, rounds=(*turn.rounds, done))
+        fitted, opened = self._fitter.fit(
+            self._settle(turn.terms), replace(longer, receipts=()), self._rules, path=self._past.path[:-1]
+        )
+        receipt = fitted.receipts[-1] if fitted.receipts else None
+        envelope = self._seal(opened, self._rules)
+        entry, books = self._enter(envelope, at=at)
+        if self._journal is not None:
+            self._journal.write_results(done.outputs, parent=opened.head, at=at)
+            if receipt is not None:
+                self._journal.write_receipt(receipt, before=opened.head, at=at)
+        self._past.turns[-1] = replace(fitted, receipts=(*turn.receipts, *fitted.receipts))
+        self._state, self._books, self._pending = opened, books, None
+        self._answered_by = self._made[-1].id if self._made else None
+        return self._view(envelope, entry, receipt)
+
+    def _skip_round(self, *, at: datetime | None) -> None:
+        """Calls that nobody answered are told so: what the model said is kept, and every call has its result."""
+        if self._pending is not None:
+            self._give([skip_call(call) for call in self._pending.calls], at=at)
 
     def _judge(self, prompt: Prompt, given: Answer, *, at: datetime | None) -> Call:
         page = self._page
@@ -172,7 +237,7 @@ class Dialogue:
             page.entry if page is not None else self._compare(prompt),
             prompt,
             given.reply,
-            tariff=self._tariff(prompt.model),
+            tariff=self._world.tariff(prompt.model),
             by_layer=envelope.tokens.by_layer,
             timing=given.timing,
             foreseen=given.foreseen,
@@ -194,11 +259,11 @@ class Dialogue:
             speak=self._world.dialects.build if self._world.dialects else None,
         )
 
-    def _seal(self, opened: State, *, before: Prompt | None, rules: Rules) -> Envelope:
-        """The request as it may be sent: it fits, and breaks no law."""
+    def _seal(self, opened: State, rules: Rules, *, before: Prompt | None = None) -> Envelope:
+        """The request as it may be sent: it fits, and breaks no law beside the one before it."""
         envelope = make_envelope(waiting(opened), rules.budget)
         check_fits(envelope, rules.budget)
-        check_laws(envelope, before=before)
+        check_laws(envelope, before=before or self._before.last)
         return envelope
 
     def preview(self, asked: Ask) -> Envelope:
@@ -212,7 +277,7 @@ class Dialogue:
         """The turn that waits for its reply, to be sent again; raises if it no longer fits."""
         if not self._state.waits:
             return None
-        envelope = self._seal(self._state, before=self._before.last, rules=self._rules)
+        envelope = self._seal(self._state, self._rules)
         receipts = self._past.turns[-1].receipts
         return self._view(envelope, self._compare(envelope.prompt), receipts[-1] if receipts else None)
 
@@ -228,12 +293,11 @@ class Dialogue:
         if not self._state.waits:
             return None
         turn, rules = self._past.turns[-1], self._rules
-        goal = int(waiting(self._state).total * _AFTER_OVERFLOW)
         receipt = self._fitter.plan(
-            self._apply(turn.receipts, turn.terms),
+            self._settle(turn.terms),
             replace(turn, receipts=()),
             rules,
-            goal=goal,
+            goal=int(waiting(self._state).total * _AFTER_OVERFLOW),
             path=self._past.path[:-1],
             automatic=True,
         )
@@ -241,7 +305,7 @@ class Dialogue:
             return None
         turn = replace(turn, receipts=(*turn.receipts, receipt))
         opened = advance(self._before, turn, rules.place, rules.measure)
-        envelope = self._seal(opened, before=self._before.last, rules=rules)
+        envelope = self._seal(opened, rules)
         entry, books = self._enter(envelope, at=at)
         if self._journal is not None:
             self._journal.write_receipt(receipt, before=opened.head, at=at)
@@ -249,43 +313,27 @@ class Dialogue:
         self._state, self._books = opened, books
         return self._view(envelope, entry, receipt)
 
-    def _apply(self, receipts: Sequence[Receipt], terms: Terms) -> State:
-        """The state before the next turn, or before the one that waits, under these receipts."""
+    def _settle(self, terms: Terms) -> State:
+        """The state before the next turn, or before the one that waits, under the receipts that go before it."""
         state = self._before
-        for receipt in receipts:
-            state = apply_receipt(state, receipt, terms, self._rules.measure)
-        return state
+        receipts = self._past.turns[-1].receipts if self._state.waits else self._past.receipts
+        return apply_receipts(state, receipts, terms, self._rules.measure)
 
     def plan(self, *, to: float | None = None, at: datetime | None = None) -> Proposal:
         """What compacting now would take out, down to a share of what fits, by default to the target."""
         self._check_between_turns()
-        state, turn = self._apply(self._past.receipts, self._terms), Turn(text="", terms=self._terms)
-        rules, budget = self._rules, self._rules.budget
-        goal = int((budget.target if to is None else check_share(to)) * budget.limit)
-        as_is = waiting(advance(state, turn, rules.place, rules.measure))
-        before = make_envelope(as_is, budget).tokens
-        # Folding alone may free a little; where there is room enough, that is no reason to move the prefix.
-        if before.total <= goal:
-            return Proposal(receipt=None, goal=goal, before=before)
-        receipt = self._fitter.plan(state, turn, rules, goal=goal, path=self._past.path, tokens=before.total)
-        if receipt is None:
-            return Proposal(receipt=None, goal=goal, before=before)
-        compacted = waiting(advance(state, replace(turn, receipts=(receipt,)), rules.place, rules.measure))
-        outlook = compare_outlook(
-            self._books.last,
-            as_is=see_request(as_is, at=at),
-            compacted=see_request(compacted, at=at),
-            tariff=self._tariff(compacted.model),
+        proposal = propose(
+            self._settle(self._terms),
+            Turn(text="", terms=self._terms),
+            self._rules,
+            fitter=self._fitter,
+            to=to,
+            path=self._past.path,
+            sent=self._books.last,
+            tariff=self._world.tariff(self.model),
             at=at,
         )
-        return Proposal(
-            receipt=receipt,
-            goal=goal,
-            outlook=outlook,
-            before=before,
-            after=make_envelope(compacted, budget).tokens,
-            upon=tuple(one.id for one in self._past.committed()),
-        )
+        return replace(proposal, upon=tuple(one.id for one in self._past.committed()))
 
     def commit(self, planned: Proposal, *, at: datetime | None = None) -> Receipt:
         """Do what was planned; something said since makes the plan void."""
@@ -339,54 +387,6 @@ class Dialogue:
     def _enter(self, envelope: Envelope, *, at: datetime | None) -> tuple[Entry, Books]:
         prompt = envelope.prompt
         if self._ledger:
-            return enter_turn(self._books, envelope, tariff=self._tariff(prompt.model), at=at)
+            return enter_turn(self._books, envelope, tariff=self._world.tariff(prompt.model), at=at)
         entry = Entry(prefix=make_prefix(self._books.prompt, prompt))
         return entry, replace(self._books, prompt=prompt, last=see_request(prompt, at=at))
-
-    def _read(self, asked: Ask, state: State) -> Turn:
-        reading = Reading(self._world.sources, known=_newest(state))
-        attached = reading.read_wanted(asked.attach)
-        typed = expand_typed(asked.text, reading.resolve)
-        system, warnings = _system_parts({**state.system.as_typed(), **asked.system}, reading)
-        return Turn(
-            text=typed.text,
-            typed=asked.text,
-            attached=(*attached, *typed.artifacts),
-            results=asked.results,
-            system=None if system == state.system else system,
-            tools=asked.tools,
-            model=asked.model or (state.model if state.terms is None else None),
-            drop=asked.drop,
-            fold=asked.fold,
-            terms=self._terms,
-            warnings=(*reading.warnings, *typed.warnings, *warnings),
-        )
-
-    def _tariff(self, model: str | None) -> Tariff:
-        prices = self._world.prices
-
-        def price(use: CacheUse, at: datetime | None) -> Decimal | None:
-            return prices.price(model, use, at) if model else None
-
-        def price_all(use: CacheUse, output: int, at: datetime | None) -> Decimal | None:
-            return prices.price(model, use, at, output=output) if model else None
-
-        return Tariff(
-            profile=self._world.profiles.profile(model),
-            price=price,
-            measure=self._world.counter.measure(model),
-            price_all=price_all,
-        )
-
-
-def _system_parts(parts: Mapping[str, str], reading: Reading) -> tuple[SystemParts, tuple[str, ...]]:
-    typed = parts.get("instructions", "")
-    drawn = expand_instructions(typed, reading.resolve)
-    named = {**parts, "instructions": drawn.text}
-    return SystemParts(**named, inlined=drawn.artifacts, typed_instructions=typed), drawn.warnings
-
-
-def _newest(state: State) -> list[Artifact]:
-    """What a link can mean without reading: what is known, as it is in a later turn."""
-    known = [entry.artifact for entry in state.library.values()]
-    return [a if a.kind is later_kind(a.kind) else replace(a, kind=later_kind(a.kind)) for a in known]

@@ -2,21 +2,20 @@
 
 from collections.abc import AsyncGenerator, AsyncIterable, Coroutine
 from contextlib import suppress
-from dataclasses import fields
 from inspect import isawaitable
 
 from lamella.core.log.call import CacheUse
 from lamella.core.messages.delta import (
-    Carried,
     Delta,
     Diagnosis,
+    NativeReply,
     ReasoningDelta,
     Stop,
     StopReason,
     TextDelta,
     ToolCall,
 )
-from lamella.core.messages.request import ChatRequest
+from lamella.core.messages.request import Request
 from lamella.core.messages.usage import Usage
 from lamella.core.values import replace
 from lamella.errors import CallError, ReplyBrokenError
@@ -28,7 +27,7 @@ _MOST = 2**53
 _DELTAS = "Yield TextDelta, ReasoningDelta, ToolCall, Usage and at last Stop, with fields of their types."
 
 
-async def read_answer(provider: ChatProvider, request: ChatRequest) -> AsyncGenerator[Delta, None]:
+async def read_answer(provider: ChatProvider, request: Request) -> AsyncGenerator[Delta, None]:
     """A provider's deltas as long as they are what they should be; its stream is closed at the end."""
     name = type(provider).__name__
     coming: object = provider.stream(request)
@@ -59,7 +58,7 @@ async def _close(coming: object) -> None:
             await closing
 
 
-async def foresee(provider: ChatProvider, request: ChatRequest) -> CacheUse | None:
+async def foresee(provider: ChatProvider, request: Request) -> CacheUse | None:
     """What a provider that knows its own cache says it will serve."""
     found: object = provider.foresee(request) if isinstance(provider, Foresight) else None
     if isawaitable(found):
@@ -110,9 +109,9 @@ def _find_wrong_diagnosis(diagnosis: object) -> str | None:
 def _find_wrong_carried(carried: object) -> str | None:
     if carried is None:
         return None
-    if not isinstance(carried, Carried):
+    if not isinstance(carried, NativeReply):
         return f"a Stop whose carried is {_show(carried)}"
-    return _find_other(carried, "format", "json")
+    return _find_other(carried, "format", "json") or _find_half(carried, "format", "json")
 
 
 def _find_other(part: object, *names: str) -> str | None:
@@ -135,7 +134,7 @@ def _find_half(part: object, *names: str) -> str | None:
 
 def _check_usage(usage: Usage, name: str) -> Usage:
     """Numbers that cannot be true make all of them unknown, with the reason: the answer itself is good."""
-    counts = {one.name: getattr(usage, one.name) for one in fields(Usage) if one.name != "fault"}
+    counts = {name: getattr(usage, name) for name in Usage.__struct_fields__ if name != "fault"}
     wrong = [f"{what} {_show(count)}" for what, count in counts.items() if not _is_count(count)]
     if not wrong and usage.output is not None and (usage.reasoning or 0) > usage.output:
         wrong = [f"reasoning {usage.reasoning:,} of output {usage.output:,}"]

@@ -8,7 +8,16 @@ from lamella.core.log.ids import Voice, message_id, turn_id
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.records import Written
 from lamella.core.log.turn import Turn
-from lamella.core.log.writing import join_written, write_message, write_receipt, write_reply
+from lamella.core.log.writing import (
+    join_written,
+    write_calls,
+    write_message,
+    write_receipt,
+    write_reply,
+    write_results,
+)
+from lamella.core.messages.delta import Reply
+from lamella.core.messages.rounds import ToolOutput
 
 
 class ChatJournal:
@@ -57,6 +66,14 @@ class ChatJournal:
     def write_receipt(self, receipt: Receipt, *, at: datetime | None, before: str | None = None) -> None:
         """A compaction between two turns, or before one that was asked already."""
         self._append(write_receipt(receipt, at=self._moment(at), before=before))
+
+    def write_calls(self, reply: Reply, *, parent: str, at: datetime | None, call: Call) -> None:
+        """What the model asks of its tools, with the model call that gave it."""
+        self._append(write_calls(reply, parent=parent, at=self._moment(at), made=(call,)))
+
+    def write_results(self, outputs: Sequence[ToolOutput], *, parent: str, at: datetime | None) -> None:
+        """What the tools gave back."""
+        self._append(write_results(outputs, parent=parent, at=self._moment(at)))
 
     def write_reply(self, text: str, *, parent: str, at: datetime | None, calls: Sequence[Call] = ()) -> None:
         """A reply to the turn asked last, with the model calls that gave it."""

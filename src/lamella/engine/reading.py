@@ -2,23 +2,33 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from lamella.core.artifacts.embeds import embedded_images
 from lamella.core.artifacts.ids import path_id
-from lamella.core.artifacts.make import make_image
-from lamella.core.artifacts.model import Artifact, Kind, Policy, Source
-from lamella.core.prompt.templates import Resolved, Template, TemplateKind, match_note
+from lamella.core.artifacts.kinds import KINDS, BlockForm, Embeds, later_kind
+from lamella.core.artifacts.model import Artifact, Image, Kind, Policy, Source
+from lamella.core.artifacts.wanted import Wanted
+from lamella.core.log.terms import Terms
+from lamella.core.log.turn import SystemParts, Turn
+from lamella.core.prompt.state import State
+from lamella.core.prompt.templates import (
+    Resolved,
+    Template,
+    TemplateKind,
+    expand_instructions,
+    expand_typed,
+    match_note,
+)
 from lamella.core.values import replace
-from lamella.engine.ask import Wanted
-from lamella.errors import ArtifactError, SourceMissingError
-from lamella.ports import SourceReader
-
-_NOTES = (Kind.NOTE, Kind.ACTIVE_NOTE)
+from lamella.engine.ask import Ask
+from lamella.errors import ArtifactError, BadInputError
+from lamella.ports import Catalog, Sources, no_vault
 
 
-class Reading:
+class TurnReader:
     """One turn's reads. ``known`` are artifacts of earlier turns, for links that no source can answer."""
 
-    def __init__(self, sources: SourceReader | None, *, known: Iterable[Artifact]) -> None:
-        self._sources = sources.glance() if sources is not None else None
+    def __init__(self, sources: Sources, *, known: Iterable[Artifact]) -> None:
+        self._sources = sources
         self._known = tuple(known)
         self._attached: tuple[Artifact, ...] = ()
         self.warnings: list[str] = []
@@ -32,22 +42,19 @@ class Reading:
         if isinstance(item, Artifact):
             yield item
             return
-        if not item.name:
+        if not item.name and item.data is None:
             raise ArtifactError(f"A {item.kind} attachment has no name.", hint="Give it a `path`, or a `tag`.")
         snapshot = self._snapshot(item)
         if snapshot is not None:
             yield snapshot
-        elif item.kind is Kind.IMAGE:
-            yield make_image(self._reader(item.name).read_image(item.name), title=item.title, path=item.name)
-        elif item.kind in (Kind.FOLDER, Kind.TAG):
-            yield from self._read_notes(item.kind, item.name, policy=item.policy)
+        elif KINDS[item.kind].block is BlockForm.EXPANDS:
+            yield from self._read_notes(item)
         else:
-            read = self._reader(item.name).read_file(item.name, item.kind, policy=item.policy)
-            yield replace(read, title=item.title or read.title)
+            yield self._sources.read(item)
 
     def _snapshot(self, item: Wanted) -> Artifact | None:
         """What was attached as a snapshot is not read again, also when its file has gone."""
-        if item.kind in (Kind.IMAGE, Kind.FOLDER, Kind.TAG) or item.policy not in (None, Policy.SNAPSHOT):
+        if not KINDS[item.kind].is_text or item.policy not in (None, Policy.SNAPSHOT):
             return None
         name = path_id(Source(path=item.name), "")
         taken = (a for a in self._known if a.id == name and a.policy is Policy.SNAPSHOT)
@@ -55,43 +62,45 @@ class Reading:
 
     def _with_images(self, artifact: Artifact) -> Artifact:
         """Images are taken from the active note only; one that cannot be sent is said, not skipped."""
-        if artifact.kind is not Kind.ACTIVE_NOTE or artifact.images or not artifact.has_images:
+        if not artifact.has_images or artifact.images or KINDS[artifact.kind].embeds is not Embeds.SENT:
             return artifact
-        if self._sources is None:
+        if self._sources.catalog is None:
             self.warnings.append(f"The images of {artifact.id} are not sent: there is no vault to read them from.")
             return artifact
-        images, missing = self._sources.read_embedded(artifact)
-        self.warnings += [f"An image of {artifact.id} is not sent: {reason}" for reason in missing]
-        return replace(artifact, images=tuple(images))
+        return replace(artifact, images=tuple(self._read_embedded(artifact, self._sources.catalog)))
 
-    def _read_notes(self, kind: Kind, name: str, *, policy: Policy | None = None) -> Iterator[Artifact]:
-        reader = self._reader(name)
-        paths = reader.list_folder(name) if kind is Kind.FOLDER else reader.list_tag(name)
-        if not paths:
-            self.warnings.append(f"The {kind} {name} holds no notes; nothing was attached for it.")
-        self._say_left_out(reader, name if kind is Kind.FOLDER else ".")
-        self._say_unsearched(reader)
-        for path in paths:
-            yield reader.read_file(path, Kind.NOTE, policy=policy, via=f"{kind}:{name}")
+    def _read_embedded(self, note: Artifact, catalog: Catalog) -> Iterator[Image]:
+        for target in embedded_images(note.text):
+            try:
+                path = catalog.find_file(target, beside=note.id)
+                yield from self._sources.read(Wanted(kind=Kind.IMAGE, name=path)).images
+            except BadInputError as error:
+                self.warnings.append(f"An image of {note.id} is not sent: {error.message}")
 
-    def _say_left_out(self, reader: SourceReader, folder: str) -> None:
-        left = reader.list_left_out(folder)
-        self._say_once(f"{path} is left out: links out of the vault or to a folder are not followed." for path in left)
+    def _read_notes(self, item: Wanted) -> Iterator[Artifact]:
+        catalog = self._sources.catalog
+        if catalog is None:
+            raise no_vault(item.name)
+        listed = catalog.list_notes(item.kind, item.name)
+        if not listed.paths:
+            self.warnings.append(f"The {item.kind} {item.name} holds no notes; nothing was attached for it.")
+        self._say_links(listed.links)
+        self._say_unread(listed.unread)
+        for path in listed.paths:
+            yield self._read_note(path, via=f"{item.kind}:{item.name}", policy=item.policy)
 
-    def _say_unsearched(self, reader: SourceReader) -> None:
-        self._say_once(f"Not searched for tags: {why}" for why in reader.list_unsearched())
+    def _read_note(self, path: str, *, via: str, policy: Policy | None = None) -> Artifact:
+        return self._sources.read(Wanted(kind=Kind.NOTE, name=path, via=via, policy=policy))
+
+    def _say_links(self, links: Sequence[str]) -> None:
+        self._say_once(f"{path} is left out: links out of the vault or to a folder are not followed." for path in links)
+
+    def _say_unread(self, unread: Sequence[str]) -> None:
+        self._say_once(f"Not searched for tags: {why}" for why in unread)
 
     def _say_once(self, warnings: Iterable[str]) -> None:
         """What two tags or folders of a turn leave out is left out once."""
         self.warnings += [warning for warning in warnings if warning not in self.warnings]
-
-    def _reader(self, name: str) -> SourceReader:
-        if self._sources is None:
-            raise SourceMissingError(
-                f"{name} has no text, and there is no vault to read it from.",
-                hint="Give the attachment its `text`, or name a `vault` folder.",
-            )
-        return self._sources
 
     def resolve(self, template: Template) -> Resolved:
         """What a template names, from what is attached or known, else from the vault."""
@@ -108,25 +117,26 @@ class Reading:
                 return self._resolve_folder(template.name)
 
     def _resolve_active(self) -> Resolved:
-        active = next((a for a in self._attached if a.kind is Kind.ACTIVE_NOTE), None)
+        active = next(iter(_named_by(TemplateKind.ACTIVE_NOTE, self._attached)), None)
         if active is None:
             return Resolved(why="no active note is attached.")
         return Resolved(id=active.id, artifacts=(active,))
 
     def _resolve_selection(self) -> Resolved:
-        selected = tuple(a for a in self._attached if a.kind in (Kind.SELECTED_TEXT, Kind.WEB_SELECTION))
+        selected = tuple(_named_by(TemplateKind.SELECTION, self._attached))
         if not selected:
             return Resolved()
         return Resolved(id='", "'.join(a.id for a in selected), artifacts=selected)
 
     def _resolve_note(self, name: str) -> Resolved:
         """A link means what is attached now, else what the vault has, else what an earlier turn attached."""
-        notes = match_note(name, [a for a in self._attached if a.kind in _NOTES])
-        paths = self._sources.find_note(name) if self._sources and not notes else ()
-        if len(paths) == 1 and self._sources:
-            notes = (self._sources.read_file(paths[0], Kind.NOTE, via="template"),)
+        catalog = self._sources.catalog
+        notes = match_note(name, _named_by(TemplateKind.NOTE, self._attached))
+        paths = catalog.find_note(name) if catalog and not notes else ()
+        if len(paths) == 1:
+            notes = (self._read_note(paths[0], via="template"),)
         elif not notes and not paths:
-            notes = match_note(name, [a for a in self._known if a.kind in _NOTES])
+            notes = match_note(name, _named_by(TemplateKind.NOTE, self._known))
         found = list(dict.fromkeys((*(note.id for note in notes), *paths)))
         if not found:
             return Resolved(why=f"no note is called {name}.")
@@ -136,24 +146,65 @@ class Reading:
 
     def _resolve_tags(self, names: str) -> Resolved:
         tags = [name.strip() for name in names.split(",")]
-        found = {tag: self._sources.list_tag(tag) if self._sources else () for tag in tags}
-        paths = sorted({path for listed in found.values() for path in listed})
-        if self._sources is not None:
-            self._say_unsearched(self._sources)
-        if not paths or self._sources is None:
+        catalog = self._sources.catalog
+        listed = {tag: catalog.list_notes(Kind.TAG, tag) for tag in tags} if catalog else {}
+        paths = sorted({path for found in listed.values() for path in found.paths})
+        for found in listed.values():
+            self._say_unread(found.unread)
+        if not paths:
             return Resolved(why=f"no note carries {names}.")
-        self.warnings += [f"No note carries {tag}; nothing was attached for it." for tag in tags if not found[tag]]
-        self._say_left_out(self._sources, ".")
-        notes = tuple(self._sources.read_file(path, Kind.NOTE, via=f"template:{names}") for path in paths)
+        empty = (tag for tag in tags if not listed[tag].paths)
+        self.warnings += [f"No note carries {tag}; nothing was attached for it." for tag in empty]
+        for found in listed.values():
+            self._say_links(found.links)
+        notes = tuple(self._read_note(path, via=f"template:{names}") for path in paths)
         return Resolved(id=", ".join(tags), artifacts=notes)
 
     def _resolve_folder(self, name: str) -> Resolved:
-        if self._sources is None or not self._sources.has_folder(name):
+        catalog = self._sources.catalog
+        if catalog is None or not catalog.has_folder(name):
             return Resolved()
-        notes = tuple(
-            self._sources.read_file(path, Kind.NOTE, via=f"template:{name}") for path in self._sources.list_folder(name)
-        )
-        self._say_left_out(self._sources, name)
+        listed = catalog.list_notes(Kind.FOLDER, name)
+        notes = tuple(self._read_note(path, via=f"template:{name}") for path in listed.paths)
+        self._say_links(listed.links)
         if not notes:
             return Resolved(why="the folder holds no notes.")
         return Resolved(id=name, artifacts=notes)
+
+
+def _named_by(template: TemplateKind, artifacts: Iterable[Artifact]) -> list[Artifact]:
+    """Those that a template of this kind can mean."""
+    return [artifact for artifact in artifacts if template in KINDS[artifact.kind].templates]
+
+
+def read_turn(asked: Ask, state: State, sources: Sources, *, terms: Terms) -> Turn:
+    """What is asked, once everything that it names is read and its templates are expanded."""
+    reader = TurnReader(sources, known=_newest(state))
+    attached = reader.read_wanted(asked.attach)
+    typed = expand_typed(asked.text, reader.resolve)
+    parts = {**state.system.as_typed(), **asked.system}
+    drawn = expand_instructions(parts.get("instructions", ""), reader.resolve)
+    system = SystemParts(
+        **{**parts, "instructions": drawn.text},
+        inlined=drawn.artifacts,
+        typed_instructions=parts.get("instructions", ""),
+    )
+    return Turn(
+        text=typed.text,
+        typed=asked.text,
+        attached=(*attached, *typed.artifacts),
+        results=asked.results,
+        system=None if system == state.system else system,
+        tools=asked.tools,
+        model=asked.model or (state.model if state.terms is None else None),
+        drop=asked.drop,
+        fold=asked.fold,
+        terms=terms,
+        warnings=(*reader.warnings, *typed.warnings, *drawn.warnings),
+    )
+
+
+def _newest(state: State) -> list[Artifact]:
+    """What a link can mean without reading: what is known, as it is in a later turn."""
+    known = [entry.artifact for entry in state.library.values()]
+    return [a if a.kind is later_kind(a.kind) else replace(a, kind=later_kind(a.kind)) for a in known]

@@ -28,6 +28,7 @@ from lamella.core.log.receipt import Receipt
 from lamella.core.log.records import Written
 from lamella.core.log.terms import Rewrite, Terms
 from lamella.core.log.turn import PART_NAMES, SystemParts
+from lamella.core.messages.delta import Reply
 from lamella.core.prompt.envelope import Envelope
 from lamella.core.prompt.movement import find_movement
 from lamella.core.prompt.prompt import Prompt
@@ -42,9 +43,10 @@ from lamella.engine.fitting import Fitter
 from lamella.engine.journal import ChatJournal
 from lamella.engine.kept_log import KeptLog
 from lamella.engine.past import Past
+from lamella.engine.proposal import Proposal
 from lamella.engine.recalling import FOUND_AT_MOST
 from lamella.engine.turn import TurnView
-from lamella.engine.world import Proposal, World
+from lamella.engine.world import World
 from lamella.errors import CallError
 from lamella.ports import Clock, Store
 
@@ -162,13 +164,14 @@ class StoredChat:
         """The model that settings name, if they were changed to it since the last turn."""
         return self._configured.model if self._log.chose_model or "model" in self._changed else None
 
-    def reply(self, answer: str | Answer, *, at: datetime | None = None) -> None:
+    def reply(self, given: str | Answer, *, at: datetime | None = None) -> Reply:
         """What the model answered to the turn asked last, written down."""
         before = len(self._log.nodes)
-        self._running().reply(answer, at=at)
-        if len(self._log.nodes) == before:
+        reply = self._running().reply(given, at=at)
+        if len(self._log.nodes) == before and not reply.calls:
             # The same answer once more leads back to the branch it is on, with what was compacted after it.
             self._runner = None
+        return reply
 
     def regenerate(self, message: str | None = None, *, at: datetime | None = None) -> TurnView:
         """Open a question again, by default the last one; the next reply starts a branch of its own."""
@@ -235,7 +238,7 @@ class StoredChat:
 
     def ledger(self) -> Sequence[Sequence[Call]]:
         """For each turn of the active branch the model calls that were made for it."""
-        return [read_calls(told.reply) if told.reply is not None else () for told in self._log.path()]
+        return [read_calls(told) for told in self._log.path()]
 
     def preview(self, asked: Ask) -> Envelope:
         """The request that asking this would give if nothing has to go for it. Nothing is written down."""
@@ -304,7 +307,7 @@ class StoredChat:
         dialogue = self._rebuild(told, self._log.committed(told), journal=journal)
         before = self._sent_last() if edits or self._log.rewritten or self._log.undone else None
         newest = told[-1] if told else None
-        calls = read_calls(newest.reply) if newest is not None and newest.reply is not None else ()
+        calls = read_calls(newest) if newest is not None else ()
         dialogue.go_on(
             before,
             asked_at=read_time(newest.message) if newest is not None else None,

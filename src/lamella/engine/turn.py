@@ -8,12 +8,12 @@ from lamella.core.ledger.entry import Entry, Prefix
 from lamella.core.log.call import CacheUse, Cost
 from lamella.core.log.receipt import Receipt
 from lamella.core.messages.model import Message
-from lamella.core.messages.request import ChatRequest
+from lamella.core.messages.request import Request
 from lamella.core.prompt.envelope import Envelope, TokenCounts
 from lamella.core.prompt.request import make_request
 from lamella.errors import CallError
 
-Speak = Callable[[str, ChatRequest], dict[str, Any]]
+Speak = Callable[[str, Request], dict[str, Any]]
 
 
 @dataclass(slots=True)
@@ -33,8 +33,8 @@ class TurnView:
     """
 
     number: int
-    envelope: Envelope
-    page: LedgerPage
+    envelope: Envelope = field(repr=False)
+    page: LedgerPage = field(repr=False)
     compaction: Receipt | None = None
     after: str | None = None
     pause: float | None = None
@@ -52,7 +52,7 @@ class TurnView:
             raise CallError("No model is named.", hint='Name one: turn.request("anthropic", model="…").')
         return self.speak(provider, self.chat_request(model=name, answer=max_tokens))
 
-    def chat_request(self, *, model: str, answer: int) -> ChatRequest:
+    def chat_request(self, *, model: str, answer: int) -> Request:
         """The turn as it is sent. The next pause is expected to be as long as the last."""
         return make_request(self.envelope, model=model, answer=answer, pause=self.pause, compare=self.after)
 

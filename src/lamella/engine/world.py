@@ -3,14 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from typing import Protocol
 
-from lamella.core.ledger.outlook import Outlook
-from lamella.core.log.call import Call
+from lamella.core.ledger.entry import Tariff
+from lamella.core.log.call import CacheUse, Call
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.turn import Turn
-from lamella.core.prompt.envelope import TokenCounts
-from lamella.ports import Dialects, PriceBook, ProfileBook, SourceReader, Summarizer, TokenCounter
+from lamella.core.messages.delta import Reply
+from lamella.core.messages.rounds import ToolOutput
+from lamella.ports import Dialects, Look, PriceBook, ProfileBook, Sources, Summarizer, TokenCounter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,26 +22,26 @@ class World:
     counter: TokenCounter
     prices: PriceBook
     profiles: ProfileBook
-    sources: SourceReader | None = None
+    sources: Look = Sources
     summarizer: Summarizer | None = None
     summary_timeout: float = 60
     dialects: Dialects | None = None
 
+    def tariff(self, model: str | None) -> Tariff:
+        """How a turn that goes to a model is billed."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Proposal:
-    """A compaction that is not committed: its receipt, none if nothing would be gained, and what it would bring.
+        def price(use: CacheUse, at: datetime | None) -> Decimal | None:
+            return self.prices.price(model, use, at) if model else None
 
-    ``goal`` is what it should come down to; ``before`` and ``after`` are the counts of the next request, with nothing
-    typed in it yet. ``upon`` are the receipts in force when it was planned.
-    """
+        def price_all(use: CacheUse, output: int, at: datetime | None) -> Decimal | None:
+            return self.prices.price(model, use, at, output=output) if model else None
 
-    receipt: Receipt | None
-    goal: int
-    before: TokenCounts
-    outlook: Outlook | None = None
-    after: TokenCounts | None = None
-    upon: tuple[str, ...] = ()
+        return Tariff(
+            profile=self.profiles.profile(model),
+            price=price,
+            measure=self.counter.measure(model),
+            price_all=price_all,
+        )
 
 
 class Journal(Protocol):
@@ -55,6 +57,14 @@ class Journal(Protocol):
         at: datetime | None,
     ) -> None:
         """A turn after its parent, with what is compacted before it; ``unanswered`` gets the empty reply first."""
+        ...
+
+    def write_calls(self, reply: Reply, *, parent: str, at: datetime | None, call: Call) -> None:
+        """What the model asks of its tools in answer to a question, before any of it is done."""
+        ...
+
+    def write_results(self, outputs: Sequence[ToolOutput], *, parent: str, at: datetime | None) -> None:
+        """What the tools gave back for the calls written last."""
         ...
 
     def write_reply(self, text: str, *, parent: str, at: datetime | None, calls: Sequence[Call] = ()) -> None: ...

@@ -3,17 +3,34 @@
 import asyncio
 
 from tests.wire.kinds import Wire
-from tests.wire.material import DOT, READ, ROUND, SEARCH, ask, collect, note, reply_to, system, take, user
+from tests.wire.material import (
+    DOT,
+    READ,
+    ROUND,
+    SEARCH,
+    answered,
+    ask,
+    collect,
+    grown,
+    note,
+    reply_to,
+    round_of,
+    system,
+    take,
+    user,
+)
 from tests.wire.script import Endless, Say, Wanted
 
 from lamella.core.messages.delta import Stop, StopReason, TextDelta
-from lamella.core.messages.request import ChatRequest, ToolOutput, ToolRound
+from lamella.core.messages.request import Request
+from lamella.core.messages.rounds import ToolOutput
 from lamella.core.messages.usage import Usage
+from lamella.core.values import replace
 
 LONG_SYSTEM = system(note("tides", 40_000))
 
 
-def _simple(wire: Wire) -> ChatRequest:
+def _simple(wire: Wire) -> Request:
     return ask(LONG_SYSTEM, user("When is high tide?"), model=wire.model)
 
 
@@ -41,21 +58,16 @@ def test_usage_adds_up_to_what_the_server_counted(wire: Wire) -> None:
 
 
 def test_calls_and_thoughts_arrive_whole_and_can_be_answered(wire: Wire) -> None:
-    request = ChatRequest(model=wire.model, messages=_simple(wire).messages, tools=(SEARCH, READ))
+    request = Request(model=wire.model, messages=_simple(wire).messages, tools=(SEARCH, READ))
     wanted = (
         Wanted(id="call_1", name="search", arguments={"q": "high tide"}),
         Wanted(id="call_2", name="read", arguments={}),
     )
     with wire.serve(Say(text="", reasoning="I should look.", calls=wanted), Say(text="At noon.")) as server:
         reply = reply_to(wire.connect(server.url + wire.root, wire.key, 10.0), request)
-        outputs = tuple(ToolOutput(call=call.id, text=f"{call.name} found it") for call in reply.calls)
-        answered = ChatRequest(
-            model=request.model,
-            messages=request.messages,
-            tools=request.tools,
-            exchanges=(ToolRound(reply=reply, outputs=outputs),),
-        )
-        done = reply_to(wire.connect(server.url + wire.root, wire.key, 10.0), answered)
+        outputs = tuple(ToolOutput(call=call.id, output=f"{call.name} found it") for call in reply.calls)
+        later = answered(request, round_of(reply, *outputs))
+        done = reply_to(wire.connect(server.url + wire.root, wire.key, 10.0), later)
     assert [(call.name, call.arguments.replace(" ", "")) for call in reply.calls] == [
         ("search", '{"q":"hightide"}'),
         ("read", "{}"),
@@ -67,11 +79,32 @@ def test_calls_and_thoughts_arrive_whole_and_can_be_answered(wire: Wire) -> None
 
 
 def test_a_round_of_tools_from_another_provider_can_be_sent(wire: Wire) -> None:
-    request = ChatRequest(
-        model=wire.model, messages=(user("Tides?", DOT),), tools=(SEARCH,), exchanges=(ROUND,), conversation="x"
-    )
+    asked = Request(model=wire.model, messages=(user("Tides?", DOT),), tools=(SEARCH,), conversation="x")
+    request = answered(asked, ROUND)
     with wire.serve(Say(text="Done.")) as server:
         assert reply_to(wire.connect(server.url + wire.root, wire.key, 10.0), request).text == "Done."
+
+
+def test_rounds_of_an_earlier_turn_stand_where_they_were(wire: Wire) -> None:
+    request = ask(user("Tides?"), model=wire.model)
+    failed = replace(ROUND, outputs=(ToolOutput(call="call_1", output="", failed=True),))
+    later = grown(answered(replace(request, tools=(SEARCH,)), ROUND, failed), "At noon.", "Sure?")
+    with wire.serve(Say(text="Yes.")) as server:
+        assert reply_to(wire.connect(server.url + wire.root, wire.key, 10.0), later).text == "Yes."
+    sent = server.calls[0].raw.decode()
+    places = [sent.index(words) for words in ("Tides?", "Let me look.", "Two notes on tides.", "At noon.", "Sure?")]
+    assert places == sorted(places)
+    assert sent.count("Let me look.") == 2
+
+
+def test_what_can_be_handed_back_comes_with_every_call(wire: Wire) -> None:
+    wanted = (Wanted(id="call_1", name="search", arguments={}),)
+    with wire.serve(Say(calls=wanted), Say()) as server:
+        calling = reply_to(wire.connect(server.url + wire.root, wire.key, 10.0), _simple(wire))
+        plain = reply_to(wire.connect(server.url + wire.root, wire.key, 10.0), _simple(wire))
+    assert calling.carried is not None
+    assert calling.carried.format == wire.name
+    assert plain.carried is None
 
 
 def test_an_answer_without_text_is_an_empty_reply(wire: Wire) -> None:

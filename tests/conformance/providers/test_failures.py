@@ -7,7 +7,7 @@ from tests.wire.kinds import Wire
 from tests.wire.material import ask, collect, reply_to, user
 from tests.wire.script import Act, Cut, Fail, Garbage, Page, Say, Silence
 
-from lamella.core.messages.request import ChatRequest
+from lamella.core.messages.request import Request
 from lamella.core.messages.usage import UNKNOWN_USAGE
 from lamella.errors import (
     AddressError,
@@ -25,7 +25,7 @@ from lamella.errors import (
 )
 
 
-def _request(wire: Wire, *, model: str | None = None) -> ChatRequest:
+def _request(wire: Wire, *, model: str | None = None) -> Request:
     return ask(user("Hello"), model=model or wire.model)
 
 

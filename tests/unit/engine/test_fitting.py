@@ -6,16 +6,16 @@ from threading import Event, Lock
 from time import monotonic, sleep
 
 import pytest
-from lamella.core.prompt.resume import resume
-from lamella.engine.turns import TurnRunner
 
 from lamella import Message, Note, Turn
 from lamella.core.log.receipt import Receipt, StepName
+from lamella.core.prompt.state import State
 from lamella.core.values import replace
+from lamella.engine.dialogue import Dialogue
 from lamella.engine.fitting import SummariesMissing, wait_apart
 from lamella.faces.library.talk import Talk
 from lamella.ports import Summarizer
-from lamella.wiring import load_settings, make_rules, open_world
+from lamella.wiring import load_settings, make_rules, make_terms, open_world
 
 WINDOW = 3_000
 
@@ -23,8 +23,10 @@ WINDOW = 3_000
 def talk(summarizer: Summarizer | None, *, timeout: float = 60, **given: object) -> Talk:
     """A conversation in a small window, with a summariser and how long it is waited for."""
     world = replace(open_world(None), summarizer=summarizer, summary_timeout=timeout)
-    rules = make_rules(load_settings({"window": WINDOW, "reserve": 0, "layout": "in_place", **given}), world)
-    return Talk(TurnRunner(world, rules, resume((), rules, conversation="chat", model=None)), system="")
+    settings = load_settings({"window": WINDOW, "reserve": 0, "layout": "in_place", **given})
+    rules = make_rules(settings, world)
+    start = State(conversation="chat", measured_by=rules.measure.name)
+    return Talk(Dialogue(world, rules, start, terms=make_terms(settings)), system="")
 
 
 def fill(chat: Talk, turns: int = 40) -> list[Receipt]:

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import lamella
-from lamella.adapters.providers.scripted import ScriptedProvider
+from lamella.adapters.providers.scripted.provider import ScriptedProvider
 from lamella.core.log.call import CacheUse, Call
-from lamella.core.messages.delta import Carried, Diagnosis, ReasoningDelta, Stop, StopReason, TextDelta, ToolCall
-from lamella.core.messages.request import ChatRequest
+from lamella.core.messages.delta import Diagnosis, NativeReply, ReasoningDelta, Stop, StopReason, TextDelta, ToolCall
+from lamella.core.messages.request import Request
 from lamella.core.messages.usage import Usage
 from lamella.errors import CallError, ReplyBrokenError
 
@@ -26,7 +26,7 @@ class Guest:
     def __init__(self, *parts: Any) -> None:  # noqa: ANN401 - that is the point
         self._parts = parts
 
-    async def stream(self, request: ChatRequest) -> AsyncIterator[Any]:
+    async def stream(self, request: Request) -> AsyncIterator[Any]:
         for part in self._parts:
             yield part
 
@@ -52,21 +52,21 @@ class Plain:
 class Handing(Guest):
     """Hands over what it is given as its stream."""
 
-    def stream(self, request: ChatRequest) -> Any:  # noqa: ANN401 - that is the point
+    def stream(self, request: Request) -> Any:  # noqa: ANN401 - that is the point
         return self._parts[0]
 
 
 class Waiting(Guest):
     """Its stream has to be awaited, which a stream has not."""
 
-    async def stream(self, request: ChatRequest) -> Any:  # type: ignore[override]  # noqa: ANN401 - that is the point
+    async def stream(self, request: Request) -> Any:  # type: ignore[override]  # noqa: ANN401 - that is the point
         return self._parts
 
 
 class Unclosed(Guest):
     """Fails when it is closed."""
 
-    async def stream(self, request: ChatRequest) -> AsyncIterator[Any]:
+    async def stream(self, request: Request) -> AsyncIterator[Any]:
         try:
             for part in self._parts:
                 yield part
@@ -77,7 +77,7 @@ class Unclosed(Guest):
 class Foreseeing(Guest):
     """Foresees without being awaited, and has a length of nothing."""
 
-    def foresee(self, request: ChatRequest) -> CacheUse:
+    def foresee(self, request: Request) -> CacheUse:
         return CacheUse(read=1, write=0, uncached=2)
 
     def __len__(self) -> int:
@@ -130,7 +130,8 @@ def kept_of(folder: Path) -> list[str | None]:
             "a Diagnosis whose reason is None and whose missed is '9' of type str",
         ),
         (Stop(reason=StopReason.END, carried=6), "a Stop whose carried is 6 of type int"),  # type: ignore[arg-type]
-        (Stop(reason=StopReason.END, carried=Carried(format="x", json=6)), "a Carried whose json is 6"),  # type: ignore[arg-type]
+        (Stop(reason=StopReason.END, carried=NativeReply(format="x", json=6)), "a NativeReply whose json is 6"),  # type: ignore[arg-type]
+        (Stop(reason=StopReason.END, carried=NativeReply(format="x", json="\ud800")), "a NativeReply whose json, "),
         (ToolCall(id="1", name="\ud800", arguments="{}"), "a ToolCall whose name, "),
         ({"text": "x" * 500}, "Guest gave a dict as a part"),
     ],

@@ -4,22 +4,17 @@ import json
 from datetime import UTC, datetime
 
 import pytest
-from lamella.core.prompt.turns import open_turn
 from tests.unit.engine.desks import Failing
 
 from lamella.adapters.stores.memory import MemoryStore
-from lamella.adapters.tokens.counter import OfflineCounter
 from lamella.core.artifacts.make import make_artifact
 from lamella.core.artifacts.model import Kind, Source
 from lamella.core.log.ids import Voice, message_id, turn_id
 from lamella.core.log.records import Written
-from lamella.core.log.turn import TurnInput
-from lamella.core.prompt.state import OpenTurn, Rules, State
+from lamella.core.log.turn import Turn
 from lamella.engine.journal import ChatJournal
-from lamella.engine.world import Asking
 from lamella.errors import StoreUnavailableError
 
-RULES = Rules(measure=OfflineCounter().measure(None))
 NOTE = make_artifact(Kind.NOTE, text="A", source=Source(path="a.md"))
 EMPTY = "an id that the runner gives to the empty reply"
 
@@ -38,8 +33,8 @@ def keep(book: Book, *, edits: str | None = None) -> ChatJournal:
     return ChatJournal("chat", append=book.written.append, moment=_moment, edits=edits)
 
 
-def asking(parent: str, *, unanswered: OpenTurn | None = None) -> Asking:
-    return Asking(parent=parent, unanswered=unanswered, receipt=None, at=None)
+def write(journal: ChatJournal, turn: Turn, parent: str, *, unanswered: str | None = None) -> None:
+    journal.write_turn(turn, parent=parent, unanswered=unanswered, receipt=None, at=None)
 
 
 def _moment(at: datetime | None) -> str:
@@ -47,8 +42,8 @@ def _moment(at: datetime | None) -> str:
 
 
 def test_a_turn_is_one_event_with_its_contents() -> None:
-    book, turn = Book(), TurnInput(text="one", attached=(NOTE,))
-    keep(book).write_asked(turn, asking("p"))
+    book, turn = Book(), Turn(text="one", attached=(NOTE,))
+    write(keep(book), turn, "p")
     ((kind, body),) = book.bodies(0)
     assert (kind, body["id"], body["parent"]) == ("message", turn_id("chat", "p", turn), "p")
     assert book.written[0].contents == {NOTE.hash: b"A"}
@@ -57,10 +52,9 @@ def test_a_turn_is_one_event_with_its_contents() -> None:
 
 def test_a_turn_that_was_never_answered_gets_its_empty_reply_in_the_same_append() -> None:
     book = Book()
-    waiting = open_turn(State(conversation="chat"), TurnInput(text="one"), RULES)
-    keep(book).write_asked(TurnInput(text="two", attached=(NOTE,)), asking(EMPTY, unanswered=waiting))
+    write(keep(book), Turn(text="two", attached=(NOTE,)), EMPTY, unanswered="waiting")
     (reply, empty), (message, asked) = book.bodies(0)
-    assert (reply, empty) == ("reply", {"id": EMPTY, "parent": waiting.user.id, "text": ""})
+    assert (reply, empty) == ("reply", {"id": EMPTY, "parent": "waiting", "text": ""})
     assert (message, asked["parent"]) == ("message", EMPTY)
     assert list(book.written[0].contents) == [NOTE.hash]
 
@@ -76,8 +70,8 @@ def test_a_reply_has_the_id_that_follows_from_its_text_and_its_question() -> Non
 def test_only_the_first_turn_of_a_journal_replaces_a_message() -> None:
     book = Book()
     journal = keep(book, edits="old")
-    journal.write_asked(TurnInput(text="one"), asking(""))
-    journal.write_asked(TurnInput(text="two"), asking("x"))
+    write(journal, Turn(text="one"), "")
+    write(journal, Turn(text="two"), "x")
     assert [(kind, body.get("target")) for append in (0, 1) for kind, body in book.bodies(append)] == [
         ("edit", "old"),
         ("message", None),
@@ -93,7 +87,7 @@ def test_an_edit_that_was_not_taken_is_still_an_edit_when_tried_again() -> None:
     journal = ChatJournal("chat", append=append, moment=_moment, edits="old")
     failing.down = True
     with pytest.raises(StoreUnavailableError):
-        journal.write_asked(TurnInput(text="one"), asking(""))
+        write(journal, Turn(text="one"), "")
     failing.down = False
-    journal.write_asked(TurnInput(text="one"), asking(""))
+    write(journal, Turn(text="one"), "")
     assert [record.kind.value for record in failing.load("chat")] == ["edit"]

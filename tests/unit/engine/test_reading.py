@@ -9,8 +9,14 @@ from tests.unit.pictures import png
 from tests.unit.seen import attached
 
 from lamella import ActiveNote, Canvas, Code, Folder, Note, Pdf, Picture, Tag
+from lamella.core.artifacts.kinds import Medium
+from lamella.core.artifacts.make import make_artifact
+from lamella.core.artifacts.model import Artifact, Kind, Source
+from lamella.core.artifacts.wanted import Wanted
 from lamella.core.prompt.layers.model import LayerId
+from lamella.engine.reading import TurnReader
 from lamella.errors import NotAvailableError, SourceMissingError, SourceOutsideError
+from lamella.ports import Sources
 
 PROMOTES = pytest.mark.moves_prefix(reason="in layout library what was attached goes into the system message")
 
@@ -137,3 +143,19 @@ def test_a_picture_is_read_by_its_path(converse: type[Watched], vault: Path) -> 
     turn = converse(vault=vault).ask("q", attach=[Picture(path="plan.png")])
     assert [segment.kind for segment in turn.envelope.layer(LayerId.L3).segments] == ["image"]
     assert turn.messages[-1].images[0].width == 600
+
+
+class PdfReader:
+    """Reads the one PDF there is."""
+
+    def read(self, wanted: Wanted) -> Artifact:
+        return make_artifact(wanted.kind, text="Page 1", source=Source(path=wanted.name), title=wanted.title)
+
+
+def test_a_reader_reads_its_medium_with_no_catalog_beside_it_and_no_other_medium() -> None:
+    reader = TurnReader(Sources(readers={Medium.PDF: PdfReader()}), known=())
+    (pdf,) = reader.read_wanted([Wanted(kind=Kind.PDF, name="a.pdf", title="A")])
+    assert (pdf.kind, pdf.id, pdf.title, pdf.text) == (Kind.PDF, "a.pdf", "A", "Page 1")
+    for kind in (Kind.OFFICE, Kind.NOTE, Kind.FOLDER, Kind.TAG, Kind.IMAGE):
+        with pytest.raises(SourceMissingError, match="x has no text, and there is no vault"):
+            reader.read_wanted([Wanted(kind=kind, name="x")])

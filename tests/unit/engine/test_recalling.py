@@ -12,7 +12,7 @@ from lamella.engine.ask import Ask
 from lamella.engine.keeping import Keeper
 from lamella.engine.recalling import ANSWER_CHARACTERS, RECALL_TOOL, Recaller, answer_recall, spell
 from lamella.errors import CallError
-from lamella.wiring import load_settings, open_runner
+from lamella.wiring import open_runner, read_services
 
 SPEC = "# Spec\r\n\tA desk has the code «Ä-17».\n\n" + "It stands by the window. " * 40
 CHATS: list[Callable[..., Conversation | Chat]] = [Conversation, make_chat]
@@ -118,7 +118,7 @@ class CountedSpelling:
 
 
 def test_what_is_searched_is_indexed_once_until_the_branch_changes() -> None:
-    runner = open_runner(load_settings({"history": "window", "history_turns": 1}), conversation="chat")
+    runner = open_runner(read_services({"history": "window", "history_turns": 1}), conversation="chat")
     counted = CountedSpelling()
     runner._recaller = Recaller(counted)
     for text in ("Of desks and shelves", "Of chairs"):

@@ -5,20 +5,21 @@ from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from lamella.core.ledger.answered import Answered
-from lamella.core.prompt.resume import resume
-from lamella.engine.turns import TurnRunner
-from tests.unit.raw import parse_body
 
 from lamella.adapters.providers.scripted import Line, ScriptedProvider
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.log.call import Cause, Outcome
 from lamella.core.log.events.call import read_call, store_call
+from lamella.core.log.events.codec import read_event
+from lamella.core.log.events.reply import ReplyEvent
 from lamella.core.log.records import EventKind
 from lamella.core.messages.delta import Reply, StopReason
 from lamella.core.messages.usage import Usage
+from lamella.core.prompt.state import State
 from lamella.core.values import replace
+from lamella.engine.answer import Answer
 from lamella.engine.ask import Ask
+from lamella.engine.dialogue import Dialogue
 from lamella.engine.sending import Event, Happening, Patience, Post, send
 from lamella.engine.stored import Configured, Desk, StoredChat
 from lamella.engine.world import World
@@ -31,7 +32,7 @@ from lamella.errors import (
     ReplyBrokenError,
 )
 from lamella.settings import Settings
-from lamella.wiring import make_rules, open_world
+from lamella.wiring import make_rules, make_terms, open_world
 
 MODEL = "anthropic:claude-opus-5-5"
 
@@ -61,15 +62,16 @@ def world() -> World:
     return open_world(None)
 
 
-def runner(**settings: object) -> TurnRunner:
+def runner(**settings: object) -> Dialogue:
     given = Settings.model_validate({"model": MODEL, **settings})
     rules = make_rules(given, world())
-    return TurnRunner(world(), rules, resume((), rules, conversation="chat", model=MODEL))
+    start = State(conversation="chat", model=MODEL, measured_by=rules.measure.name)
+    return Dialogue(world(), rules, start, terms=make_terms(given))
 
 
 def stored(store: MemoryStore, **settings: object) -> StoredChat:
     given = Settings.model_validate({"model": MODEL, **settings})
-    configured = Configured(rules=make_rules(given, world()), model=MODEL)
+    configured = Configured(rules=make_rules(given, world()), terms=make_terms(given), model=MODEL)
     return StoredChat(Desk(store=store, clock=Ticking(), world=world(), configure=lambda _: configured), "chat")
 
 
@@ -77,7 +79,7 @@ def post(provider: ScriptedProvider, sleep: Sleeping | None = None) -> Post:
     return Post(provider=provider, clock=Ticking(), sleep=sleep or Sleeping(), jitter=lambda: 0.5)
 
 
-def run(chat: TurnRunner | StoredChat, text: str, at: Post, *, stop_after: int | None = None) -> list[Event]:
+def run(chat: Dialogue | StoredChat, text: str, at: Post, *, stop_after: int | None = None) -> list[Event]:
     async def collect() -> list[Event]:
         events: list[Event] = []
         async with aclosing(send(chat, Ask(text=text), at)) as coming:
@@ -158,9 +160,9 @@ def test_stopping_keeps_the_partial_answer_and_stops_the_model() -> None:
     assert [told.reply and told.reply.text for told in again.turns()] == ["one two "]
     assert provider.cancelled == 1
     (reply,) = [record for record in store.load("chat") if record.kind is EventKind.REPLY]
-    calls = parse_body(reply)["calls"]
-    assert isinstance(calls, list)
-    assert read_call(calls[0]).stop == "stopped"
+    event = read_event(reply)
+    assert isinstance(event, ReplyEvent)
+    assert read_call(event.calls[0]).stop == "stopped"
 
 
 @pytest.mark.parametrize("error", [KeyRefusedError("No.", hint="Set a key."), ReplyBrokenError("Cut.", hint="Again.")])
@@ -264,7 +266,7 @@ def test_reopened_the_ledger_knows_when_the_turn_before_was_asked_and_who_answer
     for reopens in (False, True):
         chat = stored(store if reopens else MemoryStore(), layout="in_place")
         chat.ask(Ask(text=long), at=start)
-        chat.reply(Answered(reply=Reply(text="yes", stop=StopReason.END, id="msg_1")), at=start)
+        chat.reply(Answer(reply=Reply(text="yes", stop=StopReason.END, id="msg_1")), at=start)
         if reopens:
             chat = stored(store, layout="in_place")
         turn = chat.ask(Ask(text="more"), at=start + timedelta(hours=30))
@@ -302,7 +304,7 @@ def test_a_character_that_came_in_halves_is_whole_in_what_is_kept() -> None:
 def test_a_conversation_without_a_model_goes_to_the_one_that_settings_name() -> None:
     store = MemoryStore()
     given = Settings.model_validate({})
-    bare = Configured(rules=make_rules(given, world()))
+    bare = Configured(rules=make_rules(given, world()), terms=make_terms(given))
     chat = StoredChat(Desk(store=store, clock=Ticking(), world=world(), configure=lambda _: bare), "chat")
     chat.ask(Ask(text="one"))
     chat.reply("two")

@@ -7,10 +7,10 @@ from tests.conftest import Watched
 from tests.unit.seen import attached, library, sent
 
 from lamella import ActiveNote, Note, Selection
-from lamella.adapters.sources.vault import Vault
+from lamella.adapters.sources.opening import open_sources
 from lamella.core.prompt.layers.model import LayerId
 from lamella.core.prompt.templates import expand_typed
-from lamella.engine.reading import Reading
+from lamella.engine.reading import TurnReader
 
 INSTRUCTED = pytest.mark.moves_prefix(reason="a note drawn into the instructions changes")
 
@@ -132,7 +132,7 @@ def test_later_the_strip_repeats_what_was_sent_and_the_note_is_in_the_library(
 
 
 def test_how_a_note_came_in_is_kept_with_it(vault: Path) -> None:
-    reading = Reading(Vault(vault), known=())
+    reading = TurnReader(open_sources(vault)(), known=())
     drawn = expand_typed("{[[Spec]]} {docs}", reading.resolve)
     assert [artifact.source.via for artifact in drawn.artifacts] == ["template", "template:docs", "template:docs"]
 

@@ -5,36 +5,15 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from lamella.adapters.sources.vault import parse_image
-from lamella.core.artifacts.make import make_artifact, make_image
+from lamella.core.artifacts.kinds import KINDS, BlockForm, KindSpec, Medium
+from lamella.core.artifacts.make import make_artifact
 from lamella.core.artifacts.model import Artifact, Kind, Policy, Source
-from lamella.engine.ask import Wanted
+from lamella.core.artifacts.wanted import Wanted
 from lamella.errors import ArtifactError, NotAvailableError
 
-_PATH = frozenset({"path", "text"})
-_URL = frozenset({"url", "text"})
-_SELECTION = frozenset({"path", "url", "lines", "text"})
-
-FIELDS: dict[Kind, frozenset[str]] = {
-    Kind.NOTE: _PATH,
-    Kind.ACTIVE_NOTE: _PATH,
-    Kind.URL: _URL,
-    Kind.WEB_TAB: _URL,
-    Kind.YOUTUBE: _URL,
-    Kind.PDF: _PATH,
-    Kind.OFFICE: _PATH,
-    Kind.CANVAS: _PATH,
-    Kind.CODE: _PATH,
-    Kind.FOLDER: frozenset({"path"}),
-    Kind.TAG: frozenset({"tag"}),
-    Kind.DATAVIEW: frozenset({"path", "query", "text"}),
-    Kind.SELECTED_TEXT: _SELECTION,
-    Kind.WEB_SELECTION: _SELECTION,
-    Kind.IMAGE: frozenset({"path", "data", "media_type"}),
-    Kind.UNKNOWN: frozenset({"text"}),
-}
 _ALWAYS = frozenset({"kind", "title", "policy"})
-_READ_FROM_VAULT = (Kind.NOTE, Kind.ACTIVE_NOTE, Kind.PDF, Kind.OFFICE, Kind.CANVAS, Kind.CODE)
+# Nothing is fetched for a transcript: what comes from the web has its text with it, as has what no reader can give.
+_TEXT_GIVEN = (Medium.PAGE, Medium.VIDEO, Medium.NONE)
 _Line = Annotated[int, Field(ge=1)]
 
 
@@ -58,25 +37,25 @@ class AttachmentIn(BaseModel):
 
 def read_attachment(given: AttachmentIn) -> Artifact | Wanted:
     """The artifact an entry describes, or what must be read to make it."""
-    _check_fields(given)
-    if given.kind is Kind.IMAGE:
-        return _read_image(given)
-    if given.kind in (Kind.FOLDER, Kind.TAG):
-        name = given.path if given.kind is Kind.FOLDER else given.tag
-        return Wanted(kind=given.kind, name=_required(given, name), policy=given.policy)
+    spec = KINDS[given.kind]
+    _check_fields(given, spec)
     if given.text is not None:
         return make_artifact(given.kind, text=given.text, source=_source(given), title=given.title, policy=given.policy)
-    if given.kind in _READ_FROM_VAULT:
-        return Wanted(kind=given.kind, name=_required(given, given.path), policy=given.policy, title=given.title)
-    raise NotAvailableError(
-        f"A {given.kind} attachment has no text.",
-        hint="Give it its `text`; nothing is fetched for a transcript.",
-    )
+    if spec.medium in _TEXT_GIVEN:
+        raise NotAvailableError(
+            f"A {given.kind} attachment has no text.",
+            hint="Give it its `text`; nothing is fetched for a transcript.",
+        )
+    data = _read_data(given)
+    name = given.path or "" if data is not None else _name(given, spec)
+    # A folder or tag has no title of its own: its notes have theirs.
+    title = "" if spec.block is BlockForm.EXPANDS else given.title
+    return Wanted(kind=given.kind, name=name, policy=given.policy, title=title, data=data, media_type=given.media_type)
 
 
-def _check_fields(given: AttachmentIn) -> None:
-    allowed = FIELDS.get(given.kind)
-    if allowed is None:
+def _check_fields(given: AttachmentIn, spec: KindSpec) -> None:
+    allowed = set(spec.fields)
+    if not allowed:
         raise ArtifactError(
             f"A {given.kind} cannot be attached.",
             hint="Tool results go into a turn's `tools`, not into `attach`.",
@@ -98,25 +77,26 @@ def _source(given: AttachmentIn) -> Source:
     return Source(path=given.path, url=given.url, query=given.query, lines=given.lines)
 
 
-def _required(given: AttachmentIn, name: str | None) -> str:
+def _name(given: AttachmentIn, spec: KindSpec) -> str:
+    """What a reader finds it by."""
+    field = spec.fields[0]
+    name = given.tag if field == "tag" else given.path
     if not name:
-        field = "tag" if given.kind is Kind.TAG else "path"
         raise ArtifactError(f"A {given.kind} attachment has no {field}.", hint=f"Give it a `{field}`.")
     return name
 
 
-def _read_image(given: AttachmentIn) -> Artifact | Wanted:
+def _read_data(given: AttachmentIn) -> bytes | None:
+    """The bytes of a picture that is given with them."""
     if given.data is None:
         if given.media_type is not None:
             raise ArtifactError("An image has a media_type and no data.", hint="A file's type is known by its bytes.")
-        return Wanted(kind=Kind.IMAGE, name=_required(given, given.path), policy=given.policy, title=given.title)
+        return None
     if not given.media_type:
         raise ArtifactError("An image with data has no media_type.", hint="Give it a `media_type`, as image/png.")
     try:
-        data = b64decode(given.data, validate=True)
+        return b64decode(given.data, validate=True)
     except ValueError as error:
         raise ArtifactError(
             f"An image's data is not base64: {error}.", hint="Write the file's bytes as base64."
         ) from error
-    image = parse_image(data, media_type=given.media_type, name=given.title or given.path or "An image")
-    return make_image(image, title=given.title, path=given.path)

@@ -1,24 +1,16 @@
 """Dialects: each wire format as one value, for those who bring a client of their own. No SDK is imported for it."""
 
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from inspect import iscoroutinefunction
 from typing import Any
 
-from lamella.adapters.providers.anthropic import request as anthropic_request
-from lamella.adapters.providers.anthropic import response as anthropic_response
-from lamella.adapters.providers.gemini import request as gemini_request
-from lamella.adapters.providers.gemini import response as gemini_response
-from lamella.adapters.providers.models import BuiltInModels
-from lamella.adapters.providers.openai_chat import request as chat_request
-from lamella.adapters.providers.openai_chat import response as chat_response
-from lamella.adapters.providers.openai_responses import request as responses_request
-from lamella.adapters.providers.openai_responses import response as responses_response
-from lamella.adapters.providers.reading import Fields, as_fields
-from lamella.adapters.providers.wire import Body, join_extras
-from lamella.core.ledger.profile import ModelProfile
+from lamella.adapters.providers.facts.models import BuiltInModels
+from lamella.adapters.providers.registry import PROVIDERS
+from lamella.adapters.providers.wire.body import Body
+from lamella.adapters.providers.wire.dialect import Dialect
+from lamella.adapters.providers.wire.fields import Fields, as_fields
 from lamella.core.messages.delta import Reply
-from lamella.core.messages.request import ChatRequest
+from lamella.core.messages.request import Request
 from lamella.errors import CallError, ReplyBrokenError
 from lamella.ports import ModelBook
 
@@ -27,71 +19,7 @@ _TAKEN = "Give what the SDK returned: its answer, a stream read to its end, or a
 _SNAPSHOTS = ("current_message_snapshot", "current_completion_snapshot")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dialect:
-    """A wire format: how a request is said in it, how its answers and streams are told from others, how they are read.
-
-    ``maker`` is whose models speak it. ``build`` gives arguments for the SDK, ``write`` makes of them what the SDK puts
-    on the wire.
-    """
-
-    name: str
-    maker: str
-    build: Callable[[ChatRequest, ModelProfile], Body]
-    write: Callable[[Body], Body]
-    is_answer: Callable[[Fields], bool]
-    is_event: Callable[[Fields], bool]
-    read_reply: Callable[[object], Reply | None]
-    read_events: Callable[[Iterable[Fields]], Reply | None]
-
-
-def _build_gemini(request: ChatRequest, profile: ModelProfile) -> Body:
-    del profile  # this API caches without being told to
-    return gemini_request.build_request(request)
-
-
-DIALECTS = (
-    Dialect(
-        name="anthropic",
-        maker="anthropic",
-        build=anthropic_request.build_request,
-        write=join_extras,
-        is_answer=anthropic_response.is_answer,
-        is_event=anthropic_response.is_event,
-        read_reply=anthropic_response.read_reply,
-        read_events=anthropic_response.read_events,
-    ),
-    Dialect(
-        name="openai",
-        maker="openai",
-        build=chat_request.build_request,
-        write=join_extras,
-        is_answer=chat_response.is_answer,
-        is_event=chat_response.is_event,
-        read_reply=chat_response.read_reply,
-        read_events=chat_response.read_events,
-    ),
-    Dialect(
-        name="openai-responses",
-        maker="openai",
-        build=responses_request.build_request,
-        write=join_extras,
-        is_answer=responses_response.is_answer,
-        is_event=responses_response.is_event,
-        read_reply=responses_response.read_reply,
-        read_events=responses_response.read_events,
-    ),
-    Dialect(
-        name="gemini",
-        maker="google",
-        build=_build_gemini,
-        write=gemini_request.write_body,
-        is_answer=gemini_response.is_answer,
-        is_event=gemini_response.is_answer,
-        read_reply=gemini_response.read_reply,
-        read_events=gemini_response.read_events,
-    ),
-)
+DIALECTS = tuple(row.dialect() for row in PROVIDERS if row.dialect is not None)
 
 
 class WireDialects:
@@ -100,11 +28,11 @@ class WireDialects:
     def __init__(self, models: ModelBook | None = None) -> None:
         self._models = models or BuiltInModels()
 
-    def build(self, name: str, request: ChatRequest) -> Body:
+    def build(self, name: str, request: Request) -> Body:
         """The keyword arguments that send a request with the SDK of a dialect."""
         return find_dialect(name).build(request, self._models.model(request.model))
 
-    def write(self, name: str, request: ChatRequest) -> Body:
+    def write(self, name: str, request: Request) -> Body:
         """The body that the SDK would send, without a key and without what only asks for a stream."""
         return find_dialect(name).write(self.build(name, request))
 

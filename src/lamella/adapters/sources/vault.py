@@ -1,22 +1,20 @@
 """A folder of notes on disk, read safely."""
 
 import os
-import re
 import stat
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from io import BytesIO
 from pathlib import Path, PurePosixPath
 
-import imagesize
-
-from lamella.adapters.sources.listing import Listing, is_note, make_listing
+from lamella.adapters.sources.inventory import Inventory, is_note, make_inventory
+from lamella.adapters.sources.pictures import PictureReader
 from lamella.adapters.sources.tags import carries_tag, find_tags
-from lamella.core.artifacts.embeds import embedded_images
-from lamella.core.artifacts.make import make_artifact, make_image_value
-from lamella.core.artifacts.model import Artifact, Image, Kind, Policy, Source
+from lamella.core.artifacts.kinds import KINDS, Medium
+from lamella.core.artifacts.make import make_artifact
+from lamella.core.artifacts.model import Artifact, Kind, Source
+from lamella.core.artifacts.wanted import Wanted
 from lamella.errors import (
     BadInputError,
     NotAvailableError,
@@ -25,30 +23,17 @@ from lamella.errors import (
     SourceTooLargeError,
     SourceUnreadableError,
 )
+from lamella.ports import NoteList, Sources
 
 MAX_FILE_BYTES = 50_000_000
 _LONGEST_GUESS = 1_000
-MEDIA_TYPES = {
-    ".png": "image/png",
-    ".jpg": "image/jpeg",
-    ".jpeg": "image/jpeg",
-    ".gif": "image/gif",
-    ".webp": "image/webp",
-}
-_SIGNATURES = {
-    "image/png": re.compile(rb"\x89PNG\r\n\x1a\n"),
-    "image/jpeg": re.compile(rb"\xff\xd8\xff"),
-    "image/gif": re.compile(rb"GIF8[79]a"),
-    "image/webp": re.compile(rb"RIFF....WEBP", re.DOTALL),
-}
-_TEXT_KINDS = (Kind.NOTE, Kind.ACTIVE_NOTE, Kind.CANVAS, Kind.CODE)
 
 
 @dataclass(slots=True)
-class _Glanced:
+class _Sight:
     """What one glance has seen: folders as they are listed, the tags of notes, and which notes could not be read."""
 
-    listings: dict[Path, Listing] = field(default_factory=dict)
+    listings: dict[Path, Inventory] = field(default_factory=dict)
     tags: dict[str, frozenset[str]] = field(default_factory=dict)
     unread: dict[str, str] = field(default_factory=dict)
 
@@ -60,56 +45,37 @@ class Vault:
         if not root.is_dir():
             raise SourceMissingError(f"There is no vault folder at {root}.", hint="Check the `vault` path.")
         self._root = root.resolve()
-        self._glanced: _Glanced | None = None
+        self._seen: _Sight | None = None
 
-    def glance(self) -> "Vault":
+    def look(self) -> Sources:
+        """The vault at one moment: what was listed or searched once is not listed or searched again."""
         # One turn means one state of the vault: its links are not told by a walk through all folders each. Whether the
         # folder is still there is asked by what reads it: a turn may read nothing.
         glance = copy(self)
-        glance._glanced = _Glanced()
-        return glance
+        glance._seen = _Sight()
+        pictures = PictureReader(read_bytes=glance.read_bytes)
+        return Sources(readers={Medium.FILE: glance, Medium.PICTURE: pictures}, catalog=glance)
 
-    def read_file(self, path: str, kind: Kind, *, policy: Policy | None = None, via: str | None = None) -> Artifact:
-        if kind not in _TEXT_KINDS:
-            raise NotAvailableError(
-                f"This version does not read {kind} files such as {path}.",
-                hint="Give the attachment its `text`; reading this kind comes with a later version.",
-            )
-        text = self._read_text(path)
-        return make_artifact(kind, text=text, source=Source(path=self._name(path), via=via), policy=policy)
+    def read(self, wanted: Wanted) -> Artifact:
+        """A file that is its own text: a note, a canvas, source code."""
+        text = self.read_text(wanted.name)
+        source = Source(path=self._name(wanted.name), via=wanted.via)
+        return make_artifact(wanted.kind, text=text, source=source, title=wanted.title, policy=wanted.policy)
 
-    def read_image(self, path: str) -> Image:
-        if PurePosixPath(path).suffix.lower() not in MEDIA_TYPES:
-            raise SourceUnreadableError(
-                f"{path} is not a picture that models take.", hint=f"Use one of: {', '.join(MEDIA_TYPES)}."
-            )
-        return parse_image(self._read_bytes(path), media_type=None, name=path)
-
-    def read_embedded(self, note: Artifact) -> tuple[Sequence[Image], Sequence[str]]:
-        images: list[Image] = []
-        missing: list[str] = []
-        for target in embedded_images(note.text):
-            try:
-                images.append(self.read_image(self._embedded_path(target, note)))
-            except BadInputError as error:
-                missing.append(error.message)
-        return images, missing
-
-    def list_folder(self, path: str) -> Sequence[str]:
-        folder = self._locate(path)
+    def list_notes(self, kind: Kind, name: str) -> NoteList:
+        if KINDS[kind].medium is Medium.TAG:
+            return self._list_tag(name)
+        folder = self._locate(name)
         if not self._is(stat.S_ISDIR, folder):
-            raise SourceMissingError(f"There is no folder {path} in the vault.", hint=self._suggest(path))
-        return list(self._list(folder).notes)
+            raise SourceMissingError(f"There is no folder {name} in the vault.", hint=self._suggest(name))
+        found = self._list(folder)
+        return NoteList(paths=found.notes, links=found.links)
 
-    def list_tag(self, tag: str) -> Sequence[str]:
-        seen = self._glanced or _Glanced()
-        return [path for path in self._list(self._root).notes if carries_tag(self._find_tags(path, seen), tag)]
-
-    def list_unsearched(self) -> Sequence[str]:
-        return tuple(self._glanced.unread.values()) if self._glanced else ()
-
-    def list_left_out(self, path: str) -> Sequence[str]:
-        return list(self._list(self._locate(path)).links)
+    def _list_tag(self, tag: str) -> NoteList:
+        seen = self._seen or _Sight()
+        found = self._list(self._root)
+        paths = tuple(path for path in found.notes if carries_tag(self._find_tags(path, seen), tag))
+        return NoteList(paths=paths, links=found.links, unread=tuple(seen.unread.values()))
 
     def has_folder(self, path: str) -> bool:
         try:
@@ -120,14 +86,14 @@ class Vault:
     def find_note(self, name: str) -> Sequence[str]:
         return self._list(self._root).find_note(name)
 
-    def _embedded_path(self, target: str, note: Artifact) -> str:
+    def find_file(self, target: str, *, beside: str) -> str:
         if target.startswith(("http://", "https://", "data:")):
             raise NotAvailableError(
                 f"{target[:60]} is not in the vault.",
                 hint="Attach the picture itself, from a file in the vault.",
             )
-        beside = (PurePosixPath(note.id).parent / target).as_posix()
-        for path in (beside, target):
+        neighbour = (PurePosixPath(beside).parent / target).as_posix()
+        for path in (neighbour, target):
             if self._exists(path):
                 return path
         name = PurePosixPath(target).name
@@ -145,8 +111,9 @@ class Vault:
         except (SourceOutsideError, SourceMissingError):
             return False
 
-    def _read_text(self, path: str) -> str:
-        data = self._read_bytes(path)
+    def read_text(self, path: str) -> str:
+        """A file's text, which must be UTF-8."""
+        data = self.read_bytes(path)
         try:
             return data.decode()
         except UnicodeDecodeError as error:
@@ -155,7 +122,8 @@ class Vault:
                 hint="Save the file as UTF-8, or detach it.",
             ) from error
 
-    def _read_bytes(self, path: str) -> bytes:
+    def read_bytes(self, path: str) -> bytes:
+        """A file as it is; an error says why it cannot be had."""
         file = self._locate(path)
         if not self._is(stat.S_ISREG, file):
             raise self._no_file(path, file)
@@ -208,24 +176,24 @@ class Vault:
         except OSError:
             return False
 
-    def _find_tags(self, path: str, seen: _Glanced) -> frozenset[str]:
+    def _find_tags(self, path: str, seen: _Sight) -> frozenset[str]:
         """The tags of a note. One that cannot be read carries none, and is not what stops the search for others."""
         if path not in seen.tags:
             try:
-                seen.tags[path] = find_tags(self._read_text(path))
+                seen.tags[path] = find_tags(self.read_text(path))
             except BadInputError as error:
                 seen.tags[path] = frozenset()
                 seen.unread[path] = error.message
         return seen.tags[path]
 
-    def _list(self, folder: Path) -> Listing:
-        if self._glanced is None:
+    def _list(self, folder: Path) -> Inventory:
+        if self._seen is None:
             return self._walk(folder)
-        if folder not in self._glanced.listings:
-            self._glanced.listings[folder] = self._walk(folder)
-        return self._glanced.listings[folder]
+        if folder not in self._seen.listings:
+            self._seen.listings[folder] = self._walk(folder)
+        return self._seen.listings[folder]
 
-    def _walk(self, folder: Path) -> Listing:
+    def _walk(self, folder: Path) -> Inventory:
         """Every file below a folder but hidden ones and links that leave the vault.
 
         A link that leads nowhere is listed, and is an error when it is read.
@@ -243,7 +211,7 @@ class Vault:
                     files.append(self._vault_path(file))
                 elif is_note(name):
                     links.append(self._vault_path(file))
-        return make_listing(files, links)
+        return make_inventory(files, links)
 
     def _stays(self, file: Path) -> bool:
         # The walk enters no linked folder, so only a link can lead out; following every path costs ten times more.
@@ -278,19 +246,3 @@ def _unreadable(path: str, error: OSError) -> SourceUnreadableError:
     return SourceUnreadableError(
         f"{path} cannot be read: {error.strerror or error}.", hint="Check its permissions and the length of its path."
     )
-
-
-def parse_image(data: bytes, *, media_type: str | None, name: str) -> Image:
-    """A picture with its size; an error if its bytes are no picture that models take, or not of the type given."""
-    found = next((kind for kind, signature in _SIGNATURES.items() if signature.match(data)), None)
-    width, height = imagesize.get(BytesIO(data)) if found else (0, 0)
-    if found is None or width <= 0 or height <= 0:
-        raise SourceUnreadableError(
-            f"{name} is not a picture that models take ({len(data):,} bytes).",
-            hint=f"Use one of: {', '.join(_SIGNATURES)}.",
-        )
-    if media_type not in (None, found):
-        raise SourceUnreadableError(
-            f"{name} is given as {media_type}, and its bytes are {found}.", hint=f"Give it the media type {found}."
-        )
-    return make_image_value(data, media_type=found, width=int(width), height=int(height))

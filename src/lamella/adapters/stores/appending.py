@@ -31,7 +31,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class LockedState:
     """Where a conversation stands while it is locked for one writer."""
 
     version: int
@@ -40,7 +40,7 @@ class State:
     schema: int
 
 
-def lock_state(database: Database, transaction: Transaction, change: Change) -> State:
+def lock_state(database: Database, transaction: Transaction, change: Change) -> LockedState:
     """Lock the conversation, made now if it is to be new, and read where it stands."""
     if change.expected == 0:
         at = change.written.records[0].at
@@ -57,7 +57,7 @@ def lock_state(database: Database, transaction: Transaction, change: Change) -> 
     if not found:
         raise ConflictError(conversation=change.conversation, expected=change.expected, found=0)
     version, head, erased, schema = found[0]
-    return State(version=version, head=head, erased=erased, schema=schema)
+    return LockedState(version=version, head=head, erased=erased, schema=schema)
 
 
 def refuse_erased(conversation: str, erased: str | None) -> None:
@@ -68,7 +68,7 @@ def refuse_erased(conversation: str, erased: str | None) -> None:
         )
 
 
-def has_landed(transaction: Transaction, change: Change, state: State) -> bool:
+def has_landed(transaction: Transaction, change: Change, state: LockedState) -> bool:
     """Whether the change is what the conversation ends in: an earlier try was committed and its answer lost."""
     if state.version != change.version:
         return False
@@ -79,7 +79,7 @@ def has_landed(transaction: Transaction, change: Change, state: State) -> bool:
     return _hashes(previous, change)[-1] == state.head
 
 
-def append_events(database: Database, transaction: Transaction, *, change: Change, state: State) -> str:
+def append_events(database: Database, transaction: Transaction, *, change: Change, state: LockedState) -> str:
     """Write the change, and give the new head."""
     if change.erases:
         database.begin_erasing(transaction)

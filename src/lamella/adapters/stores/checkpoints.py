@@ -7,7 +7,7 @@ from lamella.core.log.records import Checkpoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class CheckpointWrite:
     """A checkpoint to keep, and the versions of those that it replaces."""
 
     conversation: str
@@ -15,7 +15,7 @@ class Kept:
     instead_of: tuple[int, ...]
 
 
-def write_checkpoint(database: Database, transaction: Transaction, kept: Kept) -> bool:
+def write_checkpoint(database: Database, transaction: Transaction, kept: CheckpointWrite) -> bool:
     """Keep a checkpoint of a conversation that has just these events, and say whether it has.
 
     Had something been erased since, it would bring back what was counted of it.

@@ -24,7 +24,7 @@ from lamella.errors import ConflictError
 
 
 @dataclass(slots=True, kw_only=True)
-class _Kept:
+class _Holding:
     """One conversation, or its tombstone."""
 
     created: str
@@ -41,7 +41,7 @@ class MemoryStore:
     """Conversations in this process's memory, safe for its threads."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, _Kept] = {}
+        self._kept: dict[str, _Holding] = {}
         self._contents: dict[str, bytes] = {}
         self._lock = RLock()
 
@@ -53,7 +53,7 @@ class MemoryStore:
     def _append(self, conversation: str, written: Written, *, expected: int, title: str | None = None) -> int:
         check_written(conversation, written)
         at = written.records[0].at
-        kept = self._kept.get(conversation) or _Kept(created=at, updated=at)
+        kept = self._kept.get(conversation) or _Holding(created=at, updated=at)
         refuse_erased(conversation, kept.erased)
         if len(kept.records) != expected:
             raise ConflictError(conversation=conversation, expected=expected, found=len(kept.records))
@@ -136,9 +136,9 @@ class MemoryStore:
         """Leave a tombstone, also for one that is not there."""
         check_name(conversation)
         with self._lock:
-            kept = self._kept.get(conversation) or _Kept(created=at, updated=at)
+            kept = self._kept.get(conversation) or _Holding(created=at, updated=at)
             if kept.erased is None:
-                self._kept[conversation] = _Kept(created=kept.created, updated=at, erased=at)
+                self._kept[conversation] = _Holding(created=kept.created, updated=at, erased=at)
                 self._forget(kept.held)
 
     def erase_contents(self, conversation: str, hashes: Sequence[str], written: Written, *, expected: int) -> int:

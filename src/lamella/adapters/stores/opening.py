@@ -1,18 +1,20 @@
 """Opening: from a URL to a store that is migrated and ready."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from lamella.adapters.stores.memory import MemoryStore
 from lamella.adapters.stores.sqlite import MEMORY, SqliteDatabase
 from lamella.adapters.stores.store import SqlStore
 from lamella.errors import NotAvailableError, SettingError
-from lamella.ports import Store
+
+if TYPE_CHECKING:
+    from lamella.ports import Store
 
 PATIENCE = 10.0
 _FORMS = "sqlite:///chats.db (relative), sqlite:////home/me/chats.db (absolute), postgresql://user@host/database"
 
 
-def open_store(url: str, *, patience: float = PATIENCE, create: bool = True) -> Store:
+def open_store(url: str, *, patience: float = PATIENCE, create: bool = True) -> "Store":
     """The store a URL names, migrated if it is older. Waits at most ``patience`` seconds for locks and servers.
 
     Unless ``create``, a file that is not there is an error.
@@ -22,7 +24,11 @@ def open_store(url: str, *, patience: float = PATIENCE, create: bool = True) -> 
         return _open_file(url, place, patience=patience, create=create)
     if url.startswith("postgres"):
         return _open_postgresql(url, patience=patience)
-    return MemoryStore() if url.startswith("memory:") else open_sqlite(MEMORY, patience=patience)
+    if not url.startswith("memory:"):
+        return open_sqlite(MEMORY, patience=patience)
+    from lamella.adapters.stores.memory import MemoryStore
+
+    return MemoryStore()
 
 
 def locate_store(url: str) -> Path | None:
@@ -39,7 +45,7 @@ def locate_store(url: str) -> Path | None:
         raise SettingError(f"{path} names a home folder that does not exist.", hint="Write the whole path.") from error
 
 
-def _open_file(url: str, place: Path, *, patience: float, create: bool) -> Store:
+def _open_file(url: str, place: Path, *, patience: float, create: bool) -> "Store":
     if not create and not place.exists():
         raise SettingError(
             f"There is no store at {url}.",
@@ -51,7 +57,7 @@ def _open_file(url: str, place: Path, *, patience: float, create: bool) -> Store
     return open_sqlite(str(place), patience=patience)
 
 
-def open_sqlite(path: str, *, patience: float = PATIENCE) -> Store:
+def open_sqlite(path: str, *, patience: float = PATIENCE) -> "Store":
     """The store in one file, made if it is not there."""
     database = SqliteDatabase(path, patience=patience)
     try:
@@ -69,7 +75,7 @@ def _sqlite_path(rest: str) -> str:
     return rest.removeprefix("///")
 
 
-def _open_postgresql(url: str, *, patience: float) -> Store:
+def _open_postgresql(url: str, *, patience: float) -> "Store":
     try:
         from lamella.adapters.stores.postgresql import open_postgresql
     except ImportError as error:

@@ -12,7 +12,7 @@ from lamella.adapters.stores.appending import (
     refuse_erased,
 )
 from lamella.adapters.stores.chain import check_name, check_named, check_written
-from lamella.adapters.stores.checkpoints import Kept, find_checkpoints, write_checkpoint
+from lamella.adapters.stores.checkpoints import CheckpointWrite, find_checkpoints, write_checkpoint
 from lamella.adapters.stores.database import Database, Transaction, marks, split
 from lamella.adapters.stores.erasing import bury
 from lamella.adapters.stores.rows import RECORD_COLUMNS, VERIFY, read_record
@@ -80,7 +80,7 @@ class SqlStore:
         """Keep what all events up to now come to; nothing happens if others were written meanwhile."""
         check_name(conversation)
         database = self._opened()
-        kept = Kept(conversation=conversation, checkpoint=checkpoint, instead_of=tuple(instead_of))
+        kept = CheckpointWrite(conversation=conversation, checkpoint=checkpoint, instead_of=tuple(instead_of))
         return database.write(lambda transaction: write_checkpoint(database, transaction, kept))
 
     def read_checkpoints(self, conversation: str) -> Sequence[Checkpoint]:

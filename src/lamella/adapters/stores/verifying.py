@@ -18,7 +18,7 @@ def verify_conversation(transaction: Transaction, conversation: str) -> list[Dam
     version, head, erased = found[0]
     if erased is not None:
         return verify_tombstone(transaction, conversation)
-    chain = _Chain(conversation)
+    chain = _HashChain(conversation)
     rows = transaction.rows(
         f"SELECT {RECORD_COLUMNS}, hash FROM events WHERE conversation = ? ORDER BY seq", conversation
     )
@@ -28,7 +28,7 @@ def verify_conversation(transaction: Transaction, conversation: str) -> list[Dam
     return [*chain.damages, *_verify_holdings(transaction, conversation, chain.records)]
 
 
-class _Chain:
+class _HashChain:
     """A walk along the events of a conversation. Damage to one event does not accuse those after it."""
 
     def __init__(self, conversation: str) -> None:

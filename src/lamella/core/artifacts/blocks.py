@@ -4,14 +4,32 @@ Every block starts with ``<`` and ends with a line break. Two blocks side by sid
 what makes counting one block at a time exact (see ``core.budget.counting``).
 """
 
+import re
+
 from lamella.core.artifacts.kinds import KINDS, BlockForm
 from lamella.core.artifacts.model import Artifact, Kind
-from lamella.core.text.content import escape_line, neutralise
+from lamella.core.text.content import escape_line
+
+# Every tag that a block of ours may close with: those of the kinds, and those that stand inside blocks. Whatever ends
+# in ``_context`` is one, too, so that a block of another version cannot be closed either.
+_INNER = ("content", "preview", "diff", "output", "conversation_summary", "stage_digest", "exact", "summary")
+_TAGS = (*_INNER, "[a-z_]+_context", *dict.fromkeys(re.escape(spec.tag) for spec in KINDS.values() if spec.is_text))
+_CLOSERS = re.compile(rf"<(?=\s*/\s*(?:{'|'.join(_TAGS)})\s*>)", re.IGNORECASE)
+
+
+def neutralise(text: str) -> str:
+    r"""Text as it may stand inside a block: a closing tag of ours becomes ``<\/tag>``.
+
+    One backslash keeps it readable for people and models, and the block cannot be broken out of.
+    """
+    if "<" not in text:
+        return text
+    return _CLOSERS.sub(lambda _: "<\\", text)
 
 
 def render_block(artifact: Artifact, *, kind: Kind | None = None) -> str:
     """The artifact in full."""
-    if artifact.kind is Kind.TOOL:
+    if KINDS[artifact.kind].block is BlockForm.TOOL:
         return render_tool(artifact)
     return _wrap(artifact, kind, [f"<content>\n{neutralise(artifact.text)}\n</content>"])
 

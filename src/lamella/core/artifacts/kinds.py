@@ -1,4 +1,8 @@
-"""The registry of kinds: one row per kind says everything that follows from being of that kind."""
+"""The registry of kinds: one row per kind says everything that follows from being of that kind.
+
+No other table has a kind in it. What a row does not say is as with a file of the vault: named by its path, given or
+read as text, kept under its own kind once its turn is over.
+"""
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
@@ -38,82 +42,120 @@ class BlockForm(StrEnum):
     EXPANDS = "expands"
 
 
+class Medium(StrEnum):
+    """What has to be read to have an artifact of a kind: each is one reader's work.
+
+    A ``file`` is its own text. Folders and tags are looked up in a catalog. ``none``: its text always comes with it.
+    """
+
+    FILE = "file"
+    PDF = "pdf"
+    OFFICE = "office"
+    PICTURE = "picture"
+    PAGE = "page"
+    VIDEO = "video"
+    FOLDER = "folder"
+    TAG = "tag"
+    NONE = "none"
+
+
+class Embeds(StrEnum):
+    """What becomes of pictures that a text embeds: it has none, they stay links, or they are sent with its turn."""
+
+    NONE = "none"
+    LINKED = "linked"
+    SENT = "sent"
+
+
 class KindSpec(Struct, frozen=True, kw_only=True):
-    """What follows from being of a kind."""
+    """What follows from being of a kind.
+
+    ``fields`` are what a transcript may say of it, first what it is found by; ``group`` is its heading in the context
+    line of archives; ``suffixes`` tell a file of that kind by its name; ``templates`` are those that can mean it.
+    """
 
     kind: Kind
     tag: str
-    block: BlockForm
-    id_rule: Callable[[Source, str], ArtifactId]
-    recoverable: bool
-    promotion: Promotion
-    trust: Trust
+    group: str
+    block: BlockForm = BlockForm.LOCATED
+    id_rule: Callable[[Source, str], ArtifactId] = path_id
+    fields: tuple[str, ...] = ("path", "text")
+    suffixes: tuple[str, ...] = ()
+    medium: Medium = Medium.FILE
+    recoverable: bool = True
+    promotion: Promotion = Promotion.AS_ITSELF
+    trust: Trust = Trust.VAULT
+    embeds: Embeds = Embeds.NONE
+    templates: tuple[str, ...] = ()
+
+    @property
+    def is_text(self) -> bool:
+        """Whether an artifact of this kind has a text of its own, and with it a block."""
+        return self.block not in (BlockForm.EXPANDS, BlockForm.IMAGE_PART)
 
 
-_ROWS: tuple[tuple[Kind, str, BlockForm, Callable[[Source, str], ArtifactId], bool, Promotion, Trust], ...] = (
-    (Kind.NOTE, "note_context", BlockForm.LOCATED, path_id, True, Promotion.AS_ITSELF, Trust.VAULT),
-    (Kind.ACTIVE_NOTE, "active_note", BlockForm.LOCATED, path_id, True, Promotion.AS_NOTE, Trust.VAULT),
-    (Kind.URL, "url_content", BlockForm.LOCATED, url_id, True, Promotion.AS_ITSELF, Trust.WEB),
-    (Kind.WEB_TAB, "web_tab_context", BlockForm.LOCATED, url_id, True, Promotion.AS_ITSELF, Trust.WEB),
-    (Kind.YOUTUBE, "youtube_video_context", BlockForm.LOCATED, url_id, True, Promotion.AS_ITSELF, Trust.WEB),
-    (Kind.PDF, "pdf_context", BlockForm.LOCATED, path_id, True, Promotion.AS_ITSELF, Trust.VAULT),
-    (Kind.OFFICE, "office_context", BlockForm.LOCATED, path_id, True, Promotion.AS_ITSELF, Trust.VAULT),
-    (Kind.CANVAS, "canvas_context", BlockForm.LOCATED, path_id, True, Promotion.AS_ITSELF, Trust.VAULT),
-    (Kind.CODE, "code_context", BlockForm.LOCATED, path_id, True, Promotion.AS_ITSELF, Trust.VAULT),
-    (Kind.FOLDER, "note_context", BlockForm.EXPANDS, path_id, True, Promotion.NOTE_BY_NOTE, Trust.VAULT),
-    (Kind.TAG, "note_context", BlockForm.EXPANDS, tag_id, True, Promotion.NOTE_BY_NOTE, Trust.VAULT),
-    (
-        Kind.DATAVIEW,
-        "dataview_context",
-        BlockForm.LOCATED,
-        dataview_id,
-        True,
-        Promotion.AS_ITSELF,
-        Trust.VAULT,
-    ),
-    (
-        Kind.SELECTED_TEXT,
-        "selected_text",
-        BlockForm.LOCATED,
-        selection_id,
-        False,
-        Promotion.AS_ITSELF,
-        Trust.USER,
-    ),
-    (
-        Kind.WEB_SELECTION,
-        "web_selected_text",
-        BlockForm.LOCATED,
-        selection_id,
-        False,
-        Promotion.AS_ITSELF,
-        Trust.WEB,
-    ),
-    (Kind.TOOL, "tool_result", BlockForm.TOOL, tool_id, True, Promotion.NEVER, Trust.TOOL),
-    (Kind.IMAGE, "image", BlockForm.IMAGE_PART, image_id, False, Promotion.NEVER, Trust.USER),
-    (Kind.UNKNOWN, "unparsed_context", BlockForm.BARE, unparsed_id, False, Promotion.AS_ITSELF, Trust.USER),
+_URL = ("url", "text")
+_SELECTION = ("path", "url", "lines", "text")
+
+# fmt: off
+# Endings by which people know a source file; a name such as @jo.smith or @example.com has none of them.
+_CODE = (
+    ".bash", ".c", ".cfg", ".cpp", ".cs", ".css", ".csv", ".diff", ".go", ".h", ".hpp", ".html", ".ini", ".java",
+    ".js", ".json", ".jsx", ".kt", ".log", ".lua", ".php", ".py", ".rb", ".rs", ".rst", ".scala", ".sh", ".sql",
+    ".swift", ".tex", ".toml", ".ts", ".tsv", ".tsx", ".xml", ".yaml", ".yml",
 )
 
-KINDS: Mapping[Kind, KindSpec] = MappingProxyType(
-    {
-        kind: KindSpec(
-            kind=kind,
-            tag=tag,
-            block=block,
-            id_rule=id_rule,
-            recoverable=recoverable,
-            promotion=promotion,
-            trust=trust,
-        )
-        for kind, tag, block, id_rule, recoverable, promotion, trust in _ROWS
-    }
+# In the order in which archives name their groups.
+_ROWS = (
+    KindSpec(kind=Kind.NOTE, tag="note_context", group="Notes", suffixes=(".md", ".markdown", ".txt"),
+             embeds=Embeds.LINKED, templates=("note",)),
+    KindSpec(kind=Kind.ACTIVE_NOTE, tag="active_note", group="Notes", promotion=Promotion.AS_NOTE,
+             embeds=Embeds.SENT, templates=("active_note", "note")),
+    KindSpec(kind=Kind.PDF, tag="pdf_context", group="Files", suffixes=(".pdf",), medium=Medium.PDF),
+    KindSpec(kind=Kind.OFFICE, tag="office_context", group="Files", suffixes=(".docx", ".xlsx", ".pptx"),
+             medium=Medium.OFFICE),
+    KindSpec(kind=Kind.CANVAS, tag="canvas_context", group="Files", suffixes=(".canvas",)),
+    KindSpec(kind=Kind.CODE, tag="code_context", group="Files", suffixes=_CODE),
+    KindSpec(kind=Kind.URL, tag="url_content", group="URLs",
+             id_rule=url_id, fields=_URL, medium=Medium.PAGE, trust=Trust.WEB),
+    KindSpec(kind=Kind.YOUTUBE, tag="youtube_video_context", group="URLs",
+             id_rule=url_id, fields=_URL, medium=Medium.VIDEO, trust=Trust.WEB),
+    KindSpec(kind=Kind.WEB_TAB, tag="web_tab_context", group="Web Tabs",
+             id_rule=url_id, fields=_URL, medium=Medium.PAGE, trust=Trust.WEB),
+    KindSpec(kind=Kind.DATAVIEW, tag="dataview_context", group="Queries",
+             id_rule=dataview_id, fields=("path", "query", "text"), medium=Medium.NONE),
+    KindSpec(kind=Kind.SELECTED_TEXT, tag="selected_text", group="Selections", id_rule=selection_id, fields=_SELECTION,
+             medium=Medium.NONE, recoverable=False, trust=Trust.USER, templates=("selection",)),
+    KindSpec(kind=Kind.WEB_SELECTION, tag="web_selected_text", group="Selections", id_rule=selection_id,
+             fields=_SELECTION, medium=Medium.NONE, recoverable=False, trust=Trust.WEB, templates=("selection",)),
+    KindSpec(kind=Kind.TOOL, tag="tool_result", group="Tools", block=BlockForm.TOOL, id_rule=tool_id, fields=(),
+             medium=Medium.NONE, promotion=Promotion.NEVER, trust=Trust.TOOL),
+    KindSpec(kind=Kind.IMAGE, tag="image", group="Images", block=BlockForm.IMAGE_PART, id_rule=image_id,
+             fields=("path", "data", "media_type"), suffixes=(".png", ".jpg", ".jpeg", ".gif", ".webp"),
+             medium=Medium.PICTURE, recoverable=False, promotion=Promotion.NEVER, trust=Trust.USER),
+    KindSpec(kind=Kind.UNKNOWN, tag="unparsed_context", group="Blocks", block=BlockForm.BARE, id_rule=unparsed_id,
+             fields=("text",), medium=Medium.NONE, recoverable=False, trust=Trust.USER),
+    KindSpec(kind=Kind.TAG, tag="note_context", group="Tags", block=BlockForm.EXPANDS, id_rule=tag_id, fields=("tag",),
+             medium=Medium.TAG, promotion=Promotion.NOTE_BY_NOTE),
+    KindSpec(kind=Kind.FOLDER, tag="note_context", group="Folders", block=BlockForm.EXPANDS, fields=("path",),
+             medium=Medium.FOLDER, promotion=Promotion.NOTE_BY_NOTE),
 )
+# fmt: on
+
+KINDS: Mapping[Kind, KindSpec] = MappingProxyType({spec.kind: spec for spec in _ROWS})
 
 _LATER: Mapping[Kind, Kind] = MappingProxyType(
     {kind: Kind.NOTE if spec.promotion is Promotion.AS_NOTE else kind for kind, spec in KINDS.items()}
 )
+_SUFFIXES: Mapping[str, Kind] = MappingProxyType({suffix: spec.kind for spec in _ROWS for suffix in spec.suffixes})
 
 
 def later_kind(kind: Kind) -> Kind:
     """What something of a kind is once its turn is over: the active note is active only then, and a note after it."""
     return _LATER[kind]
+
+
+def kind_of_file(name: str) -> Kind | None:
+    """The kind that a file's name says it is, by its ending; none where that says nothing."""
+    stem, dot, ending = name.rstrip("/").rsplit("/", 1)[-1].rpartition(".")
+    return _SUFFIXES.get(f".{ending.lower()}") if dot and stem else None

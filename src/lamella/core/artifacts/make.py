@@ -4,12 +4,10 @@ import json
 from collections.abc import Mapping, Sequence
 
 from lamella.core.artifacts.embeds import embeds_images
-from lamella.core.artifacts.kinds import KINDS, BlockForm
+from lamella.core.artifacts.kinds import KINDS, Embeds
 from lamella.core.artifacts.model import Artifact, Image, Kind, Policy, Source, ToolDefinition
 from lamella.core.text.content import encode_text, hash_bytes, hash_text, normalise
 from lamella.errors import ArtifactError
-
-_NOTES = (Kind.NOTE, Kind.ACTIVE_NOTE)
 
 
 def make_artifact(
@@ -23,7 +21,7 @@ def make_artifact(
 ) -> Artifact:
     """An artifact of any kind that has text of its own."""
     spec = KINDS[kind]
-    if spec.block in (BlockForm.EXPANDS, BlockForm.IMAGE_PART):
+    if not spec.is_text:
         raise ArtifactError(
             f"A {kind} is not a text.",
             hint="Expand a folder or tag to its notes; make an image with `Image`.",
@@ -41,7 +39,7 @@ def make_artifact(
         trust=spec.trust,
         policy=policy,
         images=tuple(images),
-        has_images=kind in _NOTES and (bool(images) or embeds_images(text)),
+        has_images=spec.embeds is not Embeds.NONE and (bool(images) or embeds_images(text)),
     )
 
 

@@ -35,7 +35,7 @@ def fit_turn(
 ) -> tuple[Turn, State, tuple[SummaryNeed, ...]]:
     """The turn as it is asked, with what had to be compacted before it, and the state that then waits for its reply.
 
-    With needs, fetch those and fit again.
+    Receipts that were committed before are applied to the state already. With needs, fetch those and fit again.
     """
     turn, needs = retell(state, turn, rules.measure, place=rules.place, chain=rules.chain, summaries=summaries)
     opened = advance(state, turn, rules.place, rules.measure)
@@ -62,7 +62,7 @@ def fit_turn(
     )
     if plan.needs or plan.receipt is None:
         return turn, opened, plan.needs
-    turn = replace(turn, receipts=(*turn.receipts, plan.receipt))
+    turn = replace(turn, receipts=(plan.receipt,))
     return turn, advance(state, turn, rules.place, rules.measure), ()
 
 

@@ -7,7 +7,7 @@ from hashlib import sha256
 from lamella.core.artifacts.make import canonical_json
 from lamella.core.log.turn import Turn
 from lamella.core.messages.delta import ToolCall
-from lamella.core.messages.request import ToolOutput
+from lamella.core.messages.rounds import ToolOutput
 from lamella.core.text.content import encode_text, hash_text, short_hash
 
 _ID_DIGITS = 16

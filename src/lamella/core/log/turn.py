@@ -7,7 +7,7 @@ from msgspec import Struct
 from lamella.core.artifacts.model import Artifact, ToolDefinition
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.terms import Rewrite, Terms
-from lamella.core.messages.request import ToolRound
+from lamella.core.messages.rounds import ToolRound
 
 PART_NAMES: tuple[str, ...] = ("base", "guidelines", "instructions", "project", "workflow", "memory")
 

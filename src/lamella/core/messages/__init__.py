@@ -1,5 +1,5 @@
-"""Messages: an envelope as the provider-neutral request that is sent.
+"""Messages: what is said to a model and what it answers, belonging to no provider.
 
-Enters: a built envelope. Leaves: messages with text and image parts, in wire order.
+Enters: texts, pictures, calls and what they gave back. Leaves: messages, requests, deltas, replies and usage.
 May not enter: provider names and wire formats; those are adapters' business.
 """

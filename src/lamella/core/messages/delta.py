@@ -6,6 +6,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from lamella.core.messages.usage import UNKNOWN_USAGE, Usage
+from lamella.core.values import describe
 
 
 class StopReason(StrEnum):
@@ -33,7 +34,7 @@ class ReasoningDelta(Struct, frozen=True, kw_only=True):
     text: str
 
 
-class ToolCall(Struct, frozen=True, kw_only=True):
+class ToolCall(Struct, frozen=True, kw_only=True, gc=False):
     """A call the model wants made; ``arguments`` is JSON as the model wrote it."""
 
     id: str
@@ -49,11 +50,14 @@ class Diagnosis(Struct, frozen=True, kw_only=True):
     missed: int | None = None
 
 
-class Carried(Struct, frozen=True, kw_only=True):
-    """A reply in its wire format's own form, as JSON, to be handed back unchanged while its tool calls are answered."""
+class NativeReply(Struct, frozen=True, kw_only=True, gc=False):
+    """A reply in its wire format's own form, as JSON, to be handed back unchanged along with its tools' outputs."""
 
     format: str
     json: str
+
+    def __repr__(self) -> str:
+        return describe(self, without=("json",))
 
 
 class Stop(Struct, frozen=True, kw_only=True):
@@ -62,7 +66,7 @@ class Stop(Struct, frozen=True, kw_only=True):
     reason: StopReason
     id: str | None = None
     diagnosis: Diagnosis | None = None
-    carried: Carried | None = None
+    carried: NativeReply | None = None
 
 
 Delta = TextDelta | ReasoningDelta | ToolCall | Usage | Stop
@@ -78,7 +82,7 @@ class Reply(Struct, frozen=True, kw_only=True):
     usage: Usage = UNKNOWN_USAGE
     id: str | None = None
     diagnosis: Diagnosis | None = None
-    carried: Carried | None = None
+    carried: NativeReply | None = None
 
 
 def join_text(parts: Iterable[str]) -> str:

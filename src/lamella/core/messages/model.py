@@ -6,7 +6,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from lamella.core.artifacts.model import Image
-from lamella.core.messages.delta import Carried, ToolCall
+from lamella.core.messages.delta import NativeReply, ToolCall
 from lamella.core.values import describe
 
 
@@ -33,7 +33,7 @@ class Message(Struct, frozen=True, kw_only=True, gc=False):
     tokens: int = 0
     weights: tuple[int, ...] = ()
     calls: tuple[ToolCall, ...] = ()
-    carried: Carried | None = None
+    carried: NativeReply | None = None
     call: str | None = None
     failed: bool = False
 
@@ -67,6 +67,7 @@ class Message(Struct, frozen=True, kw_only=True, gc=False):
             self.role == other.role
             and self.images == other.images
             and (self.calls, self.call, self.failed) == (other.calls, other.call, other.failed)
+            and self.carried == other.carried
             and _same_text(self.pieces, other.pieces)
         )
 

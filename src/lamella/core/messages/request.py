@@ -6,26 +6,9 @@ from itertools import accumulate
 from msgspec import Struct
 
 from lamella.core.artifacts.model import ToolDefinition
-from lamella.core.messages.delta import Carried, ToolCall
 from lamella.core.messages.headings import LIBRARY_HEADING
 from lamella.core.messages.model import Message, Role
-
-
-class ToolOutput(Struct, frozen=True, kw_only=True):
-    """What a tool gave back for a call."""
-
-    call: str
-    output: str
-    failed: bool = False
-
-
-class ToolRound(Struct, frozen=True, kw_only=True):
-    """One round of tools inside a turn: what the model asked for, and what it got. Every call has its output."""
-
-    text: str
-    calls: tuple[ToolCall, ...]
-    outputs: tuple[ToolOutput, ...]
-    carried: Carried | None = None
+from lamella.core.values import replace
 
 
 class Seams(Struct, frozen=True, kw_only=True):
@@ -41,7 +24,7 @@ class Seams(Struct, frozen=True, kw_only=True):
     messages: int | None = None
 
 
-class ChatRequest(Struct, frozen=True, kw_only=True):
+class Request(Struct, frozen=True, kw_only=True):
     """One request. ``pause`` is how many seconds are expected until the next; ``answer`` bounds the reply in tokens.
 
     ``conversation`` names the conversation to caches that ask for a name; ``compare`` is the id of the reply before,
@@ -52,7 +35,6 @@ class ChatRequest(Struct, frozen=True, kw_only=True):
     model: str
     messages: tuple[Message, ...]
     tools: tuple[ToolDefinition, ...] = ()
-    exchanges: tuple[ToolRound, ...] = ()
     answer: int = 4_096
     conversation: str | None = None
     seams: Seams | None = None
@@ -64,7 +46,14 @@ class ChatRequest(Struct, frozen=True, kw_only=True):
     @property
     def settled(self) -> Seams:
         """The seams that were given, else those that the messages show."""
-        return self.seams or find_seams(self.messages)
+        seams = self.seams or find_seams(self.messages)
+        # While tools are answered the next request begins with this one, whatever becomes of it in the next turn.
+        return replace(seams, messages=None) if self.in_round else seams
+
+    @property
+    def in_round(self) -> bool:
+        """Whether the model is told what its tools gave back, and may call more of them."""
+        return bool(self.messages) and self.messages[-1].role is Role.TOOL
 
 
 def find_seams(messages: Sequence[Message]) -> Seams:

@@ -7,7 +7,7 @@ from lamella.core.budget.counting import Measure
 from lamella.core.log.ids import Voice, message_id, turn_id
 from lamella.core.log.placement import Placement
 from lamella.core.log.turn import Turn
-from lamella.core.messages.request import ToolRound
+from lamella.core.messages.rounds import ToolRound
 from lamella.core.prompt.attached import drop_known, find_leaving, gather, learn
 from lamella.core.prompt.folding import fold
 from lamella.core.prompt.layers.library import LibraryEntry
@@ -16,7 +16,7 @@ from lamella.core.prompt.layers.rounds import build_rounds
 from lamella.core.prompt.layers.strip import Exchange, make_said
 from lamella.core.prompt.layers.turn import NOTHING_SHOWN, merge_standing, show_turn
 from lamella.core.prompt.prompt import Prompt, has_system
-from lamella.core.prompt.receipts import apply_receipt
+from lamella.core.prompt.receipts import apply_receipts
 from lamella.core.prompt.state import State
 from lamella.core.values import replace
 
@@ -27,8 +27,9 @@ _USER, _REPLY = Voice.USER, Voice.REPLY
 
 def advance(state: State, turn: Turn, place: Planner, measure: Measure) -> State:
     """The state once a turn is asked: its prompt is ``last`` and waits, and an answer that is known is given."""
-    for receipt in turn.receipts:
-        state = apply_receipt(state, receipt, turn.terms, measure)
+    state = answer(state, "") if state.waits else state
+    if turn.receipts:
+        state = apply_receipts(state, turn.receipts, turn.terms, measure)
     before, now = state, with_settings(state, turn)
     library, warnings = now.library, turn.warnings
     dropped: tuple[str, ...] = ()
@@ -69,7 +70,6 @@ def advance(state: State, turn: Turn, place: Planner, measure: Measure) -> State
     )
     opened = replace(
         now,
-        terms=turn.terms,
         head=asked,
         library=learn(now.library, attached, at=now.turns, image_notes=turn.terms.image_notes),
         standing=merge_standing(now.standing, shown[2]),

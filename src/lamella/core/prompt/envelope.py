@@ -41,7 +41,7 @@ class Envelope(Struct, frozen=True, kw_only=True, dict=True):
     version: int = ENVELOPE_VERSION
 
     def __repr__(self) -> str:
-        return describe(self, without=("layers", "messages"))
+        return describe(self, without=("prompt", "layers", "messages"))
 
     @property
     def conversation_id(self) -> str:
@@ -66,6 +66,11 @@ class Envelope(Struct, frozen=True, kw_only=True, dict=True):
     @property
     def tools(self) -> tuple[ToolDefinition, ...]:
         return self.prompt.tools
+
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """What the user took out with this turn."""
+        return self.prompt.dropped
 
     @property
     def text(self) -> str:

@@ -33,6 +33,13 @@ def apply_receipt(state: State, receipt: Receipt, terms: Terms, measure: Measure
     return replace(now, shrunk_to=receipt.tokens_after, compacted=_first_moved(receipt))
 
 
+def apply_receipts(state: State, receipts: Sequence[Receipt], terms: Terms, measure: Measure) -> State:
+    """The state once several compactions are committed, one after another."""
+    for receipt in receipts:
+        state = apply_receipt(state, receipt, terms, measure)
+    return state
+
+
 def fold_for_receipt(state: State, terms: Terms, measure: Measure) -> State:
     """The state that a compaction starts from: folded, but for tool results, of which it says itself what becomes."""
     start = state.talk.epoch_start

@@ -15,9 +15,10 @@ from lamella.core.prompt.prompt import Prompt
 class State(Struct, frozen=True, kw_only=True):
     """A conversation between two requests.
 
-    ``system``, ``tools`` and ``model`` hold until a turn changes them; ``terms`` are the last turn's. ``library`` is
-    every promoted artifact in first-seen order. ``shelf`` is the part of it that the system message holds, made of the
-    library ``shelf_of``; ``standing`` is everything that stands in the messages of the epoch, shelf included.
+    ``system``, ``tools`` and ``model`` hold until a turn changes them; ``terms`` are those that the epoch began under.
+    ``library`` is every promoted artifact in first-seen order. ``shelf`` is the part of it that the system message
+    holds, made of the library ``shelf_of``; ``standing`` is everything that stands in the messages of the epoch, shelf
+    included.
     ``last`` is what was sent last; while it ``waits`` for its reply, the talk does not have it yet. ``shrunk_to`` is
     what the last compaction in force came to in tokens; ``compacted`` names what it did to the bytes sent before, until
     the next turn is asked.

@@ -1,4 +1,4 @@
-"""Text on its way in: normalised once, hashed once, and made safe to stand inside a block."""
+"""Text on its way in: normalised once, hashed once, and made safe to stand on a line of a block."""
 
 import re
 from hashlib import sha256
@@ -7,11 +7,6 @@ from lamella.errors import TextError
 
 SHORT_HASH = 12
 
-_CLOSERS = re.compile(
-    r"<(?=\s*/\s*(?:content|preview|diff|output|[a-z_]+_context|active_note|url_content"
-    r"|selected_text|web_selected_text|tool_result|conversation_summary|stage_digest|exact|summary)\s*>)",
-    re.IGNORECASE,
-)
 _AMBIGUOUS_AMPERSAND = re.compile(r"&(?=(?:amp|lt|gt|#\d+);)")
 _PLAIN_LINE = re.compile(r"[^&<>\x00-\x1f\x7f\x85\u2028\u2029]*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
@@ -56,16 +51,6 @@ def _no_utf8(text: str, error: UnicodeEncodeError) -> TextError:
         f"Character {error.start + 1:,} of a text is U+{ord(text[error.start]):04X}, half of a pair.",
         hint="Lone surrogates cannot be sent to any model. Remove it, or write the whole character.",
     )
-
-
-def neutralise(text: str) -> str:
-    r"""Text as it may stand inside a block: a closing tag of ours becomes ``<\/tag>``.
-
-    One backslash keeps it readable for people and models, and the block cannot be broken out of.
-    """
-    if "<" not in text:
-        return text
-    return _CLOSERS.sub(lambda _: "<\\", text)
 
 
 def escape_line(text: str) -> str:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from lamella.core.text.patterns import ADDRESS, CODE_SPAN, EXTENSIONS, LINK, RUN, SLASHED_PROSE, VALUE
+from lamella.core.text.patterns import ADDRESS, CODE_SPAN, EXTENSIONS, LINK, RUN, SLASHED_PROSE, value_pattern
 
 _SHELL = re.compile(
     "bash|bat|cmd|console|fish|powershell|ps1|sh|shell|shell-session|shellsession|terminal|zsh", re.IGNORECASE
@@ -22,7 +22,7 @@ _Span = tuple[int, int]
 def find_exact(text: str) -> tuple[str, ...]:
     """Paths, addresses, numbers, dates, commands and ids of a text, verbatim, by first appearance, each once."""
     found = [*_commands(text), *_code(text), *_links(text), *_addresses(text), *_names(text)]
-    found += [match.span() for match in VALUE.finditer(text)]
+    found += [match.span() for match in value_pattern().finditer(text)]
     found.sort(key=lambda span: (span[0], -span[1]))
     kept: dict[str, None] = {}
     reached = 0

@@ -15,7 +15,7 @@ INTERRUPTED = 130
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command. 0: good. 1: a check failed or the work could not be done. 2: wrong usage. 130: interrupted."""
     try:
-        from lamella.faces.cli.app import run_words  # takes a moment, in which someone may think better of it
+        from lamella.faces.cli.entry import run_words  # takes a moment, in which someone may think better of it
 
         return run_words(arguments)
     except KeyboardInterrupt:

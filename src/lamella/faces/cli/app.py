@@ -1,32 +1,15 @@
-"""The command ``lamella``: its commands, and what happens when one fails."""
+"""The commands of ``lamella``, and what ``--help`` says of them."""
 
-import sys
-import traceback
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
+from inspect import signature
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
-from typer.exceptions import Abort, TyperException
+from typer.models import CommandInfo
 
 import lamella
-from lamella.errors import LamellaError, UsageError
-from lamella.faces.cli import INTERRUPTED
-from lamella.faces.cli.ask import ask
-from lamella.faces.cli.chat import chat
-from lamella.faces.cli.chats import chats
-from lamella.faces.cli.compact import compact
-from lamella.faces.cli.config import config_app
-from lamella.faces.cli.failures import exit_code, print_failure
-from lamella.faces.cli.ledger import ledger
-from lamella.faces.cli.lines import show_line
-from lamella.faces.cli.recall import recall
-from lamella.faces.cli.replay import replay
-from lamella.faces.cli.request import request
-from lamella.faces.cli.store import store_app
-from lamella.faces.cli.streams import discard_stdout, finish_stdout, speak_utf8
-from lamella.wiring import find_misspelt
 
 _EXAMPLES = """
 The context engine for LLM chat.
@@ -58,63 +41,74 @@ Compare where the library stands, or fail a build when the prefix moves:
     lamella replay examples/walkthrough.json --check --max-prefix-breaks 4
 """
 
-_KEPT = "Conversations that are kept"
+_TALK, _KEPT, _FILES = "Talk", "Conversations that are kept", "Conversations in a file"
+_SETTINGS = "Settings"
 
-app = typer.Typer(name="lamella", help=_EXAMPLES, add_completion=False, pretty_exceptions_enable=False)
-app.command(rich_help_panel="Talk")(chat)
-app.command(rich_help_panel="Talk")(ask)
-app.command(rich_help_panel=_KEPT)(ledger)
-app.command(rich_help_panel=_KEPT)(compact)
-app.command(rich_help_panel=_KEPT)(recall)
-app.add_typer(chats, rich_help_panel=_KEPT)
-app.add_typer(store_app, rich_help_panel=_KEPT)
-app.command(rich_help_panel="Conversations in a file")(replay)
-app.command(rich_help_panel="Conversations in a file")(request)
-app.add_typer(config_app, rich_help_panel="Settings")
-
-
-def _print_version(wanted: bool) -> None:  # noqa: FBT001 - the shape typer calls
-    if wanted:
-        typer.echo(f"lamella {lamella.__version__}")
-        raise typer.Exit
+# Each command by name: the module it is in, what it is called there, and under which heading help shows it. A module is
+# imported when its command is run; only help and completion need all of them.
+COMMANDS: Mapping[str, tuple[str, str, str]] = {
+    "chat": ("lamella.faces.cli.chat.command", "chat", _TALK),
+    "ask": ("lamella.faces.cli.ask", "ask", _TALK),
+    "ledger": ("lamella.faces.cli.ledger", "ledger", _KEPT),
+    "compact": ("lamella.faces.cli.compact", "compact", _KEPT),
+    "recall": ("lamella.faces.cli.recall", "recall", _KEPT),
+    "chats": ("lamella.faces.cli.chats", "chats", _KEPT),
+    "store": ("lamella.faces.cli.store", "store_app", _KEPT),
+    "replay": ("lamella.faces.cli.replay", "replay", _FILES),
+    "request": ("lamella.faces.cli.request", "request", _FILES),
+    "config": ("lamella.faces.cli.config", "config_app", _SETTINGS),
+}
 
 
-@app.callback()
-def options(
-    *,
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
-    ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
-) -> None:
-    """Options of every command. ``main`` looks for ``--debug`` itself, since an error ends the command."""
+def make_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
+    """The application with these commands, by default with all of them."""
+    app = typer.Typer(name="lamella", help=_EXAMPLES, add_completion=False, pretty_exceptions_enable=False)
+    app.callback()(options)
+    for name in names:
+        command, panel = _load(name), COMMANDS[name][2]
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, rich_help_panel=panel)
+        else:
+            app.command(name, rich_help_panel=panel)(command)
+    return app
 
 
-def run_words(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and give its exit code; what goes wrong is told."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    debug = "--debug" in words
-    words = [word for word in words if word != "--debug"] or ["--help"]
-    speak_utf8()
-    _tell_misspelt()
-    try:
-        return _run(words)
-    except (BrokenPipeError, SystemExit):
-        # The reader has seen enough; rich leaves a closed pipe with SystemExit. A check cut short has not passed.
-        discard_stdout()
-        return 1 if "--check" in words else 0
-    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last door: a sentence, never a traceback
-        if debug:
-            traceback.print_exc()
-        failure = _explain(error)
-        print_failure(failure, as_json="--json" in words)
-        finish_stdout()
-        return INTERRUPTED if _is_interruption(error) else exit_code(failure)
+def find_run(words: Sequence[str]) -> Callable[[], object]:
+    """What does the work that words ask for."""
+    plain = _find_plain(words)
+    if plain is not None:
+        return plain
+    command = make_command(words[0])
+    return lambda: command.main(list(words), prog_name="lamella", standalone_mode=False)
 
 
-def make_command() -> TyperGroup:
-    """All commands. A flag takes no value, and its help shows none."""
-    command = typer.main.get_command(app)
+def _find_plain(words: Sequence[str]) -> Callable[[], object] | None:
+    """A command of a group that is named and given nothing, where its defaults will do.
+
+    Typer's parser brings pydantic along, which takes as long as five bare Pythons (2026-11-17).
+    """
+    group = _load(words[0]) if len(words) == len(("group", "command")) and words[0] in COMMANDS else None
+    if not isinstance(group, typer.Typer) or group.registered_callback is not None:
+        return None
+    named = (one.callback for one in group.registered_commands if one.callback and _name(one) == words[1])
+    command = next(named, None)
+    if command is None or any(one.default is one.empty for one in signature(command).parameters.values()):
+        return None
+    return command
+
+
+def _name(command: CommandInfo) -> str:
+    return command.name or str(getattr(command.callback, "__name__", ""))
+
+
+def _load(name: str) -> Any:  # noqa: ANN401 - a function, or a group of them
+    module, attribute, _ = COMMANDS[name]
+    return getattr(import_module(module), attribute)
+
+
+def make_command(word: str | None = None) -> TyperGroup:
+    """What runs the command of that name, else any command. A flag takes no value, and its help shows none."""
+    command = typer.main.get_command(make_app([word] if word is not None and word in COMMANDS else COMMANDS))
     assert isinstance(command, TyperGroup)
     waiting: list[Any] = [command]
     while waiting:
@@ -126,45 +120,17 @@ def make_command() -> TyperGroup:
     return command
 
 
-def _run(words: Sequence[str]) -> int:
-    if sys.stdout is None:
-        raise LamellaError("There is no stdout to write to.", hint="Redirect it to a file, or to /dev/null.")
-    result = make_command().main(list(words), prog_name="lamella", standalone_mode=False)
-    if result == INTERRUPTED:
-        # What typer makes of Ctrl-C, without a word.
-        raise KeyboardInterrupt
-    sys.stdout.flush()
-    return result if isinstance(result, int) else 0
+def _print_version(wanted: bool) -> None:  # noqa: FBT001 - the shape typer calls
+    if wanted:
+        typer.echo(f"lamella {lamella.__version__}")
+        raise typer.Exit
 
 
-def _is_interruption(error: BaseException) -> bool:
-    """Whether it was Ctrl-C; a question that got no answer is given up in the same way."""
-    return isinstance(error, KeyboardInterrupt) or isinstance(error.__context__, KeyboardInterrupt)
-
-
-def _tell_misspelt() -> None:
-    """A variable that means nothing is ignored, and that should not go unnoticed."""
-    with suppress(OSError):
-        for name, near in find_misspelt().items():
-            typer.echo(f"warning: {show_line(name)} is no setting and is ignored. Did you mean {near}?", err=True)
-
-
-def _explain(error: BaseException) -> LamellaError:
-    match error:
-        case LamellaError():
-            return error
-        case Abort() | KeyboardInterrupt():
-            return LamellaError("Stopped.", hint="Run the command again to start over.")
-        case TyperException():
-            told = getattr(error, "format_message", error.__str__)()
-            return UsageError(told, hint="See: lamella --help, or lamella COMMAND --help.")
-        case MemoryError() | RecursionError():
-            return LamellaError("There is not enough memory for this.", hint="Use a smaller input.")
-        case OSError():
-            return LamellaError(
-                f"The system refused: {error.strerror or error}.", hint="Check free space and permissions."
-            )
-    return LamellaError(
-        f"Something unexpected went wrong: {type(error).__name__}: {error}",
-        hint="This is a bug in Lamella. Run again with --debug and report what it shows.",
-    )
+def options(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    """Options of every command. ``run_words`` looks for ``--debug`` itself, since an error ends the command."""

@@ -9,28 +9,27 @@ from typing import Annotated
 
 import typer
 
-from lamella.core.log.call import Call
+from lamella import Turn
+from lamella.attach import Attachment, Unknown
 from lamella.engine.ask import Ask
 from lamella.engine.sending import send
-from lamella.engine.turn import TurnView
 from lamella.errors import SourceTooLargeError, TextError, UsageError
-from lamella.faces.cli.chat_attaching import Desktop
-from lamella.faces.cli.chat_opening import (
+from lamella.faces.cli.access import JsonOption, StoreOption
+from lamella.faces.cli.chat.attaching import NamedFiles
+from lamella.faces.cli.chat.opening import (
     UNKEPT,
     AnswerOption,
+    ChatOptions,
     ModelOption,
-    Session,
+    OpenChat,
     VaultOption,
-    Wish,
-    opened_session,
+    opened_to_talk,
     tell_demo,
 )
-from lamella.faces.cli.chat_showing import PlainShow, follow
-from lamella.faces.cli.chat_status import tell_call, tell_end
-from lamella.faces.cli.ledger_json import call_body
-from lamella.faces.cli.opened import JsonOption, StoreOption
-from lamella.faces.library.attach import Attachment, Unknown
+from lamella.faces.cli.chat.output import PlainOutput, follow
+from lamella.faces.cli.chat.status import tell_call, tell_end
 from lamella.faces.library.checks import check_text
+from lamella.views.answers import view_answer
 
 _LARGEST = 50_000_000
 
@@ -71,44 +70,35 @@ def ask(
         attach=tuple(one.attachment() for one in [*_attach(attach, select, vault), *piped]),
         system={} if system is None else {"base": check_text(system, "the system prompt")},
     )
-    show = PlainShow(quiet=as_json)
-    wish = Wish(store=store if chat else UNKEPT, chat=chat, model=model, vault=vault, answer=max_tokens)
-    with opened_session(wish, show.reading) as session:
-        tell_demo(session.model)
-        turn = asyncio.run(_send(session, asked, show))
+    output = PlainOutput(quiet=as_json)
+    options = ChatOptions(store=store if chat else UNKEPT, chat=chat, model=model, vault=vault, answer=max_tokens)
+    with opened_to_talk(options, output.reading) as opened:
+        tell_demo(opened.model)
+        turn = asyncio.run(_send(opened, asked, output))
         call = turn.ledger.calls[-1]
         if as_json:
-            typer.echo(json.dumps(_body(session, turn, call, kept=chat is not None), ensure_ascii=False))
+            reply = opened.stored.turns()[-1].reply
+            kept = None if chat is None else opened.stored.id
+            body = view_answer(turn, reply.text if reply else "", call, conversation=kept)
+            typer.echo(json.dumps(body, ensure_ascii=False))
         for line in (tell_end(call), tell_call(call)):
             if line:
                 typer.echo(line, err=True)
 
 
-async def _send(session: Session, asked: Ask, show: PlainShow) -> TurnView:
+async def _send(opened: OpenChat, asked: Ask, output: PlainOutput) -> Turn:
     try:
-        turn = await follow(send(session.stored, asked, session.find_post()), show)
+        turn = await follow(send(opened.stored, asked, opened.find_post()), output)
     finally:
-        await session.office.close()
+        await opened.office.close()
     assert turn is not None
     return turn
 
 
-def _body(session: Session, turn: TurnView, call: Call, *, kept: bool) -> dict[str, object]:
-    reply = session.stored.turns()[-1].reply
-    return {
-        "lamella": 1,
-        "conversation": session.stored.id if kept else None,
-        "turn": turn.number,
-        "answer": reply.text if reply else "",
-        "warnings": list(turn.envelope.warnings),
-        "call": call_body(call),
-    }
-
-
 def _attach(paths: Sequence[str] | None, lines: Sequence[str] | None, vault: Path | None) -> list[Attachment]:
-    desktop = Desktop(vault)
-    files = [found for path in paths or () for found in desktop.find(path)]
-    return [*files, *(desktop.select(name) for name in lines or ())]
+    files = NamedFiles(vault)
+    whole = [found for path in paths or () for found in files.find(path)]
+    return [*whole, *(files.select(name) for name in lines or ())]
 
 
 def _read_question(question: str | None) -> tuple[str, list[Attachment]]:

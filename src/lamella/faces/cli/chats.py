@@ -1,53 +1,38 @@
 """``lamella chats``: the conversations of a store, as wholes."""
 
 import json
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
-from lamella.core.log.nodes import Told, name_attached
-from lamella.core.log.records import Listed
-from lamella.engine.keeping import Keeper
 from lamella.errors import UsageError
-from lamella.faces.cli.console import make_console
-from lamella.faces.cli.lines import show_line, show_lines
-from lamella.faces.cli.marks import find_marks
-from lamella.faces.cli.opened import ChatName, JsonOption, StoreOption, opened, opened_desk
-from lamella.faces.cli.waiting import told_if_slow
-from lamella.wiring import Origin, has_store, load_archive, load_configuration, save_archive
+from lamella.faces.cli.access import ChatName, JsonOption, StoreOption, opened, opened_desk
+from lamella.faces.cli.terminal.console import make_console
+from lamella.faces.cli.terminal.lines import show_line
+from lamella.faces.cli.terminal.progress import told_if_slow
+from lamella.views.stores import view_chats
+from lamella.wiring import list_conversations
 
 chats = typer.Typer(name="chats", help="List, read, search, move and erase conversations.", no_args_is_help=False)
-
-_INDENT = " " * 18
 
 
 @chats.command("list")
 def list_chats(*, store: StoreOption = None, as_json: JsonOption = False) -> None:
     """Every conversation, the last changed first."""
-    rows = _list(store)
+    rows = view_chats(list_conversations(store))
     if as_json:
-        shown = [
-            {
-                "conversation": r.conversation,
-                "title": r.title,
-                "created": r.created,
-                "updated": r.updated,
-                "events": r.version,
-            }
-            for r in rows
-        ]
-        typer.echo(json.dumps({"chats": shown}, ensure_ascii=False))
+        typer.echo(json.dumps({"chats": rows}, ensure_ascii=False))
         return
     if not rows:
         typer.echo("No conversations yet. Begin one with `lamella chat`, or bring some in with `lamella chats import`.")
         return
+    from rich.table import Table  # only a list that has rows is a table
+
     table = Table("id", "title", "changed", "events", box=None, pad_edge=False)
     for row in rows:
-        changed = row.updated[:19].replace("T", " ")
-        table.add_row(show_line(row.conversation), show_line(row.title), changed, f"{row.version:,}")
+        changed = row["updated"][:19].replace("T", " ")
+        table.add_row(show_line(row["conversation"]), show_line(row["title"]), changed, f"{row['events']:,}")
     make_console().print(table)
 
 
@@ -59,14 +44,20 @@ def show(
     store: StoreOption = None,
 ) -> None:
     """What was said, with message ids to fork at, where it was compacted, and the other branches."""
+    # What lists do without is imported here: it takes long.
+    from lamella.engine.keeping import Keeper
+    from lamella.engine.marks import find_marks
+    from lamella.faces.cli.tables.said import tell_said
+    from lamella.views.chats import view_said
+
     with opened_desk(store) as desk:
         log = Keeper(desk.store, desk.clock).load_log(chat)
-        marks = find_marks(chat, desk.store.load(chat)) if log.compactions else {}
+        marks = find_marks(chat, desk.store.load(chat)) if log.compactions else ()
     if branch is not None and branch not in log.nodes:
         raise UsageError(f"{chat} has no message {branch}.", hint=f"Its branches: {', '.join(log.branches())}.")
     console = make_console()
     for told in log.path(branch):
-        for line in _said(told, marks):
+        for line in tell_said(view_said(told), marks):
             console.out(line, highlight=False)
     others = [name for name in log.branches() if name != (branch or log.head)]
     if others:
@@ -88,6 +79,8 @@ def export(
     store: StoreOption = None,
 ) -> None:
     """Write conversations as markdown; saving again updates the same file, also after it was renamed."""
+    from lamella.wiring import save_archive  # only those who write archives need them
+
     if bool(chat) == every:
         raise UsageError("Name conversations, or say --all.", hint="See `lamella chats list`.")
     with opened(store) as keeper:
@@ -108,6 +101,8 @@ def import_chats(
     store: StoreOption = None,
 ) -> None:
     """Bring archived conversations in; one that is there already is extended, never doubled."""
+    from lamella.wiring import load_archive  # only those who read archives need them
+
     with opened(store, create=True) as keeper, told_if_slow("Importing") as waiting:
         for done, file in enumerate(files):
             waiting.count(done, len(files))
@@ -180,22 +175,3 @@ def search(
     if not found:
         typer.echo("No message has these words.", err=True)
         raise typer.Exit(1)
-
-
-def _list(store: str | None) -> list[Listed]:
-    """Whoever named no store and has none yet has no conversations; that is no mistake."""
-    found = load_configuration()
-    if store is None and found.origins["store"] is Origin.DEFAULT and not has_store(found.settings.store):
-        return []
-    with opened(store) as keeper:
-        return keeper.list_alive()
-
-
-def _said(told: Told, marks: Mapping[str, Sequence[str]]) -> list[str]:
-    lines = [f"{told.message.id}  user: {show_lines(told.message.text)}"]
-    lines += [f"{_INDENT}+ {show_line(name)}" for name in name_attached(told.message)]
-    lines += [f"{_INDENT}~ {mark}" for mark in marks.get(told.message.id, ())]
-    if told.reply is not None:
-        lines.append(f"{told.reply.id}  reply: {show_lines(told.reply.text)}")
-        lines += [f"{_INDENT}~ {mark}" for mark in marks.get(told.reply.id, ())]
-    return lines

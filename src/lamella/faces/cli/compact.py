@@ -5,14 +5,13 @@ from typing import Annotated
 
 import typer
 
+from lamella.engine.proposal import Proposal
 from lamella.engine.stored import StoredChat
-from lamella.engine.world import Proposal
 from lamella.errors import CallError, UsageError
-from lamella.faces.cli.compact_table import lower_share, print_planned
-from lamella.faces.cli.opened import ChatName, JsonOption, StoreOption, opened_chat
-from lamella.faces.cli.receipts import receipt_body
-from lamella.faces.cli.totals import plain
-from lamella.faces.cli.waiting import told_if_slow
+from lamella.faces.cli.access import ChatName, JsonOption, StoreOption, opened_chat
+from lamella.faces.cli.tables.compaction import lower_share, print_planned
+from lamella.faces.cli.terminal.progress import told_if_slow
+from lamella.views.receipts import view_plan, view_undo
 
 
 def compact(
@@ -61,8 +60,7 @@ def _compact(stored: StoredChat, to: float | None, *, plan: bool, as_json: bool)
     if not plan:
         stored.commit(planned)
     if as_json:
-        body = {"conversation": stored.id, "committed": not plan, **_body(planned)}
-        typer.echo(json.dumps(body, ensure_ascii=False))
+        typer.echo(json.dumps(view_plan(stored.id, planned, committed=not plan), ensure_ascii=False))
     else:
         print_planned(stored.id, planned, committed=not plan)
 
@@ -80,31 +78,13 @@ def _nothing(stored: StoredChat, planned: Proposal) -> CallError:
     )
 
 
-def _body(planned: Proposal) -> dict[str, object]:
-    outlook = planned.outlook
-    counted = {"before": planned.before, "after": planned.after}
-    return {
-        "receipt": planned.receipt and receipt_body(planned.receipt),
-        "tokens": {
-            name: counts and {"total": counts.total, "by_layer": dict(counts.by_layer), "limit": counts.limit}
-            for name, counts in counted.items()
-        },
-        "outlook": outlook
-        and {
-            "moved": outlook.moved,
-            "cost_now": None if outlook.cost_now is None else plain(outlook.cost_now),
-            "saved_per_turn": None if outlook.saved_per_turn is None else plain(outlook.saved_per_turn),
-        },
-    }
-
-
 def _undo(stored: StoredChat, receipt: str | None, *, as_json: bool) -> None:
     before = stored.receipts()
     stored.undo(receipt)
     left = {one.id for one in stored.receipts()}
     undone = [one.id for one in before if one.id not in left]
     if as_json:
-        typer.echo(json.dumps({"conversation": stored.id, "undone": undone}, ensure_ascii=False))
+        typer.echo(json.dumps(view_undo(stored.id, undone), ensure_ascii=False))
         return
     what = "1 compaction" if len(undone) == 1 else f"{len(undone):,} compactions"
     size = stored.plan(to=1.0).before

@@ -3,20 +3,22 @@
 import json
 
 import typer
+from msgspec import to_builtins
 
-from lamella.faces.cli.chat_opening import DEMO
-from lamella.faces.cli.failures import exit_code, print_failure
-from lamella.faces.cli.lines import show_line
-from lamella.faces.cli.opened import JsonOption
+from lamella.faces.cli.access import JsonOption
+from lamella.faces.cli.terminal.failures import exit_code, print_failure
+from lamella.faces.cli.terminal.lines import show_line
 from lamella.wiring import (
+    DEMO_MODEL,
     Configuration,
     Origin,
+    Services,
     find_bad_settings,
     fit_settings,
     list_keys,
-    load_configuration,
     mask,
     place_user_file,
+    read_services,
     tell_unready,
 )
 
@@ -34,13 +36,13 @@ def show(*, as_json: JsonOption = False) -> int:
 
     Then what a new conversation of `lamella chat` gets along with its model. Exit 2 if a value would be refused.
     """
-    found = load_configuration()
-    bad = find_bad_settings(found)
+    services = read_services()
+    found, bad = services.found, find_bad_settings(services)
     keys = {name: "set" if there else "not set" for name, there in list_keys().items()}
     if as_json:
         if bad:
             raise bad[0]
-        typer.echo(json.dumps({**_body(found), "keys": keys, "chat": _begin_chat(found)}, ensure_ascii=False))
+        typer.echo(json.dumps({**_body(found), "keys": keys, "chat": _begin_chat(services)}, ensure_ascii=False))
         return 0
     for name, value in _values(found).items():
         typer.echo(f"{name:<20}{found.origins[name]:<14}{show_line(_told(value))}")
@@ -49,21 +51,21 @@ def show(*, as_json: JsonOption = False) -> int:
     for error in bad:
         print_failure(error, as_json=False)
     if not bad:
-        typer.echo(f"{'a new chat':<20}{show_line(_tell_chat(found))}")
+        typer.echo(f"{'a new chat':<20}{show_line(_tell_chat(services))}")
     return max(map(exit_code, bad), default=0)
 
 
-def _begin_chat(found: Configuration) -> dict[str, object]:
+def _begin_chat(services: Services) -> dict[str, object]:
     """What a conversation that begins now gets, and what keeps its model from being asked."""
-    model = found.settings.model or DEMO
-    fitting = fit_settings(model, begins=True)
-    settings = {name: fitting.get(name, getattr(found.settings, name)) for name in ("layout", "window", "reserve")}
-    unready = tell_unready(model)
+    model = services.settings.model or DEMO_MODEL
+    fitting = fit_settings(model, begins=True, services=services)
+    settings = {name: fitting.get(name, getattr(services.settings, name)) for name in ("layout", "window", "reserve")}
+    unready = tell_unready(model, services=services)
     return {"model": mask(model), **settings, "missing": unready and mask(unready.message)}
 
 
-def _tell_chat(found: Configuration) -> str:
-    chat = _begin_chat(found)
+def _tell_chat(services: Services) -> str:
+    chat = _begin_chat(services)
     told = f"model {chat['model']}, layout {chat['layout']}, window {chat['window']:,}, reserve {chat['reserve']:,}"
     return f"{told}; it cannot be asked yet: {chat['missing']}" if chat["missing"] else told
 
@@ -76,7 +78,7 @@ def _body(found: Configuration) -> dict[str, object]:
 
 def _values(found: Configuration) -> dict[str, object]:
     """The values as JSON has them, without passwords in addresses and without what tables do not say."""
-    return {name: _shown(value) for name, value in found.settings.model_dump(mode="json").items()}
+    return {name: _shown(value) for name, value in to_builtins(found.settings).items()}
 
 
 def _shown(value: object) -> object:

@@ -4,10 +4,9 @@ import json
 
 import typer
 
-from lamella.faces.cli.ledger_json import ledger_body
-from lamella.faces.cli.ledger_pages import read_pages
-from lamella.faces.cli.ledger_table import print_ledger
-from lamella.faces.cli.opened import ChatName, JsonOption, StoreOption, opened_chat
+from lamella.faces.cli.access import ChatName, JsonOption, StoreOption, opened_chat
+from lamella.faces.cli.tables.ledger import print_ledger
+from lamella.views.ledger import make_rows, view_ledger
 
 
 def ledger(*, chat: ChatName, as_json: JsonOption = False, store: StoreOption = None) -> None:
@@ -16,8 +15,8 @@ def ledger(*, chat: ChatName, as_json: JsonOption = False, store: StoreOption = 
     lamella ledger garden
     """
     with opened_chat(store, chat) as stored:
-        pages = read_pages(stored)
+        rows = make_rows(stored.turns(), stored.ledger())
     if as_json:
-        typer.echo(json.dumps(ledger_body(chat, pages), ensure_ascii=False))
+        typer.echo(json.dumps(view_ledger(chat, rows), ensure_ascii=False))
     else:
-        print_ledger(chat, pages)
+        print_ledger(chat, rows)

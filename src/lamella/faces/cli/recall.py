@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from lamella.core.search.index import Found
 from lamella.engine.recalling import FOUND_AT_MOST, name_passage
-from lamella.faces.cli.lines import show_line, show_lines
-from lamella.faces.cli.opened import ChatName, JsonOption, StoreOption, opened_chat
-from lamella.faces.cli.waiting import told_if_slow
+from lamella.faces.cli.access import ChatName, JsonOption, StoreOption, opened_chat
+from lamella.faces.cli.terminal.lines import show_line, show_lines
+from lamella.faces.cli.terminal.progress import told_if_slow
+from lamella.views.recall import view_recall
 
 
 def recall(
@@ -31,31 +31,16 @@ def recall(
     with opened_chat(store, chat) as stored, told_if_slow(f"Searching {chat}"):
         found = stored.recall(query, limit=limit)
     if as_json:
-        body = {"conversation": chat, "query": query, "found": [_body(one) for one in found]}
-        typer.echo(json.dumps(body, ensure_ascii=False))
+        typer.echo(json.dumps(view_recall(chat, query, found), ensure_ascii=False))
     else:
         for index, one in enumerate(found):
-            _print(one, excerpt=excerpts, first=not index)
+            _print(name_passage(one), one.excerpt if excerpts else one.passage.text, first=not index)
         if not found:
             typer.echo("Nothing that left the prompt has these words.", err=True)
     return 0 if found else 1
 
 
-def _body(found: Found) -> dict[str, object]:
-    passage = found.passage
-    return {
-        "place": passage.place,
-        "role": passage.role,
-        "id": passage.id,
-        "title": passage.title,
-        "score": found.score,
-        "excerpt": found.excerpt,
-        "text": passage.text,
-    }
-
-
-def _print(found: Found, *, excerpt: bool, first: bool) -> None:
+def _print(place: str, text: str, *, first: bool) -> None:
     """Its place, then the original: into a file or pipe as it is, on a terminal so that it can do nothing to it."""
-    text = found.excerpt if excerpt else found.passage.text
-    typer.echo(f"{'' if first else chr(10)}─── {show_line(name_passage(found))}")
+    typer.echo(f"{'' if first else chr(10)}─── {show_line(place)}")
     typer.echo(show_lines(text) if sys.stdout.isatty() else text)

@@ -1,16 +1,21 @@
 """``lamella replay``: what a model would be sent on each turn of a conversation in a file."""
 
+import json
+import shutil
 import sys
-from typing import Annotated
+from collections.abc import Iterable
+from tempfile import TemporaryFile
+from typing import Annotated, TextIO
 
 import typer
 
+from lamella import Turn
 from lamella.errors import UsageError
-from lamella.faces.cli.replay_json import write_json
-from lamella.faces.cli.replay_table import print_messages, print_table
-from lamella.faces.cli.totals import Totals
+from lamella.faces.cli.tables.replay import print_messages, print_table
+from lamella.faces.cli.terminal.progress import counted
 from lamella.faces.cli.transcripts import find_folder, load_named
-from lamella.faces.cli.waiting import counted
+from lamella.views.totals import Totals, view_totals
+from lamella.views.turns import view_head, view_turn
 from lamella.wiring import replay_transcript
 
 
@@ -44,14 +49,37 @@ def replay(
         # Where turns are shown as they are built, nobody needs to be told how many there were.
         turns = counted(turns, "Replaying", total=len(transcript.turns))
     totals = Totals()
-    passing = totals.counting(turns)
+    passing = totals.count(turns)
     if as_json:
-        write_json(transcript.conversation, passing, totals=totals, out=sys.stdout)
+        _write_json(transcript.conversation, passing, totals=totals, out=sys.stdout)
     elif messages:
         print_messages(passing)
     else:
         print_table(transcript.conversation, passing, totals)
     return _verdict(totals, max_prefix_breaks, quiet=as_json) if check else 0
+
+
+def _write_json(conversation: str, turns: Iterable[Turn], *, totals: Totals, out: TextIO) -> None:
+    """Write the object when it is whole: an error on the way leaves no half of it behind.
+
+    A turn is written as soon as it is built, so that memory holds one of them at a time.
+    """
+    with TemporaryFile("w+", encoding="utf-8", newline="\n") as draft:
+        written = False
+        for turn in turns:
+            draft.write(",\n" if written else _open_object(conversation, turn) + "\n")
+            draft.write(json.dumps(view_turn(turn), ensure_ascii=False))
+            written = True
+        if not written:
+            draft.write(_open_object(conversation, None))
+        draft.write(f'],\n"totals": {json.dumps(view_totals(totals))}}}\n')
+        draft.seek(0)
+        shutil.copyfileobj(draft, out)
+
+
+def _open_object(conversation: str, first: Turn | None) -> str:
+    """The object up to its first turn."""
+    return json.dumps(view_head(conversation, first), ensure_ascii=False).removesuffix("}") + ', "turns": ['
 
 
 def _verdict(totals: Totals, allowed: int | None, *, quiet: bool) -> int:

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from lamella.engine.turn import TurnView
+from lamella import Turn
 from lamella.errors import UsageError
+from lamella.faces.cli.terminal.progress import counted
 from lamella.faces.cli.transcripts import find_folder, load_named
-from lamella.faces.cli.waiting import counted
-from lamella.wiring import replay_transcript, write_request
+from lamella.wiring import read_services, replay_transcript, write_request
 
 
 def request(
@@ -26,14 +26,15 @@ def request(
     lamella request examples/walkthrough.json --provider anthropic --turn 3
     """
     transcript = load_named(file)
-    turns = replay_transcript(transcript, overrides={"model": model}, beside=find_folder(file))
+    services = read_services()
+    turns = replay_transcript(transcript, overrides={"model": model}, beside=find_folder(file), services=services)
     count = len(transcript.turns)
     wanted = _find(counted(turns, "Replaying", total=turn or count), turn, count=count)
-    body = write_request(wanted, provider, answer=max_tokens, any_model=model is not None)
+    body = write_request(wanted, provider, answer=max_tokens, any_model=model is not None, services=services)
     typer.echo(json.dumps(body, ensure_ascii=False, indent=2))
 
 
-def _find(turns: Iterator[TurnView], number: int | None, *, count: int) -> TurnView:
+def _find(turns: Iterator[Turn], number: int | None, *, count: int) -> Turn:
     wanted = number or count
     if not 1 <= wanted <= count:
         hint = f"Choose one from 1 to {count:,}." if count else "Write at least one turn."

@@ -1,13 +1,13 @@
 """``lamella store``: the database behind the conversations."""
 
 import json
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
-from lamella.faces.cli.opened import StoreOption, opened
-from lamella.faces.cli.waiting import told_if_slow
+from lamella.faces.cli.access import StoreOption, opened
+from lamella.faces.cli.terminal.progress import told_if_slow
+from lamella.views.stores import view_stats
 from lamella.wiring import copy_conversations
 
 store_app = typer.Typer(name="store", help="Migrate, verify, measure and copy the store of conversations.")
@@ -26,7 +26,7 @@ def stats(
 ) -> None:
     """How much the store holds."""
     with opened(store) as keeper:
-        found = asdict(keeper.stats())
+        found = view_stats(keeper.stats())
     if as_json:
         typer.echo(json.dumps(found))
         return

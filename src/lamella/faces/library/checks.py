@@ -8,11 +8,11 @@ from pathlib import Path
 from types import UnionType
 from typing import Any
 
+from lamella.attach import Attachment, Tool, ToolResult
 from lamella.core.log.turn import PART_NAMES
 from lamella.core.text.content import encode_text
 from lamella.engine.sending import ANSWER, Patience
 from lamella.errors import ArtifactError, CallError, SettingError
-from lamella.faces.library.attach import Attachment, Tool, ToolResult
 from lamella.ports import ChatProvider, Summarizer
 
 _Takes = type | UnionType

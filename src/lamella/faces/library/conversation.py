@@ -6,7 +6,7 @@ from os import PathLike
 from lamella.faces.library.checks import check_folder, check_summarizer, check_text
 from lamella.faces.library.talk import Talk
 from lamella.ports import Summarizer
-from lamella.wiring import load_settings, open_runner
+from lamella.wiring import open_runner, read_services
 
 
 class Conversation(Talk):
@@ -28,7 +28,7 @@ class Conversation(Talk):
         **settings: object,
     ) -> None:
         runner = open_runner(
-            load_settings(settings),
+            read_services(settings),
             conversation=check_text(conversation, "conversation", may_be_empty=False),
             vault=check_folder(vault),
             ledger=ledger,

@@ -7,6 +7,7 @@ from os import PathLike
 from types import TracebackType
 from typing import Self
 
+from lamella.attach import Attachment
 from lamella.core.log.call import Call
 from lamella.core.log.nodes import Told
 from lamella.core.log.records import Listed
@@ -16,7 +17,6 @@ from lamella.engine.sending import Event, send
 from lamella.engine.stored import Desk, StoredChat
 from lamella.engine.turn import TurnView
 from lamella.errors import CallError, NotAvailableError
-from lamella.faces.library.attach import Attachment
 from lamella.faces.library.checks import (
     check_answer,
     check_folder,
@@ -28,7 +28,7 @@ from lamella.faces.library.checks import (
 )
 from lamella.faces.library.talk import Described, Talk
 from lamella.ports import ChatProvider, Summarizer
-from lamella.wiring import open_desk, open_office
+from lamella.wiring import open_desk, open_office, read_services
 
 
 class Chat(Talk):
@@ -152,10 +152,13 @@ class Engine:
         tries: int | None = None,
     ) -> None:
         self._settings = {} if model is None else {"model": check_text(model, "model", may_be_empty=False)}
-        self._office = open_office(check_provider(provider), patience=check_patience(patience, tries))
+        services = read_services()
+        patient = check_patience(patience, tries)
+        self._office = open_office(check_provider(provider), services=services, patience=patient)
         self._office.name(model)
         self._desk = open_desk(
             check_text(url, "url"),
+            services=services,
             vault=check_folder(vault),
             ledger=ledger,
             summarizer=check_summarizer(summarizer),

@@ -5,15 +5,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, TypeVar
 
+from lamella.attach import Attachment, Tool, ToolResult
 from lamella.core.log.receipt import Receipt
+from lamella.core.messages.delta import Reply
 from lamella.core.search.index import Found
 from lamella.engine.answer import Answer
 from lamella.engine.ask import Ask
+from lamella.engine.proposal import Proposal
 from lamella.engine.recalling import FOUND_AT_MOST
 from lamella.engine.turn import TurnView
-from lamella.engine.world import Proposal
 from lamella.errors import ArtifactError
-from lamella.faces.library.attach import Attachment, Tool, ToolResult
 from lamella.faces.library.checks import check_each, check_fields, check_parts, check_text, check_time
 from lamella.wiring import read_answer
 
@@ -39,7 +40,7 @@ class Runs(Protocol):
 
     def ask(self, asked: Ask, *, at: datetime | None = None) -> TurnView: ...
 
-    def reply(self, answer: str | Answer, *, at: datetime | None = None) -> None: ...
+    def reply(self, given: str | Answer, *, at: datetime | None = None) -> Reply: ...
 
     def plan(self, *, to: float | None = None, at: datetime | None = None) -> Proposal: ...
 
@@ -106,13 +107,13 @@ class Talk:
             fold=bool(given.fold),
         )
 
-    def reply(self, answer: object, *, at: datetime | None = None) -> None:
+    def reply(self, answer: object, *, at: datetime | None = None) -> Reply:
         """What the model answered to the turn asked last: a text, or the object that a provider's SDK gave.
 
         From an SDK's object the text, the tool calls and the usage are taken, and the ledger is joined by them.
         """
         given = check_text(answer, "answer") if isinstance(answer, str) else read_answer(answer)
-        self._runner.reply(given, at=check_time(at))
+        return self._runner.reply(given, at=check_time(at))
 
     def plan(self, to: float | None = None) -> Proposal:
         """What compacting would take out and bring, down to a share of what fits. Nothing changes yet."""

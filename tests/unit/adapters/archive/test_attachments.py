@@ -5,10 +5,11 @@ from base64 import b64encode
 import pytest
 from tests.unit.pictures import png
 
-from lamella.adapters.archive.attachments import FIELDS, AttachmentIn, read_attachment
+from lamella.adapters.archive.attachments import AttachmentIn, read_attachment
+from lamella.core.artifacts.kinds import KINDS
 from lamella.core.artifacts.model import Artifact, Kind, Policy
-from lamella.engine.ask import Wanted
-from lamella.errors import ArtifactError, LamellaError, NotAvailableError, SourceUnreadableError
+from lamella.core.artifacts.wanted import Wanted
+from lamella.errors import ArtifactError, LamellaError, NotAvailableError
 
 VALUES: dict[str, object] = {
     "path": "a.md",
@@ -20,6 +21,7 @@ VALUES: dict[str, object] = {
     "data": b64encode(png(2, 2)).decode(),
     "media_type": "image/png",
 }
+ATTACHABLE = [kind for kind, spec in KINDS.items() if spec.fields]
 
 
 def read(**fields: object) -> Artifact | Wanted:
@@ -33,20 +35,20 @@ def refused(**fields: object) -> LamellaError:
     return caught.value
 
 
-@pytest.mark.parametrize("kind", sorted(FIELDS))
+@pytest.mark.parametrize("kind", ATTACHABLE)
 def test_every_kind_takes_all_of_its_fields(kind: Kind) -> None:
-    fields = {name: VALUES[name] for name in FIELDS[kind]}
+    fields = {name: VALUES[name] for name in KINDS[kind].fields}
     made = read(kind=kind.value, title="T", policy="snapshot", **fields)
     assert made.kind is kind
 
 
-@pytest.mark.parametrize("kind", sorted(FIELDS))
+@pytest.mark.parametrize("kind", ATTACHABLE)
 def test_every_kind_refuses_the_fields_of_others_and_names_its_own(kind: Kind) -> None:
-    for name in VALUES.keys() - FIELDS[kind]:
+    for name in VALUES.keys() - KINDS[kind].fields:
         error = refused(kind=kind.value, **{name: VALUES[name]})
         assert isinstance(error, ArtifactError)
         assert f"takes no {name}" in error.message
-        assert all(field in error.hint for field in FIELDS[kind])
+        assert all(field in error.hint for field in KINDS[kind].fields)
 
 
 def test_tool_results_are_not_attachments() -> None:
@@ -104,10 +106,10 @@ def test_lines_run_forwards() -> None:
     )
 
 
-def test_a_picture_that_is_not_base64_or_no_picture_is_refused() -> None:
+def test_a_picture_that_is_not_base64_is_refused_and_its_bytes_are_left_to_be_read() -> None:
     assert "not base64" in refused(kind="image", data="!!!", media_type="image/png").message
-    error = refused(kind="image", data=b64encode(b"no").decode(), media_type="image/png")
-    assert isinstance(error, SourceUnreadableError)
+    made = read(kind="image", data=b64encode(b"no").decode(), media_type="image/png", title="T")
+    assert made == Wanted(kind=Kind.IMAGE, name="", title="T", data=b"no", media_type="image/png")
 
 
 def test_folders_and_tags_are_to_be_expanded() -> None:

@@ -22,11 +22,11 @@ MISSING = """
 import asyncio, sys
 sys.modules["{sdk}"] = None
 from {module} import {name}
-from lamella.core.messages.request import ChatRequest
+from lamella.core.messages.request import Request
 from lamella.errors import SdkMissingError
 async def run():
     try:
-        await anext({name}(key="k").stream(ChatRequest(model="m", messages=())))
+        await anext({name}(key="k").stream(Request(model="m", messages=())))
     except SdkMissingError as error:
         print(error.message, error.hint)
 asyncio.run(run())

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from tests.unit.pictures import png
 
-from lamella.adapters.sources.vault import MAX_FILE_BYTES, Vault, parse_image
-from lamella.core.artifacts.make import make_artifact
-from lamella.core.artifacts.model import Artifact, Kind, Policy, Source
+from lamella.adapters.sources.vault import MAX_FILE_BYTES, Vault
+from lamella.core.artifacts.model import Kind, Policy
+from lamella.core.artifacts.wanted import Wanted
 from lamella.errors import (
-    NotAvailableError,
+    BadInputError,
     SourceMissingError,
     SourceOutsideError,
     SourceTooLargeError,
@@ -49,7 +49,8 @@ def vault(root: Path) -> Vault:
 
 
 def test_a_file_is_read_as_an_artifact_of_the_kind_asked_for(vault: Vault) -> None:
-    note = vault.read_file("docs/api-docs.md", Kind.ACTIVE_NOTE, policy=Policy.PIN, via="folder:docs")
+    wanted = Wanted(kind=Kind.ACTIVE_NOTE, name="docs/api-docs.md", policy=Policy.PIN, via="folder:docs")
+    note = vault.read(wanted)
     assert (note.id, note.kind, note.title, note.text) == (
         "docs/api-docs.md",
         Kind.ACTIVE_NOTE,
@@ -59,25 +60,33 @@ def test_a_file_is_read_as_an_artifact_of_the_kind_asked_for(vault: Vault) -> No
     assert (note.policy, note.source.via) == (Policy.PIN, "folder:docs")
 
 
+def test_a_title_that_is_given_stands_in_place_of_the_name(vault: Vault) -> None:
+    assert vault.read(Wanted(kind=Kind.NOTE, name="docs/api-docs.md", title="Mine")).title == "Mine"
+
+
 def test_a_name_with_strange_characters_is_read_and_is_its_id(vault: Vault) -> None:
-    assert vault.read_file("Bob's & co, [x].md", Kind.NOTE).id == "Bob's & co, [x].md"
+    assert vault.read(Wanted(kind=Kind.NOTE, name="Bob's & co, [x].md")).id == "Bob's & co, [x].md"
+
+
+def test_a_path_with_a_detour_is_the_same_note(vault: Vault) -> None:
+    assert vault.read(Wanted(kind=Kind.NOTE, name="docs/../a.md")).id == "a.md"
 
 
 def test_windows_line_ends_and_a_byte_order_mark_are_normalised(root: Path, vault: Vault) -> None:
     (root / "w.md").write_bytes(b"\xef\xbb\xbfone\r\ntwo  \r\n")
-    assert vault.read_file("w.md", Kind.NOTE).text == "one\ntwo  \n"
+    assert vault.read(Wanted(kind=Kind.NOTE, name="w.md")).text == "one\ntwo  \n"
 
 
 @pytest.mark.parametrize("path", ["../outside.md", "docs/../../outside.md", "../elsewhere/more.md"])
 def test_a_path_that_leaves_the_vault_is_refused(vault: Vault, path: str) -> None:
     with pytest.raises(SourceOutsideError, match="outside the vault") as caught:
-        vault.read_file(path, Kind.NOTE)
+        vault.read_text(path)
     assert caught.value.code == "source_outside"
 
 
 def test_an_absolute_path_is_refused_even_into_the_vault(root: Path, vault: Vault) -> None:
     with pytest.raises(SourceOutsideError):
-        vault.read_file(str(root / "a.md"), Kind.NOTE)
+        vault.read_text(str(root / "a.md"))
 
 
 def test_a_link_that_leaves_the_vault_is_refused(root: Path, vault: Vault, tmp_path: Path) -> None:
@@ -85,43 +94,43 @@ def test_a_link_that_leaves_the_vault_is_refused(root: Path, vault: Vault, tmp_p
     (root / "linked").symlink_to(tmp_path / "elsewhere")
     for path in ("link.md", "linked/more.md"):
         with pytest.raises(SourceOutsideError):
-            vault.read_file(path, Kind.NOTE)
+            vault.read_text(path)
     with pytest.raises(SourceOutsideError):
-        vault.list_folder("linked")
+        vault.list_notes(Kind.FOLDER, "linked")
 
 
 def test_links_that_leave_the_vault_are_not_listed_and_are_named(root: Path, vault: Vault, tmp_path: Path) -> None:
-    before = list(vault.list_folder("docs"))
+    before = vault.list_notes(Kind.FOLDER, "docs").paths
     (root / "docs" / "link.md").symlink_to(tmp_path / "outside.md")
     (root / "docs" / "linked").symlink_to(tmp_path)
-    assert vault.list_folder("docs") == before
-    assert vault.list_left_out("docs") == ["docs/link.md", "docs/linked"]
-    assert vault.list_left_out(".") == ["docs/link.md", "docs/linked"]
+    assert vault.list_notes(Kind.FOLDER, "docs").paths == before
+    assert vault.list_notes(Kind.FOLDER, "docs").links == ("docs/link.md", "docs/linked")
+    assert vault.list_notes(Kind.FOLDER, ".").links == ("docs/link.md", "docs/linked")
 
 
 def test_a_link_within_the_vault_is_followed(root: Path, vault: Vault) -> None:
     (root / "alias.md").symlink_to(root / "a.md")
-    assert vault.read_file("alias.md", Kind.NOTE).text == "A"
+    assert vault.read_text("alias.md") == "A"
 
 
 def test_a_link_to_itself_is_an_error_and_no_endless_walk(root: Path, vault: Vault) -> None:
     (root / "loop.md").symlink_to(root / "loop.md")
     (root / "docs" / "up").symlink_to(root)
     with pytest.raises(SourceMissingError):
-        vault.read_file("loop.md", Kind.NOTE)
-    assert "docs/up/a.md" not in vault.list_folder("docs")
+        vault.read_text("loop.md")
+    assert "docs/up/a.md" not in vault.list_notes(Kind.FOLDER, "docs").paths
 
 
 def test_a_missing_file_is_an_error_that_suggests_what_is_near(vault: Vault) -> None:
     with pytest.raises(SourceMissingError, match=r"no file docs/api-doc\.md") as caught:
-        vault.read_file("docs/api-doc.md", Kind.NOTE)
+        vault.read_text("docs/api-doc.md")
     assert "docs/api-docs.md" in caught.value.hint
 
 
 @pytest.mark.parametrize("path", ["docs", "a.md/x", "\0"])
 def test_a_path_that_is_no_file_is_missing(vault: Vault, path: str) -> None:
     with pytest.raises(SourceMissingError):
-        vault.read_file(path, Kind.NOTE)
+        vault.read_text(path)
 
 
 def test_a_missing_vault_is_said(tmp_path: Path) -> None:
@@ -134,30 +143,24 @@ def test_a_missing_vault_is_said(tmp_path: Path) -> None:
 def test_a_file_that_is_not_utf8_is_said_with_its_byte(root: Path, vault: Vault) -> None:
     (root / "latin.md").write_bytes("café".encode("latin-1"))
     with pytest.raises(SourceUnreadableError, match="byte 4 is 0xe9"):
-        vault.read_file("latin.md", Kind.NOTE)
+        vault.read_text("latin.md")
 
 
 def test_a_file_too_large_is_said_with_its_size_before_it_is_read(root: Path, vault: Vault) -> None:
     with (root / "huge.md").open("wb") as huge:
         huge.truncate(MAX_FILE_BYTES + 1)
     with pytest.raises(SourceTooLargeError, match=f"{MAX_FILE_BYTES + 1:,} bytes"):
-        vault.read_file("huge.md", Kind.NOTE)
-
-
-@pytest.mark.parametrize("kind", [Kind.PDF, Kind.OFFICE])
-def test_a_kind_that_is_not_read_yet_says_so(vault: Vault, kind: Kind) -> None:
-    with pytest.raises(NotAvailableError):
-        vault.read_file("a.md", kind)
+        vault.read_text("huge.md")
 
 
 def test_a_folder_lists_its_notes_sorted_and_leaves_out_what_is_hidden(vault: Vault) -> None:
-    assert vault.list_folder("docs") == ["docs/api-docs.md", "docs/deep/b.md", "docs/image.png.md"]
-    assert not any("obsidian" in path for path in vault.list_folder("."))
+    assert vault.list_notes(Kind.FOLDER, "docs").paths == ("docs/api-docs.md", "docs/deep/b.md", "docs/image.png.md")
+    assert not any("obsidian" in path for path in vault.list_notes(Kind.FOLDER, ".").paths)
 
 
 def test_a_missing_folder_is_an_error(vault: Vault) -> None:
     with pytest.raises(SourceMissingError, match="no folder nowhere"):
-        vault.list_folder("nowhere")
+        vault.list_notes(Kind.FOLDER, "nowhere")
     assert not vault.has_folder("nowhere")
     assert not vault.has_folder("../elsewhere")
     assert not vault.has_folder("a.md")
@@ -165,26 +168,29 @@ def test_a_missing_folder_is_an_error(vault: Vault) -> None:
 
 
 def test_a_tag_lists_the_notes_that_carry_it_or_one_below_it(vault: Vault) -> None:
-    assert vault.list_tag("#public") == ["docs/api-docs.md", "docs/deep/b.md"]
-    assert vault.list_tag("nothing") == []
+    assert vault.list_notes(Kind.TAG, "#public").paths == ("docs/api-docs.md", "docs/deep/b.md")
+    assert vault.list_notes(Kind.TAG, "nothing").paths == ()
 
 
 def test_a_note_that_cannot_be_read_does_not_stop_a_tag_and_is_said(root: Path, vault: Vault) -> None:
     (root / "docs" / "latin.md").write_bytes("café #public".encode("latin-1"))
-    glance = vault.glance()
-    assert glance.list_unsearched() == ()
-    assert glance.list_tag("#public") == ["docs/api-docs.md", "docs/deep/b.md"]
-    assert glance.list_tag("#other") == []
-    assert glance.list_unsearched() == ("docs/latin.md is not UTF-8: byte 4 is 0xe9.",)
+    glance = vault.look().catalog
+    assert glance is not None
+    assert glance.list_notes(Kind.TAG, "#public").paths == ("docs/api-docs.md", "docs/deep/b.md")
+    assert glance.list_notes(Kind.TAG, "#other").paths == ()
+    assert glance.list_notes(Kind.TAG, "#public").unread == ("docs/latin.md is not UTF-8: byte 4 is 0xe9.",)
 
 
 def test_a_glance_sees_the_vault_at_one_moment_and_the_vault_sees_it_as_it_is(root: Path, vault: Vault) -> None:
-    glance = vault.glance()
+    glance = vault.look().catalog
+    assert glance is not None
     assert glance.find_note("new") == []
     (root / "docs" / "new.md").write_text("New", encoding="utf-8")
     assert glance.find_note("new") == []
     assert vault.find_note("new") == ["docs/new.md"]
-    assert vault.glance().find_note("new") == ["docs/new.md"]
+    later = vault.look().catalog
+    assert later is not None
+    assert later.find_note("new") == ["docs/new.md"]
 
 
 @pytest.mark.parametrize(
@@ -213,47 +219,21 @@ def test_a_name_that_two_notes_have_finds_both(root: Path, vault: Vault) -> None
     assert vault.find_note("c") == ["docs/c.md", "docs/deep/c.md"]
 
 
-def test_a_picture_is_read_with_its_size(vault: Vault) -> None:
-    image = vault.read_image("img/plan.png")
-    assert (image.media_type, image.width, image.height) == ("image/png", 4, 3)
-
-
-@pytest.mark.parametrize("name", ["a.md", "docs/table.csv"])
-def test_a_file_that_is_no_picture_is_said(vault: Vault, name: str) -> None:
-    with pytest.raises(SourceUnreadableError):
-        vault.read_image(name)
-
-
-@pytest.mark.parametrize("data", [b"", b"not a picture", png(2, 2)[:10]])
-def test_bytes_that_are_no_picture_are_said(data: bytes) -> None:
-    with pytest.raises(SourceUnreadableError, match="not a picture"):
-        parse_image(data, media_type="image/png", name="x")
-
-
-def note(text: str, path: str = "docs/n.md") -> Artifact:
-    return make_artifact(Kind.ACTIVE_NOTE, text=text, source=Source(path=path))
-
-
-@pytest.mark.parametrize("target", ["![[plan.png]]", "![](../img/plan.png)", "![](img/plan.png)", "![[img/plan.png]]"])
+@pytest.mark.parametrize("target", ["plan.png", "../img/plan.png", "img/plan.png"])
 def test_an_embedded_picture_is_found_beside_the_note_in_the_vault_or_by_its_name(vault: Vault, target: str) -> None:
-    images, missing = vault.read_embedded(note(target))
-    assert ([image.width for image in images], list(missing)) == ([4], [])
+    assert vault.read_bytes(vault.find_file(target, beside="docs/n.md")) == png(4, 3)
 
 
-@pytest.mark.parametrize(
-    "target", ["![[gone.png]]", "![](../../outside.png)", "![](https://e.org/a.png)", "![](data:image/png;base64,AA)"]
-)
-def test_an_embedded_picture_that_cannot_be_sent_is_named_with_the_reason(vault: Vault, target: str) -> None:
-    images, missing = vault.read_embedded(note(target))
-    assert list(images) == []
-    assert len(missing) == 1
+@pytest.mark.parametrize("target", ["gone.png", "../../outside.png", "https://e.org/a.png", "data:image/png;base64,AA"])
+def test_an_embedded_picture_that_cannot_be_found_is_refused(vault: Vault, target: str) -> None:
+    with pytest.raises(BadInputError):
+        vault.find_file(target, beside="docs/n.md")
 
 
 def test_a_picture_of_which_the_vault_has_two_is_not_guessed(root: Path, vault: Vault) -> None:
     (root / "docs" / "deep" / "plan.png").write_bytes(png(9, 9))
-    images, missing = vault.read_embedded(note("![[plan.png]]"))
-    assert list(images) == []
-    assert "2 times" in missing[0]
+    with pytest.raises(SourceMissingError, match="2 times"):
+        vault.find_file("plan.png", beside="docs/n.md")
 
 
 COUNTED = """

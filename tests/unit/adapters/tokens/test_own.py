@@ -9,14 +9,14 @@ import pytest
 from tests.unit.adapters.providers.local.asking import SMALL, run
 
 from lamella import Conversation, Note
-from lamella.adapters.providers.local.engine import Engine, EngineOptions
+from lamella.adapters.providers.local.engine import EngineOptions, LlamaServer
 from lamella.adapters.providers.local.provider import LocalProvider
 from lamella.adapters.providers.local.weights import find_weights
 from lamella.adapters.tokens.counter import OWN_ERROR, OfflineCounter
 from lamella.adapters.tokens.gguf import Vocabulary, read_vocabulary
 from lamella.adapters.tokens.own import SPLITS, open_vocabulary
 from lamella.core.budget.counting import count_pieces
-from lamella.core.messages.request import ChatRequest
+from lamella.core.messages.request import Request
 from lamella.core.values import replace
 
 PARTS = (
@@ -64,7 +64,7 @@ def test_every_way_of_cutting_text_gives_the_engines_tokens(tmp_path: Path, spli
     assert vocabulary.split == split
     own = open_vocabulary(vocabulary)
     assert own is not None
-    engine = Engine(path, EngineOptions(window=256))
+    engine = LlamaServer(path, EngineOptions(window=256))
     texts = [*mixed(400), Path("README.md").read_text(encoding="utf-8")]
     different = [text for text in texts if tuple(own.encode(text)) != engine.tokenize(text)]
     engine.close()
@@ -86,7 +86,7 @@ def test_a_request_weighs_what_the_engine_says_or_a_token_more_for_each_question
         more: list[int] = []
         for typed, notes in (("When is high tide?", [digits]), ("Wirklich? 日本語", []), ("Thanks.\n", [])):
             turn = chat.ask(typed, attach=notes)
-            forecast = await provider.forecast(ChatRequest(model="local", messages=turn.messages))
+            forecast = await provider.forecast(Request(model="local", messages=turn.messages))
             more.append(turn.tokens.total - forecast.prompt)
             chat.reply("Yes, at 12:30.")
         await provider.close()

@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.steady import steady
 
-from lamella.core.artifacts.blocks import render_block, render_preview, render_tool, render_update
+from lamella.core.artifacts.blocks import (
+    neutralise,
+    render_block,
+    render_condensed,
+    render_handle,
+    render_preview,
+    render_tool,
+    render_tool_stub,
+    render_update,
+)
 from lamella.core.artifacts.kinds import KINDS, BlockForm
 from lamella.core.artifacts.make import make_artifact, make_tool_result
 from lamella.core.artifacts.model import Artifact, Kind, Source
@@ -72,6 +81,7 @@ def test_an_update_says_that_it_replaces_the_copy_above() -> None:
     changed = render_update(artifact(Kind.NOTE, text="new"), diff="@@ -1 +1 @@\n-old\n+new")
     assert "<diff>\n@@ -1 +1 @@\n-old\n+new\n</diff>" in changed
     assert "<content>" not in changed
+    assert "\n<update>The copy above, changed by this diff, is the text now.</update>\n<diff>" in changed
 
 
 def test_modification_times_are_not_part_of_a_block() -> None:
@@ -106,3 +116,82 @@ def test_every_block_ends_its_line_and_starts_with_a_bracket_so_that_blocks_coun
     for block in (render_block(artifact(kind)), render_update(artifact(kind), diff=None)):
         assert block[0] == "<"
         assert block[-1] == "\n"
+
+
+CLOSERS = [
+    "</content>",
+    "</preview>",
+    "</diff>",
+    "</output>",
+    "</note_context>",
+    "</active_note>",
+    "</url_content>",
+    "</selected_text>",
+    "</web_selected_text>",
+    "</tool_result>",
+    "</unparsed_context>",
+    "</youtube_video_context>",
+    "</conversation_summary>",
+    "</stage_digest>",
+    "</exact>",
+    "</summary>",
+    "</some_other_context>",
+    "</CONTENT>",
+    "< / content >",
+    "</content\n>",
+]
+
+
+@pytest.mark.parametrize("closer", CLOSERS)
+def test_a_closing_tag_of_ours_inside_content_is_neutralised(closer: str) -> None:
+    assert neutralise(f"before {closer} after") == f"before <\\{closer[1:]} after"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["<content>", "<note_context>", "</b>", "</div>", "a < b", "</ content", "<<>>", "</contents>", "</image>", "{}"],
+)
+def test_opening_tags_and_other_markup_stay_as_written(text: str) -> None:
+    assert neutralise(text) == text
+
+
+def test_neutralising_twice_changes_nothing_more() -> None:
+    once = neutralise("</content></content>")
+    assert neutralise(once) == once
+
+
+def test_a_summary_says_of_how_much_it_is_one_and_how_to_get_the_whole() -> None:
+    long = artifact(Kind.NOTE, text="x" * 12_345, place="a<b.md")
+    way_back = "[A summary of 12,345 characters. Attach a&lt;b.md with less beside it for the whole text.]"
+    expected = f"<summary>\nShort <\\/summary>\n{way_back}\n</summary>\n</note_context>\n"
+    assert render_condensed(long, "Short </summary>").endswith(expected)
+    assert render_condensed(long, "x", kind=Kind.PDF).startswith("<pdf_context>\n")
+
+
+def test_a_handle_is_one_line_with_name_title_size_and_the_way_back() -> None:
+    assert render_handle(artifact(Kind.NOTE, text="x" * 1_234, place="a<b.md", title="A\nB")) == (
+        "<handle>a&lt;b.md: A&#10;B, 1,234 characters, is left out. Attach a&lt;b.md again for its text.</handle>\n"
+    )
+
+
+def test_a_stub_is_the_call_and_how_much_came_back() -> None:
+    result = make_tool_result("search", arguments={"q": "x"}, output="y" * 1_234)
+    assert render_tool_stub(result) == (
+        f'<tool_result>\n<name>search</name>\n<arguments>{{"q":"x"}}</arguments>\n<id>{result.id}</id>\n'
+        "<left_out>1,234 characters of output. Make the call again, or recall it by its id.</left_out>\n"
+        "</tool_result>\n"
+    )
+
+
+def test_a_tool_result_is_rendered_as_one_and_without_arguments_has_none() -> None:
+    result = make_artifact(Kind.TOOL, text="y", source=Source(tool="search"))
+    assert render_block(result) == render_tool(result)
+    assert "\n<arguments>{}</arguments>\n" in render_tool(result)
+
+
+def test_a_query_is_said_and_an_active_note_can_be_told_as_a_note() -> None:
+    view = make_artifact(Kind.DATAVIEW, text="x", source=Source(path="a.md", query='LIST FROM "a<b"'))
+    assert '\n<query>LIST FROM "a&lt;b"</query>\n<content>' in render_block(view)
+    assert render_block(artifact(Kind.ACTIVE_NOTE), kind=Kind.NOTE) == render_block(
+        make_artifact(Kind.NOTE, text="text", source=Source(path="a.md", query="LIST"), title="A")
+    )

@@ -21,8 +21,22 @@ from lamella.core.artifacts.embeds import embedded_images, embeds_images
         ("[[plan.png]] and ![broken](", ()),
         ("```\n![[plan.png]]\n```", ()),
         ("no picture!", ()),
+        ("![](http://e.org/chart)", ("http://e.org/chart",)),
+        ("![](ftp://e.org/chart)", ()),
+        ("![](data:text/plain,a)", ()),
+        ("![[a.png?raw=1]] ![](b.png?x#y)", ("a.png?raw=1", "b.png?x#y")),
+        ("![[ a.png ]]", ("a.png",)),
+        ("![](a.png)\n```\n![](b.png)\n```\n![](c.png)", ("a.png", "c.png")),
+        ("![[a.png]] ![](a.png)", ("a.png",)),
     ],
 )
 def test_embedded_pictures_are_found_in_order_each_once(text: str, images: tuple[str, ...]) -> None:
     assert embedded_images(text) == images
     assert embeds_images(text) is bool(images)
+
+
+@pytest.mark.parametrize("ending", ["png", "jpg", "jpeg", "gif", "webp", "svg", "bmp", "avif", "heic", "tif", "tiff"])
+def test_every_kind_of_picture_is_known_by_its_ending(ending: str) -> None:
+    assert embedded_images(f"![[a.{ending}]]") == (f"a.{ending}",)
+    assert embedded_images(f"![](a.{ending.upper()})") == (f"a.{ending.upper()}",)
+    assert embedded_images(f"![[a{ending}]]") == ()

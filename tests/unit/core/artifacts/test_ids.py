@@ -2,8 +2,19 @@
 
 import pytest
 
+from lamella.core.artifacts.ids import (
+    dataview_id,
+    image_id,
+    path_id,
+    selection_id,
+    tag_id,
+    tool_id,
+    unparsed_id,
+    url_id,
+)
 from lamella.core.artifacts.make import make_artifact, make_image, make_image_value, make_tool_result
 from lamella.core.artifacts.model import Kind, Source
+from lamella.core.text.content import short_hash
 from lamella.errors import ArtifactError
 
 FILES = [Kind.NOTE, Kind.ACTIVE_NOTE, Kind.PDF, Kind.OFFICE, Kind.CANVAS, Kind.CODE]
@@ -42,7 +53,7 @@ def test_a_path_written_in_another_way_is_the_same_id(path: str) -> None:
 
 @pytest.mark.parametrize("path", ["", ".", "./", "//"])
 def test_a_path_that_names_no_file_is_refused(path: str) -> None:
-    with pytest.raises(ArtifactError) as caught:
+    with pytest.raises(ArtifactError, match=r"has no path|names no file") as caught:
         name_of(Kind.NOTE, path=path)
     assert "path" in caught.value.hint
 
@@ -120,6 +131,65 @@ def test_an_image_is_named_by_the_hash_of_its_bytes() -> None:
     ],
 )
 def test_an_artifact_without_what_its_id_needs_is_refused_with_a_hint(kind: Kind, missing: str) -> None:
-    with pytest.raises(ArtifactError) as caught:
+    with pytest.raises(ArtifactError, match=r"has no|neither") as caught:
         name_of(kind, **({"path": "a.md"} if kind is Kind.DATAVIEW else {}))
     assert missing in caught.value.hint
+
+
+def test_an_absolute_path_stays_one() -> None:
+    assert path_id(Source(path="/etc//hosts"), "") == "/etc/hosts"
+    assert path_id(Source(path="./a/./b.md"), "") == "a/b.md"
+
+
+@pytest.mark.parametrize(
+    "path", ["tool:search:0123456789ab", "tool:two\nlines:0123456789ab", f"unparsed:{'0' * 64}", f"sha256:{'f' * 64}"]
+)
+def test_a_path_that_reads_like_the_id_of_some_content_is_refused(path: str) -> None:
+    with pytest.raises(ArtifactError, match="named by its content") as caught:
+        path_id(Source(path=path), "")
+    assert "Rename the file" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "path", ["tool:search:0123456789ag", f"unparsed:{'0' * 63}", f"md5:{'0' * 64}", "notes/tool:search:0123456789ab"]
+)
+def test_a_path_that_only_begins_like_one_is_a_path(path: str) -> None:
+    assert path_id(Source(path=path), "") == path
+
+
+def test_a_long_path_is_told_by_its_beginning() -> None:
+    with pytest.raises(ArtifactError) as caught:
+        path_id(Source(path=f"sha256:{'f' * 64}"), "")
+    assert f"'sha256:{'f' * 33}'" in caught.value.message
+
+
+def test_rules_give_place_mark_and_short_hash_exactly() -> None:
+    assert url_id(Source(url="https://e.org/a#b#/c"), "") == "https://e.org/a"
+    assert dataview_id(Source(path="a.md", query="LIST"), "x") == f"a.md#dataview:{short_hash('LIST')}"
+    assert selection_id(Source(path="./a.md", lines=(3, 3)), "x") == f"a.md#L3-L3:{short_hash('x')}"
+    assert selection_id(Source(path="a.md", url="https://e.org"), "x") == f"a.md#selection:{short_hash('x')}"
+    assert selection_id(Source(url="https://e.org"), "x") == f"https://e.org#selection:{short_hash('x')}"
+    called = short_hash('{"a":1}\nx')
+    assert tool_id(Source(tool="t", arguments='{"a":1}'), "x") == f"tool:t:{called}"
+    assert tool_id(Source(tool="t"), "x") == tool_id(Source(tool="t", arguments="{}"), "x")
+    assert unparsed_id(Source(), "x").startswith("unparsed:2d711642b726b044")
+    assert image_id(Source(), "sha256:1") == "sha256:1"
+
+
+@pytest.mark.parametrize("tag", ["project", "#project", "##project"])
+def test_a_tag_is_named_with_one_hash_sign(tag: str) -> None:
+    assert tag_id(Source(query=tag), "") == "#project"
+
+
+def test_a_tag_without_a_name_is_refused() -> None:
+    with pytest.raises(ArtifactError, match="no tag") as caught:
+        tag_id(Source(), "")
+    assert "#project" in caught.value.hint
+
+
+@pytest.mark.parametrize("lines", [(0, 1), (2, 1), (0, 0), (-1, 5)])
+def test_lines_that_are_not_first_and_last_from_one_are_refused(lines: tuple[int, int]) -> None:
+    with pytest.raises(ArtifactError, match=f"line {lines[0]} and ends at line {lines[1]}") as caught:
+        selection_id(Source(path="a.md", lines=lines), "x")
+    assert "counted from 1" in caught.value.hint
+    assert selection_id(Source(path="a.md", lines=(1, 1)), "x").startswith("a.md#L1-L1:")

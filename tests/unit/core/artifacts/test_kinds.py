@@ -2,8 +2,7 @@
 
 import pytest
 
-from lamella.adapters.archive.attachments import FIELDS
-from lamella.core.artifacts.kinds import KINDS, BlockForm, Promotion, later_kind
+from lamella.core.artifacts.kinds import KINDS, BlockForm, Embeds, Medium, Promotion, kind_of_file, later_kind
 from lamella.core.artifacts.model import Kind, Trust
 
 NOT_RECOVERABLE = {Kind.SELECTED_TEXT, Kind.WEB_SELECTION, Kind.IMAGE, Kind.UNKNOWN}
@@ -56,9 +55,51 @@ def test_the_active_note_is_promoted_as_a_plain_note() -> None:
 
 
 def test_what_can_be_attached_in_a_transcript_is_every_kind_but_tool_results() -> None:
-    assert set(FIELDS) == set(Kind) - {Kind.TOOL}
+    assert {kind for kind, row in KINDS.items() if row.fields} == set(Kind) - {Kind.TOOL}
 
 
 def test_only_the_active_note_is_something_else_once_its_turn_is_over() -> None:
     later = {kind: later_kind(kind) for kind in Kind if later_kind(kind) is not kind}
     assert later == {Kind.ACTIVE_NOTE: Kind.NOTE}
+
+
+def test_archives_name_their_groups_in_the_order_of_the_rows() -> None:
+    assert list(dict.fromkeys(row.group for row in KINDS.values())) == [
+        "Notes", "Files", "URLs", "Web Tabs", "Queries", "Selections", "Tools", "Images", "Blocks", "Tags", "Folders",
+    ]  # fmt: skip
+
+
+def test_only_files_that_are_their_own_text_are_read_as_such() -> None:
+    files = {kind for kind, row in KINDS.items() if row.medium is Medium.FILE}
+    assert files == {Kind.NOTE, Kind.ACTIVE_NOTE, Kind.CANVAS, Kind.CODE}
+
+
+def test_pictures_are_sent_from_the_active_note_and_stay_links_in_others() -> None:
+    assert {kind: row.embeds for kind, row in KINDS.items() if row.embeds is not Embeds.NONE} == {
+        Kind.NOTE: Embeds.LINKED,
+        Kind.ACTIVE_NOTE: Embeds.SENT,
+    }
+
+
+@pytest.mark.parametrize(
+    ("template", "kinds"),
+    [
+        ("note", [Kind.NOTE, Kind.ACTIVE_NOTE]),
+        ("active_note", [Kind.ACTIVE_NOTE]),
+        ("selection", [Kind.SELECTED_TEXT, Kind.WEB_SELECTION]),
+    ],
+)
+def test_a_template_means_these_kinds(template: str, kinds: list[Kind]) -> None:
+    assert [kind for kind, row in KINDS.items() if template in row.templates] == kinds
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("a.MD", Kind.NOTE), ("x/a.txt", Kind.NOTE), ("a.b.pdf", Kind.PDF), ("a.pptx", Kind.OFFICE),
+        ("a.png/", Kind.IMAGE),
+        ("a.yml", Kind.CODE), ("a", None), (".md", None), ("x/.md", None), ("a.", None), ("x.md/a", None), ("", None),
+    ],
+)  # fmt: skip
+def test_a_file_is_of_the_kind_that_its_ending_says(name: str, kind: Kind | None) -> None:
+    assert kind_of_file(name) is kind

@@ -11,8 +11,8 @@ from lamella.core.artifacts.make import (
     make_tool_definition,
     make_tool_result,
 )
-from lamella.core.artifacts.model import Artifact, Kind, Source
-from lamella.errors import ArtifactError
+from lamella.core.artifacts.model import Artifact, Kind, Policy, Source, Trust
+from lamella.errors import ArtifactError, BadInputError
 
 
 def note(text: str, path: str = "a.md") -> Artifact:
@@ -72,3 +72,74 @@ def test_canonical_json_sorts_keys_and_keeps_characters() -> None:
 def test_a_picture_cannot_be_fetched_again_and_has_no_text() -> None:
     picture = make_image(make_image_value(b"x", media_type="image/png", width=2, height=3))
     assert (picture.text, picture.recoverable, picture.title) == ("", False, "image")
+
+
+def test_an_artifact_has_what_it_was_made_of_and_what_its_kind_says() -> None:
+    picture = make_image_value(b"x", media_type="image/png", width=2, height=3)
+    source = Source(path="a.md", via="#tag")
+    made = make_artifact(Kind.NOTE, text="t", source=source, title="T", policy=Policy.PIN, images=[picture])
+    assert (made.kind, made.title, made.text, made.source) == (Kind.NOTE, "T", "t", source)
+    assert (made.policy, made.images, made.has_images) == (Policy.PIN, (picture,), True)
+    assert (made.recoverable, made.trust, made.condensed) == (True, Trust.VAULT, None)
+    assert note("t").policy is None
+    assert note("t").images == ()
+
+
+def test_a_picture_is_made_of_its_bytes_its_size_and_their_hash() -> None:
+    picture = make_image_value(b"x", media_type="image/png", width=2, height=3)
+    assert (picture.media_type, picture.data, picture.width, picture.height) == ("image/png", b"x", 2, 3)
+    made = make_image(picture, path="img/a.png")
+    assert (made.kind, made.title, made.hash, made.source) == (Kind.IMAGE, "a", picture.hash, Source(path="img/a.png"))
+    assert (made.images, made.has_images, made.trust) == ((picture,), True, Trust.USER)
+    assert make_image(picture, title="Plan").title == "Plan"
+
+
+def test_a_tool_result_is_titled_by_its_tool() -> None:
+    result = make_tool_result("search", arguments={}, output="x")
+    assert (result.kind, result.title, result.trust) == (Kind.TOOL, "search", Trust.TOOL)
+
+
+def test_a_tool_definition_has_its_name_its_description_and_its_schema() -> None:
+    made = make_tool_definition("t", description="Finds.", parameters={"b": 1, "a": 2})
+    assert (made.name, made.description, made.parameters) == ("t", "Finds.", '{"a":2,"b":1}')
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), b"bytes", {1, 2}, object()])
+def test_what_is_no_json_is_refused_with_a_hint(value: object) -> None:
+    with pytest.raises(ArtifactError, match="cannot be written as JSON") as caught:
+        canonical_json({"a": value})
+    assert "finite numbers" in caught.value.hint
+
+
+HALF = "\ud83d"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        Source(path=f"a{HALF}.md"),
+        Source(path="a.md", url=f"https://e.org/{HALF}"),
+        Source(path="a.md", query=HALF),
+        Source(path="a.md", tool=HALF),
+        Source(path="a.md", arguments=HALF),
+    ],
+)
+def test_a_place_that_cannot_be_sent_is_refused_where_it_comes_in(source: Source) -> None:
+    with pytest.raises(BadInputError):
+        make_artifact(Kind.NOTE, text="x", source=source)
+
+
+def test_a_title_that_cannot_be_sent_is_refused_as_well() -> None:
+    with pytest.raises(BadInputError):
+        make_artifact(Kind.NOTE, text="x", source=Source(path="a.md"), title=HALF)
+    with pytest.raises(BadInputError):
+        make_image(make_image_value(b"x", media_type="image/png", width=1, height=1), title=HALF)
+    for name, description in ((HALF, ""), ("t", HALF)):
+        with pytest.raises(BadInputError):
+            make_tool_definition(name, description=description, parameters={})
+
+
+def test_a_kind_that_is_not_a_text_comes_with_what_to_do() -> None:
+    with pytest.raises(ArtifactError) as caught:
+        make_artifact(Kind.FOLDER, text="x", source=Source(path="a"))
+    assert "Expand a folder" in caught.value.hint

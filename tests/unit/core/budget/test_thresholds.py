@@ -1,10 +1,8 @@
-"""One budget over everything sent: ordered thresholds, a warning, and an error that names what weighs most."""
+"""Thresholds: ordered shares of what fits, from which on a request is warned about or shrunk."""
 
 import pytest
-from tests.conftest import Watched
 
-from lamella import BudgetExceededError, Conversation, Note, Tool
-from lamella.core.budget.thresholds import Budget, must_shrink
+from lamella.core.budget.thresholds import Budget, check_share, is_over, must_shrink, warn_of
 from lamella.errors import SettingError
 
 
@@ -39,80 +37,9 @@ def test_a_hard_threshold_of_all_that_fits_is_allowed() -> None:
 
 @pytest.mark.parametrize(("window", "reserve"), [(0, 0), (-1, 0), (100, 100), (100, 200), (100, -1)])
 def test_a_window_without_room_is_refused(window: int, reserve: int) -> None:
-    with pytest.raises(SettingError, match="leaves no room"):
+    with pytest.raises(SettingError, match="leaves no room") as caught:
         Budget(window=window, reserve=reserve)
-
-
-def asked(limit: int) -> Conversation:
-    return Conversation(window=limit + 100, reserve=100, system="Be brief.")
-
-
-def test_a_request_above_warn_is_sent_with_a_warning_that_has_the_numbers() -> None:
-    total = asked(10_000).ask("word " * 300).tokens.total
-    turn = asked(int(total / 0.65)).ask("word " * 300)
-    (warning,) = turn.envelope.warnings
-    assert f"{total:,}" in warning
-    assert "65%" in warning
-
-
-def test_a_request_at_or_below_warn_has_no_warning() -> None:
-    total = asked(10_000).ask("word " * 300).tokens.total
-    assert asked(int(total / 0.55)).ask("word " * 300).envelope.warnings == ()
-
-
-def test_a_request_above_hard_is_never_sent_and_the_error_names_what_is_protected() -> None:
-    chat = asked(1_000)
-    notes = [Note(path="big.md", text="word " * 2_000), Note(path="small.md", text="word " * 200)]
-    with pytest.raises(BudgetExceededError) as caught:
-        chat.ask("hello", attach=notes)
-    error = caught.value
-    assert error.code == "budget_exceeded"
-    assert error.limit == 1_000
-    assert error.hard == 950
-    assert error.needed > 2_000
-    assert [name.rpartition(" (")[0] for name in error.protected] == [
-        "big.md, attached now",
-        "small.md, attached now",
-        "the system prompt's base",
-        "what was typed now",
-    ]
-    assert "big.md" in error.hint
-    assert f"{error.needed:,}" in error.message
-
-
-def test_after_a_refusal_the_conversation_is_as_it_was(converse: type[Watched]) -> None:
-    chat = converse(window=1_100, reserve=100)
-    first = chat.ask("hello")
-    chat.reply("hi")
-    with pytest.raises(BudgetExceededError):
-        chat.ask("too much", attach=[Note(path="big.md", text="word " * 2_000)])
-    second = chat.ask("again")
-    assert [message.text for message in second.messages] == ["hello", "hi", "again"]
-    assert (first.number, second.number) == (1, 2)
-
-
-@pytest.mark.parametrize("share", [0.86, 0.90, 0.94])
-def test_between_trigger_and_hard_a_request_is_sent(share: float) -> None:
-    total = asked(10_000).ask("word " * 300).tokens.total
-    assert asked(int(total / share)).ask("word " * 300).tokens.total == total
-
-
-def test_a_request_of_exactly_the_hard_threshold_is_sent_and_one_token_more_is_not() -> None:
-    total = Conversation().ask("word " * 300).tokens.total
-
-    def chat() -> Conversation:
-        return Conversation(window=2 * total, reserve=0, warn=0.1, target=0.2, trigger=0.3, hard=0.5)
-
-    assert chat().ask("word " * 300).tokens.total == total
-    with pytest.raises(BudgetExceededError) as caught:
-        chat().ask("word " * 301)
-    assert (caught.value.needed, caught.value.hard) == (total + 1, total)
-
-
-def test_tool_definitions_are_part_of_the_budget() -> None:
-    chat = Conversation(window=1_100, reserve=100)
-    with pytest.raises(BudgetExceededError):
-        chat.ask("hi", tool_definitions=[Tool(name="t", description="word " * 2_000)])
+    assert "window > reserve" in caught.value.hint
 
 
 def test_after_a_compaction_the_chain_waits_until_the_request_outgrew_it_by_what_it_frees() -> None:
@@ -122,3 +49,29 @@ def test_after_a_compaction_the_chain_waits_until_the_request_outgrew_it_by_what
     assert not must_shrink(850, budget, shrunk_to=600)
     assert must_shrink(851, budget, shrunk_to=600)
     assert must_shrink(1_001, budget, shrunk_to=1_000)
+
+
+@pytest.mark.parametrize("share", [0.01, 0.5, 1, 1.0])
+def test_a_share_above_nothing_and_up_to_all_is_taken_as_a_float(share: float) -> None:
+    assert check_share(share) == share
+    assert isinstance(check_share(share), float)
+
+
+@pytest.mark.parametrize("share", [0, -0.1, 1.01, 2, float("nan"), True, "0.5", None])
+def test_anything_else_is_no_share_and_the_error_says_what_is(share: object) -> None:
+    with pytest.raises(SettingError, match="is no share of the window") as caught:
+        check_share(share)  # type: ignore[arg-type]
+    assert repr(share) in caught.value.message
+    assert "above 0 and up to 1" in caught.value.hint
+
+
+def test_a_warning_begins_above_its_share_and_has_the_numbers() -> None:
+    budget = Budget(window=1_100, reserve=100)
+    assert warn_of(600, budget) == ()
+    assert warn_of(601, budget) == ("The request uses 601 of 1,000 tokens, 60% of what fits.",)
+
+
+def test_a_request_is_over_a_threshold_only_above_it() -> None:
+    budget = Budget(window=1_000, reserve=0)
+    assert not is_over(500, 0.5, budget)
+    assert is_over(501, 0.5, budget)

@@ -6,11 +6,10 @@ second is a reply.
 
 from collections.abc import Mapping, Sequence
 
-from tests.unit.core.compaction.talking import NOW, QUARTERS, Story, make_rules
+from tests.unit.core.compaction.talking import NOW, QUARTERS, Fit, Story, make_rules
 
 from lamella.core.compaction.asking import SummaryText
-from lamella.core.compaction.fitting import Fitted, fit_turn
-from lamella.core.compaction.rules import Compaction
+from lamella.core.compaction.rules import ChainRules
 from lamella.core.compaction.stages import StageRange
 from lamella.core.values import replace
 from lamella.wiring import load_settings, open_world
@@ -39,7 +38,7 @@ def write(
     others what is left.
     """
     weights = _weigh(messages, tokens, short=short, yes=yes, ranges=ranges or {})
-    story = Story(make_rules(Compaction(words=frozenset({yes.casefold()}) if yes else frozenset()), budget=PAPER))
+    story = Story(make_rules(ChainRules(words=frozenset({yes.casefold()}) if yes else frozenset()), budget=PAPER))
     for number in range(1, messages, 2):
         asked, answered = (yes if n in short else _text(n, weights[n]) for n in (number, number + 1))
         story.say(asked, answered)
@@ -79,24 +78,24 @@ def with_stages(story: Story, stages: Sequence[tuple[str, int, int]]) -> Story:
         )
         for name, first, last in stages
     )
-    story.rules = replace(story.rules, compaction=replace(story.rules.compaction, stages=ranges))
+    story.rules = replace(story.rules, chain=replace(story.rules.chain, stages=ranges))
     return story
 
 
-def send(story: Story, summary: str | None = None) -> Fitted:
+def send(story: Story, summary: str | None = None) -> Fit:
     """The next turn, with whatever the chain has to do for it; every summary asked for is the same text."""
     summaries: dict[str, SummaryText] = {}
     while True:
         known = summaries if summary is not None else None
-        fitted = fit_turn(story.state, NOW, story.rules, summaries=known, path=story.path)
+        fitted = story.fit(summaries=known)
         if not fitted.needs:
             return fitted
         summaries.update((need.key, SummaryText(text=summary or "")) for need in fitted.needs)
 
 
-def said(fitted: Fitted) -> list[str]:
+def said(fitted: Fit) -> list[str]:
     """The ids of the earlier messages that are still sent, each word of them."""
-    strip = fitted.opened.envelope.layers[3]
+    strip = fitted.envelope.layers[3]
     return [segment.id for segment in strip.segments if segment.kind in ("user", "reply")]
 
 

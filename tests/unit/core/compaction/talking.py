@@ -1,24 +1,27 @@
 """Conversations for tests of compaction: four characters are a token, and messages weigh nothing beside their text."""
 
 from collections.abc import Sequence
-
-from lamella.core.prompt.applying import apply_receipt
-from lamella.core.prompt.turns import close_turn, open_turn
+from typing import NamedTuple
 
 from lamella.core.artifacts.make import make_artifact, make_tool_result
 from lamella.core.artifacts.model import Artifact, Kind, Policy, Source
 from lamella.core.budget.counting import Measure
 from lamella.core.budget.thresholds import Budget
-from lamella.core.compaction.asking import Summaries
+from lamella.core.compaction.asking import Summaries, SummaryNeed
 from lamella.core.compaction.chain import Plan, plan_compaction
 from lamella.core.compaction.draft import Draft, begin_draft, weigh_turn
-from lamella.core.compaction.rules import Compaction
+from lamella.core.compaction.fitting import Rules, check_fits, fit_turn
+from lamella.core.compaction.rules import ChainRules
 from lamella.core.compaction.stages import resolve_stages
 from lamella.core.log.receipt import Receipt
-from lamella.core.log.terms import CarryForward, History, Layout
-from lamella.core.log.turn import TurnInput
-from lamella.core.prompt.envelope import Envelope
-from lamella.core.prompt.state import Rules, State
+from lamella.core.log.terms import Layout, Terms
+from lamella.core.log.turn import Turn
+from lamella.core.planning.layouts import place
+from lamella.core.prompt.advance import advance, answer, waiting
+from lamella.core.prompt.envelope import Envelope, make_envelope
+from lamella.core.prompt.laws import check_laws
+from lamella.core.prompt.receipts import apply_receipt
+from lamella.core.prompt.state import State
 from lamella.core.values import replace
 
 QUARTERS = Measure(
@@ -32,76 +35,112 @@ QUARTERS = Measure(
     error="none",
 )
 ROOM = Budget(window=1_000_000, reserve=0)
-NOW = TurnInput(text="And now?")
-FOLDING = TurnInput(text="And now?", fold=True)
+NOW = Turn(text="And now?")
+FOLDING = Turn(text="And now?", fold=True)
 
 
-def make_rules(
-    compaction: Compaction | None = None,
-    *,
-    layout: Layout = Layout.IN_PLACE,
-    budget: Budget = ROOM,
-    history: History = History.FULL,
-    history_turns: int | None = None,
-    carry_forward: CarryForward = CarryForward.FULL,
-) -> Rules:
-    return Rules(
-        measure=QUARTERS,
-        layout=layout,
-        budget=budget,
-        compaction=compaction or Compaction(),
-        history=history,
-        history_turns=history_turns,
-        carry_forward=carry_forward,
-    )
+IN_PLACE = Terms(layout=Layout.IN_PLACE)
+LIBRARY = Terms(layout=Layout.LIBRARY)
+
+
+def make_rules(chain: ChainRules | None = None, *, budget: Budget = ROOM) -> Rules:
+    return Rules(measure=QUARTERS, place=place, budget=budget, chain=chain or ChainRules())
+
+
+class Fit(NamedTuple):
+    """A turn made to fit: what had to be compacted for it, the state before it, and what is sent."""
+
+    state: State
+    receipt: Receipt | None
+    envelope: Envelope
+    needs: tuple[SummaryNeed, ...]
 
 
 class Story:
     """A conversation under way: every turn is opened and answered, and the ids of its messages are kept."""
 
-    def __init__(self, rules: Rules | None = None) -> None:
+    def __init__(self, rules: Rules | None = None, terms: Terms = IN_PLACE) -> None:
         self.rules = rules or make_rules()
+        self.terms = terms
         self.state = State(conversation="story", measured_by=QUARTERS.name)
         self.path: list[str] = []
 
-    def say(self, text: str, reply: str, turn: TurnInput | None = None) -> "Story":
+    def bind(self, turn: Turn) -> Turn:
+        """The turn under the terms of this story."""
+        return replace(turn, terms=self.terms)
+
+    def open(self, turn: Turn = NOW) -> State:
+        """The state in which a turn waits for its reply."""
+        return advance(self.state, self.bind(turn), self.rules.place, self.rules.measure)
+
+    def say(self, text: str, reply: str, turn: Turn | None = None) -> "Story":
         """One more turn, as typed or as given, and its answer."""
-        opened = open_turn(self.state, replace(turn or NOW, text=text), self.rules)
-        self.state = close_turn(opened, reply, self.rules)
-        self.path += [opened.user.id, self.state.head]
+        opened = self.open(replace(turn or NOW, text=text))
+        self.state = answer(opened, reply)
+        self.path += [opened.head, self.state.head]
         return self
 
-    def tokens(self, turn: TurnInput = NOW) -> int:
-        return weigh_turn(self.state, turn, self.rules)
+    def tokens(self, turn: Turn = NOW) -> int:
+        return weigh_turn(self.state, self.bind(turn), self.rules.place, self.rules.measure)
 
-    def plan(self, *, goal: int = 0, turn: TurnInput = NOW, summaries: Summaries | None = None) -> Plan:
+    def plan(self, *, goal: int = 0, turn: Turn = NOW, summaries: Summaries | None = None) -> Plan:
         """What the chain would do before a turn."""
         return plan_compaction(
             self.state,
-            turn,
-            self.rules,
+            self.bind(turn),
+            self.rules.chain,
+            measure=self.rules.measure,
+            place=self.rules.place,
+            window=self.rules.budget.window,
             tokens=self.tokens(turn),
             goal=goal,
             summaries=summaries,
             path=self.path,
         )
 
-    def compact(self, *, goal: int = 0, turn: TurnInput = NOW, summaries: Summaries | None = None) -> Receipt:
+    def compact(self, *, goal: int = 0, turn: Turn = NOW, summaries: Summaries | None = None) -> Receipt:
         """Do what the chain would do."""
         receipt = self.plan(goal=goal, turn=turn, summaries=summaries).receipt
         assert receipt is not None
-        self.state = apply_receipt(self.state, receipt, self.rules)
+        self.apply(receipt)
         return receipt
 
-    def draft(self, *, goal: int = 0, turn: TurnInput = NOW) -> Draft:
-        stages = resolve_stages(self.rules.compaction.stages, self.path).stages
-        return begin_draft(self.state, turn, self.rules, goal=goal, stages=stages)
+    def apply(self, receipt: Receipt) -> None:
+        self.state = apply_receipt(self.state, receipt, self.terms, self.rules.measure)
 
-    def ask(self, turn: TurnInput = NOW) -> Envelope:
+    def draft(self, *, goal: int = 0, turn: Turn = NOW) -> Draft:
+        stages, _ = resolve_stages(self.rules.chain.stages, self.path)
+        return begin_draft(
+            self.state,
+            self.bind(turn),
+            chain=self.rules.chain,
+            measure=self.rules.measure,
+            place=self.rules.place,
+            window=self.rules.budget.window,
+            goal=goal,
+            stages=stages,
+        )
+
+    def fit(self, turn: Turn = NOW, summaries: Summaries | None = None) -> Fit:
+        """The turn made to fit, as it would be sent; raises where it cannot be. Nothing is kept of it."""
+        fitted, opened, needs = fit_turn(self.state, self.bind(turn), self.rules, summaries=summaries, path=self.path)
+        envelope = make_envelope(waiting(opened), self.rules.budget)
+        if needs:
+            return Fit(self.state, None, envelope, needs)
+        check_laws(envelope, before=self.state.last)
+        check_fits(envelope, self.rules.budget)
+        state = self.state
+        for receipt in fitted.receipts:
+            state = apply_receipt(state, receipt, self.terms, self.rules.measure)
+        return Fit(state, fitted.receipts[-1] if fitted.receipts else None, envelope, ())
+
+    def ask(self, turn: Turn = NOW) -> Envelope:
         """The envelope that a turn would have, built and checked; nothing is kept of it."""
-        return open_turn(self.state, turn, self.rules).envelope
+        envelope = make_envelope(waiting(self.open(turn)), self.rules.budget)
+        check_laws(envelope, before=self.state.last)
+        return envelope
 
-    def sent(self, turn: TurnInput = NOW) -> str:
+    def sent(self, turn: Turn = NOW) -> str:
         return "\n".join(message.text for message in self.ask(turn).messages)
 
 
@@ -117,7 +156,7 @@ def result(query: str, output: str) -> Artifact:
     return make_tool_result("search", arguments={"q": query}, output=output)
 
 
-def attaching(*artifacts: Artifact) -> TurnInput:
+def attaching(*artifacts: Artifact) -> Turn:
     """A turn with these attachments; tool results among them as results."""
     results = tuple(one for one in artifacts if one.kind is Kind.TOOL)
     return replace(NOW, attached=tuple(one for one in artifacts if one.kind is not Kind.TOOL), results=results)

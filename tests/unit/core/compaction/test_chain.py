@@ -3,7 +3,7 @@
 import pytest
 from tests.unit.core.compaction.talking import NOW, Story, attaching, chat, make_rules, names, note, removed
 
-from lamella.core.compaction.rules import Compaction
+from lamella.core.compaction.rules import ChainRules
 from lamella.core.log.receipt import STEP_ORDER, StepName
 from lamella.errors import SettingError
 
@@ -14,8 +14,8 @@ LONG = "# Heading\n\n" + "long words " * 2_000
 
 def mixed(*steps: StepName) -> Story:
     """Talk with a long note at its beginning, acknowledgements in it and enough turns to make the note old."""
-    compaction = Compaction(steps=steps or STEP_ORDER, words=frozenset({YES}))
-    story = Story(make_rules(compaction)).say("Read this.", "I did. " * 40, attaching(note("long.md", LONG)))
+    chain = ChainRules(steps=steps or STEP_ORDER, words=frozenset({YES}))
+    story = Story(make_rules(chain)).say("Read this.", "I did. " * 40, attaching(note("long.md", LONG)))
     for number in range(8):
         story.say(YES, f"Point {number}. " + "and so on " * 60)
     return story
@@ -51,7 +51,7 @@ def test_a_step_that_is_not_named_never_runs() -> None:
 
 def test_a_step_named_twice_is_refused() -> None:
     with pytest.raises(SettingError, match="twice"):
-        Compaction(steps=(StepName.HANDLE, StepName.HANDLE))
+        ChainRules(steps=(StepName.HANDLE, StepName.HANDLE))
 
 
 def test_the_chain_stops_at_the_goal() -> None:

@@ -1,19 +1,29 @@
 """Fitting a turn: nothing happens up to the trigger, the chain runs above it, and nothing above hard is sent."""
 
 import pytest
-from tests.unit.core.compaction.talking import NOW, Story, attaching, chat, make_rules, names, note, result, selection
+from tests.unit.core.compaction.talking import (
+    NOW,
+    Fit,
+    Story,
+    attaching,
+    chat,
+    make_rules,
+    names,
+    note,
+    result,
+    selection,
+)
 
 from lamella.core.artifacts.make import make_tool_definition
 from lamella.core.artifacts.model import Policy
 from lamella.core.budget.thresholds import Budget
-from lamella.core.compaction.fitting import Fitted, fit_turn
-from lamella.core.log.turn import SystemParts, TurnInput
+from lamella.core.log.turn import SystemParts, Turn
 from lamella.core.values import replace
 from lamella.errors import BudgetExceededError
 
 
-def fit(story: Story, turn: TurnInput = NOW) -> Fitted:
-    return fit_turn(story.state, turn, story.rules, path=story.path)
+def fit(story: Story, turn: Turn = NOW) -> Fit:
+    return story.fit(turn)
 
 
 def window(story: Story, share: float) -> Story:
@@ -24,11 +34,10 @@ def window(story: Story, share: float) -> Story:
 
 def test_a_request_at_the_trigger_is_sent_as_it_is_and_one_token_above_it_is_not() -> None:
     story = chat(5, words=10, rules=make_rules(budget=Budget(window=1_000, reserve=0)))
-    filler = TurnInput(text="x" * 4 * (850 - story.tokens(TurnInput(text=""))))
+    filler = Turn(text="x" * 4 * (850 - story.tokens(Turn(text=""))))
     at = fit(story, filler)
-    assert at.opened.envelope.tokens.total == 850
+    assert at.envelope.tokens.total == 850
     assert at.receipt is None
-    assert at.state is story.state
     above = fit(story, replace(filler, text=filler.text + "x"))
     assert above.receipt is not None
     assert above.receipt.tokens_before == 851
@@ -41,7 +50,7 @@ def test_over_the_trigger_the_chain_runs_to_the_target() -> None:
     assert fitted.receipt.automatic
     limit = story.rules.budget.limit
     assert fitted.receipt.target == int(0.70 * limit)
-    assert fitted.opened.envelope.tokens.total == fitted.receipt.tokens_after <= 0.70 * limit
+    assert fitted.envelope.tokens.total == fitted.receipt.tokens_after <= 0.70 * limit
     # No more than needed: one turn fewer and it would be above.
     assert fitted.receipt.tokens_after > 0.70 * limit - 2 * 110
 
@@ -88,13 +97,13 @@ def test_over_the_hard_threshold_the_chain_runs_again_at_once() -> None:
     assert story.tokens() > 0.95 * story.rules.budget.limit
     fitted = fit(story)
     assert names(fitted.receipt) == ["expendable"]
-    assert fitted.opened.envelope.tokens.total <= 0.95 * story.rules.budget.limit
+    assert fitted.envelope.tokens.total <= 0.95 * story.rules.budget.limit
 
 
 def test_at_the_hard_threshold_it_is_sent_and_one_token_above_it_is_not() -> None:
-    turn = TurnInput(text="x" * 4 * 950)
+    turn = Turn(text="x" * 4 * 950)
     story = Story(make_rules(budget=Budget(window=1_000, reserve=0)))
-    assert fit(story, turn).opened.envelope.tokens.total == 950
+    assert fit(story, turn).envelope.tokens.total == 950
     with pytest.raises(BudgetExceededError) as error:
         fit(story, replace(turn, text=turn.text + "x"))
     assert (error.value.needed, error.value.hard, error.value.limit) == (951, 950, 1_000)
@@ -132,7 +141,7 @@ def test_an_error_also_names_what_stands_in_for_earlier_turns() -> None:
     story.compact(goal=0)
     story.rules = replace(story.rules, budget=Budget(window=1_000, reserve=0))
     with pytest.raises(BudgetExceededError) as error:
-        fit(story, TurnInput(text="x" * 4_000))
+        fit(story, Turn(text="x" * 4_000))
     assert any(name.startswith("what stands in for earlier turns (") for name in error.value.protected)
 
 
@@ -140,6 +149,6 @@ def test_a_turn_that_does_not_fit_leaves_the_conversation_as_it_was() -> None:
     story = window(chat(6), 0.5)
     before = story.state
     with pytest.raises(BudgetExceededError):
-        fit(story, TurnInput(text="x" * 40_000))
+        fit(story, Turn(text="x" * 40_000))
     assert story.state is before
     assert fit(story).receipt is None

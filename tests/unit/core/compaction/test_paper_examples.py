@@ -22,7 +22,7 @@ def test_under_85_percent_nothing_is_compacted() -> None:
     assert share(26_500) == 21
     assert fitted.receipt is None
     assert said(fitted) == story.path
-    assert fitted.opened.envelope.warnings == ()
+    assert fitted.envelope.warnings == ()
 
 
 def test_at_87_percent_twelve_acknowledgements_are_enough() -> None:
@@ -52,7 +52,7 @@ def test_at_92_percent_acknowledgements_and_the_two_oldest_stages_go() -> None:
     assert (share(reached[0]), share(reached[2])) == (90, 84)
     # Message 35 is a question of the second stage whose answer belongs to the third: a turn leaves whole or not at all.
     assert removed(receipt, "oldest_stages") == story.path[:34]
-    sent = "\n".join(message.text for message in fitted.opened.envelope.messages)
+    sent = "\n".join(message.text for message in fitted.envelope.messages)
     assert sent.count("<stage_digest>") == 2
     assert "- Gagasan: what was decided for gagasan" in sent
     assert "- Topik: what was decided for topik" in sent
@@ -72,8 +72,8 @@ def test_general_chat_at_91_percent_ends_at_82_with_a_summary_of_its_oldest_twen
     # As many turns as are needed would be seven; the example takes twenty messages, which is a setting here.
     short = [31 + 10 * n for n in range(6)]
     story = write(120, 116_480, short=short, yes=acknowledgement(644), ranges={(1, 20): 7_850})
-    ten = replace(story.rules.compaction, summary=SummaryRules(turns=10))
-    story.rules = replace(story.rules, compaction=ten)
+    ten = replace(story.rules.chain, summary=SummaryRules(turns=10))
+    story.rules = replace(story.rules, chain=ten)
     fitted = send(story, "- The oldest ten questions were answered one after the other.")
     receipt = fitted.receipt
     assert names(receipt) == ["chitchat", "summary"]
@@ -81,7 +81,7 @@ def test_general_chat_at_91_percent_ends_at_82_with_a_summary_of_its_oldest_twen
     assert [share(step.tokens_after) for step in receipt.steps] == [88, 82]
     assert removed(receipt, "summary") == story.path[:20]
     assert len(said(fitted)) == 94
-    assert "\n".join(m.text for m in fitted.opened.envelope.messages).count("<conversation_summary>") == 1
+    assert "\n".join(m.text for m in fitted.envelope.messages).count("<conversation_summary>") == 1
 
 
 def test_after_each_example_the_next_turn_needs_no_compaction() -> None:

@@ -6,7 +6,6 @@ Every difference stands in docs/decisions/paper-facts.md with its reason.
 from collections.abc import Sequence
 
 import pytest
-from lamella.core.prompt.applying import apply_receipt
 from tests.unit.core.compaction.paper import PAPER, send, write
 from tests.unit.core.compaction.talking import QUARTERS, Story, chat, make_rules, names, removed
 
@@ -15,7 +14,7 @@ from lamella.core.budget.counting import count_images, count_pieces
 from lamella.core.budget.thresholds import Budget, is_over, must_shrink, warn_of
 from lamella.core.compaction.asking import SummaryText
 from lamella.core.compaction.chitchat import is_chitchat
-from lamella.core.compaction.rules import Compaction, SummaryRules
+from lamella.core.compaction.rules import ChainRules, SummaryRules
 from lamella.core.compaction.stages import StageRange, resolve_stages
 from lamella.core.compaction.steps.messages import cut_chitchat
 from lamella.core.log.receipt import Receipt, StepName
@@ -66,7 +65,7 @@ def test_budget_3_warning_and_compaction_begin_where_the_paper_says(characters: 
 def test_budget_3_differs_between_80_and_85_percent_nothing_is_cut() -> None:
     fitted = send(write(100, 105_000))
     assert fitted.receipt is None
-    assert fitted.opened.envelope.tokens.total == 105_000
+    assert fitted.envelope.tokens.total == 105_000
 
 
 def test_budget_3_differs_thresholds_out_of_order_are_refused() -> None:
@@ -145,8 +144,8 @@ PATH = ("m1", "m2", "m3", "m4", "m5")
 
 
 def found(first: str, last: str) -> tuple[str, ...]:
-    stages = resolve_stages([stage("a", first, last)], PATH).stages
-    return stages[0].messages if stages else ()
+    stages, _ = resolve_stages([stage("a", first, last)], PATH)
+    return stages[0][1] if stages else ()
 
 
 def stage(name: str, first: str, last: str, *, recent: bool = False) -> StageRange:
@@ -167,7 +166,7 @@ def staged(*ranges: tuple[int, int], turns: int = 6, recent: Sequence[int] = ())
         stage(f"stage {n}", story.path[first - 1], story.path[last - 1], recent=n in recent)
         for n, (first, last) in enumerate(ranges)
     )
-    story.rules = make_rules(Compaction(steps=steps, stages=stages))
+    story.rules = make_rules(ChainRules(steps=steps, stages=stages))
     return story
 
 
@@ -224,7 +223,7 @@ def summarised(story: Story, text: str | None, *, goal: int) -> Receipt | None:
 def general(messages: int, characters: int) -> Story:
     """Plain talk of so many messages of so many characters, with P1, P3 and P5 alone."""
     steps = (StepName.CHITCHAT, StepName.SUMMARY, StepName.EXPENDABLE)
-    story = Story(make_rules(Compaction(steps=steps, summary=SummaryRules(writes=40, exact=0))))
+    story = Story(make_rules(ChainRules(steps=steps, summary=SummaryRules(writes=40, exact=0))))
     for _ in range(0, messages, 2):
         story.say("u" * characters, "a" * characters)
     return story
@@ -264,7 +263,7 @@ def test_p3_differs_the_same_turns_are_summarised_once_and_not_with_every_reques
     goal = story.tokens() - 300
     receipt = summarised(story, "- all about u and a", goal=goal)
     assert receipt is not None
-    story.state = apply_receipt(story.state, receipt, story.rules)
+    story.apply(receipt)
     assert story.plan(goal=goal, summaries={}).needs == ()
 
 
@@ -287,4 +286,4 @@ def test_p5_differs_compaction_is_not_undone_by_a_cut_that_follows_it() -> None:
     story = write(220, 111_000, short=[21 + 12 * n for n in range(12)], yes=("yes " * 212)[:-1])
     fitted = send(story)
     assert names(fitted.receipt) == ["chitchat"]
-    assert 0.80 * PAPER.limit < fitted.opened.envelope.tokens.total < 0.85 * PAPER.limit
+    assert 0.80 * PAPER.limit < fitted.envelope.tokens.total < 0.85 * PAPER.limit

@@ -5,14 +5,13 @@ from tests.unit.core.compaction.talking import NOW, Story, attaching, make_rules
 
 from lamella.core.artifacts.model import Policy
 from lamella.core.budget.thresholds import Budget
-from lamella.core.compaction.fitting import fit_turn
-from lamella.core.compaction.rules import Compaction
+from lamella.core.compaction.rules import ChainRules
 from lamella.core.log.receipt import StepName
-from lamella.core.log.turn import SystemParts, TurnInput
+from lamella.core.log.turn import SystemParts, Turn
 from lamella.core.values import replace
 from lamella.errors import BudgetExceededError
 
-ONLY = Compaction(steps=(StepName.EXPENDABLE,))
+ONLY = ChainRules(steps=(StepName.EXPENDABLE,))
 CODE = "```python\n" + "print('kept')\n" * 15 + "```"
 PROSE = "It is like this, and then it goes on. " * 6
 
@@ -27,7 +26,7 @@ def talked(*turns: tuple[str, str]) -> Story:
 def gone(story: Story, freed: int) -> list[int]:
     """The numbers of the turns that go when so many tokens must be freed, in their order."""
     taken = set(removed(story.plan(goal=story.tokens() - freed).receipt, "expendable"))
-    return [index for index, exchange in enumerate(story.state.exchanges) if exchange.user.id in taken]
+    return [index for index, exchange in enumerate(story.state.talk.exchanges) if exchange.user.id in taken]
 
 
 def test_in_a_large_conversation_the_old_goes_and_the_new_stays() -> None:
@@ -56,13 +55,13 @@ def test_the_question_asked_now_survives_any_limit_or_nothing_is_sent() -> None:
     story = talked(*((f"Question {n}?", PROSE) for n in range(20)))
     for window in (4_000, 1_000, 500, 200, 120):
         story.rules = replace(story.rules, budget=Budget(window=window, reserve=0))
-        opened = fit_turn(story.state, NOW, story.rules).opened
-        assert opened.envelope.messages[-1].text.endswith("And now?")
-        assert opened.envelope.tokens.total <= 0.95 * window
+        envelope = story.fit().envelope
+        assert envelope.messages[-1].text.endswith("And now?")
+        assert envelope.tokens.total <= 0.95 * window
     for window in (60, 30):
         story.rules = replace(story.rules, budget=Budget(window=window, reserve=0))
         with pytest.raises(BudgetExceededError) as error:
-            fit_turn(story.state, NOW, story.rules)
+            story.fit()
         assert "what was typed now (2 tokens)" in error.value.protected
 
 
@@ -108,7 +107,7 @@ def test_a_very_long_question_that_does_not_fit_is_named_and_not_cut() -> None:
     story = talked(*((f"Question {n}?", PROSE) for n in range(5)))
     story.rules = replace(story.rules, budget=Budget(window=2_000, reserve=0))
     with pytest.raises(BudgetExceededError) as error:
-        fit_turn(story.state, TurnInput(text="long " * 2_000), story.rules)
+        story.fit(Turn(text="long " * 2_000))
     assert error.value.protected[0] == "what was typed now (2,500 tokens)"
 
 
@@ -135,4 +134,4 @@ def test_what_goes_is_still_in_the_callers_hands() -> None:
     before = story.state
     story.plan(goal=0)
     assert story.state is before
-    assert len(story.state.exchanges) == 12
+    assert len(story.state.talk.exchanges) == 12

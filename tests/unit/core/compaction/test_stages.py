@@ -1,11 +1,11 @@
 """Stages: their ranges are resolved on the whole log, their messages leave, what was decided stays."""
 
-from lamella.core.prompt.applying import apply_cut
-from tests.unit.core.compaction.talking import Story, make_rules, names, removed
+from tests.unit.core.compaction.talking import QUARTERS, Story, make_rules, names, removed
 
-from lamella.core.compaction.rules import Compaction
+from lamella.core.compaction.rules import ChainRules
 from lamella.core.compaction.stages import StageRange, resolve_stages
-from lamella.core.log.receipt import Cut, StepName
+from lamella.core.log.receipt import Step, StepName
+from lamella.core.prompt.receipts import apply_step
 from lamella.core.values import replace
 
 PATH = [f"m{number}" for number in range(1, 7)]
@@ -25,15 +25,17 @@ def staged(*recent: int, steps: tuple[StepName, ...] = (StepName.OLDEST_STAGES, 
         stage(name, story.path[6 * index], story.path[6 * index + 5], recent=index in recent)
         for index, name in enumerate(("idea", "topic", "outline"))
     ]
-    story.rules = make_rules(Compaction(steps=steps, stages=tuple(ranges)))
+    story.rules = make_rules(ChainRules(steps=steps, stages=tuple(ranges)))
     return story
 
 
 def test_a_range_holds_every_message_from_its_first_to_its_last() -> None:
-    (found,) = resolve_stages([stage("a", "m2", "m4")], PATH).stages
-    assert found.messages == ("m2", "m3", "m4")
-    (alone,) = resolve_stages([stage("a", "m2", "m2")], PATH).stages
-    assert alone.messages == ("m2",)
+    ((found, messages),), missing = resolve_stages([stage("a", "m2", "m4")], PATH)
+    assert found == stage("a", "m2", "m4")
+    assert messages == ("m2", "m3", "m4")
+    assert missing == ()
+    ((_, alone),), _ = resolve_stages([stage("a", "m2", "m2")], PATH)
+    assert alone == ("m2",)
 
 
 def test_a_stage_with_a_missing_or_turned_boundary_is_skipped_with_a_word() -> None:
@@ -42,9 +44,9 @@ def test_a_stage_with_a_missing_or_turned_boundary_is_skipped_with_a_word() -> N
         ("lost", "m4", "its first message, lost, is not in this branch"),
         ("m4", "m2", "its first message comes after its last"),
     ):
-        resolved = resolve_stages([stage("idea", first, last), stage("topic", "m5", "m6")], PATH)
-        assert [one.range.stage for one in resolved.stages] == ["topic"]
-        assert [one.why for one in resolved.missing] == [f"the stage Idea stays: {why}"]
+        stages, missing = resolve_stages([stage("idea", first, last), stage("topic", "m5", "m6")], PATH)
+        assert [one.stage for one, _ in stages] == ["topic"]
+        assert [(one.stage, said) for one, said in missing] == [("idea", f"the stage Idea stays: {why}")]
 
 
 def test_the_oldest_stage_goes_first_and_one_at_a_time() -> None:
@@ -79,8 +81,8 @@ def test_recent_stages_wait_for_their_own_step() -> None:
 
 def test_a_missing_boundary_is_said_in_the_receipt_and_the_chain_goes_on() -> None:
     story = staged()
-    ranges = (stage("lost", "nowhere", story.path[3]), *story.rules.compaction.stages[1:])
-    story.rules = make_rules(replace(story.rules.compaction, stages=ranges))
+    ranges = (stage("lost", "nowhere", story.path[3]), *story.rules.chain.stages[1:])
+    story.rules = make_rules(replace(story.rules.chain, stages=ranges))
     receipt = story.plan(goal=0).receipt
     assert receipt is not None
     assert [(one.name.value, "Lost" in one.why) for one in receipt.skipped] == [("oldest_stages", True)]
@@ -90,7 +92,7 @@ def test_a_missing_boundary_is_said_in_the_receipt_and_the_chain_goes_on() -> No
 def test_a_missing_stage_is_said_of_the_step_that_would_take_it_out() -> None:
     story = staged()
     lost = (stage("old", "nowhere", story.path[3]), stage("new", story.path[3], "nowhere", recent=True))
-    story.rules = make_rules(replace(story.rules.compaction, stages=lost, steps=tuple(StepName)))
+    story.rules = make_rules(replace(story.rules.chain, stages=lost, steps=tuple(StepName)))
     receipt = story.plan(goal=0).receipt
     assert receipt is not None
     said = {one.name.value: one.why for one in receipt.skipped if "stays" in one.why}
@@ -101,12 +103,12 @@ def test_a_missing_stage_is_said_of_the_step_that_would_take_it_out() -> None:
 
 def test_a_missing_stage_is_not_said_of_a_step_that_was_not_reached() -> None:
     story = staged()
-    lost = (*story.rules.compaction.stages, stage("new", story.path[3], "nowhere", recent=True))
-    story.rules = make_rules(replace(story.rules.compaction, stages=lost))
+    lost = (*story.rules.chain.stages, stage("new", story.path[3], "nowhere", recent=True))
+    story.rules = make_rules(replace(story.rules.chain, stages=lost))
     receipt = story.plan(goal=story.tokens() - 10).receipt
     assert receipt is not None
     assert receipt.skipped == ()
-    story.rules = make_rules(replace(story.rules.compaction, steps=(StepName.OLDEST_STAGES,)))
+    story.rules = make_rules(replace(story.rules.chain, steps=(StepName.OLDEST_STAGES,)))
     receipt = story.plan(goal=0).receipt
     assert receipt is not None
     assert receipt.skipped == ()
@@ -120,27 +122,27 @@ def test_a_boundary_that_was_taken_out_before_is_still_found() -> None:
         story.say(typed, "Answer. " + "because " * 40)
     ranges = (stage("idea", story.path[0], story.path[3]), stage("topic", story.path[4], story.path[9]))
     steps = (StepName.CHITCHAT, StepName.OLDEST_STAGES)
-    story.rules = make_rules(Compaction(steps=steps, stages=ranges, words=frozenset({yes})))
+    story.rules = make_rules(ChainRules(steps=steps, stages=ranges, words=frozenset({yes})))
     receipt = story.compact(goal=0)
     assert names(receipt) == ["chitchat", "oldest_stages"]
-    left = [exchange.user.id for exchange in story.state.exchanges]
+    left = [exchange.user.id for exchange in story.state.talk.exchanges]
     assert left == [story.path[10], story.path[12], story.path[14]]
 
 
 def test_the_last_exchange_stays_although_its_stage_is_done() -> None:
     story = staged()
     ranges = (stage("all", story.path[0], story.path[-1]),)
-    story.rules = make_rules(replace(story.rules.compaction, stages=ranges))
+    story.rules = make_rules(replace(story.rules.chain, stages=ranges))
     story.compact(goal=0)
-    assert [exchange.user.text for exchange in story.state.exchanges] == ["Question 10?"]
+    assert [exchange.user.text for exchange in story.state.talk.exchanges] == ["Question 10?"]
 
 
 def test_messages_between_stages_stay() -> None:
     story = staged()
     ranges = (stage("idea", story.path[0], story.path[3]), stage("topic", story.path[6], story.path[9]))
-    story.rules = make_rules(replace(story.rules.compaction, stages=ranges))
+    story.rules = make_rules(replace(story.rules.chain, stages=ranges))
     story.compact(goal=0)
-    assert [exchange.user.text for exchange in story.state.exchanges][:2] == ["Question 2?", "Question 5?"]
+    assert [exchange.user.text for exchange in story.state.talk.exchanges][:2] == ["Question 2?", "Question 5?"]
 
 
 def test_a_digest_that_stands_already_is_not_said_again_and_a_summary_replaces_the_one_before() -> None:
@@ -153,5 +155,5 @@ def test_a_digest_that_stands_already_is_not_said_again_and_a_summary_replaces_t
         (StepName.SUMMARY, "three"),
         (StepName.SUMMARY, "four"),
     ):
-        state = apply_cut(state, Cut(name=name, removed=(), text=text), story.rules)
-    assert [block.text for block in state.opening.blocks] == ["one", "two", "four"]
+        state = apply_step(state, Step(name=name, removed=(), text=text), QUARTERS)
+    assert [block.text for block in state.talk.opening.blocks] == ["one", "two", "four"]

@@ -1,13 +1,12 @@
 """Summaries: the oldest turns only, bounded both ways, asked once, checked, and never said with the user's voice."""
 
 import pytest
-from lamella.core.prompt.applying import apply_receipt
 from tests.unit.core.compaction.talking import NOW, QUARTERS, Story, attaching, chat, make_rules, names, note, removed
 
 from lamella.core.budget.thresholds import Budget
 from lamella.core.budget.weigh import weigh
 from lamella.core.compaction.asking import SummaryNeed, SummaryText, ask_live
-from lamella.core.compaction.rules import Compaction, SummaryRules
+from lamella.core.compaction.rules import ChainRules, SummaryRules
 from lamella.core.log.placement import Form
 from lamella.core.log.receipt import Receipt, StepName
 from lamella.core.prompt.layers.model import LayerId
@@ -19,7 +18,7 @@ GOOD = "They went through the questions one by one."
 
 
 def told(asked: int = 20, *, words: int = 50, **caps: int) -> Story:
-    return chat(asked, words=words, rules=make_rules(Compaction(steps=ONLY, summary=SummaryRules(**caps))))
+    return chat(asked, words=words, rules=make_rules(ChainRules(steps=ONLY, summary=SummaryRules(**caps))))
 
 
 def need_of(story: Story, *, goal: int = 0) -> SummaryNeed:
@@ -46,7 +45,7 @@ def skipped(receipt: Receipt | None) -> list[str]:
 
 def also_expendable(story: Story) -> Story:
     """The same story with a step after the summary, so that there is a receipt in which it can be missing."""
-    story.rules = replace(story.rules, compaction=replace(story.rules.compaction, steps=(*ONLY, StepName.EXPENDABLE)))
+    story.rules = replace(story.rules, chain=replace(story.rules.chain, steps=(*ONLY, StepName.EXPENDABLE)))
     return story
 
 
@@ -72,25 +71,24 @@ def test_the_oldest_turns_are_summarised_and_no_more_than_needed() -> None:
 def test_what_a_summary_reads_is_bounded() -> None:
     story = told(reads=600)
     need = need_of(story)
-    covered = sum(exchange.said_tokens for exchange in story.state.exchanges[: need.turns])
+    covered = sum(exchange.said_tokens for exchange in story.state.talk.exchanges[: need.turns])
     assert covered <= 600
-    assert covered + story.state.exchanges[need.turns].said_tokens > 600
+    assert covered + story.state.talk.exchanges[need.turns].said_tokens > 600
 
 
 def test_a_summary_reads_as_many_tokens_as_it_may_and_not_one_more() -> None:
-    weight = sum(exchange.said_tokens for exchange in told().state.exchanges[:5])
+    weight = sum(exchange.said_tokens for exchange in told().state.talk.exchanges[:5])
     assert need_of(told(reads=weight)).turns == 5
     assert need_of(told(reads=weight - 1)).turns == 4
 
 
 def test_what_was_sent_is_asked_about_as_long_as_that_fits_the_window() -> None:
     story = told()
-    oldest = story.state.exchanges[:3]
-    live = ask_live(oldest, state=story.state, rules=story.rules)
-    needed = weigh(live, (), QUARTERS) + story.rules.compaction.summary.writes
+    oldest = story.state.talk.exchanges[:3]
+    live = ask_live(oldest, state=story.state, measure=QUARTERS, writes=500, window=1_000_000)
+    needed = weigh(live, (), QUARTERS) + 500
     for window, fits in ((needed, True), (needed - 1, False)):
-        rules = replace(story.rules, budget=Budget(window=window, reserve=0))
-        assert bool(ask_live(oldest, state=story.state, rules=rules)) is fits
+        assert bool(ask_live(oldest, state=story.state, measure=QUARTERS, writes=500, window=window)) is fits
 
 
 def test_what_a_summary_writes_is_asked_for_and_checked() -> None:
@@ -145,12 +143,12 @@ def test_a_wish_quoted_word_for_word_is_accepted() -> None:
 
 
 def test_the_exact_words_of_what_left_ride_beside_the_summary_within_their_cap() -> None:
-    story = Story(make_rules(Compaction(steps=ONLY, summary=SummaryRules(exact=30))))
+    story = Story(make_rules(ChainRules(steps=ONLY, summary=SummaryRules(exact=30))))
     for number in range(20):
         story.say(f"Look at src/part_{number}.py from 2026-03-0{number % 9 + 1}.", "because " * 50)
     receipt = answer(story)
     assert receipt is not None
-    text = receipt.steps[-1].cut.text or ""
+    text = receipt.steps[-1].text or ""
     exact = text.partition("<exact>\n")[2].partition("\n</exact>")[0]
     assert exact.startswith("src/part_0.py\n2026-03-01\nsrc/part_1.py")
     assert QUARTERS.count(exact) <= 30
@@ -204,7 +202,7 @@ def test_the_request_extends_what_was_sent_last_byte_for_byte() -> None:
     sent = [message.to_dict() for message in story.state.last.messages]
     assert [message.to_dict() for message in need.messages[: len(sent)]] == sent
     answered, asked = need.messages[len(sent) :]
-    assert answered.text == story.state.exchanges[-1].reply.text
+    assert answered.text == story.state.talk.exchanges[-1].reply.text
     assert asked.role == "user"
     assert "Summarise this conversation" in asked.text
 
@@ -219,7 +217,7 @@ def test_where_that_does_not_fit_the_turns_are_sent_alone() -> None:
 
 def test_alone_a_turn_is_told_with_every_reply_that_joined_it() -> None:
     yes = "so be it and on we go with the next of all these many points"
-    rules = make_rules(Compaction(steps=(StepName.CHITCHAT, *ONLY), words=frozenset({yes})))
+    rules = make_rules(ChainRules(steps=(StepName.CHITCHAT, *ONLY), words=frozenset({yes})))
     story = Story(rules)
     for number in range(12):
         story.say(yes if number % 2 else "Question?", f"Answer {number}. " + "because " * 40)
@@ -264,8 +262,8 @@ def test_a_summary_that_was_erased_stands_in_for_nothing() -> None:
     story = told()
     receipt = answer(story)
     assert receipt is not None
-    erased = replace(receipt, steps=tuple(replace(step, cut=replace(step.cut, text=None)) for step in receipt.steps))
-    story.state = apply_receipt(story.state, erased, story.rules)
+    erased = replace(receipt, steps=tuple(replace(step, text=None) for step in receipt.steps))
+    story.apply(erased)
     sent = story.sent()
     assert "<conversation_summary>" not in sent
     assert "<left_out>" in sent

@@ -8,7 +8,7 @@ from lamella.adapters.tokens.counter import OfflineCounter
 from lamella.core.artifacts.make import make_tool_definition
 from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.budget.counting import count_tools
-from lamella.core.ledger.cache import CacheModel, CacheProfile, Request, shared_tokens, split_use
+from lamella.core.ledger.cache import CacheModel, CacheProfile, CacheRequest, shared_tokens, split_use
 from lamella.core.log.call import CacheUse
 from lamella.core.messages.model import Message, Role
 from lamella.core.values import replace
@@ -23,14 +23,16 @@ def message(text: str, role: Role = Role.USER) -> Message:
     return Message(role=role, pieces=(text,), tokens=MEASURE.count(text))
 
 
-def request(*texts: str, after: int | None = None, model: str = "m", tools: tuple[ToolDefinition, ...] = ()) -> Request:
+def request(
+    *texts: str, after: int | None = None, model: str = "m", tools: tuple[ToolDefinition, ...] = ()
+) -> CacheRequest:
     messages = tuple(message(text) for text in texts)
     total = sum(one.tokens for one in messages) + 3 * len(messages) + 3
     at = None if after is None else NOON + timedelta(seconds=after)
-    return Request(model=model, tools=tools, messages=messages, total=total, at=at)
+    return CacheRequest(model=model, tools=tools, messages=messages, total=total, at=at)
 
 
-def reads(profile: CacheProfile, *requests: Request) -> list[int]:
+def reads(profile: CacheProfile, *requests: CacheRequest) -> list[int]:
     cache = CacheModel()
     found = []
     for one in requests:

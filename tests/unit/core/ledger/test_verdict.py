@@ -1,9 +1,11 @@
 """Verdicts: ours where our bytes moved, the provider's where they did not, and unknown where nobody says."""
 
+from typing import NamedTuple
+
 import pytest
 
 from lamella.core.ledger.cache import CacheProfile
-from lamella.core.ledger.verdict import Expected, judge
+from lamella.core.ledger.verdict import judge
 from lamella.core.log.call import CacheUse, Cause, Movement, Outcome, Verdict
 from lamella.core.messages.usage import Usage
 
@@ -11,39 +13,48 @@ STILL = Movement(cause=Cause.NONE)
 CLAUDE = CacheProfile(name="claude", minimum=1_024, lifetime=300, bills_writes=True)
 
 
-def expect(
-    read: int | None,
-    *,
-    movement: Movement = STILL,
-    profile: CacheProfile = CLAUDE,
-    pause: float | None = 10,
-    triggered: bool = True,
-) -> Expected:
-    use = None if read is None else CacheUse(read=read, write=100, uncached=0)
-    return Expected(movement=movement, use=use, profile=profile, pause=pause, triggered=triggered)
+class Expected(NamedTuple):
+    """What a call was expected to read, and what is known of it beside."""
+
+    read: int | None
+    movement: Movement = STILL
+    profile: CacheProfile = CLAUDE
+    pause: float | None = 10
+    triggered: bool = True
+
+
+def judged(expected: Expected, usage: Usage) -> Verdict:
+    return judge(
+        expected.movement,
+        usage,
+        use=None if expected.read is None else CacheUse(read=expected.read, write=100, uncached=0),
+        profile=expected.profile,
+        pause=expected.pause,
+        triggered=expected.triggered,
+    )
 
 
 def outcome(expected: Expected, read: int | None) -> Outcome:
-    return judge(expected, Usage(plain=100, read=read, write=0, output=1)).outcome
+    return judged(expected, Usage(plain=100, read=read, write=0, output=1)).outcome
 
 
 @pytest.mark.parametrize(
     ("expected", "read", "found"),
     [
-        (expect(0, movement=Movement(cause=Cause.FIRST_TURN)), 0, Outcome.FIRST),
-        (expect(5_000), 5_000, Outcome.HIT),
-        (expect(5_000), 4_900, Outcome.HIT),
-        (expect(5_000), 0, Outcome.EVICTED),
-        (expect(5_000), 1_000, Outcome.EVICTED),
-        (expect(5_000, pause=301), 0, Outcome.EXPIRED),
-        (expect(0, pause=301), 0, Outcome.EXPIRED),
-        (expect(0), 0, Outcome.TOO_SHORT),
-        (expect(0, profile=CacheProfile(name="local")), 0, Outcome.COLD),
-        (expect(0), 700, Outcome.HIT),
-        (expect(None), 700, Outcome.HIT),
-        (expect(None), 0, Outcome.EVICTED),
-        (expect(5_000), None, Outcome.UNKNOWN),
-        (expect(5_000, pause=None), 0, Outcome.EVICTED),
+        (Expected(0, movement=Movement(cause=Cause.FIRST_TURN)), 0, Outcome.FIRST),
+        (Expected(5_000), 5_000, Outcome.HIT),
+        (Expected(5_000), 4_900, Outcome.HIT),
+        (Expected(5_000), 0, Outcome.EVICTED),
+        (Expected(5_000), 1_000, Outcome.EVICTED),
+        (Expected(5_000, pause=301), 0, Outcome.EXPIRED),
+        (Expected(0, pause=301), 0, Outcome.EXPIRED),
+        (Expected(0), 0, Outcome.TOO_SHORT),
+        (Expected(0, profile=CacheProfile(name="local")), 0, Outcome.COLD),
+        (Expected(0), 700, Outcome.HIT),
+        (Expected(None), 700, Outcome.HIT),
+        (Expected(None), 0, Outcome.EVICTED),
+        (Expected(5_000), None, Outcome.UNKNOWN),
+        (Expected(5_000, pause=None), 0, Outcome.EVICTED),
     ],
 )
 def test_what_the_provider_reports_is_held_against_what_was_expected(
@@ -54,7 +65,7 @@ def test_what_the_provider_reports_is_held_against_what_was_expected(
 
 def test_a_prefix_that_we_moved_is_our_doing_whatever_was_read_and_says_which_artifact_moved_it() -> None:
     moved = Movement(cause=Cause.ARTIFACT_UPDATED, segment="a.md")
-    verdict = judge(expect(10, movement=moved), Usage(plain=1, read=5_000))
+    verdict = judged(Expected(10, movement=moved), Usage(plain=1, read=5_000))
     assert verdict.outcome is Outcome.MOVED
     assert verdict.ours
     assert str(verdict) == "we moved the prefix: artifact_updated(a.md)"
@@ -62,7 +73,7 @@ def test_a_prefix_that_we_moved_is_our_doing_whatever_was_read_and_says_which_ar
 
 def test_a_prefix_that_moved_without_a_recorded_trigger_is_a_bug_and_says_so() -> None:
     moved = Movement(cause=Cause.HISTORY_EDITED)
-    verdict = judge(expect(10, movement=moved, triggered=False), Usage(plain=1, read=0))
+    verdict = judged(Expected(10, movement=moved, triggered=False), Usage(plain=1, read=0))
     assert verdict.outcome is Outcome.UNEXPLAINED
     assert "bug" in str(verdict)
 

@@ -1,8 +1,20 @@
-"""Deltas add up to a reply once their end has come; usage keeps what is unknown unknown."""
+"""Deltas add up to a reply once their end has come, and a character that came in halves is whole again."""
 
 import pytest
 
-from lamella.core.messages.delta import Delta, ReasoningDelta, Reply, Stop, StopReason, TextDelta, ToolCall, fold_deltas
+from lamella.core.messages.delta import (
+    Carried,
+    Delta,
+    Diagnosis,
+    ReasoningDelta,
+    Reply,
+    Stop,
+    StopReason,
+    TextDelta,
+    ToolCall,
+    fold_deltas,
+    join_text,
+)
 from lamella.core.messages.usage import UNKNOWN_USAGE, Usage
 
 CALL = ToolCall(id="c", name="search", arguments="{}")
@@ -10,7 +22,8 @@ CALL = ToolCall(id="c", name="search", arguments="{}")
 
 def test_deltas_add_up_to_a_reply() -> None:
     usage = Usage(plain=3, read=1)
-    stop = Stop(reason=StopReason.TOOLS, id="m")
+    diagnosis, carried = Diagnosis(verdict="missed"), Carried(format="f", json="{}")
+    stop = Stop(reason=StopReason.TOOLS, id="m", diagnosis=diagnosis, carried=carried)
     deltas: list[Delta] = [
         ReasoningDelta(text="Hm"),
         TextDelta(text="a"),
@@ -21,7 +34,14 @@ def test_deltas_add_up_to_a_reply() -> None:
         stop,
     ]
     assert fold_deltas(deltas) == Reply(
-        text="ab", reasoning="Hm", calls=(CALL,), usage=usage, stop=StopReason.TOOLS, id="m"
+        text="ab",
+        reasoning="Hm",
+        calls=(CALL,),
+        usage=usage,
+        stop=StopReason.TOOLS,
+        id="m",
+        diagnosis=diagnosis,
+        carried=carried,
     )
 
 
@@ -36,16 +56,41 @@ def test_a_reply_without_usage_has_unknown_usage() -> None:
     assert reply.usage is UNKNOWN_USAGE
 
 
+def test_a_reply_says_nothing_of_what_is_not_known_of_it() -> None:
+    reply = Reply(text="a", stop=StopReason.END)
+    assert (reply.reasoning, reply.calls, reply.usage) == ("", (), UNKNOWN_USAGE)
+    assert (reply.id, reply.diagnosis, reply.carried) == (None, None, None)
+    stop = Stop(reason=StopReason.END)
+    assert (stop.id, stop.diagnosis, stop.carried) == (None, None, None)
+    assert Diagnosis(verdict="missed") == Diagnosis(verdict="missed", reason=None, missed=None)
+
+
+def test_why_an_answer_ended_is_stored_under_names_that_do_not_change() -> None:
+    stored = ["end", "length", "tools", "sequence", "refused", "window", "paused", "other"]
+    assert [reason.value for reason in StopReason] == stored
+
+
+def test_a_reply_carried_in_its_own_form_is_not_printed() -> None:
+    assert "secret" not in repr(Carried(format="f", json="secret"))
+
+
 @pytest.mark.parametrize(
-    ("usage", "prompt", "rate"),
+    ("parts", "text"),
     [
-        (UNKNOWN_USAGE, None, None),
-        (Usage(plain=10), 10, None),
-        (Usage(plain=10, read=0), 10, 0.0),
-        (Usage(plain=10, read=30, write=5, write_long=5), 50, 0.6),
-        (Usage(plain=0, read=0), 0, None),
+        (["a", "b"], "ab"),
+        (["x\ud83d", "\ude42y"], "x🙂y"),
+        (["\ud83d", "\ude42"], "🙂"),
+        (["a\ud83d"], "a\ufffd"),
+        (["\udc00b"], "\ufffdb"),
+        (["\udfff"], "\ufffd"),
+        (["\ud800c"], "\ufffdc"),
+        (["\ud7ff\ue000"], "\ud7ff\ue000"),
     ],
 )
-def test_the_hit_rate_is_known_only_where_reads_are(usage: Usage, prompt: int | None, rate: float | None) -> None:
-    assert usage.prompt == prompt
-    assert usage.hit_rate == rate
+def test_halves_of_a_character_that_came_apart_are_whole_again_and_a_lone_half_is_marked(
+    parts: list[str], text: str
+) -> None:
+    assert join_text(parts) == text
+    reply = fold_deltas([*(TextDelta(text=part) for part in parts), Stop(reason=StopReason.END)])
+    assert reply is not None
+    assert reply.text == text

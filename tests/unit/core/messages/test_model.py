@@ -3,7 +3,9 @@
 from base64 import b64encode
 
 from lamella.core.artifacts.make import make_image_value
+from lamella.core.messages.delta import ToolCall
 from lamella.core.messages.model import Message, Role
+from lamella.core.values import replace
 
 PICTURE = make_image_value(b"bytes", media_type="image/png", width=1, height=1)
 
@@ -30,3 +32,47 @@ def test_messages_are_the_same_by_their_bytes_not_by_their_pieces() -> None:
     assert not one.extends_to(Message(role=Role.USER, pieces=("abd",)))
     assert not one.extends_to(Message(role=Role.ASSISTANT, pieces=("abc",)))
     assert not one.extends_to(Message(role=Role.USER, pieces=("abc",), images=(PICTURE,)))
+
+
+def test_who_speaks_has_the_names_that_every_provider_knows() -> None:
+    assert [role.value for role in Role] == ["system", "user", "assistant", "tool"]
+
+
+def test_a_message_is_nothing_but_its_text_until_more_is_said_of_it() -> None:
+    message = Message(role=Role.USER, pieces=("a",))
+    assert (message.images, message.tokens, message.weights, message.calls) == ((), 0, (), ())
+    assert (message.carried, message.call, message.failed) == (None, None, False)
+
+
+def test_a_message_that_calls_tools_has_each_call_by_id_name_and_arguments() -> None:
+    call = ToolCall(id="c1", name="search", arguments='{"q": "x"}')
+    message = Message(role=Role.ASSISTANT, pieces=("Let me see.",), calls=(call,))
+    assert message.to_dict() == {
+        "role": "assistant",
+        "content": "Let me see.",
+        "calls": [{"id": "c1", "name": "search", "arguments": '{"q": "x"}'}],
+    }
+
+
+def test_what_came_back_names_its_call_and_says_only_of_a_failure_that_it_failed() -> None:
+    message = Message(role=Role.TOOL, pieces=("found",), call="c1")
+    assert message.to_dict() == {"role": "tool", "call": "c1", "content": "found"}
+    assert replace(message, failed=True).to_dict() == {"role": "tool", "call": "c1", "content": "found", "failed": True}
+
+
+def test_messages_differ_by_their_calls_and_by_what_became_of_them() -> None:
+    call = ToolCall(id="c1", name="search", arguments="{}")
+    asking = Message(role=Role.ASSISTANT, pieces=("a",), calls=(call,))
+    back = Message(role=Role.TOOL, pieces=("a",), call="c1")
+    assert asking.extends_to(replace(asking, tokens=9))
+    assert not asking.extends_to(replace(asking, calls=()))
+    assert back.extends_to(replace(back, tokens=9))
+    assert not back.extends_to(replace(back, call="c2"))
+    assert not back.extends_to(replace(back, failed=True))
+
+
+def test_the_text_of_a_message_is_not_printed() -> None:
+    shown = repr(Message(role=Role.USER, pieces=("secret",), weights=(77,), tokens=3))
+    assert "secret" not in shown
+    assert "77" not in shown
+    assert "tokens=3" in shown

@@ -11,8 +11,8 @@ from lamella.core.artifacts.make import (
     make_tool_result,
 )
 from lamella.core.artifacts.model import Artifact, Image, Kind, Policy, Source
-from lamella.core.log.terms import CarryForward, Layout, Rewrite
-from lamella.core.log.turn import SystemParts, TurnInput
+from lamella.core.log.terms import CarryForward, History, Layout, Rewrite, Terms
+from lamella.core.log.turn import SystemParts, Turn
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
@@ -73,8 +73,16 @@ prompts = st.builds(
     inlined=st.lists(artifacts(), max_size=2).map(tuple),
     typed_instructions=texts,
 )
+terms = st.builds(
+    Terms,
+    layout=st.sampled_from(Layout),
+    carry_forward=st.sampled_from(CarryForward),
+    history=st.sampled_from(History),
+    history_turns=st.none() | st.integers(1, 9),
+    image_notes=st.booleans(),
+)
 turns = st.builds(
-    TurnInput,
+    Turn,
     text=texts,
     typed=texts,
     attached=st.lists(artifacts(), max_size=3).map(tuple),
@@ -84,9 +92,7 @@ turns = st.builds(
     model=st.none() | texts,
     drop=st.lists(texts, max_size=2).map(tuple),
     fold=st.booleans(),
-    layout=st.sampled_from((None, *Layout)),
-    carry_forward=st.sampled_from((None, *CarryForward)),
-    image_notes=st.sampled_from((None, False, True)),
+    terms=terms,
     rewritten=st.sampled_from((None, *Rewrite)),
     warnings=st.lists(texts, max_size=2).map(tuple),
 )

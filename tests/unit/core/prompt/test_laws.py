@@ -1,20 +1,19 @@
 """The laws: a forged envelope breaks exactly the law it was forged to break; a built one breaks none."""
 
 import pytest
-from lamella.core.prompt.layers.fingerprint import make_layer
 from tests.conftest import Watched
 
 from lamella import Envelope, LawBrokenError, Note, Selection, ToolResult
 from lamella.core.log.placement import Form
 from lamella.core.prompt.laws import LAWS, check_laws, find_breaches, legal_cuts
-from lamella.core.prompt.layers.model import Layer, LayerId, Segment
+from lamella.core.prompt.layers.model import Layer, LayerId, Segment, make_layer
 from lamella.core.values import replace
 
 PROMOTES = pytest.mark.moves_prefix(reason="what was attached goes into the library")
 
 
 def broken(envelope: Envelope, before: Envelope | None = None) -> list[str]:
-    return [law.name for law, _ in find_breaches(envelope, before=before)]
+    return [law.name for law, _ in find_breaches(envelope, before=None if before is None else before.prompt)]
 
 
 def with_segments(envelope: Envelope, layer_id: LayerId, *segments: Segment) -> Envelope:
@@ -105,7 +104,7 @@ def test_a_lost_selection_breaks_verbatim_unless_it_was_dropped(pair: tuple[Enve
     note, selection = pair[1].layer(LayerId.L2).segments
     lost = with_segments(pair[1], LayerId.L2, note)
     assert broken(lost, pair[0]) == ["verbatim"]
-    assert broken(replace(lost, dropped=(selection.id,)), pair[0]) == []
+    assert broken(replace(lost, prompt=replace(lost.prompt, dropped=(selection.id,))), pair[0]) == []
 
 
 def test_a_tool_result_away_from_its_turn_breaks_tool_pairs(pair: tuple[Envelope, Envelope]) -> None:
@@ -132,7 +131,7 @@ def test_a_rewritten_message_in_an_epoch_breaks_growing_prefix(pair: tuple[Envel
     rewritten = replace(second.messages[1], pieces=("rewritten",))
     forged = replace(second, messages=(second.messages[0], rewritten, *second.messages[2:]))
     assert broken(forged, first) == ["growing_prefix"]
-    assert broken(replace(forged, epoch=1), first) == []
+    assert broken(replace(forged, prompt=replace(forged.prompt, epoch=1)), first) == []
 
 
 def test_a_broken_law_is_raised_as_a_bug_with_its_name_and_findings(pair: tuple[Envelope, Envelope]) -> None:

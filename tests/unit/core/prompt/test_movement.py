@@ -3,17 +3,18 @@
 from collections.abc import Sequence
 
 import pytest
-from lamella.core.prompt.turns import close_turn, open_turn
 from tests.conftest import Watched
 
 from lamella import Note, Selection, Tool, ToolResult
 from lamella.adapters.tokens.counter import OfflineCounter
 from lamella.core.log.call import Cause, Movement
-from lamella.core.log.terms import Layout
-from lamella.core.log.turn import TurnInput
-from lamella.core.prompt.envelope import Envelope
+from lamella.core.log.terms import Layout, Terms
+from lamella.core.log.turn import Turn
+from lamella.core.planning.layouts import place
+from lamella.core.prompt.advance import advance, waiting
 from lamella.core.prompt.movement import extends, find_movement
-from lamella.core.prompt.state import Rules, State
+from lamella.core.prompt.prompt import Prompt
+from lamella.core.prompt.state import State
 from lamella.core.values import replace
 
 MOVES = pytest.mark.moves_prefix(reason="this is what the test looks at")
@@ -161,37 +162,38 @@ def test_in_place_a_fold_of_nothing_moves_nothing(converse: type[Watched]) -> No
     assert (turn.envelope.epoch, turn.prefix.cause) == (1, "none")
 
 
-def envelopes(layouts: Sequence[Layout]) -> list[Envelope]:
+def prompts(layouts: Sequence[Layout]) -> list[Prompt]:
     """A conversation whose layout changes from turn to turn."""
     measure = OfflineCounter().measure(None)
     state = State(conversation="c")
     made = []
     for number, layout in enumerate(layouts):
-        rules = Rules(measure=measure, layout=layout)
         note = Note(path=f"{number}.md", text="text").attachment()
-        opened = open_turn(state, TurnInput(text="q", attached=(note,)), rules)  # type: ignore[arg-type]
-        made.append(opened.envelope)
-        state = close_turn(opened, "r", rules)
+        turn = Turn(text="q", attached=(note,), terms=Terms(layout=layout))  # type: ignore[arg-type]
+        made.append(waiting(advance(state, turn, place, measure)))
+        state = advance(state, replace(turn, reply="r"), place, measure)
     return made
 
 
 @pytest.mark.parametrize("before", list(Layout))
 def test_a_changed_layout_is_named_and_begins_an_epoch(before: Layout) -> None:
     other = Layout.IN_PLACE if before is Layout.LIBRARY else Layout.LIBRARY
-    first, second = envelopes([before, other])
+    first, second = prompts([before, other])
     assert find_movement(first, second) == Movement(cause=Cause.LAYOUT_CHANGED)
     assert second.epoch == first.epoch + 1
 
 
 def test_a_shorter_request_does_not_extend_a_longer_one() -> None:
-    first, second = envelopes([Layout.IN_PLACE, Layout.IN_PLACE])
-    assert extends(first, second)
-    assert not extends(second, first)
+    first, second = prompts([Layout.IN_PLACE, Layout.IN_PLACE])
+    assert extends(first.messages, second.messages)
+    assert not extends(second.messages, first.messages)
 
 
 def test_a_request_in_the_same_epoch_whose_history_differs_was_edited() -> None:
-    first, second = envelopes([Layout.IN_PLACE, Layout.IN_PLACE])
-    edited = replace(second, messages=(replace(second.messages[0], pieces=("edited",)), *second.messages[1:]))
+    first, second = prompts([Layout.IN_PLACE, Layout.IN_PLACE])
+    (exchange,) = second.talk.exchanges
+    rewritten = replace(exchange, sent=replace(exchange.sent, pieces=("edited",)))
+    edited = replace(second, talk=replace(second.talk, exchanges=(rewritten,)))
     assert find_movement(first, edited) == Movement(cause=Cause.HISTORY_EDITED)
 
 
@@ -205,5 +207,5 @@ def test_a_request_without_the_last_message_of_the_one_before_does_not_extend_it
     chat.ask("one")
     chat.reply("r")
     envelope = chat.ask("two").envelope
-    assert extends(envelope, envelope)
-    assert not extends(envelope, replace(envelope, messages=envelope.messages[:-1]))
+    assert extends(envelope.messages, envelope.messages)
+    assert not extends(envelope.messages, envelope.messages[:-1])

@@ -3,13 +3,13 @@
 import pytest
 from tests.unit.pictures import png
 
+from lamella.attach import Note, Picture, ToolResult
 from lamella.core.artifacts.make import make_artifact, make_image, make_image_value, make_tool_result
 from lamella.core.artifacts.model import Artifact, Kind, Source
-from lamella.core.log.turn import PastTurn, SystemParts, TurnInput
+from lamella.core.log.turn import SystemParts, Turn
 from lamella.core.search.index import Passage
 from lamella.core.search.passages import find_in_full, list_passages, version_id
 from lamella.engine.turn import TurnView
-from lamella.faces.library.attach import Note, Picture, ToolResult
 from lamella.faces.library.conversation import Conversation
 
 
@@ -24,8 +24,8 @@ def told(passages: tuple[Passage, ...]) -> list[tuple[str, str, str, str]]:
 def test_messages_come_in_their_order_under_their_ids_with_what_came_with_them_first() -> None:
     result = make_tool_result("web", arguments={"q": "desks"}, output="two results")
     past = [
-        PastTurn(turn=TurnInput(text="Which?", attached=(note("alpha"),), results=(result,)), reply="Both."),
-        PastTurn(turn=TurnInput(text="And now?")),
+        Turn(text="Which?", attached=(note("alpha"),), results=(result,), reply="Both."),
+        Turn(text="And now?"),
     ]
     passages = list_passages(past, ("q1", "a1", "q2"))
     assert told(passages) == [
@@ -40,7 +40,7 @@ def test_messages_come_in_their_order_under_their_ids_with_what_came_with_them_f
 
 def test_each_version_of_an_artifact_is_a_passage_and_the_same_version_is_one() -> None:
     versions = [note("one"), note("two"), note("one")]
-    past = [PastTurn(turn=TurnInput(text="", attached=(version,)), reply="") for version in versions]
+    past = [Turn(text="", attached=(version,), reply="") for version in versions]
     passages = list_passages(past, [f"m{number}" for number in range(6)])
     assert told(passages) == [("turn 1", "note", "a.md", "one"), ("turn 2", "note", "a.md", "two")]
     assert len({one.id for one in passages}) == 2
@@ -48,12 +48,12 @@ def test_each_version_of_an_artifact_is_a_passage_and_the_same_version_is_one() 
 
 def test_what_has_no_text_is_no_passage() -> None:
     picture = make_image(make_image_value(png(2, 2), media_type="image/png", width=2, height=2))
-    past = [PastTurn(turn=TurnInput(text="", attached=(picture, note(""))), reply="")]
+    past = [Turn(text="", attached=(picture, note("")), reply="")]
     assert list_passages(past, ("q1", "a1")) == ()
 
 
 def test_a_question_left_without_an_answer_in_the_middle_keeps_the_ids_in_step() -> None:
-    past = [PastTurn(turn=TurnInput(text="one")), PastTurn(turn=TurnInput(text="two"), reply="yes")]
+    past = [Turn(text="one"), Turn(text="two", reply="yes")]
     assert [(one.id, one.text) for one in list_passages(past, ("q1", "q2", "a2"))] == [
         ("q1", "one"),
         ("q2", "two"),
@@ -62,20 +62,20 @@ def test_a_question_left_without_an_answer_in_the_middle_keeps_the_ids_in_step()
 
 
 def test_a_title_that_the_id_does_not_say_can_be_searched_as_well() -> None:
-    past = [PastTurn(turn=TurnInput(text="", attached=(note("x", path="docs/a.md", title="The plan"),)), reply="")]
+    past = [Turn(text="", attached=(note("x", path="docs/a.md", title="The plan"),), reply="")]
     assert [one.title for one in list_passages(past, ("q1", "a1"))] == ["docs/a.md The plan"]
 
 
 def test_notes_that_instructions_drew_in_are_passages() -> None:
     drawn = note("Write plainly.", path="style.md")
     parts = SystemParts(instructions="Write plainly.", inlined=(drawn,), typed_instructions="{[[style]]}")
-    past = [PastTurn(turn=TurnInput(text="", system=parts), reply="")]
+    past = [Turn(text="", system=parts, reply="")]
     assert told(list_passages(past, ("q1", "a1"))) == [("turn 1", "note", "style.md", "Write plainly.")]
 
 
 def in_full(turn: TurnView, text: str, *, path: str = "a.md") -> bool:
     version = note(text, path=path)
-    return version_id(version.id, version.hash) in find_in_full(turn.envelope)
+    return version_id(version.id, version.hash) in find_in_full(turn.envelope.prompt)
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])
@@ -83,11 +83,11 @@ def test_what_stands_in_the_request_stands_wherever_the_layout_puts_it(layout: s
     chat = Conversation(layout=layout)
     first = chat.ask("one", attach=[Note(path="a.md", text="alpha")])
     assert in_full(first, "alpha")
-    assert first.envelope.message_id in find_in_full(first.envelope)
+    assert first.envelope.message_id in find_in_full(first.envelope.prompt)
     chat.reply("yes")
     second = chat.ask("two", attach=[Note(path="a.md", text="alpha")])
     assert in_full(second, "alpha")
-    assert first.envelope.message_id in find_in_full(second.envelope)
+    assert first.envelope.message_id in find_in_full(second.envelope.prompt)
 
 
 def test_an_older_version_stands_until_the_library_takes_the_newer_one() -> None:
@@ -118,7 +118,7 @@ def test_turns_that_the_history_mode_hides_do_not_stand() -> None:
     for number in range(3):
         names.append(chat.ask(f"q{number}").envelope.message_id)
         chat.reply("yes")
-    standing = find_in_full(chat.ask("now").envelope)
+    standing = find_in_full(chat.ask("now").envelope.prompt)
     assert [name in standing for name in names] == [False, False, True]
 
 
@@ -127,8 +127,8 @@ def test_tool_results_stand_in_their_epoch_and_not_after_it() -> None:
     name = version_id(result.id, result.hash)
     chat = Conversation(layout="in_place")
     chat.ask("one", tools=[ToolResult(name="web", output="found")])
-    assert name in find_in_full(chat.ask("two").envelope)
-    assert name not in find_in_full(chat.ask("three", fold=True).envelope)
+    assert name in find_in_full(chat.ask("two").envelope.prompt)
+    assert name not in find_in_full(chat.ask("three", fold=True).envelope.prompt)
 
 
 def test_a_note_with_a_picture_stands_in_the_message_that_brought_it() -> None:

@@ -1,4 +1,4 @@
-"""Text on its way in: what is normalised, what is hashed, and what may stand inside a block."""
+"""Text on its way in: what is normalised, what is hashed, and what may stand on a line of a block."""
 
 from hashlib import sha256
 
@@ -7,26 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.unit.steady import steady
 
-from lamella.core.text.content import encode_text, escape_line, hash_text, neutralise, normalise, short_hash
+from lamella.core.text.content import encode_text, escape_line, hash_text, normalise, short_hash
 from lamella.errors import TextError
-
-CLOSERS = [
-    "</content>",
-    "</preview>",
-    "</diff>",
-    "</output>",
-    "</note_context>",
-    "</active_note>",
-    "</url_content>",
-    "</selected_text>",
-    "</web_selected_text>",
-    "</tool_result>",
-    "</unparsed_context>",
-    "</youtube_video_context>",
-    "</CONTENT>",
-    "< / content >",
-    "</content\n>",
-]
 
 
 def unescape_line(text: str) -> str:
@@ -71,23 +53,6 @@ def test_a_lone_surrogate_is_an_error_that_says_where_it_stands() -> None:
         encode_text("ab\ud800c")
     assert caught.value.code == "bad_text"
     assert caught.value.hint
-
-
-@pytest.mark.parametrize("closer", CLOSERS)
-def test_a_closing_tag_of_ours_inside_content_is_neutralised(closer: str) -> None:
-    assert neutralise(f"before {closer} after") == f"before <\\{closer[1:]} after"
-
-
-@pytest.mark.parametrize(
-    "text", ["<content>", "<note_context>", "</b>", "</div>", "a < b", "</ content", "<<>>", "</contents>", "{}"]
-)
-def test_opening_tags_and_other_markup_stay_as_written(text: str) -> None:
-    assert neutralise(text) == text
-
-
-def test_neutralising_twice_changes_nothing_more() -> None:
-    once = neutralise("</content></content>")
-    assert neutralise(once) == once
 
 
 @pytest.mark.parametrize(

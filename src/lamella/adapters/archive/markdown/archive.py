@@ -3,16 +3,16 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from lamella.adapters.archive.markdown.carried import FileRef, part_contents
+from lamella.adapters.archive.markdown.cargo import FileRef, part_contents
 from lamella.adapters.archive.markdown.comment import parse_comment, render_comment, split_comment
-from lamella.adapters.archive.markdown.edits import fold_edits
 from lamella.adapters.archive.markdown.front import Front, check_format, render_front, split_front
 from lamella.adapters.archive.markdown.legacy import parse_legacy
-from lamella.adapters.archive.markdown.lookup import Lookup
-from lamella.adapters.archive.markdown.resolve import resolve_files
-from lamella.adapters.archive.markdown.rewrite import rewrite_records
+from lamella.adapters.archive.markdown.page.edits import fold_edits
+from lamella.adapters.archive.markdown.page.messages import parse_page, render_page, show_log
+from lamella.adapters.archive.markdown.recovery.lookup import Lookup
+from lamella.adapters.archive.markdown.recovery.recovery import recover_files
+from lamella.adapters.archive.markdown.recovery.rewrite import rewrite_records
 from lamella.adapters.archive.markdown.scribe import Scribe
-from lamella.adapters.archive.markdown.visible import parse_page, render_page, show_log
 from lamella.core.log.branch import check_node
 from lamella.core.log.chronicle import Chronicle
 from lamella.core.log.log import Log
@@ -22,37 +22,37 @@ from lamella.core.log.records import Record
 from lamella.core.text.content import encode_text
 from lamella.core.values import replace
 from lamella.errors import BadInputError, StoreDamagedError
-from lamella.ports import SourceReader
+from lamella.ports import Sources
 
 Held = Callable[[str, Sequence[str]], Mapping[str, bytes]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class Additions:
     """What people added to a file that is not part of the conversation: front matter, and text before the messages."""
 
     front_lines: tuple[str, ...] = ()
     preface: str = ""
 
 
-_NOTHING = Kept()
+_NOTHING = Additions()
 _HINT = "Only the visible text is for editing. Undo what was changed in the comment, or export the conversation again."
 
 
-def render_archive(chronicle: Chronicle, *, sources: SourceReader | None = None, kept: Kept = _NOTHING) -> str:
+def render_archive(chronicle: Chronicle, *, sources: Sources | None = None, additions: Additions = _NOTHING) -> str:
     """A conversation as markdown. With ``sources``, a file that they do not give as it was rides along."""
     front = render_front(
         conversation=chronicle.conversation,
         title=chronicle.title,
         created=chronicle.created,
-        others=kept.front_lines,
+        others=additions.front_lines,
     )
     log = fold_log(chronicle.conversation, chronicle.records)
-    page = (f"{kept.preface}\n\n" if kept.preface else "") + render_page(show_log(log))
+    page = (f"{additions.preface}\n\n" if additions.preface else "") + render_page(show_log(log))
     return f"{front}\n{page}{render_comment(chronicle, part_contents(chronicle, sources))}"
 
 
-def parse_archive(text: str, *, sources: SourceReader | None, held: Held | None = None) -> Chronicle:
+def parse_archive(text: str, *, sources: Sources | None, held: Held | None = None) -> Chronicle:
     """The conversation that a markdown text holds; what could not be brought along is in its warnings.
 
     ``held`` gives those of a conversation's contents that a store has; for them no file is read.
@@ -62,15 +62,15 @@ def parse_archive(text: str, *, sources: SourceReader | None, held: Held | None 
         return parse_legacy(front, body, sources)
     chronicle, files = read_own(front, body)
     known = held(chronicle.conversation, [file.hash for file in files]) if held else {}
-    resolved = resolve_files([file for file in files if file.hash not in known], Lookup(sources))
-    newer = {artifact.hash: encode_text(artifact.text) for artifact in resolved.changed.values()}
+    recovery = recover_files([file for file in files if file.hash not in known], Lookup(sources))
+    newer = {artifact.hash: encode_text(artifact.text) for artifact in recovery.changed.values()}
     return replace(
         chronicle,
         records=chronicle.records
-        if resolved.is_exact
-        else rewrite_records(chronicle.conversation, chronicle.records, resolved),
-        contents={**chronicle.contents, **known, **resolved.contents, **newer},
-        warnings=(*chronicle.warnings, *resolved.warnings),
+        if recovery.is_exact
+        else rewrite_records(chronicle.conversation, chronicle.records, recovery),
+        contents={**chronicle.contents, **known, **recovery.contents, **newer},
+        warnings=(*chronicle.warnings, *recovery.warnings),
     )
 
 
@@ -88,11 +88,11 @@ def read_own(front: Front, body: str) -> tuple[Chronicle, tuple[FileRef, ...]]:
     return _with_edits(chronicle, title=front.fields.get("title") or chronicle.title, visible=visible), files
 
 
-def read_kept(text: str) -> Kept:
+def read_additions(text: str) -> Additions:
     """What a file of ours has that is not ours."""
     front, body = split_front(unify_lines(text))
     visible, _ = split_comment(body)
-    return Kept(front_lines=front.others, preface=parse_page(visible).preface)
+    return Additions(front_lines=front.others, preface=parse_page(visible).preface)
 
 
 def unify_lines(text: str) -> str:
@@ -109,8 +109,7 @@ def fold_log(conversation: str, records: Iterable[Record]) -> Log:
 
 def _with_edits(chronicle: Chronicle, *, title: str, visible: str) -> Chronicle:
     log = _check_log(chronicle)
-    edited = fold_edits(log, parse_page(visible))
-    records, warnings = edited.records, edited.warnings
+    records, warnings = fold_edits(log, parse_page(visible))
     if title != chronicle.title:
         scribe = Scribe(log=log)
         scribe.rename(title, at=(chronicle.records or records)[-1].at if log.version else chronicle.created)

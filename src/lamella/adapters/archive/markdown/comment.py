@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from lamella.adapters.archive.markdown.carried import ASKING, Cargo, FileRef
+from lamella.adapters.archive.markdown.cargo import ASKING, Cargo, FileRef
 from lamella.core.artifacts.make import canonical_json
 from lamella.core.artifacts.model import Kind
 from lamella.core.log.chronicle import Chronicle
@@ -40,7 +40,7 @@ class EventIn(BaseModel):
     contents: list[str] = Field(default_factory=list)
 
 
-class FileIn(BaseModel):
+class NamedFileIn(BaseModel):
     """A content that is named as the text of a file in the vault."""
 
     model_config = _STRICT
@@ -68,7 +68,7 @@ class CommentIn(BaseModel):
     title: str
     created: str
     events: list[EventIn]
-    files: list[FileIn] = Field(default_factory=list)
+    files: list[NamedFileIn] = Field(default_factory=list)
     contents: dict[str, str | BytesIn] = Field(default_factory=dict)
 
 

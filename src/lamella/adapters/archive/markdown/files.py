@@ -12,25 +12,25 @@ from lamella.adapters.archive.markdown.archive import (
     Held,
     fold_log,
     parse_archive,
-    read_kept,
+    read_additions,
     read_own,
     render_archive,
     unify_lines,
 )
 from lamella.adapters.archive.markdown.front import split_front
 from lamella.adapters.archive.markdown.names import name_file, same_file
-from lamella.adapters.archive.markdown.visible import show_log
+from lamella.adapters.archive.markdown.page.messages import show_log
 from lamella.core.log.chronicle import Chronicle
 from lamella.core.text.content import encode_text
 from lamella.errors import BadInputError, SourceMissingError, SourceUnreadableError, StoreUnavailableError
-from lamella.ports import SourceReader
+from lamella.ports import Sources
 
 _ENDING = ".md"
 _USUAL_FRONT = 4_096
 _LONGEST_FRONT = 1_000_000
 
 
-def load_archive(path: Path, sources: SourceReader | None, *, held: Held | None = None) -> Chronicle:
+def load_archive(path: Path, sources: Sources | None, *, held: Held | None = None) -> Chronicle:
     """The conversation in a file. ``held`` is as a store's ``read_contents``: what it has is read from no file."""
     text = _read_text(path)
     try:
@@ -39,7 +39,7 @@ def load_archive(path: Path, sources: SourceReader | None, *, held: Held | None 
         raise type(error)(f"{path.name}: {error.message}", hint=error.hint) from error
 
 
-def save_archive(chronicle: Chronicle, folder: Path, *, sources: SourceReader | None = None) -> Path:
+def save_archive(chronicle: Chronicle, folder: Path, *, sources: Sources | None = None) -> Path:
     """Write a conversation into a folder: into the file that has its id, whatever it is called by now, else a new one.
 
     With ``sources``, files that they do not give as they were ride along.
@@ -52,7 +52,7 @@ def save_archive(chronicle: Chronicle, folder: Path, *, sources: SourceReader | 
             return _write_new(folder, chronicle.title, text)
     before = _read_text(path)
     _check_unedited(path, before, chronicle)
-    text = encode_text(render_archive(chronicle, sources=sources, kept=read_kept(before)))
+    text = encode_text(render_archive(chronicle, sources=sources, additions=read_additions(before)))
     if text != encode_text(before):
         with _disk_errors(f"{path} cannot be written"):
             _replace(path, text)

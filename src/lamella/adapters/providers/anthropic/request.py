@@ -3,33 +3,33 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from json import loads
 
-from lamella.adapters.providers.marking import Block, Ends, Rules, plan_marks
-from lamella.adapters.providers.reading import as_json
-from lamella.adapters.providers.wire import (
+from lamella.adapters.providers.registry import bare_model
+from lamella.adapters.providers.wire.body import (
     Body,
-    bare_model,
     cut,
     encode,
     extras,
     find_chosen,
+    native_reply,
     read_arguments,
     schema,
     spoken,
     system_text,
     tail_messages,
 )
+from lamella.adapters.providers.wire.fields import as_json
+from lamella.adapters.providers.wire.marks import Block, Ends, MarkRules, plan_marks
 from lamella.core.ledger.profile import ModelProfile, choose_lifetime
 from lamella.core.messages.delta import ToolCall
 from lamella.core.messages.model import Message, Role
-from lamella.core.messages.request import ChatRequest, ToolOutput, ToolRound
+from lamella.core.messages.request import Request
 
 FORMAT = "anthropic"
 _UNMARKABLE = ("thinking", "redacted_thinking")
 
 
-class Caching(StrEnum):
+class CacheMode(StrEnum):
     """Who places breakpoints: Lamella, the provider (one, after the last block), or nobody."""
 
     EXPLICIT = "explicit"
@@ -38,7 +38,7 @@ class Caching(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Laid:
+class _BlockLayout:
     """Every block of a request in the order the cache reads them, and where the stretches of it end."""
 
     tools: list[Body]
@@ -46,14 +46,13 @@ class _Laid:
     turns: list[Body]
     ends: dict[int, int]
     fixed: int | None
-    rounds: tuple[int, ...]
 
     @property
     def blocks(self) -> list[Body]:
         return [*self.tools, *self.system, *(block for turn in self.turns for block in turn["content"])]
 
 
-def build_request(request: ChatRequest, profile: ModelProfile, *, caching: Caching = Caching.EXPLICIT) -> Body:
+def build_request(request: Request, profile: ModelProfile, *, caching: CacheMode = CacheMode.EXPLICIT) -> Body:
     """The keyword arguments that send this request with Anthropic's SDK, without ``stream``."""
     laid = _lay_out(request)
     body: Body = {"model": bare_model(request.model), "max_tokens": request.answer, "messages": laid.turns}
@@ -61,22 +60,24 @@ def build_request(request: ChatRequest, profile: ModelProfile, *, caching: Cachi
     body |= {"tools": laid.tools} if laid.tools else {}
     # A model of OpenAI's behind a gateway has breakpoints and diagnostics too, and they are not of this API.
     own = profile.provider != "openai"
-    if caching is not Caching.OFF and profile.breakpoints and own:
+    if caching is not CacheMode.OFF and profile.breakpoints and own:
         body |= _mark(request, profile, laid, caching=caching)
     if profile.diagnostics and own:
         body["diagnostics"] = {"previous_message_id": request.compare}
     return body | extras(request, body)
 
 
-def _mark(request: ChatRequest, profile: ModelProfile, laid: _Laid, *, caching: Caching) -> Body:
+def _mark(request: Request, profile: ModelProfile, laid: _BlockLayout, *, caching: CacheMode) -> Body:
     lifetime = choose_lifetime(request.pause, profile.lifetimes)
     mark = {"type": "ephemeral"} | ({"ttl": lifetime.name} if lifetime and lifetime.name != "5m" else {})
-    automatic = caching is Caching.AUTOMATIC
+    automatic = caching is CacheMode.AUTOMATIC
     blocks = laid.blocks
     marks = plan_marks(
         [_weigh(block) for block in blocks],
         Ends() if automatic else _find_ends(request, laid),
-        rules=Rules(limit=profile.breakpoints - automatic, lookback=profile.lookback, minimum=profile.cache.minimum),
+        rules=MarkRules(
+            limit=profile.breakpoints - automatic, lookback=profile.lookback, minimum=profile.cache.minimum
+        ),
         chosen=find_chosen(request, laid.ends),
     )
     for position in marks:
@@ -88,12 +89,8 @@ def _weigh(block: Body) -> Block:
     return Block(weight=len(as_json(block).encode()), markable=block.get("type") not in _UNMARKABLE)
 
 
-def _find_ends(request: ChatRequest, laid: _Laid) -> Ends:
+def _find_ends(request: Request, laid: _BlockLayout) -> Ends:
     tail, previous = (laid.ends.get(place) if place is not None else None for place in tail_messages(request))
-    if laid.rounds:
-        # Inside a round of tools all that was sent is sent again, whatever becomes of it in the next turn.
-        asked = max(laid.ends.values(), default=None)
-        tail, previous = laid.rounds[-1], laid.rounds[-2] if len(laid.rounds) > 1 else asked
     return Ends(
         tools=len(laid.tools) - 1 if laid.tools else None,
         fixed=laid.fixed,
@@ -103,37 +100,42 @@ def _find_ends(request: ChatRequest, laid: _Laid) -> Ends:
     )
 
 
-def _lay_out(request: ChatRequest) -> _Laid:
+def _lay_out(request: Request) -> _BlockLayout:
     settled = request.settled
     parts = list(cut(system_text(request.messages), (*settled.system, *((settled.fixed,) if settled.fixed else ()))))
     tools = [_tool(tool.name, tool.description, schema(tool)) for tool in request.tools]
     stable = [at for at, (end, _) in enumerate(parts) if settled.fixed is not None and end <= settled.fixed]
-    turns: list[Body] = []
-    ends: dict[int, int] = {}
     position = len(tools) + len(parts) - 1
+    turns, ends = _talk(request, position)
     if parts:
         ends |= {place: position for place, message in enumerate(request.messages) if message.role is Role.SYSTEM}
-    for place, message in spoken(request.messages):
-        content = _content(message)
-        # The API refuses a message without content, and joins the two that then meet.
-        if content:
-            turns.append({"role": message.role.value, "content": content})
-            position += len(content)
-        ends[place] = position
-    rounds: list[int] = []
-    for exchange in request.exchanges:
-        added = _exchange(exchange)
-        turns += added
-        position += sum(len(turn["content"]) for turn in added)
-        rounds.append(position)
-    return _Laid(
+    return _BlockLayout(
         tools=tools,
         system=[{"type": "text", "text": part} for _, part in parts],
         turns=turns,
         ends={place: end for place, end in ends.items() if end >= 0},
         fixed=len(tools) + stable[-1] if stable else None,
-        rounds=tuple(rounds),
     )
+
+
+def _talk(request: Request, position: int) -> tuple[list[Body], dict[int, int]]:
+    """The messages of the API, and the last block of each message of ours, counted on from a position."""
+    turns: list[Body] = []
+    ends: dict[int, int] = {}
+    before: Role | None = None
+    for place, message in spoken(request.messages):
+        content = _content(message)
+        if message.role is Role.TOOL and before is Role.TOOL:
+            # All that was called for in one message has to be answered in one.
+            turns[-1]["content"] += content
+        elif content:
+            # The API refuses a message without content, and joins the two that then meet.
+            role = Role.ASSISTANT if message.role is Role.ASSISTANT else Role.USER
+            turns.append({"role": role.value, "content": content})
+        position += len(content)
+        ends[place] = position
+        before = message.role
+    return turns, ends
 
 
 def _tool(name: str, description: str, parameters: object) -> Body:
@@ -141,25 +143,17 @@ def _tool(name: str, description: str, parameters: object) -> Body:
 
 
 def _content(message: Message) -> list[Body]:
+    if message.role is Role.TOOL:
+        return [_result(message)]
+    native: list[Body] | None = native_reply(message, FORMAT)
+    if native is not None:
+        return native
     pictures = [
         {"type": "image", "source": {"type": "base64", "media_type": image.media_type, "data": encode(image)}}
         for image in message.images
     ]
-    return [*([{"type": "text", "text": message.text}] if message.text.strip() else []), *pictures]
-
-
-def _exchange(exchange: ToolRound) -> list[Body]:
-    carried = exchange.carried
-    said = loads(carried.json) if carried and carried.format == FORMAT else _said(exchange)
-    return [
-        {"role": Role.ASSISTANT.value, "content": said},
-        {"role": Role.USER.value, "content": [_output(output) for output in exchange.outputs]},
-    ]
-
-
-def _said(exchange: ToolRound) -> list[Body]:
-    text = exchange.text
-    return [*([{"type": "text", "text": text}] if text.strip() else []), *_calls(exchange.calls)]
+    texts = [{"type": "text", "text": message.text}] if message.text.strip() else []
+    return [*texts, *pictures, *_calls(message.calls)]
 
 
 def _calls(calls: Sequence[ToolCall]) -> list[Body]:
@@ -169,10 +163,10 @@ def _calls(calls: Sequence[ToolCall]) -> list[Body]:
     ]
 
 
-def _output(output: ToolOutput) -> Body:
-    block: Body = {"type": "tool_result", "tool_use_id": output.call}
-    if output.output.strip():
-        block["content"] = [{"type": "text", "text": output.output}]
-    if output.failed:
+def _result(message: Message) -> Body:
+    block: Body = {"type": "tool_result", "tool_use_id": message.call}
+    if message.text.strip():
+        block["content"] = [{"type": "text", "text": message.text}]
+    if message.failed:
         block["is_error"] = True
     return block

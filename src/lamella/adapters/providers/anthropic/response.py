@@ -4,11 +4,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from lamella.adapters.providers.anthropic.request import FORMAT
-from lamella.adapters.providers.normalising import normalise, split_write
-from lamella.adapters.providers.reading import Fields, as_fields, as_json, count_at, fields_at, parts_at, text_at
-from lamella.adapters.providers.wire import read_arguments
+from lamella.adapters.providers.wire.body import keep_native, read_arguments
+from lamella.adapters.providers.wire.fields import Fields, as_fields, as_json, count_at, fields_at, parts_at, text_at
+from lamella.adapters.providers.wire.usage import normalise, split_write
 from lamella.core.messages.delta import (
-    Carried,
     Delta,
     Diagnosis,
     ReasoningDelta,
@@ -18,6 +17,7 @@ from lamella.core.messages.delta import (
     TextDelta,
     ToolCall,
     fold_deltas,
+    join_text,
 )
 from lamella.core.messages.usage import Usage
 
@@ -118,7 +118,7 @@ class MessageFold:
     def _close(self, index: int) -> Iterator[Delta]:
         block = self._blocks.get(index, {})
         if block.get("type") == "tool_use":
-            written = block.pop("json", "")
+            written = join_text((block.pop("json", ""),))
             yield ToolCall(
                 id=text_at(block, "id"),
                 name=text_at(block, "name"),
@@ -151,7 +151,7 @@ def _stop(message: Fields, blocks: list[dict[str, Any]]) -> Stop:
         reason=_STOPS.get(text_at(message, "stop_reason"), StopReason.OTHER),
         id=text_at(message, "id") or None,
         diagnosis=read_diagnosis(message),
-        carried=Carried(format=FORMAT, json=as_json(_sendable(blocks))) if calls else None,
+        carried=keep_native(_sendable(blocks), FORMAT) if calls else None,
     )
 
 

@@ -4,11 +4,10 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
-from lamella.adapters.providers.anthropic.request import Caching, build_request
+from lamella.adapters.providers.anthropic.request import CacheMode, build_request
 from lamella.adapters.providers.anthropic.response import MessageFold, read_reply
-from lamella.adapters.providers.connecting import check_connection
-from lamella.adapters.providers.ending import read_out
-from lamella.adapters.providers.failures import (
+from lamella.adapters.providers.connection.address import check_connection
+from lamella.adapters.providers.connection.failures import (
     Refusal,
     Target,
     explain_broken,
@@ -17,12 +16,13 @@ from lamella.adapters.providers.failures import (
     explain_timeout,
     read_wait,
 )
-from lamella.adapters.providers.models import BuiltInModels
-from lamella.adapters.providers.reading import Fields, as_fields, fields_at, text_at
-from lamella.adapters.providers.unstreamed import comes_whole, read_batches
-from lamella.adapters.providers.wire import bare_model
+from lamella.adapters.providers.connection.rest import read_out
+from lamella.adapters.providers.connection.unstreamed import comes_whole, read_batches
+from lamella.adapters.providers.facts.models import BuiltInModels
+from lamella.adapters.providers.registry import bare_model
+from lamella.adapters.providers.wire.fields import Fields, as_fields, fields_at, text_at
 from lamella.core.messages.delta import Delta, Stop
-from lamella.core.messages.request import ChatRequest
+from lamella.core.messages.request import Request
 from lamella.errors import LamellaError, SdkMissingError
 from lamella.ports import ModelBook
 
@@ -42,7 +42,7 @@ class AnthropicProvider:
         key: str,
         address: str = _ADDRESS,
         patience: float = PATIENCE,
-        caching: Caching = Caching.EXPLICIT,
+        caching: CacheMode = CacheMode.EXPLICIT,
         models: ModelBook | None = None,
     ) -> None:
         self._key = key
@@ -52,7 +52,7 @@ class AnthropicProvider:
         self._models = models or BuiltInModels()
         self._client: AsyncAnthropic | None = None
 
-    async def stream(self, request: ChatRequest) -> AsyncIterator[Delta]:
+    async def stream(self, request: Request) -> AsyncIterator[Delta]:
         client = self._open()
         target = Target(
             provider="Anthropic", model=bare_model(request.model), address=self._address, patience=self._patience

@@ -1,19 +1,20 @@
 """The arguments of ``models.generate_content``: a pure function of the request and what is known of the model."""
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from json import loads
+from collections.abc import Mapping
 
-from lamella.adapters.providers.wire import Body, bare_model, extras, read_arguments, schema, spoken, system_text
+from lamella.adapters.providers.registry import bare_model
+from lamella.adapters.providers.wire.body import Body, extras, native_reply, read_arguments, schema, spoken, system_text
 from lamella.core.messages.delta import ToolCall
 from lamella.core.messages.model import Message, Role
-from lamella.core.messages.request import ChatRequest, ToolOutput, ToolRound
+from lamella.core.messages.request import Request
 
 FORMAT = "gemini"
 # Older models give calls no id. Those that Lamella makes up begin like this, and are not sent.
 MADE_UP = "lamella-"
 
 
-def build_request(request: ChatRequest, *, cached: str | None = None) -> Body:
+def build_request(request: Request, *, cached: str | None = None) -> Body:
     """The keyword arguments that send this request with Google's SDK.
 
     ``cached`` names a cache that holds the instructions and tools; the API refuses them beside it.
@@ -30,7 +31,7 @@ def build_request(request: ChatRequest, *, cached: str | None = None) -> Body:
     return {"model": bare_model(request.model), "contents": _contents(request), "config": config}
 
 
-def build_stored(request: ChatRequest) -> Body:
+def build_stored(request: Request) -> Body:
     """The part of a request that a cache of its own can hold: instructions, library and tools."""
     stored: Body = {}
     text = system_text(request.messages)
@@ -75,11 +76,21 @@ def _write(value: object) -> object:
     return {name: _write(inner) for name, inner in value.items()} if isinstance(value, dict) else value
 
 
-def _contents(request: ChatRequest) -> list[Body]:
-    talk = [{"role": _role(message.role), "parts": _parts(message)} for _, message in spoken(request.messages)]
-    rounds = [content for exchange in request.exchanges for content in _exchange(exchange)]
+def _contents(request: Request) -> list[Body]:
+    contents: list[Body] = []
+    names: dict[str | None, str] = {}
+    before: Role | None = None
+    for _, message in spoken(request.messages):
+        parts = [_result(message, names)] if message.role is Role.TOOL else _parts(message)
+        # Ids are told apart within one message only: those of older models are made up, and begin anew in each.
+        names = {call.id: call.name for call in message.calls} or names
+        if message.role is Role.TOOL and before is Role.TOOL:
+            contents[-1]["parts"] += parts
+        else:
+            contents.append({"role": _role(message.role), "parts": parts})
+        before = message.role
     # A content without parts is refused; two of one role may follow each other.
-    return [content for content in (*talk, *rounds) if content["parts"]]
+    return [content for content in contents if content["parts"]]
 
 
 def _role(speaker: Role) -> str:
@@ -87,16 +98,12 @@ def _role(speaker: Role) -> str:
 
 
 def _parts(message: Message) -> list[Body]:
+    native: list[Body] | None = native_reply(message, FORMAT)
+    if native is not None:
+        return [_restore(part) for part in native]
     pictures = [{"inline_data": {"mime_type": image.media_type, "data": image.data}} for image in message.images]
-    return [*([{"text": message.text}] if message.text.strip() else []), *pictures]
-
-
-def _exchange(exchange: ToolRound) -> list[Body]:
-    carried = exchange.carried
-    said = [_restore(part) for part in loads(carried.json)] if carried and carried.format == FORMAT else _said(exchange)
-    names = {call.id: call.name for call in exchange.calls}
-    outputs = [_output(output, names.get(output.call, output.call)) for output in exchange.outputs]
-    return [{"role": "model", "parts": said}, {"role": "user", "parts": outputs}]
+    texts = [{"text": message.text}] if message.text.strip() else []
+    return [*texts, *pictures, *({"function_call": _call(call)} for call in message.calls)]
 
 
 def _restore(part: Body) -> Body:
@@ -105,20 +112,14 @@ def _restore(part: Body) -> Body:
     return {**part, "thought_signature": urlsafe_b64decode(signature)} if isinstance(signature, str) else part
 
 
-def _said(exchange: ToolRound) -> list[Body]:
-    return [
-        *([{"text": exchange.text}] if exchange.text.strip() else []),
-        *({"function_call": _call(c)} for c in exchange.calls),
-    ]
-
-
 def _call(call: ToolCall) -> Body:
     return {"name": call.name, "args": read_arguments(call.arguments), **_id(call.id)}
 
 
-def _output(output: ToolOutput, name: str) -> Body:
-    told = {"error" if output.failed else "output": output.output}
-    return {"function_response": {"name": name, "response": told, **_id(output.call)}}
+def _result(message: Message, names: Mapping[str | None, str]) -> Body:
+    told = {"error" if message.failed else "output": message.text}
+    call = message.call or ""
+    return {"function_response": {"name": names.get(call, call), "response": told, **_id(call)}}
 
 
 def _id(call: str) -> Body:

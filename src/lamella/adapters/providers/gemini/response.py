@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from lamella.adapters.providers.gemini.request import FORMAT, MADE_UP
-from lamella.adapters.providers.normalising import normalise
-from lamella.adapters.providers.reading import Fields, as_fields, as_json, count_at, fields_at, items_at, text_at
+from lamella.adapters.providers.wire.body import keep_native
+from lamella.adapters.providers.wire.fields import Fields, as_fields, as_json, count_at, fields_at, items_at, text_at
+from lamella.adapters.providers.wire.usage import normalise
 from lamella.core.messages.delta import (
-    Carried,
     Delta,
     ReasoningDelta,
     Reply,
@@ -117,7 +117,7 @@ class ContentFold:
         yield Stop(
             reason=StopReason.TOOLS if self._calls and reason is StopReason.END else reason,
             id=self._id,
-            carried=Carried(format=FORMAT, json=as_json(self._parts)) if self._calls else None,
+            carried=keep_native(_sendable(self._parts), FORMAT) if self._calls else None,
         )
 
     def _part(self, part: dict[str, Any]) -> Iterator[Delta]:
@@ -129,7 +129,16 @@ class ContentFold:
         if call:
             self._calls += 1
             yield ToolCall(
-                id=text_at(call, "id") or f"{MADE_UP}{self._calls}",
+                id=text_at(call, "id") or self._make_up(),
                 name=text_at(call, "name"),
                 arguments=as_json(call.get("args") or {}),
             )
+
+    def _make_up(self) -> str:
+        # With the reply's own id in it, no other reply of the conversation has a call of this name.
+        return f"{MADE_UP}{self._id}-{self._calls}" if self._id else f"{MADE_UP}{self._calls}"
+
+
+def _sendable(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    # Streams end with a part that says nothing. It may be answered, and may not be sent.
+    return [part for part in parts if part != {"text": ""}]

@@ -6,8 +6,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lamella.adapters.providers.connecting import check_connection
-from lamella.adapters.providers.failures import (
+from lamella.adapters.providers.connection.address import check_connection
+from lamella.adapters.providers.connection.failures import (
     Refusal,
     Target,
     explain_broken,
@@ -16,8 +16,8 @@ from lamella.adapters.providers.failures import (
     explain_timeout,
     read_wait,
 )
-from lamella.adapters.providers.reading import as_fields, fields_at, items_at, text_at
-from lamella.adapters.providers.unstreamed import check_no_error, comes_whole
+from lamella.adapters.providers.connection.unstreamed import check_no_error, comes_whole
+from lamella.adapters.providers.wire.fields import as_fields, fields_at, items_at, text_at
 from lamella.errors import LamellaError, SdkMissingError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _ANSWERS: ContextVar["list[Response] | None"] = ContextVar("answers", default=No
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
+class SdkClient:
     """A client and its connections, which are ours to close."""
 
     client: "Client"
@@ -46,7 +46,7 @@ class Opened:
         await self.http.aclose()
 
 
-def open_client(*, key: str, address: str) -> Opened:
+def open_client(*, key: str, address: str) -> SdkClient:
     """A client that tries nothing twice. Silence is timed by the caller: the SDK's timeout bounds whole answers."""
     check_connection(provider="Gemini", key=key, address=address)
     try:
@@ -65,10 +65,10 @@ def open_client(*, key: str, address: str) -> Opened:
         retry_options=HttpRetryOptions(attempts=1),
         httpx_async_client=http,
     )
-    return Opened(client=Client(api_key=key, vertexai=False, http_options=options), http=http)
+    return SdkClient(client=Client(api_key=key, vertexai=False, http_options=options), http=http)
 
 
-class Whole(Exception):  # noqa: N818 - it is an answer, if not the one that was asked for
+class WholeAnswer(Exception):  # noqa: N818 - it is an answer, if not the one that was asked for
     """An answer that is no stream."""
 
     def __init__(self, body: bytes) -> None:
@@ -91,7 +91,7 @@ class Chunks:
         try:
             async with asyncio.timeout(self._patience):
                 return await anext(self._chunks, None)
-        except Whole as whole:
+        except WholeAnswer as whole:
             check_no_error(whole.body, self._target)
             raise
         finally:
@@ -109,7 +109,7 @@ async def _note(answer: "Response") -> None:
     answers.append(answer)
     if answer.status_code == 200 and comes_whole(answer.headers):
         # The SDK takes such an answer apart line by line, and fails in the middle of it.
-        raise Whole(await answer.aread())
+        raise WholeAnswer(await answer.aread())
 
 
 def explain(error: Exception, target: Target, *, begun: bool) -> LamellaError:

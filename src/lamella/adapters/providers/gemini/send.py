@@ -2,16 +2,16 @@
 
 from collections.abc import AsyncIterator
 
-from lamella.adapters.providers.failures import Target, explain_broken
+from lamella.adapters.providers.connection.failures import Target, explain_broken
+from lamella.adapters.providers.facts.models import BuiltInModels
 from lamella.adapters.providers.gemini.request import build_request
 from lamella.adapters.providers.gemini.response import ContentFold
-from lamella.adapters.providers.gemini.sdk import ADDRESS, PATIENCE, UNREADABLE, Chunks, Opened, explain, open_client
-from lamella.adapters.providers.gemini.storing import ContentStore
-from lamella.adapters.providers.models import BuiltInModels
-from lamella.adapters.providers.reading import as_fields
-from lamella.adapters.providers.wire import bare_model
+from lamella.adapters.providers.gemini.sdk import ADDRESS, PATIENCE, UNREADABLE, Chunks, SdkClient, explain, open_client
+from lamella.adapters.providers.gemini.storage import ContentStore
+from lamella.adapters.providers.registry import bare_model
+from lamella.adapters.providers.wire.fields import as_fields
 from lamella.core.messages.delta import Delta
-from lamella.core.messages.request import ChatRequest
+from lamella.core.messages.request import Request
 from lamella.errors import LamellaError, ProviderRefusedError, ProviderRetryError
 from lamella.ports import ModelBook
 
@@ -33,9 +33,9 @@ class GeminiProvider:
         self._patience = patience
         self._models = models or BuiltInModels()
         self._store = store
-        self._opened: Opened | None = None
+        self._opened: SdkClient | None = None
 
-    async def stream(self, request: ChatRequest) -> AsyncIterator[Delta]:
+    async def stream(self, request: Request) -> AsyncIterator[Delta]:
         opened = self._opened = self._opened or open_client(key=self._key, address=self._address)
         target = self._target(bare_model(request.model))
         cached = None
@@ -81,7 +81,7 @@ class GeminiProvider:
         return Target(provider="Gemini", model=model, address=self._address, patience=self._patience)
 
     def _explain(
-        self, error: Exception, target: Target, *, request: ChatRequest, cached: str | None, begun: bool
+        self, error: Exception, target: Target, *, request: Request, cached: str | None, begun: bool
     ) -> LamellaError:
         found = explain(error, target, begun=begun)
         if cached and self._store and isinstance(found, ProviderRefusedError) and "cachedcontent" in str(found).lower():

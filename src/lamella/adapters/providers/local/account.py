@@ -4,8 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from lamella.adapters.providers.local.cache import EngineCache, Forecast, Tokens
-from lamella.adapters.providers.local.engine import Engine, EngineOptions
-from lamella.adapters.providers.reading import Fields, count_at, fields_at, items_at, text_at
+from lamella.adapters.providers.local.engine import EngineOptions, LlamaServer
+from lamella.adapters.providers.wire.fields import Fields, count_at, fields_at, items_at, text_at
 
 # A character has at most four bytes, and each may be a token of its own.
 _BYTES_LEFT = 3
@@ -15,7 +15,7 @@ class AccountedEngine:
     """One request at a time, from one thread."""
 
     def __init__(self, weights: Path, options: EngineOptions) -> None:
-        self._engine = Engine(weights, options)
+        self._engine = LlamaServer(weights, options)
         self._cache = EngineCache(has_shelf=options.shelf != 0)
         self.window = self._engine.window
 
@@ -27,7 +27,7 @@ class AccountedEngine:
         """Answer a request; ``listen`` gets every chunk and ends the answer by returning true."""
         prompt = self._engine.render(body)
         seated = self._cache.seat(prompt)
-        heard = Heard()
+        heard = AnswerTokens()
 
         def take(chunk: Fields) -> bool:
             heard.take(chunk)
@@ -42,7 +42,7 @@ class AccountedEngine:
     def close(self) -> None:
         self._engine.close()
 
-    def _remember(self, seated: EngineCache, prompt: Tokens, heard: "Heard", *, held: int) -> EngineCache:
+    def _remember(self, seated: EngineCache, prompt: Tokens, heard: "AnswerTokens", *, held: int) -> EngineCache:
         said = self._spell_out(heard)
         if held <= len(prompt) or heard.is_whole(said):
             return seated.remember(prompt + said, held=held)
@@ -52,7 +52,7 @@ class AccountedEngine:
             return seated.remember(prompt + text, held=held)
         return seated.remember(prompt, held=held, sure=False)
 
-    def _spell_out(self, heard: "Heard") -> Tokens:
+    def _spell_out(self, heard: "AnswerTokens") -> Tokens:
         """Tokens as reported, where a character of several tokens is reported as the last of them."""
         said: list[int] = []
         for token, text in heard.tokens:
@@ -61,7 +61,7 @@ class AccountedEngine:
         return tuple(said)
 
 
-class Heard:
+class AnswerTokens:
     """An answer's tokens, collected from its chunks."""
 
     def __init__(self) -> None:

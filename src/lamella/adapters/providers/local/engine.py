@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from lamella.adapters.providers.local.cache import SIMILAR
-from lamella.adapters.providers.reading import Fields
+from lamella.adapters.providers.wire.fields import Fields
 from lamella.errors import ModelMissingError, SdkMissingError
 
 _PATIENCE = 60.0
@@ -42,7 +42,7 @@ class EngineRefusal(Exception):  # noqa: N818 - it is an answer, not a failure o
         self.status, self.kind, self.words = status, kind, words
 
 
-class Engine:
+class LlamaServer:
     """A loaded model. Loading takes a second and the weights' size in memory; ``close`` gives it back."""
 
     def __init__(self, weights: Path, options: EngineOptions) -> None:

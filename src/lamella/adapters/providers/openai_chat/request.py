@@ -1,21 +1,23 @@
 """The arguments of ``chat.completions.create``: a pure function of the request and what is known of the model."""
 
-from json import loads
-
-from lamella.adapters.providers.openai_cache import Laid, Part, plan_cache, takes_marks
-from lamella.adapters.providers.wire import Body, bare_model, cut, encode, extras, schema, spoken, system_text
+from lamella.adapters.providers.registry import bare_model
+from lamella.adapters.providers.wire.body import Body, cut, encode, extras, native_reply, schema, spoken, system_text
+from lamella.adapters.providers.wire.openai_cache import Part, PartLayout, plan_cache, takes_marks
 from lamella.core.ledger.profile import ModelProfile
 from lamella.core.messages.model import Message, Role
-from lamella.core.messages.request import ChatRequest, ToolRound
+from lamella.core.messages.request import Request
 
 FORMAT = "openai_chat"
+# Servers that show thoughts do it under one of these names.
+THOUGHTS = ("reasoning_content", "reasoning")
 
 
-def build_request(request: ChatRequest, profile: ModelProfile) -> Body:
+def build_request(request: Request, profile: ModelProfile) -> Body:
     """The keyword arguments that send this request with OpenAI's SDK, without ``stream``."""
     body: Body = {"model": bare_model(request.model)}
-    body["messages"], laid = _lay_out(request, in_parts=takes_marks(profile))
-    body["max_completion_tokens" if profile.provider == "openai" else "max_tokens"] = request.answer
+    own = profile.provider == "openai"
+    body["messages"], laid = _lay_out(request, in_parts=takes_marks(profile), own=own)
+    body["max_completion_tokens" if own else "max_tokens"] = request.answer
     if request.tools:
         body["tools"] = [
             {
@@ -29,7 +31,7 @@ def build_request(request: ChatRequest, profile: ModelProfile) -> Body:
     return body | extras(request, body)
 
 
-def _lay_out(request: ChatRequest, *, in_parts: bool) -> tuple[list[Body], Laid]:
+def _lay_out(request: Request, *, in_parts: bool, own: bool) -> tuple[list[Body], PartLayout]:
     """The messages, and their parts in order. Without breakpoints to carry, texts are plain strings: all take those."""
     messages: list[Body] = []
     parts: list[Part] = []
@@ -48,12 +50,11 @@ def _lay_out(request: ChatRequest, *, in_parts: bool) -> tuple[list[Body], Laid]
         content = _content(message)
         can_mark = in_parts and message.role is Role.USER
         as_list = can_mark or bool(message.images)
-        messages.append({"role": message.role.value, "content": content if as_list else message.text})
-        parts += [Part(body=part, markable=can_mark) for part in content]
+        told = _round(message, own=own)
+        messages.append(told or {"role": message.role.value, "content": content if as_list else message.text})
+        parts += [Part(body=part, markable=can_mark) for part in ([told] if told else content)]
         ends[place] = len(parts) - 1
-    for exchange in request.exchanges:
-        messages += _exchange(exchange)
-    return messages, Laid(parts=parts, ends=ends, fixed=0 if len(instructions) > 1 else None, library=library)
+    return messages, PartLayout(parts=parts, ends=ends, fixed=0 if len(instructions) > 1 else None, library=library)
 
 
 def _content(message: Message) -> list[Body]:
@@ -64,26 +65,21 @@ def _content(message: Message) -> list[Body]:
     return [{"type": "text", "text": message.text}, *pictures]
 
 
-def _exchange(exchange: ToolRound) -> list[Body]:
-    carried = exchange.carried
-    said = loads(carried.json) if carried and carried.format == FORMAT else _said(exchange)
-    outputs = [
-        {
-            "role": "tool",
-            "tool_call_id": output.call,
-            "content": f"Error: {output.output}" if output.failed else output.output,
-        }
-        for output in exchange.outputs
+def _round(message: Message, *, own: bool) -> Body | None:
+    """A message of a round of tools: the model's calls, or what came back for one; none for a message of the talk.
+
+    OpenAI's ``own`` models take no thoughts back in this API; they refuse those of a server that was asked before.
+    """
+    if message.role is Role.TOOL:
+        told = f"Error: {message.text}" if message.failed else message.text
+        return {"role": "tool", "tool_call_id": message.call, "content": told}
+    native: Body | None = native_reply(message, FORMAT)
+    if native is not None:
+        return {name: value for name, value in native.items() if not (own and name in THOUGHTS)}
+    if not message.calls:
+        return None
+    calls = [
+        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments or "{}"}}
+        for call in message.calls
     ]
-    return [said, *outputs]
-
-
-def _said(exchange: ToolRound) -> Body:
-    return {
-        "role": "assistant",
-        "content": exchange.text or None,
-        "tool_calls": [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-            for call in exchange.calls
-        ],
-    }
+    return {"role": "assistant", "content": message.text or None, "tool_calls": calls}

@@ -2,21 +2,21 @@
 
 from collections.abc import Iterable, Iterator
 
-from lamella.adapters.providers.normalising import normalise
-from lamella.adapters.providers.openai_chat.request import FORMAT
-from lamella.adapters.providers.reading import (
+from lamella.adapters.providers.openai_chat.request import FORMAT, THOUGHTS
+from lamella.adapters.providers.wire.body import keep_native
+from lamella.adapters.providers.wire.fields import (
     Fields,
     as_fields,
-    as_json,
     count_at,
     fields_at,
     items_at,
     text_at,
     unreadable,
 )
+from lamella.adapters.providers.wire.usage import normalise
 from lamella.core.messages.delta import (
-    Carried,
     Delta,
+    NativeReply,
     ReasoningDelta,
     Reply,
     Stop,
@@ -24,6 +24,7 @@ from lamella.core.messages.delta import (
     TextDelta,
     ToolCall,
     fold_deltas,
+    join_text,
 )
 from lamella.core.messages.usage import Usage
 
@@ -34,8 +35,6 @@ _STOPS = {
     "function_call": StopReason.TOOLS,
     "content_filter": StopReason.REFUSED,
 }
-# Servers that show thoughts do it under one of these names.
-_THOUGHTS = ("reasoning_content", "reasoning")
 # Ollama reports no cached tokens and says zero; its own name in this field gives it away.
 _SAYS_ZERO = "fp_ollama"
 
@@ -123,7 +122,8 @@ class CompletionFold:
         if not self.finished:
             return
         calls = [self._calls[index] for index in sorted(self._calls)]
-        yield from (ToolCall(id=call["id"], name=call["name"], arguments=call["arguments"] or "{}") for call in calls)
+        for call in calls:
+            yield ToolCall(id=call["id"], name=call["name"], arguments=join_text((call["arguments"] or "{}",)))
         if self._last:
             yield read_usage(self._last)
         reason = _STOPS.get(self._reason, StopReason.OTHER)
@@ -135,7 +135,7 @@ class CompletionFold:
         )
 
     def _think(self, delta: Fields) -> Iterator[Delta]:
-        name = next((name for name in _THOUGHTS if text_at(delta, name)), None)
+        name = next((name for name in THOUGHTS if text_at(delta, name)), None)
         if name is not None:
             self._thoughts[name] = self._thoughts.get(name, "") + text_at(delta, name)
             yield ReasoningDelta(text=text_at(delta, name))
@@ -153,7 +153,7 @@ class CompletionFold:
             call["name"] += text_at(function, "name")
             call["arguments"] += text_at(function, "arguments")
 
-    def _carry(self, calls: list[dict[str, str]]) -> Carried:
+    def _carry(self, calls: list[dict[str, str]]) -> NativeReply:
         said = {
             "role": "assistant",
             "content": self._text or None,
@@ -167,7 +167,7 @@ class CompletionFold:
             ],
             **self._thoughts,
         }
-        return Carried(format=FORMAT, json=as_json(said))
+        return keep_native(said, FORMAT)
 
 
 def _read_content(delta: Fields) -> str:

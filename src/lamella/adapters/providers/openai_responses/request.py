@@ -1,17 +1,16 @@
 """The arguments of ``responses.create``: a pure function of the request and what is known of the model."""
 
-from json import loads
-
-from lamella.adapters.providers.openai_cache import Laid, Part, plan_cache
-from lamella.adapters.providers.wire import Body, bare_model, cut, encode, extras, schema, spoken, system_text
+from lamella.adapters.providers.registry import bare_model
+from lamella.adapters.providers.wire.body import Body, cut, encode, extras, native_reply, schema, spoken, system_text
+from lamella.adapters.providers.wire.openai_cache import Part, PartLayout, plan_cache
 from lamella.core.ledger.profile import ModelProfile
 from lamella.core.messages.model import Message, Role
-from lamella.core.messages.request import ChatRequest, ToolRound
+from lamella.core.messages.request import Request
 
 FORMAT = "openai_responses"
 
 
-def build_request(request: ChatRequest, profile: ModelProfile) -> Body:
+def build_request(request: Request, profile: ModelProfile) -> Body:
     """The keyword arguments that send this request with OpenAI's SDK, without ``stream``."""
     items, laid = _lay_out(request)
     # The conversation is kept here, not there; what is not stored cannot outlive an erasure.
@@ -38,7 +37,7 @@ def build_request(request: ChatRequest, profile: ModelProfile) -> Body:
     return body | extras(request, body)
 
 
-def _lay_out(request: ChatRequest) -> tuple[list[Body], Laid]:
+def _lay_out(request: Request) -> tuple[list[Body], PartLayout]:
     """The input items, and their parts in order. Instructions go as a developer's message: only that can be marked."""
     items: list[Body] = []
     parts: list[Part] = []
@@ -54,12 +53,11 @@ def _lay_out(request: ChatRequest) -> tuple[list[Body], Laid]:
     for place, message in spoken(request.messages):
         user = message.role is Role.USER
         content = _content(message)
-        items.append({"role": message.role.value, "content": content if user else message.text})
-        parts += [Part(body=part, markable=user) for part in content]
+        told = _round(message)
+        items += told or [{"role": message.role.value, "content": content if user else message.text}]
+        parts += [Part(body=part, markable=user) for part in told or content]
         ends[place] = len(parts) - 1
-    for exchange in request.exchanges:
-        items += _exchange(exchange)
-    return items, Laid(parts=parts, ends=ends, fixed=0 if len(texts) > 1 else None, library=library)
+    return items, PartLayout(parts=parts, ends=ends, fixed=0 if len(texts) > 1 else None, library=library)
 
 
 def _text(text: str) -> Body:
@@ -74,24 +72,17 @@ def _content(message: Message) -> list[Body]:
     return [_text(message.text), *pictures]
 
 
-def _exchange(exchange: ToolRound) -> list[Body]:
-    carried = exchange.carried
-    said = loads(carried.json) if carried and carried.format == FORMAT else _said(exchange)
-    outputs = [
-        {
-            "type": "function_call_output",
-            "call_id": output.call,
-            "output": f"Error: {output.output}" if output.failed else output.output,
-        }
-        for output in exchange.outputs
-    ]
-    return [*said, *outputs]
-
-
-def _said(exchange: ToolRound) -> list[Body]:
-    text = exchange.text
+def _round(message: Message) -> list[Body]:
+    """The items of a round of tools: the model's calls, or what came back for one; none for a message of the talk."""
+    if message.role is Role.TOOL:
+        told = f"Error: {message.text}" if message.failed else message.text
+        return [{"type": "function_call_output", "call_id": message.call, "output": told}]
+    native: list[Body] | None = native_reply(message, FORMAT)
+    if native is not None or not message.calls:
+        return native or []
     calls = [
-        {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments}
-        for call in exchange.calls
+        {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments or "{}"}
+        for call in message.calls
     ]
-    return [*([{"role": "assistant", "content": text}] if text else []), *calls]
+    texts = [{"role": "assistant", "content": message.text}] if message.text else []
+    return [*texts, *calls]

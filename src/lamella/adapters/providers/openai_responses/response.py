@@ -3,14 +3,13 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from lamella.adapters.providers.failures import Refusal, Target, explain_refusal
-from lamella.adapters.providers.normalising import normalise, split_write
+from lamella.adapters.providers.connection.failures import Refusal, Target, explain_refusal
+from lamella.adapters.providers.connection.openai_sdk import ADDRESS, PATIENCE
 from lamella.adapters.providers.openai_responses.request import FORMAT
-from lamella.adapters.providers.openai_sdk import ADDRESS, PATIENCE
-from lamella.adapters.providers.reading import (
+from lamella.adapters.providers.wire.body import keep_native
+from lamella.adapters.providers.wire.fields import (
     Fields,
     as_fields,
-    as_json,
     count_at,
     fields_at,
     items_at,
@@ -18,8 +17,8 @@ from lamella.adapters.providers.reading import (
     text_at,
     unreadable,
 )
+from lamella.adapters.providers.wire.usage import normalise, split_write
 from lamella.core.messages.delta import (
-    Carried,
     Delta,
     Diagnosis,
     ReasoningDelta,
@@ -191,8 +190,18 @@ def _end(response: Fields, items: Sequence[Fields]) -> Iterator[Delta]:
         reason=reason,
         id=text_at(response, "id") or None,
         diagnosis=read_diagnosis(response),
-        carried=Carried(format=FORMAT, json=as_json([_trim(item) for item in items])) if calls else None,
+        carried=keep_native(_sendable(items), FORMAT) if calls else None,
     )
+
+
+def _sendable(items: Sequence[Fields]) -> list[dict[str, Any]]:
+    """The items as they can be handed back. Nothing is stored there, so thoughts without their content are left out."""
+    trimmed = [_trim(item) for item in items]
+    if all(item.get("encrypted_content") for item in trimmed if item.get("type") == "reasoning"):
+        return trimmed
+    # By its id a call would ask for the thought that led to it.
+    spoken = (item for item in trimmed if item.get("type") != "reasoning")
+    return [{name: value for name, value in item.items() if name != "id"} for item in spoken]
 
 
 def _trim(item: Fields) -> dict[str, Any]:

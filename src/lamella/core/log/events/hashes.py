@@ -52,8 +52,8 @@ def retold_hashes(event: Event) -> tuple[str, ...]:
     match event:
         case MessageEvent(strip=str() as strip):
             return (strip,)
-        case CompactionEvent(steps=steps):
-            return tuple(step.text for step in steps if step.text is not None)
+        case CompactionEvent():
+            return tuple(dict.fromkeys(event.hashes()))
         case _:
             return ()
 

@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
+from lamella.core.artifacts.blocks import neutralise
 from lamella.core.log.placement import Form
 from lamella.core.prompt.layers.model import Count, Segment, SegmentKind
-from lamella.core.text.content import escape_line, hash_text, neutralise
+from lamella.core.text.content import escape_line, hash_text
 from lamella.core.values import describe
 
 _TAGS: Mapping[SegmentKind, str] = {

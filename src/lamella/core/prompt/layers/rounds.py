@@ -8,7 +8,7 @@ from lamella.core.log.ids import round_result_id
 from lamella.core.log.placement import Form
 from lamella.core.messages.delta import ToolCall
 from lamella.core.messages.model import Message, Role
-from lamella.core.messages.request import ToolOutput, ToolRound
+from lamella.core.messages.rounds import ToolOutput, ToolRound
 from lamella.core.prompt.layers.model import Segment, SegmentKind
 from lamella.core.prompt.layers.strip import Said
 from lamella.core.text.content import escape_line, hash_text

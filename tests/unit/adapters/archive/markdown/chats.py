@@ -7,15 +7,16 @@ from pathlib import Path
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.artifacts.make import make_artifact, make_tool_result
 from lamella.core.artifacts.model import Artifact, Kind, Policy, Source
+from lamella.core.artifacts.wanted import Wanted
 from lamella.core.log.chronicle import Chronicle
 from lamella.core.log.events.message import MessageEvent
 from lamella.core.log.log import Log
 from lamella.core.values import replace
-from lamella.engine.ask import Ask, Wanted
+from lamella.engine.ask import Ask
 from lamella.engine.keeping import Keeper, Taken
 from lamella.engine.stored import Desk, StoredChat
 from lamella.engine.turn import TurnView
-from lamella.ports import SourceReader
+from lamella.ports import Sources
 from lamella.wiring import open_desk
 
 NAME = "0190-chat"
@@ -38,9 +39,9 @@ def make_desk(vault: Path | None = None) -> Desk:
     return replace(open_desk("memory:", vault=vault, ledger=False), store=MemoryStore(), clock=TickingClock())
 
 
-def sources_of(desk: Desk) -> SourceReader:
-    assert desk.world.sources is not None
-    return desk.world.sources
+def sources_of(desk: Desk) -> Sources:
+    """What the desk's vault has now."""
+    return desk.world.sources()
 
 
 def take_out(desk: Desk, name: str = NAME) -> Chronicle:
@@ -69,11 +70,8 @@ def said(chronicle: Chronicle) -> list[str]:
 
 def attached(chronicle: Chronicle) -> list[list[str]]:
     """The ids attached to each question of the active branch."""
-    return [
-        [str(ref.id) for ref in told.message.question.attached]
-        for told in fold(chronicle).path()
-        if told.message.question
-    ]
+    questions = [told.message.question for told in fold(chronicle).path()]
+    return [[ref.id for ref in question.attached] for question in questions if question is not None]
 
 
 def first_asked(chronicle: Chronicle) -> MessageEvent:

@@ -23,7 +23,7 @@ from tests.unit.adapters.archive.markdown.chats import (
 from tests.unit.pictures import png
 
 from lamella.adapters.archive.markdown.archive import parse_archive, render_archive
-from lamella.adapters.sources.vault import Vault
+from lamella.adapters.sources.opening import open_sources
 from lamella.core.artifacts.make import make_image, make_image_value
 from lamella.core.artifacts.model import Artifact, Kind, Policy
 from lamella.engine.ask import Ask
@@ -302,6 +302,6 @@ def test_a_code_file_is_named_and_a_pdf_cannot_be_read_from_a_vault(desk: Desk, 
     chronicle = take_out(desk)
     text = render_archive(chronicle)
     assert "print()" not in text
-    assert parse_archive(text, sources=Vault(vault)) == chronicle
+    assert parse_archive(text, sources=open_sources(vault)()) == chronicle
     (vault / "x.py").unlink()
-    assert parse_archive(text, sources=Vault(vault)).warnings == ("x.py is left out: it is not there.",)
+    assert parse_archive(text, sources=open_sources(vault)()).warnings == ("x.py is left out: it is not there.",)

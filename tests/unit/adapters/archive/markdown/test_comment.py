@@ -5,7 +5,7 @@ import json
 import pytest
 from tests.unit.adapters.archive.markdown.chats import NAME, chat, make_desk, page, take_out
 
-from lamella.adapters.archive.markdown.carried import Cargo, FileRef
+from lamella.adapters.archive.markdown.cargo import Cargo, FileRef
 from lamella.adapters.archive.markdown.comment import parse_comment, render_comment, split_comment
 from lamella.core.artifacts.model import Kind
 from lamella.core.log.chronicle import Chronicle

@@ -10,7 +10,7 @@ from tests.unit.raw import parse_body
 
 from lamella import Chat, Note
 from lamella.adapters.archive.markdown.archive import parse_archive, render_archive
-from lamella.adapters.sources.vault import Vault
+from lamella.adapters.sources.opening import open_sources
 from lamella.core.log.chronicle import Chronicle
 from lamella.core.log.records import EventKind
 from lamella.core.text.content import hash_text
@@ -123,9 +123,9 @@ def test_a_compaction_that_took_out_an_unanswered_question_holds_when_a_file_has
     assert answer is not None
     chat.delete(answer.id)
     assert chat.compact(0.001) is not None
-    archived = render_archive(take_out(desk), sources=Vault(tmp_path))
+    archived = render_archive(take_out(desk), sources=open_sources(tmp_path)())
     (tmp_path / "a.md").write_text("another text of a", encoding="utf-8")
     later = make_desk(tmp_path)
-    assert take_in(later, parse_archive(archived, sources=Vault(tmp_path))) == "new"
+    assert take_in(later, parse_archive(archived, sources=open_sources(tmp_path)())) == "new"
     asked = [m.text.rsplit("\n")[-1] for m in Chat(later, NAME, {}).ask("And now?").messages if m.role == "user"]
     assert asked == ["Question 5?", "And now?"]

@@ -10,7 +10,7 @@ from lamella.adapters.providers.local.engine import EngineOptions
 from lamella.adapters.providers.local.provider import LocalProvider
 from lamella.core.messages.delta import Delta, Reply, fold_deltas
 from lamella.core.messages.model import Message, Role
-from lamella.core.messages.request import ChatRequest
+from lamella.core.messages.request import Request
 
 T = TypeVar("T")
 SMALL = EngineOptions(shelf=0, window=256, batch=32)
@@ -18,7 +18,7 @@ TERSE = Message(role=Role.SYSTEM, pieces=("You are terse.",))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class Asked:
     """An answer, and the forecast that was made for its question."""
 
     forecast: Forecast
@@ -38,15 +38,15 @@ def assistant(text: str) -> Message:
     return Message(role=Role.ASSISTANT, pieces=(text,))
 
 
-def request(*messages: Message, answer: int = 6, extras: str = '{"temperature": 0}') -> ChatRequest:
-    return ChatRequest(model="local", messages=messages, answer=answer, extras=extras)
+def request(*messages: Message, answer: int = 6, extras: str = '{"temperature": 0}') -> Request:
+    return Request(model="local", messages=messages, answer=answer, extras=extras)
 
 
-async def ask(provider: LocalProvider, wanted: ChatRequest) -> Ask:
+async def ask(provider: LocalProvider, wanted: Request) -> Asked:
     forecast = await provider.forecast(wanted)
     reply = fold_deltas([delta async for delta in provider.stream(wanted)])
     assert reply is not None
-    return Ask(forecast=forecast, reply=reply)
+    return Asked(forecast=forecast, reply=reply)
 
 
 def run(work: Coroutine[None, None, T]) -> T:

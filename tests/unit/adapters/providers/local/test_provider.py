@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.unit.adapters.providers.local.asking import SMALL, TERSE, ask, assistant, leave, request, run, user
 
-from lamella.adapters.providers.local.engine import Engine, EngineOptions
+from lamella.adapters.providers.local.engine import EngineOptions, LlamaServer
 from lamella.adapters.providers.local.provider import LocalProvider, Progress
 from lamella.adapters.providers.local.weights import SMOLLM2, find_weights
 from lamella.core.artifacts.model import Image
@@ -228,7 +228,7 @@ def test_a_closed_provider_gives_its_model_back_and_starts_cold() -> None:
 
 
 def test_the_engine_answers_nobody_who_lacks_its_key() -> None:
-    engine = Engine(find_weights("local"), SMALL)
+    engine = LlamaServer(find_weights("local"), SMALL)
     host, port = engine.address.split(":")
     statuses = []
     for key in ("", "guess"):

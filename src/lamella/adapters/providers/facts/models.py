@@ -1,0 +1,23 @@
+"""Facts about models beyond their caches' arithmetic, as documented by the providers on the date of ``day``.
+
+A family says what all models of a wire format share; a row says what is special about a model. Windows and factors that
+no provider documents are unknown here, never guessed.
+"""
+
+from lamella.adapters.providers.facts.caches import BuiltInProfiles
+from lamella.adapters.providers.registry import PROVIDERS
+from lamella.core.ledger.profile import GENERIC_MODEL, ModelProfile
+from lamella.core.values import replace
+
+MODELS: tuple[tuple[str, ModelProfile], ...] = tuple(fact for row in PROVIDERS for fact in row.models)
+
+
+class BuiltInModels:
+    """What ships with Lamella about models."""
+
+    def model(self, model: str | None) -> ModelProfile:
+        """What is known of a model, written ``provider:model`` or ``model``; little of an unknown one."""
+        name = (model or "").lower()
+        bare = name.partition(":")[2] or name
+        found = next((profile for start, profile in MODELS if bare.startswith(start)), GENERIC_MODEL)
+        return replace(found, cache=BuiltInProfiles().profile(model))

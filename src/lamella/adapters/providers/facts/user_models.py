@@ -1,0 +1,137 @@
+"""Profiles of the user's own: a TOML file that adds models, or overrides what ships with Lamella about them."""
+
+import tomllib
+from collections.abc import Sequence
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from lamella.adapters.providers.facts.models import BuiltInModels
+from lamella.adapters.providers.registry import bare_model
+from lamella.core.ledger.cache import CacheProfile
+from lamella.core.ledger.profile import Lifetime, LifetimeClock, ModelProfile, UsageFields
+from lamella.core.values import replace
+from lamella.errors import SettingError
+from lamella.ports import ModelBook
+
+_CACHE_FIELDS = ("minimum", "granularity", "lifetime", "bills_writes")
+
+
+class _ProfilePart(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class LifetimeIn(_ProfilePart):
+    """A lifetime that can be asked for."""
+
+    name: str
+    seconds: int = Field(gt=0)
+    write: Decimal | None = Field(default=None, ge=0)
+
+
+class UsageFieldsIn(_ProfilePart):
+    """Where usage is reported."""
+
+    input: str
+    output: str
+    includes_cached: bool
+    read: str | None = None
+    write: str | None = None
+
+
+class ModelIn(_ProfilePart):
+    """One entry. What it leaves out is as it ships, for the model it matches or the one it is ``like``."""
+
+    match: str = Field(min_length=1)
+    as_of: date
+    like: str | None = None
+    provider: str | None = None
+    minimum: int | None = Field(default=None, ge=0)
+    granularity: int | None = Field(default=None, gt=0)
+    lifetime: int | None = Field(default=None, gt=0)
+    bills_writes: bool | None = None
+    window: int | None = Field(default=None, gt=0)
+    read: Decimal | None = Field(default=None, ge=0)
+    lifetimes: tuple[LifetimeIn, ...] | None = None
+    clock: LifetimeClock | None = None
+    implicit: bool | None = None
+    breakpoints: int | None = Field(default=None, ge=0)
+    lookback: int | None = Field(default=None, gt=0)
+    keyed: bool | None = None
+    caches_replies: bool | None = None
+    order: tuple[str, ...] | None = None
+    invalidates: tuple[tuple[str, str], ...] | None = None
+    usage: UsageFieldsIn | None = None
+    diagnostics: bool | None = None
+    cached_content: bool | None = None
+    storage: Decimal | None = Field(default=None, ge=0)
+
+
+class ModelsFileIn(_ProfilePart):
+    """A whole file."""
+
+    model: tuple[ModelIn, ...] = ()
+
+
+class UserModels:
+    """The user's entries, then what ships with Lamella. The first entry that a model's name begins with decides."""
+
+    def __init__(self, entries: Sequence[ModelIn], *, shipped: ModelBook | None = None) -> None:
+        self._entries = tuple(entries)
+        self._shipped = shipped or BuiltInModels()
+
+    def model(self, model: str | None) -> ModelProfile:
+        """What is known of a model, written ``provider:model`` or ``model``."""
+        name = (model or "").lower()
+        bare = bare_model(name) if "#" in name else name.partition(":")[2] or name
+        entry = next((entry for entry in self._entries if bare.startswith(entry.match.lower())), None)
+        if entry is None:
+            return self._shipped.model(model)
+        return _override(self._shipped.model(entry.like or model), entry)
+
+    def profile(self, model: str | None) -> CacheProfile:
+        """The part of it that the cache model uses."""
+        return self.model(model).cache
+
+
+def load_profiles(path: Path) -> UserModels:
+    """The profiles in a file."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingError(f"The profiles in {path} cannot be read: {error}.", hint="Check the path.") from error
+    return parse_profiles(text, name=str(path))
+
+
+def parse_profiles(text: str, *, name: str) -> UserModels:
+    """Profiles from TOML; ``name`` is what errors call it."""
+    try:
+        found = ModelsFileIn.model_validate(tomllib.loads(text, parse_float=Decimal))
+    except tomllib.TOMLDecodeError as error:
+        raise SettingError(f"{name} is not TOML: {error}.", hint="See docs/providers.md for its shape.") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).lstrip(".")
+        raise SettingError(
+            f"{name}: {place}: {first['msg']}.", hint="See docs/providers.md for the fields of a profile."
+        ) from error
+    return UserModels(found.model)
+
+
+def _override(shipped: ModelProfile, entry: ModelIn) -> ModelProfile:
+    given = {field: getattr(entry, field) for field in entry.model_fields_set}
+    cache = replace(
+        shipped.cache, name=entry.match, **{field: given.pop(field) for field in _CACHE_FIELDS if field in given}
+    )
+    for field in ("match", "like"):
+        given.pop(field, None)
+    given["as_of"] = entry.as_of.isoformat()
+    if entry.lifetimes is not None:
+        given["lifetimes"] = tuple(
+            Lifetime(name=one.name, seconds=one.seconds, write=one.write) for one in entry.lifetimes
+        )
+    if entry.usage is not None:
+        given["usage"] = UsageFields(**entry.usage.model_dump())
+    return replace(shipped, cache=cache, **given)

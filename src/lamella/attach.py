@@ -1,0 +1,266 @@
+"""What can be attached: one small frozen value per kind, turned into an artifact when it is asked with.
+
+Each of the values can be imported from ``lamella`` as well.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import ClassVar
+
+from lamella.core.artifacts.kinds import kind_of_file
+from lamella.core.artifacts.make import make_artifact, make_tool_definition, make_tool_result
+from lamella.core.artifacts.model import Artifact, Kind, Policy, Source, ToolDefinition
+from lamella.core.artifacts.wanted import Wanted
+from lamella.errors import ArtifactError, SettingError
+
+__all__ = [
+    "ActiveNote",
+    "Attachment",
+    "Canvas",
+    "Code",
+    "Dataview",
+    "Folder",
+    "Note",
+    "Office",
+    "Pdf",
+    "Picture",
+    "Selection",
+    "Tag",
+    "Tool",
+    "ToolResult",
+    "Unknown",
+    "Url",
+    "WebTab",
+    "YouTube",
+    "describe_file",
+    "knows_ending",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _File:
+    """A file by its path; without text it is read from the conversation's vault."""
+
+    kind: ClassVar[Kind]
+    path: str
+    text: str | None = None
+    title: str = ""
+    policy: str | None = None
+
+    def attachment(self) -> Artifact | Wanted:
+        if self.text is None:
+            return self.wanted()
+        source = Source(path=self.path)
+        return make_artifact(self.kind, text=self.text, source=source, title=self.title, policy=_policy(self.policy))
+
+    def wanted(self) -> Wanted:
+        """The file, to be read from a vault."""
+        return Wanted(kind=self.kind, name=self.path, policy=_policy(self.policy), title=self.title)
+
+
+class Note(_File):
+    """A note."""
+
+    kind = Kind.NOTE
+
+
+class ActiveNote(_File):
+    """The note that is open in the editor; the only one whose pictures are sent."""
+
+    kind = Kind.ACTIVE_NOTE
+
+
+class Pdf(_File):
+    """A PDF, as its text."""
+
+    kind = Kind.PDF
+
+
+class Office(_File):
+    """A document, sheet or slides, as its text."""
+
+    kind = Kind.OFFICE
+
+
+class Canvas(_File):
+    """A canvas."""
+
+    kind = Kind.CANVAS
+
+
+class Code(_File):
+    """A source file."""
+
+    kind = Kind.CODE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Page:
+    """A page by its URL and its text; nothing is fetched here."""
+
+    kind: ClassVar[Kind]
+    url: str
+    text: str
+    title: str = ""
+    policy: str | None = None
+
+    def attachment(self) -> Artifact:
+        source = Source(url=self.url)
+        return make_artifact(self.kind, text=self.text, source=source, title=self.title, policy=_policy(self.policy))
+
+
+class Url(_Page):
+    """A web page."""
+
+    kind = Kind.URL
+
+
+class WebTab(_Page):
+    """A page open in a browser."""
+
+    kind = Kind.WEB_TAB
+
+
+class YouTube(_Page):
+    """A video, as its transcript."""
+
+    kind = Kind.YOUTUBE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folder:
+    """All notes in a folder of the vault, each under its own id."""
+
+    path: str
+    policy: str | None = None
+
+    def attachment(self) -> Wanted:
+        return Wanted(kind=Kind.FOLDER, name=self.path, policy=_policy(self.policy))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tag:
+    """All notes of the vault that carry a tag."""
+
+    tag: str
+    policy: str | None = None
+
+    def attachment(self) -> Wanted:
+        return Wanted(kind=Kind.TAG, name=self.tag, policy=_policy(self.policy))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dataview:
+    """A query in a note, and what it answered."""
+
+    path: str
+    query: str
+    text: str
+    title: str = ""
+    policy: str | None = None
+
+    def attachment(self) -> Artifact:
+        source = Source(path=self.path, query=self.query)
+        return make_artifact(
+            Kind.DATAVIEW, text=self.text, source=source, title=self.title, policy=_policy(self.policy)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Text selected in a note or on a page. It cannot be fetched again, so it always stands verbatim."""
+
+    text: str
+    path: str | None = None
+    url: str | None = None
+    lines: tuple[int, int] | None = None
+    title: str = ""
+    policy: str | None = None
+
+    def attachment(self) -> Artifact:
+        kind = Kind.SELECTED_TEXT if self.path is not None else Kind.WEB_SELECTION
+        lines = None if self.lines is None else (self.lines[0], self.lines[1])
+        source = Source(path=self.path, url=self.url, lines=lines)
+        return make_artifact(kind, text=self.text, source=source, title=self.title, policy=_policy(self.policy))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """A picture: its bytes and media type, or its path in the vault."""
+
+    kind: ClassVar[Kind] = Kind.IMAGE
+    data: bytes | None = None
+    media_type: str = "image/png"
+    path: str | None = None
+    title: str = ""
+
+    def attachment(self) -> Wanted:
+        return self.wanted()
+
+    def wanted(self) -> Wanted:
+        """The picture, to be read from a vault or from its bytes."""
+        if self.data is None and self.path is None:
+            raise ArtifactError("A picture has neither data nor path.", hint="Give it `data`, or a `path`.")
+        media_type = None if self.data is None else self.media_type
+        return Wanted(kind=self.kind, name=self.path or "", title=self.title, data=self.data, media_type=media_type)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unknown:
+    """A block of any other origin. It survives verbatim under an id made from its content."""
+
+    text: str
+    title: str = ""
+
+    def attachment(self) -> Artifact:
+        return make_artifact(Kind.UNKNOWN, text=self.text, source=Source(), title=self.title)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResult:
+    """What a tool was called with, and what it answered, in this turn."""
+
+    name: str
+    output: str
+    arguments: Mapping[str, object] = field(default_factory=dict)
+
+    def attachment(self) -> Artifact:
+        return make_tool_result(self.name, arguments=self.arguments, output=self.output)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """A tool the model may call, with the JSON schema of its parameters."""
+
+    name: str
+    description: str = ""
+    parameters: Mapping[str, object] = field(default_factory=dict)
+
+    def definition(self) -> ToolDefinition:
+        if not self.name:
+            raise ArtifactError("A tool has no name.", hint="Give it the `name` that the model calls it by.")
+        return make_tool_definition(self.name, description=self.description, parameters=self.parameters)
+
+
+Attachment = _File | _Page | Folder | Tag | Dataview | Selection | Picture | Unknown
+
+
+def describe_file(path: str) -> _File | Picture:
+    """A file by what its name ends in: without an ending it is a note, with one that nobody knows a source file."""
+    kind = kind_of_file(path) or (Kind.CODE if PurePosixPath(path).suffix else Kind.NOTE)
+    return next((file(path=path) for file in _File.__subclasses__() if file.kind is kind), Picture(path=path))
+
+
+def knows_ending(path: str) -> bool:
+    """Whether a file's name ends in something that tells its kind."""
+    return kind_of_file(path) is not None
+
+
+def _policy(name: str | None) -> Policy | None:
+    if name is None:
+        return None
+    try:
+        return Policy(name)
+    except ValueError as error:
+        raise SettingError(f"There is no policy {name!r}.", hint=f"Choose one of: {', '.join(Policy)}.") from error

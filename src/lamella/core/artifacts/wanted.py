@@ -1,0 +1,24 @@
+"""What somebody attaches that has to be read first."""
+
+from msgspec import Struct
+
+from lamella.core.artifacts.model import Kind, Policy
+from lamella.core.values import describe
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """An attachment that must be read or expanded first: a file, a picture, a folder or a tag.
+
+    ``data`` are the bytes of a picture that is given and only has to be understood; ``via`` says how it came in.
+    """
+
+    kind: Kind
+    name: str
+    policy: Policy | None = None
+    title: str = ""
+    via: str | None = None
+    data: bytes | None = None
+    media_type: str | None = None
+
+    def __repr__(self) -> str:
+        return describe(self, without=("data",))

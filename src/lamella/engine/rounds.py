@@ -1,0 +1,37 @@
+"""Rounds of tools: what was called for, matched with what came back."""
+
+from collections.abc import Sequence
+
+from lamella.core.messages.delta import Reply, ToolCall
+from lamella.core.messages.rounds import ToolOutput, ToolRound
+from lamella.errors import CallError
+
+
+def check_outputs(calls: Sequence[ToolCall], outputs: Sequence[ToolOutput]) -> None:
+    """Every call has one output, and every output its call."""
+    called, given = [call.id for call in calls], [output.call for output in outputs]
+    missing = [name for name in called if name not in given]
+    unknown = [name for name in given if name not in called]
+    if missing or unknown or len(set(given)) != len(given):
+        raise CallError(
+            f"{len(outputs)} results are given for {len(calls)} calls: "
+            + (f"{', '.join(missing)} has none." if missing else f"{', '.join(unknown or given)} was not called once."),
+            hint="Give one ToolOutput for each of the reply's calls, with the call's id.",
+        )
+
+
+def close_round(reply: Reply | None, outputs: Sequence[ToolOutput]) -> ToolRound:
+    """An answer that called tools, with what they gave, in the order of the calls."""
+    assert reply is not None
+    given = {output.call: output for output in outputs}
+    return ToolRound(
+        text=reply.text,
+        calls=reply.calls,
+        outputs=tuple(given[call.id] for call in reply.calls),
+        carried=reply.carried,
+    )
+
+
+def skip_call(call: ToolCall) -> ToolOutput:
+    """What a call is told that nobody ran: the conversation went on without it."""
+    return ToolOutput(call=call.id, output="This call was not made: the conversation went on without it.", failed=True)

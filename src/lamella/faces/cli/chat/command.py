@@ -1,0 +1,137 @@
+"""``lamella chat``: talk with a model, at a terminal or through a pipe. Every message is kept as it is sent."""
+
+import asyncio
+import os
+import sys
+from contextlib import suppress
+from typing import Annotated
+
+import typer
+
+from lamella.faces.cli.access import StoreOption
+from lamella.faces.cli.chat.attaching import NamedFiles
+from lamella.faces.cli.chat.input import PROMPT, Input, PipedInput
+from lamella.faces.cli.chat.opening import (
+    UNKEPT,
+    AnswerOption,
+    ChatOptions,
+    ModelOption,
+    OpenChat,
+    VaultOption,
+    opened_to_talk,
+    tell_demo,
+)
+from lamella.faces.cli.chat.output import Output, PlainOutput
+from lamella.faces.cli.chat.slash import COMMANDS, ChatEnd, run_command
+from lamella.faces.cli.chat.talk import TerminalChat
+from lamella.faces.cli.terminal.lines import show_line, show_lines
+from lamella.faces.cli.terminal.streams import discard_stdout
+
+_GLANCE = 8
+
+
+def chat(
+    *,
+    chat: Annotated[
+        str | None, typer.Argument(help="A conversation to go on with, or a name for a new one.", show_default=False)
+    ] = None,
+    vault: VaultOption = None,
+    model: ModelOption = None,
+    last: Annotated[bool, typer.Option("--last", help="Go on with the conversation that changed last.")] = False,
+    strata: Annotated[
+        bool, typer.Option("--strata", help="Show the layers of each turn, and what was cached.")
+    ] = False,
+    max_tokens: AnswerOption = 1_024,
+    store: StoreOption = None,
+) -> int:
+    """Talk with a model. Without --model that is a small demo model in this process, which needs no key.
+
+    @path in a message attaches a file, /help shows what else there is. What is piped in is taken line by line.
+
+    lamella chat garden --vault examples/vault
+    """
+    by_hand = sys.stdin is not None and sys.stdin.isatty()
+    at_terminal = by_hand and sys.stdout.isatty()
+    output = _make_output(at_terminal=at_terminal)
+    options = ChatOptions(store=store, chat=chat, model=model, vault=vault, last=last, answer=max_tokens)
+    with opened_to_talk(options, output.reading) as opened, asyncio.Runner() as runner:
+        files = NamedFiles(vault)
+        talk = TerminalChat(opened, runner, output=output, files=files, strata=strata, by_hand=by_hand)
+        _greet(opened)
+        try:
+            source = _make_input(talk, runner) if at_terminal else PipedInput()
+            _talk(talk, source, at_terminal=at_terminal)
+        except (BrokenPipeError, SystemExit):
+            # Nobody reads the answers any more: what is left is not sent. Rich leaves a closed pipe with SystemExit.
+            discard_stdout()
+            talk.failed = True
+        finally:
+            talk.leave()
+            runner.run(opened.office.close())
+            _part(opened, options)
+    return 1 if talk.failed and not at_terminal else 0
+
+
+def _make_output(*, at_terminal: bool) -> Output:
+    if not at_terminal or os.environ.get("TERM") == "dumb":
+        return PlainOutput()
+    from lamella.faces.cli.chat.markdown import MarkdownOutput  # only a terminal needs it
+
+    return MarkdownOutput()
+
+
+def _make_input(talk: TerminalChat, runner: asyncio.Runner) -> Input:
+    from lamella.faces.cli.chat.prompt import PromptInput, PromptStatus  # only a terminal needs it
+
+    told = PromptStatus(standing=talk.tell_standing, meanwhile=talk.tell_meanwhile)
+    return PromptInput(runner, commands=tuple(COMMANDS), files=talk.files, told=told)
+
+
+def _talk(talk: TerminalChat, source: Input, *, at_terminal: bool) -> None:
+    while True:
+        try:
+            line = source.read()
+        except KeyboardInterrupt:
+            if not at_terminal:
+                raise
+            typer.echo("Ctrl-D or /quit leaves.", err=True)
+            continue
+        if line is None:
+            return
+        try:
+            _take(talk, line, at_terminal=at_terminal)
+        except ChatEnd:
+            return
+
+
+def _take(talk: TerminalChat, line: str, *, at_terminal: bool) -> None:
+    if line.startswith("/") and not line.startswith("//"):
+        run_command(talk, line)
+    elif line.strip():
+        talk.say(line[1:] if line.startswith("//") else line)
+        if not at_terminal:
+            typer.echo(f"[{talk.tell_standing()}]", err=True)
+
+
+def _greet(opened: OpenChat) -> None:
+    tell_demo(opened.model)
+    turns = len(opened.stored.turns())
+    stands = f"goes on after {turns:,} {'turn' if turns == 1 else 'turns'}" if turns else "is new"
+    told = f"{show_line(opened.stored.id)} {stands}, with {show_line(opened.model)}."
+    typer.echo(f"{told} /help shows what else there is.", err=True)
+    if turns:
+        typer.echo(_tell_last(opened), err=True)
+
+
+def _tell_last(opened: OpenChat) -> str:
+    """The last exchange, as far as it fits a glance."""
+    last = opened.stored.turns()[-1]
+    lines = show_lines(last.reply.text if last.reply else "").strip().splitlines()
+    more = ["…"] if len(lines) > _GLANCE else []
+    return "\n".join((f"{PROMPT}{show_line(last.message.text)}", *lines[:_GLANCE], *more))
+
+
+def _part(opened: OpenChat, options: ChatOptions) -> None:
+    if opened.stored.turns() and options.store != UNKEPT:
+        with suppress(OSError):
+            typer.echo(f"Kept. Go on with: lamella chat {show_line(opened.stored.id)}", err=True)

@@ -1,0 +1,90 @@
+"""What is typed: messages from a pipe, the files that a message names, and what half a word may become."""
+
+import re
+import sys
+from collections.abc import Sequence
+from typing import Protocol
+
+import typer
+
+from lamella.faces.cli.chat.attaching import NamedFiles
+from lamella.faces.cli.terminal.lines import show_lines
+
+PROMPT = "> "
+GOES_ON = "\\"
+_MENTIONED = re.compile(r'(?:^|(?<=\s))@(?:"([^"\n]+)"|([^\s"]+))')
+_MENTIONING = re.compile(r'(?:^|(?<=\s))@("?)([^\s"]*)$')
+_ENDS = ".,;:!?)]}'"
+
+
+class Input(Protocol):
+    """Where messages come from."""
+
+    def read(self) -> str | None:
+        """The next message, none when there are no more."""
+        ...
+
+
+class PipedInput:
+    """A message per line; a backslash at its end goes on with the next. What is read is shown beside the answers."""
+
+    def read(self) -> str | None:
+        lines: list[str] = []
+        while True:
+            line = _read_line()
+            if not line and not lines:
+                return None
+            bare = line.rstrip("\n")
+            goes_on = bare.endswith(GOES_ON) and line != bare
+            lines.append(bare.removesuffix(GOES_ON) if goes_on else bare)
+            if not goes_on:
+                text = "\n".join(lines)
+                typer.echo(f"{PROMPT}{show_lines(text)}", err=True)
+                return text
+
+
+def _read_line() -> str:
+    """The next line in UTF-8 whatever the locale says; bytes that are none are refused when they are sent."""
+    return "" if sys.stdin is None else sys.stdin.buffer.readline().decode(errors="surrogateescape")
+
+
+def find_mentions(text: str, files: NamedFiles) -> list[str]:
+    """The files that a message names with an @, as in ``@notes/plan.md`` or ``@"my plan.md"``."""
+    found: dict[str, None] = {}
+    for quoted, bare in _MENTIONED.findall(text):
+        names = [quoted] if quoted else [bare, bare.rstrip(_ENDS)]
+        found |= dict.fromkeys([name for name in names if files.names_file(name)][:1])
+    return list(found)
+
+
+def find_missing(text: str, files: NamedFiles) -> list[str]:
+    """What a message names with an @ as if it were a file, and there is none; a name or a handle is no path."""
+    missing: dict[str, None] = {}
+    for quoted, bare in _MENTIONED.findall(text):
+        names = [quoted] if quoted else [bare, bare.rstrip(_ENDS)]
+        if not any(files.names_file(name) for name in names) and (quoted or files.looks_like_path(names[-1])):
+            missing[names[-1]] = None
+    return list(missing)
+
+
+def complete(before: str, *, commands: Sequence[str], files: NamedFiles) -> list[tuple[str, int]]:
+    """What the text before the cursor may become, each with how many characters of it are replaced."""
+    if before.startswith("/") and not any(space in before for space in " \n"):
+        return [(name, len(before)) for name in commands if name.startswith(before)]
+    if before.startswith("/attach "):
+        begun = before.removeprefix("/attach ")
+        return [(path, len(begun)) for path in _find_paths(files, begun)]
+    mention = _MENTIONING.search(before)
+    if mention is None:
+        return []
+    quote, begun = mention.groups()
+    found = _find_paths(files, begun)
+    return [(f'"{path}"' if quote or " " in path else path, len(quote) + len(begun)) for path in found]
+
+
+def _find_paths(files: NamedFiles, begun: str) -> list[str]:
+    """Paths for a menu, which is no place for errors."""
+    try:
+        return files.complete(begun)
+    except Exception:  # noqa: BLE001 - a folder that cannot be read completes to nothing
+        return []

@@ -1,0 +1,150 @@
+"""Opening a conversation to talk in: which one, with which model, over which notes."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from secrets import token_hex
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lamella import Turn
+from lamella.engine.ask import Ask
+from lamella.engine.keeping import Keeper
+from lamella.engine.office import PostOffice
+from lamella.engine.sending import Post
+from lamella.engine.stored import Desk, StoredChat
+from lamella.errors import CallError, UsageError
+from lamella.ports import TokenCounter
+from lamella.views.turns import cover_reported
+from lamella.wiring import DEMO_MODEL, Services, fit_settings, open_desk, open_office, read_services
+
+if TYPE_CHECKING:
+    from lamella.adapters.providers.local.provider import Progress
+
+DEMO_TOLD = (
+    "local is a demo model (SmolLM2, 135 million parameters) that runs in this process, offline. "
+    "It shows how the cache works; what it says is often wrong. A better one: --model gguf:PATH, "
+    "openai-compatible:URL#NAME, anthropic:NAME, openai:NAME or gemini:NAME."
+)
+UNKEPT = "memory:"
+
+ModelOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="local, gguf:PATH, anthropic:NAME, openai:NAME, gemini:NAME or openai-compatible:URL#NAME.",
+        show_default=False,
+    ),
+]
+VaultOption = Annotated[
+    Path | None,
+    typer.Option(help="A folder of notes that paths are meant in; else they are meant from here.", show_default=False),
+]
+AnswerOption = Annotated[int, typer.Option("--max-tokens", min=1, help="How long an answer may be, in tokens.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatOptions:
+    """What was asked for on the command line."""
+
+    store: str | None = None
+    chat: str | None = None
+    model: str | None = None
+    vault: Path | None = None
+    last: bool = False
+    answer: int = 1_024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenChat:
+    """A conversation, the model it is sent to, and what sends. ``begins`` says that nothing was said in it yet."""
+
+    stored: StoredChat
+    office: PostOffice
+    answer: int
+    model: str
+    counter: TokenCounter
+    begins: bool
+
+    def find_post(self, model: str | None = None) -> Post:
+        """What sends to a model, by default to the one that was chosen; another branch may have its own."""
+        return self.office.post(model or self.model, answer=self.answer)
+
+    def cover(self, turn: Turn, *, read: int | None, prompt: int | None) -> Mapping[str, int]:
+        """What of each layer was cached, where so many tokens of the whole prompt were read from the cache."""
+        return cover_reported(turn, self.counter.measure(self.model), read=read, prompt=prompt)
+
+
+@contextmanager
+def opened_to_talk(options: ChatOptions, progress: "Callable[[Progress], None]") -> Iterator[OpenChat]:
+    """A conversation to talk in. What a model lacks, such as a key, is an error before anything is said."""
+    services = read_services()
+    desk = open_desk(options.store or None, services=services, vault=options.vault)
+    try:
+        stored, model = _choose_model(desk, _choose_chat(desk, options), options.model, services=services)
+        opened = OpenChat(
+            stored=stored,
+            office=_open_office(options, progress, services=services),
+            answer=options.answer,
+            model=model,
+            counter=desk.world.counter,
+            begins=not stored.turns(),
+        )
+        opened.find_post()
+        yield opened
+    finally:
+        desk.store.close()
+
+
+def tell_demo(model: str) -> None:
+    """Say what the demo model is, if that is the one."""
+    if model == DEMO_MODEL:
+        typer.echo(DEMO_TOLD, err=True)
+
+
+def _choose_chat(desk: Desk, options: ChatOptions) -> str:
+    if not options.last:
+        return options.chat or _make_name(desk)
+    if options.chat is not None:
+        raise UsageError("--last excludes naming a conversation.", hint="Leave one of them out.")
+    alive = Keeper(desk.store, desk.clock).list_alive()
+    if not alive:
+        raise CallError("There is no conversation yet.", hint="Begin one: lamella chat")
+    return alive[0].conversation
+
+
+def _make_name(desk: Desk) -> str:
+    """A name that can be typed and that nobody has, erased conversations included."""
+    taken = {listed.conversation for listed in desk.store.list_conversations()}
+    while (name := f"{datetime.now(UTC):%Y-%m-%d}-{token_hex(2)}") in taken:
+        pass
+    return name
+
+
+def _open_office(
+    options: ChatOptions, progress: "Callable[[Progress], None] | None", *, services: Services
+) -> PostOffice:
+    office = open_office(services=services, progress=progress)
+    office.name(options.model)
+    return office
+
+
+def _choose_model(desk: Desk, chat: str, wished: str | None, *, services: Services) -> tuple[StoredChat, str]:
+    """The model that was asked for, else the one of the conversation or of the settings, else the demo model."""
+    stored = StoredChat(desk, chat)
+    known = _find_model(stored)
+    model = wished or known or DEMO_MODEL
+    if stored.version and model == known:
+        return stored, model
+    fitting = fit_settings(model, begins=not stored.version, services=services)
+    return StoredChat(desk, chat, {"model": model, **fitting}), model
+
+
+def _find_model(stored: StoredChat) -> str | None:
+    try:
+        return stored.model_for(Ask(text=""))
+    except CallError:
+        return None

@@ -1,0 +1,131 @@
+"""Showing an answer while it comes: its text on stdout, everything else on stderr."""
+
+import sys
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Protocol
+
+import typer
+
+from lamella import Turn
+from lamella.engine.sending import Event, Happening
+from lamella.faces.cli.tables.receipts import tell_receipt
+from lamella.faces.cli.terminal.lines import show_line, show_lines
+
+if TYPE_CHECKING:
+    from lamella.adapters.providers.local.provider import Progress
+
+_CLEAR = "\r\x1b[2K"
+
+
+class Output(Protocol):
+    """Where an answer goes. ``told`` is how far reading the prompt in has come."""
+
+    told: str
+
+    def begin(self) -> None:
+        """Something was asked."""
+
+    def more(self, text: str) -> None:
+        """More of the answer."""
+
+    def thinking(self) -> None:
+        """The model reasons; there is nothing of the answer yet."""
+
+    def reading(self, progress: "Progress") -> None:
+        """A model in this process reads the prompt in."""
+
+    def end(self) -> None:
+        """Nothing more comes, for whatever reason."""
+
+
+class PlainOutput:
+    """Text as it is; a terminal is shown control characters, so that none can act on it."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self.told = ""
+        self._quiet = quiet
+        self._last = "\n"
+        self._shown = False
+
+    def begin(self) -> None:
+        self._tell("waiting for an answer …")
+
+    def more(self, text: str) -> None:
+        self._clear()
+        if not self._quiet:
+            sys.stdout.write(show_lines(text) if sys.stdout.isatty() else text)
+            sys.stdout.flush()
+            self._last = text[-1:] or self._last
+
+    def thinking(self) -> None:
+        self._tell("thinking …")
+
+    def reading(self, progress: "Progress") -> None:
+        self._tell(tell_progress(progress))
+
+    def end(self) -> None:
+        self._clear()
+        if self._last != "\n":
+            sys.stdout.write("\n")
+            sys.stdout.flush()
+        self._last = "\n"
+
+    def _tell(self, line: str) -> None:
+        if sys.stderr is not None and sys.stderr.isatty():
+            sys.stderr.write(_CLEAR + line)
+            sys.stderr.flush()
+            self._shown = True
+
+    def _clear(self) -> None:
+        if self._shown:
+            sys.stderr.write(_CLEAR)
+            sys.stderr.flush()
+            self._shown = False
+
+
+async def follow(events: AsyncGenerator[Event, None], output: Output) -> Turn | None:
+    """Show what happens, to the end, and give the turn as it was sent at last."""
+    turn = None
+    output.begin()
+    try:
+        async with aclosing(events):
+            async for event in events:
+                turn = event.turn or turn
+                _show(event, output)
+    finally:
+        output.end()
+    return turn
+
+
+def _show(event: Event, output: Output) -> None:
+    match event.kind:
+        case Happening.DELTA:
+            output.more(event.text)
+        case Happening.REASONING:
+            output.thinking()
+        case _:
+            for line in _tell(event):
+                typer.echo(line, err=True)
+
+
+def _tell(event: Event) -> Iterator[str]:
+    """What people should know of an event that is not the answer."""
+    match event:
+        case Event(kind=Happening.ENVELOPE, turn=turn) if turn is not None:
+            yield from (f"warning: {show_line(warning)}" for warning in turn.envelope.warnings)
+            if turn.compaction is not None:
+                yield f"compacted to make room: {tell_receipt(turn.compaction)}"
+        case Event(kind=Happening.TOOL, call=call) if call is not None:
+            yield f"the model asks for the tool {show_line(call.name)}, which nobody offers here"
+        case Event(kind=Happening.RETRY):
+            yield f"{show_line(event.said)} Trying again in {event.wait or 0:.1f} s."
+        case Event(kind=Happening.COMPACTION, receipt=receipt) if receipt is not None:
+            yield f"{show_line(event.said)} Compacted: {tell_receipt(receipt)}"
+
+
+def tell_progress(progress: "Progress") -> str:
+    """How far reading in is, in a line."""
+    share = progress.done / progress.total if progress.total else 1.0
+    cached = f", {progress.cached:,} of them cached" if progress.cached else ""
+    return f"reading {progress.total:,} tokens in{cached}: {share:.0%}"

@@ -1,0 +1,108 @@
+"""A line editor for people at a terminal: history, several lines, pasting, completion, a status line below."""
+
+import os
+from asyncio import Runner
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from platformdirs import user_state_path
+from prompt_toolkit import PromptSession
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+
+from lamella.faces.cli.chat.attaching import NamedFiles
+from lamella.faces.cli.chat.input import GOES_ON, PROMPT, complete
+
+# Seconds between two looks at what goes on meanwhile.
+_REFRESH = 0.5
+
+
+class _PromptInterrupt(Exception):  # noqa: N818 - a key, not a failure
+    """Ctrl-C at the prompt. A loop that sees a KeyboardInterrupt would think that it is meant."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptStatus:
+    """What stands below the prompt: where the conversation stands, asked once a message, and what goes on meanwhile."""
+
+    standing: Callable[[], str]
+    meanwhile: Callable[[], str]
+
+
+class PromptInput:
+    """Enter sends; Alt-Enter, or a backslash before Enter, begins another line.
+
+    It waits in the loop of ``runner``, where other things go on meanwhile.
+    """
+
+    def __init__(self, runner: Runner, *, commands: Sequence[str], files: NamedFiles, told: PromptStatus) -> None:
+        self._runner = runner
+        self._told = told
+        self._standing = ""
+        self._session: PromptSession[str] = PromptSession(
+            PROMPT,
+            multiline=True,
+            history=_open_history(),
+            completer=_Completer(commands, files),
+            complete_while_typing=True,
+            key_bindings=_make_keys(),
+            bottom_toolbar=lambda: f" {self._standing}{told.meanwhile()}",
+            refresh_interval=_REFRESH,
+            prompt_continuation="  ",
+            interrupt_exception=_PromptInterrupt,
+        )
+
+    def read(self) -> str | None:
+        """The next message, none on Ctrl-D."""
+        self._standing = self._told.standing()
+        try:
+            return self._runner.run(self._session.prompt_async())
+        except EOFError:
+            return None
+        except _PromptInterrupt as stopped:
+            raise KeyboardInterrupt from stopped
+
+
+class _Completer(Completer):
+    def __init__(self, commands: Sequence[str], files: NamedFiles) -> None:
+        self._commands = commands
+        self._files = files
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+        found = complete(document.text_before_cursor, commands=self._commands, files=self._files)
+        return [Completion(text, start_position=-replaced) for text, replaced in found]
+
+
+def _make_keys() -> KeyBindings:
+    keys = KeyBindings()
+
+    @keys.add("enter")
+    def _(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        menu = buffer.complete_state
+        if menu is not None and menu.current_completion is not None:
+            buffer.complete_state = None
+        elif buffer.document.text_before_cursor.endswith(GOES_ON):
+            buffer.delete_before_cursor()
+            buffer.insert_text("\n")
+        else:
+            buffer.validate_and_handle()
+
+    @keys.add("escape", "enter")
+    def _(event: KeyPressEvent) -> None:
+        event.current_buffer.insert_text("\n")
+
+    return keys
+
+
+def _open_history() -> History:
+    """What was typed before, in a file of the user's own; on a disk that takes none, for this sitting only."""
+    file = user_state_path("lamella", appauthor=False) / "history"
+    with suppress(OSError):
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(file, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600))
+        return FileHistory(str(file))
+    return InMemoryHistory()

@@ -1,0 +1,161 @@
+"""The commands of a chat: what begins with a slash."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import typer
+
+from lamella.engine.recalling import name_passage
+from lamella.errors import CallError, LamellaError, UsageError
+from lamella.faces.cli.chat.talk import TerminalChat
+from lamella.faces.cli.tables.branches import tell_branch
+from lamella.faces.cli.tables.compaction import lower_share, print_planned
+from lamella.faces.cli.tables.ledger import print_ledger
+from lamella.faces.cli.terminal.lines import show_line, show_lines
+from lamella.views.chats import view_branch
+from lamella.views.ledger import make_rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """A word, what comes after it, what it does."""
+
+    name: str
+    takes: str = ""
+    does: str
+    run: Callable[[TerminalChat, str], None]
+
+
+class ChatEnd(Exception):  # noqa: N818 - a way out, not a failure
+    """Someone wants to leave."""
+
+
+def run_command(talk: TerminalChat, line: str) -> None:
+    """Do what a line says that begins with a slash; what goes wrong is told."""
+    word, _, rest = line.strip().partition(" ")
+    try:
+        command = COMMANDS.get(word)
+        if command is None:
+            raise UsageError(f"There is no command {word}.", hint="See /help. A message may begin with // instead.")
+        command.run(talk, rest.strip())
+    except LamellaError as error:
+        talk.tell_failure(error)
+
+
+def _attach(talk: TerminalChat, rest: str) -> None:
+    if not rest:
+        raise UsageError("/attach names no file.", hint="As in /attach note.md or /attach note.md:10-20.")
+    talk.waiting[rest] = list(talk.files.find(rest))
+    talk.warm()
+    typer.echo(f"{show_line(rest)} goes with the next message.")
+
+
+def _detach(talk: TerminalChat, _rest: str) -> None:
+    talk.waiting.clear()
+    talk.drop.clear()
+    typer.echo("Nothing goes with the next message.")
+
+
+def _drop(talk: TerminalChat, rest: str) -> None:
+    if not rest:
+        raise UsageError("/drop names nothing.", hint="As in /drop note.md; `lamella chats show` has the ids.")
+    talk.drop.append(rest)
+    typer.echo(f"{show_line(rest)} leaves the prompt with the next message.")
+
+
+def _compact(talk: TerminalChat, rest: str) -> None:
+    planned = talk.stored.plan(to=_share(rest))
+    if planned.receipt is None:
+        raise CallError(
+            f"There is nothing to gain: the next request has {planned.before.total:,} tokens, "
+            f"and {planned.goal:,} are aimed at.",
+            hint=f"Aim lower, as in /compact {lower_share(planned):.2g}, or go on: there is room.",
+        )
+    talk.stored.commit(planned)
+    print_planned(talk.stored.id, planned, committed=True)
+
+
+def _share(rest: str) -> float | None:
+    try:
+        return float(rest) if rest else None
+    except ValueError as error:
+        raise UsageError(f"{rest} is no share.", hint="As in /compact 0.5.") from error
+
+
+def _undo(talk: TerminalChat, _rest: str) -> None:
+    receipt = talk.stored.undo()
+    typer.echo(f"Undone: {receipt.id}. The prompt is as if it had never been compacted.")
+
+
+def _recall(talk: TerminalChat, rest: str) -> None:
+    if not rest:
+        raise UsageError("/recall has no words to look for.", hint="As in /recall when were the beans sown")
+    found = talk.stored.recall(rest)
+    for one in found:
+        typer.echo(f"─── {show_line(name_passage(one))}\n{show_lines(one.excerpt)}")
+    if not found:
+        typer.echo("Nothing that left the prompt has these words.")
+
+
+def _ledger(talk: TerminalChat, _rest: str) -> None:
+    stored = talk.stored
+    print_ledger(stored.id, make_rows(stored.turns(), stored.ledger()))
+
+
+def _branches(talk: TerminalChat, _rest: str) -> None:
+    stored = talk.stored
+    for head in stored.branches():
+        typer.echo(tell_branch(view_branch(head, stored.turns(head), active=head == stored.head)))
+
+
+def _switch(talk: TerminalChat, rest: str) -> None:
+    talk.stored.switch(rest)
+    typer.echo(f"Goes on from {show_line(rest)}.")
+
+
+def _retry(talk: TerminalChat, _rest: str) -> None:
+    if not talk.stored.turns():
+        raise CallError("Nothing was asked yet.", hint="Type a message.")
+    talk.say_again()
+
+
+def _strata(talk: TerminalChat, _rest: str) -> None:
+    talk.strata = not talk.strata
+    typer.echo(f"The strata of each turn are {'shown' if talk.strata else 'not shown'}.")
+
+
+def _help(_talk: TerminalChat, _rest: str) -> None:
+    for command in COMMANDS.values():
+        typer.echo(f"{f'{command.name} {command.takes}'.rstrip():<22}{command.does}")
+    typer.echo(
+        "Enter sends. Alt-Enter, or a backslash before Enter, begins another line. @path attaches a file. "
+        "Ctrl-C stops an answer, Ctrl-D leaves."
+    )
+
+
+def _quit(_talk: TerminalChat, _rest: str) -> None:
+    raise ChatEnd
+
+
+COMMANDS = {
+    command.name: command
+    for command in (
+        Command(
+            name="/attach", takes="PATH[:10-20]", does="bring a file, a folder or lines of a file along", run=_attach
+        ),
+        Command(name="/detach", does="bring nothing along after all", run=_detach),
+        Command(
+            name="/drop", takes="ID", does="take an artifact out of the prompt, from the next message on", run=_drop
+        ),
+        Command(name="/compact", takes="[SHARE]", does="make room, down to a share of what fits", run=_compact),
+        Command(name="/undo", does="take the last compaction back", run=_undo),
+        Command(name="/recall", takes="WORDS", does="find what left the prompt", run=_recall),
+        Command(name="/ledger", does="show what each turn cost, and why", run=_ledger),
+        Command(name="/strata", does="show the layers of each turn, or stop showing them", run=_strata),
+        Command(name="/retry", does="have the last question answered again", run=_retry),
+        Command(name="/branches", does="list the branches; * is the active one", run=_branches),
+        Command(name="/switch", takes="ID", does="go on from another branch, or from any message", run=_switch),
+        Command(name="/help", does="show this", run=_help),
+        Command(name="/quit", does="leave; the conversation is kept", run=_quit),
+    )
+}

@@ -1,0 +1,65 @@
+"""What a call came to, in a line, and where a conversation stands."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+
+from lamella.engine.stored import StoredChat
+from lamella.errors import LamellaError
+from lamella.faces.cli.terminal.lines import show_line
+from lamella.views.amounts import plain
+from lamella.views.ledger import Call, make_rows, sum_rows
+
+# Keyed by why an answer ended, in the words of docs/ledger.md.
+_ENDS: Mapping[str, str] = {
+    "length": "The answer was cut: it is as long as --max-tokens allows.",
+    "window": "The answer was cut: the window is full. /compact or `lamella compact` makes room.",
+    "refused": "The model declined to answer, or to go on.",
+    "paused": "The model paused; ask it to go on.",
+}
+
+
+def tell_call(call: Call) -> str:
+    """Tokens, money and time of a call; what nobody reports is left out."""
+    usage = call.usage
+    told = [show_line(call.model or "no model")]
+    if usage.prompt is not None:
+        told.append(f"{usage.prompt:,} tokens in")
+    if usage.read is not None:
+        told.append(f"{usage.read:,} of them cached")
+    if usage.output is not None:
+        told.append(f"{usage.output:,} out")
+    if call.billed is not None:
+        told.append(f"${plain(call.billed)}")
+    if call.timing.total is not None:
+        told.append(f"{call.timing.total:.1f} s")
+    return " · ".join(told)
+
+
+def tell_end(call: Call) -> str:
+    """What should be said of how an answer ended; nothing if it ended by itself."""
+    return _ENDS.get(call.stop, "")
+
+
+def tell_standing(stored: StoredChat, model: str) -> str:
+    """The share of the window in use, what of the last turn was cached, the cost so far, the model."""
+    rows = make_rows(stored.turns(), stored.ledger())
+    last = next((row.calls[-1] for row in reversed(rows) if row.calls), None)
+    told = [_tell_window(stored)]
+    if last is not None:
+        rate = last.usage.hit_rate
+        told.append("cached: unknown" if rate is None else f"{rate:.0%} of the last turn cached")
+        told.append(_tell_cost(sum_rows(rows).billed))
+    return " · ".join((*told, show_line(model)))
+
+
+def _tell_window(stored: StoredChat) -> str:
+    """By what the next request has before anything is typed; what waits for an answer has no next request yet."""
+    try:
+        counts = stored.plan(to=1.0).before
+    except LamellaError:
+        return "an answer is missing"
+    return f"{counts.total:,} of {counts.limit:,} tokens used ({counts.total / counts.limit:.0%})"
+
+
+def _tell_cost(billed: Decimal | None) -> str:
+    return "no price known" if billed is None else f"${plain(billed)} so far"

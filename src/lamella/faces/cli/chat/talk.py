@@ -1,0 +1,146 @@
+"""Talk: what is sent goes to the model and its answer to the screen; what fails is told, and the talk goes on."""
+
+from asyncio import Runner
+from collections.abc import AsyncGenerator
+
+import typer
+
+from lamella.attach import Attachment
+from lamella.engine.ask import Ask
+from lamella.engine.sending import Event, answer, send
+from lamella.engine.stored import StoredChat
+from lamella.errors import ConflictError, LamellaError
+from lamella.faces.cli.chat.attaching import NamedFiles
+from lamella.faces.cli.chat.input import find_mentions, find_missing
+from lamella.faces.cli.chat.opening import OpenChat
+from lamella.faces.cli.chat.output import Output, follow
+from lamella.faces.cli.chat.status import tell_end, tell_standing
+from lamella.faces.cli.chat.strata import print_strata
+from lamella.faces.cli.chat.warmup import Warmup
+from lamella.faces.cli.terminal.failures import print_failure
+from lamella.faces.cli.terminal.lines import cut_words, show_line
+from lamella.faces.library.checks import check_text
+
+_TITLE = 60
+
+
+class TerminalChat:
+    """One conversation. ``waiting`` is what the next message brings along, ``drop`` what leaves with it.
+
+    ``by_hand`` says that someone types: there is time to read ahead, and Ctrl-C stops an answer, not the talk.
+    """
+
+    def __init__(
+        self, opened: OpenChat, runner: Runner, *, output: Output, files: NamedFiles, strata: bool, by_hand: bool
+    ) -> None:
+        self._opened = opened
+        self._runner = runner
+        self._output = output
+        self._named = not opened.begins
+        self._warmup = Warmup(opened, runner)
+        self._by_hand = by_hand
+        self.files = files
+        self.strata = strata
+        self.waiting: dict[str, list[Attachment]] = {}
+        self.drop: list[str] = []
+        self.failed = False
+
+    @property
+    def stored(self) -> StoredChat:
+        return self._opened.stored
+
+    def say(self, text: str) -> None:
+        """Send a message, with what waits for it and what it names."""
+        try:
+            asked = self._ask(text)
+            self._tell_missing(text)
+            self._name(text)
+            post = self._opened.find_post(self.stored.model_for(asked))
+            self._follow(send(self.stored, asked, post))
+        except ConflictError as error:
+            self.stored.reload()
+            error.hint = "Someone else wrote to it; it was loaded again. Send your message once more."
+            self.tell_failure(error)
+        except LamellaError as error:
+            self.tell_failure(error)
+
+    def say_again(self) -> None:
+        """Have the last question answered again; the old answer stays on its branch, and in use if none comes."""
+        before = self.stored.head
+        turn = self.stored.regenerate()
+        try:
+            self._follow(answer(self.stored, turn, self._opened.find_post(turn.envelope.model)))
+        finally:
+            if self.stored.turns()[-1].reply is None and self.stored.head != before:
+                self.stored.switch(before)
+
+    def tell_failure(self, error: LamellaError) -> None:
+        """Two lines, as every failure is told."""
+        self.failed = True
+        print_failure(error, as_json=False)
+
+    def warm(self) -> None:
+        """Have what waits for the next message read in, where the model can do that ahead."""
+        if self._by_hand:
+            self._warmup.begin(self._ask(""))
+
+    def leave(self) -> None:
+        """Leave whatever still goes on."""
+        self._warmup.end()
+
+    def tell_meanwhile(self) -> str:
+        """What goes on while a message is typed."""
+        return f" · {self._output.told}" if self._warmup.is_on and self._output.told else ""
+
+    def tell_standing(self) -> str:
+        """The status line."""
+        waits = "".join(f" · +{name}" for name in self.waiting) + "".join(f" · -{name}" for name in self.drop)
+        return tell_standing(self.stored, self.stored.model_for(Ask(text=""))) + waits
+
+    def _ask(self, text: str) -> Ask:
+        named = [one for name in find_mentions(text, self.files) for one in self.files.find(name)]
+        attach = [*(one for some in self.waiting.values() for one in some), *named]
+        return Ask(
+            text=check_text(text, "the message"),
+            attach=tuple(one.attachment() for one in attach),
+            drop=tuple(self.drop),
+        )
+
+    def _tell_missing(self, text: str) -> None:
+        """A path that is not there is sent as a word; whoever mistyped it should know before the answer comes."""
+        for name in find_missing(text, self.files):
+            near = self.files.find_near(name)
+            meant = f" Near to it: {', '.join(map(show_line, near))}." if near else ""
+            typer.echo(
+                f"note: there is no file {show_line(name)}; @{show_line(name)} is sent as a word.{meant}", err=True
+            )
+
+    def _name(self, text: str) -> None:
+        """A new conversation gets its first words as a title, before they are asked: later would cost its place."""
+        if not self._named:
+            self.stored.rename(cut_words(text, _TITLE))
+            self._named = True
+
+    def _follow(self, events: AsyncGenerator[Event, None]) -> None:
+        try:
+            turn = self._runner.run(follow(events, self._output))
+        except KeyboardInterrupt:
+            self._forget_waiting()
+            if not self._by_hand:
+                # Nobody is there to go on: the messages that wait in the pipe were meant to follow an answer.
+                raise
+            typer.echo("Stopped. What was said is kept; /retry asks again.", err=True)
+            return
+        self._forget_waiting()
+        self.failed = False
+        if turn is None or not turn.ledger.calls:
+            return
+        end = tell_end(turn.ledger.calls[-1])
+        if end:
+            typer.echo(end, err=True)
+        if self.strata:
+            print_strata(turn, self._opened)
+
+    def _forget_waiting(self) -> None:
+        self.waiting.clear()
+        self.drop.clear()

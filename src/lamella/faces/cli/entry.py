@@ -1,0 +1,112 @@
+"""The entry: words come in, an exit code goes out, and what goes wrong is told.
+
+Only what every command needs is imported here; a command is imported when it is run.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+import lamella
+from lamella.errors import LamellaError, UsageError
+from lamella.faces.cli import INTERRUPTED
+from lamella.faces.cli.terminal.streams import discard_stdout, finish_stdout, speak_utf8
+
+_VARIABLES = "LAMELLA_"
+
+
+def run_words(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and give its exit code; what goes wrong is told."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in words
+    words = [word for word in words if word != "--debug"] or ["--help"]
+    speak_utf8()
+    _tell_misspelt()
+    run = _find_run(words)
+    try:
+        return _run(run)
+    except (BrokenPipeError, SystemExit):
+        # The reader has seen enough; rich leaves a closed pipe with SystemExit. A check cut short has not passed.
+        discard_stdout()
+        return 1 if "--check" in words else 0
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last door: a sentence, never a traceback
+        return _fail(error, debug=debug, as_json="--json" in words)
+
+
+def _find_run(words: Sequence[str]) -> Callable[[], object]:
+    """What does the words' work. Whoever asks for the version alone need not wait for a parser of commands."""
+    if words == ["--version"]:
+        return _print_version
+    from lamella.faces.cli.app import find_run
+
+    return find_run(words)
+
+
+def _print_version() -> None:
+    sys.stdout.write(f"lamella {lamella.__version__}\n")
+
+
+def _run(run: Callable[[], object]) -> int:
+    if sys.stdout is None:
+        raise LamellaError("There is no stdout to write to.", hint="Redirect it to a file, or to /dev/null.")
+    result = run()
+    if result == INTERRUPTED:
+        # What typer makes of Ctrl-C, without a word.
+        raise KeyboardInterrupt
+    sys.stdout.flush()
+    return result if isinstance(result, int) else 0
+
+
+def _fail(error: BaseException, *, debug: bool, as_json: bool) -> int:
+    from lamella.faces.cli.terminal.failures import exit_code, print_failure
+
+    if debug:
+        import traceback
+
+        traceback.print_exception(error)
+    failure = _explain(error)
+    print_failure(failure, as_json=as_json)
+    finish_stdout()
+    return INTERRUPTED if _is_interruption(error) else exit_code(failure)
+
+
+def _is_interruption(error: BaseException) -> bool:
+    """Whether it was Ctrl-C; a question that got no answer is given up in the same way."""
+    return isinstance(error, KeyboardInterrupt) or isinstance(error.__context__, KeyboardInterrupt)
+
+
+def _tell_misspelt() -> None:
+    """A variable that means nothing is ignored, and that should not go unnoticed."""
+    if sys.stderr is None or not any(name.upper().startswith(_VARIABLES) for name in os.environ):
+        return
+    from lamella.faces.cli.terminal.lines import show_line
+    from lamella.wiring import find_misspelt
+
+    with suppress(OSError):
+        for name, near in find_misspelt().items():
+            sys.stderr.write(f"warning: {show_line(name)} is no setting and is ignored. Did you mean {near}?\n")
+        sys.stderr.flush()
+
+
+def _explain(error: BaseException) -> LamellaError:
+    from typer.exceptions import Abort, TyperException
+
+    match error:
+        case LamellaError():
+            return error
+        case Abort() | KeyboardInterrupt():
+            return LamellaError("Stopped.", hint="Run the command again to start over.")
+        case TyperException():
+            told = getattr(error, "format_message", error.__str__)()
+            return UsageError(told, hint="See: lamella --help, or lamella COMMAND --help.")
+        case MemoryError() | RecursionError():
+            return LamellaError("There is not enough memory for this.", hint="Use a smaller input.")
+        case OSError():
+            return LamellaError(
+                f"The system refused: {error.strerror or error}.", hint="Check free space and permissions."
+            )
+    return LamellaError(
+        f"Something unexpected went wrong: {type(error).__name__}: {error}",
+        hint="This is a bug in Lamella. Run again with --debug and report what it shows.",
+    )

@@ -1,0 +1,19 @@
+"""Branches as they are listed: enough of each to tell it from the others."""
+
+from lamella.faces.cli.terminal.lines import cut_words, show_line
+from lamella.views.chats import BranchBody
+
+_ROOM = 50
+
+
+def tell_branch(branch: BranchBody) -> str:
+    """A branch in a line: its last message, how long it is, when it was last said something, question and answer."""
+    mark = "*" if branch["active"] else " "
+    last = branch["last"]
+    if last is None:
+        return f"{mark} {branch['branch']}  nothing was said"
+    reply = last["reply"]
+    when = (reply or last)["at"][:16].replace("T", " ")
+    length = "1 turn" if branch["turns"] == 1 else f"{branch['turns']:,} turns"
+    answer = cut_words(reply["text"], _ROOM) if reply else "no answer"
+    return show_line(f"{mark} {branch['branch']}  {length}  {when}  {cut_words(last['text'], _ROOM)} → {answer}")

@@ -1,0 +1,100 @@
+"""A compaction for people: what each step takes out, a bar per layer of what stays and goes, and what it brings."""
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+
+from rich.console import Console
+from rich.text import Text
+
+from lamella import Receipt
+from lamella.engine.proposal import Proposal
+from lamella.faces.cli.terminal.console import make_console
+from lamella.faces.cli.terminal.lines import show_line
+from lamella.views.amounts import plain
+
+_BAR = 28
+_STAYS, _GOES = "█", "░"
+_NAMES_SHOWN = 2
+_ID_SHOWN = 40
+# What these take out has names that people gave; the others take out messages.
+_NAMED = ("preview", "handle", "tool_results")
+
+
+def lower_share(planned: Proposal) -> float:
+    """A share of what fits that the next request is over: half of what it takes."""
+    return max(planned.before.total / planned.before.limit / 2, 0.001)
+
+
+def print_planned(conversation: str, planned: Proposal, *, committed: bool) -> None:
+    """What goes or went, and what that brings."""
+    console, receipt = make_console(), planned.receipt
+    if receipt is None or planned.after is None:
+        return
+    before, after = planned.before, planned.after
+    head = Text(f"{show_line(conversation)}  ", style="bold")
+    head.append(f"{before.total:,} → {after.total:,} of {before.limit:,} tokens", style="default")
+    head.append(f"  aimed at {receipt.target:,}  {_STAYS} stays  {_GOES} goes", style="dim")
+    console.print(head)
+    console.print()
+    _print_bars(console, before.by_layer, after.by_layer)
+    console.print()
+    _print_steps(console, receipt)
+    console.print()
+    if planned.outlook is not None:
+        moved, now, later = planned.outlook.moved, planned.outlook.cost_now, planned.outlook.saved_per_turn
+        console.print(Text(_tell_outlook(moved, now=now, saved=later)))
+    console.print(Text(_tell_next(conversation, receipt, committed=committed), style="bold"))
+
+
+def _print_bars(console: Console, before: Mapping[str, int], after: Mapping[str, int]) -> None:
+    largest = max(1, *before.values(), *after.values())
+    for name, tokens in before.items():
+        now = after[name]
+        if tokens or now:
+            length = -(-max(tokens, now) * _BAR // largest)
+            stays = -(-now * _BAR // largest)
+            bar = _STAYS * stays + _GOES * (length - stays)
+            console.print(Text(f"  {name:<12}{bar:<{_BAR}}  {tokens:>9,} → {now:,}"))
+
+
+def _print_steps(console: Console, receipt: Receipt) -> None:
+    console.print(_row("step", "tokens", "takes out"), style="dim")
+    folded = receipt.steps[0].tokens_before if receipt.steps else receipt.tokens_after
+    if folded < receipt.tokens_before:
+        tokens = f"{receipt.tokens_before:,} → {folded:,}"
+        console.print(_row("(fold)", tokens, "nothing; attachments of earlier messages go into the library"))
+    for step in receipt.steps:
+        console.print(
+            _row(step.name, f"{step.tokens_before:,} → {step.tokens_after:,}", _tell_removed(step.name, step.removed))
+        )
+    for skipped in receipt.skipped:
+        console.print(_row(skipped.name, "skipped", show_line(skipped.why)))
+
+
+def _row(step: str, tokens: str, what: str) -> Text:
+    return Text(f"  {step:<16}{tokens:<20}{what}")
+
+
+def _tell_removed(step: str, removed: Sequence[str]) -> str:
+    if step not in _NAMED:
+        return "1 message" if len(removed) == 1 else f"{len(removed):,} messages"
+    names = [show_line(name if len(name) <= _ID_SHOWN else name[: _ID_SHOWN - 1] + "…") for name in removed]
+    more = f" and {len(names) - _NAMES_SHOWN:,} more" if len(names) > _NAMES_SHOWN else ""
+    return ", ".join(names[:_NAMES_SHOWN]) + more
+
+
+def _tell_outlook(moved: int, *, now: Decimal | None, saved: Decimal | None) -> str:
+    told = f"{moved:,} cached tokens move"
+    if now is None or saved is None:
+        return f"{told}; no price is known."
+    return f"{told}: the next request costs {_more_or_less(now)}, each later one {_more_or_less(-saved)}."
+
+
+def _more_or_less(amount: Decimal) -> str:
+    return f"${plain(abs(amount))} {'less' if amount < 0 else 'more'}"
+
+
+def _tell_next(conversation: str, receipt: Receipt, *, committed: bool) -> str:
+    if not committed:
+        return "This is a plan; nothing has changed. Without --plan it is committed."
+    return f"Committed as {receipt.id}. To take it back: lamella compact {show_line(conversation)} --undo"

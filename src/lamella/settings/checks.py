@@ -1,0 +1,111 @@
+"""Checks: values become settings of their types, or an error names the setting, its value and what is wrong with it."""
+
+import re
+from collections.abc import Iterator, Mapping
+from types import UnionType
+from typing import Annotated, Any, get_args, get_origin
+
+from msgspec import Struct, ValidationError, convert
+from msgspec.structs import fields
+
+from lamella.errors import SettingError
+from lamella.settings.masks import mask
+from lamella.settings.model import MOST_TOKENS, NAMES, Settings
+
+# How alike two names are of which one is taken for the other misspelt: a letter or two apart.
+NEAR = 0.78
+_KNOWN = f"Settings are: {', '.join(NAMES)}. See docs/settings.md."
+_SECRET = re.compile(r"key|token|secret|password", re.IGNORECASE)
+_WANTED: Mapping[object, str] = {
+    bool: "a valid boolean",
+    int: "a valid integer",
+    float: "a valid number",
+    str: "a valid string",
+    list: "a valid list",
+}
+_UNKNOWN = "unknown"
+_Fault = tuple[tuple[str, ...], object, str]
+
+
+def check_settings(values: Mapping[str, object], *, where: str = "") -> Settings:
+    """The settings with these values and the rest as they ship; ``where`` is the file or variable that has them."""
+    try:
+        return convert(values, Settings)
+    except (ValidationError, OverflowError, RecursionError) as error:
+        fault = next(_find_faults(values, Settings, ()), ((), values, "input cannot be read"))
+        raise explain_fault(fault, where=where) from error
+
+
+def explain_fault(fault: _Fault, *, where: str) -> SettingError:
+    """The error for a setting by its path, its value, and what is wrong with it."""
+    path, value, wrong = fault
+    name = ".".join(path) or "a setting"
+    if wrong == _UNKNOWN:
+        kept = "Keys are read from the environment alone, and never from a file. " if _SECRET.search(name) else ""
+        return SettingError(f"{where}There is no setting {name}.", hint=kept + _tell_near(name) + _KNOWN)
+    try:
+        shown = mask(repr(value))
+    except ValueError:
+        shown = "a number of thousands of digits"
+    return SettingError(f"{where}The setting {name} is {shown}: {wrong}.", hint=_KNOWN)
+
+
+def find_type(name: str) -> Any:  # noqa: ANN401 - types have no common one
+    """The type of a setting, without what bounds it and without none."""
+    return _plain(next(field.type for field in fields(Settings) if field.name == name))
+
+
+def tell_wanted(kind: object) -> str:
+    """What a value of a type should be."""
+    return f"input should be {_WANTED.get(get_origin(kind) or kind, 'a table')}"
+
+
+def _find_faults(value: object, kind: Any, path: tuple[str, ...]) -> Iterator[_Fault]:  # noqa: ANN401 - any type
+    plain = _plain(kind)
+    if value is None and plain is not kind and get_origin(kind) is UnionType:
+        return
+    inner = _find_inner(value, plain)
+    if inner is None:
+        yield from ((path, value, wrong) for wrong in _find_wrong(value, kind))
+        return
+    for name, one, type_ in inner:
+        if type_ is None:
+            yield (*path, name), one, _UNKNOWN
+        else:
+            yield from _find_faults(one, type_, (*path, name))
+
+
+def _find_inner(value: object, kind: Any) -> list[tuple[str, object, Any]] | None:  # noqa: ANN401 - any type
+    """What stands in a table or list, each with its name and type; a type of none is that of what nobody knows."""
+    if isinstance(kind, type) and issubclass(kind, Struct) and isinstance(value, Mapping):
+        types = {field.name: field.type for field in fields(kind)}
+        known = [(name, value[name], types[name]) for name in types if name in value]
+        return [*known, *((str(name), one, None) for name, one in value.items() if name not in types)]
+    if get_origin(kind) is dict and isinstance(value, Mapping):
+        return [(str(name), one, get_args(kind)[1]) for name, one in value.items()]
+    if get_origin(kind) is list and isinstance(value, list):
+        return [(str(number), one, get_args(kind)[0]) for number, one in enumerate(value)]
+    return None
+
+
+def _find_wrong(value: object, kind: Any) -> Iterator[str]:  # noqa: ANN401 - any type
+    try:
+        convert(value, kind)
+    except (ValidationError, OverflowError):
+        too_large = isinstance(value, int) and not isinstance(value, bool) and _plain(kind) is int
+        yield f"input should be less than or equal to {MOST_TOKENS}" if too_large else tell_wanted(_plain(kind))
+
+
+def _plain(kind: Any) -> Any:  # noqa: ANN401 - any type
+    if get_origin(kind) is Annotated:
+        return get_args(kind)[0]
+    if get_origin(kind) is UnionType:
+        return next(one for one in get_args(kind) if one is not type(None))
+    return kind
+
+
+def _tell_near(name: str) -> str:
+    from difflib import get_close_matches  # only for those who misspelt something
+
+    near = get_close_matches(name, NAMES, n=1, cutoff=NEAR)
+    return f"Did you mean {near[0]}? " if near else ""

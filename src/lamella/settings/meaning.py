@@ -1,0 +1,125 @@
+"""What settings mean: the rules of a conversation, and what is wrong with values that mean nothing."""
+
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from lamella.core.artifacts.model import Kind
+from lamella.core.budget.thresholds import Budget
+from lamella.core.compaction.fitting import Rules
+from lamella.core.compaction.rules import ChainRules, KindRules, SummaryRules
+from lamella.core.log.receipt import STEP_ORDER, StepName
+from lamella.core.log.terms import CarryForward, History, Layout, Terms
+from lamella.core.planning.layouts import place
+from lamella.errors import LamellaError, NotAvailableError, SettingError
+from lamella.settings.model import ChainSettings, CompactionSettings, Settings
+
+if TYPE_CHECKING:
+    from lamella.engine.world import World
+
+RUNNERS = ("chat",)
+_Choice = TypeVar("_Choice", bound=StrEnum)
+
+# Documented choices that this version does not offer, and what to use meanwhile.
+_LATER = {
+    ("layout", "auto"): "library or in_place",
+}
+
+_ROOM = ("window", "reserve")
+_SHARES = ("warn", "target", "trigger", "hard")
+
+
+def make_rules(settings: Settings, world: "World", *, runner: str = "chat") -> Rules:
+    """What settings mean for a conversation; raises if they contradict each other."""
+    _check_history_turns(settings)
+    return Rules(
+        measure=world.counter.measure(settings.model),
+        place=place,
+        chain=make_compaction(settings.compaction, runner),
+        budget=Budget(**{name: getattr(settings, name) for name in (*_ROOM, *_SHARES)}),
+    )
+
+
+def make_terms(settings: Settings) -> Terms:
+    """What the bytes of a conversation's requests follow from."""
+    return Terms(
+        layout=_choose("layout", settings.layout, Layout),
+        carry_forward=_choose("carry_forward", settings.carry_forward, CarryForward),
+        history=_choose("history", settings.history, History),
+        history_turns=settings.history_turns,
+        image_notes=settings.image_notes,
+    )
+
+
+def find_faults(settings: Settings) -> Iterator[tuple[tuple[str, ...], LamellaError]]:
+    """Whatever ``make_rules`` would refuse, each with the settings that it is about."""
+    checks: dict[tuple[str, ...], Callable[[], object]] = {
+        _ROOM: lambda: Budget(window=settings.window, reserve=settings.reserve),
+        ("layout",): lambda: _choose("layout", settings.layout, Layout),
+        ("carry_forward",): lambda: _choose("carry_forward", settings.carry_forward, CarryForward),
+        ("history",): lambda: _choose("history", settings.history, History),
+        ("history_turns",): lambda: _check_history_turns(settings),
+        _SHARES: lambda: Budget(**{name: getattr(settings, name) for name in _SHARES}),
+        ("compaction",): lambda: [make_compaction(settings.compaction, runner) for runner in RUNNERS],
+    }
+    for names, check in checks.items():
+        try:
+            check()
+        except LamellaError as error:
+            yield names, error
+
+
+def _check_history_turns(settings: Settings) -> None:
+    if settings.history_turns is not None and settings.history_turns < 1:
+        raise SettingError(f"history_turns is {settings.history_turns}.", hint="Show at least 1 earlier turn.")
+
+
+def make_compaction(settings: CompactionSettings, runner: str) -> ChainRules:
+    """How the chain runs for a runner: its own settings where it has some, else those for all."""
+    unknown = sorted(set(settings.runners) - set(RUNNERS))
+    if unknown:
+        raise SettingError(f"There is no runner {unknown[0]!r}.", hint=f"Choose one of: {', '.join(RUNNERS)}.")
+    own = settings.runners.get(runner, ChainSettings())
+    steps = settings.steps if own.steps is None else own.steps
+    words = settings.words if own.words is None else own.words
+    every_kind = _kind_rules(settings.every_kind, own.every_kind)
+    kinds = {
+        _choose("kind", name, Kind): _kind_rules(
+            settings.every_kind, own.every_kind, settings.kinds.get(name), own.kinds.get(name)
+        )
+        for name in {**settings.kinds, **own.kinds}
+    }
+    return ChainRules(
+        steps=STEP_ORDER if steps is None else tuple(_choose("step", name, StepName) for name in steps),
+        words=frozenset(word.casefold() for word in words or ()),
+        every_kind=every_kind,
+        kinds=kinds,
+        summary=SummaryRules(**_given(settings.summary, own.summary)),
+    )
+
+
+def _kind_rules(*nearer: Struct | None) -> KindRules:
+    return KindRules(**_given(*nearer))
+
+
+def _given(*nearer: Struct | None) -> dict[str, Any]:
+    """What models set, the later over the earlier."""
+    values: dict[str, Any] = {}
+    for model in nearer:
+        found = asdict(model) if model is not None else {}
+        values.update({name: value for name, value in found.items() if value is not None})
+    return values
+
+
+def _choose(name: str, value: str, choices: type[_Choice]) -> _Choice:
+    if (name, value) in _LATER:
+        raise NotAvailableError(
+            f"{name} {value!r} is not available in this version.", hint=f"Use {_LATER[name, value]} for now."
+        )
+    try:
+        return choices(value)
+    except ValueError as error:
+        raise SettingError(f"There is no {name} {value!r}.", hint=f"Choose one of: {', '.join(choices)}.") from error

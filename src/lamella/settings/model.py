@@ -1,0 +1,79 @@
+"""The settings by name, type and default.
+
+A setting has the same name in a file (``window``), in the environment (``LAMELLA_WINDOW``), in a transcript
+(``"window"``) and in the library (``window=``), and a line in ``docs/settings.md``.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+# More than any model takes, and small enough that shares of it are exact.
+MOST_TOKENS = 10**15
+_Tokens = Annotated[int, Meta(le=MOST_TOKENS)]
+
+# What a profile sets where nothing else is given. ``seed-paper`` keeps the thresholds of staged paper writing: shrink
+# as little as possible, and keep nothing back for the answer.
+PROFILES: Mapping[str, Mapping[str, object]] = {
+    "default": {},
+    "seed-paper": {"reserve": 0, "warn": 0.60, "target": 0.849, "trigger": 0.85, "hard": 0.95},
+}
+
+
+class KindSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How artifacts of a kind may shrink."""
+
+    preview_over: int | None = None
+    handle_after: int | None = None
+    shrink: bool | None = None
+
+
+class SummarySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How much a summary reads and writes, in tokens, and how many turns it is worth asking for."""
+
+    reads: int | None = None
+    writes: int | None = None
+    exact: int | None = None
+    turns: int | None = None
+    item: int | None = None
+
+
+class ChainSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How the chain runs."""
+
+    steps: list[str] | None = None
+    words: list[str] | None = None
+    every_kind: KindSettings = KindSettings()
+    kinds: dict[str, KindSettings] = {}
+    summary: SummarySettings = SummarySettings()
+
+
+class CompactionSettings(ChainSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The same for every runner, and what one of them does differently."""
+
+    runners: dict[str, ChainSettings] = {}
+
+
+class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Defaults of a conversation, by their types. What values mean is checked in ``meaning``."""
+
+    model: str | None = None
+    profile: str = "default"
+    window: _Tokens = 128_000
+    reserve: _Tokens = 4_096
+    layout: str = "library"
+    carry_forward: str = "full"
+    history: str = "full"
+    history_turns: int | None = None
+    warn: float = 0.60
+    target: float = 0.70
+    trigger: float = 0.85
+    hard: float = 0.95
+    compaction: CompactionSettings = CompactionSettings()
+    image_notes: bool = False
+    store: str = "sqlite:///~/.lamella/chats.db"
+    model_facts: str | None = None
+
+
+NAMES: tuple[str, ...] = Settings.__struct_fields__

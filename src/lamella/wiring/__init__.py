@@ -1,0 +1,109 @@
+"""Wiring: the one place that knows both a port and its adapter, and that asks for settings.
+
+Enters: settings, paths, addresses, what a caller brings of its own. Leaves: what faces work with, opened over adapters.
+May not enter: decisions about prompts; a second reading of the settings.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lamella.adapters.archive.transcript import Transcript, load_transcript, parse_transcript, read_transcript
+    from lamella.adapters.providers.places import DEMO_MODEL
+    from lamella.adapters.sources.opening import list_notes, open_sources
+    from lamella.settings.configuration import Configuration, Origin
+    from lamella.settings.environment import find_misspelt
+    from lamella.settings.files import place_user_file
+    from lamella.settings.masks import mask
+    from lamella.settings.meaning import make_rules
+    from lamella.wiring.archives import load_archive, save_archive
+    from lamella.wiring.faults import find_bad_settings
+    from lamella.wiring.providers import (
+        fit_settings,
+        list_keys,
+        mask_keys,
+        open_office,
+        open_provider,
+        read_answer,
+        tell_unready,
+    )
+    from lamella.wiring.services import Services, load_configuration, load_settings, read_services
+    from lamella.wiring.stores import copy_conversations, list_conversations, open_desk, open_keeper
+    from lamella.wiring.transcripts import replay_transcript, write_request
+    from lamella.wiring.worlds import open_runner, open_world
+
+__all__ = [
+    "DEMO_MODEL",
+    "Configuration",
+    "Origin",
+    "Services",
+    "Transcript",
+    "copy_conversations",
+    "find_bad_settings",
+    "find_misspelt",
+    "fit_settings",
+    "list_conversations",
+    "list_keys",
+    "list_notes",
+    "load_archive",
+    "load_configuration",
+    "load_settings",
+    "load_transcript",
+    "make_rules",
+    "mask",
+    "mask_keys",
+    "open_desk",
+    "open_keeper",
+    "open_office",
+    "open_provider",
+    "open_runner",
+    "open_sources",
+    "open_world",
+    "parse_transcript",
+    "place_user_file",
+    "read_answer",
+    "read_services",
+    "read_transcript",
+    "replay_transcript",
+    "save_archive",
+    "tell_unready",
+    "write_request",
+]
+
+if not TYPE_CHECKING:
+    # A command imports what it wires and nothing else: all of it takes as long as forty bare Pythons (2026-11-17).
+    _HOMES = {
+        "lamella.adapters.archive.transcript": ("Transcript", "load_transcript", "parse_transcript", "read_transcript"),
+        "lamella.adapters.providers.places": ("DEMO_MODEL",),
+        "lamella.adapters.sources.opening": ("list_notes", "open_sources"),
+        "lamella.settings.configuration": ("Configuration", "Origin"),
+        "lamella.settings.environment": ("find_misspelt",),
+        "lamella.settings.files": ("place_user_file",),
+        "lamella.settings.masks": ("mask",),
+        "lamella.settings.meaning": ("make_rules",),
+        "lamella.wiring.archives": ("load_archive", "save_archive"),
+        "lamella.wiring.faults": ("find_bad_settings",),
+        "lamella.wiring.providers": (
+            "fit_settings",
+            "list_keys",
+            "mask_keys",
+            "open_office",
+            "open_provider",
+            "read_answer",
+            "tell_unready",
+        ),
+        "lamella.wiring.services": ("Services", "load_configuration", "load_settings", "read_services"),
+        "lamella.wiring.stores": ("copy_conversations", "list_conversations", "open_desk", "open_keeper"),
+        "lamella.wiring.transcripts": ("replay_transcript", "write_request"),
+        "lamella.wiring.worlds": ("open_runner", "open_world"),
+    }
+    _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+    def __getattr__(name: str) -> object:
+        if name not in _HOME_OF:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = globals()[name] = getattr(import_module(_HOME_OF[name]), name)
+        return found
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

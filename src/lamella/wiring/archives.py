@@ -1,0 +1,24 @@
+"""Archives: conversations as markdown, with the vault that their notes are in."""
+
+from pathlib import Path
+
+from lamella.adapters.archive.markdown import load_archive as load
+from lamella.adapters.archive.markdown import save_archive as save
+from lamella.adapters.sources.opening import open_sources
+from lamella.core.log.chronicle import Chronicle
+from lamella.engine.keeping import Keeper
+from lamella.ports import Sources
+
+
+def save_archive(chronicle: Chronicle, folder: Path, *, vault: Path | None = None) -> Path:
+    """Write a conversation as markdown; its id decides the file.
+
+    Only notes that the vault has just as they were are left to be read from it; without a vault every text rides.
+    """
+    return save(chronicle, folder, sources=open_sources(vault)() if vault is not None else Sources())
+
+
+def load_archive(path: Path, *, vault: Path | None = None, keeper: Keeper | None = None) -> Chronicle:
+    """Read a conversation from markdown; its notes from what a store already holds of it, else from a vault."""
+    sources = open_sources(vault)() if vault is not None else None
+    return load(path, sources, held=keeper.read_contents if keeper else None)

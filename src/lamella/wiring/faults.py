@@ -1,0 +1,39 @@
+"""Faults: what a conversation would refuse of its settings, each told with where it was found."""
+
+from collections.abc import Callable
+
+from lamella.errors import LamellaError
+from lamella.settings.configuration import Configuration
+from lamella.settings.meaning import find_faults
+from lamella.wiring.services import Services
+
+
+def find_bad_settings(services: Services) -> list[LamellaError]:
+    """Whatever a conversation would refuse; each says where the value was found."""
+    from lamella.adapters.stores.opening import locate_store
+
+    checks: dict[str, Callable[[], object]] = {
+        "store": lambda: locate_store(services.settings.store),
+        "model_facts": lambda: services.own_models,
+    }
+    faults = list(find_faults(services.settings))
+    for name, check in checks.items():
+        try:
+            check()
+        except LamellaError as error:
+            faults.append(((name,), error))
+    return [tell_place(error, services.found.tell_places(names)) for names, error in faults]
+
+
+def check_meaning(found: Configuration) -> None:
+    """Refuses settings that mean nothing, with where the first of them was found."""
+    for names, error in find_faults(found.settings):
+        raise tell_place(error, found.tell_places(names))
+
+
+def tell_place(error: LamellaError, place: str) -> LamellaError:
+    """The same error; its message says where it happened, once."""
+    if place and not error.message.startswith(f"{place}: "):
+        error.message = f"{place}: {error.message}"
+        error.args = (error.message,)
+    return error

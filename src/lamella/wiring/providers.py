@@ -1,0 +1,154 @@
+"""Providers: who answers for a model, what keeps it from being asked, and which settings suit it."""
+
+import os
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lamella.core.log.terms import Layout
+from lamella.engine.answer import Answer
+from lamella.errors import LamellaError, SettingError
+from lamella.settings.configuration import Configuration, Origin
+from lamella.wiring.services import Services, read_services
+
+if TYPE_CHECKING:
+    from lamella.adapters.providers.local.provider import Progress
+    from lamella.engine.office import PostOffice
+    from lamella.engine.sending import Patience
+    from lamella.ports import ChatProvider
+
+# A shorter text is no key, and would be found in words.
+_SHORTEST_KEY = 8
+# Which weights were found to be right, so that a start does not read them through.
+_WEIGHTS_RECORD = Path("~/.lamella/weights.json")
+# Of a small window, the share that is kept for the answer.
+_ANSWER_SHARE = 8
+
+
+def open_office(
+    provider: "ChatProvider | None" = None,
+    *,
+    services: Services | None = None,
+    progress: "Callable[[Progress], None] | None" = None,
+    patience: "Patience | None" = None,
+) -> "PostOffice":
+    """Where turns are sent from: to a provider that is given, or to those that models name.
+
+    ``progress`` is told how far a model in this process is with reading a prompt in.
+    """
+    import asyncio
+    import random
+
+    from lamella.adapters.clocks.system import SystemClock
+    from lamella.engine.office import PostOffice
+    from lamella.engine.sending import Patience
+
+    patience = patience or Patience()
+    find = partial(open_provider, services=services, progress=progress, silence=patience.silence)
+    return PostOffice(
+        find, clock=SystemClock(), sleep=asyncio.sleep, jitter=random.random, given=provider, patience=patience
+    )
+
+
+def open_provider(
+    model: str,
+    *,
+    named: bool = True,
+    services: Services | None = None,
+    progress: "Callable[[Progress], None] | None" = None,
+    silence: float | None = None,
+) -> "ChatProvider":
+    """The provider that a model's name stands for, with keys from the environment; it bears so much ``silence``.
+
+    ``named`` says that whoever runs this named it, not only a conversation that may have come from somebody else.
+    """
+    from lamella.adapters.providers.opener import open_provider as find
+    from lamella.adapters.providers.row import ProviderOptions  # SDKs are for those who send
+    from lamella.engine.sending import SILENCE
+
+    services = services or read_services()
+    _check_server(model, services.found, named=named)
+    options = ProviderOptions(
+        patience=SILENCE if silence is None else silence, progress=progress, record=_WEIGHTS_RECORD.expanduser()
+    )
+    return find(model, keys=os.environ, models=services.models, options=options)
+
+
+def read_answer(answer: object) -> Answer:
+    """What a model answered, from the object that a provider's SDK gave."""
+    from lamella.adapters.providers.dialects import WireDialects
+
+    return Answer(reply=WireDialects().read(answer))
+
+
+def fit_settings(model: str, *, begins: bool, services: Services | None = None) -> dict[str, object]:
+    """What a conversation gets along with a model, where nobody set it: a window that the model has.
+
+    One that ``begins`` gets a layout whose prefix only grows, too: it is what a chat in one sitting is cheapest in.
+    """
+    from lamella.adapters.providers.places import find_window
+
+    services = services or read_services()
+    settings = services.settings
+    window = min(find_window(model, services.models) or settings.window, settings.window)
+    fitting: dict[str, object] = {"layout": Layout.IN_PLACE.value} if begins else {}
+    if window < settings.window or not begins:
+        fitting |= {"window": window, "reserve": min(settings.reserve, window // _ANSWER_SHARE)}
+    return {name: value for name, value in fitting.items() if not services.found.is_set(name)}
+
+
+def tell_unready(model: str, *, services: Services | None = None) -> LamellaError | None:
+    """What keeps a model from being asked, such as a key; weights in this process are looked at when they are used."""
+    import asyncio
+
+    from lamella.adapters.providers.places import runs_here
+
+    if runs_here(model):
+        return None
+    office = open_office(services=services)
+    try:
+        office.post(model, answer=1)
+    except LamellaError as error:
+        return error
+    finally:
+        asyncio.run(office.close())
+    return None
+
+
+def mask_keys(text: str) -> str:
+    """A text without the keys of this environment: servers repeat them in what they answer."""
+    from lamella.adapters.providers.registry import KEY_NAMES
+
+    for name in KEY_NAMES:
+        key = os.environ.get(name, "").strip()
+        if len(key) >= _SHORTEST_KEY:
+            text = text.replace(key, f"({name})")
+    return text
+
+
+def list_keys() -> dict[str, bool]:
+    """The variables that keys are read from, and whether each is set."""
+    from lamella.adapters.providers.registry import KEY_NAMES
+
+    return {name: bool(os.environ.get(name)) for name in KEY_NAMES}
+
+
+def _check_server(model: str, found: Configuration, *, named: bool) -> None:
+    """A project's file or a conversation may come from somebody else: no key goes to a server that only they name."""
+    from lamella.adapters.providers.places import find_server_key
+
+    key = find_server_key(model)
+    if key is None or not os.environ.get(key):
+        return
+    chosen = found.settings.model == model
+    if chosen and found.origins["model"] is Origin.PROJECT:
+        who = str(found.files[Origin.PROJECT])
+    elif named or chosen:
+        return
+    else:
+        who = "The conversation"
+    raise SettingError(
+        f"{who} names the server to ask, and {key} would be sent to it.",
+        hint="If you trust it, name the model yourself: set LAMELLA_MODEL to it.",
+    )

@@ -1,0 +1,93 @@
+"""Stores: conversations that last, at a URL or where settings say."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lamella.adapters.clocks.system import SystemClock
+from lamella.adapters.stores.opening import locate_store, open_store
+from lamella.wiring.services import Services, read_services
+
+if TYPE_CHECKING:
+    from lamella.core.log.records import Listed
+    from lamella.engine.keeping import Keeper
+    from lamella.engine.stored import Configured, Desk
+    from lamella.ports import Summarizer
+
+
+def open_desk(
+    url: str | None = None,
+    *,
+    services: Services | None = None,
+    vault: Path | None = None,
+    ledger: bool = True,
+    summarizer: "Summarizer | None" = None,
+    create: bool = True,
+) -> "Desk":
+    """A desk over the store at a URL, or the configured one: everything that conversations which last work with.
+
+    Unless ``create``, a store that is not there is an error.
+    """
+    # Lists do without a desk, and all that a turn walks through takes long to import.
+    from lamella.engine.stored import Configured, Desk
+    from lamella.settings.meaning import make_rules, make_terms
+    from lamella.wiring.faults import check_meaning
+    from lamella.wiring.worlds import open_world
+
+    services = services or read_services()
+    world = open_world(vault, services=services, summarizer=summarizer)
+
+    def configure(given: Mapping[str, object]) -> "Configured":
+        found = services.surroundings.configure(given)
+        check_meaning(found)
+        rules, terms = make_rules(found.settings, world), make_terms(found.settings)
+        return Configured(rules=rules, terms=terms, model=found.settings.model)
+
+    store = open_store(services.settings.store if url is None else url, create=create)
+    return Desk(store=store, clock=SystemClock(), world=world, configure=configure, ledger=ledger)
+
+
+def open_keeper(url: str | None = None, *, services: Services | None = None, create: bool = True) -> "Keeper":
+    """What can be done with whole conversations, at a URL or in the configured store.
+
+    Unless ``create``, a store that is not there is an error.
+    """
+    from lamella.engine.keeping import Keeper
+
+    return Keeper(open_store(url or (services or read_services()).settings.store, create=create), SystemClock())
+
+
+def list_conversations(url: str | None = None, *, services: Services | None = None) -> "list[Listed]":
+    """Every conversation of a store that was not erased, the last changed first.
+
+    Whoever named no store and has none yet has no conversations; that is no mistake.
+    """
+    services = services or read_services()
+    if url is None and not services.found.is_set("store") and not has_store(services.settings.store):
+        return []
+    store = open_store(url or services.settings.store, create=False)
+    try:
+        return [listed for listed in store.list_conversations() if listed.erased is None]
+    finally:
+        store.close()
+
+
+def copy_conversations(source: str, target: str) -> Iterator[tuple[str, str]]:
+    """Each conversation of a store, and what became of it in another: new, extended, same, older, diverged, erased."""
+    from lamella.engine.copying import copy_store
+
+    theirs = open_store(source, create=False)
+    try:
+        ours = open_store(target)
+        try:
+            yield from copy_store(theirs, ours, SystemClock())
+        finally:
+            ours.close()
+    finally:
+        theirs.close()
+
+
+def has_store(url: str) -> bool:
+    """Whether there is a store to read from; of a server only asking it can tell."""
+    place = locate_store(url)
+    return place is None or place.exists()

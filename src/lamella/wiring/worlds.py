@@ -1,0 +1,39 @@
+"""Worlds: what a conversation walks through, over the adapters that ship with Lamella."""
+
+from pathlib import Path
+
+from lamella.adapters.sources.opening import open_sources
+from lamella.core.prompt.state import State
+from lamella.engine.dialogue import Dialogue
+from lamella.engine.world import World
+from lamella.ports import Summarizer
+from lamella.settings.meaning import make_rules, make_terms
+from lamella.wiring.services import Services, read_services
+
+
+def open_world(vault: Path | None, *, services: Services | None = None, summarizer: Summarizer | None = None) -> World:
+    """The adapters that ship with Lamella, over the notes of a vault."""
+    services = services or read_services()
+    return World(
+        counter=services.counter,
+        prices=services.prices,
+        profiles=services.profiles,
+        sources=open_sources(vault),
+        summarizer=summarizer,
+        dialects=services.dialects,
+    )
+
+
+def open_runner(
+    services: Services,
+    *,
+    conversation: str,
+    vault: Path | None = None,
+    ledger: bool = True,
+    summarizer: Summarizer | None = None,
+) -> Dialogue:
+    """A runner for one conversation in memory, under the settings that were read."""
+    world = open_world(vault, services=services, summarizer=summarizer)
+    rules = make_rules(services.settings, world)
+    start = State(conversation=conversation, model=services.settings.model)
+    return Dialogue(world, rules, start, terms=make_terms(services.settings), ledger=ledger)

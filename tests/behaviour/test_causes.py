@@ -1,0 +1,41 @@
+"""The cause of a move is what the person did: a compaction that takes an updated note in is still a compaction."""
+
+import pytest
+from tests.conftest import Watched
+
+from lamella import Note
+from lamella.core.log.call import Cause
+
+LONG = "word " * 400
+
+
+def updated(converse: type[Watched], layout: str) -> Watched:
+    """A conversation whose library holds a note, of which a newer text was attached since."""
+    chat = converse(layout=layout, compaction={"steps": ["expendable"]})
+    chat.ask("Read this.", attach=[Note(path="a.md", text=f"{LONG} old")])
+    chat.reply("I did.")
+    chat.ask("Fold it.", fold=True)
+    chat.reply("Folded.")
+    for number in range(4):
+        chat.ask(f"Question {number}? {LONG}")
+        chat.reply(f"Answer {number}.")
+    chat.ask("It changed.", attach=[Note(path="a.md", text=f"{LONG} new")])
+    chat.reply("So it did.")
+    return chat
+
+
+@pytest.mark.moves_prefix(reason="a fold and a compaction move the prefix")
+def test_in_place_a_compaction_that_takes_an_update_into_the_library_is_the_cause(converse: type[Watched]) -> None:
+    chat = updated(converse, "in_place")
+    receipt = chat.compact(to=0.01)
+    assert receipt is not None
+    assert [step.name for step in receipt.steps] == ["expendable"]
+    assert chat.ask("And now?").prefix.movement.cause is Cause.COMPACTED
+
+
+@pytest.mark.moves_prefix(reason="a library takes every note in, and a compaction moves the prefix")
+def test_in_a_library_the_update_would_have_moved_the_prefix_without_a_compaction(converse: type[Watched]) -> None:
+    chat = updated(converse, "library")
+    assert chat.compact(to=0.01) is not None
+    movement = chat.ask("And now?").prefix.movement
+    assert (movement.cause, movement.segment) == (Cause.ARTIFACT_UPDATED, "a.md")

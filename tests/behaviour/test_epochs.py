@@ -1,0 +1,245 @@
+"""Folding turns: what begins an epoch, what drop, pin and snapshot do."""
+
+from datetime import UTC, datetime
+
+import pytest
+from tests.conftest import Watched
+from tests.unit.seen import attached, forms, library, sent
+
+from lamella import Note, Selection, Tool, ToolResult, Turn
+from lamella.core.prompt.layers.model import LayerId
+
+PROMOTES = pytest.mark.moves_prefix(reason="in layout library what was attached goes into the system message")
+FOLDS = pytest.mark.moves_prefix(reason="the turn begins an epoch")
+
+
+def opened(converse: type[Watched], *, model: str | None = None, carry_forward: str = "full") -> Watched:
+    """A conversation in layout in_place with a first turn behind it."""
+    chat = converse(system={"base": "B."}, layout="in_place", model=model, carry_forward=carry_forward)
+    chat.ask("one", attach=[Note(path="a.md", text="A")], tools=[ToolResult(name="t", output="T")])
+    chat.reply("r")
+    return chat
+
+
+def stub(turn: Turn) -> str:
+    """What the result of the first turn leaves: the call that gets it back, and no more."""
+    (segment,) = [one for one in turn.envelope.layer(LayerId.L4).segments if one.kind == "tool"]
+    assert segment.form == "handle"
+    assert (segment.id in segment.text, "Make the call again" in segment.text) == (True, True)
+    return segment.text
+
+
+@FOLDS
+@pytest.mark.parametrize("part", ["base", "instructions", "project", "memory"])
+def test_in_place_a_changed_part_of_l1_begins_an_epoch(converse: type[Watched], part: str) -> None:
+    turn = opened(converse).ask("two", system={part: "Changed."})
+    assert turn.envelope.epoch == 1
+    assert str(turn.prefix.movement) == f"system_changed({part})"
+
+
+@FOLDS
+def test_in_place_changed_tools_begin_an_epoch(converse: type[Watched]) -> None:
+    turn = opened(converse).ask("two", tool_definitions=[Tool(name="search")])
+    assert turn.envelope.epoch == 1
+    assert str(turn.prefix.movement) == "tools_changed(search)"
+
+
+@FOLDS
+def test_in_place_a_changed_model_begins_an_epoch(converse: type[Watched]) -> None:
+    turn = opened(converse, model="openai:gpt-5").ask("two", model="openai:gpt-5-mini")
+    assert turn.envelope.epoch == 1
+    assert str(turn.prefix.movement) == "model_changed"
+
+
+@FOLDS
+def test_in_place_drop_begins_an_epoch(converse: type[Watched]) -> None:
+    turn = opened(converse).ask("two", drop=["a.md"])
+    assert turn.envelope.epoch == 1
+    assert turn.prefix.cause == "epoch_folded"
+    assert "A\n" not in sent(turn)
+
+
+@FOLDS
+def test_in_place_fold_begins_an_epoch(converse: type[Watched]) -> None:
+    turn = opened(converse).ask("two", fold=True)
+    assert turn.envelope.epoch == 1
+    assert str(turn.prefix.movement) == "epoch_folded(a.md)"
+    assert turn.messages[1].text == f"{stub(turn)}[User query]:\none"
+    assert "T\n" not in sent(turn)
+
+
+def test_in_place_nothing_else_begins_an_epoch(converse: type[Watched]) -> None:
+    chat = opened(converse, model="openai:gpt-5", carry_forward="preview")
+    chat.ask("changed", attach=[Note(path="a.md", text="B")], at=datetime(2026, 1, 1, tzinfo=UTC))
+    chat.ask("much later", attach=[Selection(path="a.md", text="S")], at=datetime(2026, 12, 1, tzinfo=UTC))
+    chat.ask("pinned", attach=[Note(path="a.md", text="B", policy="pin")])
+    chat.ask("snapshot", attach=[Note(path="c.md", text="C", policy="snapshot")])
+    chat.ask("tool", tools=[ToolResult(name="t", output="other")])
+    chat.ask("the same again", system={"base": "B."}, model="openai:gpt-5", tool_definitions=[])
+    turn = chat.ask("long note", attach=[Note(path="long.md", text="x" * 9_000)])
+    assert turn.envelope.epoch == 0
+
+
+@PROMOTES
+def test_in_library_every_turn_begins_an_epoch(converse: type[Watched]) -> None:
+    chat = converse()
+    epochs = []
+    for number in range(3):
+        epochs.append(chat.ask("q", attach=[Note(path=f"{number}.md", text="x")]).envelope.epoch)
+        chat.reply("r")
+    assert epochs == [0, 1, 2]
+
+
+@FOLDS
+def test_after_a_fold_earlier_messages_are_plain_and_the_prefix_grows_again(converse: type[Watched]) -> None:
+    chat = opened(converse)
+    folded = chat.ask("two", attach=[Note(path="b.md", text="Bee")], fold=True)
+    chat.reply("r")
+    after = chat.ask("three")
+    assert [message.text for message in after.messages[1:3]] == [f"{stub(folded)}[User query]:\none", "r"]
+    assert "Bee" in after.messages[3].text
+    assert after.messages[: len(folded.messages)] == folded.messages
+    assert after.prefix.cause == "none"
+
+
+@FOLDS
+def test_an_update_of_the_epoch_is_folded_to_its_newest_text(converse: type[Watched]) -> None:
+    chat = opened(converse)
+    chat.ask("two", attach=[Note(path="a.md", text="newest")])
+    chat.reply("r")
+    turn = chat.ask("three", fold=True)
+    (segment,) = turn.envelope.layer(LayerId.L2).segments
+    assert (segment.form, segment.place) == ("full", "system")
+    assert sent(turn).count("<path>a.md</path>") == 1
+    assert "newest" in turn.messages[0].text
+
+
+@PROMOTES
+def test_drop_acts_in_the_turn_that_carries_it_and_leaves_no_handle(converse: type[Watched]) -> None:
+    chat = converse()
+    chat.ask("one", attach=[Note(path="a.md", text="A text"), Note(path="b.md", text="B text")])
+    chat.reply("r")
+    turn = chat.ask("two", drop=["a.md"])
+    assert library(turn) == ["b.md"]
+    assert "a.md" not in sent(turn)
+    assert turn.envelope.prompt.dropped == ("a.md",)
+    assert turn.envelope.warnings == ()
+
+
+@PROMOTES
+def test_a_dropped_artifact_attached_again_is_new_at_the_end(converse: type[Watched]) -> None:
+    chat = converse()
+    chat.ask("one", attach=[Note(path="a.md", text="A"), Note(path="b.md", text="B")])
+    chat.reply("r")
+    chat.ask("two", drop=["a.md"])
+    chat.reply("r")
+    third = chat.ask("three", attach=[Note(path="a.md", text="A")])
+    assert attached(third) == [("a.md", "full")]
+    chat.reply("r")
+    assert library(chat.ask("four")) == ["b.md", "a.md"]
+
+
+@PROMOTES
+def test_dropped_and_attached_in_one_turn_it_is_new(converse: type[Watched]) -> None:
+    chat = converse()
+    chat.ask("one", attach=[Note(path="a.md", text="A"), Note(path="b.md", text="B")])
+    chat.reply("r")
+    turn = chat.ask("two", drop=["a.md"], attach=[Note(path="a.md", text="A")])
+    assert attached(turn) == [("a.md", "full")]
+    assert library(turn) == ["b.md"]
+
+
+@PROMOTES
+def test_a_selection_can_be_dropped_though_it_cannot_be_fetched_again(converse: type[Watched]) -> None:
+    chat = converse()
+    first = chat.ask("one", attach=[Selection(path="a.md", text="chosen words")])
+    chat.reply("r")
+    ((name, _),) = attached(first)
+    assert "chosen words" not in sent(chat.ask("two", drop=[name]))
+
+
+def test_dropping_what_is_not_there_is_said(converse: type[Watched]) -> None:
+    turn = converse().ask("one", drop=["never.md"])
+    assert turn.envelope.warnings == ("Nothing to drop: never.md is not in the library.",)
+
+
+@PROMOTES
+def test_a_pinned_artifact_is_not_dropped_and_it_is_said(converse: type[Watched]) -> None:
+    chat = converse()
+    chat.ask("one", attach=[Note(path="a.md", text="A", policy="pin")])
+    chat.reply("r")
+    turn = chat.ask("two", drop=["a.md"])
+    assert library(turn) == ["a.md"]
+    assert "pinned" in turn.envelope.warnings[0]
+    assert turn.envelope.prompt.dropped == ()
+
+
+@PROMOTES
+def test_a_pin_lasts_until_the_artifact_is_attached_with_another_policy(converse: type[Watched]) -> None:
+    chat = converse()
+    chat.ask("one", attach=[Note(path="a.md", text="A", policy="pin")])
+    chat.reply("r")
+    chat.ask("two", attach=[Note(path="a.md", text="A2")])
+    chat.reply("r")
+    assert library(chat.ask("three", drop=["a.md"])) == ["a.md"]
+    chat.reply("r")
+    chat.ask("four", attach=[Note(path="a.md", text="A2", policy="follow")])
+    chat.reply("r")
+    assert library(chat.ask("five", drop=["a.md"])) == []
+
+
+@PROMOTES
+def test_follow_is_the_default_and_takes_the_newest_text(converse: type[Watched]) -> None:
+    chat = converse()
+    chat.ask("one", attach=[Note(path="a.md", text="old")])
+    chat.reply("r")
+    assert attached(chat.ask("two", attach=[Note(path="a.md", text="new")])) == [("a.md", "update")]
+
+
+@PROMOTES
+def test_a_snapshot_keeps_its_first_text(converse: type[Watched]) -> None:
+    chat = converse()
+    chat.ask("one", attach=[Note(path="a.md", text="first", policy="snapshot")])
+    chat.reply("r")
+    for given in (None, "snapshot"):
+        turn = chat.ask("again", attach=[Note(path="a.md", text="second", policy=given)])
+        chat.reply("r")
+        assert attached(turn) == [("a.md", "reference")]
+        assert "second" not in sent(turn)
+
+
+@PROMOTES
+def test_a_snapshot_follows_again_when_it_is_attached_to_follow(converse: type[Watched]) -> None:
+    chat = converse()
+    chat.ask("one", attach=[Note(path="a.md", text="first", policy="snapshot")])
+    chat.reply("r")
+    turn = chat.ask("two", attach=[Note(path="a.md", text="second", policy="follow")])
+    assert attached(turn) == [("a.md", "update")]
+
+
+@PROMOTES
+def test_the_library_remembers_first_seen_order_through_updates_and_references(converse: type[Watched]) -> None:
+    chat = converse()
+    for names in ("ab", "ca", "b", "dc"):
+        chat.ask("q", attach=[Note(path=f"{name}.md", text=f"{name} {names}") for name in names])
+        chat.reply("r")
+    assert library(chat.ask("last")) == ["a.md", "b.md", "c.md", "d.md"]
+
+
+@FOLDS
+def test_another_family_of_models_counts_everything_again(converse: type[Watched]) -> None:
+    chat = converse(model="openai:gpt-5", system="B.")
+    chat.ask("one " * 50, attach=[Note(path="a.md", text="word " * 300)])
+    chat.reply("answer " * 50)
+    turn = chat.ask("two", model="google:gemini-3-pro")
+    fresh = converse(model="google:gemini-3-pro", system="B.")
+    fresh.ask("one " * 50, attach=[Note(path="a.md", text="word " * 300)])
+    fresh.reply("answer " * 50)
+    assert turn.tokens == fresh.ask("two").tokens
+
+
+def test_forms_are_unchanged_by_asking_without_a_reply(converse: type[Watched]) -> None:
+    chat = converse(layout="in_place")
+    chat.ask("one", attach=[Note(path="a.md", text="A")])
+    turn = chat.ask("two", attach=[Note(path="a.md", text="A")])
+    assert forms(turn, LayerId.L3) == [("a.md", "reference")]

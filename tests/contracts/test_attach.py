@@ -1,0 +1,31 @@
+"""``lamella.attach``: a public module of its own, which knows nothing of the world."""
+
+import json
+import subprocess
+import sys
+
+import lamella
+import lamella.attach
+
+EXPORTS = [
+    "ActiveNote", "Attachment", "Canvas", "Code", "Dataview", "Folder", "Note", "Office", "Pdf", "Picture",
+    "Selection", "Tag", "Tool", "ToolResult", "Unknown", "Url", "WebTab", "YouTube", "describe_file", "knows_ending",
+]  # fmt: skip
+LOADED = "import json, sys, lamella.attach; print(json.dumps(sorted(sys.modules)))"
+
+
+def test_the_public_names_are_pinned() -> None:
+    assert lamella.attach.__all__ == EXPORTS
+    assert [name for name in EXPORTS if not hasattr(lamella.attach, name)] == []
+
+
+def test_what_lamella_gives_of_it_is_the_same() -> None:
+    both = set(EXPORTS) & set(lamella.__all__)
+    assert len(both) == len(EXPORTS) - len({"Attachment", "describe_file", "knows_ending"})
+    assert [name for name in both if getattr(lamella, name) is not getattr(lamella.attach, name)] == []
+
+
+def test_it_loads_nothing_but_the_core() -> None:
+    done = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)
+    rooms = {name.split(".")[1] for name in json.loads(done.stdout) if name.startswith("lamella.")}
+    assert rooms <= {"attach", "core", "errors"}

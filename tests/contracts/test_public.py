@@ -1,0 +1,143 @@
+"""The public modules: their names are pinned, importing them is light, and pages import nothing else."""
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from tests.contracts.places import ROOT, SRC, markdown_files, shown
+
+PROVIDERS = [
+    "AddressError",
+    "AnthropicProvider",
+    "BuiltInModels",
+    "CacheMode",
+    "CacheProfile",
+    "CacheUse",
+    "ChatProvider",
+    "ContentStore",
+    "ContextOverflowError",
+    "Delta",
+    "Diagnosis",
+    "EngineOptions",
+    "Forecast",
+    "Foresight",
+    "GeminiProvider",
+    "Image",
+    "KeyRefusedError",
+    "LocalProvider",
+    "Message",
+    "ModelBook",
+    "ModelMissingError",
+    "ModelProfile",
+    "NativeReply",
+    "OpenAIChatProvider",
+    "OpenAIResponsesProvider",
+    "OverloadedError",
+    "Progress",
+    "ProviderError",
+    "ProviderRefusedError",
+    "ProviderRetryError",
+    "ProviderTimeoutError",
+    "RateLimitedError",
+    "ReasoningDelta",
+    "Reply",
+    "ReplyBrokenError",
+    "Request",
+    "Role",
+    "SdkMissingError",
+    "Seams",
+    "Stop",
+    "StopReason",
+    "StoragePlan",
+    "TextDelta",
+    "ToolCall",
+    "ToolDefinition",
+    "ToolOutput",
+    "ToolRound",
+    "UnreachableError",
+    "Usage",
+    "UserModels",
+    "WireDialects",
+    "fold_deltas",
+    "load_profiles",
+    "open_provider",
+    "parse_profiles",
+    "round_messages",
+    "weigh_storage",
+]
+TESTING = ["Line", "MemoryStore", "ScriptedProvider", "SettableClock"]
+PINNED = {"lamella.providers": PROVIDERS, "lamella.testing": TESTING}
+PUBLIC = {"lamella", "lamella.attach", "lamella.providers", "lamella.testing"}
+HEAVY = ("anthropic", "genai_prices", "google", "httpx2", "openai", "pydantic", "rich", "typer", "xllamacpp")
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("module", PINNED)
+def test_the_names_of_a_public_module_are_pinned_and_there(module: str) -> None:
+    found = import_module(module)
+    assert found.__all__ == PINNED[module]
+    assert [name for name in found.__all__ if not hasattr(found, name)] == []
+    assert set(found.__all__) <= set(dir(found))
+
+
+def test_a_name_that_is_not_there_is_told() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'Nobody'"):
+        _ = import_module("lamella.providers").Nobody
+
+
+@pytest.mark.parametrize("module", PINNED)
+def test_importing_a_public_module_loads_nothing_heavy(module: str) -> None:
+    code = f"import sys, {module}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = {name.partition(".")[0] for name in done.stdout.split()}
+    assert sorted(loaded & set(HEAVY)) == []
+
+
+def test_what_a_provider_is_written_with_loads_no_adapter() -> None:
+    code = "import sys; from lamella.providers import ChatProvider, Request, Stop, TextDelta; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert [name for name in done.stdout.split() if name.startswith("lamella.adapters")] == []
+
+
+def find_private(code: str) -> Iterator[str]:
+    """Every module of Lamella that a program imports although it is not public."""
+    for node in ast.walk(ast.parse(code)):
+        match node:
+            case ast.Import(names=names):
+                modules = [name.name for name in names]
+            case ast.ImportFrom(module=str(module)):
+                modules = [module]
+            case _:
+                modules = []
+        yield from (name for name in modules if name.partition(".")[0] == "lamella" and name not in PUBLIC)
+
+
+def programs() -> Iterator[tuple[Path, str]]:
+    """The code of the pages that people read, and the examples."""
+    for page in markdown_files():
+        yield from ((page, block) for block in BLOCK.findall(page.read_text(encoding="utf-8")))
+    for path in sorted((ROOT / "examples").rglob("*.py")):
+        yield path, path.read_text(encoding="utf-8")
+
+
+def test_pages_and_examples_import_public_modules_only() -> None:
+    found = list(programs())
+    assert len(found) > 10
+    assert sorted({f"{shown(path)}: {name}" for path, code in found for name in find_private(code)}) == []
+
+
+def test_private_imports_are_recognised() -> None:
+    code = (
+        "import lamella\nimport lamella.core.log\nfrom lamella.ports import Store\nfrom lamella.testing import Line\n"
+    )
+    assert list(find_private(code)) == ["lamella.core.log", "lamella.ports"]
+
+
+def test_the_public_modules_are_files_at_the_top() -> None:
+    there = {f"lamella.{path.stem}" for path in SRC.glob("*.py")}
+    assert {"lamella.providers", "lamella.testing"} <= there

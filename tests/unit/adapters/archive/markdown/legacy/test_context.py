@@ -1,0 +1,58 @@
+"""Context lines of other programs: the notes they name, read as they are now."""
+
+from pathlib import Path
+
+import pytest
+
+from lamella.adapters.archive.markdown.legacy.context import ContextReader
+from lamella.adapters.archive.markdown.recovery.lookup import Lookup
+from lamella.adapters.sources.opening import open_sources
+from lamella.core.artifacts.model import Kind
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Path:
+    for path, text in {"a.md": "A #x", "b, c.md": "B", "main.py": "print()", "d/board.canvas": "{}"}.items():
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def read(vault: Path | None, line: str) -> tuple[list[tuple[str, Kind]], list[str]]:
+    warnings: list[str] = []
+    reader = ContextReader(Lookup(open_sources(vault)() if vault else None), warnings)
+    return [(artifact.id, artifact.kind) for artifact in reader.read(line, number=1)], warnings
+
+
+def test_texts_are_notes_whatever_their_ending_and_documents_are_what_they_are(vault: Path) -> None:
+    found, warnings = read(vault, "[Context: Notes: a.md, main.py, d/board.canvas]")
+    assert found == [("a.md", Kind.NOTE), ("main.py", Kind.NOTE), ("d/board.canvas", Kind.CANVAS)]
+    assert warnings == []
+
+
+def test_a_comma_belongs_to_a_name_where_there_is_such_a_file(vault: Path) -> None:
+    assert read(vault, "[Context: Notes: a.md, b, c.md]")[0] == [("a.md", Kind.NOTE), ("b, c.md", Kind.NOTE)]
+
+
+def test_folders_and_tags_are_their_notes(vault: Path) -> None:
+    assert read(vault, "[Context: Folders: d | Tags: #x]") == ([("a.md", Kind.NOTE)], [])
+
+
+def test_what_cannot_be_had_is_said(vault: Path) -> None:
+    line = "[Context: Notes: gone.md, a.pdf | URLs: https://e.org | Web Tabs: T | Folders: gone | Moods: good]"
+    found, warnings = read(vault, line)
+    assert found == []
+    assert warnings == [
+        "Message 1: gone.md is left out: it is not there.",
+        "Message 1: a.pdf is left out: This version does not read pdf files such as a.pdf.",
+        "Message 1: the text of https://e.org is not in the file, and nothing is fetched.",
+        "Message 1: the text of T is not in the file, and nothing is fetched.",
+        "Message 1: the folder gone is left out: There is no folder gone in the vault.",
+        "Message 1: its context Moods is not known: good.",
+    ]
+
+
+def test_without_a_vault_a_folder_is_left_out() -> None:
+    assert read(None, "[Context: Folders: d]")[1] == [
+        "Message 1: the folder d is left out: no vault was given to read it from."
+    ]

@@ -1,0 +1,251 @@
+"""Files of Obsidian Copilot: messages, notes by name, and an id that is the same each time."""
+
+from pathlib import Path
+
+import pytest
+from tests.unit.adapters.archive.markdown.chats import (
+    attached,
+    first_asked,
+    fold,
+    make_desk,
+    next_turn,
+    said,
+    take_in,
+    take_out,
+)
+
+from lamella.adapters.archive.markdown.archive import parse_archive, render_archive
+from lamella.adapters.sources.opening import open_sources
+from lamella.core.log.chronicle import Chronicle
+from lamella.core.log.records import EventKind
+from lamella.errors import BadInputError
+
+FRONT = """---
+epoch: 1726179477500
+modelKey: "gpt-5|openai"
+topic: "Notes on tea"
+
+
+
+tags:
+  - copilot-conversation
+---
+
+"""
+TALK = """**user**: What do my notes say?
+[Context: Notes: docs/tea.md | URLs: https://example.org/tea | Web Tabs: https://a.org, https://b.org]
+[Timestamp: 2024/09/12 22:17:57]
+
+**ai**: They say:
+
+- drink it hot
+
+
+- drink it cold
+[Timestamp: 2024/09/12 22:18:02]
+
+**user**: And then?
+[Timestamp: 2024/09/12 22:19:00]
+
+**user**: Are you there?
+[Timestamp: 2024/09/12 22:20:00]
+
+**ai**: Yes.
+[Timestamp: 2024/09/12 22:20:01]
+"""
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Path:
+    folder = tmp_path / "vault"
+    (folder / "docs").mkdir(parents=True)
+    (folder / "docs" / "tea.md").write_text("Hot #drink.", encoding="utf-8")
+    (folder / "docs" / "milk, or cream.md").write_text("Cold #drink.", encoding="utf-8")
+    return folder
+
+
+def read(text: str, vault: Path | None = None) -> Chronicle:
+    """The conversation in a file; it comes in, verifies and goes on."""
+    chronicle = parse_archive(text, sources=open_sources(vault)() if vault else None)
+    desk = make_desk(vault)
+    assert take_in(desk, chronicle) == "new"
+    assert take_in(desk, parse_archive(text, sources=open_sources(vault)() if vault else None)) == "same"
+    assert next_turn(desk, chronicle.conversation).messages
+    return chronicle
+
+
+def one(context: str, text: str = "one") -> str:
+    return f"{FRONT}**user**: {text}\n[Context: {context}]\n[Timestamp: 2024/09/12 22:17:57]\n"
+
+
+def test_messages_are_read_each_as_its_own_turn_and_blank_lines_stay(vault: Path) -> None:
+    chronicle = read(FRONT + TALK, vault)
+    assert said(chronicle) == [
+        "What do my notes say?",
+        "They say:\n\n- drink it hot\n\n\n- drink it cold",
+        "And then?",
+        "",
+        "Are you there?",
+        "Yes.",
+    ]
+    assert attached(chronicle) == [["docs/tea.md"], [], []]
+
+
+def test_title_model_and_time_come_from_the_front_matter(vault: Path) -> None:
+    chronicle = read(FRONT + TALK, vault)
+    assert chronicle.title == fold(chronicle).title == "Notes on tea"
+    assert chronicle.created == "2024-09-12T22:17:57.500000Z"
+    assert first_asked(chronicle).model == "openai:gpt-5"
+    assert [told.message.at for told in fold(chronicle).path()][1:] == ["2024-09-12T22:19:00Z", "2024-09-12T22:20:00Z"]
+
+
+def test_pages_have_no_text_in_such_files_and_are_not_fetched(vault: Path) -> None:
+    assert read(FRONT + TALK, vault).warnings == (
+        "Message 1: the text of https://example.org/tea is not in the file, and nothing is fetched.",
+        "Message 1: the text of https://a.org, https://b.org is not in the file, and nothing is fetched.",
+    )
+
+
+def test_windows_line_ends_make_no_difference(vault: Path) -> None:
+    crlf = (FRONT + TALK).replace("\n", "\r\n")
+    assert parse_archive(crlf, sources=open_sources(vault)()) == parse_archive(
+        FRONT + TALK, sources=open_sources(vault)()
+    )
+
+
+def test_the_same_chat_has_the_same_id_when_it_has_grown(vault: Path) -> None:
+    shorter = FRONT + TALK.partition("**user**: And then?")[0]
+    desk = make_desk(vault)
+    assert take_in(desk, parse_archive(shorter, sources=open_sources(vault)())) == "new"
+    assert take_in(desk, parse_archive(FRONT + TALK, sources=open_sources(vault)())) == "extended"
+
+
+def test_without_an_epoch_the_id_comes_from_the_first_message() -> None:
+    ids = {parse_archive(text, sources=None).conversation for text in (TALK, TALK + "\n**user**: more", "\n" + TALK)}
+    assert len(ids) == 1
+    assert parse_archive(TALK.replace("my notes", "your notes"), sources=None).conversation not in ids
+    assert parse_archive(FRONT + TALK, sources=None).conversation not in ids
+
+
+def test_a_chat_without_topic_is_called_by_its_first_words() -> None:
+    assert read("**user**: What\nnow?\n").title == "What now?"
+    assert read(f"**user**: {'word ' * 50}\n").title == ("word " * 50)[:59].rstrip() + "…"
+
+
+def test_a_note_is_found_by_its_name_if_only_one_has_it(vault: Path) -> None:
+    for name in ("tea.md", "tea", "elsewhere/tea.md", "/home/me/vault/tea.md", "../tea.md"):
+        chronicle = read(one(f"Notes: {name}"), vault)
+        assert attached(chronicle) == [["docs/tea.md"]]
+        assert chronicle.warnings == (f"Message 1: {name} was found as docs/tea.md.",)
+
+
+def test_an_ambiguous_note_is_left_out_and_the_rest_is_not(vault: Path) -> None:
+    (vault / "tea.md").write_text("Other.", encoding="utf-8")
+    chronicle = read(one("Notes: old/tea.md, docs/tea.md"), vault)
+    assert attached(chronicle) == [["docs/tea.md"]]
+    assert chronicle.warnings == (
+        "Message 1: old/tea.md is left out: it is not there, and 2 notes have its name: docs/tea.md, tea.md.",
+    )
+
+
+def test_a_missing_note_is_left_out_and_said(vault: Path) -> None:
+    assert read(one("Notes: gone.md"), vault).warnings == ("Message 1: gone.md is left out: it is not there.",)
+    assert read(one("Notes: gone.md")).warnings == (
+        "Message 1: gone.md is left out: no vault was given to read it from.",
+    )
+
+
+def test_a_comma_in_a_name_is_found_out_by_the_file_that_has_it(vault: Path) -> None:
+    chronicle = read(one("Notes: docs/milk, or cream.md, docs/tea.md"), vault)
+    assert attached(chronicle) == [["docs/milk, or cream.md", "docs/tea.md"]]
+    assert chronicle.warnings == ()
+
+
+def test_tags_and_folders_bring_the_notes_they_have_now(vault: Path) -> None:
+    both = ["docs/milk, or cream.md", "docs/tea.md"]
+    assert attached(read(one("Tags: #drink"), vault)) == [both]
+    assert attached(read(one("Folders: docs"), vault)) == [both]
+    assert attached(read(one("Notes: docs/tea.md | Tags: #drink | Folders: docs"), vault)) == [both[::-1]]
+
+
+def test_folders_that_are_gone_and_groups_nobody_knows_are_said(vault: Path) -> None:
+    warnings = read(one("Folders: gone | Charts: a, b"), vault).warnings
+    assert warnings == (
+        "Message 1: the folder gone is left out: There is no folder gone in the vault.",
+        "Message 1: its context Charts is not known: a, b.",
+    )
+    assert read(one("Folders: docs")).warnings == (
+        "Message 1: the folder docs is left out: no vault was given to read it from.",
+    )
+
+
+def test_a_file_that_cannot_be_read_is_left_out_with_the_reason(vault: Path) -> None:
+    (vault / "bad.md").write_bytes(b"\xff\xfe")
+    (vault / "paper.pdf").write_bytes(b"%PDF")
+    warnings = read(one("Notes: bad.md, paper.pdf"), vault).warnings
+    assert warnings[0].startswith("Message 1: bad.md is left out: bad.md is not UTF-8")
+    assert warnings[1].startswith("Message 1: paper.pdf is left out: This version does not read pdf files")
+
+
+def test_times_that_cannot_be_read_are_said_and_do_no_harm() -> None:
+    chronicle = read("**user**: one\n[Timestamp: 12. September]\n\n**ai**: two\n[Timestamp: 2024/09/12 22:18:02]\n")
+    assert [record.at for record in chronicle.records] == [
+        "1970-01-01T00:00:00Z",
+        "1970-01-01T00:00:00Z",
+        "2024-09-12T22:18:02Z",
+    ]
+    assert chronicle.warnings == (
+        "Message 1: its time '12. September' cannot be read; that of the message before is used.",
+    )
+
+
+def test_text_that_stood_in_the_message_is_attached_before_the_file_of_now(vault: Path) -> None:
+    block = "<note_context>\n<path>docs/tea.md</path>\n<content>\nas it was\n</content>\n</note_context>"
+    chronicle = read(one("Notes: docs/tea.md", f"{block}\n\nWhat is it?\n<odd_block>\nx\n</odd_block>"), vault)
+    assert said(chronicle) == ["What is it?"]
+    assert attached(chronicle)[0][0] == "docs/tea.md"
+    assert set(chronicle.contents.values()) == {b"as it was", b"<odd_block>\nx\n</odd_block>"}
+    assert chronicle.warnings == ("Message 1: 2 context blocks stood in its text and are its attachments now.",)
+
+
+def test_blocks_in_an_answer_are_part_of_the_answer() -> None:
+    answer = "<note_context>\n<path>a.md</path>\n<content>x</content>\n</note_context>"
+    assert said(read(f"**user**: one\n\n**ai**: {answer}\n"))[1] == answer
+
+
+def test_an_imported_chat_is_written_as_an_archive_like_any_other(vault: Path) -> None:
+    desk = make_desk(vault)
+    chronicle = parse_archive(FRONT + TALK, sources=open_sources(vault)())
+    take_in(desk, chronicle)
+    out = take_out(desk, chronicle.conversation)
+    assert parse_archive(render_archive(out), sources=open_sources(vault)()) == out
+    assert out.title == "Notes on tea"
+
+
+def test_what_is_no_conversation_is_refused() -> None:
+    for text in ("", "# A note\n\nwith text\n", FRONT):
+        with pytest.raises(BadInputError, match="no archive of a conversation") as caught:
+            parse_archive(text, sources=None)
+        assert "docs/archive.md" in caught.value.hint
+
+
+def test_text_before_the_first_message_is_said_to_be_left_out() -> None:
+    assert read("# Chat\n\n**user**: one\n").warnings == (
+        "The text before the first message belongs to no message and is left out.",
+    )
+
+
+def test_a_file_that_begins_with_an_answer_or_has_two_in_a_row_loses_nothing() -> None:
+    chronicle = read("**ai**: hello\n\n**ai**: again\n\n**user**: one\n")
+    assert said(chronicle) == ["", "hello\n\nagain", "one"]
+    assert len(chronicle.warnings) == 2
+
+
+def test_a_model_without_provider_and_an_empty_key_are_taken_as_they_are() -> None:
+    for key, model in (("gpt-4", "gpt-4"), ('"m|local"', "local:m"), ('""', None)):
+        chronicle = read(f"---\nmodelKey: {key}\n---\n**user**: one\n")
+        assert first_asked(chronicle).model == model
+
+
+def test_the_first_event_of_an_imported_chat_is_its_title() -> None:
+    assert read("**user**: one\n").records[0].kind is EventKind.RENAME

@@ -1,0 +1,71 @@
+"""What is known of models: dated, ordered by how special it is, and unknown where nobody says."""
+
+from decimal import Decimal
+
+import pytest
+
+from lamella.adapters.providers.facts.caches import BuiltInProfiles
+from lamella.adapters.providers.facts.day import FACTS_DATE
+from lamella.adapters.providers.facts.models import MODELS as FACTS
+from lamella.adapters.providers.facts.models import BuiltInModels
+from lamella.core.ledger.profile import LifetimeClock, choose_lifetime
+
+MODELS = BuiltInModels()
+
+
+@pytest.mark.parametrize(
+    ("model", "read", "window", "breakpoints", "lookback"),
+    [
+        ("anthropic:claude-opus-5-5", "0.05", 1_000_000, 4, 20),
+        ("claude-fable-5-1", "0.025", 1_000_000, 4, 20),
+        ("claude-haiku-4-5", "0.1", None, 4, 20),
+        ("openai:gpt-6.1-sol", "0.05", 1_050_000, 4, 1),
+        ("gpt-5.6-sol", "0.1", 1_050_000, 4, 1),
+        ("gpt-5.5", "0.1", 1_050_000, 0, None),
+        ("gpt-4o", "0.5", None, 0, None),
+        ("google:gemini-4-argon", "0.05", 1_000_000, 0, None),
+        ("local:unheard-of", None, None, 0, None),
+    ],
+)
+def test_a_model_has_the_facts_its_provider_documents(
+    model: str, read: str | None, window: int | None, breakpoints: int, lookback: int | None
+) -> None:
+    found = MODELS.model(model)
+    assert (found.read, found.window) == (None if read is None else Decimal(read), window)
+    assert (found.breakpoints, found.lookback) == (breakpoints, lookback)
+
+
+def test_the_cache_of_a_model_is_that_of_its_profile() -> None:
+    assert MODELS.model("claude-sonnet-5").cache == BuiltInProfiles().profile("claude-sonnet-5")
+
+
+def test_claude_counts_a_lifetime_from_the_start_of_a_request_and_leaves_cached_tokens_out() -> None:
+    claude, gpt = MODELS.model("claude-opus-5-5"), MODELS.model("gpt-6-sol")
+    assert (claude.clock, gpt.clock) == (LifetimeClock.REQUEST_START, LifetimeClock.LAST_USE)
+    assert claude.usage is not None
+    assert gpt.usage is not None
+    assert (claude.usage.includes_cached, gpt.usage.includes_cached) == (False, True)
+
+
+def test_own_caches_are_offered_up_to_gemini_3_only() -> None:
+    offered = {
+        name: MODELS.model(name).cached_content for name in ("gemini-2.5-pro", "gemini-3.8-flash", "gemini-4-argon")
+    }
+    assert offered == {"gemini-2.5-pro": True, "gemini-3.8-flash": True, "gemini-4-argon": False}
+
+
+def test_no_row_is_hidden_behind_one_that_is_less_special() -> None:
+    starts = [start for start, _ in FACTS]
+    assert [late for at, late in enumerate(starts) if any(late.startswith(early) for early in starts[:at])] == []
+
+
+def test_all_facts_have_their_date() -> None:
+    assert {profile.as_of for _, profile in FACTS} == {FACTS_DATE}
+
+
+def test_a_lifetime_of_which_the_price_is_unknown_is_not_chosen_for_lack_of_a_pause() -> None:
+    lifetimes = MODELS.model("gpt-6-sol").lifetimes
+    chosen = choose_lifetime(None, lifetimes)
+    assert chosen is not None
+    assert chosen.name == "30m"
+    assert choose_lifetime(None, ()) is None

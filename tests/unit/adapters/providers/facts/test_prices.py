@@ -1,0 +1,54 @@
+"""Prices come from the genai-prices package, at the time of the turn, else at the snapshot's date."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pytest
+from genai_prices import Usage, calc_price
+
+from lamella.adapters.providers.facts.prices import SNAPSHOT_DATE, SnapshotPrices
+from lamella.core.log.call import CacheUse
+
+PRICES = SnapshotPrices()
+USE = CacheUse(read=1_000, write=500, uncached=200)
+
+
+@pytest.mark.parametrize(
+    ("model", "provider", "name"),
+    [
+        ("anthropic:claude-opus-5-5", "anthropic", "claude-opus-5-5"),
+        ("openai:gpt-5", "openai", "gpt-5"),
+        ("deepseek:deepseek-chat", "deepseek", "deepseek-chat"),
+        ("gpt-5", None, "gpt-5"),
+    ],
+)
+def test_a_price_is_the_packages_own(model: str, provider: str | None, name: str) -> None:
+    at = datetime(2026, 6, 1, tzinfo=UTC)
+    usage = Usage(input_tokens=1_700, cache_read_tokens=1_000, cache_write_tokens=500)
+    expected = calc_price(usage, name, provider_id=provider, genai_request_timestamp=at).input_price
+    assert PRICES.price(model, USE, at) == expected
+    assert expected > 0
+
+
+def test_reading_is_cheaper_than_plain_input_and_writing_dearer() -> None:
+    def price(read: int = 0, write: int = 0, uncached: int = 0) -> Decimal:
+        found = PRICES.price("anthropic:claude-opus-5-5", CacheUse(read=read, write=write, uncached=uncached), None)
+        assert found is not None
+        return found
+
+    assert price(read=1_000) < price(uncached=1_000) < price(write=1_000)
+
+
+def test_a_turn_without_a_time_is_billed_at_the_snapshots_date() -> None:
+    model = "anthropic:claude-opus-5-5"
+    assert PRICES.price(model, USE, None) == PRICES.price(model, USE, SNAPSHOT_DATE)
+
+
+@pytest.mark.parametrize("model", ["nobody:nothing", "nothing-at-all", "openai:no-such-model", ":", ""])
+def test_an_unknown_model_has_no_price_which_is_not_a_price_of_zero(model: str) -> None:
+    assert PRICES.price(model, USE, None) is None
+
+
+def test_answers_are_not_part_of_the_price() -> None:
+    zero = PRICES.price("openai:gpt-5", CacheUse(read=0, write=0, uncached=0), None)
+    assert zero == 0

@@ -1,0 +1,42 @@
+"""Which reader reads what, with a vault and without one."""
+
+from pathlib import Path
+
+import pytest
+
+from lamella.adapters.sources.opening import list_notes, open_sources
+from lamella.core.artifacts.kinds import Medium
+from lamella.core.artifacts.model import Kind
+from lamella.core.artifacts.wanted import Wanted
+from lamella.errors import NotAvailableError, SourceMissingError
+
+
+def test_a_vault_that_is_not_there_is_said_when_it_is_opened(tmp_path: Path) -> None:
+    with pytest.raises(SourceMissingError, match="no vault folder"):
+        open_sources(tmp_path / "nowhere")
+
+
+def test_each_look_sees_the_vault_as_it_is_then(tmp_path: Path) -> None:
+    look = open_sources(tmp_path)
+    before = look().catalog
+    assert before is not None
+    assert before.find_note("new") == []
+    (tmp_path / "new.md").write_text("New", encoding="utf-8")
+    assert before.find_note("new") == []
+    now = look().catalog
+    assert now is not None
+    assert now.find_note("new") == ["new.md"]
+    assert list_notes(tmp_path) == ("new.md",)
+
+
+@pytest.mark.parametrize("kind", [Kind.PDF, Kind.OFFICE])
+def test_a_kind_that_is_not_read_yet_says_so(tmp_path: Path, kind: Kind) -> None:
+    with pytest.raises(NotAvailableError, match=f"does not read {kind} files such as a.x"):
+        open_sources(tmp_path)().read(Wanted(kind=kind, name="a.x"))
+
+
+def test_without_a_vault_only_bytes_that_are_given_are_read() -> None:
+    sources = open_sources(None)()
+    assert (list(sources.readers), sources.catalog) == ([Medium.PICTURE], None)
+    with pytest.raises(SourceMissingError, match=r"a\.md has no text, and there is no vault"):
+        sources.read(Wanted(kind=Kind.NOTE, name="a.md"))

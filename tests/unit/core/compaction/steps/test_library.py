@@ -1,0 +1,152 @@
+"""Library entries shrink to an outline, then to one line; both name the way back, and attaching restores the text."""
+
+import pytest
+from tests.unit.core.compaction.talking import NOW, Story, attaching, make_rules, names, note, removed, selection
+
+from lamella.core.artifacts.model import Artifact, Kind, Policy
+from lamella.core.compaction.rules import ChainRules, KindRules
+from lamella.core.log.placement import Form
+from lamella.core.log.receipt import StepName
+from lamella.core.log.terms import Layout, Terms
+from lamella.core.prompt.layers.model import LayerId
+from lamella.core.values import replace
+from lamella.errors import SettingError
+
+LONG = "# Part one\n\n" + "first words " * 500 + "\n# Part two\n\n" + "last words " * 500
+PREVIEW = (StepName.PREVIEW,)
+HANDLE = (StepName.HANDLE,)
+
+
+def shelved(*artifacts: Artifact, chain: ChainRules, turns: int = 0, layout: Layout = Layout.IN_PLACE) -> Story:
+    """A conversation that attached these in its first turn, and so many turns after it."""
+    story = Story(make_rules(chain), Terms(layout=layout)).say("Read this.", "I did.", attaching(*artifacts))
+    for number in range(turns):
+        story.say(f"Question {number}?", "Because.")
+    return story
+
+
+def forms(story: Story) -> dict[str, Form]:
+    return {segment.id: segment.form for segment in story.ask().layer(LayerId.L2).segments}
+
+
+@pytest.mark.parametrize("layout", list(Layout))
+def test_a_preview_keeps_the_headings_and_names_the_way_back(layout: Layout) -> None:
+    story = shelved(note("long.md", LONG), chain=ChainRules(steps=PREVIEW), layout=layout)
+    receipt = story.compact()
+    assert names(receipt) == ["preview"]
+    assert removed(receipt, "preview") == ["long.md"]
+    sent = story.sent()
+    assert "# Part one" in sent
+    assert "# Part two" in sent
+    assert "Attach long.md again for the whole text." in sent
+    assert len(sent) < len(LONG) / 2
+
+
+@pytest.mark.parametrize("layout", list(Layout))
+def test_a_handle_is_one_line_with_title_size_and_the_way_back(layout: Layout) -> None:
+    story = shelved(note("long.md", LONG), chain=ChainRules(steps=HANDLE), turns=3, layout=layout)
+    story.compact()
+    line = (
+        f"<handle>long.md: long.md, {len(LONG):,} characters, is left out. Attach long.md again for its text.</handle>"
+    )
+    assert line in story.sent()
+    assert forms(story) == {"long.md": Form.HANDLE}
+
+
+@pytest.mark.parametrize("layout", list(Layout))
+@pytest.mark.parametrize("step", [StepName.PREVIEW, StepName.HANDLE])
+def test_attached_again_a_text_is_back_byte_for_byte(layout: Layout, step: StepName) -> None:
+    story = shelved(note("long.md", LONG), chain=ChainRules(steps=(step,)), turns=3, layout=layout)
+    story.compact()
+    assert LONG not in story.sent()
+    again = attaching(note("long.md", LONG))
+    assert LONG in story.sent(again)
+    story.say("Again.", "Yes.", again).say("More?", "Yes.")
+    assert LONG in story.sent()
+
+
+def test_only_a_long_text_becomes_an_outline() -> None:
+    short = note("short.md", "# Heading\n\n" + "x" * 4_989)
+    assert len(short.text) == 5_000
+    story = shelved(short, note("longer.md", short.text + "x"), chain=ChainRules(steps=PREVIEW))
+    assert removed(story.plan().receipt, "preview") == ["longer.md"]
+
+
+def test_a_text_becomes_a_handle_only_after_three_turns_without_it() -> None:
+    for turns, expected in ((0, []), (1, []), (2, []), (3, ["handle"])):
+        story = shelved(note("long.md", LONG), chain=ChainRules(steps=HANDLE), turns=turns)
+        assert names(story.plan().receipt) == expected
+
+
+def test_attaching_begins_the_three_turns_anew() -> None:
+    story = shelved(note("long.md", LONG), chain=ChainRules(steps=HANDLE), turns=3)
+    story.say("Again.", "Yes.", attaching(note("long.md", LONG)))
+    assert names(story.plan().receipt) == []
+
+
+def test_the_oldest_goes_first_and_no_more_than_needed() -> None:
+    story = shelved(note("a.md", LONG), note("b.md", LONG + "b"), chain=ChainRules(steps=PREVIEW))
+    assert removed(story.plan(goal=story.tokens() - 100).receipt, "preview") == ["a.md"]
+    assert removed(story.plan(goal=0).receipt, "preview") == ["a.md", "b.md"]
+
+
+def test_pins_and_text_that_cannot_be_fetched_again_stay_as_they_are() -> None:
+    kept = (note("pinned.md", LONG, policy=Policy.PIN), selection("cited.md", LONG))
+    story = shelved(*kept, chain=ChainRules(), turns=8)
+    story.compact()
+    assert set(forms(story).values()) == {Form.FULL}
+    assert story.sent().count(LONG) == 2
+
+
+def test_what_is_attached_now_does_not_shrink() -> None:
+    story = shelved(note("long.md", LONG), chain=ChainRules(), turns=8)
+    receipt = story.plan(turn=attaching(note("long.md", LONG))).receipt
+    assert "long.md" not in [*removed(receipt, "preview"), *removed(receipt, "handle")]
+
+
+def test_an_outline_may_become_a_handle_later() -> None:
+    story = shelved(note("long.md", LONG), chain=ChainRules(steps=(*PREVIEW, *HANDLE)))
+    story.compact()
+    assert forms(story) == {"long.md": Form.PREVIEW}
+    for number in range(3):
+        story.say(f"Question {number}?", "Because.")
+    story.compact()
+    assert forms(story) == {"long.md": Form.HANDLE}
+
+
+def test_a_shrunk_text_stays_small_in_the_turns_that_follow() -> None:
+    for layout in Layout:
+        story = shelved(note("long.md", LONG), chain=ChainRules(steps=HANDLE), turns=3, layout=layout)
+        story.compact()
+        story.say("More?", "Yes.").say("And more?", "Yes.")
+        assert forms(story) == {"long.md": Form.HANDLE}
+
+
+def test_kinds_have_their_own_rules() -> None:
+    files = (note("a.md", LONG), note("b.pdf", LONG, kind=Kind.PDF), note("c.py", LONG, kind=Kind.CODE))
+    kinds = {Kind.PDF: KindRules(shrink=False), Kind.CODE: KindRules(preview_over=100_000)}
+    story = shelved(*files, chain=ChainRules(steps=PREVIEW, kinds=kinds))
+    assert removed(story.plan().receipt, "preview") == ["a.md"]
+    soon = ChainRules(steps=HANDLE, every_kind=KindRules(handle_after=9), kinds={Kind.PDF: KindRules(handle_after=0)})
+    assert removed(shelved(*files, chain=soon, turns=1).plan().receipt, "handle") == ["b.pdf"]
+
+
+def test_rules_below_nothing_are_refused() -> None:
+    with pytest.raises(SettingError, match="below 0"):
+        KindRules(preview_over=-1)
+    with pytest.raises(SettingError, match="below 0"):
+        KindRules(handle_after=-1)
+
+
+def test_an_update_to_a_handle_brings_the_new_text_whole() -> None:
+    story = shelved(note("long.md", LONG), chain=ChainRules(steps=HANDLE), turns=3)
+    story.compact()
+    changed = LONG.replace("last", "newest")
+    assert changed in story.sent(attaching(note("long.md", changed)))
+
+
+def test_what_the_user_drops_in_this_turn_does_not_keep_others_from_shrinking() -> None:
+    story = shelved(note("a.md", LONG), note("b.md", LONG + "b"), chain=ChainRules(steps=PREVIEW))
+    turn = replace(NOW, drop=("a.md",))
+    goal = story.tokens(turn) - 100
+    assert removed(story.plan(turn=turn, goal=goal).receipt, "preview") == ["b.md"]

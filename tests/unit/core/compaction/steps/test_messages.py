@@ -1,0 +1,115 @@
+"""Messages out of the talk: acknowledgements alone, and whole turns, the most expendable first."""
+
+from tests.unit.core.compaction.talking import FOLDING, Story, attaching, chat, make_rules, names, note, removed, result
+
+from lamella.core.compaction.rules import ChainRules
+from lamella.core.compaction.steps.messages import cut_chitchat, cut_expendable
+from lamella.core.log.receipt import StepName
+
+YES = "so be it and on we go with the next of all these many points"
+CHITCHAT = ChainRules(steps=(StepName.CHITCHAT,), words=frozenset({YES}))
+EXPENDABLE = ChainRules(steps=(StepName.EXPENDABLE,))
+
+
+def said(*turns: tuple[str, str], chain: ChainRules = CHITCHAT) -> Story:
+    story = Story(make_rules(chain))
+    for typed, reply in turns:
+        story.say(typed, reply)
+    return story
+
+
+def taken(story: Story) -> list[str]:
+    """What the chitchat step would take, as typed."""
+    cut = cut_chitchat(story.draft())
+    texts = {exchange.user.id: exchange.user.text for exchange in story.state.talk.exchanges}
+    return [texts[name] for name in cut.removed] if cut else []
+
+
+def test_every_acknowledgement_goes_at_once_and_its_reply_stays() -> None:
+    turns = [("Question?", "Answer zero.")] + [(YES, f"Answer {number}.") for number in range(1, 9)]
+    story = said(*turns, ("And?", "So."))
+    receipt = story.compact()
+    assert names(receipt) == ["chitchat"]
+    assert len(removed(receipt, "chitchat")) == 8
+    answer = story.state.talk.exchanges[0].answer
+    assert answer is not None
+    assert answer.text == "Answer zero.\n\n" + "\n\n".join(f"Answer {number}." for number in range(1, 9))
+
+
+def test_acknowledgements_are_taken_in_english_and_indonesian() -> None:
+    story = said(
+        ("Why?", "So."), ("ok", "Yes."), ("Terima kasih!", "Yes."), ("lanjut", "Yes."), ("sip", "Yes."), ("?", ".")
+    )
+    assert taken(story) == ["ok", "lanjut", "sip"]
+
+
+def test_choices_numbers_and_answers_to_questions_stay() -> None:
+    story = said(
+        ("Why?", "So."),
+        ("opsi B", "Yes."),
+        ("2", "Yes."),
+        ("kuantitatif", "Shall I go on?"),
+        ("ya", "Done."),
+        ("ok", "Yes."),
+        ("The end.", "Yes."),
+    )
+    assert taken(story) == ["ok"]
+
+
+def test_the_first_and_the_last_message_stay_whatever_they_say() -> None:
+    assert taken(said(("ok", "Yes."), ("ok", "Yes."), ("ok", "Yes."))) == ["ok"]
+    assert taken(said(("ok", "Yes."), ("ok", "Yes."))) == []
+
+
+def test_an_acknowledgement_that_brings_something_stays() -> None:
+    story = said(("Why?", "So."))
+    story.say("ok", "Yes.", attaching(note("a.md", "text"))).say("ok", "Yes.", attaching(result("x", "found")))
+    story.say("ok", "Yes.").say("Well?", "Yes.")
+    cut = cut_chitchat(story.draft())
+    assert cut is not None
+    assert cut.removed == (story.path[6],)
+
+
+def test_words_of_ones_own_are_acknowledgements_too() -> None:
+    mine = ChainRules(words=frozenset({"jawohl"}))
+    turns = (("Why?", "So."), ("Jawohl.", "Yes."), ("And?", "So."))
+    assert taken(said(*turns, chain=mine)) == ["Jawohl."]
+    assert taken(said(*turns)) == []
+
+
+def test_expendable_turns_leave_whole_with_their_tool_results() -> None:
+    story = Story(make_rules(EXPENDABLE))
+    story.say("Find it.", "Found.", attaching(result("x", "found " * 200)))
+    story.say("Why?", "Because. " * 20).say("And?", "So.")
+    receipt = story.compact()
+    assert removed(receipt, "expendable") == story.path[:4]
+    assert "found" not in story.sent()
+
+
+def test_the_oldest_of_equals_goes_first_and_the_newest_stays() -> None:
+    story = chat(10, rules=make_rules(EXPENDABLE))
+    receipt = story.plan(goal=story.tokens() - 300).receipt
+    gone = removed(receipt, "expendable")
+    assert list(gone) == story.path[: len(gone)]
+    story.compact()
+    assert [exchange.user.text for exchange in story.state.talk.exchanges] == ["Question 9: why?"]
+
+
+def test_the_weight_of_results_counts_only_where_they_are_sent() -> None:
+    story = Story(make_rules(EXPENDABLE))
+    story.say("Find it.", "Found.", attaching(result("x", "found " * 2_000)))
+    story.say("Fold.", "Done.", FOLDING)
+    for number in range(6):
+        story.say(f"Question {number}?", "because " * 40)
+    # The result left the request with the fold: its turn frees next to nothing, and others must go with it.
+    goal = story.tokens() - 150
+    receipt = story.plan(goal=goal).receipt
+    assert receipt is not None
+    assert receipt.tokens_after <= goal
+    assert len(removed(receipt, "expendable")) > 2
+
+
+def test_a_cut_is_empty_where_only_the_last_exchange_is_left() -> None:
+    assert cut_expendable(chat(1, rules=make_rules(EXPENDABLE)).draft()) is None
+    assert cut_expendable(Story(make_rules(EXPENDABLE)).draft()) is None
+    assert cut_chitchat(Story(make_rules()).draft()) is None

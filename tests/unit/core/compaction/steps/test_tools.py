@@ -1,0 +1,120 @@
+"""Old tool results shrink to the call that gets them back, and never stand without their question."""
+
+import json
+
+from tests.unit.core.compaction.talking import Story, attaching, make_rules, names, removed, result
+
+from lamella.core.compaction.draft import shrink_draft
+from lamella.core.compaction.rules import ChainRules
+from lamella.core.log.placement import Form
+from lamella.core.log.receipt import Step, StepName
+from lamella.core.log.terms import Layout, Terms
+from lamella.core.prompt.layers.model import LayerId
+
+OUTPUT = "found it here " * 300
+ONLY = ChainRules(steps=(StepName.TOOL_RESULTS,))
+
+
+def searched(*queries: str, chain: ChainRules = ONLY, layout: Layout = Layout.IN_PLACE) -> Story:
+    """A turn with a tool result for each query, and one turn after them."""
+    story = Story(make_rules(chain), Terms(layout=layout))
+    for query in queries:
+        story.say(f"Find {query}.", "Found.", attaching(result(query, f"{query}: {OUTPUT}")))
+    return story.say("Thanks?", "Yes.")
+
+
+def test_a_stub_keeps_the_call_with_its_arguments_and_id() -> None:
+    story = searched("alpha")
+    receipt = story.compact()
+    (name,) = removed(receipt, "tool_results")
+    sent = story.sent()
+    assert OUTPUT not in sent
+    assert "<name>search</name>" in sent
+    assert f"<arguments>{json.dumps({'q': 'alpha'}, separators=(',', ':'))}</arguments>" in sent
+    assert f"<id>{name}</id>" in sent
+    assert "Make the call again, or recall it by its id." in sent
+
+
+def test_a_stub_stands_in_the_message_of_its_question() -> None:
+    story = searched("alpha")
+    story.compact()
+    message = next(message for message in story.ask().messages if "<tool_result>" in message.text)
+    assert message.text.endswith("Find alpha.")
+    (segment,) = [s for s in story.ask().layer(LayerId.L4).segments if s.kind == "tool"]
+    assert segment.form is Form.HANDLE
+
+
+def test_the_oldest_goes_first_and_no_more_than_needed() -> None:
+    story = searched("alpha", "beta")
+    first = removed(story.plan(goal=story.tokens() - 100).receipt, "tool_results")
+    both = removed(story.plan(goal=0).receipt, "tool_results")
+    assert len(first) == 1
+    assert first == both[:1]
+    assert len(both) == 2
+
+
+def test_results_of_the_last_exchange_stay_whole() -> None:
+    story = Story(make_rules(ONLY))
+    story.say("Find alpha.", "Found.", attaching(result("alpha", OUTPUT)))
+    assert story.plan().receipt is None
+
+
+def test_results_given_with_the_question_of_now_stay_whole() -> None:
+    story = searched("alpha")
+    turn = attaching(result("alpha", f"alpha: {OUTPUT}"))
+    assert not removed(story.plan(turn=turn).receipt, "tool_results")
+
+
+def test_attached_again_a_result_is_back_byte_for_byte_and_l4_holds_it_once() -> None:
+    story = searched("alpha")
+    story.compact()
+    again = attaching(result("alpha", f"alpha: {OUTPUT}"))
+    assert OUTPUT in story.sent(again)
+    story.say("Once more.", "Found.", again).say("Thanks?", "Yes.")
+    assert story.sent().count(OUTPUT) == 1
+    (segment,) = [s for s in story.ask().layer(LayerId.L4).segments if s.kind == "tool"]
+    assert segment.form is Form.FULL
+    story.compact()
+    (segment,) = [s for s in story.ask().layer(LayerId.L4).segments if s.kind == "tool"]
+    assert segment.form is Form.HANDLE
+
+
+def test_a_result_that_left_with_its_turn_is_not_referred_to() -> None:
+    story = searched("alpha", chain=ChainRules(steps=(StepName.EXPENDABLE,)))
+    story.say("More?", "Yes.")
+    story.compact()
+    assert "<tool_result>" not in story.sent()
+    again = attaching(result("alpha", f"alpha: {OUTPUT}"))
+    assert OUTPUT in story.sent(again)
+    assert [s.form for s in story.ask(again).layer(LayerId.L3).segments] == [Form.FULL]
+
+
+def test_a_result_whose_turn_leaves_is_sent_whole_where_it_is_attached_now() -> None:
+    story = searched("alpha")
+    again = attaching(result("alpha", f"alpha: {OUTPUT}"))
+    before = story.draft(turn=again)
+    after = shrink_draft(before, Step(name=StepName.EXPENDABLE, removed=tuple(story.path[:2])))
+    story.state = after.state
+    envelope = story.ask(again)
+    assert [s.form for s in envelope.layer(LayerId.L3).segments] == [Form.FULL]
+    assert after.tokens == envelope.tokens.total
+
+
+def test_a_result_cut_to_its_call_leaves_with_its_turn() -> None:
+    story = searched("alpha", "beta", chain=ChainRules(steps=(StepName.TOOL_RESULTS, StepName.EXPENDABLE)))
+    receipt = story.compact()
+    assert names(receipt) == ["tool_results", "expendable"]
+    assert "<tool_result>" not in story.sent()
+
+
+def test_where_the_layout_keeps_no_results_in_messages_there_is_nothing_to_cut() -> None:
+    assert searched("alpha", layout=Layout.LIBRARY).plan().receipt is None
+
+
+def test_results_that_are_kept_stand_after_a_compaction_as_they_stood() -> None:
+    story = searched("alpha", "beta")
+    before = [message.text for message in story.ask().messages]
+    story.compact(goal=story.tokens() - 100)
+    after = [message.text for message in story.ask().messages]
+    assert before[1:] == after[1:]
+    assert before[0] != after[0]

@@ -1,0 +1,43 @@
+"""Rounds of tools become messages: the model's with its calls, then one for each output."""
+
+from lamella.core.messages.delta import NativeReply, ToolCall
+from lamella.core.messages.model import Message, Role
+from lamella.core.messages.request import Request, Seams
+from lamella.core.messages.rounds import ToolOutput, ToolRound, round_messages
+from lamella.core.values import replace
+
+CALLS = (ToolCall(id="a", name="search", arguments="{}"), ToolCall(id="b", name="read", arguments="{}"))
+ROUND = ToolRound(
+    text="Let me look.",
+    calls=CALLS,
+    outputs=(ToolOutput(call="a", output="Two notes."), ToolOutput(call="b", output="", failed=True)),
+    carried=NativeReply(format="mine", json="[]"),
+)
+
+
+def test_a_round_is_the_calls_and_one_message_per_output() -> None:
+    said, first, second = round_messages(ROUND)
+    assert (said.role, said.text, said.calls, said.carried) == (Role.ASSISTANT, "Let me look.", CALLS, ROUND.carried)
+    assert (first.role, first.call, first.text, first.failed) == (Role.TOOL, "a", "Two notes.", False)
+    assert (second.role, second.call, second.text, second.failed) == (Role.TOOL, "b", "", True)
+    assert {message.tokens for message in (said, first, second)} == {0}
+
+
+def test_equal_rounds_are_equal_messages_and_other_words_of_the_provider_are_not() -> None:
+    said = round_messages(ROUND)[0]
+    assert said.extends_to(round_messages(ROUND)[0])
+    other = replace(ROUND, carried=NativeReply(format="mine", json="[1]"))
+    assert not said.extends_to(round_messages(other)[0])
+
+
+def test_what_a_provider_wrote_is_not_shown() -> None:
+    assert repr(NativeReply(format="mine", json="secret")) == "NativeReply(format='mine')"
+
+
+def test_while_tools_are_answered_the_next_request_begins_with_all_of_this_one() -> None:
+    asked = Message(role=Role.USER, pieces=("When?",))
+    request = Request(model="m", messages=(asked,), seams=Seams(messages=0))
+    running = replace(request, messages=(asked, *round_messages(ROUND)))
+    assert (request.in_round, running.in_round) == (False, True)
+    assert (request.settled.messages, running.settled.messages) == (0, None)
+    assert not Request(model="m", messages=()).in_round

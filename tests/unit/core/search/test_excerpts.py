@@ -1,0 +1,61 @@
+"""Excerpts: a short text whole, of a long one the part where something was found."""
+
+from lamella.core.search.excerpts import EXCERPT_CHARS, cut_excerpt
+
+FILL = "word " * 200
+
+
+def cut(text: str, *spans: str, terms: tuple[str, ...] = ()) -> str:
+    return cut_excerpt(text, spans, terms, key=str.casefold)
+
+
+def test_a_text_that_fits_is_its_own_excerpt_and_one_character_more_is_cut() -> None:
+    whole = "x" * EXCERPT_CHARS
+    assert cut(whole) == whole
+    assert cut(f"{whole}y") == f"{whole} …"
+
+
+def test_a_long_text_without_a_place_shows_its_beginning() -> None:
+    assert cut(FILL) == f"{FILL[:EXCERPT_CHARS].strip()} …"
+
+
+def test_a_span_is_found_in_any_case_and_shown_with_what_leads_to_it() -> None:
+    text = f"{FILL}The Needle. {FILL}"
+    shown = cut(text, "needle")
+    before, _, after = shown.partition("Needle")
+    assert shown.startswith("… word ")
+    assert shown.endswith(" …")
+    assert 50 <= len(before) <= 62
+    assert len(after) > 120
+
+
+def test_the_first_span_that_stands_in_the_text_gives_the_place() -> None:
+    text = f"{FILL}second {FILL}first {FILL}"
+    assert "first" in cut(text, "absent", "first", "second")
+    assert "second" not in cut(text, "absent", "first", "second")
+
+
+def test_marks_of_patterns_in_a_span_are_only_characters() -> None:
+    assert "a.*b" in cut(f"{FILL}axxb {FILL}a.*b {FILL}", "a.*b")
+
+
+def test_without_a_span_the_place_with_the_most_different_terms_is_shown() -> None:
+    text = f"red red red {FILL}Red and green {FILL}"
+    assert "Red and green" in cut(text, terms=("red", "green"))
+    assert cut(text, terms=("red",)).startswith("red red red word")
+
+
+def test_of_equal_places_the_first_is_shown() -> None:
+    text = f"{FILL}red one {FILL}red two {FILL}"
+    assert "red one" in cut(text, terms=("red",))
+
+
+def test_the_end_of_a_text_is_shown_without_a_mark_after_it() -> None:
+    shown = cut(f"{FILL}needle", "needle")
+    assert shown.startswith("… ")
+    assert shown.endswith("needle")
+
+
+def test_an_excerpt_begins_with_a_whole_word_where_one_begins_soon() -> None:
+    assert cut(f"{FILL}needle {FILL}", "needle").startswith("… word")
+    assert cut("x" * 500 + "needle" + "x" * 500, "needle") == f"… {'x' * 60}needle{'x' * 174} …"

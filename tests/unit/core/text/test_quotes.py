@@ -1,0 +1,100 @@
+"""Quotations: what stands in marks or after >, and whether the text says that the user said it."""
+
+import pytest
+
+from lamella.core.text.quotes import find_quotations
+
+
+def quoted(text: str) -> list[str]:
+    return [quotation.text for quotation in find_quotations(text)]
+
+
+def of_the_user(text: str) -> list[bool]:
+    return [quotation.by_user for quotation in find_quotations(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('He said "one" and "two".', ["one", "two"]),
+        ("“curved” and „German“ and „Polish”", ["curved", "German", "Polish"]),
+        ("”Swedish” and «French» and »Danish« and »Finnish»", ["Swedish", "French", "Danish", "Finnish"]),
+        ("「一」 and 『二』", ["一", "二"]),
+        ("“outer «inner» outer”", ["outer «inner» outer", "inner"]),
+        ('A screen of 5" and one of 6" wide', []),
+        ('a"b"c', []),
+        ('the " lone mark', []),
+        ('"one\n\nparagraph"', []),
+        ('"one\nline"', ["one\nline"]),
+        ('「""」', ['""']),
+        ("> a line\n>> another", ["a line", "another"]),
+        ('   > "marked as well"', ["marked as well"]),
+        ("    > four spaces are code", []),
+        (">no space", []),
+        ("> ", []),
+        ("“never closed", []),
+        ("never opened“ and “then opened”", ["then opened"]),
+    ],
+)
+def test_quotations_are_found_in_their_order(text: str, found: list[str]) -> None:
+    assert quoted(text) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "by_user"),
+    [
+        ('The user said "yes".', [True]),
+        ('"Yes", said the user.', [True]),
+        ('The assistant said "yes".', [False]),
+        ('"Yes", said the assistant.', [False]),
+        ('Somebody said "yes".', [False]),
+        ('The user said "yes". Then "no" was said.', [True, False]),
+        ('The user said "yes" and the model "no".', [True, False]),
+        ('The assistant told the user "yes".', [False]),
+        ('"Yes", the assistant told the user.', [False]),
+        ('According to the user "yes".', [True]),
+        ('The user was told "yes".', [False]),
+        ('The user was asked "yes?".', [False]),
+        ('"Why?" asked the user.', [True]),
+        ('It asked the user "why?".', [False]),
+        ('The user interface says "yes".', [False]),
+        ('Pengguna berkata "ya".', [True]),
+        ('Asisten menjawab pengguna "ya".', [False]),
+        ('The user, e.g. in tests, said "yes".', [True]),
+        ('The user is here! It says "yes".', [False]),
+        ('The user is here… It says "yes".', [False]),
+        ("The user said “yes.” No “more” was said.", [True, False]),
+        ("The user said “yes.” and “more” later.", [True, True]),
+        ("USER: “yes”", [True]),
+    ],
+)
+def test_a_quotation_is_the_users_where_its_sentence_names_the_user(text: str, by_user: list[bool]) -> None:
+    assert of_the_user(text) == by_user
+
+
+@pytest.mark.parametrize(
+    ("text", "by_user"),
+    [
+        ('The user said:\n- "one"\n- "two"', [True, True]),
+        ('**The user said:**\n1. "one"\n2) "two"', [True, True]),
+        ('# What the user said\n- "one"', [True]),
+        ('The assistant said:\n- "one"', [False]),
+        ('- "one"', [False]),
+        ('The user said:\n- "one"\n- the model said "two"', [True, False]),
+        ('The user said something\n- "one"', [False]),
+        ("The user said:\n\n> one", [True]),
+        ('The user said:\n- "one."\n\nAnd then:\n- "two"', [True, False]),
+        ('# The user\n"one"', [True]),
+        ('The user\nsaid "one"', [True]),
+    ],
+)
+def test_a_list_belongs_to_whoever_the_line_before_it_names(text: str, by_user: list[bool]) -> None:
+    assert of_the_user(text) == by_user
+
+
+def test_a_quotation_inside_another_is_said_by_the_same() -> None:
+    assert of_the_user("The user said “a «b» c”. The model said “d «e»”.") == [True, True, False, False]
+
+
+def test_a_text_that_holds_the_inner_mark_of_quotations_is_read_the_same() -> None:
+    assert of_the_user('The model\0 said so. The user said "yes".') == [True]

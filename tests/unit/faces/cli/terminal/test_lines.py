@@ -1,0 +1,38 @@
+"""Lines: no text can do anything to a terminal, and none is cut within a word that has room."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lamella.faces.cli.terminal.lines import cut_words, show_line, show_lines
+
+
+@given(st.text())
+def test_a_shown_line_is_one_line_that_can_be_printed(text: str) -> None:
+    shown = show_line(text)
+    assert len(shown.splitlines()) <= 1
+    assert not any(ord(letter) < 32 or 0x7F <= ord(letter) <= 0x9F for letter in shown)
+    shown.encode()
+
+
+def test_a_text_without_an_end_is_cut_in_the_middle_and_says_how_much_is_missing() -> None:
+    assert show_line("a" * 2_000) == "a" * 2_000
+    assert show_line("a" * 1_000 + "b" * 500 + "c" * 1_000) == f"{'a' * 1_000} … 500 characters … {'c' * 1_000}"
+
+
+def test_shown_lines_keep_line_breaks_and_tabs_and_nothing_else() -> None:
+    assert show_lines("a\n\tb\r\x1b[2J") == "a\n\tb\\r\\x1b[2J"
+
+
+@pytest.mark.parametrize(
+    ("text", "room", "cut"),
+    [
+        ("two  words\n", 9, "two words"),
+        ("two words more", 12, "two words…"),
+        ("one, two", 6, "one…"),
+        ("endless", 4, "end…"),
+        ("", 4, ""),
+    ],
+)
+def test_words_are_cut_between_words_unless_the_first_is_too_long(text: str, room: int, cut: str) -> None:
+    assert cut_words(text, room) == cut

@@ -1,0 +1,116 @@
+"""What can be attached: one value per kind, the same artifact as a transcript would make."""
+
+import pytest
+from tests.unit.pictures import png
+
+from lamella import (
+    ActiveNote,
+    BadInputError,
+    Canvas,
+    Code,
+    Conversation,
+    Dataview,
+    Folder,
+    Note,
+    Office,
+    Pdf,
+    Picture,
+    Selection,
+    Tag,
+    Tool,
+    ToolResult,
+    Unknown,
+    Url,
+    WebTab,
+    YouTube,
+)
+from lamella.adapters.archive.attachments import AttachmentIn, read_attachment
+from lamella.attach import Attachment, describe_file, knows_ending
+from lamella.core.artifacts.model import Kind
+from lamella.core.artifacts.wanted import Wanted
+from lamella.errors import ArtifactError, SettingError
+
+PAIRS: list[tuple[Attachment, dict[str, object]]] = [
+    (Note(path="a.md", text="A"), {"kind": "note", "path": "a.md", "text": "A"}),
+    (Note(path="a.md", policy="pin"), {"kind": "note", "path": "a.md", "policy": "pin"}),
+    (ActiveNote(path="a.md", text="A"), {"kind": "active_note", "path": "a.md", "text": "A"}),
+    (Pdf(path="a.pdf", text="A"), {"kind": "pdf", "path": "a.pdf", "text": "A"}),
+    (Office(path="a.docx", text="A"), {"kind": "office", "path": "a.docx", "text": "A"}),
+    (Canvas(path="a.canvas", text="A"), {"kind": "canvas", "path": "a.canvas", "text": "A"}),
+    (Code(path="a.py", text="A", title="T"), {"kind": "code", "path": "a.py", "text": "A", "title": "T"}),
+    (Url(url="https://e.org", text="A"), {"kind": "url", "url": "https://e.org", "text": "A"}),
+    (WebTab(url="https://e.org", text="A"), {"kind": "web_tab", "url": "https://e.org", "text": "A"}),
+    (YouTube(url="https://e.org", text="A"), {"kind": "youtube", "url": "https://e.org", "text": "A"}),
+    (Folder(path="docs"), {"kind": "folder", "path": "docs"}),
+    (Tag(tag="#x"), {"kind": "tag", "tag": "#x"}),
+    (Dataview(path="a", query="Q", text="A"), {"kind": "dataview", "path": "a", "query": "Q", "text": "A"}),
+    (
+        Selection(path="a", lines=(1, 2), text="A"),
+        {"kind": "selected_text", "path": "a", "lines": [1, 2], "text": "A"},
+    ),
+    (Selection(url="https://e.org", text="A"), {"kind": "web_selection", "url": "https://e.org", "text": "A"}),
+    (Unknown(text="A"), {"kind": "unknown", "text": "A"}),
+    (Picture(path="a.png"), {"kind": "image", "path": "a.png"}),
+]
+
+
+@pytest.mark.parametrize(("one", "written"), PAIRS, ids=[str(written["kind"]) for _, written in PAIRS])
+def test_an_attachment_is_what_a_transcript_would_make_of_it(one: Attachment, written: dict[str, object]) -> None:
+    assert one.attachment() == read_attachment(AttachmentIn.model_validate(written))
+
+
+def test_a_policy_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(SettingError, match="no policy 'glue'") as caught:
+        Note(path="a.md", text="A", policy="glue").attachment()
+    assert "follow, snapshot, pin" in caught.value.hint
+
+
+def test_a_picture_needs_its_bytes_or_its_path() -> None:
+    with pytest.raises(ArtifactError, match="neither data nor path"):
+        Picture().attachment()
+    assert Picture(path="a.png").attachment() == Wanted(kind=Kind.IMAGE, name="a.png")
+
+
+def test_the_bytes_of_a_picture_are_read_when_it_is_asked_with() -> None:
+    given = Picture(data=png(3, 2), title="Plan")
+    assert given.attachment().data == png(3, 2)
+    turn = Conversation().ask("Look", attach=[given])
+    assert [image.width for image in turn.messages[-1].images] == [3]
+    with pytest.raises(BadInputError, match="Plan is not a picture that models take"):
+        Conversation().ask("Look", attach=[Picture(data=b"no", title="Plan")])
+
+
+@pytest.mark.parametrize(
+    ("path", "one"),
+    [
+        ("a/b.md", Note(path="a/b.md")),
+        ("B.PDF", Pdf(path="B.PDF")),
+        ("x.canvas", Canvas(path="x.canvas")),
+        ("x.tar.py", Code(path="x.tar.py")),
+        ("x.docx", Office(path="x.docx")),
+        ("x.JPG", Picture(path="x.JPG")),
+    ],
+)
+def test_a_file_is_known_by_what_its_name_ends_in(path: str, one: Attachment) -> None:
+    assert knows_ending(path)
+    assert describe_file(path) == one
+
+
+@pytest.mark.parametrize(
+    ("path", "one"),
+    [
+        (".md", Note(path=".md")),
+        ("README", Note(path="README")),
+        ("a.md/b", Note(path="a.md/b")),
+        ("jo.smith", Code(path="jo.smith")),
+    ],
+)
+def test_a_file_whose_name_says_nothing_is_a_note_or_if_it_ends_in_something_code(path: str, one: Attachment) -> None:
+    assert not knows_ending(path)
+    assert describe_file(path) == one
+
+
+def test_a_tool_result_and_a_tool_are_made_with_sorted_arguments() -> None:
+    result = ToolResult(name="t", arguments={"b": 1, "a": 2}, output="x").attachment()
+    assert result.source.arguments == '{"a":2,"b":1}'
+    assert Tool(name="t", parameters={"b": 1, "a": 2}).definition().parameters == '{"a":2,"b":1}'

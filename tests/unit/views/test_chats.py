@@ -1,0 +1,50 @@
+"""A conversation as data: branches and what was said."""
+
+from lamella.core.artifacts.model import ArtifactId, Kind
+from lamella.core.log.events.artifact import StoredArtifact, StoredSource
+from lamella.core.log.events.message import MessageEvent, StoredSystem
+from lamella.core.log.events.reply import ReplyEvent
+from lamella.core.log.nodes import Node, Told
+from lamella.views.chats import view_branch, view_said
+
+
+def ref(name: str, content: str) -> StoredArtifact:
+    return StoredArtifact(id=ArtifactId(name), kind=Kind.NOTE, title="", hash=content, source=StoredSource())
+
+
+QUESTION = MessageEvent(
+    id="q1",
+    parent="",
+    text="What grows?",
+    results=(ref("tool:weather", "h1"),),
+    attached=(ref("garden.md", "h2"), ref("garden.md", "h3")),
+    system=StoredSystem(inlined=(ref("style.md", "h4"),)),
+)
+ASKED = Node(event=QUESTION, at="2026-03-01T12:00:00Z")
+ANSWER = Node(event=ReplyEvent(id="a1", parent="q1", text="Beans."), at="2026-03-01T12:00:04Z")
+TURN = Told(message=ASKED, reply=ANSWER)
+
+
+def test_a_turn_as_it_was_said_names_once_what_came_with_it() -> None:
+    assert view_said(TURN) == {
+        "message": "q1",
+        "at": "2026-03-01T12:00:00Z",
+        "text": "What grows?",
+        "attached": ["tool:weather", "garden.md", "style.md"],
+        "reply": {"message": "a1", "at": "2026-03-01T12:00:04Z", "text": "Beans."},
+    }
+
+
+def test_a_question_that_waits_has_no_reply() -> None:
+    said = view_said(Told(message=Node(event=MessageEvent(id="q1", parent="", text="What grows?")), reply=None))
+    assert (said["reply"], said["attached"]) == (None, [])
+
+
+def test_a_branch_is_its_last_message_its_length_and_its_last_turn() -> None:
+    assert view_branch("a1", [TURN, TURN], active=True) == {
+        "branch": "a1",
+        "active": True,
+        "turns": 2,
+        "last": view_said(TURN),
+    }
+    assert view_branch("a1", [], active=False) == {"branch": "a1", "active": False, "turns": 0, "last": None}

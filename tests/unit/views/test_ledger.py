@@ -1,0 +1,142 @@
+"""The ledger as data: rows, sums that never take the unknown for zero, and the fields of docs/ledger.md."""
+
+import re
+from decimal import Decimal
+
+import pytest
+from tests.contracts.places import doc
+
+from lamella.core.log.call import CacheUse, Call, Cause, Cost, Movement, Outcome, Timing, Verdict
+from lamella.core.log.events.message import MessageEvent
+from lamella.core.log.events.reply import ReplyEvent
+from lamella.core.log.nodes import Node, Told
+from lamella.core.messages.delta import Diagnosis
+from lamella.core.messages.usage import Usage
+from lamella.views.ledger import LedgerRow, find_unexplained, make_rows, sum_rows, view_call, view_ledger, written
+
+
+def call(usage: Usage | None = None, *, outcome: Outcome = Outcome.HIT, cost: Cost | None = None) -> Call:
+    movement = Movement(cause=Cause.ARTIFACT_ADDED, segment="garden.md")
+    return Call(
+        model="anthropic:claude-opus-5-5",
+        verdict=Verdict(outcome=outcome, movement=movement),
+        predicted=CacheUse(read=5, write=2, uncached=1),
+        usage=usage or Usage(),
+        by_layer={"L1_SYSTEM": 8},
+        cost=cost,
+        billed=None if cost is None else cost.amount * 2,
+        timing=Timing(build=0.1, first=0.2, total=0.3),
+        stop="end",
+        id="msg_1",
+        diagnosis=Diagnosis(verdict="miss", reason="changed", missed=3),
+        retries=1,
+    )
+
+
+def told(reply: str | None) -> Told:
+    question = Node(event=MessageEvent(id="q1", parent="", text="What grows here?"), at="2026-03-01T12:00:00Z")
+    answer = None if reply is None else Node(event=ReplyEvent(id="a1", parent="q1", text=reply))
+    return Told(message=question, reply=answer)
+
+
+def row(*calls: Call, number: int = 1) -> LedgerRow:
+    return LedgerRow(number=number, message="q1", at="", text="", standing="called", calls=calls)
+
+
+@pytest.mark.parametrize(
+    ("reply", "calls", "standing"),
+    [(None, (), "waiting"), ("Beans.", (call(),), "called"), ("Beans.", (), "no_call"), ("", (), "unanswered")],
+)
+def test_a_row_says_what_became_of_its_turn(reply: str | None, calls: tuple[Call, ...], standing: str) -> None:
+    (made,) = make_rows([told(reply)], [calls])
+    assert made == LedgerRow(
+        number=1,
+        message="q1",
+        at="2026-03-01T12:00:00Z",
+        text="What grows here?",
+        standing=standing,
+        calls=calls,
+    )
+
+
+def test_turns_without_their_calls_make_no_rows() -> None:
+    with pytest.raises(ValueError, match="shorter"):
+        make_rows([told(None)], [])
+
+
+def test_the_sums_are_of_what_is_known() -> None:
+    cost = Cost(amount=Decimal("0.5"), naive=Decimal("0.8"), limit=Decimal("0.3"))
+    reported = call(Usage(plain=10, read=30, write=5, write_long=5, output=7), cost=cost)
+    sums = sum_rows([row(reported, call(Usage(output=1))), row(number=2), row(reported, number=3)])
+    assert (sums.calls, sums.predicted, sums.retries, sums.unpriced) == (3, 15, 3, 1)
+    assert (sums.read, sums.write, sums.plain, sums.output) == (60, 20, 20, 15)
+    assert (sums.billed, sums.amount, sums.naive, sums.limit) == tuple(map(Decimal, ("2", "1", "1.6", "0.6")))
+    assert sums.seconds == pytest.approx(0.9)
+    assert sums.read_share == 0.6
+
+
+def test_what_no_call_knows_is_none_and_not_zero() -> None:
+    sums = sum_rows([row(call(Usage()))])
+    assert (sums.read, sums.write, sums.plain, sums.output, sums.billed, sums.read_share) == (None,) * 6
+    assert sum_rows([row(call(Usage(plain=0, read=0)))]).read_share == 0.0
+
+
+@pytest.mark.parametrize(
+    ("usage", "tokens"),
+    [(Usage(), None), (Usage(write=3), 3), (Usage(write_long=4), 4), (Usage(write=3, write_long=4), 7)],
+)
+def test_what_went_into_the_cache_counts_for_however_long(usage: Usage, tokens: int | None) -> None:
+    assert written(call(usage)) == tokens
+
+
+def test_turns_that_moved_without_a_reason_are_named_by_their_numbers() -> None:
+    odd = call(outcome=Outcome.UNEXPLAINED)
+    assert find_unexplained([row(call()), row(call(), odd, number=2), row(number=3)]) == [2]
+
+
+def test_a_call_has_every_field_with_its_value() -> None:
+    cost = Cost(amount=Decimal("0.50"), naive=Decimal("0.8"), limit=Decimal("0.3"))
+    assert view_call(call(Usage(plain=10, read=30, output=7), cost=cost)) == {
+        "model": "anthropic:claude-opus-5-5",
+        "verdict": {
+            "outcome": "hit",
+            "cause": "artifact_added",
+            "segment": "garden.md",
+            "ours": False,
+            "says": "hit",
+        },
+        "predicted": {"read": 5, "write": 2, "uncached": 1},
+        "reported": {
+            "plain": 10,
+            "read": 30,
+            "write": None,
+            "write_long": None,
+            "output": 7,
+            "reasoning": None,
+            "fault": None,
+        },
+        "by_layer": {"L1_SYSTEM": 8},
+        "billed": "1",
+        "cost": {"currency": "USD", "amount": "0.5", "naive": "0.8", "limit": "0.3"},
+        "seconds": {"build": 0.1, "first": 0.2, "total": 0.3},
+        "stop": "end",
+        "id": "msg_1",
+        "diagnosis": {"verdict": "miss", "reason": "changed", "missed": 3},
+        "retries": 1,
+    }
+
+
+def test_the_whole_ledger_has_fields_that_are_documented_all_of_them() -> None:
+    body = view_ledger("garden", make_rows([told("Beans.")], [(call(Usage(plain=2, read=1)),)]))
+    assert list(body) == ["lamella", "conversation", "turns", "totals", "unexplained"]
+    known = set(re.findall(r"`(\w+)`", doc("ledger.md")))
+    assert _names(body) - known - {"L1_SYSTEM"} == set()
+    totals = body["totals"]
+    assert isinstance(totals, dict)
+    assert (totals["turns"], totals["calls"], totals["cache_read_share"]) == (1, 1, 0.333333)
+
+
+def _names(value: object) -> set[str]:
+    if isinstance(value, dict):
+        return set(value) | {name for inner in value.values() for name in _names(inner)}
+    return {name for inner in value for name in _names(inner)} if isinstance(value, list) else set()

@@ -1,0 +1,22 @@
+"""The door of wiring: every name is found where it is, when it is first asked for."""
+
+import subprocess
+import sys
+
+import pytest
+
+from lamella import wiring
+
+
+def test_every_name_is_there_and_listed() -> None:
+    assert [name for name in wiring.__all__ if not hasattr(wiring, name)] == []
+    assert set(wiring.__all__) <= set(dir(wiring))
+    with pytest.raises(AttributeError, match="nobody"):
+        wiring.nobody  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_a_name_brings_only_what_it_needs() -> None:
+    code = "from lamella.wiring import mask; import sys; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert "lamella.settings.masks" in loaded
+    assert [name for name in loaded if name.startswith(("lamella.core", "lamella.engine", "lamella.adapters"))] == []

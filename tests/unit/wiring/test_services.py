@@ -1,0 +1,92 @@
+"""Services: settings read once, from the caller before the environment before the defaults."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from msgspec.structs import asdict
+
+from lamella.errors import SettingError
+from lamella.wiring.services import load_settings, read_services
+
+
+def test_defaults_are_those_that_are_documented() -> None:
+    defaults = asdict(load_settings())
+    expected = {
+        "model": None,
+        "window": 128_000,
+        "reserve": 4_096,
+        "layout": "library",
+        "carry_forward": "full",
+        "history": "full",
+        "warn": 0.60,
+        "target": 0.70,
+        "trigger": 0.85,
+        "hard": 0.95,
+        "image_notes": False,
+        "store": "sqlite:///~/.lamella/chats.db",
+    }
+    assert {name: defaults[name] for name in expected} == expected
+
+
+def test_what_the_caller_gives_wins_and_none_means_not_given() -> None:
+    settings = load_settings({"window": 10, "layout": None})
+    assert (settings.window, settings.layout) == (10, "library")
+
+
+def test_an_unknown_setting_is_refused_and_the_known_ones_are_named() -> None:
+    with pytest.raises(SettingError, match="colour") as caught:
+        load_settings({"colour": "red"})
+    assert "carry_forward" in caught.value.hint
+
+
+def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, **environment}, capture_output=True, text=True, check=False
+    )
+
+
+def test_the_environment_is_read_under_the_same_names() -> None:
+    done = run(
+        "from lamella.wiring import load_settings as s; print(s().window, s().layout, s({'window': 7}).window)",
+        LAMELLA_WINDOW="9999",
+        LAMELLA_LAYOUT="in_place",
+    )
+    assert done.stdout.split() == ["9999", "in_place", "7"]
+
+
+def test_a_wrong_value_in_the_environment_is_an_error_with_its_name() -> None:
+    code = (
+        "from lamella.wiring import load_settings\nfrom lamella.errors import SettingError\n"
+        "try:\n    load_settings()\nexcept SettingError as error:\n    print(error)"
+    )
+    assert "window" in run(code, LAMELLA_WINDOW="wide").stdout
+
+
+def test_importing_the_package_prints_reads_and_creates_nothing(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "import lamella"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert (done.stdout, done.stderr) == ("", "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_services_are_made_once_and_for_one_reading(tmp_path: Path) -> None:
+    facts = tmp_path / "facts.toml"
+    facts.write_text('[[model]]\nmatch = "house"\nas_of = 2026-11-16\nwindow = 7\n', encoding="utf-8")
+    services = read_services({"model_facts": str(facts)})
+    assert services.models.model("house-1").window == 7
+    facts.unlink()
+    assert (services.profiles, services.models) == (services.own_models, services.own_models)
+    assert services.counter is services.counter
+    assert services.dialects is services.dialects
+
+
+def test_another_caller_shares_the_reading_and_gives_settings_of_its_own() -> None:
+    services = read_services({"window": 10})
+    other = services.under({"reserve": 3})
+    assert other.surroundings is services.surroundings
+    assert (services.settings.window, other.settings.window, other.settings.reserve) == (10, 128_000, 3)
+    assert (other.found.is_set("reserve"), other.found.is_set("window")) == (True, False)

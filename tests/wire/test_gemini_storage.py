@@ -1,0 +1,221 @@
+"""Caches of their own: made where they pay, kept while used, replaced with what they hold, and deleted for sure."""
+
+import asyncio
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+from tests.wire.gemini_server import KEY, MODEL, GeminiServer, gemini_server
+from tests.wire.material import SEARCH, ask, grown, note, system, user
+from tests.wire.script import Say
+
+from lamella.adapters.providers.facts.models import BuiltInModels
+from lamella.adapters.providers.gemini.send import GeminiProvider
+from lamella.adapters.providers.gemini.storage import ContentStore, StoragePlan, name_stored, weigh_storage
+from lamella.core.messages.delta import Reply, fold_deltas
+from lamella.core.messages.request import Request
+from lamella.core.values import replace
+from lamella.errors import CallError, NotAvailableError, ProviderError, ProviderRetryError
+
+PROFILE = BuiltInModels().model(MODEL)
+STORING = StoragePlan(price=Decimal("0.75"), requests=10)
+START = ask(system(note("tides", 30_000), instructions="Be terse."), user("First?"), model=MODEL)
+
+
+@dataclass(slots=True)
+class _Time:
+    now: datetime = field(default_factory=lambda: datetime(2026, 11, 16, 9, 0, tzinfo=UTC))
+
+    def read(self) -> datetime:
+        return self.now
+
+    def pass_by(self, seconds: int) -> None:
+        self.now += timedelta(seconds=seconds)
+
+
+def _tokens(request: Request) -> int:
+    return len(request.messages[0].text) // 4
+
+
+def _provider(server: GeminiServer, time: _Time, storing: StoragePlan = STORING) -> GeminiProvider:
+    store = ContentStore(storing, now=time.read, tokens=_tokens)
+    return GeminiProvider(key=KEY, address=server.url, patience=10.0, store=store)
+
+
+async def _ask(provider: GeminiProvider, request: Request) -> Reply:
+    reply = fold_deltas([delta async for delta in provider.stream(request)])
+    assert reply is not None
+    return reply
+
+
+def _methods(server: GeminiServer) -> list[str]:
+    return [call.method for call in server.calls if "cachedContents" in call.path]
+
+
+def test_instructions_library_and_tools_are_stored_and_read_by_every_turn() -> None:
+    async def run(server: GeminiServer) -> list[Reply]:
+        provider = _provider(server, _Time())
+        request = replace(START, tools=(SEARCH,))
+        replies = [await _ask(provider, request), await _ask(provider, grown(request, "Yes.", "Second?"))]
+        assert server.stored["cachedContents/1"]["ttl"] == "3600s"
+        await provider.close()
+        return replies
+
+    with gemini_server() as server:
+        replies = asyncio.run(run(server))
+    assert [(reply.usage.read or 0) > 7_000 for reply in replies] == [True, True]
+    asked = [call.body for call in server.calls if "/models/" in call.path]
+    assert [sorted(body) for body in asked] == [["cachedContent", "contents", "generationConfig"]] * 2
+    assert _methods(server) == ["POST", "DELETE"]
+    assert server.stored == {}
+
+
+def test_a_changed_library_replaces_the_cache_and_the_old_one_is_deleted() -> None:
+    changed = replace(START, messages=(system(note("moon", 30_000), instructions="Be terse."), user("First?")))
+
+    async def run(server: GeminiServer) -> None:
+        provider = _provider(server, _Time())
+        await _ask(provider, START)
+        await _ask(provider, changed)
+        assert list(server.stored) == ["cachedContents/2"]
+        await _ask(provider, replace(START, conversation="another"))
+        assert len(server.stored) == 2
+        await provider.close()
+
+    with gemini_server() as server:
+        asyncio.run(run(server))
+    assert server.stored == {}
+    assert name_stored(START).instructions == name_stored(changed).instructions
+    assert name_stored(START).library != name_stored(changed).library
+
+
+@pytest.mark.parametrize(
+    ("seconds", "methods"),
+    [(60, ["POST", "DELETE"]), (3_100, ["POST", "PATCH", "DELETE"]), (3_601, ["POST", "DELETE", "POST", "DELETE"])],
+)
+def test_a_cache_is_renewed_near_its_end_and_made_again_after_it(seconds: int, methods: list[str]) -> None:
+    async def run(server: GeminiServer) -> None:
+        time = _Time()
+        provider = _provider(server, time)
+        await _ask(provider, START)
+        time.pass_by(seconds)
+        await _ask(provider, START)
+        await provider.close()
+
+    with gemini_server() as server:
+        asyncio.run(run(server))
+    assert _methods(server) == methods
+
+
+def test_what_does_not_pay_or_is_too_short_is_not_stored() -> None:
+    async def run(server: GeminiServer) -> None:
+        rarely = _provider(server, _Time(), replace(STORING, requests=1))
+        await _ask(rarely, START)
+        await rarely.close()
+        short = _provider(server, _Time())
+        await _ask(short, ask(system(), user("Hi?"), model=MODEL))
+        await short.close()
+
+    with gemini_server() as server:
+        asyncio.run(run(server))
+    assert _methods(server) == []
+
+
+def test_the_verdict_has_the_cost_of_both_ways() -> None:
+    verdict = weigh_storage(1_000_000, PROFILE, STORING)
+    # Making 0.75, ten reads at a tenth, one hour of storage 0.50; against ten times plain input.
+    assert verdict.stored == Decimal("0.75") + Decimal("0.75") + Decimal("0.50")
+    assert verdict.plain == Decimal("7.5")
+    assert verdict.pays
+    assert not weigh_storage(1_000_000, PROFILE, replace(STORING, requests=1)).pays
+    assert not weigh_storage(1_000_000, PROFILE, replace(STORING, lifetime=36_000, requests=2)).pays
+
+
+def test_storing_without_a_known_price_is_refused() -> None:
+    with pytest.raises(NotAvailableError, match="No price"):
+        weigh_storage(1, replace(PROFILE, storage=None), STORING)
+
+
+def test_a_model_that_offers_no_caches_of_their_own_is_refused_by_name() -> None:
+    async def run(server: GeminiServer) -> None:
+        provider = _provider(server, _Time())
+        try:
+            await _ask(provider, replace(START, model="gemini-4-argon"))
+        finally:
+            await provider.close()
+
+    with gemini_server() as server, pytest.raises(NotAvailableError, match="gemini-4-argon") as caught:
+        asyncio.run(run(server))
+    assert "by itself" in caught.value.hint
+    assert server.calls == []
+
+
+def test_a_cache_needs_a_conversation_to_belong_to() -> None:
+    with pytest.raises(CallError, match="conversation"):
+        name_stored(replace(START, conversation=None))
+
+
+def test_a_cache_that_the_provider_lost_is_made_again_on_the_next_try() -> None:
+    async def run(server: GeminiServer) -> None:
+        provider = _provider(server, _Time())
+        await _ask(provider, START)
+        server.stored.clear()
+        with pytest.raises(ProviderRetryError) as caught:
+            await _ask(provider, START)
+        assert caught.value.wait == 0.0
+        await _ask(provider, START)
+        await provider.close()
+
+    with gemini_server() as server:
+        asyncio.run(run(server))
+    assert _methods(server) == ["POST", "POST", "DELETE"]
+
+
+def test_a_cache_that_cannot_be_deleted_is_named_and_tried_again() -> None:
+    async def run(server: GeminiServer) -> None:
+        provider = _provider(server, _Time())
+        await _ask(provider, START)
+        server.keeps = True
+        with pytest.raises(ProviderError, match="cachedContents/1 until 2026-11-16 10:00 UTC"):
+            await provider.close()
+        server.keeps = False
+        await provider.close()
+
+    with gemini_server() as server:
+        asyncio.run(run(server))
+    assert server.stored == {}
+
+
+@pytest.mark.parametrize("moment", [0.0, 0.005, 0.02, 0.05])
+def test_being_cancelled_leaves_no_cache_behind(moment: float) -> None:
+    async def run(server: GeminiServer) -> None:
+        provider = _provider(server, _Time())
+        await _ask(provider, ask(user("Warm up"), model=MODEL))
+        asking = asyncio.ensure_future(_ask(provider, START))
+        await asyncio.sleep(moment)
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+        await provider.close()
+
+    with gemini_server(Say(), Say()) as server:
+        asyncio.run(run(server))
+    assert server.stored == {}
+
+
+def test_closing_is_not_cut_short_by_being_cancelled() -> None:
+    async def run(server: GeminiServer) -> None:
+        provider = _provider(server, _Time())
+        await _ask(provider, START)
+        closing = asyncio.ensure_future(provider.close())
+        await asyncio.sleep(0)
+        closing.cancel()
+        await asyncio.gather(closing, return_exceptions=True)
+        for _ in range(100):
+            if not server.stored:
+                break
+            await asyncio.sleep(0.02)
+
+    with gemini_server() as server:
+        asyncio.run(run(server))
+    assert server.stored == {}
