@@ -33,7 +33,7 @@ from lamella.core.log.ids import Voice
 from lamella.core.log.log import Log
 from lamella.engine.keeping import Keeper, Taken
 from lamella.errors import BadInputError
-from lamella.faces.library.engine import Chat
+from lamella.engine.chat import Chat
 from lamella.ports import Sources
 from lamella.wiring import open_desk
 

@@ -19,7 +19,7 @@ from lamella.adapters.stores.opening import open_sqlite
 from lamella.core.log.records import EventKind
 from lamella.core.values import replace
 from lamella.engine.keeping import Keeper, Taken
-from lamella.faces.library.engine import Chat
+from lamella.engine.chat import Chat
 from lamella.ports import Sources, Store
 
 TRIED = settings.get_profile("invariants")

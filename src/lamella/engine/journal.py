@@ -18,6 +18,7 @@ from lamella.core.log.writing import (
 )
 from lamella.core.messages.delta import Reply
 from lamella.core.messages.rounds import ToolOutput
+from lamella.engine.world import LeftTurn
 
 
 class ChatJournal:
@@ -46,14 +47,19 @@ class ChatJournal:
         turn: Turn,
         *,
         parent: str,
-        unanswered: str | None,
+        left: LeftTurn | None,
         receipt: Receipt | None,
         at: datetime | None,
     ) -> None:
-        """A turn in one append with what it needs: the empty reply to one never answered, and a compaction."""
+        """A turn in one append with what it needs: the empty reply to one never answered, and a compaction.
+
+        Calls of that one which nobody made are told so before.
+        """
         moment = self._moment(at)
         parts: list[Written] = []
-        answers = unanswered if unanswered is not None else self._leaves
+        answers = left.id if left is not None else self._leaves
+        if left is not None and left.skipped:
+            parts.append(write_results(left.skipped, parent=left.id, at=moment))
         if answers is not None:
             parts.append(write_reply("", message_id=parent, parent=answers, at=moment))
         if receipt is not None:

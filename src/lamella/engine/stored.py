@@ -12,6 +12,7 @@ from lamella.core.log.branch import (
     path_hashes,
     read_calls,
     read_message,
+    read_pending,
     read_receipts,
     read_time,
     read_turns,
@@ -28,7 +29,8 @@ from lamella.core.log.receipt import Receipt
 from lamella.core.log.records import Written
 from lamella.core.log.terms import Rewrite, Terms
 from lamella.core.log.turn import PART_NAMES, SystemParts
-from lamella.core.messages.delta import Reply
+from lamella.core.messages.delta import Reply, ToolCall
+from lamella.core.messages.rounds import ToolOutput
 from lamella.core.prompt.envelope import Envelope
 from lamella.core.prompt.movement import find_movement
 from lamella.core.prompt.prompt import Prompt
@@ -173,6 +175,23 @@ class StoredChat:
             self._runner = None
         return reply
 
+    @property
+    def calls(self) -> Sequence[ToolCall]:
+        """The calls of the last answer that wait for what they give."""
+        return self._running().calls
+
+    def give(self, outputs: Sequence[ToolOutput], *, at: datetime | None = None) -> TurnView:
+        """What the calls of the last answer gave, written down; the same turn, to be sent on."""
+        return self._running().give(outputs, at=at)
+
+    def read_answer(self, answer: object) -> Answer:
+        """What a model answered, from the object that a provider's SDK gave."""
+        return self._running().read_answer(answer)
+
+    def waiting(self) -> TurnView | None:
+        """The turn that waits for its answer, if one does."""
+        return self._running().waiting()
+
     def regenerate(self, message: str | None = None, *, at: datetime | None = None) -> TurnView:
         """Open a question again, by default the last one; the next reply starts a branch of its own."""
         question = self._question(message or self._log.head)
@@ -312,8 +331,13 @@ class StoredChat:
             before,
             asked_at=read_time(newest.message) if newest is not None else None,
             answered_by=calls[-1].id if calls else None,
+            pending=self._read_pending(newest) if newest is not None else None,
         )
         return dialogue
+
+    def _read_pending(self, told: Told) -> Reply | None:
+        """The answer of the open turn whose calls wait for what they give."""
+        return None if told.pending is None else read_pending(told, self._contents(tuple(told.pending.hashes())))
 
     def _sent_last(self) -> Prompt | None:
         """The request of the turn asked last, on whatever branch it was."""

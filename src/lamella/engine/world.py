@@ -44,6 +44,14 @@ class World:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftTurn:
+    """A turn that another one follows before it was answered: the id of its question, and the calls nobody made."""
+
+    id: str
+    skipped: tuple[ToolOutput, ...] = ()
+
+
 class Journal(Protocol):
     """Where turns and replies are written down before they count as asked and answered."""
 
@@ -52,11 +60,11 @@ class Journal(Protocol):
         turn: Turn,
         *,
         parent: str,
-        unanswered: str | None,
+        left: LeftTurn | None,
         receipt: Receipt | None,
         at: datetime | None,
     ) -> None:
-        """A turn after its parent, with what is compacted before it; ``unanswered`` gets the empty reply first."""
+        """A turn after its parent, with what is compacted before it; the turn that is ``left`` gets an empty reply."""
         ...
 
     def write_calls(self, reply: Reply, *, parent: str, at: datetime | None, call: Call) -> None:

@@ -18,7 +18,7 @@ from lamella.engine.checkpoints import EVENTS, Checkpoints
 from lamella.engine.counting import list_counts, list_tokens
 from lamella.engine.keeping import Keeper
 from lamella.errors import ConflictError, StoreDamagedError, StoreUnavailableError
-from lamella.faces.library.engine import Chat
+from lamella.engine.chat import Chat
 from lamella.ports import Store
 
 FORTY = 10**40
@@ -387,7 +387,7 @@ def test_a_number_of_forty_digits_keeps_checkpoints_away_and_nothing_else(store:
 
 def test_numbers_of_forty_digits_in_arguments_of_tools_are_kept(store: MemoryStore) -> None:
     chat = open_chat(store, every=2)
-    turn = chat.ask("Add.", tools=[ToolResult(name="add", arguments={"a": FORTY, "b": -FORTY}, output="0")])
+    turn = chat.ask("Add.", results=[ToolResult(name="add", arguments={"a": FORTY, "b": -FORTY}, output="0")])
     chat.reply("Done.")
     assert restored(store) == 2
     assert open_chat(store).regenerate().envelope == turn.envelope

@@ -10,7 +10,7 @@ from lamella.core.log.records import EventKind
 from lamella.core.text.content import hash_text
 from lamella.engine.copying import copy_store
 from lamella.engine.keeping import Keeper
-from lamella.faces.library.engine import Chat
+from lamella.engine.chat import Chat
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ from lamella.errors import (
     StoreDamagedError,
     StoreUnavailableError,
 )
-from lamella.faces.library.engine import Chat
+from lamella.engine.chat import Chat
 
 LAYOUTS = pytest.mark.parametrize("layout", ["library", "in_place"])
 
@@ -90,8 +90,8 @@ def test_an_edit_keeps_everything_that_the_message_was_asked_with(store: MemoryS
     chat.ask(
         "q2",
         attach=[Selection(path="s.md", text="selected"), Picture(data=png(1, 1))],
-        tools=[ToolResult(name="search", output="found")],
-        tool_definitions=[Tool(name="search")],
+        results=[ToolResult(name="search", output="found")],
+        tools=[Tool(name="search")],
         system={"memory": ""},
         model="openai:gpt-5",
         drop=["a.md"],
