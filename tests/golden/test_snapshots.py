@@ -5,12 +5,12 @@ import json
 from tests.golden.snapshots.story import FOLDER, NAME, describe, fold, golden_file, read_events, take_snapshot
 
 from lamella.core.log.events.message import MessageEvent
-from lamella.core.log.log import Log
+from lamella.core.log.log import FORMAT, Log
 from lamella.core.log.nodes import Node
 from lamella.core.log.records import EventKind
-from lamella.core.log.snapshot import FORMAT, is_of_another_format, join_snapshots, read_snapshot
+from lamella.core.log.snapshot import is_of_another_format, join_snapshots, read_snapshot
 
-CHANGED = "a log folds or is written otherwise: raise FORMAT in core/log/snapshot.py, then regenerate"
+CHANGED = "a log folds or is written otherwise: raise FORMAT in core/log/log.py, then regenerate"
 
 
 def test_this_format_still_writes_the_bytes_of_its_golden_file() -> None:
