@@ -257,7 +257,7 @@ class StoredChat:
 
     def ledger(self) -> Sequence[Sequence[Call]]:
         """For each turn of the active branch the model calls that were made for it."""
-        return [read_calls(told.reply) if told.reply is not None else () for told in self._log.path()]
+        return [read_calls(told) for told in self._log.path()]
 
     def preview(self, asked: Ask) -> Envelope:
         """The request that asking this would give if nothing has to go for it. Nothing is written down."""
@@ -326,13 +326,18 @@ class StoredChat:
         dialogue = self._rebuild(told, self._log.committed(told), journal=journal)
         before = self._sent_last() if edits or self._log.rewritten or self._log.undone else None
         newest = told[-1] if told else None
-        calls = read_calls(newest.reply) if newest is not None and newest.reply is not None else ()
+        calls = read_calls(newest) if newest is not None else ()
         dialogue.go_on(
             before,
             asked_at=read_time(newest.message) if newest is not None else None,
             answered_by=calls[-1].id if calls else None,
+            pending=self._read_pending(newest) if newest is not None else None,
         )
         return dialogue
+
+    def _read_pending(self, told: Told) -> Reply | None:
+        """The answer of the open turn whose calls wait for what they give."""
+        return None if told.pending is None else read_pending(told, self._contents(tuple(told.pending.hashes())))
 
     def _sent_last(self) -> Prompt | None:
         """The request of the turn asked last, on whatever branch it was."""
