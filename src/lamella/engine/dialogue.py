@@ -10,7 +10,7 @@ from lamella.core.log.receipt import Receipt
 from lamella.core.log.terms import Rewrite, Terms
 from lamella.core.log.turn import Turn
 from lamella.core.messages.delta import Reply, StopReason, ToolCall
-from lamella.core.messages.rounds import ToolOutput
+from lamella.core.messages.rounds import ToolOutput, ToolRound
 from lamella.core.prompt.advance import add_rounds, advance, answer, waiting
 from lamella.core.prompt.envelope import Envelope, make_envelope
 from lamella.core.prompt.laws import check_laws
@@ -28,7 +28,7 @@ from lamella.engine.past import Past
 from lamella.engine.proposal import Proposal, propose
 from lamella.engine.reading import read_turn
 from lamella.engine.recalling import FOUND_AT_MOST, Recaller
-from lamella.engine.rounds import check_outputs, close_round, skip_call
+from lamella.engine.rounds import check_outputs, close_round, open_round, skip_call
 from lamella.engine.turn import TurnView
 from lamella.engine.world import Journal, LeftTurn, World
 from lamella.errors import CallError
@@ -51,6 +51,7 @@ class Dialogue:
         *,
         terms: Terms,
         past: Past | None = None,
+        pending: ToolRound | None = None,
         ledger: bool = True,
         journal: Journal | None = None,
         fitter: Fitter | None = None,
@@ -66,8 +67,8 @@ class Dialogue:
         # The state before the turn that waits for its reply, if one does, and after the last that was answered.
         self._before = self._state = start
         self._accounts = Accounts(world, ledger=ledger)
-        # The answer whose calls wait for what they give.
-        self._pending: Reply | None = None
+        # The round whose calls wait for what they give.
+        self._pending = pending
         self._fold()
 
     def _fold(self) -> None:
@@ -191,10 +192,11 @@ class Dialogue:
     def _open_round(self, reply: Reply, call: Call, *, at: datetime | None) -> None:
         """The model calls tools: the turn stays open until it knows what they gave."""
         self._skip_round(at=at)
+        asked = open_round(reply)
         if self._journal is not None:
-            self._journal.write_calls(reply, parent=self._state.head, at=at, call=call)
+            self._journal.write_calls(asked, parent=self._state.head, at=at, call=call)
         self._accounts.note(call)
-        self._pending = reply
+        self._pending = asked
 
     def _close(self, text: str, call: Call | None, *, at: datetime | None) -> None:
         self._skip_round(at=at)

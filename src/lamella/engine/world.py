@@ -10,8 +10,7 @@ from lamella.core.ledger.entry import Tariff
 from lamella.core.log.call import CacheUse, Call
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.turn import Turn
-from lamella.core.messages.delta import Reply
-from lamella.core.messages.rounds import ToolOutput
+from lamella.core.messages.rounds import ToolOutput, ToolRound
 from lamella.ports import Dialects, Look, PriceBook, ProfileBook, Sources, Summarizer, TokenCounter
 
 
@@ -67,7 +66,7 @@ class Journal(Protocol):
         """A turn after its parent, with what is compacted before it; the turn that is ``left`` gets an empty reply."""
         ...
 
-    def write_calls(self, reply: Reply, *, parent: str, at: datetime | None, call: Call) -> None:
+    def write_calls(self, asked: ToolRound, *, parent: str, at: datetime | None, call: Call) -> None:
         """What the model asks of its tools in answer to a question, before any of it is done."""
         ...
 
