@@ -165,7 +165,9 @@ def _write_result(result: Artifact) -> dict[str, object]:
 def _write_round(one: ToolRound) -> dict[str, object]:
     return {
         "text": one.text,
-        "calls": [{"id": call.id, "name": call.name, "arguments": _read_arguments(call.arguments)} for call in one.calls],
+        "calls": [
+            {"id": call.id, "name": call.name, "arguments": _read_arguments(call.arguments)} for call in one.calls
+        ],
         "results": [
             {"call": given.call, "output": given.output, **({"failed": True} if given.failed else {})}
             for given in one.outputs
