@@ -257,12 +257,14 @@ class Dialogue:
         check_laws(envelope, before=before or self._before.last)
         return envelope
 
-    def preview(self, asked: Ask) -> Envelope:
-        """The request that asking this would give if nothing has to go for it. Nothing changes."""
+    def preview(self, asked: Ask, *, at: datetime | None = None) -> TurnView:
+        """The turn that asking this would give if nothing has to go for it. Nothing changes."""
         state = self._leave()
         turn = replace(self._read(asked, state), receipts=self._past.receipts)
-        opened = advance(state, turn, self._rules.place, self._rules.measure)
-        return make_envelope(waiting(opened), self._rules.budget)
+        measure = self._world.counter.measure(turn.model or state.model)
+        envelope = make_envelope(waiting(advance(state, turn, self._rules.place, measure)), self._rules.budget)
+        entry, _ = self._accounts.enter(envelope, at=check_time(at))
+        return self._accounts.view_ahead(envelope, entry, number=len(self._past.turns) + 1)
 
     def waiting(self) -> TurnView | None:
         """The turn that waits for its reply, to be sent again; raises if it no longer fits."""

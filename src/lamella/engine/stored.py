@@ -31,7 +31,6 @@ from lamella.core.log.terms import Rewrite, Terms
 from lamella.core.log.turn import PART_NAMES, SystemParts
 from lamella.core.messages.delta import Reply, ToolCall
 from lamella.core.messages.rounds import ToolOutput
-from lamella.core.prompt.envelope import Envelope
 from lamella.core.prompt.movement import find_movement
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.prompt.state import State
@@ -259,9 +258,9 @@ class StoredChat:
         """For each turn of the active branch the model calls that were made for it."""
         return [read_calls(told) for told in self._log.path()]
 
-    def preview(self, asked: Ask) -> Envelope:
-        """The request that asking this would give if nothing has to go for it. Nothing is written down."""
-        return self._running().preview(self._with_lasting(asked))
+    def preview(self, asked: Ask, *, at: datetime | None = None) -> TurnView:
+        """The turn that asking this would give if nothing has to go for it. Nothing is written down."""
+        return self._running().preview(self._with_lasting(asked), at=at)
 
     def shrink_waiting(self, *, at: datetime | None = None) -> TurnView | None:
         """The turn that waits, made smaller, written down; none if nothing in it may go."""
