@@ -129,7 +129,7 @@ def _plant(chat: Conversation, fact: Fact, number: int) -> None:
             chat.reply("I have read it.")
         case _:
             result = ToolResult(name="look_up", arguments={"entry": f"{seed}-{number}"}, output=around)
-            chat.ask("And what does the register say?", tools=[result])
+            chat.ask("And what does the register say?", results=[result])
             chat.reply("It says this.")
     chat.ask("ok")
     chat.reply(make_text(seed + 2, 200))

@@ -47,7 +47,7 @@ def play(workload: Workload, *, layout: str, window: int = 10**12, target: float
     chat = Conversation(system=workload.system, layout=layout, window=window, reserve=0, warn=warn, target=target)
     turns: list[Turn] = []
     for said in workload.said:
-        turns.append(chat.ask(said.typed, tools=said.tools))
+        turns.append(chat.ask(said.typed, results=said.tools))
         chat.reply(said.reply)
     return Played(
         requests=len(turns),

@@ -37,9 +37,10 @@ if TYPE_CHECKING:
     from lamella.core.messages.model import Message
     from lamella.core.prompt.envelope import Envelope
     from lamella.core.prompt.layers.model import Layer, Segment
+    from lamella.engine.chat import Chat
+    from lamella.engine.engine import Engine
     from lamella.engine.turn import TurnView as Turn
-    from lamella.faces.library.conversation import Conversation
-    from lamella.faces.library.engine import Chat, Engine, open_engine
+    from lamella.wiring.python import Conversation, open_engine
 
 __version__ = "0.1.0"
 
@@ -79,16 +80,16 @@ __all__ = [
 # Where names are that are no attachments. What takes long to import is fetched when it is first asked for: the command
 # line is in this package, too, and must be up before that, or Ctrl-C right after the start would show a traceback.
 _HOMES = {
-    "Chat": "lamella.faces.library.engine",
-    "Conversation": "lamella.faces.library.conversation",
-    "Engine": "lamella.faces.library.engine",
+    "Chat": "lamella.engine.chat",
+    "Conversation": "lamella.wiring.python",
+    "Engine": "lamella.engine.engine",
     "Envelope": "lamella.core.prompt.envelope",
     "Layer": "lamella.core.prompt.layers.model",
     "Message": "lamella.core.messages.model",
     "Receipt": "lamella.core.log.receipt",
     "Segment": "lamella.core.prompt.layers.model",
     "Turn": "lamella.engine.turn",
-    "open": "lamella.faces.library.engine",
+    "open": "lamella.wiring.python",
 }
 # What has another name where it is at home.
 _CALLED = {"open": "open_engine", "Turn": "TurnView"}

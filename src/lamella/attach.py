@@ -3,7 +3,7 @@
 Each of the values can be imported from ``lamella`` as well.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import ClassVar
@@ -231,11 +231,12 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """A tool the model may call, with the JSON schema of its parameters."""
+    """A tool the model may call, with the JSON schema of its parameters; ``run`` does what it is called for."""
 
     name: str
     description: str = ""
     parameters: Mapping[str, object] = field(default_factory=dict)
+    run: Callable[..., object] | None = field(default=None, repr=False)
 
     def definition(self) -> ToolDefinition:
         if not self.name:

@@ -75,4 +75,4 @@ def test_a_request_of_exactly_the_hard_threshold_is_sent_and_one_token_more_is_n
 def test_tool_definitions_are_part_of_the_budget() -> None:
     chat = Conversation(window=1_100, reserve=100)
     with pytest.raises(BudgetExceededError):
-        chat.ask("hi", tool_definitions=[Tool(name="t", description="word " * 2_000)])
+        chat.ask("hi", tools=[Tool(name="t", description="word " * 2_000)])

@@ -105,7 +105,7 @@ def test_a_model_without_a_known_price_has_no_cost_and_a_cache_all_the_same(
 ) -> None:
     chat = converse(model=model, layout="in_place")
     for _ in range(2):
-        turn = chat.ask("hello", tools=[ToolResult(name="t", output="T")])
+        turn = chat.ask("hello", results=[ToolResult(name="t", output="T")])
         chat.reply("r")
         assert turn.cost is None
     assert use(turn)[0] > 0

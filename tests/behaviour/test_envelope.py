@@ -20,7 +20,7 @@ def digest(text: str) -> str:
 
 def second_turn(converse: type[Watched], layout: str = "library") -> Envelope:
     chat = converse(layout=layout, system={"base": "B.", "memory": "M."}, conversation="c")
-    chat.ask("one", attach=[Note(path="a.md", text="A")], tools=[ToolResult(name="t", output="T")])
+    chat.ask("one", attach=[Note(path="a.md", text="A")], results=[ToolResult(name="t", output="T")])
     chat.reply("r")
     return chat.ask("two", attach=[Note(path="a.md", text="A"), Note(path="b.md", text="B")]).envelope
 
@@ -125,7 +125,7 @@ def test_the_total_is_counted_on_the_rendered_messages(converse: type[Watched], 
 
 def test_tool_definitions_and_pictures_are_counted() -> None:
     plain = Conversation(model="openai:gpt-5").ask("q").tokens
-    tools = Conversation(model="openai:gpt-5").ask("q", tool_definitions=[Tool(name="search")]).tokens
+    tools = Conversation(model="openai:gpt-5").ask("q", tools=[Tool(name="search")]).tokens
     picture = Conversation(model="openai:gpt-5").ask("q", attach=[Picture(data=png(100, 100))]).tokens
     assert tools.by_layer["tools"] == tools.total - plain.total > 0
     assert picture.total - plain.total == 255

@@ -16,7 +16,7 @@ FOLDS = pytest.mark.moves_prefix(reason="the turn begins an epoch")
 def opened(converse: type[Watched], *, model: str | None = None, carry_forward: str = "full") -> Watched:
     """A conversation in layout in_place with a first turn behind it."""
     chat = converse(system={"base": "B."}, layout="in_place", model=model, carry_forward=carry_forward)
-    chat.ask("one", attach=[Note(path="a.md", text="A")], tools=[ToolResult(name="t", output="T")])
+    chat.ask("one", attach=[Note(path="a.md", text="A")], results=[ToolResult(name="t", output="T")])
     chat.reply("r")
     return chat
 
@@ -39,7 +39,7 @@ def test_in_place_a_changed_part_of_l1_begins_an_epoch(converse: type[Watched], 
 
 @FOLDS
 def test_in_place_changed_tools_begin_an_epoch(converse: type[Watched]) -> None:
-    turn = opened(converse).ask("two", tool_definitions=[Tool(name="search")])
+    turn = opened(converse).ask("two", tools=[Tool(name="search")])
     assert turn.envelope.epoch == 1
     assert str(turn.prefix.movement) == "tools_changed(search)"
 
@@ -74,8 +74,8 @@ def test_in_place_nothing_else_begins_an_epoch(converse: type[Watched]) -> None:
     chat.ask("much later", attach=[Selection(path="a.md", text="S")], at=datetime(2026, 12, 1, tzinfo=UTC))
     chat.ask("pinned", attach=[Note(path="a.md", text="B", policy="pin")])
     chat.ask("snapshot", attach=[Note(path="c.md", text="C", policy="snapshot")])
-    chat.ask("tool", tools=[ToolResult(name="t", output="other")])
-    chat.ask("the same again", system={"base": "B."}, model="openai:gpt-5", tool_definitions=[])
+    chat.ask("tool", results=[ToolResult(name="t", output="other")])
+    chat.ask("the same again", system={"base": "B."}, model="openai:gpt-5", tools=[])
     turn = chat.ask("long note", attach=[Note(path="long.md", text="x" * 9_000)])
     assert turn.envelope.epoch == 0
 

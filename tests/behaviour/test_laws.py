@@ -10,7 +10,7 @@ from lamella.core.values import replace
 
 
 def broken(envelope: Envelope, before: Envelope | None = None) -> list[str]:
-    return [law.name for law, _ in find_breaches(envelope, before=before)]
+    return [law.name for law, _ in find_breaches(envelope, before=None if before is None else before.prompt)]
 
 
 def test_a_selection_of_another_conversation_is_not_lost_in_this_one(converse: type[Watched]) -> None:
@@ -18,12 +18,12 @@ def test_a_selection_of_another_conversation_is_not_lost_in_this_one(converse: t
     there = converse(conversation="there", layout="in_place").ask("one", attach=selected).envelope
     here = converse(conversation="here", layout="in_place").ask("one").envelope
     assert "verbatim" not in broken(here, there)
-    assert "verbatim" in broken(replace(here, conversation_id="there"), there)
+    assert "verbatim" in broken(replace(here, prompt=replace(here.prompt, conversation_id="there")), there)
 
 
 def test_a_stub_may_stand_apart_from_its_turn_and_a_whole_result_may_not(converse: type[Watched]) -> None:
     chat = converse(layout="in_place", system="Be brief.")
-    chat.ask("one", tools=[ToolResult(name="search", output="found")])
+    chat.ask("one", results=[ToolResult(name="search", output="found")])
     chat.reply("So it is.")
     envelope = chat.ask("two").envelope
     strip = envelope.layer(LayerId.L4)

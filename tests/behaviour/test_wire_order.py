@@ -51,7 +51,7 @@ def test_the_user_message_is_tool_results_references_new_artifacts_label_questio
     turn = chat.ask(
         "two",
         attach=[Note(path="b.md", text="B"), Note(path="a.md", text="A"), Selection(path="a.md", text="S")],
-        tools=[ToolResult(name="t", output="T")],
+        results=[ToolResult(name="t", output="T")],
     )
     text = turn.messages[-1].text
     marks = ["<tool_result>", "- a.md\n", "<title>b</title>", "<selected_text>", "[User query]:\ntwo"]

@@ -16,7 +16,7 @@ FOUND = ToolResult(name="search", arguments={"q": "x"}, output="what was found")
 def turns(layout: str) -> tuple[Turn, Turn]:
     """Two turns: a note, a selection and a tool result; then the note again, and a new one."""
     chat = Conversation(system="Be brief.", layout=layout)
-    first = chat.ask("First?", attach=[NOTE, PICKED], tools=[FOUND])
+    first = chat.ask("First?", attach=[NOTE, PICKED], results=[FOUND])
     chat.reply("Yes.")
     return first, chat.ask("Second?", attach=[NOTE, Note(path="b.md", text="another note")])
 

@@ -16,7 +16,7 @@ from lamella.core.log.nodes import Told
 from lamella.core.values import replace
 from lamella.engine.checkpoints import EVENTS
 from lamella.engine.stored import Desk
-from lamella.faces.library.engine import Chat
+from lamella.engine.chat import Chat
 from lamella.ports import Catalog, Look, NoteList, Reader, Sources, Store, Summarizer
 from lamella.wiring import open_desk
 
@@ -159,8 +159,8 @@ class Lasting(Player):
         return self.stored.ask(
             " ".join(step.typed),
             attach=[*(attachment_of(item) for item in items if item.kind != "tool"), *expand],
-            tools=[result_of(item) for item in items if item.kind == "tool"],
-            tool_definitions=None if step.definitions is None else DEFINITIONS[step.definitions],
+            results=[result_of(item) for item in items if item.kind == "tool"],
+            tools=None if step.definitions is None else DEFINITIONS[step.definitions],
             system=dict(step.system) or None,
             model=step.model,
             drop=drop,

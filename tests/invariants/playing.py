@@ -116,8 +116,8 @@ class Player:
         return self.chat.ask(
             " ".join(step.typed),
             attach=[*(attachment_of(item) for item in items if item.kind != "tool"), *expand],
-            tools=[result_of(item) for item in items if item.kind == "tool"],
-            tool_definitions=None if step.definitions is None else DEFINITIONS[step.definitions],
+            results=[result_of(item) for item in items if item.kind == "tool"],
+            tools=None if step.definitions is None else DEFINITIONS[step.definitions],
             system=dict(step.system) or None,
             model=step.model,
             drop=drop,

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from tests.invariants.compacting import EAGER, GOOD, Scripted, TightLasting, tight_kept
 from tests.invariants.lasting import NAME, make_desk
 from tests.invariants.moves import Kept
+from tests.unit.raw import parse_body
 
 from lamella import BudgetExceededError, Turn
 from lamella.adapters.archive.markdown import parse_archive, render_archive
@@ -15,11 +16,10 @@ from lamella.adapters.clocks.system import SystemClock
 from lamella.adapters.sources.opening import open_sources
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.adapters.stores.opening import open_sqlite
-from lamella.core.log.events import parse_body
 from lamella.core.log.records import EventKind
 from lamella.core.values import replace
 from lamella.engine.keeping import Keeper, Taken
-from lamella.faces.library.engine import Chat
+from lamella.engine.chat import Chat
 from lamella.ports import Sources, Store
 
 TRIED = settings.get_profile("invariants")

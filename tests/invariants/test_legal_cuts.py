@@ -71,7 +71,7 @@ def test_every_other_cut_of_the_library_would_lose_what_cannot_be_fetched_again(
 
 
 def test_a_layer_may_always_be_left_whole() -> None:
-    turn = Conversation().ask("Why?", attach=[Note(path="a.md", text="a")], tools=[ToolResult(name="t", output="o")])
+    turn = Conversation().ask("Why?", attach=[Note(path="a.md", text="a")], results=[ToolResult(name="t", output="o")])
     for layer in turn.envelope.layers:
         assert legal_cuts(layer)[0] == 0
         assert all(0 in law.cuts(layer) for law in LAWS)
@@ -80,7 +80,7 @@ def test_a_layer_may_always_be_left_whole() -> None:
 def test_tool_results_are_not_cut_from_the_question_they_answer() -> None:
     chat = Conversation(layout="in_place")
     for number in range(2):
-        chat.ask("Why?", tools=[ToolResult(name=name, output=f"{name} {number}") for name in ("one", "two")])
+        chat.ask("Why?", results=[ToolResult(name=name, output=f"{name} {number}") for name in ("one", "two")])
         chat.reply("So.")
     strip = chat.ask("And then?").envelope.layers[3]
     assert [segment.kind for segment in strip.segments] == ["tool", "tool", "user", "reply"] * 2

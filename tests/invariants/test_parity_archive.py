@@ -13,7 +13,7 @@ from lamella.adapters.clocks.system import SystemClock
 from lamella.adapters.sources.opening import open_sources
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.engine.keeping import Keeper, Taken
-from lamella.faces.library.engine import Chat
+from lamella.engine.chat import Chat
 from lamella.ports import Sources
 
 TRIED = settings.get_profile("invariants")

@@ -1,9 +1,11 @@
-"""Law: L4 holds typed text, replies and, in_place, earlier tool results; nothing else."""
+"""Law: L4 holds typed text, replies and earlier tool results, in full or as their calls; nothing else."""
 
+import pytest
 from hypothesis import given, settings
 from tests.invariants.forging import broken_laws, segments_of, turns, with_segments
 from tests.invariants.playing import play
 from tests.invariants.strategies import Plan, plans
+from tests.invariants.texts import list_stubs, without_stubs
 
 from lamella.core.prompt.layers.model import LayerId
 from lamella.core.values import replace
@@ -23,18 +25,23 @@ def test_the_strip_is_what_was_typed_and_replied_in_order(plan: Plan) -> None:
 
 @TRIED
 @given(plan=plans())
-def test_beside_talk_the_strip_holds_only_tool_results_of_the_epoch(plan: Plan) -> None:
+def test_beside_talk_the_strip_holds_every_tool_result_once_whole_in_its_epoch_and_as_its_call_after_it(
+    plan: Plan,
+) -> None:
     for seen in play(plan):
-        start = seen.expected.epoch_start if plan.layout == "in_place" else len(seen.expected.earlier)
-        of_epoch = dict.fromkeys(tool.id for said in seen.expected.earlier[start:] for tool in said.tools)
+        newest: dict[str, str] = {}
+        for index, said in enumerate(seen.expected.earlier):
+            for tool in said.given:
+                newest.pop(tool.id, None)
+                newest[tool.id] = "full" if index >= seen.expected.epoch_start else "handle"
         others = [s for s in segments_of(seen.envelope, LayerId.L4) if s.kind not in ("user", "reply")]
-        assert [s.id for s in others] == list(of_epoch)
+        assert [(s.id, s.form) for s in others] == list(newest.items())
         assert {s.kind for s in others} <= {"tool"}
 
 
 @TRIED
 @given(plan=plans())
-def test_messages_from_before_the_epoch_are_plain_talk(plan: Plan) -> None:
+def test_messages_from_before_the_epoch_are_plain_talk_after_the_calls_of_their_tools(plan: Plan) -> None:
     for seen in play(plan):
         first = int(seen.turn.messages[0].role == "system")
         for index, said in enumerate(seen.expected.earlier):
@@ -42,7 +49,9 @@ def test_messages_from_before_the_epoch_are_plain_talk(plan: Plan) -> None:
             assert answered.text == said.reply
             assert asked.text.endswith(said.typed)
             if index < seen.expected.epoch_start:
-                assert asked.text == said.typed
+                before = asked.text.removesuffix(said.typed) if said.typed else asked.text
+                assert list_stubs(before) == [tool.id for tool in said.given]
+                assert without_stubs(before, list_stubs(before)) == ("[User query]:\n" if said.given else "")
                 assert asked.images == ()
 
 
@@ -54,9 +63,10 @@ def test_a_note_in_the_strip_breaks_it() -> None:
     assert broken_laws(with_segments(second.envelope, LayerId.L4, [*strip, stray])) == ["strip_content"]
 
 
-def test_a_tool_result_in_the_strip_breaks_it_in_layout_library() -> None:
-    _, second = turns("in_place")
-    assert [s.kind for s in segments_of(second.envelope, LayerId.L4)] == ["tool", "user", "reply"]
-    _, shelved = turns("library")
-    moved = with_segments(shelved.envelope, LayerId.L4, segments_of(second.envelope, LayerId.L4))
-    assert broken_laws(moved) == ["strip_content"]
+@pytest.mark.parametrize(("layout", "form"), [("in_place", "full"), ("library", "handle")])
+def test_a_tool_result_stands_in_the_strip_before_its_question_whatever_the_layout(layout: str, form: str) -> None:
+    _, second = turns(layout)
+    strip = segments_of(second.envelope, LayerId.L4)
+    assert [s.kind for s in strip] == ["tool", "user", "reply"]
+    assert (strip[0].form, strip[0].place) == (form, strip[1].place)
+    assert broken_laws(second.envelope) == []

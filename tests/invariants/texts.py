@@ -1,5 +1,7 @@
 """Texts to attach: each says in a marker which version of which thing it is, among whatever could break a prompt."""
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 LONG = 5_000  # over this many characters a recoverable entry may become its outline
@@ -87,3 +89,21 @@ def normalised(text: str) -> str:
 def readable(text: str) -> str:
     r"""Text without the backslash that keeps a closing tag from closing: ``<\/content>`` reads ``</content>``."""
     return text.replace("<\\", "<")
+
+
+_STUB = re.compile(
+    "<tool_result>\\n<name>search</name>\\n<arguments>[^\\n]*</arguments>\\n<id>([^\\n]*)</id>\\n"
+    r"<left_out>[\d,]+ characters of output\. Make the call again, or recall it by its id\.</left_out>"
+    "\\n</tool_result>\\n"
+)
+
+
+def list_stubs(text: str) -> list[str]:
+    """The ids of the tool results of which a text holds no more than the call, in order."""
+    return _STUB.findall(text)
+
+
+def without_stubs(text: str, names: Iterable[str]) -> str:
+    """The text without what stands in it for these tool results."""
+    gone = frozenset(names)
+    return _STUB.sub(lambda stub: "" if stub[1] in gone else stub[0], text)

@@ -78,11 +78,15 @@ class Expected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """An earlier turn: what was typed, its tool results, and the reply."""
+    """An earlier turn: what was typed, its tool results, and the reply.
+
+    ``given`` are the results that its message held: those that stood in none before it in the epoch of then.
+    """
 
     typed: str
     reply: str
     tools: tuple[Fact, ...]
+    given: tuple[Fact, ...]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -128,7 +132,9 @@ class Truth:
 
     def reply(self, expected: Expected, text: str) -> None:
         tools = tuple(fact for fact in expected.attached.values() if fact.kind == "tool")
-        self.said.append(Said(typed=expected.typed, reply=text, tools=tools))
+        standing = {tool.id for said in self.said[self.epoch_start :] for tool in said.tools}
+        given = tuple(tool for tool in tools if tool.id not in standing)
+        self.said.append(Said(typed=expected.typed, reply=text, tools=tools, given=given))
 
     def _begins(self, asked: Ask, inlined: Mapping[str, Fact]) -> bool:
         drawn = (tuple(self.parts.get(p, "") for p in ("base", "instructions", "project", "memory")), _shown(inlined))

@@ -16,7 +16,7 @@ import lamella
 from lamella import ActiveNote, Note, Picture, Selection, ToolResult, Turn, Unknown, Url
 from lamella.adapters.archive.markdown import parse_archive, render_archive
 from lamella.engine.keeping import Taken
-from lamella.faces.library.engine import Chat
+from lamella.engine.chat import Chat
 from lamella.wiring import load_archive, open_keeper, save_archive
 
 NAME = "talk"
@@ -62,9 +62,9 @@ def with_a_page(chat: Chat, _: Path) -> None:
 
 def with_tools(chat: Chat, _: Path) -> None:
     result = ToolResult(name="search", arguments={"q": "ü", "n": [1, None]}, output="found <tool_result> -->\n")
-    chat.ask("Look it up", tools=[result], tool_definitions=[lamella.Tool(name="search", parameters={"a": 1})])
+    chat.ask("Look it up", results=[result], tools=[lamella.Tool(name="search", parameters={"a": 1})])
     chat.reply("Found.")
-    chat.ask("And?", tools=[ToolResult(name="clock", output="")])
+    chat.ask("And?", results=[ToolResult(name="clock", output="")])
 
 
 def with_selections(chat: Chat, _: Path) -> None:

@@ -106,9 +106,9 @@ ASKED: dict[str, tuple[dict[str, object], str]] = {
     "a dict in the list": ({"attach": [{"kind": "note"}]}, "bad_call"),
     "a class in the list": ({"attach": [Note]}, "bad_call"),
     "a tool result among notes": ({"attach": [a_result(name="t", output="o")]}, "bad_call"),
-    "a note among tool results": ({"tools": [a_note(path="a.md", text="A")]}, "bad_call"),
-    "None for tools": ({"tools": None}, "bad_call"),
-    "a tool definition that is a dict": ({"tool_definitions": [{"name": "t"}]}, "bad_call"),
+    "a note among tool results": ({"results": [a_note(path="a.md", text="A")]}, "bad_call"),
+    "None for results": ({"results": None}, "bad_call"),
+    "a tool definition that is a dict": ({"tools": [{"name": "t"}]}, "bad_call"),
     "a number for a path": ({"attach": [a_note(path=5, text="A")]}, "bad_artifact"),
     "a Path for a path": ({"attach": [a_note(path=Path("a.md"), text="A")]}, "bad_artifact"),
     "no path": ({"attach": [Note(path="", text="A")]}, "bad_artifact"),
@@ -143,22 +143,22 @@ ASKED: dict[str, tuple[dict[str, object], str]] = {
     "bytes that are no picture": ({"attach": [Picture(data=b"png")]}, "source_unreadable"),
     "a picture of another type": ({"attach": [Picture(data=png(2, 2), media_type="image/gif")]}, "source_unreadable"),
     "a picture file without a vault": ({"attach": [Picture(path="a.png")]}, "source_missing"),
-    "a tool result without a name": ({"tools": [ToolResult(name="", output="o")]}, "bad_artifact"),
-    "a tool result without output": ({"tools": [a_result(name="t", output=None)]}, "bad_artifact"),
-    "arguments that are a list": ({"tools": [a_result(name="t", output="o", arguments=[1])]}, "bad_artifact"),
-    "arguments that are no JSON": ({"tools": [ToolResult(name="t", output="o", arguments={"a": {1}})]}, "bad_artifact"),
+    "a tool result without a name": ({"results": [ToolResult(name="", output="o")]}, "bad_artifact"),
+    "a tool result without output": ({"results": [a_result(name="t", output=None)]}, "bad_artifact"),
+    "arguments that are a list": ({"results": [a_result(name="t", output="o", arguments=[1])]}, "bad_artifact"),
+    "arguments that are no JSON": ({"results": [ToolResult(name="t", output="o", arguments={"a": {1}})]}, "bad_artifact"),
     "an argument that is no number": (
-        {"tools": [ToolResult(name="t", output="o", arguments={"a": float("nan")})]},
+        {"results": [ToolResult(name="t", output="o", arguments={"a": float("nan")})]},
         "bad_artifact",
     ),
-    "arguments in a circle": ({"tools": [ToolResult(name="t", output="o", arguments=circle())]}, "bad_artifact"),
-    "arguments without end": ({"tools": [ToolResult(name="t", output="o", arguments=nested(50_000))]}, "bad_artifact"),
-    "half a character in arguments": ({"tools": [ToolResult(name="t", output="o", arguments={"a": HALF})]}, "bad_text"),
-    "half a character in output": ({"tools": [ToolResult(name="t", output=HALF)]}, "bad_text"),
-    "a tool without a name": ({"tool_definitions": [Tool(name="")]}, "bad_artifact"),
-    "a tool with a number for a name": ({"tool_definitions": [a_tool(name=5)]}, "bad_artifact"),
-    "a schema without end": ({"tool_definitions": [Tool(name="t", parameters=nested(50_000))]}, "bad_artifact"),
-    "half a character in a schema": ({"tool_definitions": [Tool(name="t", parameters={HALF: 1})]}, "bad_text"),
+    "arguments in a circle": ({"results": [ToolResult(name="t", output="o", arguments=circle())]}, "bad_artifact"),
+    "arguments without end": ({"results": [ToolResult(name="t", output="o", arguments=nested(50_000))]}, "bad_artifact"),
+    "half a character in arguments": ({"results": [ToolResult(name="t", output="o", arguments={"a": HALF})]}, "bad_text"),
+    "half a character in output": ({"results": [ToolResult(name="t", output=HALF)]}, "bad_text"),
+    "a tool without a name": ({"tools": [Tool(name="")]}, "bad_artifact"),
+    "a tool with a number for a name": ({"tools": [a_tool(name=5)]}, "bad_artifact"),
+    "a schema without end": ({"tools": [Tool(name="t", parameters=nested(50_000))]}, "bad_artifact"),
+    "half a character in a schema": ({"tools": [Tool(name="t", parameters={HALF: 1})]}, "bad_text"),
     "a number for the system prompt": ({"system": 5}, "bad_setting"),
     "a part nobody knows": ({"system": {"basis": "B"}}, "bad_setting"),
     "a number for a part": ({"system": {"memory": 5}}, "bad_call"),
@@ -179,7 +179,7 @@ ASKED: dict[str, tuple[dict[str, object], str]] = {
             "text": "large " * 20_000,
             "system": {"memory": "M."},
             "model": "openai:gpt-5",
-            "tool_definitions": [Tool(name="t")],
+            "tools": [Tool(name="t")],
             "drop": ["first.md"],
             "fold": True,
             "attach": [Note(path="new.md", text="N."), Note(path="first.md", text="changed")],
@@ -194,7 +194,7 @@ def begun(layout: str) -> Conversation:
     chat = Conversation(layout=layout, window=20_000, system={"base": "B.", "memory": "old"})
     chat.ask("one", attach=[Note(path="first.md", text="F."), Note(path="pinned.md", text="P.", policy="pin")], at=NOON)
     chat.reply("r1")
-    chat.ask("two", tools=[ToolResult(name="t", output="o")], at=NOON)
+    chat.ask("two", results=[ToolResult(name="t", output="o")], at=NOON)
     chat.reply("r2")
     return chat
 

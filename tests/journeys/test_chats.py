@@ -48,7 +48,7 @@ def say(url: str, conversation: str = "demo", *, title: str = "") -> list[str]:
     with lamella.open(url) as engine:
         chat = engine.chat(conversation)
         note = Note(path="spec.md", text="# Spec")
-        chat.ask("Summarize this", attach=[note], tools=[ToolResult(name="search", output="found")])
+        chat.ask("Summarize this", attach=[note], results=[ToolResult(name="search", output="found")])
         chat.reply("A summary.")
         chat.ask("And in German?")
         chat.reply("Eine Zusammenfassung.")

@@ -79,8 +79,8 @@ SITTINGS: tuple[tuple[Deed, ...], ...] = (
         ask(
             "Compare {[[spec]]} and {docs}.",
             attach=[ActiveNote(path="active.md"), Url(url="https://example.org/x", text="A page.")],
-            tools=[ToolResult(name="search", arguments={"q": "x"}, output="</output> found")],
-            tool_definitions=[Tool(name="search", parameters={"type": "object"})],
+            results=[ToolResult(name="search", arguments={"q": "x"}, output="</output> found")],
+            tools=[Tool(name="search", parameters={"type": "object"})],
             system={"base": "You are terse.", "instructions": "Follow {[[api]]}."},
         ),
         reply("They differ."),

@@ -43,7 +43,7 @@ WRITER = """
 import sys
 from lamella.core.values import replace
 from lamella.errors import ConflictError
-from lamella.faces.library.engine import Chat
+from lamella.engine.chat import Chat
 from lamella.wiring import open_desk
 url, name, times = sys.argv[1], sys.argv[2], int(sys.argv[3])
 chat = Chat(replace(open_desk(url), checkpoint_every=3), "mine", {})

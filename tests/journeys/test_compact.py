@@ -27,7 +27,7 @@ def url(tmp_path: Path) -> str:
             chat.ask(
                 f"What of bed {number}?" + " It was sown in April." * 10,
                 attach=[note] if number % 3 == 0 else [],
-                tools=[found] if number % 4 == 1 else [],
+                results=[found] if number % 4 == 1 else [],
             )
             chat.reply(f"Bed {number} is fine." + " It grows well." * 10)
     return store

@@ -202,7 +202,7 @@ def test_a_picture_is_erased_by_its_hash_wherever_it_stood(url: str, path: Path,
 def test_a_tool_result_can_be_erased_by_its_id(url: str, path: Path) -> None:
     with lamella.open(url) as engine:
         chat = engine.chat("mine")
-        turn = chat.ask("Search", tools=[ToolResult(name="search", output=SECRET)])
+        turn = chat.ask("Search", results=[ToolResult(name="search", output=SECRET)])
         chat.reply("Found.")
     name = next(segment.id for layer in turn.envelope.layers for segment in layer.segments if segment.kind == "tool")
     assert lamella_says("chats", "delete", "mine", "--artifact", name, "--yes", "--store", url) == 0

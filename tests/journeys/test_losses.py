@@ -422,6 +422,6 @@ def test_touching_a_file_moves_no_byte(converse: type[Watched], layout: str, tmp
 @PROMOTES
 def test_tool_results_are_never_promoted_and_never_parsed_for_blocks(converse: type[Watched]) -> None:
     chat = converse()
-    chat.ask("one", tools=[ToolResult(name="search", output="<note_context><path>x.md</path></note_context>")])
+    chat.ask("one", results=[ToolResult(name="search", output="<note_context><path>x.md</path></note_context>")])
     chat.reply("<note_context>\n<path>y.md</path>\n</note_context>")
     assert library(chat.ask("two")) == []

@@ -23,7 +23,7 @@ def url(tmp_path: Path) -> str:
         chat.ask(
             "When do we sow?",
             attach=[Note(path="plan.md", text=PLAN)],
-            tools=[ToolResult(name="weather", arguments={"city": "Graz"}, output=WEATHER)],
+            results=[ToolResult(name="weather", arguments={"city": "Graz"}, output=WEATHER)],
         )
         chat.reply("In April, says the plan.")
         for number in range(12):

@@ -9,7 +9,7 @@ from tests.journeys.running import run
 
 import lamella
 from lamella import Note
-from lamella.adapters.providers.scripted import Line, ScriptedProvider
+from lamella.adapters.providers.scripted.provider import Line, ScriptedProvider
 from lamella.core.messages.usage import Usage
 from lamella.engine.keeping import Keeper
 from lamella.engine.stored import StoredChat

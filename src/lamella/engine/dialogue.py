@@ -4,16 +4,14 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from lamella.core.compaction.fitting import Rules, check_fits
-from lamella.core.ledger.cache import CacheModel
-from lamella.core.ledger.common import NO_FORK
-from lamella.core.ledger.entry import Books, Entry, enter_turn, judge_call, make_prefix, see_request
+from lamella.core.ledger.entry import Entry, make_prefix
 from lamella.core.log.call import Call
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.terms import Rewrite, Terms
 from lamella.core.log.turn import Turn
-from lamella.core.messages.delta import Reply, StopReason
-from lamella.core.messages.rounds import ToolOutput
-from lamella.core.prompt.advance import advance, answer, waiting
+from lamella.core.messages.delta import Reply, StopReason, ToolCall
+from lamella.core.messages.rounds import ToolOutput, ToolRound
+from lamella.core.prompt.advance import add_rounds, advance, answer, waiting
 from lamella.core.prompt.envelope import Envelope, make_envelope
 from lamella.core.prompt.laws import check_laws
 from lamella.core.prompt.prompt import Prompt
@@ -21,16 +19,18 @@ from lamella.core.prompt.receipts import UNDONE, apply_receipts
 from lamella.core.prompt.state import State
 from lamella.core.search.index import Found
 from lamella.core.values import replace
+from lamella.engine.accounts import Accounts
 from lamella.engine.answer import Answer
 from lamella.engine.ask import Ask
+from lamella.engine.checks import check_time
 from lamella.engine.fitting import Fitter
 from lamella.engine.past import Past
 from lamella.engine.proposal import Proposal, propose
 from lamella.engine.reading import read_turn
 from lamella.engine.recalling import FOUND_AT_MOST, Recaller
-from lamella.engine.rounds import check_outputs, close_round, skip_call
-from lamella.engine.turn import LedgerPage, TurnView
-from lamella.engine.world import Journal, World
+from lamella.engine.rounds import check_outputs, close_round, open_round, skip_call
+from lamella.engine.turn import TurnView
+from lamella.engine.world import Journal, LeftTurn, World
 from lamella.errors import CallError
 
 # How much of a request is kept that a provider called too long, although by our count it fits.
@@ -51,6 +51,7 @@ class Dialogue:
         *,
         terms: Terms,
         past: Past | None = None,
+        pending: ToolRound | None = None,
         ledger: bool = True,
         journal: Journal | None = None,
         fitter: Fitter | None = None,
@@ -60,20 +61,14 @@ class Dialogue:
         self._terms = terms
         self._start = start
         self._past = past or Past()
-        self._ledger = ledger
         self._journal = journal
         self._fitter = fitter or Fitter(world.summarizer, timeout=world.summary_timeout)
         self._recaller = Recaller()
         # The state before the turn that waits for its reply, if one does, and after the last that was answered.
         self._before = self._state = start
-        self._page: LedgerPage | None = None
-        self._books = Books()
-        self._asked_at: datetime | None = None
-        self._pause: float | None = None
-        self._answered_by: str | None = None
-        # The answer whose calls wait for their results, and the calls to the model that were made for the open turn.
-        self._pending: Reply | None = None
-        self._made: tuple[Call, ...] = ()
+        self._accounts = Accounts(world, ledger=ledger)
+        # The round whose calls wait for what they give.
+        self._pending = pending
         self._fold()
 
     def _fold(self) -> None:
@@ -90,11 +85,7 @@ class Dialogue:
         self, before: Prompt | None = None, *, asked_at: datetime | None = None, answered_by: str | None = None
     ) -> None:
         """Go on from what was sent last: ``before``, or the last request of the past."""
-        self._asked_at, self._answered_by = asked_at, answered_by
-        sent = before or self._state.last
-        if sent is not None:
-            request = see_request(sent, at=asked_at)
-            self._books = Books(last=request, prompt=sent, cache=CacheModel(requests=((request, NO_FORK),)))
+        self._accounts.go_on(before or self._state.last, asked_at=asked_at, answered_by=answered_by)
 
     def mark_undone(self) -> None:
         """The next request differs from the one before it because a compaction was undone."""
@@ -111,6 +102,17 @@ class Dialogue:
         return self._state.model
 
     @property
+    def calls(self) -> Sequence[ToolCall]:
+        """The calls of the last answer that wait for what they give."""
+        return () if self._pending is None else self._pending.calls
+
+    def read_answer(self, given: object) -> Answer:
+        """What a model answered, from the object that a provider's SDK gave."""
+        if self._world.dialects is None:
+            raise CallError("No wire format is known here.", hint="Give the answer as a text.")
+        return Answer(reply=self._world.dialects.read(given))
+
+    @property
     def waits(self) -> bool:
         """Whether a turn waits for its reply."""
         return self._state.waits
@@ -122,30 +124,43 @@ class Dialogue:
 
     def ask(self, asked: Ask, *, at: datetime | None = None, rewritten: Rewrite | None = None) -> TurnView:
         """Build the next turn. If it cannot be built or written down, nothing has changed."""
-        if at is not None and at.tzinfo is None:
-            raise CallError(
-                f"The time {at.isoformat()} has no time zone.",
-                hint="Give an aware datetime, for example with tzinfo=UTC.",
-            )
+        check_time(at)
         unanswered = waiting(self._state).user.id if self._state.waits else None
-        state = answer(self._state, "") if self._state.waits else self._state
+        skipped = () if self._pending is None else tuple(skip_call(call) for call in self._pending.calls)
+        state = self._leave()
         turn = replace(self._read(asked, state), rewritten=rewritten)
         rules = replace(self._rules, measure=self._world.counter.measure(turn.model or state.model))
         settled = apply_receipts(state, self._past.receipts, turn.terms, rules.measure)
         turn, opened = self._fitter.fit(settled, turn, rules, path=self._past.path)
         receipt = turn.receipts[-1] if turn.receipts else None
         envelope = self._seal(opened, rules, before=state.last)
-        entry, books = self._enter(envelope, at=at)
-        pause = (at - self._asked_at).total_seconds() if at and self._asked_at else None
+        entry, books = self._accounts.enter(envelope, at=at)
         if self._journal is not None:
-            self._journal.write_turn(turn, parent=state.head, unanswered=unanswered, receipt=receipt, at=at)
+            left = LeftTurn(id=unanswered, skipped=skipped) if unanswered is not None else None
+            self._journal.write_turn(turn, parent=state.head, left=left, receipt=receipt, at=at)
         if unanswered is not None:
+            self._past.turns[-1] = self._with_round(skipped)
             self._past.answer("", message=state.head)
         self._past.ask(replace(turn, receipts=(*self._past.receipts, *turn.receipts)), message=opened.head)
-        self._before, self._state, self._rules = state, opened, rules
-        self._books, self._asked_at, self._pause = books, at, pause
-        self._made, self._pending = (), None
+        self._before, self._state, self._rules, self._pending = state, opened, rules, None
+        self._accounts.begin(books, at=at)
         return self._view(envelope, entry, receipt)
+
+    def _leave(self) -> State:
+        """The state if the turn that waits is left as it is: its calls are not made, its reply is empty."""
+        if not self._state.waits:
+            return self._state
+        if self._pending is None:
+            return answer(self._state, "")
+        skipped = [skip_call(call) for call in self._pending.calls]
+        return answer(add_rounds(self._state, self._with_round(skipped).rounds), "")
+
+    def _with_round(self, outputs: Sequence[ToolOutput]) -> Turn:
+        """The turn that waits, with what its pending calls gave."""
+        turn = self._past.turns[-1]
+        if self._pending is None:
+            return turn
+        return replace(turn, rounds=(*turn.rounds, close_round(self._pending, outputs)))
 
     def _read(self, asked: Ask, state: State) -> Turn:
         return read_turn(asked, state, self._world.sources(), terms=self._terms)
@@ -164,7 +179,10 @@ class Dialogue:
                 hint="Send one turn at a time, or open the conversation once for each.",
             )
         reply = Reply(text=given, stop=StopReason.END) if isinstance(given, str) else given.reply
-        call = None if isinstance(given, str) else self._judge(prompt, given, at=at)
+        call = None
+        if isinstance(given, Answer):
+            budget = self._rules.budget
+            call = self._accounts.judge(prompt, given, before=self._before.last, budget=budget, at=at)
         if reply.calls and call is not None:
             self._open_round(reply, call, at=at)
         else:
@@ -174,29 +192,22 @@ class Dialogue:
     def _open_round(self, reply: Reply, call: Call, *, at: datetime | None) -> None:
         """The model calls tools: the turn stays open until it knows what they gave."""
         self._skip_round(at=at)
+        asked = open_round(reply)
         if self._journal is not None:
-            self._journal.write_calls(reply, parent=waiting(self._state).user.id, at=at, call=call)
-        self._note(call)
-        self._pending = reply
+            self._journal.write_calls(asked, parent=self._state.head, at=at, call=call)
+        self._accounts.note(call)
+        self._pending = asked
 
     def _close(self, text: str, call: Call | None, *, at: datetime | None) -> None:
         self._skip_round(at=at)
-        prompt = waiting(self._state)
-        calls = self._made if call is None else (*self._made, call)
-        state = answer(self._state, text)
+        state, parent = answer(self._state, text), self._state.head
         if self._journal is not None:
-            self._journal.write_reply(text, parent=prompt.user.id, at=at, calls=calls)
+            self._journal.write_reply(text, parent=parent, at=at, calls=() if call is None else (call,))
         if call is not None:
-            self._note(call)
+            self._accounts.note(call)
+        self._accounts.end()
         self._past.answer(text, message=state.head)
         self._before = self._state = state
-        self._answered_by = calls[-1].id if calls else None
-        self._made = ()
-
-    def _note(self, call: Call) -> None:
-        self._made = (*self._made, call)
-        if self._page is not None:
-            self._page.entry = replace(self._page.entry, calls=(*self._page.entry.calls, call))
 
     def give(self, outputs: Sequence[ToolOutput], *, at: datetime | None = None) -> TurnView:
         """Hand back what the tools gave for the calls of the last answer; the same turn, to be sent on."""
@@ -206,22 +217,20 @@ class Dialogue:
         return self._give(outputs, at=at)
 
     def _give(self, outputs: Sequence[ToolOutput], *, at: datetime | None) -> TurnView:
-        done = close_round(self._pending, outputs)
-        turn = self._past.turns[-1]
-        longer = replace(turn, rounds=(*turn.rounds, done))
+        turn, longer = self._past.turns[-1], self._with_round(outputs)
         fitted, opened = self._fitter.fit(
             self._settle(turn.terms), replace(longer, receipts=()), self._rules, path=self._past.path[:-1]
         )
         receipt = fitted.receipts[-1] if fitted.receipts else None
         envelope = self._seal(opened, self._rules)
-        entry, books = self._enter(envelope, at=at)
+        entry, books = self._accounts.enter(envelope, at=at)
         if self._journal is not None:
-            self._journal.write_results(done.outputs, parent=opened.head, at=at)
+            self._journal.write_results(longer.rounds[-1].outputs, parent=opened.head, at=at)
             if receipt is not None:
                 self._journal.write_receipt(receipt, before=opened.head, at=at)
         self._past.turns[-1] = replace(fitted, receipts=(*turn.receipts, *fitted.receipts))
-        self._state, self._books, self._pending = opened, books, None
-        self._answered_by = self._made[-1].id if self._made else None
+        self._state, self._pending = opened, None
+        self._accounts.go_further(books)
         return self._view(envelope, entry, receipt)
 
     def _skip_round(self, *, at: datetime | None) -> None:
@@ -229,34 +238,8 @@ class Dialogue:
         if self._pending is not None:
             self._give([skip_call(call) for call in self._pending.calls], at=at)
 
-    def _judge(self, prompt: Prompt, given: Answer, *, at: datetime | None) -> Call:
-        page = self._page
-        envelope = page.envelope if page is not None else make_envelope(prompt, self._rules.budget)
-        return judge_call(
-            page.entry if page is not None else self._compare(prompt),
-            prompt,
-            given.reply,
-            tariff=self._world.tariff(prompt.model),
-            by_layer=envelope.tokens.by_layer,
-            timing=given.timing,
-            foreseen=given.foreseen,
-            pause=self._pause,
-            at=at,
-            retries=given.retries,
-            ended=given.ended,
-        )
-
     def _view(self, envelope: Envelope, entry: Entry, receipt: Receipt | None) -> TurnView:
-        self._page = LedgerPage(entry=entry, envelope=envelope)
-        return TurnView(
-            number=len(self._past.turns),
-            envelope=envelope,
-            page=self._page,
-            compaction=receipt,
-            after=self._answered_by,
-            pause=self._pause,
-            speak=self._world.dialects.build if self._world.dialects else None,
-        )
+        return self._accounts.view(envelope, entry, number=len(self._past.turns), receipt=receipt)
 
     def _seal(self, opened: State, rules: Rules, *, before: Prompt | None = None) -> Envelope:
         """The request as it may be sent: it fits, and breaks no law beside the one before it."""
@@ -267,7 +250,7 @@ class Dialogue:
 
     def preview(self, asked: Ask) -> Envelope:
         """The request that asking this would give if nothing has to go for it. Nothing changes."""
-        state = answer(self._state, "") if self._state.waits else self._state
+        state = self._leave()
         turn = replace(self._read(asked, state), receipts=self._past.receipts)
         opened = advance(state, turn, self._rules.place, self._rules.measure)
         return make_envelope(waiting(opened), self._rules.budget)
@@ -278,11 +261,9 @@ class Dialogue:
             return None
         envelope = self._seal(self._state, self._rules)
         receipts = self._past.turns[-1].receipts
-        return self._view(envelope, self._compare(envelope.prompt), receipts[-1] if receipts else None)
-
-    def _compare(self, prompt: Prompt) -> Entry:
-        """The least that can be said of a turn: what moved."""
-        return Entry(prefix=make_prefix(self._before.last, prompt))
+        # The least that can be said of a turn: what moved.
+        entry = Entry(prefix=make_prefix(self._before.last, envelope.prompt))
+        return self._view(envelope, entry, receipts[-1] if receipts else None)
 
     def shrink_waiting(self, *, at: datetime | None = None) -> TurnView | None:
         """The turn that waits, made smaller than anything counted here asks for: the model says it does not fit.
@@ -305,11 +286,12 @@ class Dialogue:
         turn = replace(turn, receipts=(*turn.receipts, receipt))
         opened = advance(self._before, turn, rules.place, rules.measure)
         envelope = self._seal(opened, rules)
-        entry, books = self._enter(envelope, at=at)
+        entry, books = self._accounts.enter(envelope, at=at)
         if self._journal is not None:
             self._journal.write_receipt(receipt, before=opened.head, at=at)
         self._past.turns[-1] = turn
-        self._state, self._books = opened, books
+        self._state = opened
+        self._accounts.go_further(books)
         return self._view(envelope, entry, receipt)
 
     def _settle(self, terms: Terms) -> State:
@@ -328,7 +310,7 @@ class Dialogue:
             fitter=self._fitter,
             to=to,
             path=self._past.path,
-            sent=self._books.last,
+            sent=self._accounts.sent,
             tariff=self._world.tariff(self.model),
             at=at,
         )
@@ -382,10 +364,3 @@ class Dialogue:
     def _check_between_turns(self) -> None:
         if self._state.waits:
             raise CallError("A turn waits for its reply.", hint="Reply first, then compact or undo.")
-
-    def _enter(self, envelope: Envelope, *, at: datetime | None) -> tuple[Entry, Books]:
-        prompt = envelope.prompt
-        if self._ledger:
-            return enter_turn(self._books, envelope, tariff=self._world.tariff(prompt.model), at=at)
-        entry = Entry(prefix=make_prefix(self._books.prompt, prompt))
-        return entry, replace(self._books, prompt=prompt, last=see_request(prompt, at=at))

@@ -5,11 +5,12 @@ before the connection broke, is kept.
 """
 
 from asyncio import CancelledError
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
 from typing import Protocol
 
 from lamella.core.log.call import CacheUse, Timing
@@ -17,7 +18,6 @@ from lamella.core.log.receipt import Receipt
 from lamella.core.messages.delta import (
     Delta,
     ReasoningDelta,
-    Reply,
     Stop,
     StopReason,
     TextDelta,
@@ -25,12 +25,14 @@ from lamella.core.messages.delta import (
     fold_deltas,
     join_text,
 )
+from lamella.core.messages.rounds import ToolOutput
 from lamella.core.messages.usage import Usage
 from lamella.core.values import replace
 from lamella.engine.answer import Answer
 from lamella.engine.ask import Ask
 from lamella.engine.fitting import wait_apart
 from lamella.engine.guests import foresee, read_answer
+from lamella.engine.tools import STEPS, Toolbox
 from lamella.engine.turn import TurnView
 from lamella.errors import CallError, ContextOverflowError, ProviderRetryError
 from lamella.ports import ChatProvider, Clock
@@ -42,7 +44,7 @@ SILENCE = 120.0
 ANSWER = 1_024
 
 
-class Happening(StrEnum):
+class EventName(StrEnum):
     """What an event is about."""
 
     ENVELOPE = "envelope"
@@ -59,11 +61,12 @@ class Happening(StrEnum):
 class Event:
     """Something that happened on the way. ``text`` is more of the answer, and only ever that."""
 
-    kind: Happening
+    kind: EventName
     text: str = ""
     turn: TurnView | None = None
     said: str = ""
     call: ToolCall | None = None
+    output: ToolOutput | None = None
     usage: Usage | None = None
     receipt: Receipt | None = None
     wait: float | None = None
@@ -105,18 +108,23 @@ class Post:
     window: int | None = None
 
 
-class Chatting(Protocol):
-    """A conversation that can be asked, answered, and made smaller while a turn waits."""
+class SendsTo(Protocol):
+    """A conversation that can be asked, answered, given results, and made smaller while a turn waits."""
+
+    @property
+    def calls(self) -> Sequence[ToolCall]: ...
 
     def ask(self, asked: Ask, *, at: datetime | None = None) -> TurnView: ...
 
     def reply(self, given: str | Answer, *, at: datetime | None = None) -> object: ...
 
+    def give(self, outputs: Sequence[ToolOutput], *, at: datetime | None = None) -> TurnView: ...
+
     def shrink_waiting(self, *, at: datetime | None = None) -> TurnView | None: ...
 
 
 @dataclass(slots=True)
-class _Sent:
+class _Delivery:
     """An answer on its way."""
 
     started: datetime
@@ -132,20 +140,66 @@ class _Sent:
         return join_text(delta.text for delta in self.deltas if isinstance(delta, TextDelta))
 
 
-async def send(chat: Chatting, asked: Ask, post: Post) -> AsyncGenerator[Event, None]:
+async def send(
+    chat: SendsTo, asked: Ask, post: Post, *, toolbox: Toolbox | None = None, steps: int = STEPS
+) -> AsyncGenerator[Event, None]:
     """Ask, send, and record the answer. Closing the iterator stops the model and keeps what it said."""
     started = post.clock.now()
     turn = await wait_apart(lambda: chat.ask(asked, at=started))
     built = (post.clock.now() - started).total_seconds()
-    yield Event(kind=Happening.ENVELOPE, turn=turn)
-    async with aclosing(answer(chat, turn, post, built=built)) as events:
+    yield Event(kind=EventName.ENVELOPE, turn=turn)
+    async with aclosing(answer(chat, turn, post, built=built, toolbox=toolbox, steps=steps)) as events:
         async for event in events:
             yield event
 
 
-async def answer(chat: Chatting, turn: TurnView, post: Post, *, built: float = 0.0) -> AsyncGenerator[Event, None]:
-    """Send a turn that was asked, and record its answer."""
-    sent = _Sent(started=post.clock.now(), built=built)
+async def answer(
+    chat: SendsTo,
+    turn: TurnView,
+    post: Post,
+    *,
+    built: float = 0.0,
+    toolbox: Toolbox | None = None,
+    steps: int = STEPS,
+) -> AsyncGenerator[Event, None]:
+    """Send a turn that was asked, and record its answer; with tools, in as many rounds as it takes, up to ``steps``.
+
+    Calls that nobody here can run leave the turn open. It stops cleanly between any two rounds: what was called for and
+    what came back is written down by then.
+    """
+    left = steps
+    while True:
+        if not chat.calls:
+            async with aclosing(_answer_once(chat, turn, post, built=built)) as events:
+                async for event in events:
+                    turn = event.turn or turn
+                    yield event
+        calls = tuple(chat.calls)
+        if not calls or toolbox is None or not toolbox.can_run(calls):
+            yield Event(kind=EventName.DONE, turn=turn)
+            return
+        left -= 1
+        outputs = await toolbox.run(calls) if left >= 0 else tuple(_refuse(call, steps) for call in calls)
+        for output in outputs:
+            yield Event(kind=EventName.TOOL, output=output)
+        now = post.clock.now()
+        turn = await wait_apart(partial(chat.give, outputs, at=now))
+        yield Event(kind=EventName.ENVELOPE, turn=turn)
+        if left < -1:
+            # It was told that there are no more rounds and called again: its turn ends without an answer in words.
+            chat.reply("", at=now)
+            yield Event(kind=EventName.DONE, turn=turn)
+            return
+
+
+def _refuse(call: ToolCall, steps: int) -> ToolOutput:
+    told = f"Not run: a turn has at most {steps} rounds of tools. Answer with what you have."
+    return ToolOutput(call=call.id, output=told, failed=True)
+
+
+async def _answer_once(chat: SendsTo, turn: TurnView, post: Post, *, built: float = 0.0) -> AsyncGenerator[Event, None]:
+    """Send a turn and record one answer to it: in words, or with calls."""
+    sent = _Delivery(started=post.clock.now(), built=built)
     while True:
         try:
             async with aclosing(_stream(turn, sent, post)) as events:
@@ -165,12 +219,11 @@ async def answer(chat: Chatting, turn: TurnView, post: Post, *, built: float = 0
             raise
         else:
             _record(chat, turn, sent, post=post)
-            yield Event(kind=Happening.DONE, turn=turn)
             return
 
 
 async def _try_again(
-    error: ProviderRetryError | ContextOverflowError, chat: Chatting, sent: _Sent, *, post: Post
+    error: ProviderRetryError | ContextOverflowError, chat: SendsTo, sent: _Delivery, *, post: Post
 ) -> Event | None:
     """What is done before another try, or none where nothing may be tried: something was said, or it is enough."""
     if sent.deltas:
@@ -180,16 +233,16 @@ async def _try_again(
             return None
         sent.retries += 1
         wait = post.patience.wait(sent.retries, asked_for=error.wait, jitter=post.jitter())
-        return Event(kind=Happening.RETRY, said=error.message, wait=wait)
+        return Event(kind=EventName.RETRY, said=error.message, wait=wait)
     now = post.clock.now()
     smaller = None if sent.shrunk else await wait_apart(lambda: chat.shrink_waiting(at=now))
     if smaller is None:
         return None
     sent.shrunk = True
-    return Event(kind=Happening.COMPACTION, turn=smaller, receipt=smaller.compaction, said=error.message)
+    return Event(kind=EventName.COMPACTION, turn=smaller, receipt=smaller.compaction, said=error.message)
 
 
-async def _stream(turn: TurnView, sent: _Sent, post: Post) -> AsyncGenerator[Event, None]:
+async def _stream(turn: TurnView, sent: _Delivery, post: Post) -> AsyncGenerator[Event, None]:
     """The deltas of one try as events."""
     if turn.envelope.model is None:
         raise CallError("No model is named.", hint="Name one with model=, --model or LAMELLA_MODEL.")
@@ -223,35 +276,33 @@ def check_room(total: int, *, answer: int, window: int | None) -> None:
 def _event(delta: Delta) -> Event | None:
     match delta:
         case TextDelta():
-            return Event(kind=Happening.DELTA, text=delta.text)
+            return Event(kind=EventName.DELTA, text=delta.text)
         case ReasoningDelta():
-            return Event(kind=Happening.REASONING, said=delta.text)
+            return Event(kind=EventName.REASONING, said=delta.text)
         case ToolCall():
-            return Event(kind=Happening.TOOL, call=delta)
+            return Event(kind=EventName.TOOL, call=delta)
         case Usage():
-            return Event(kind=Happening.USAGE, usage=delta)
+            return Event(kind=EventName.USAGE, usage=delta)
         case Stop():
             return None
 
 
-def _record(chat: Chatting, turn: TurnView, sent: _Sent, *, post: Post, ended: str = "") -> None:
-    """Write the answer down; one of which nothing arrived leaves the turn waiting."""
+def _record(chat: SendsTo, turn: TurnView, sent: _Delivery, *, post: Post, ended: str = "") -> None:
+    """Write the answer down; one of which nothing arrived leaves the turn waiting.
+
+    Calls of an answer that was cut short are not kept: nobody knows whether they are whole.
+    """
     reply = fold_deltas(sent.deltas) or fold_deltas([*sent.deltas, Stop(reason=StopReason.OTHER)])
     if reply is None or (ended and not sent.text):
         return
     finished = post.clock.now()
     timing = Timing(build=sent.built, first=sent.first, total=(finished - sent.started).total_seconds())
-    answered = Answer(
-        reply=_plain(reply),
+    given = Answer(
+        reply=replace(reply, calls=(), carried=None) if ended else reply,
         message=turn.envelope.message_id,
         timing=timing,
         retries=sent.retries,
         ended=ended,
         foreseen=sent.foreseen,
     )
-    chat.reply(answered, at=finished)
-
-
-def _plain(reply: Reply) -> Reply:
-    """What the user saw; how the provider wrote it is for the round of tools it belongs to."""
-    return replace(reply, carried=None)
+    chat.reply(given, at=finished)

@@ -11,8 +11,7 @@ from lamella.core.ledger.entry import Tariff
 from lamella.core.log.call import CacheUse, Call
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.turn import Turn
-from lamella.core.messages.delta import Reply
-from lamella.core.messages.rounds import ToolOutput
+from lamella.core.messages.rounds import ToolOutput, ToolRound
 from lamella.ports import Dialects, Look, PriceBook, ProfileBook, Sources, Summarizer, TokenCounter
 
 
@@ -44,6 +43,14 @@ class World(Struct, frozen=True, kw_only=True):
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftTurn:
+    """A turn that another one follows before it was answered: the id of its question, and the calls nobody made."""
+
+    id: str
+    skipped: tuple[ToolOutput, ...] = ()
+
+
 class Journal(Protocol):
     """Where turns and replies are written down before they count as asked and answered."""
 
@@ -52,14 +59,14 @@ class Journal(Protocol):
         turn: Turn,
         *,
         parent: str,
-        unanswered: str | None,
+        left: LeftTurn | None,
         receipt: Receipt | None,
         at: datetime | None,
     ) -> None:
-        """A turn after its parent, with what is compacted before it; ``unanswered`` gets the empty reply first."""
+        """A turn after its parent, with what is compacted before it; the turn that is ``left`` gets an empty reply."""
         ...
 
-    def write_calls(self, reply: Reply, *, parent: str, at: datetime | None, call: Call) -> None:
+    def write_calls(self, asked: ToolRound, *, parent: str, at: datetime | None, call: Call) -> None:
         """What the model asks of its tools in answer to a question, before any of it is done."""
         ...
 

@@ -49,7 +49,7 @@ def test_half_of_a_result_is_an_orphan(text: str) -> None:
 
 
 def test_orphans_are_found_in_the_form_in_which_results_are_sent() -> None:
-    turn = Conversation().ask("Go on.", tools=[ToolResult(name="look", output="x")])
+    turn = Conversation().ask("Go on.", results=[ToolResult(name="look", output="x")])
     assert list(find_orphans(turn.messages, SAID)) == []
     assert list(find_orphans(turn.messages, [])) != []
 

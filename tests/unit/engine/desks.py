@@ -9,7 +9,7 @@ from lamella.core.log.records import Checkpoint, Damage, Listed, Record, StoreSt
 from lamella.core.values import replace
 from lamella.engine.stored import Desk
 from lamella.errors import StoreUnavailableError
-from lamella.faces.library.engine import Chat
+from lamella.engine.chat import Chat
 from lamella.ports import Store
 from lamella.wiring import open_desk
 

@@ -16,7 +16,7 @@ from lamella.engine.counting import CountingBook, are_whole, read_counts, write_
 from lamella.engine.keeping import Keeper
 from lamella.engine.stored import Desk
 from lamella.errors import BudgetExceededError, ConflictError, StoreUnavailableError
-from lamella.faces.library.engine import Chat
+from lamella.engine.chat import Chat
 from lamella.ports import Store
 
 PLAIN = OfflineCounter().measure(None)

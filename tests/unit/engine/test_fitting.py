@@ -13,24 +13,25 @@ from lamella.core.prompt.state import State
 from lamella.core.values import replace
 from lamella.engine.dialogue import Dialogue
 from lamella.engine.fitting import SummariesMissing, wait_apart
-from lamella.faces.library.talk import Talk
+from lamella.engine.discourse import Discourse
 from lamella.ports import Summarizer
-from lamella.wiring import load_settings, make_rules, make_terms, open_world
+from lamella.settings.meaning import make_rules, make_terms
+from lamella.wiring import load_settings, open_world
 
 WINDOW = 3_000
 
 
-def talk(summarizer: Summarizer | None, *, timeout: float = 60, **given: object) -> Talk:
+def talk(summarizer: Summarizer | None, *, timeout: float = 60, **given: object) -> Discourse:
     """A conversation in a small window, with a summariser and how long it is waited for."""
     world = replace(open_world(None), summarizer=summarizer, summary_timeout=timeout)
     settings = load_settings({"window": WINDOW, "reserve": 0, "layout": "in_place", **given})
     rules = make_rules(settings, world)
     start = State(conversation="chat", measured_by=rules.measure.name)
-    return Talk(Dialogue(world, rules, start, terms=make_terms(settings)), system="")
+    return Discourse(Dialogue(world, rules, start, terms=make_terms(settings)), system="")
 
 
-def fill(chat: Talk, turns: int = 40) -> list[Receipt]:
-    """Talk until something had to go several times; the receipts of that."""
+def fill(chat: Discourse, turns: int = 40) -> list[Receipt]:
+    """Discourse until something had to go several times; the receipts of that."""
     receipts: list[Receipt] = []
     for number in range(turns):
         turn = chat.ask(f"Question {number}, and why so?")

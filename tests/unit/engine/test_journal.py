@@ -13,6 +13,7 @@ from lamella.core.log.ids import Voice, message_id, turn_id
 from lamella.core.log.records import Written
 from lamella.core.log.turn import Turn
 from lamella.engine.journal import ChatJournal
+from lamella.engine.world import LeftTurn
 from lamella.errors import StoreUnavailableError
 
 NOTE = make_artifact(Kind.NOTE, text="A", source=Source(path="a.md"))
@@ -34,7 +35,7 @@ def keep(book: Book, *, edits: str | None = None) -> ChatJournal:
 
 
 def write(journal: ChatJournal, turn: Turn, parent: str, *, unanswered: str | None = None) -> None:
-    journal.write_turn(turn, parent=parent, unanswered=unanswered, receipt=None, at=None)
+    journal.write_turn(turn, parent=parent, left=None if unanswered is None else LeftTurn(id=unanswered), receipt=None, at=None)
 
 
 def _moment(at: datetime | None) -> str:

@@ -20,7 +20,7 @@ CHATS: list[Callable[..., Conversation | Chat]] = [Conversation, make_chat]
 
 def talk(chat: Conversation | Chat, turns: int = 12) -> None:
     """A note and a tool result, then plain talk."""
-    chat.ask("What is this?", attach=[Note(path="spec.md", text=SPEC)], tools=[ToolResult(name="web", output="none")])
+    chat.ask("What is this?", attach=[Note(path="spec.md", text=SPEC)], results=[ToolResult(name="web", output="none")])
     chat.reply("A desk.")
     for number in range(turns):
         chat.ask(f"Question {number} about shelf {number * 7}, please." + " More words." * 20)

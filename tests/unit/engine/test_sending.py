@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lamella.adapters.providers.scripted import Line, ScriptedProvider
+from lamella.adapters.providers.scripted.provider import Line, ScriptedProvider
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.log.call import Cause, Outcome
 from lamella.core.log.calls import read_call, write_call
@@ -19,7 +19,7 @@ from lamella.core.values import replace
 from lamella.engine.answer import Answer
 from lamella.engine.ask import Ask
 from lamella.engine.dialogue import Dialogue
-from lamella.engine.sending import Event, Happening, Patience, Post, send
+from lamella.engine.sending import Event, EventName, Patience, Post, send
 from lamella.engine.stored import Configured, Desk, StoredChat
 from lamella.engine.world import World
 from lamella.errors import (
@@ -30,8 +30,8 @@ from lamella.errors import (
     RateLimitedError,
     ReplyBrokenError,
 )
-from lamella.settings import Settings
-from lamella.wiring import make_rules, make_terms, open_world
+from lamella.settings.meaning import make_rules, make_terms
+from lamella.wiring import load_settings, open_world
 
 MODEL = "anthropic:claude-opus-5-5"
 
@@ -62,14 +62,14 @@ def world() -> World:
 
 
 def runner(**settings: object) -> Dialogue:
-    given = Settings.model_validate({"model": MODEL, **settings})
+    given = load_settings({"model": MODEL, **settings})
     rules = make_rules(given, world())
     start = State(conversation="chat", model=MODEL, measured_by=rules.measure.name)
     return Dialogue(world(), rules, start, terms=make_terms(given))
 
 
 def stored(store: MemoryStore, **settings: object) -> StoredChat:
-    given = Settings.model_validate({"model": MODEL, **settings})
+    given = load_settings({"model": MODEL, **settings})
     configured = Configured(rules=make_rules(given, world()), terms=make_terms(given), model=MODEL)
     return StoredChat(Desk(store=store, clock=Ticking(), world=world(), configure=lambda _: configured), "chat")
 
@@ -131,7 +131,7 @@ def test_a_rate_limit_is_waited_for_as_long_as_the_provider_asks_and_tried_again
     events = run(runner(), "hi", post(provider, sleep))
     assert said(events) == "at last"
     assert sleep.waits == [7.0, 2.5]
-    assert [event.wait for event in events if event.kind is Happening.RETRY] == sleep.waits
+    assert [event.wait for event in events if event.kind is EventName.RETRY] == sleep.waits
     assert events[-1].turn is not None
     assert events[-1].turn.ledger.calls[0].retries == 2
 
@@ -181,7 +181,7 @@ def test_a_request_that_the_model_calls_too_long_is_compacted_once_and_sent_agai
     provider = ScriptedProvider(Line(error=overflow), "fits now")
     events = run(chat, "and now?", post(provider))
     assert said(events) == "fits now"
-    (shrunk,) = [event for event in events if event.kind is Happening.COMPACTION]
+    (shrunk,) = [event for event in events if event.kind is EventName.COMPACTION]
     assert shrunk.receipt is not None
     assert len(provider.requests[1].messages) < len(provider.requests[0].messages)
     rebuilt = stored(store, layout="in_place").regenerate()
@@ -302,7 +302,7 @@ def test_a_character_that_came_in_halves_is_whole_in_what_is_kept() -> None:
 
 def test_a_conversation_without_a_model_goes_to_the_one_that_settings_name() -> None:
     store = MemoryStore()
-    given = Settings.model_validate({})
+    given = load_settings({})
     bare = Configured(rules=make_rules(given, world()), terms=make_terms(given))
     chat = StoredChat(Desk(store=store, clock=Ticking(), world=world(), configure=lambda _: bare), "chat")
     chat.ask(Ask(text="one"))

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from tests.unit.engine.desks import Failing, Ticking, make_chat, make_desk
 from tests.unit.pictures import png
+from tests.unit.raw import write_raw
 from tests.unit.seen import attached, library, sent
 
 from lamella import ActiveNote, Note, Picture, Selection, Tool, ToolResult, Turn, Url
 from lamella.adapters.stores.memory import MemoryStore
-from lamella.core.log.events import write_event
 from lamella.core.log.nodes import Told
 from lamella.core.log.records import EventKind
 from lamella.engine.ask import Ask
@@ -28,7 +28,7 @@ from lamella.errors import (
     StoreDamagedError,
     StoreUnavailableError,
 )
-from lamella.faces.library.engine import Chat
+from lamella.engine.chat import Chat
 
 LAYOUTS = pytest.mark.parametrize("layout", ["library", "in_place"])
 
@@ -90,8 +90,8 @@ def test_an_edit_keeps_everything_that_the_message_was_asked_with(store: MemoryS
     chat.ask(
         "q2",
         attach=[Selection(path="s.md", text="selected"), Picture(data=png(1, 1))],
-        tools=[ToolResult(name="search", output="found")],
-        tool_definitions=[Tool(name="search")],
+        results=[ToolResult(name="search", output="found")],
+        tools=[Tool(name="search")],
         system={"memory": ""},
         model="openai:gpt-5",
         drop=["a.md"],
@@ -384,7 +384,7 @@ def test_a_message_of_no_time_at_all_is_named_as_damaged(store: MemoryStore) -> 
     chat.ask("one")
     chat.reply("Yes.")
     asked = {"id": "m", "parent": chat.head, "text": "two"}
-    store.append("chat", write_event(EventKind.MESSAGE, "yesterday", **asked), expected=len(store.load("chat")))
+    store.append("chat", write_raw(EventKind.MESSAGE, "yesterday", **asked), expected=len(store.load("chat")))
     with pytest.raises(StoreDamagedError, match="The time of the message m cannot be read"):
         make_chat(store).ask("three")
 

@@ -34,7 +34,7 @@ def test_what_a_chat_shows_of_itself(url: str) -> None:
     with lamella.open(url) as engine:
         chat = engine.chat("demo")
         assert (chat.id, chat.title, chat.head, chat.turns(), chat.branches()) == ("demo", "", "", [], ())
-        turn = chat.ask("one", tools=[ToolResult(name="search", output="found")])
+        turn = chat.ask("one", results=[ToolResult(name="search", output="found")])
         assert chat.head == turn.envelope.message_id
         chat.reply("yes")
         chat.rename("Title")

@@ -70,6 +70,9 @@ class Image(Struct, frozen=True, kw_only=True):
     height: int
     hash: str
 
+    def __repr__(self) -> str:
+        return describe(self, without=("data",))
+
 
 class Artifact(Struct, frozen=True, kw_only=True, gc=False):
     """Something attached to a turn. Equal text gives an equal hash, whenever it was modified.

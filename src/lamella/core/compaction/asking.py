@@ -11,6 +11,7 @@ from lamella.core.messages.model import Message, Role
 from lamella.core.prompt.layers.strip import Exchange
 from lamella.core.prompt.state import State
 from lamella.core.text.content import hash_text
+from lamella.core.values import describe
 
 _WISH = (
     "Quote the user's wishes word for word in double quotes, or do not quote. Keep decisions, reasons and open "
@@ -29,6 +30,9 @@ class SummaryNeed(Struct, frozen=True, kw_only=True):
     messages: tuple[Message, ...]
     max_tokens: int
     turns: int
+
+    def __repr__(self) -> str:
+        return describe(self, without=("messages",))
 
 
 class SummaryText(Struct, frozen=True, kw_only=True):

@@ -1,5 +1,6 @@
 """The cache model: what a provider that keeps prefixes would have served, by its documented rules."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from msgspec import Struct
@@ -49,8 +50,8 @@ class CacheModel(Struct, frozen=True, kw_only=True):
         self, request: CacheRequest, *, profile: CacheProfile, measure: Measure
     ) -> tuple[CacheUse, "CacheModel"]:
         """What the cache serves of a request, and the cache afterwards."""
-        alive = [(one, fork) for one, fork in self.requests if not _expired(one, request, profile)]
-        forks = _part(alive, request)
+        # Compared before they are forgotten: what is kept of the others is where they part from the newest of all.
+        forks = [pair for pair in _part(self.requests, request) if not _expired(pair[1], request, profile)]
         _, nearest = max(forks, key=lambda pair: pair[0], default=(NO_FORK, None))
         shared = shared_tokens(nearest, request, measure) if nearest else 0
         # A request that the newer one starts with can serve nothing that the newer one cannot.
@@ -59,18 +60,18 @@ class CacheModel(Struct, frozen=True, kw_only=True):
         return split_use(shared, request.total, profile), CacheModel(requests=remembered)
 
 
-def _part(alive: list[tuple[CacheRequest, Fork]], now: CacheRequest) -> list[tuple[Fork, CacheRequest]]:
+def _part(held: Sequence[tuple[CacheRequest, Fork]], now: CacheRequest) -> list[tuple[Fork, CacheRequest]]:
     """Where each request parts from this one, oldest first.
 
     Where two of three texts part earlier than the other two do, the third parts there as well. So only the newest is
     compared byte for byte; the others were compared with it before.
     """
-    if not alive:
+    if not held:
         return []
-    newest, _ = alive[-1]
+    newest, _ = held[-1]
     latest = _fork(newest, now)
     forks: list[tuple[Fork, CacheRequest]] = []
-    for one, fork in alive[:-1]:
+    for one, fork in held[:-1]:
         forks.append((min(fork, latest) if fork != latest else _fork(one, now), one))
     return [*forks, (latest, newest)]
 

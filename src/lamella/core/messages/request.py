@@ -8,7 +8,7 @@ from msgspec import Struct
 from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.messages.headings import LIBRARY_HEADING
 from lamella.core.messages.model import Message, Role
-from lamella.core.values import replace
+from lamella.core.values import describe, replace
 
 
 class Seams(Struct, frozen=True, kw_only=True):
@@ -42,6 +42,9 @@ class Request(Struct, frozen=True, kw_only=True):
     compare: str | None = None
     marks: tuple[int, ...] = ()
     extras: str = "{}"
+
+    def __repr__(self) -> str:
+        return describe(self, without=("messages", "tools"))
 
     @property
     def settled(self) -> Seams:

@@ -57,7 +57,7 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
     warnings: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        return describe(self, without=("library", "shelf", "standing", "talk", "shown", "measure"))
+        return describe(self, without=("system", "tools", "library", "shelf", "standing", "talk", "shown", "measure"))
 
     @property
     def message_id(self) -> str:

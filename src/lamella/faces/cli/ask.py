@@ -12,6 +12,7 @@ import typer
 from lamella import Turn
 from lamella.attach import Attachment, Unknown
 from lamella.engine.ask import Ask
+from lamella.engine.checks import check_text
 from lamella.engine.sending import send
 from lamella.errors import SourceTooLargeError, TextError, UsageError
 from lamella.faces.cli.access import JsonOption, StoreOption
@@ -28,7 +29,6 @@ from lamella.faces.cli.chat.opening import (
 )
 from lamella.faces.cli.chat.output import PlainOutput, follow
 from lamella.faces.cli.chat.status import tell_call, tell_end
-from lamella.faces.library.checks import check_text
 from lamella.views.answers import view_answer
 
 _LARGEST = 50_000_000

@@ -1,8 +1,8 @@
 """Places: a model's name says whether it runs in this process, and which key goes to a server it names."""
 
 import pytest
-from lamella.adapters.providers.models import BuiltInModels
 
+from lamella.adapters.providers.facts.models import BuiltInModels
 from lamella.adapters.providers.places import DEMO_MODEL, find_server_key, find_window, runs_here
 
 

@@ -1,14 +1,18 @@
 """The cache model: longest common prefix, minimum, granularity, lifetime, and what writing costs."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lamella.adapters.tokens.counter import OfflineCounter
 from lamella.core.artifacts.make import make_tool_definition
 from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.budget.counting import count_tools
 from lamella.core.ledger.cache import CacheModel, CacheProfile, CacheRequest, shared_tokens, split_use
+from lamella.core.ledger.common import NO_FORK, find_fork
 from lamella.core.log.call import CacheUse
 from lamella.core.messages.model import Message, Role
 from lamella.core.values import replace
@@ -139,3 +143,69 @@ def test_a_request_of_exactly_the_minimum_is_written_and_a_smaller_one_is_not() 
     assert split_use(0, 1_023, billed) == CacheUse(read=0, write=0, uncached=1_023)
     assert split_use(1_024, 1_100, billed) == CacheUse(read=1_024, write=76, uncached=0)
     assert split_use(1_023, 1_100, billed) == CacheUse(read=0, write=1_100, uncached=0)
+
+
+# Few words, so that requests part and meet again at every place: in a message, between two, and after the last.
+WORDS = st.sampled_from(["alpha", "alpha beta", "alpha beta gamma", "beta", "beta\n", ""])
+TALK = st.lists(WORDS, min_size=1, max_size=4)
+MODELS = st.sampled_from(["m", "m", "m", "n"])
+ARMED = st.sampled_from([(), (), (SEARCH,)])
+
+
+@st.composite
+def histories(draw: st.DrawFn, *, times: st.SearchStrategy[int | None]) -> list[CacheRequest]:
+    """Requests of one conversation; most go on from an earlier one, at any place of it."""
+    made: list[CacheRequest] = []
+    talks: list[list[str]] = [[]]
+    for _ in range(draw(st.integers(1, 9))):
+        before = draw(st.sampled_from(talks))
+        talk = [*before[: draw(st.integers(0, len(before)))], *draw(TALK)]
+        talks.append(talk)
+        made.append(request(*talk, after=draw(times), model=draw(MODELS), tools=draw(ARMED)))
+    return made
+
+
+def begins(now: CacheRequest, earlier: CacheRequest) -> bool:
+    """Whether a request starts with all of an earlier one."""
+    same = (earlier.model, earlier.tools) == (now.model, now.tools)
+    return same and earlier.messages == now.messages[: len(earlier.messages)]
+
+
+def served(requests: Sequence[CacheRequest], lifetime: int) -> list[int]:
+    """What is read of each request if it is compared, byte by byte, with every one before it that is still held."""
+    held: list[CacheRequest] = []
+    found: list[int] = []
+    for now in requests:
+        held = [
+            one for one in held if one.at is None or now.at is None or (now.at - one.at).total_seconds() <= lifetime
+        ]
+        found.append(max((shared_tokens(one, now, MEASURE) for one in held), default=0))
+        held = [*(one for one in held if not begins(now, one)), now]
+    return found
+
+
+@given(histories(times=st.none()))
+def test_a_request_reads_as_much_as_any_earlier_one_shares_with_it(requests: list[CacheRequest]) -> None:
+    assert reads(OPEN, *requests) == served(requests, 0)
+
+
+@given(histories(times=st.none() | st.integers(0, 900)))
+def test_whatever_the_clock_says_only_what_is_alive_is_read(requests: list[CacheRequest]) -> None:
+    assert reads(CacheProfile(name="p", lifetime=300), *requests) == served(requests, 300)
+
+
+def test_a_newest_request_that_expired_before_the_others_is_still_what_they_were_compared_with() -> None:
+    earlier = (request("alpha beta gamma"), request("alpha"), request("beta", after=0))
+    found = reads(CacheProfile(name="p", lifetime=300), *earlier, request("alpha beta gamma beta", after=301))
+    assert found == [0, 1, 0, 3]
+
+
+@given(histories(times=st.none()))
+def test_each_request_is_kept_with_where_it_parts_from_the_newest(requests: list[CacheRequest]) -> None:
+    cache = CacheModel()
+    for one in requests:
+        _, cache = cache.answer(one, profile=OPEN, measure=MEASURE)
+        for earlier, fork in cache.requests[:-1]:
+            same = (earlier.model, earlier.tools) == (one.model, one.tools)
+            assert fork == (find_fork(earlier.messages, one.messages) if same else NO_FORK)
+        assert cache.requests[-1] == (one, NO_FORK)

@@ -3,9 +3,9 @@
 import pytest
 
 from lamella.core.messages.delta import (
-    Carried,
     Delta,
     Diagnosis,
+    NativeReply,
     ReasoningDelta,
     Reply,
     Stop,
@@ -22,7 +22,7 @@ CALL = ToolCall(id="c", name="search", arguments="{}")
 
 def test_deltas_add_up_to_a_reply() -> None:
     usage = Usage(plain=3, read=1)
-    diagnosis, carried = Diagnosis(verdict="missed"), Carried(format="f", json="{}")
+    diagnosis, carried = Diagnosis(verdict="missed"), NativeReply(format="f", json="{}")
     stop = Stop(reason=StopReason.TOOLS, id="m", diagnosis=diagnosis, carried=carried)
     deltas: list[Delta] = [
         ReasoningDelta(text="Hm"),
@@ -71,7 +71,7 @@ def test_why_an_answer_ended_is_stored_under_names_that_do_not_change() -> None:
 
 
 def test_a_reply_carried_in_its_own_form_is_not_printed() -> None:
-    assert "secret" not in repr(Carried(format="f", json="secret"))
+    assert "secret" not in repr(NativeReply(format="f", json="secret"))
 
 
 @pytest.mark.parametrize(

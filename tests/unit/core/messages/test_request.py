@@ -3,7 +3,7 @@
 from tests.wire.material import assistant, note, system, user
 
 from lamella.core.artifacts.make import make_tool_definition
-from lamella.core.messages.request import ChatRequest, Seams, ToolOutput, find_seams
+from lamella.core.messages.request import Request, Seams, find_seams
 
 
 def test_the_instructions_end_where_the_library_begins() -> None:
@@ -23,23 +23,19 @@ def test_without_a_library_only_the_end_is_a_seam() -> None:
 
 def test_seams_that_are_given_are_taken() -> None:
     seams = Seams(messages=1)
-    assert ChatRequest(model="m", messages=(user("Hi"),), seams=seams).settled is seams
+    assert Request(model="m", messages=(user("Hi"),), seams=seams).settled is seams
 
 
 def test_a_request_is_nothing_but_its_messages_until_more_is_said_of_it() -> None:
-    request = ChatRequest(model="m", messages=())
+    request = Request(model="m", messages=())
     assert (request.tools, request.answer, request.marks, request.extras) == ((), 4_096, (), "{}")
     assert (request.conversation, request.seams, request.pause, request.compare) == (None, None, None, None)
     assert (Seams().fixed, Seams().system, Seams().messages) == (None, (), None)
 
 
-def test_a_tool_has_done_what_it_was_called_for_unless_it_says_otherwise() -> None:
-    assert ToolOutput(call="c", text="found").failed is False
-
-
 def test_the_texts_of_a_request_are_not_printed() -> None:
     definition = make_tool_definition("search", description="secret words", parameters={})
-    shown = repr(ChatRequest(model="m", messages=(user("secret question"),), tools=(definition,)))
+    shown = repr(Request(model="m", messages=(user("secret question"),), tools=(definition,)))
     assert "secret" not in shown
     assert "messages" not in shown
     assert "tools" not in shown

@@ -41,3 +41,7 @@ def test_while_tools_are_answered_the_next_request_begins_with_all_of_this_one()
     assert (request.in_round, running.in_round) == (False, True)
     assert (request.settled.messages, running.settled.messages) == (0, None)
     assert not Request(model="m", messages=()).in_round
+
+
+def test_a_tool_has_done_what_it_was_called_for_unless_it_says_otherwise() -> None:
+    assert ToolOutput(call="c", output="found").failed is False

@@ -29,7 +29,7 @@ def pair(converse: type[Watched]) -> tuple[Envelope, Envelope]:
     first = chat.ask(
         "one",
         attach=[Note(path="a.md", text="A"), Selection(path="a.md", text="S")],
-        tools=[ToolResult(name="t", output="T")],
+        results=[ToolResult(name="t", output="T")],
     )
     chat.reply("r")
     second = chat.ask("two", attach=[Note(path="a.md", text="A"), Note(path="b.md", text="B")])

@@ -58,7 +58,7 @@ def test_of_several_changed_parts_the_first_in_sending_order_is_named(converse: 
 @MOVES
 def test_added_removed_and_changed_tools_are_named(converse: type[Watched]) -> None:
     chat = converse()
-    chat.ask("one", tool_definitions=[Tool(name="a"), Tool(name="b")])
+    chat.ask("one", tools=[Tool(name="a"), Tool(name="b")])
     causes = []
     definitions: Sequence[Sequence[Tool]] = (
         [Tool(name="a"), Tool(name="b"), Tool(name="c")],
@@ -66,14 +66,14 @@ def test_added_removed_and_changed_tools_are_named(converse: type[Watched]) -> N
         [Tool(name="b", description="now said"), Tool(name="c")],
     )
     for tools in definitions:
-        causes.append(str(chat.ask("q", tool_definitions=tools).prefix.movement))
+        causes.append(str(chat.ask("q", tools=tools).prefix.movement))
     assert causes == ["tools_changed(c)", "tools_changed(a)", "tools_changed(b)"]
 
 
 def test_tools_given_again_unchanged_move_nothing(converse: type[Watched]) -> None:
     chat = converse()
-    chat.ask("one", tool_definitions=[Tool(name="a", parameters={"x": 1, "y": 2})])
-    turn = chat.ask("two", tool_definitions=[Tool(name="a", parameters={"y": 2, "x": 1})])
+    chat.ask("one", tools=[Tool(name="a", parameters={"x": 1, "y": 2})])
+    turn = chat.ask("two", tools=[Tool(name="a", parameters={"y": 2, "x": 1})])
     assert turn.prefix.cause == "none"
 
 
@@ -107,7 +107,7 @@ def test_in_library_an_updated_artifact_is_named_before_one_added_after_it(conve
 @MOVES
 def test_in_library_a_message_that_loses_its_tool_result_is_a_fold(converse: type[Watched]) -> None:
     chat = converse()
-    first = chat.ask("one", tools=[ToolResult(name="t", output="T")])
+    first = chat.ask("one", results=[ToolResult(name="t", output="T")])
     chat.reply("r")
     turn = chat.ask("two")
     assert (turn.prefix.cause, turn.prefix.segment) == ("epoch_folded", first.envelope.layers[2].segments[0].id)

@@ -10,7 +10,7 @@ from lamella.core.log.turn import SystemParts, Turn
 from lamella.core.search.index import Passage
 from lamella.core.search.passages import find_in_full, list_passages, version_id
 from lamella.engine.turn import TurnView
-from lamella.faces.library.conversation import Conversation
+from lamella import Conversation
 
 
 def note(text: str, *, path: str = "a.md", title: str = "") -> Artifact:
@@ -126,7 +126,7 @@ def test_tool_results_stand_in_their_epoch_and_not_after_it() -> None:
     result = make_tool_result("web", arguments={}, output="found")
     name = version_id(result.id, result.hash)
     chat = Conversation(layout="in_place")
-    chat.ask("one", tools=[ToolResult(name="web", output="found")])
+    chat.ask("one", results=[ToolResult(name="web", output="found")])
     assert name in find_in_full(chat.ask("two").envelope.prompt)
     assert name not in find_in_full(chat.ask("three", fold=True).envelope.prompt)
 

@@ -94,16 +94,22 @@ def list_calls(rounds: Sequence[Said], measure: Measure) -> tuple[Segment, ...]:
     """One line per call of rounds that are sent no longer, to stand before the reply of their turn."""
     calls: dict[str, ToolCall] = {}
     lines: list[Segment] = []
+    told = ""
     for said in rounds:
-        calls.update((call.id, call) for call in said.message.calls)
-        if said.message.call is not None:
-            lines.append(_line(calls[said.message.call], said, measure))
+        if said.message.call is None:
+            calls.update((call.id, call) for call in said.message.calls)
+            told = said.message.text
+        else:
+            lines.append(_line(calls[said.message.call], said, told, measure))
+            told = ""
     return tuple(lines)
 
 
-def _line(call: ToolCall, said: Said, measure: Measure) -> Segment:
+def _line(call: ToolCall, said: Said, told: str, measure: Measure) -> Segment:
+    """A call with how it ended; what the model said with its calls stands before the first of them."""
     ended = "failed" if said.message.failed else "done"
-    text = (
+    text = f"{told}\n" if told else ""
+    text += (
         f"<tool_call>{escape_line(call.name)}({escape_line(call.arguments)}): {ended}, "
         f"recall what it gave by its id {escape_line(said.id)}</tool_call>\n"
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import typer
 
 from lamella import Turn
-from lamella.engine.sending import Event, Happening
+from lamella.engine.sending import Event, EventName
 from lamella.faces.cli.tables.receipts import tell_receipt
 from lamella.faces.cli.terminal.lines import show_line, show_lines
 
@@ -100,9 +100,9 @@ async def follow(events: AsyncGenerator[Event, None], output: Output) -> Turn | 
 
 def _show(event: Event, output: Output) -> None:
     match event.kind:
-        case Happening.DELTA:
+        case EventName.DELTA:
             output.more(event.text)
-        case Happening.REASONING:
+        case EventName.REASONING:
             output.thinking()
         case _:
             for line in _tell(event):
@@ -112,15 +112,15 @@ def _show(event: Event, output: Output) -> None:
 def _tell(event: Event) -> Iterator[str]:
     """What people should know of an event that is not the answer."""
     match event:
-        case Event(kind=Happening.ENVELOPE, turn=turn) if turn is not None:
+        case Event(kind=EventName.ENVELOPE, turn=turn) if turn is not None:
             yield from (f"warning: {show_line(warning)}" for warning in turn.envelope.warnings)
             if turn.compaction is not None:
                 yield f"compacted to make room: {tell_receipt(turn.compaction)}"
-        case Event(kind=Happening.TOOL, call=call) if call is not None:
+        case Event(kind=EventName.TOOL, call=call) if call is not None:
             yield f"the model asks for the tool {show_line(call.name)}, which nobody offers here"
-        case Event(kind=Happening.RETRY):
+        case Event(kind=EventName.RETRY):
             yield f"{show_line(event.said)} Trying again in {event.wait or 0:.1f} s."
-        case Event(kind=Happening.COMPACTION, receipt=receipt) if receipt is not None:
+        case Event(kind=EventName.COMPACTION, receipt=receipt) if receipt is not None:
             yield f"{show_line(event.said)} Compacted: {tell_receipt(receipt)}"
 
 

@@ -7,6 +7,7 @@ import typer
 
 from lamella.attach import Attachment
 from lamella.engine.ask import Ask
+from lamella.engine.checks import check_text
 from lamella.engine.sending import Event, answer, send
 from lamella.engine.stored import StoredChat
 from lamella.errors import ConflictError, LamellaError
@@ -19,7 +20,6 @@ from lamella.faces.cli.chat.strata import print_strata
 from lamella.faces.cli.chat.warmup import Warmup
 from lamella.faces.cli.terminal.failures import print_failure
 from lamella.faces.cli.terminal.lines import cut_words, show_line
-from lamella.faces.library.checks import check_text
 
 _TITLE = 60
 

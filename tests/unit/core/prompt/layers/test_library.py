@@ -29,7 +29,7 @@ def test_every_kind_that_may_be_promoted_is_and_the_others_are_not(converse: typ
             Unknown(text="U"),
             Picture(data=png(1, 1)),
         ],
-        tools=[ToolResult(name="t", output="T")],
+        results=[ToolResult(name="t", output="T")],
     )
     chat.reply("r")
     second = chat.ask("two").envelope.layer(LayerId.L2).segments

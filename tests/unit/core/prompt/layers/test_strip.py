@@ -16,7 +16,7 @@ def test_in_library_earlier_messages_are_typed_text_replies_and_the_calls_of_too
     chat.ask(
         "one",
         attach=[Note(path="a.md", text="A"), Selection(path="a.md", text="S"), Picture(data=png(1, 1))],
-        tools=[ToolResult(name="t", output="T")],
+        results=[ToolResult(name="t", output="T")],
     )
     chat.reply("first answer")
     turn = chat.ask("two")
@@ -36,7 +36,7 @@ def test_in_library_earlier_messages_are_typed_text_replies_and_the_calls_of_too
 
 def test_in_place_earlier_tool_results_are_l4_segments_in_their_message(converse: type[Watched]) -> None:
     chat = converse(layout="in_place", system="B.")
-    chat.ask("one", tools=[ToolResult(name="t", output="T")])
+    chat.ask("one", results=[ToolResult(name="t", output="T")])
     chat.reply("r")
     turn = chat.ask("two")
     segments = turn.envelope.layer(LayerId.L4).segments
@@ -49,9 +49,9 @@ def test_in_place_earlier_tool_results_are_l4_segments_in_their_message(converse
 
 def test_in_place_a_tool_result_repeated_in_the_epoch_is_a_reference(converse: type[Watched]) -> None:
     chat = converse(layout="in_place")
-    chat.ask("one", tools=[ToolResult(name="t", output="T")])
+    chat.ask("one", results=[ToolResult(name="t", output="T")])
     chat.reply("r")
-    turn = chat.ask("two", tools=[ToolResult(name="t", output="T")])
+    turn = chat.ask("two", results=[ToolResult(name="t", output="T")])
     (segment,) = turn.envelope.layer(LayerId.L3).segments
     assert segment.form == "reference"
 
@@ -61,7 +61,7 @@ def test_in_library_a_tool_result_leaves_with_its_turn_but_for_its_call(
     converse: type[Watched],
 ) -> None:
     chat = converse()
-    chat.ask("one", tools=[ToolResult(name="t", output="a result of weight")])
+    chat.ask("one", results=[ToolResult(name="t", output="a result of weight")])
     chat.reply("r")
     turn = chat.ask("two")
     assert "a result of weight" not in turn.envelope.text

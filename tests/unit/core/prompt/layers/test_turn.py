@@ -193,7 +193,7 @@ def test_a_page_that_differs_only_by_where_it_scrolls_to_is_the_same_page(conver
 
 def test_tool_results_stand_in_their_turn_each_with_its_call(converse: type[Watched]) -> None:
     results = [ToolResult(name="a", output="1"), ToolResult(name="b", arguments={"q": "x"}, output="2")]
-    turn = converse().ask("q", tools=results)
+    turn = converse().ask("q", results=results)
     assert [name.rsplit(":", 1)[0] for name, _ in attached(turn)] == ["tool:a", "tool:b"]
     assert turn.messages[-1].text.count("<tool_result>") == 2
 

@@ -51,15 +51,14 @@ def show_log(log: Log) -> tuple[ShownMessage, ...]:
 
 def typed_text(node: Node) -> str:
     """A message as the user typed it, before its templates."""
-    typed = node.body.get("typed")
-    return typed if isinstance(typed, str) else node.text
+    return node.typed
 
 
 def _show_told(told: Told) -> list[ShownMessage]:
     question = ShownMessage(
         role=Voice.USER,
         text=typed_text(told.message),
-        context=render_context(list_refs(told.message.body)),
+        context=render_context(list_refs(told.message.question)) if told.message.question else "",
         stamp=show_time(told.message.at),
     )
     if told.reply is None:

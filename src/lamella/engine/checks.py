@@ -18,9 +18,10 @@ from lamella.ports import ChatProvider, Summarizer
 _Takes = type | UnionType
 _Described = Attachment | ToolResult | Tool
 _LISTS = {
-    "attach": "notes, pages, selections, pictures and the like; tool results go into `tools`",
-    "tools": "ToolResult values",
-    "tool_definitions": "Tool values",
+    "attach": "notes, pages, selections, pictures and the like; tool results go into `results`",
+    "results": "ToolResult values; what the model may call goes into `tools`",
+    "tools": "Tool values, and functions with types and a docstring; what came back goes into `results`",
+    "outputs": "ToolOutput values",
     "drop": "the ids of artifacts",
 }
 
@@ -109,6 +110,7 @@ _WANTED = {
     "lines": "two numbers, the first and the last line",
     "arguments": "a dict",
     "parameters": "a dict",
+    "run": "a function",
 }
 
 
@@ -120,6 +122,8 @@ def _fits(field: Field[Any], value: object) -> bool:
             return isinstance(value, tuple | list) and [type(line) for line in value] == [int, int]
         case "arguments" | "parameters":
             return isinstance(value, Mapping)
+        case "run":
+            return callable(value)
         case _:
             return isinstance(value, str)
 
@@ -183,3 +187,17 @@ def check_patience(patience: float | None, tries: int | None) -> Patience:
 
 def _is_duration(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < float("inf")
+
+
+def check_steps(steps: int) -> int:
+    """How many rounds of tools a turn may take."""
+    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
+        raise CallError(f"steps is {steps!r}.", hint="Give a whole number of rounds, at least 1.")
+    return steps
+
+
+def check_seconds(seconds: float) -> float:
+    """How long one call of a tool may take."""
+    if not _is_duration(seconds):
+        raise CallError(f"seconds is {seconds!r}.", hint="Give a number of seconds above 0, such as 30.")
+    return float(seconds)

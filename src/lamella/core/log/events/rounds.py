@@ -1,0 +1,137 @@
+"""Tool rounds: what the model asked of its tools inside a turn, and what came back, each written as it happens."""
+
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+
+from lamella.core.log.events.artifact import Contents, read_kept
+from lamella.core.log.events.call import StoredCall
+from lamella.core.messages.delta import NativeReply, ToolCall
+from lamella.core.messages.rounds import ToolOutput, ToolRound
+from lamella.core.text.content import encode_text, hash_text
+
+ERASED_OUTPUT = "[This result was erased.]"
+
+
+class StoredToolCall(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
+    """A call that the model wants made; ``arguments`` is JSON as the model wrote it."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+class StoredCarried(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
+    """What the model said in its wire format's own form: which format, and the hash of its JSON."""
+
+    format: str
+    json: str
+
+
+class StoredResult(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
+    """What came back for a call: its id, the hash of the output, and whether the tool failed."""
+
+    call: str
+    output: str
+    failed: bool
+
+
+class CallsEvent(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """The model asked for tools while answering the question ``parent``. ``made`` are the model calls that did."""
+
+    parent: str
+    text: str
+    calls: tuple[StoredToolCall, ...]
+    carried: StoredCarried | None = None
+    made: tuple[StoredCall, ...] = ()
+
+    def hashes(self) -> Iterator[str]:
+        """The content that it names."""
+        if self.carried is not None:
+            yield self.carried.json
+
+
+class ResultsEvent(Struct, frozen=True, kw_only=True, gc=False):
+    """What the tools gave back for the calls before, in their order."""
+
+    parent: str
+    results: tuple[StoredResult, ...]
+
+    def hashes(self) -> Iterator[str]:
+        """The contents that it names."""
+        return (result.output for result in self.results)
+
+
+class StoredRound(Struct, frozen=True, kw_only=True, gc=False, array_like=True):
+    """A round as the log keeps it; without results it waits for them."""
+
+    text: str
+    calls: tuple[StoredToolCall, ...]
+    carried: StoredCarried | None
+    made: tuple[StoredCall, ...]
+    results: tuple[StoredResult, ...] | None = None
+
+    def hashes(self) -> Iterator[str]:
+        """Every content that it names."""
+        if self.carried is not None:
+            yield self.carried.json
+        yield from (result.output for result in self.results or ())
+
+
+def make_calls(
+    asked: ToolRound, *, parent: str, made: Iterable[StoredCall] = ()
+) -> tuple[CallsEvent, dict[str, bytes]]:
+    """The event of a round's calls, and the content that it names; of the round's outputs it says nothing."""
+    carried = asked.carried
+    event = CallsEvent(
+        parent=parent,
+        text=asked.text,
+        calls=tuple(StoredToolCall(call.id, call.name, call.arguments) for call in asked.calls),
+        carried=None if carried is None else StoredCarried(carried.format, hash_text(carried.json)),
+        made=tuple(made),
+    )
+    return event, {} if carried is None else {hash_text(carried.json): encode_text(carried.json)}
+
+
+def make_results(outputs: Iterable[ToolOutput], *, parent: str) -> tuple[ResultsEvent, dict[str, bytes]]:
+    """The event of what came back, and the contents that it names."""
+    given = tuple(outputs)
+    results = tuple(StoredResult(one.call, hash_text(one.output), one.failed) for one in given)
+    contents = {hash_text(one.output): encode_text(one.output) for one in given}
+    return ResultsEvent(parent=parent, results=results), contents
+
+
+def make_rounds(rounds: Iterable[StoredRound], *, parent: str) -> Iterator[CallsEvent | ResultsEvent]:
+    """The events that tell rounds of the log once more, for another question."""
+    for one in rounds:
+        yield CallsEvent(parent=parent, text=one.text, calls=one.calls, carried=one.carried, made=one.made)
+        if one.results is not None:
+            yield ResultsEvent(parent=parent, results=one.results)
+
+
+def begin_round(event: CallsEvent) -> StoredRound:
+    """A round that waits for its results."""
+    return StoredRound(text=event.text, calls=event.calls, carried=event.carried, made=event.made)
+
+
+def read_round(stored: StoredRound, contents: Contents) -> ToolRound:
+    """A round with its contents; one that waits has no outputs yet.
+
+    An output that was erased says so, for a call cannot stand without one; the provider's own form is left out then.
+    """
+    return ToolRound(
+        text=stored.text,
+        calls=tuple(ToolCall(id=call.id, name=call.name, arguments=call.arguments) for call in stored.calls),
+        outputs=tuple(_read_output(result, contents) for result in stored.results or ()),
+        carried=_read_carried(stored.carried, contents),
+    )
+
+
+def _read_output(result: StoredResult, contents: Contents) -> ToolOutput:
+    output = read_kept(result.output, contents)
+    return ToolOutput(call=result.call, output=ERASED_OUTPUT if output is None else output, failed=result.failed)
+
+
+def _read_carried(stored: StoredCarried | None, contents: Contents) -> NativeReply | None:
+    kept = None if stored is None else read_kept(stored.json, contents)
+    return None if stored is None or kept is None else NativeReply(format=stored.format, json=kept)

@@ -1,0 +1,161 @@
+"""A chat: a conversation in a store, asked and sent by a Python program."""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from datetime import datetime
+
+from lamella.attach import Attachment, Tool, ToolResult
+from lamella.core.log.call import Call
+from lamella.core.log.nodes import Told
+from lamella.engine.checks import check_answer, check_seconds, check_steps, check_text, check_time
+from lamella.engine.discourse import Discourse, make_toolbox
+from lamella.engine.office import PostOffice
+from lamella.engine.sending import Event, Post, answer, send
+from lamella.engine.stored import Desk, StoredChat
+from lamella.engine.tools import SECONDS, STEPS, Toolbox, ToolFunction
+from lamella.engine.turn import TurnView
+from lamella.errors import CallError, NotAvailableError
+
+
+class Chat(Discourse):
+    """A conversation in a store: what it acknowledges is durable, and opening it again goes on where it was left."""
+
+    def __init__(
+        self, desk: Desk, conversation: str, settings: dict[str, object], *, office: PostOffice | None = None
+    ) -> None:
+        self._stored = StoredChat(desk, conversation, settings)
+        self._office = office
+        self._sending = False
+        super().__init__(self._stored, system=None)
+
+    def send(
+        self,
+        text: str | TurnView,
+        *,
+        attach: Sequence[Attachment] = (),
+        results: Sequence[ToolResult] = (),
+        tools: Sequence[Tool | ToolFunction] | None = None,
+        system: str | Mapping[str, str] | None = None,
+        model: str | None = None,
+        drop: Sequence[str] = (),
+        fold: bool = False,
+        runner: str = "chat",
+        max_tokens: int | None = None,
+        steps: int = STEPS,
+        seconds: float = SECONDS,
+    ) -> AsyncGenerator[Event, None]:
+        """Ask the model and record its answer, as events; each has the ``text`` it adds to the answer.
+
+        Closing the iterator stops the model, and what it said until then is kept. An answer may have ``max_tokens``,
+        1,024 if nothing is said; more than the request leaves of the window, if you say so much, is refused unsent.
+        Tools that are functions are run here, in at most ``steps`` rounds and ``seconds`` a call. In place of a text,
+        a turn that ``edit``, ``regenerate`` or ``give`` gave is sent.
+        """
+        if runner != "chat":
+            raise NotAvailableError(f"There is no runner {runner!r} yet.", hint="Use runner='chat'.")
+        toolbox = None if tools is None else make_toolbox(tools, seconds=check_seconds(seconds))
+        if isinstance(text, TurnView):
+            return self._go_on(text, toolbox, max_tokens=max_tokens, steps=check_steps(steps))
+        if self._office is not None:
+            self._office.name(model)
+        asked = self._describe(
+            text, attach=attach, results=results, tools=tools, system=system, model=model, drop=drop, fold=fold
+        )
+        post = self._find_post(self._stored.model_for(asked), max_tokens)
+        return self._alone(send(self._stored, asked, post, toolbox=toolbox, steps=check_steps(steps)))
+
+    def resume(
+        self,
+        *,
+        tools: Sequence[Tool | ToolFunction] | None = None,
+        max_tokens: int | None = None,
+        steps: int = STEPS,
+        seconds: float = SECONDS,
+    ) -> AsyncGenerator[Event, None]:
+        """Go on with a turn that was left open: run the calls that wait for their results, then send it on."""
+        toolbox = None if tools is None else make_toolbox(tools, seconds=check_seconds(seconds))
+        return self._go_on(None, toolbox, max_tokens=max_tokens, steps=check_steps(steps))
+
+    def _go_on(
+        self, turn: TurnView | None, toolbox: Toolbox | None, *, max_tokens: int | None, steps: int
+    ) -> AsyncGenerator[Event, None]:
+        waits = turn or self._stored.waiting()
+        if waits is None or waits.envelope.message_id != self._stored.head:
+            raise CallError("This turn waits for no answer.", hint="Ask something, or regenerate the last answer.")
+        post = self._find_post(waits.envelope.model, max_tokens)
+        return self._alone(answer(self._stored, waits, post, toolbox=toolbox, steps=steps))
+
+    def _find_post(self, model: str | None, max_tokens: int | None) -> Post:
+        if model is None:
+            raise CallError("No model is named.", hint="Name one with model=, --model or LAMELLA_MODEL.")
+        if self._office is None:
+            raise CallError("Nothing is sent from here.", hint="Open the conversation with lamella.open(…).")
+        window = self._stored.window
+        length = check_answer(max_tokens, window=window)
+        return self._office.post(model, answer=length, window=None if max_tokens is None else window)
+
+    async def _alone(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
+        """One turn at a time: an answer belongs to the question that was asked last."""
+        if self._sending:
+            raise CallError("A turn is being sent.", hint="Wait for its answer, or close its iterator to stop it.")
+        self._sending = True
+        try:
+            async with aclosing(events):
+                async for event in events:
+                    yield event
+        finally:
+            self._sending = False
+
+    def ledger(self) -> Sequence[Sequence[Call]]:
+        """For each turn of the active branch the model calls that were made for it."""
+        return self._stored.ledger()
+
+    @property
+    def id(self) -> str:
+        return self._stored.id
+
+    @property
+    def title(self) -> str:
+        return self._stored.title
+
+    @property
+    def head(self) -> str:
+        """The id of the active branch's last message."""
+        return self._stored.head
+
+    def turns(self, head: str | None = None) -> Sequence[Told]:
+        """The turns of a branch as they were said, by default of the active one."""
+        return self._stored.turns(head)
+
+    def branches(self) -> Sequence[str]:
+        """Every branch by its last message; none is ever lost by editing, regenerating, deleting or forking."""
+        return self._stored.branches()
+
+    def edit(self, message: str, text: str, *, at: datetime | None = None) -> TurnView:
+        """Ask another text in place of a message, with the same attachments."""
+        return self._stored.edit(check_text(message, "message"), check_text(text, "text"), at=check_time(at))
+
+    def regenerate(self, message: str | None = None, *, at: datetime | None = None) -> TurnView:
+        """Open a question again, by default the last; the next reply stands beside the old one."""
+        named = None if message is None else check_text(message, "message")
+        return self._stored.regenerate(named, at=check_time(at))
+
+    def delete(self, message: str, *, at: datetime | None = None) -> None:
+        """Go on without a message; a question goes with its answer."""
+        self._stored.delete(check_text(message, "message"), at=check_time(at))
+
+    def fork(self, message: str, *, at: datetime | None = None) -> None:
+        """Go on from an earlier message."""
+        self._stored.fork(check_text(message, "message"), at=check_time(at))
+
+    def switch(self, head: str, *, at: datetime | None = None) -> None:
+        """Make another branch the active one."""
+        self._stored.switch(check_text(head, "head"), at=check_time(at))
+
+    def rename(self, title: str, *, at: datetime | None = None) -> None:
+        """Give the conversation a title."""
+        self._stored.rename(check_text(title, "title"), at=check_time(at))
+
+    def reload(self) -> None:
+        """Read what others wrote since; do this after a conflict, then repeat what you did."""
+        self._stored.reload()

@@ -1,0 +1,172 @@
+"""Discourse: asking and replying as a Python program does it, whatever keeps the conversation."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Protocol, TypeVar
+
+from lamella.attach import Attachment, Tool, ToolResult
+from lamella.core.log.receipt import Receipt
+from lamella.core.messages.delta import Reply, ToolCall
+from lamella.core.messages.rounds import ToolOutput
+from lamella.core.search.index import Found
+from lamella.engine.answer import Answer
+from lamella.engine.ask import Ask
+from lamella.engine.checks import check_each, check_fields, check_parts, check_text, check_time
+from lamella.engine.proposal import Proposal
+from lamella.engine.recalling import FOUND_AT_MOST
+from lamella.engine.tools import Toolbox, ToolFunction
+from lamella.engine.turn import TurnView
+from lamella.errors import ArtifactError
+
+_Made = TypeVar("_Made")
+
+
+class DiscourseLike(Protocol):
+    """What walks turns: in memory, or into a store."""
+
+    @property
+    def calls(self) -> Sequence[ToolCall]: ...
+
+    def ask(self, asked: Ask, *, at: datetime | None = None) -> TurnView: ...
+
+    def reply(self, given: str | Answer, *, at: datetime | None = None) -> Reply: ...
+
+    def give(self, outputs: Sequence[ToolOutput], *, at: datetime | None = None) -> TurnView: ...
+
+    def read_answer(self, answer: object) -> Answer: ...
+
+    def plan(self, *, to: float | None = None, at: datetime | None = None) -> Proposal: ...
+
+    def commit(self, planned: Proposal, *, at: datetime | None = None) -> Receipt: ...
+
+    def undo(self, receipt: str | None = None, *, at: datetime | None = None) -> Receipt: ...
+
+    def receipts(self) -> Sequence[Receipt]: ...
+
+    def recall(self, query: str, *, limit: int = FOUND_AT_MOST) -> Sequence[Found]: ...
+
+
+class Discourse:
+    """Ask gives what a model would be sent; reply records what it answered; give hands back what its tools gave."""
+
+    def __init__(self, walker: DiscourseLike, *, system: str | Mapping[str, str] | None) -> None:
+        self._walker = walker
+        self._system = {} if system is None else check_parts(system)
+
+    def ask(
+        self,
+        text: str,
+        *,
+        attach: Sequence[Attachment] = (),
+        results: Sequence[ToolResult] = (),
+        tools: Sequence[Tool | ToolFunction] | None = None,
+        system: str | Mapping[str, str] | None = None,
+        model: str | None = None,
+        drop: Sequence[str] = (),
+        fold: bool = False,
+        at: datetime | None = None,
+    ) -> TurnView:
+        """The next turn, built and checked. If it cannot be built, an error says why and nothing has changed.
+
+        ``tools`` are what the model may call from now on, ``results`` what already came back and rides as text.
+        """
+        asked = self._describe(
+            text, attach=attach, results=results, tools=tools, system=system, model=model, drop=drop, fold=fold
+        )
+        turn = self._walker.ask(asked, at=check_time(at))
+        # From here on the conversation knows its system prompt, each branch its own.
+        self._system = {}
+        return turn
+
+    def _describe(
+        self,
+        text: str,
+        *,
+        attach: Sequence[Attachment] = (),
+        results: Sequence[ToolResult] = (),
+        tools: Sequence[Tool | ToolFunction] | None = None,
+        system: str | Mapping[str, str] | None = None,
+        model: str | None = None,
+        drop: Sequence[str] = (),
+        fold: bool = False,
+    ) -> Ask:
+        """What a Python program asks, once its types are known to be right."""
+        return Ask(
+            text=check_text(text, "text"),
+            attach=tuple([_make(one, one.attachment) for one in check_each(attach, "attach", Attachment)]),
+            results=tuple([_make(one, one.attachment) for one in check_each(results, "results", ToolResult)]),
+            system={**self._system, **(check_parts(system) if system is not None else {})},
+            tools=None if tools is None else make_toolbox(tools).definitions,
+            model=None if model is None else check_text(model, "model", may_be_empty=False),
+            drop=tuple([check_text(name, "drop") for name in check_each(drop, "drop", str)]),
+            fold=bool(fold),
+        )
+
+    def reply(self, answer: object, *, at: datetime | None = None) -> Reply:
+        """What the model answered to the turn asked last: a text, or the object that a provider's SDK gave.
+
+        From an SDK's object the text, the tool calls and the usage are taken, and the ledger is joined by them. With
+        calls in it the turn stays open until ``give`` hands back what they gave.
+        """
+        given = check_text(answer, "answer") if isinstance(answer, str) else self._walker.read_answer(answer)
+        return self._walker.reply(given, at=check_time(at))
+
+    @property
+    def calls(self) -> Sequence[ToolCall]:
+        """The calls of the last answer that wait for what they give."""
+        return self._walker.calls
+
+    def give(self, outputs: Sequence[ToolOutput], *, at: datetime | None = None) -> TurnView:
+        """Hand back what the calls of the last answer gave, one output for each; the same turn, to be sent on."""
+        given = check_each(outputs, "outputs", ToolOutput)
+        for output in given:
+            check_text(output.call, "call")
+            check_text(output.output, "output")
+        return self._walker.give(given, at=check_time(at))
+
+    def plan(self, to: float | None = None) -> Proposal:
+        """What compacting would take out and bring, down to a share of what fits. Nothing changes yet."""
+        return self._walker.plan(to=to)
+
+    def commit(self, planned: Proposal, *, at: datetime | None = None) -> Receipt:
+        """Do what was planned; what it took out can be recalled, and all of it undone."""
+        return self._walker.commit(planned, at=check_time(at))
+
+    def compact(self, to: float | None = None, *, at: datetime | None = None) -> Receipt | None:
+        """Plan and commit in one; none if there is nothing to gain."""
+        planned = self.plan(to)
+        return None if planned.receipt is None else self.commit(planned, at=at)
+
+    def undo(self, receipt: str | None = None, *, at: datetime | None = None) -> Receipt:
+        """Void a compaction, by default the last, and all after it: the next turn is as if they had never been."""
+        return self._walker.undo(receipt, at=check_time(at))
+
+    def receipts(self) -> Sequence[Receipt]:
+        """The compactions in force, oldest first."""
+        return self._walker.receipts()
+
+    def recall(self, query: str, limit: int = FOUND_AT_MOST) -> Sequence[Found]:
+        """Messages, attachments and tool results that the prompt no longer holds in full, word for word, best first."""
+        return self._walker.recall(check_text(query, "query"), limit=limit)
+
+
+def make_toolbox(tools: Sequence[Tool | ToolFunction], **bounds: float) -> Toolbox:
+    """The tools of a turn, once they are known to be tools."""
+    given = check_each(tools, "tools", object)
+    for one in given:
+        if isinstance(one, Tool):
+            check_fields(one)
+    return _refuse_depth(given, lambda: Toolbox(given, **bounds))
+
+
+def _make(one: Attachment | ToolResult, make: Callable[[], _Made]) -> _Made:
+    """What a value describes, once its fields are known to be of their types."""
+    check_fields(one)
+    return _refuse_depth(one, make)
+
+
+def _refuse_depth(one: object, make: Callable[[], _Made]) -> _Made:
+    try:
+        return make()
+    except RecursionError as error:
+        raise ArtifactError(f"A {type(one).__name__} is nested too deep.", hint="Flatten what it holds.") from error

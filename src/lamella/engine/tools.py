@@ -1,0 +1,125 @@
+"""Tools that Python programs give: what the model is told of them, and running what it calls for."""
+
+import asyncio
+import inspect
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, get_type_hints
+
+from lamella.attach import Tool
+from lamella.core.artifacts.make import make_tool_definition
+from lamella.core.artifacts.model import ToolDefinition
+from lamella.core.messages.delta import ToolCall
+from lamella.core.messages.rounds import ToolOutput
+from lamella.errors import CallError
+
+ToolFunction = Callable[..., object]
+_Run = Callable[[str], Awaitable[str]]
+
+# How many rounds of tools a turn may take, and how many seconds one call, where nobody says.
+STEPS = 8
+SECONDS = 60.0
+
+
+class Toolbox:
+    """The tools of one turn. Those that came as functions are run here; the calls of others are the caller's."""
+
+    def __init__(self, tools: Sequence[Tool | ToolFunction], *, seconds: float = SECONDS) -> None:
+        made = [_describe(tool) for tool in tools]
+        self.definitions = tuple(definition for definition, _ in made)
+        self._runs = {definition.name: run for definition, run in made if run is not None}
+        self._seconds = seconds
+        names = [definition.name for definition in self.definitions]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise CallError(f"Two tools are called {twice[0]}.", hint="Give each tool a name of its own.")
+
+    def can_run(self, calls: Sequence[ToolCall]) -> bool:
+        """Whether all of these can be run here; a name that no tool has is told to the model."""
+        told = {definition.name for definition in self.definitions}
+        return all(call.name in self._runs or call.name not in told for call in calls)
+
+    async def run(self, calls: Sequence[ToolCall]) -> tuple[ToolOutput, ...]:
+        """What the calls give, all of them at once, in their order. One that fails is a failed result."""
+        return tuple(await asyncio.gather(*(self._run(call) for call in calls)))
+
+    async def _run(self, call: ToolCall) -> ToolOutput:
+        run = self._runs.get(call.name)
+        if run is None:
+            known = ", ".join(self._runs) or "none"
+            return ToolOutput(call=call.id, output=f"There is no tool {call.name}. Tools: {known}.", failed=True)
+        try:
+            return ToolOutput(call=call.id, output=await asyncio.wait_for(run(call.arguments), self._seconds))
+        except TimeoutError:
+            return ToolOutput(call=call.id, output=f"No result within {self._seconds:g} seconds.", failed=True)
+        except Exception as error:  # noqa: BLE001 - a tool may fail in any way, and the model should know how
+            return ToolOutput(call=call.id, output=f"{type(error).__name__}: {error}", failed=True)
+
+
+def _describe(tool: Tool | ToolFunction) -> tuple[ToolDefinition, _Run | None]:
+    if isinstance(tool, Tool):
+        return tool.definition(), None if tool.run is None else _make_run(tool.run, None)
+    name = getattr(tool, "__name__", "")
+    if not callable(tool) or not name.isidentifier():
+        raise CallError(
+            f"A {type(tool).__name__} is no tool.", hint="Give a Tool, or a function with types and a docstring."
+        )
+    told = inspect.getdoc(tool)
+    if not told:
+        raise CallError(f"The tool {name} has no docstring.", hint="Say in it what the tool does: the model reads it.")
+    model = _make_model(tool, name)
+    definition = make_tool_definition(name, description=told, parameters=_make_schema(model))
+    return definition, _make_run(tool, model)
+
+
+def _make_model(function: ToolFunction, name: str) -> Any:  # noqa: ANN401 - a class made at run time
+    """A model of the function's parameters, by which arguments are checked and described."""
+    from pydantic import ConfigDict, create_model  # only those who give functions need it
+
+    hints = get_type_hints(function)
+    fields: dict[str, Any] = {}
+    for one in inspect.signature(function).parameters.values():
+        if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD, one.POSITIONAL_ONLY) or one.name not in hints:
+            raise CallError(
+                f"The parameter {one.name} of the tool {name} cannot be described.",
+                hint="Give every parameter a name and a type: def weather(city: str) -> str.",
+            )
+        fields[one.name] = (hints[one.name], ... if one.default is one.empty else one.default)
+    return create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
+
+
+def _make_schema(model: Any) -> Mapping[str, object]:  # noqa: ANN401 - as above
+    schema = dict(model.model_json_schema())
+    schema.pop("title", None)
+    return schema
+
+
+def _make_run(function: ToolFunction, model: Any) -> _Run:  # noqa: ANN401 - as above
+    async def run(arguments: str) -> str:
+        given = json.loads(arguments) if arguments.strip() else {}
+        if not isinstance(given, dict):
+            raise TypeError("the arguments are no JSON object")
+        given = given if model is None else _check_arguments(given, model)
+        if inspect.iscoroutinefunction(function):
+            return _as_text(await function(**given))
+        # A function that waits for something holds up nobody else.
+        return _as_text(await asyncio.to_thread(function, **given))
+
+    return run
+
+
+def _check_arguments(given: Mapping[str, object], model: Any) -> dict[str, object]:  # noqa: ANN401 - as above
+    """Arguments of the types that the function declares; what is wrong with others, in words for the model."""
+    from pydantic import ValidationError  # only those who give functions need it
+
+    try:
+        checked = model.model_validate(given)
+    except ValidationError as error:
+        wrong = [f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {one['msg']}" for one in error.errors()]
+        raise TypeError("; ".join(wrong)) from error
+    return {name: getattr(checked, name) for name in type(checked).model_fields}
+
+
+def _as_text(value: object) -> str:
+    """What a tool gave, as the model reads it."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

@@ -1,0 +1,77 @@
+"""What Python programs open: a conversation in memory, or an engine over a store."""
+
+from collections.abc import Mapping
+from os import PathLike
+
+from lamella.engine.checks import (
+    check_folder,
+    check_patience,
+    check_provider,
+    check_summarizer,
+    check_text,
+)
+from lamella.engine.discourse import Discourse
+from lamella.engine.engine import Engine
+from lamella.ports import ChatProvider, Summarizer
+from lamella.wiring.providers import open_office
+from lamella.wiring.services import read_services
+from lamella.wiring.stores import open_desk
+from lamella.wiring.worlds import open_runner
+
+
+class Conversation(Discourse):
+    """One conversation. ``ask`` gives what a model would be sent; ``reply`` records what it answered.
+
+    Settings such as ``layout``, ``window`` or ``carry_forward`` are given by their names; see docs/settings.md.
+    Without a ``ledger`` nothing is predicted or priced: a turn has its messages, tokens and the cause of a move.
+    A ``summarizer`` is asked when the oldest turns have to become a summary; without one other steps make room.
+    """
+
+    def __init__(
+        self,
+        *,
+        system: str | Mapping[str, str] = "",
+        conversation: str = "chat",
+        vault: str | PathLike[str] | None = None,
+        ledger: bool = True,
+        summarizer: Summarizer | None = None,
+        **settings: object,
+    ) -> None:
+        runner = open_runner(
+            read_services(settings),
+            conversation=check_text(conversation, "conversation", may_be_empty=False),
+            vault=check_folder(vault),
+            ledger=ledger,
+            summarizer=check_summarizer(summarizer),
+        )
+        super().__init__(runner, system=system)
+
+
+def open_engine(
+    url: str,
+    *,
+    vault: str | PathLike[str] | None = None,
+    ledger: bool = True,
+    summarizer: Summarizer | None = None,
+    model: str | None = None,
+    provider: ChatProvider | None = None,
+    patience: float | None = None,
+    tries: int | None = None,
+) -> Engine:
+    """Open a store of conversations: ``sqlite:///chats.db`` or ``postgresql://host/name``.
+
+    ``model`` is what conversations are sent to, ``provider`` what sends, in place of the one that the model names.
+    ``patience`` is how many seconds of silence are borne, and the longest wait that a provider may ask for (120);
+    ``tries`` is how often a request is sent before giving up (4).
+    """
+    named = None if model is None else check_text(model, "model", may_be_empty=False)
+    services = read_services()
+    office = open_office(check_provider(provider), services=services, patience=check_patience(patience, tries))
+    desk = open_desk(
+        check_text(url, "url"),
+        services=services,
+        vault=check_folder(vault),
+        ledger=ledger,
+        summarizer=check_summarizer(summarizer),
+    )
+    return Engine(desk, office, model=named)

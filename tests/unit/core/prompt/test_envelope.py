@@ -1,0 +1,96 @@
+"""The envelope: five layers whose text, hashes and counts are those of the prompt that would be sent."""
+
+import pytest
+from tests.unit.core.compaction.talking import IN_PLACE, LIBRARY, NOW, QUARTERS, ROOM, Story, attaching, note, result
+
+from lamella.core.artifacts.make import make_tool_definition
+from lamella.core.budget.thresholds import Budget
+from lamella.core.log.terms import Terms
+from lamella.core.log.turn import SystemParts
+from lamella.core.messages.delta import ToolCall
+from lamella.core.messages.model import Message, Role
+from lamella.core.messages.rounds import ToolOutput, ToolRound
+from lamella.core.prompt.advance import add_rounds, waiting
+from lamella.core.prompt.envelope import hash_layers, hash_prefix, make_envelope
+from lamella.core.prompt.laws import find_breaches
+from lamella.core.prompt.layers.model import LAYER_ORDER, LayerId, hash_pieces
+from lamella.core.text.content import hash_text
+from lamella.core.values import replace
+
+BOTH = pytest.mark.parametrize("terms", [LIBRARY, IN_PLACE], ids=["library", "in_place"])
+ROUND = ToolRound(
+    text="Looking.",
+    calls=(ToolCall(id="c", name="search", arguments="{}"),),
+    outputs=(ToolOutput(call="c", output="found " * 20),),
+)
+
+
+def told(terms: Terms) -> Story:
+    first = replace(
+        attaching(note("a.md", "A" * 40), result("x", "found " * 9)),
+        system=SystemParts(base="Be brief."),
+        tools=(make_tool_definition("search", description="finds", parameters={}),),
+    )
+    return Story(terms=terms).say("one?", "one.", first)
+
+
+@BOTH
+def test_an_envelope_is_its_prompt_in_five_layers_and_breaks_no_law(terms: Terms) -> None:
+    story = told(terms)
+    prompt = waiting(story.open(attaching(note("a.md", "A" * 40), note("b.md", "B"))))
+    envelope = make_envelope(prompt, ROOM)
+    assert tuple(layer.id for layer in envelope.layers) == LAYER_ORDER
+    assert all(envelope.segments(layer) == prompt.segments(layer) for layer in LayerId)
+    assert envelope.messages is prompt.messages
+    assert list(find_breaches(envelope, before=story.state.last)) == []
+    assert (envelope.conversation_id, envelope.message_id) == ("story", prompt.user.id)
+    assert (envelope.epoch, envelope.layout, envelope.model) == (prompt.epoch, terms.layout, None)
+
+
+@BOTH
+def test_every_token_belongs_to_a_layer_to_tools_or_to_overhead(terms: Terms) -> None:
+    envelope = make_envelope(waiting(told(terms).open(attaching(note("b.md", "B")))), ROOM)
+    counts = envelope.tokens
+    assert counts.total == envelope.total == envelope.prompt.total
+    assert sum(counts.by_layer.values()) == counts.total
+    assert set(counts.by_layer) == {*LayerId, "tools", "overhead"}
+    assert counts.by_layer["tools"] > 0
+    assert counts.limit == ROOM.limit
+
+
+def test_rounds_of_tools_are_part_of_the_turn_and_weigh_what_their_messages_weigh() -> None:
+    opened = told(IN_PLACE).open(NOW)
+    plain = make_envelope(waiting(opened), ROOM)
+    envelope = make_envelope(waiting(add_rounds(opened, [ROUND])), ROOM)
+    assert [segment.kind for segment in envelope.segments(LayerId.L3)] == ["call", "tool"]
+    added = sum(message.tokens for message in envelope.messages[len(plain.messages) :])
+    assert envelope.layer(LayerId.L3).tokens == added == envelope.total - plain.total
+    assert envelope.layer(LayerId.L3).text == "".join(s.text for s in envelope.segments(LayerId.L3))
+    assert list(find_breaches(envelope, before=plain.prompt)) == []
+    assert envelope.hash != plain.hash
+
+
+def test_warnings_are_those_of_the_turn_and_then_those_of_the_budget() -> None:
+    story = Story()
+    prompt = waiting(story.open(replace(NOW, warnings=("as typed",), text="x" * 400)))
+    tight = Budget(window=110, reserve=0)
+    first, *others = make_envelope(prompt, tight).warnings
+    assert first == "as typed"
+    assert others
+    assert make_envelope(prompt, ROOM).warnings == ("as typed",)
+
+
+def test_hashes_follow_from_the_text_alone() -> None:
+    envelope = make_envelope(waiting(told(LIBRARY).open(NOW)), ROOM)
+    assert envelope.prefix_hash == hash_text(envelope.messages[0].text)
+    assert hash_prefix(envelope.messages[1:]) == hash_prefix(()) == hash_pieces(())
+    assert hash_prefix((Message(role=Role.SYSTEM, pieces=("a", "b")),)) == hash_text("ab")
+    lines = "".join(f"{layer.id} {layer.hash}\n" for layer in envelope.layers)
+    assert envelope.hash == hash_layers(envelope.layers) == hash_text(lines)
+
+
+def test_the_text_of_an_envelope_is_its_layers_with_a_blank_line_between() -> None:
+    envelope = make_envelope(waiting(told(LIBRARY).open(NOW)), ROOM)
+    assert envelope.text == "\n\n".join(layer.text for layer in envelope.layers if layer.text)
+    assert envelope.layer(LayerId.L3).text == ""
+    assert envelope.tokens.by_layer[LayerId.L5] == QUARTERS.count("And now?")
