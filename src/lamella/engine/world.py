@@ -43,8 +43,7 @@ class World(Struct, frozen=True, kw_only=True):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeftTurn:
+class LeftTurn(Struct, frozen=True, kw_only=True):
     """A turn that another one follows before it was answered: the id of its question, and the calls nobody made."""
 
     id: str

@@ -5,11 +5,11 @@ from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from lamella.core.log.calls import read_call, write_call
 
 from lamella.adapters.providers.scripted.provider import Line, ScriptedProvider
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.log.call import Cause, Outcome
-from lamella.core.log.calls import read_call, write_call
 from lamella.core.log.events import parse_body
 from lamella.core.log.records import EventKind
 from lamella.core.messages.delta import Reply, StopReason

@@ -6,7 +6,6 @@ Every difference stands in docs/decisions/paper-facts.md with its reason.
 from collections.abc import Sequence
 
 import pytest
-from lamella.core.prompt.applying import apply_receipt
 from tests.unit.core.compaction.paper import PAPER, send, write
 from tests.unit.core.compaction.talking import QUARTERS, Story, chat, make_rules, names, removed
 

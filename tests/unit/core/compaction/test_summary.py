@@ -1,7 +1,6 @@
 """Summaries: the oldest turns only, bounded both ways, asked once, checked, and never said with the user's voice."""
 
 import pytest
-from lamella.core.prompt.applying import apply_receipt
 from tests.unit.core.compaction.talking import NOW, QUARTERS, Story, attaching, chat, make_rules, names, note, removed
 
 from lamella.core.budget.thresholds import Budget

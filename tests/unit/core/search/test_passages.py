@@ -3,6 +3,7 @@
 import pytest
 from tests.unit.pictures import png
 
+from lamella import Conversation
 from lamella.attach import Note, Picture, ToolResult
 from lamella.core.artifacts.make import make_artifact, make_image, make_image_value, make_tool_result
 from lamella.core.artifacts.model import Artifact, Kind, Source
@@ -10,7 +11,6 @@ from lamella.core.log.turn import SystemParts, Turn
 from lamella.core.search.index import Passage
 from lamella.core.search.passages import find_in_full, list_passages, version_id
 from lamella.engine.turn import TurnView
-from lamella import Conversation
 
 
 def note(text: str, *, path: str = "a.md", title: str = "") -> Artifact:

@@ -2,7 +2,6 @@
 
 import json
 
-from lamella.core.prompt.turns import open_turn
 from tests.unit.core.compaction.talking import Story, attaching, make_rules, names, removed, result
 
 from lamella.core.compaction.draft import shrink_draft

@@ -108,7 +108,10 @@ def test_events_of_one_append_keep_their_order_and_all_their_contents() -> None:
 WRONG: dict[EventKind, list[tuple[str, str]]] = {
     EventKind.MESSAGE: [("{", "truncated"), ("[]", "object"), ('{"parent":"","text":"x"}', "`id`")],
     EventKind.EDIT: [('{"id":"m","parent":"","text":"x"}', "`target`")],
-    EventKind.REPLY: [('{"id":"m","parent":"","text":1}', "text"), ('{"id":"m","parent":"","text":"","calls":3}', "calls")],
+    EventKind.REPLY: [
+        ('{"id":"m","parent":"","text":1}', "text"),
+        ('{"id":"m","parent":"","text":"","calls":3}', "calls"),
+    ],
     EventKind.CALLS: [('{"parent":"q","text":"","calls":[["c"]]}', "calls"), ('{"parent":"q","calls":[]}', "`text`")],
     EventKind.RESULTS: [('{"parent":"q","results":[["c","h"]]}', "results"), ('{"results":[]}', "`parent`")],
     EventKind.SETTINGS: [("[]", "object"), ('"x"', "object")],
