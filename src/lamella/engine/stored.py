@@ -1,8 +1,9 @@
 """A conversation that lasts: every turn, reply and change of branch is an event in a store before it counts."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from msgspec import Struct
 
 from lamella.core.artifacts.make import canonical_json
 from lamella.core.compaction.fitting import Rules
@@ -52,8 +53,7 @@ from lamella.errors import CallError
 from lamella.ports import Clock, Store
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Configured:
+class Configured(Struct, frozen=True, kw_only=True):
     """What settings come to: the rules and terms of a conversation, and the model it starts with."""
 
     rules: Rules
@@ -61,8 +61,7 @@ class Configured:
     model: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
+class Desk(Struct, frozen=True, kw_only=True):
     """What a stored conversation works with. ``configure`` turns settings by name into rules.
 
     A checkpoint is due after every ``checkpoint_every`` events.
