@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from lamella.core.prompt.envelope import Envelope
     from lamella.core.prompt.layers.model import Layer, Segment
     from lamella.engine.chat import Chat
+    from lamella.engine.dialogue.turn import TurnView as Turn
     from lamella.engine.engine import Engine
-    from lamella.engine.turn import TurnView as Turn
     from lamella.wiring.python import Conversation, open_engine
 
 __version__ = "0.1.0"
@@ -88,7 +88,7 @@ _HOMES = {
     "Message": "lamella.core.messages.model",
     "Receipt": "lamella.core.log.receipt",
     "Segment": "lamella.core.prompt.layers.model",
-    "Turn": "lamella.engine.turn",
+    "Turn": "lamella.engine.dialogue.turn",
     "open": "lamella.wiring.python",
 }
 # What has another name where it is at home.

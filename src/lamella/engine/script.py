@@ -15,12 +15,12 @@ from lamella.core.log.turn import PART_NAMES, SystemParts, Turn
 from lamella.core.messages.rounds import ToolRound
 from lamella.core.prompt.state import State
 from lamella.core.values import replace
-from lamella.engine.ask import Ask
-from lamella.engine.dialogue import Dialogue
-from lamella.engine.keeping import Keeper
-from lamella.engine.replay import Scripted, replay
-from lamella.engine.stored import Configured, Desk
-from lamella.engine.turn import TurnView
+from lamella.engine.dialogue.ask import Ask
+from lamella.engine.dialogue.dialogue import Dialogue
+from lamella.engine.dialogue.turn import TurnView
+from lamella.engine.keeping.conversations import Conversations
+from lamella.engine.keeping.stored import Backend, ChatRules
+from lamella.engine.replay import ScriptedTurn, replay
 from lamella.errors import CallError
 from lamella.ports import Sources
 
@@ -33,12 +33,12 @@ class Script(Struct, frozen=True, kw_only=True):
 
     conversation: str
     settings: Mapping[str, object]
-    turns: tuple[Scripted, ...]
+    turns: tuple[ScriptedTurn, ...]
 
 
-def read_script(desk: Desk, conversation: str, head: str | None = None) -> Script:
+def read_script(desk: Backend, conversation: str, head: str | None = None) -> Script:
     """A branch of a conversation in a store, by default the active one. Nothing is read from any vault."""
-    log = Keeper(desk.store, desk.clock).load_log(conversation)
+    log = Conversations(desk.store, desk.clock).load_log(conversation)
     if head is not None and head not in log.nodes:
         raise CallError(f"{conversation} has no message {head!r}.", hint=f"Its branches: {', '.join(log.branches())}.")
     told, configured = log.path(head), desk.configure(log.settings)
@@ -46,7 +46,7 @@ def read_script(desk: Desk, conversation: str, head: str | None = None) -> Scrip
     contents = desk.store.read_contents(conversation, hashes) if hashes else {}
     turns = read_turns(told, contents, usual=configured.terms)
     before = SystemParts()
-    scripted: list[Scripted] = []
+    scripted: list[ScriptedTurn] = []
     for turn, one in zip(turns, told, strict=True):
         scripted.append(_script(turn, read_time(one.message), before))
         before = before if turn.system is None else turn.system
@@ -54,7 +54,7 @@ def read_script(desk: Desk, conversation: str, head: str | None = None) -> Scrip
     return Script(conversation=conversation, settings=settings, turns=tuple(scripted))
 
 
-def play_script(desk: Desk, script: Script, given: Mapping[str, object] | None = None) -> Iterator[TurnView]:
+def play_script(desk: Backend, script: Script, given: Mapping[str, object] | None = None) -> Iterator[TurnView]:
     """Each turn as it would be sent under the script's settings, with those on top that are given.
 
     A model that is given holds for every turn.
@@ -88,7 +88,7 @@ def _keep(settings: Mapping[str, object]) -> dict[str, object]:
     return {name: settings[name] for name in ("compaction",) if name in settings}
 
 
-def _list_settings(configured: Configured, turns: Sequence[Turn]) -> dict[str, object]:
+def _list_settings(configured: ChatRules, turns: Sequence[Turn]) -> dict[str, object]:
     """What requests follow from, as it stands now: a transcript depends on nobody's settings."""
     # The terms are those of the last turn: what settings say by now may be something else.
     terms = turns[-1].terms if turns else configured.terms
@@ -98,7 +98,7 @@ def _list_settings(configured: Configured, turns: Sequence[Turn]) -> dict[str, o
     return {name: str(value) if isinstance(value, str) else value for name, value in named.items() if value is not None}
 
 
-def _script(turn: Turn, at: datetime | None, before: SystemParts) -> Scripted:
+def _script(turn: Turn, at: datetime | None, before: SystemParts) -> ScriptedTurn:
     """A turn as it was asked, once its templates were expanded: what they named is attached."""
     asked = Ask(
         text=turn.text,
@@ -110,7 +110,7 @@ def _script(turn: Turn, at: datetime | None, before: SystemParts) -> Scripted:
         drop=turn.drop,
         fold=turn.fold,
     )
-    return Scripted(asked=asked, reply=turn.reply or "", at=at, rounds=turn.rounds)
+    return ScriptedTurn(asked=asked, reply=turn.reply or "", at=at, rounds=turn.rounds)
 
 
 def _list_changes(parts: SystemParts, before: SystemParts) -> dict[str, str]:
@@ -118,7 +118,7 @@ def _list_changes(parts: SystemParts, before: SystemParts) -> dict[str, str]:
     return {name: getattr(parts, name) for name in PART_NAMES if getattr(parts, name) != getattr(before, name)}
 
 
-def _write_turn(turn: Scripted) -> dict[str, object]:
+def _write_turn(turn: ScriptedTurn) -> dict[str, object]:
     asked = turn.asked
     written: dict[str, object] = {
         "at": None if turn.at is None else turn.at.astimezone(UTC).isoformat().replace("+00:00", "Z"),

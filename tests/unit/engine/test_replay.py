@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from lamella.core.prompt.state import State
-from lamella.engine.ask import Ask
-from lamella.engine.dialogue import Dialogue
-from lamella.engine.replay import Scripted, replay
+from lamella.engine.dialogue.ask import Ask
+from lamella.engine.dialogue.dialogue import Dialogue
+from lamella.engine.replay import ScriptedTurn, replay
 from lamella.settings.meaning import make_rules, make_terms
 from lamella.wiring import load_settings, open_world
 
@@ -19,7 +19,7 @@ def dialogue() -> Dialogue:
 
 
 def test_each_turn_builds_on_the_replies_before_it() -> None:
-    script = [Scripted(asked=Ask(text=f"q{number}"), reply=f"a{number}", at=NOON) for number in range(3)]
+    script = [ScriptedTurn(asked=Ask(text=f"q{number}"), reply=f"a{number}", at=NOON) for number in range(3)]
     sent = [[message.text for message in turn.messages] for turn in replay(dialogue(), script)]
     assert sent == [["q0"], ["q0", "a0", "q1"], ["q0", "a0", "q1", "a1", "q2"]]
 
@@ -27,10 +27,10 @@ def test_each_turn_builds_on_the_replies_before_it() -> None:
 def test_a_turn_is_read_and_asked_only_when_somebody_looks_at_it() -> None:
     read: list[str] = []
 
-    def script() -> Iterator[Scripted]:
+    def script() -> Iterator[ScriptedTurn]:
         for text in ("one", "two"):
             read.append(text)
-            yield Scripted(asked=Ask(text=text), reply="", at=None)
+            yield ScriptedTurn(asked=Ask(text=text), reply="", at=None)
 
     runner = dialogue()
     turns = replay(runner, script())
@@ -42,5 +42,5 @@ def test_a_turn_is_read_and_asked_only_when_somebody_looks_at_it() -> None:
 
 def test_the_last_turn_is_answered_once_the_walk_is_over() -> None:
     runner = dialogue()
-    assert len(list(replay(runner, [Scripted(asked=Ask(text="one"), reply="yes", at=None)]))) == 1
+    assert len(list(replay(runner, [ScriptedTurn(asked=Ask(text="one"), reply="yes", at=None)]))) == 1
     assert not runner.waits

@@ -45,13 +45,13 @@ def show(
 ) -> None:
     """What was said, with message ids to fork at, where it was compacted, and the other branches."""
     # What lists do without is imported here: it takes long.
-    from lamella.engine.keeping import Keeper
-    from lamella.engine.marks import find_marks
+    from lamella.engine.keeping.conversations import Conversations
+    from lamella.engine.keeping.marks import find_marks
     from lamella.faces.cli.tables.said import tell_said
     from lamella.views.chats import view_said
 
     with opened_desk(store) as desk:
-        log = Keeper(desk.store, desk.clock).load_log(chat)
+        log = Conversations(desk.store, desk.clock).load_log(chat)
         marks = find_marks(chat, desk.store.load(chat)) if log.compactions else ()
     if branch is not None and branch not in log.nodes:
         raise UsageError(f"{chat} has no message {branch}.", hint=f"Its branches: {', '.join(log.branches())}.")

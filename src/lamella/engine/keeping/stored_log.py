@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from lamella.core.log.records import Record, Written
 from lamella.core.values import replace
-from lamella.engine.checkpoints import Checkpoints
-from lamella.engine.counting import CountingBook
+from lamella.engine.keeping.checkpoints import Checkpoints
+from lamella.engine.keeping.counting import CountingBook
 from lamella.ports import Store, TokenCounter
 
 
-class KeptLog:
+class StoredLog:
     """The log of one conversation, the book that counts its texts, and its checkpoints, one after ``every`` events."""
 
     def __init__(self, store: Store, conversation: str, *, counter: TokenCounter, every: int) -> None:

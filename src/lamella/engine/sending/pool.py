@@ -3,35 +3,35 @@
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from lamella.engine.sending import Patience, Post
+from lamella.engine.sending.sending import Delivery, RetryPolicy
 from lamella.ports import ChatProvider, Clock
 
 
-class OpensProviders(Protocol):
+class ProviderOpener(Protocol):
     """Finds the provider of a model; ``named`` says that whoever runs this named it, not only a conversation."""
 
     def __call__(self, model: str, *, named: bool) -> ChatProvider: ...
 
 
-class PostOffice:
+class ProviderPool:
     """Providers by model. One that was given serves every model; ``patience`` is for all of them."""
 
     def __init__(
         self,
-        open_provider: OpensProviders,
+        open_provider: ProviderOpener,
         *,
         clock: Clock,
         sleep: Callable[[float], Awaitable[None]],
         jitter: Callable[[], float],
         given: ChatProvider | None = None,
-        patience: Patience | None = None,
+        patience: RetryPolicy | None = None,
     ) -> None:
         self._open_provider = open_provider
         self._clock = clock
         self._sleep = sleep
         self._jitter = jitter
         self._given = given
-        self._patience = patience or Patience()
+        self._patience = patience or RetryPolicy()
         self._opened: dict[str, ChatProvider] = {}
         self._named: set[str] = set()
 
@@ -40,9 +40,9 @@ class PostOffice:
         if model is not None:
             self._named.add(model)
 
-    def post(self, model: str, *, answer: int, window: int | None = None) -> Post:
+    def post(self, model: str, *, answer: int, window: int | None = None) -> Delivery:
         """What sending to a model works with; with a window, no answer is asked for that might not fit it."""
-        return Post(
+        return Delivery(
             # A provider may have a length, and be empty.
             provider=self._given if self._given is not None else self._find(model),
             clock=self._clock,

@@ -9,8 +9,8 @@ from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.log.records import EventKind
 from lamella.core.text.content import hash_text
 from lamella.engine.chat import Chat
-from lamella.engine.copying import copy_store
-from lamella.engine.keeping import Keeper
+from lamella.engine.keeping.conversations import Conversations
+from lamella.engine.keeping.copying import copy_store
 
 
 @pytest.fixture
@@ -36,12 +36,12 @@ def copied(source: MemoryStore, target: MemoryStore) -> dict[str, str]:
 def test_a_copy_holds_every_conversation_event_by_event(source: MemoryStore, target: MemoryStore) -> None:
     say(source, "one", "apples")
     say(source, "two", "pears")
-    Keeper(source, Ticking()).rename("two", "Pears")
+    Conversations(source, Ticking()).rename("two", "Pears")
     assert copied(source, target) == {"one": "new", "two": "new"}
     for name in ("one", "two"):
         assert list(target.load(name)) == list(source.load(name))
     assert {one.conversation: one.title for one in target.list_conversations()} == {"one": "", "two": "Pears"}
-    assert list(Keeper(target, Ticking()).verify()) == []
+    assert list(Conversations(target, Ticking()).verify()) == []
     assert target.stats() == source.stats()
 
 
@@ -81,10 +81,10 @@ def test_a_damaged_conversation_is_said_and_left_out_and_the_rest_is_copied(
 def test_what_the_source_erased_is_erased_in_the_target(source: MemoryStore, target: MemoryStore) -> None:
     say(source, "one", "apples")
     copied(source, target)
-    Keeper(source, Ticking()).erase("one")
+    Conversations(source, Ticking()).erase("one")
     assert copied(source, target) == {"one": "erased"}
     assert target.stats().contents == 0
-    assert list(Keeper(target, Ticking()).verify_erased("one")) == []
+    assert list(Conversations(target, Ticking()).verify_erased("one")) == []
     assert [one.erased for one in target.list_conversations()] == [one.erased for one in source.list_conversations()]
 
 
@@ -94,7 +94,7 @@ def test_what_the_target_erased_is_not_brought_back_and_the_rest_is_copied(
     say(source, "one", "apples")
     say(source, "two", "pears")
     copied(source, target)
-    Keeper(target, Ticking()).erase("one")
+    Conversations(target, Ticking()).erase("one")
     say(source, "two", "more pears")
     assert copied(source, target) == {"one": "erased", "two": "extended"}
     assert target.read_contents("one", [hash_text("Note on apples.")]) == {}
@@ -103,7 +103,7 @@ def test_what_the_target_erased_is_not_brought_back_and_the_rest_is_copied(
 def test_an_artifact_erased_in_the_source_goes_from_an_earlier_copy(source: MemoryStore, target: MemoryStore) -> None:
     say(source, "one", "apples")
     copied(source, target)
-    Keeper(source, Ticking()).erase_artifact("one", "a.md")
+    Conversations(source, Ticking()).erase_artifact("one", "a.md")
     assert copied(source, target) == {"one": "extended"}
     assert target.stats().contents == 0
-    assert list(Keeper(target, Ticking()).verify_erased("one")) == []
+    assert list(Conversations(target, Ticking()).verify_erased("one")) == []

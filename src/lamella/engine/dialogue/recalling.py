@@ -8,7 +8,7 @@ from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.search.index import Found, Index, Passage, build_index, search
 from lamella.core.search.passages import find_in_full, list_passages
-from lamella.engine.past import Past
+from lamella.engine.dialogue.past import Past
 from lamella.errors import CallError
 
 FOUND_AT_MOST = 5

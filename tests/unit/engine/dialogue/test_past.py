@@ -15,7 +15,7 @@ from lamella.core.prompt.advance import advance, answer, waiting
 from lamella.core.prompt.layers.model import LayerId
 from lamella.core.prompt.state import State
 from lamella.core.values import replace
-from lamella.engine.past import Past
+from lamella.engine.dialogue.past import Past
 from lamella.errors import CallError
 
 MEASURE = OfflineCounter().measure(None)

@@ -13,9 +13,9 @@ from lamella.core.log.records import EventKind, Record, Written
 from lamella.core.text.content import hash_text
 from lamella.core.values import replace
 from lamella.engine.chat import Chat
-from lamella.engine.counting import CountingBook, are_whole, read_counts, write_counts
-from lamella.engine.keeping import Keeper
-from lamella.engine.stored import Desk
+from lamella.engine.keeping.conversations import Conversations
+from lamella.engine.keeping.counting import CountingBook, are_whole, read_counts, write_counts
+from lamella.engine.keeping.stored import Backend
 from lamella.errors import BudgetExceededError, ConflictError, StoreUnavailableError
 from lamella.ports import Store
 
@@ -39,7 +39,7 @@ class Tallying:
         return replace(measure, count=count, factor=self._factor)
 
 
-def sit_down(store: Store, counter: Tallying) -> Desk:
+def sit_down(store: Store, counter: Tallying) -> Backend:
     """A desk of a process that has counted nothing yet."""
     desk = make_desk(store)
     return replace(desk, world=replace(desk.world, counter=counter))
@@ -198,7 +198,7 @@ def test_a_damaged_count_is_counted_again_and_named_by_verify(store: MemoryStore
     turn = open_chat(damaged, counter).ask("And plums?")
     assert turn == open_chat(store).ask("And plums?")
     assert "Apples grow here." in counter.asked
-    found = [(damage.place, damage.what) for damage in Keeper(damaged, Ticking()).verify()]
+    found = [(damage.place, damage.what) for damage in Conversations(damaged, Ticking()).verify()]
     assert found == [("event 2", "has counts that are damaged; its texts are counted again")]
 
 
@@ -216,7 +216,7 @@ def test_what_another_has_counted_meanwhile_is_not_counted_again(store: MemorySt
 def test_nothing_counted_before_an_erasure_is_left_and_verify_proves_it(store: MemoryStore) -> None:
     chat = open_chat(store)
     converse(chat)
-    keeper = Keeper(store, Ticking())
+    keeper = Conversations(store, Ticking())
     keeper.erase_artifact("chat", "a.md")
     assert not any(kept(store))
     assert list(keeper.verify_erased("chat")) == []
@@ -237,14 +237,14 @@ def test_counts_that_an_erasure_left_behind_are_found() -> None:
         def load(self, conversation: str, *, after: int = 0) -> list[Record]:
             return [replace(record, counts=bytes(44)) for record in super().load(conversation, after=after)]
 
-    found = list(Keeper(Careless(left), Ticking()).verify_erased("chat"))
+    found = list(Conversations(Careless(left), Ticking()).verify_erased("chat"))
     assert [(damage.place, damage.what) for damage in found] == [("event 1", "has counts from before an erasure")]
 
 
 def test_a_copy_brings_the_counts_along(store: MemoryStore) -> None:
     converse(open_chat(store))
     other = MemoryStore()
-    Keeper(other, Ticking()).take_in(Keeper(store, Ticking()).take_out("chat"))
+    Conversations(other, Ticking()).take_in(Conversations(store, Ticking()).take_out("chat"))
     assert kept(other) == kept(store)
 
 

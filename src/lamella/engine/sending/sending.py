@@ -30,12 +30,12 @@ from lamella.core.messages.delta import (
 from lamella.core.messages.rounds import ToolOutput
 from lamella.core.messages.usage import Usage
 from lamella.core.values import replace
-from lamella.engine.answer import Answer
-from lamella.engine.ask import Ask
-from lamella.engine.fitting import wait_apart
-from lamella.engine.guests import foresee, read_answer
-from lamella.engine.tools import STEPS, Toolbox
-from lamella.engine.turn import TurnView
+from lamella.engine.dialogue.answer import Answer
+from lamella.engine.dialogue.ask import Ask
+from lamella.engine.dialogue.fitting import wait_apart
+from lamella.engine.dialogue.turn import TurnView
+from lamella.engine.sending.deltas import foresee, read_answer
+from lamella.engine.sending.tools import STEPS, Toolbox
 from lamella.errors import CallError, ContextOverflowError, ProviderRetryError
 from lamella.ports import ChatProvider, Clock
 
@@ -73,7 +73,7 @@ class Event(Struct, frozen=True, kw_only=True):
     wait: float | None = None
 
 
-class Patience(Struct, frozen=True, kw_only=True):
+class RetryPolicy(Struct, frozen=True, kw_only=True):
     """How often, and how long between: waits double from ``first`` to ``longest`` seconds, and up to half is added.
 
     A provider that asks for more than ``at_most`` seconds is not waited for. After ``silence`` seconds in which nothing
@@ -92,7 +92,7 @@ class Patience(Struct, frozen=True, kw_only=True):
         return max(asked_for or 0.0, doubled * (1 + jitter / 2))
 
 
-class Post(Struct, frozen=True, kw_only=True):
+class Delivery(Struct, frozen=True, kw_only=True):
     """What sending works with. ``sleep`` and ``jitter`` come in, so that nothing here asks the clock or rolls dice.
 
     With a ``window``, a request that leaves less of it than the ``answer`` may have is not sent.
@@ -102,12 +102,12 @@ class Post(Struct, frozen=True, kw_only=True):
     clock: Clock
     sleep: Callable[[float], Awaitable[None]]
     jitter: Callable[[], float]
-    patience: Patience = Patience()
+    patience: RetryPolicy = RetryPolicy()
     answer: int = ANSWER
     window: int | None = None
 
 
-class SendsTo(Protocol):
+class SendingChat(Protocol):
     """A conversation that can be asked, answered, given results, and made smaller while a turn waits."""
 
     @property
@@ -123,7 +123,7 @@ class SendsTo(Protocol):
 
 
 @dataclass(slots=True)
-class _Delivery:
+class _Attempt:
     """An answer on its way."""
 
     started: datetime
@@ -140,7 +140,7 @@ class _Delivery:
 
 
 async def send(
-    chat: SendsTo, asked: Ask, post: Post, *, toolbox: Toolbox | None = None, steps: int = STEPS
+    chat: SendingChat, asked: Ask, post: Delivery, *, toolbox: Toolbox | None = None, steps: int = STEPS
 ) -> AsyncGenerator[Event, None]:
     """Ask, send, and record the answer. Closing the iterator stops the model and keeps what it said."""
     started = post.clock.now()
@@ -153,9 +153,9 @@ async def send(
 
 
 async def answer(
-    chat: SendsTo,
+    chat: SendingChat,
     turn: TurnView,
-    post: Post,
+    post: Delivery,
     *,
     built: float = 0.0,
     toolbox: Toolbox | None = None,
@@ -196,9 +196,11 @@ def _refuse(call: ToolCall, steps: int) -> ToolOutput:
     return ToolOutput(call=call.id, output=told, failed=True)
 
 
-async def _answer_once(chat: SendsTo, turn: TurnView, post: Post, *, built: float = 0.0) -> AsyncGenerator[Event, None]:
+async def _answer_once(
+    chat: SendingChat, turn: TurnView, post: Delivery, *, built: float = 0.0
+) -> AsyncGenerator[Event, None]:
     """Send a turn and record one answer to it: in words, or with calls."""
-    sent = _Delivery(started=post.clock.now(), built=built)
+    sent = _Attempt(started=post.clock.now(), built=built)
     while True:
         try:
             async with aclosing(_stream(turn, sent, post)) as events:
@@ -222,7 +224,7 @@ async def _answer_once(chat: SendsTo, turn: TurnView, post: Post, *, built: floa
 
 
 async def _try_again(
-    error: ProviderRetryError | ContextOverflowError, chat: SendsTo, sent: _Delivery, *, post: Post
+    error: ProviderRetryError | ContextOverflowError, chat: SendingChat, sent: _Attempt, *, post: Delivery
 ) -> Event | None:
     """What is done before another try, or none where nothing may be tried: something was said, or it is enough."""
     if sent.deltas:
@@ -241,7 +243,7 @@ async def _try_again(
     return Event(kind=EventName.COMPACTION, turn=smaller, receipt=smaller.compaction, said=error.message)
 
 
-async def _stream(turn: TurnView, sent: _Delivery, post: Post) -> AsyncGenerator[Event, None]:
+async def _stream(turn: TurnView, sent: _Attempt, post: Delivery) -> AsyncGenerator[Event, None]:
     """The deltas of one try as events."""
     if turn.envelope.model is None:
         raise CallError("No model is named.", hint="Name one with model=, --model or LAMELLA_MODEL.")
@@ -286,7 +288,7 @@ def _event(delta: Delta) -> Event | None:
             return None
 
 
-def _record(chat: SendsTo, turn: TurnView, sent: _Delivery, *, post: Post, ended: str = "") -> None:
+def _record(chat: SendingChat, turn: TurnView, sent: _Attempt, *, post: Delivery, ended: str = "") -> None:
     """Write the answer down; one of which nothing arrived leaves the turn waiting.
 
     Calls of an answer that was cut short are not kept: nobody knows whether they are whole.

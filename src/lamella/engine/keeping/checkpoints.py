@@ -15,7 +15,7 @@ from lamella.core.log.snapshot import (
     write_snapshot,
 )
 from lamella.core.values import replace
-from lamella.engine.counting import UNCOUNTED, Counted, are_whole, list_counts, list_tokens, split_counts
+from lamella.engine.keeping.counting import UNCOUNTED, Counted, are_whole, list_counts, list_tokens, split_counts
 from lamella.errors import LamellaError, StoreDamagedError
 from lamella.ports import Store
 
@@ -24,7 +24,7 @@ EVENTS = 128
 _LEAVE = "`lamella store copy` leaves it behind"
 
 
-class Restored(Struct, frozen=True, kw_only=True):
+class RestoredLog(Struct, frozen=True, kw_only=True):
     """A log as far as it was kept, the token counts of its messages by who counted, and those of other texts."""
 
     log: Log
@@ -45,7 +45,7 @@ class Checkpoints:
         # Those that lead nowhere, as far as is known; they would be read in vain at every opening.
         self._unused: tuple[int, ...] = ()
 
-    def restore(self) -> Restored:
+    def restore(self) -> RestoredLog:
         """Read what was kept. Where it is damaged nothing was: the events tell all of it."""
         try:
             kept = self._store.read_checkpoints(self._conversation)
@@ -58,7 +58,7 @@ class Checkpoints:
         self._unused = tuple(version for version in found if version not in used)
         self._kept = self._due = log.version
         counts = b"".join(snapshot.counts for snapshot in snapshots)
-        return Restored(log=log, texts=_weigh(snapshots), counts=counts)
+        return RestoredLog(log=log, texts=_weigh(snapshots), counts=counts)
 
     def take(self, records: Iterable[Record]) -> None:
         """Take in what came with events since: their token counts, and whether one of them erased something."""

@@ -12,8 +12,8 @@ from lamella.core.artifacts.model import Kind, Source
 from lamella.core.log.ids import Voice, message_id, turn_id
 from lamella.core.log.records import Written
 from lamella.core.log.turn import Turn
-from lamella.engine.journal import ChatJournal
-from lamella.engine.world import LeftTurn
+from lamella.engine.dialogue.world import LeftTurn
+from lamella.engine.keeping.journal import ChatJournal
 from lamella.errors import StoreUnavailableError
 
 NOTE = make_artifact(Kind.NOTE, text="A", source=Source(path="a.md"))

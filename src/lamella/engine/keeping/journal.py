@@ -18,7 +18,7 @@ from lamella.core.log.writing import (
 )
 from lamella.core.messages.delta import Reply
 from lamella.core.messages.rounds import ToolOutput
-from lamella.engine.world import LeftTurn
+from lamella.engine.dialogue.world import LeftTurn
 
 
 class ChatJournal:

@@ -37,23 +37,23 @@ from lamella.core.prompt.prompt import Prompt
 from lamella.core.prompt.state import State
 from lamella.core.search.index import Found
 from lamella.core.values import replace
-from lamella.engine.answer import Answer
-from lamella.engine.ask import Ask
-from lamella.engine.checkpoints import EVENTS
-from lamella.engine.dialogue import Dialogue
-from lamella.engine.fitting import Fitter
-from lamella.engine.journal import ChatJournal
-from lamella.engine.kept_log import KeptLog
-from lamella.engine.past import Past
-from lamella.engine.proposal import Proposal
-from lamella.engine.recalling import FOUND_AT_MOST
-from lamella.engine.turn import TurnView
-from lamella.engine.world import World
+from lamella.engine.dialogue.answer import Answer
+from lamella.engine.dialogue.ask import Ask
+from lamella.engine.dialogue.dialogue import Dialogue
+from lamella.engine.dialogue.fitting import Fitter
+from lamella.engine.dialogue.past import Past
+from lamella.engine.dialogue.proposal import Proposal
+from lamella.engine.dialogue.recalling import FOUND_AT_MOST
+from lamella.engine.dialogue.turn import TurnView
+from lamella.engine.dialogue.world import World
+from lamella.engine.keeping.checkpoints import EVENTS
+from lamella.engine.keeping.journal import ChatJournal
+from lamella.engine.keeping.stored_log import StoredLog
 from lamella.errors import CallError
 from lamella.ports import Clock, Store
 
 
-class Configured(Struct, frozen=True, kw_only=True):
+class ChatRules(Struct, frozen=True, kw_only=True):
     """What settings come to: the rules and terms of a conversation, and the model it starts with."""
 
     rules: Rules
@@ -61,7 +61,7 @@ class Configured(Struct, frozen=True, kw_only=True):
     model: str | None = None
 
 
-class Desk(Struct, frozen=True, kw_only=True):
+class Backend(Struct, frozen=True, kw_only=True):
     """What a stored conversation works with. ``configure`` turns settings by name into rules.
 
     A checkpoint is due after every ``checkpoint_every`` events.
@@ -70,7 +70,7 @@ class Desk(Struct, frozen=True, kw_only=True):
     store: Store
     clock: Clock
     world: World
-    configure: Callable[[Mapping[str, object]], Configured]
+    configure: Callable[[Mapping[str, object]], ChatRules]
     ledger: bool = True
     checkpoint_every: int = EVENTS
 
@@ -81,9 +81,9 @@ class StoredChat:
     Settings given by name are written down with the next event, so that the conversation goes on under them.
     """
 
-    def __init__(self, desk: Desk, conversation: str, settings: Mapping[str, object] | None = None) -> None:
+    def __init__(self, desk: Backend, conversation: str, settings: Mapping[str, object] | None = None) -> None:
         self._desk = desk
-        self._kept = KeptLog(desk.store, conversation, counter=desk.world.counter, every=desk.checkpoint_every)
+        self._kept = StoredLog(desk.store, conversation, counter=desk.world.counter, every=desk.checkpoint_every)
         self._log, self._book = self._kept.log, self._kept.book
         self._world = replace(desk.world, counter=self._book)
         self._changed = dict(settings or {})

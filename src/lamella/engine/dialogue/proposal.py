@@ -16,7 +16,7 @@ from lamella.core.prompt.advance import advance, waiting
 from lamella.core.prompt.envelope import TokenCounts, make_envelope
 from lamella.core.prompt.state import State
 from lamella.core.values import replace
-from lamella.engine.fitting import Fitter
+from lamella.engine.dialogue.fitting import Fitter
 
 
 class Proposal(Struct, frozen=True, kw_only=True):

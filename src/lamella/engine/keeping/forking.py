@@ -23,17 +23,17 @@ from lamella.core.log.writing import (
 from lamella.core.messages.delta import Reply, StopReason
 from lamella.core.messages.rounds import ToolRound
 from lamella.core.values import replace
-from lamella.engine.keeping import Keeper
-from lamella.engine.stored import Desk
+from lamella.engine.keeping.conversations import Conversations
+from lamella.engine.keeping.stored import Backend
 from lamella.errors import CallError
 
 
-def fork_into(desk: Desk, conversation: str, message: str, name: str) -> None:
+def fork_into(desk: Backend, conversation: str, message: str, name: str) -> None:
     """Copy a branch up to a message into a new conversation, with its settings, title and what was compacted on it.
 
     Messages have ids of their own there: an id follows from the conversation, too.
     """
-    log = Keeper(desk.store, desk.clock).load_log(conversation)
+    log = Conversations(desk.store, desk.clock).load_log(conversation)
     if message not in log.nodes:
         raise CallError(
             f"{conversation} has no message {message!r}.", hint="See its messages with `lamella chats show`."

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from lamella.engine.keeping import Keeper
+from lamella.engine.keeping.conversations import Conversations
 from lamella.errors import CallError, DivergedError, ErasedError, StoreDamagedError
 from lamella.ports import Clock, Store
 
@@ -12,7 +12,7 @@ def copy_store(source: Store, target: Store, clock: Clock) -> Iterator[tuple[str
 
     Repeating it is safe. What was erased in either store is erased in the target: no copy brings it back.
     """
-    theirs, ours = Keeper(source, clock), Keeper(target, clock)
+    theirs, ours = Conversations(source, clock), Conversations(target, clock)
     for listed in source.list_conversations():
         if listed.erased is not None:
             target.erase_conversation(listed.conversation, at=listed.erased)

@@ -8,9 +8,9 @@ from tests.unit.engine.desks import make_chat, make_desk
 from lamella import Chat, Conversation, Message, Note, ToolResult
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.search.index import Found
-from lamella.engine.ask import Ask
-from lamella.engine.keeping import Keeper
-from lamella.engine.recalling import ANSWER_CHARACTERS, RECALL_TOOL, Recaller, answer_recall, spell
+from lamella.engine.dialogue.ask import Ask
+from lamella.engine.dialogue.recalling import ANSWER_CHARACTERS, RECALL_TOOL, Recaller, answer_recall, spell
+from lamella.engine.keeping.conversations import Conversations
 from lamella.errors import CallError
 from lamella.wiring import open_runner, read_services
 
@@ -94,7 +94,7 @@ def test_what_was_erased_is_not_recalled_although_the_chat_was_open() -> None:
     chat.reply("yes")
     assert chat.recall("window")
     desk = make_desk(store)
-    Keeper(desk.store, desk.clock).erase_artifact("chat", "spec.md")
+    Conversations(desk.store, desk.clock).erase_artifact("chat", "spec.md")
     assert chat.recall("window") == ()
 
 

@@ -19,8 +19,8 @@ from lamella.core.log.nodes import Node, derive_id
 from lamella.core.log.receipts import find_faulty_receipts
 from lamella.core.log.records import Damage, EventKind, Listed, Record, StoreStats, Written
 from lamella.core.log.writing import write_erasure
-from lamella.engine.checkpoints import find_damaged_checkpoints
-from lamella.engine.counting import are_whole
+from lamella.engine.keeping.checkpoints import find_damaged_checkpoints
+from lamella.engine.keeping.counting import are_whole
 from lamella.errors import CallError, DivergedError, ErasedError, StoreDamagedError
 from lamella.ports import Clock, Store
 
@@ -29,7 +29,7 @@ _BORDER = re.compile(r"\s+")
 _LEFT_CHECKPOINT = "left after erasure; erasing it again removes it"
 
 
-class Taken(StrEnum):
+class ImportOutcome(StrEnum):
     """What became of a conversation that was brought in."""
 
     NEW = "new"
@@ -48,7 +48,7 @@ class Hit(Struct, frozen=True, kw_only=True):
     excerpt: str
 
 
-class Keeper:
+class Conversations:
     """What can be done with the conversations of a store as wholes."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
@@ -83,7 +83,7 @@ class Keeper:
         """Those of the contents that a conversation already holds here."""
         return self._store.read_contents(conversation, hashes)
 
-    def take_in(self, chronicle: Chronicle) -> Taken:
+    def take_in(self, chronicle: Chronicle) -> ImportOutcome:
         """Bring a conversation in. One that is there already is extended, never doubled and never cut."""
         there = list(self._store.load(chronicle.conversation))
         ours = list(chronicle.records)
@@ -94,7 +94,7 @@ class Keeper:
                 hint="Delete one of the two, or import into another store.",
             )
         if len(ours) <= len(there):
-            return Taken.SAME if len(ours) == len(there) else Taken.OLDER
+            return ImportOutcome.SAME if len(ours) == len(there) else ImportOutcome.OLDER
         missing = tuple(ours[shared:])
         named = {name for record in missing for name in record.contents}
         contents = {name: data for name, data in chronicle.contents.items() if name in named}
@@ -104,7 +104,7 @@ class Keeper:
             expected=len(there),
             title=chronicle.title or None,
         )
-        return Taken.EXTENDED if there else Taken.NEW
+        return ImportOutcome.EXTENDED if there else ImportOutcome.NEW
 
     def search(self, words: str) -> Iterator[Hit]:
         """Every message of every branch that holds the words, whatever their case."""

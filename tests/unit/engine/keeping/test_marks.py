@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import lamella
-from lamella.engine.marks import CompactionMark, find_marks
+from lamella.engine.keeping.marks import CompactionMark, find_marks
 from lamella.wiring import open_desk
 
 

@@ -15,10 +15,10 @@ from lamella import ActiveNote, Note, Picture, Selection, Tool, ToolResult, Turn
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.log.nodes import Told
 from lamella.core.log.records import EventKind
-from lamella.engine.ask import Ask
 from lamella.engine.chat import Chat
-from lamella.engine.keeping import Keeper
-from lamella.engine.stored import StoredChat
+from lamella.engine.dialogue.ask import Ask
+from lamella.engine.keeping.conversations import Conversations
+from lamella.engine.keeping.stored import StoredChat
 from lamella.errors import (
     BadInputError,
     BudgetExceededError,
@@ -402,7 +402,7 @@ def test_what_was_erased_stays_so_when_the_same_text_is_attached_again(
     chat = make_chat(store, layout=layout)
     chat.ask("first", attach=[Note(path="secret.md", text="The zebra keeps its stripes in a drawer.")])
     chat.reply("Yes.")
-    Keeper(store, Ticking()).erase_artifact("chat", "secret.md")
+    Conversations(store, Ticking()).erase_artifact("chat", "secret.md")
     chat.reload()
     for text, attach in (("second", []), ("third", [Note(path=path, text="The zebra keeps its stripes in a drawer.")])):
         chat.ask(text, attach=attach)
@@ -531,7 +531,7 @@ def test_an_erased_conversation_is_not_opened(store: MemoryStore) -> None:
 def test_after_an_artifact_was_erased_the_conversation_goes_on_without_it(store: MemoryStore, layout: str) -> None:
     chat = make_chat(store, layout=layout)
     old = converse(chat, 2)
-    Keeper(store, make_desk(store).clock).erase_artifact("chat", "a.md")
+    Conversations(store, make_desk(store).clock).erase_artifact("chat", "a.md")
     with pytest.raises(ConflictError):
         chat.ask("q3")
     chat.reload()

@@ -19,18 +19,18 @@ from lamella.core.prompt.receipts import UNDONE, apply_receipts
 from lamella.core.prompt.state import State
 from lamella.core.search.index import Found
 from lamella.core.values import replace
-from lamella.engine.accounts import Accounts
-from lamella.engine.answer import Answer
-from lamella.engine.ask import Ask
 from lamella.engine.checks import check_time, check_zone
-from lamella.engine.fitting import Fitter
-from lamella.engine.past import Past
-from lamella.engine.proposal import Proposal, propose
-from lamella.engine.reading import read_turn
-from lamella.engine.recalling import FOUND_AT_MOST, Recaller
-from lamella.engine.rounds import check_outputs, close_round, skip_call
-from lamella.engine.turn import TurnView
-from lamella.engine.world import Journal, LeftTurn, World
+from lamella.engine.dialogue.accounts import Accounts
+from lamella.engine.dialogue.answer import Answer
+from lamella.engine.dialogue.ask import Ask
+from lamella.engine.dialogue.fitting import Fitter
+from lamella.engine.dialogue.past import Past
+from lamella.engine.dialogue.proposal import Proposal, propose
+from lamella.engine.dialogue.reading import read_turn
+from lamella.engine.dialogue.recalling import FOUND_AT_MOST, Recaller
+from lamella.engine.dialogue.rounds import check_outputs, close_round, skip_call
+from lamella.engine.dialogue.turn import TurnView
+from lamella.engine.dialogue.world import Journal, LeftTurn, World
 from lamella.errors import CallError
 
 # How much of a request is kept that a provider called too long, although by our count it fits.

@@ -17,12 +17,12 @@ from lamella.core.messages.delta import Reply, StopReason
 from lamella.core.messages.usage import Usage
 from lamella.core.prompt.state import State
 from lamella.core.values import replace
-from lamella.engine.answer import Answer
-from lamella.engine.ask import Ask
-from lamella.engine.dialogue import Dialogue
-from lamella.engine.sending import Event, EventName, Patience, Post, send
-from lamella.engine.stored import Configured, Desk, StoredChat
-from lamella.engine.world import World
+from lamella.engine.dialogue.answer import Answer
+from lamella.engine.dialogue.ask import Ask
+from lamella.engine.dialogue.dialogue import Dialogue
+from lamella.engine.dialogue.world import World
+from lamella.engine.keeping.stored import Backend, ChatRules, StoredChat
+from lamella.engine.sending.sending import Delivery, Event, EventName, RetryPolicy, send
 from lamella.errors import (
     CallError,
     ContextOverflowError,
@@ -71,15 +71,15 @@ def runner(**settings: object) -> Dialogue:
 
 def stored(store: MemoryStore, **settings: object) -> StoredChat:
     given = load_settings({"model": MODEL, **settings})
-    configured = Configured(rules=make_rules(given, world()), terms=make_terms(given), model=MODEL)
-    return StoredChat(Desk(store=store, clock=Ticking(), world=world(), configure=lambda _: configured), "chat")
+    configured = ChatRules(rules=make_rules(given, world()), terms=make_terms(given), model=MODEL)
+    return StoredChat(Backend(store=store, clock=Ticking(), world=world(), configure=lambda _: configured), "chat")
 
 
-def post(provider: ScriptedProvider, sleep: Sleeping | None = None) -> Post:
-    return Post(provider=provider, clock=Ticking(), sleep=sleep or Sleeping(), jitter=lambda: 0.5)
+def post(provider: ScriptedProvider, sleep: Sleeping | None = None) -> Delivery:
+    return Delivery(provider=provider, clock=Ticking(), sleep=sleep or Sleeping(), jitter=lambda: 0.5)
 
 
-def run(chat: Dialogue | StoredChat, text: str, at: Post, *, stop_after: int | None = None) -> list[Event]:
+def run(chat: Dialogue | StoredChat, text: str, at: Delivery, *, stop_after: int | None = None) -> list[Event]:
     async def collect() -> list[Event]:
         events: list[Event] = []
         async with aclosing(send(chat, Ask(text=text), at)) as coming:
@@ -199,7 +199,7 @@ def test_a_second_overflow_is_not_hidden() -> None:
 
 
 def test_waits_double_up_to_a_longest_one() -> None:
-    patience = Patience(first=1, longest=5)
+    patience = RetryPolicy(first=1, longest=5)
     assert [patience.wait(number, asked_for=None, jitter=0) for number in (1, 2, 3, 4)] == [1, 2, 4, 5]
     assert patience.wait(1, asked_for=None, jitter=1) == 1.5
 
@@ -254,7 +254,7 @@ def test_a_turn_after_a_broken_one_goes_to_the_model_that_holds() -> None:
     assert chat.model_for(Ask(text="three")) == "openai:gpt-b"
 
 
-async def _drain(chat: StoredChat, asked: Ask, at: Post) -> None:
+async def _drain(chat: StoredChat, asked: Ask, at: Delivery) -> None:
     async for _ in send(chat, asked, at):
         pass
 
@@ -304,8 +304,8 @@ def test_a_character_that_came_in_halves_is_whole_in_what_is_kept() -> None:
 def test_a_conversation_without_a_model_goes_to_the_one_that_settings_name() -> None:
     store = MemoryStore()
     given = load_settings({})
-    bare = Configured(rules=make_rules(given, world()), terms=make_terms(given))
-    chat = StoredChat(Desk(store=store, clock=Ticking(), world=world(), configure=lambda _: bare), "chat")
+    bare = ChatRules(rules=make_rules(given, world()), terms=make_terms(given))
+    chat = StoredChat(Backend(store=store, clock=Ticking(), world=world(), configure=lambda _: bare), "chat")
     chat.ask(Ask(text="one"))
     chat.reply("two")
     events = run(stored(store), "three", post(ScriptedProvider("four")))

@@ -17,7 +17,7 @@ from lamella.core.log.ids import Voice
 from lamella.core.log.log import Log
 from lamella.core.log.records import Damage, EventKind, Written
 from lamella.core.text.content import hash_bytes, hash_text
-from lamella.engine.keeping import Keeper, Taken
+from lamella.engine.keeping.conversations import Conversations, ImportOutcome
 from lamella.errors import CallError, ConflictError, DivergedError, ErasedError, StoreDamagedError
 from lamella.ports import Store
 
@@ -29,8 +29,8 @@ def store() -> MemoryStore:
     return MemoryStore()
 
 
-def keep(store: Store) -> Keeper:
-    return Keeper(store, Ticking())
+def keep(store: Store) -> Conversations:
+    return Conversations(store, Ticking())
 
 
 def say(store: Store, *texts: str) -> list[str]:
@@ -47,7 +47,7 @@ def test_a_conversation_taken_out_and_in_is_the_same(store: MemoryStore) -> None
     keep(store).rename("chat", "Title")
     chronicle = keep(store).take_out("chat")
     other = MemoryStore()
-    assert keep(other).take_in(chronicle) is Taken.NEW
+    assert keep(other).take_in(chronicle) is ImportOutcome.NEW
     assert list(other.load("chat")) == list(store.load("chat"))
     assert [(one.title, one.version) for one in other.list_conversations()] == [("Title", 5)]
     assert keep(other).take_out("chat") == chronicle
@@ -58,12 +58,12 @@ def test_taking_in_again_extends_and_never_doubles(store: MemoryStore) -> None:
     say(store, "one")
     early = keep(store).take_out("chat")
     other = MemoryStore()
-    assert keep(other).take_in(early) is Taken.NEW
-    assert keep(other).take_in(early) is Taken.SAME
+    assert keep(other).take_in(early) is ImportOutcome.NEW
+    assert keep(other).take_in(early) is ImportOutcome.SAME
     say(store, "two")
     late = keep(store).take_out("chat")
-    assert keep(other).take_in(late) is Taken.EXTENDED
-    assert keep(other).take_in(early) is Taken.OLDER
+    assert keep(other).take_in(late) is ImportOutcome.EXTENDED
+    assert keep(other).take_in(early) is ImportOutcome.OLDER
     assert list(other.load("chat")) == list(store.load("chat"))
     assert list(keep(other).verify()) == []
 
@@ -84,10 +84,10 @@ def test_an_erased_artifact_stays_erased_on_the_way(store: MemoryStore) -> None:
     other = MemoryStore()
     keep(other).take_in(keep(store).take_out("chat"))
     keep(store).erase_artifact("chat", "a.md")
-    assert keep(other).take_in(keep(store).take_out("chat")) is Taken.EXTENDED
+    assert keep(other).take_in(keep(store).take_out("chat")) is ImportOutcome.EXTENDED
     assert other.read_contents("chat", [hash_text("Note on one.")]) == {}
     third = MemoryStore()
-    assert keep(third).take_in(keep(store).take_out("chat")) is Taken.NEW
+    assert keep(third).take_in(keep(store).take_out("chat")) is ImportOutcome.NEW
     assert list(keep(third).verify_erased("chat")) == []
 
 
@@ -225,7 +225,7 @@ def test_a_compaction_of_a_question_whose_answer_was_deleted_is_no_damage(store:
     log = Log("chat")
     log.extend(store.load("chat"))
     assert {name for step in receipt.steps for name in step.removed}.difference(log.nodes)
-    assert list(Keeper(store, Ticking()).verify(chat.id)) == []
+    assert list(Conversations(store, Ticking()).verify(chat.id)) == []
 
 
 def test_verifying_an_erased_conversation_finds_its_tombstone_good(store: MemoryStore) -> None:

@@ -19,7 +19,7 @@ from lamella.core.prompt.templates import (
     match_note,
 )
 from lamella.core.values import replace
-from lamella.engine.ask import Ask
+from lamella.engine.dialogue.ask import Ask
 from lamella.errors import ArtifactError, BadInputError
 from lamella.ports import Catalog, Sources, no_vault
 

@@ -6,7 +6,7 @@ import pytest
 
 from lamella.core.messages.delta import Diagnosis, NativeReply, ReasoningDelta, Stop, StopReason, TextDelta, ToolCall
 from lamella.core.messages.usage import Usage
-from lamella.engine.guests import check_delta
+from lamella.engine.sending.deltas import check_delta
 from lamella.errors import ReplyBrokenError
 
 ANY: Any = 7

@@ -11,9 +11,9 @@ from lamella.core.log.receipt import Receipt
 from lamella.core.prompt.envelope import Envelope, make_envelope
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.values import replace
-from lamella.engine.answer import Answer
-from lamella.engine.turn import LedgerPage, TurnView
-from lamella.engine.world import World
+from lamella.engine.dialogue.answer import Answer
+from lamella.engine.dialogue.turn import LedgerPage, TurnView
+from lamella.engine.dialogue.world import World
 
 
 class Accounts:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Sequence
 
 import pytest
 from tests.unit.engine.desks import Failing, Ticking, make_chat, make_desk
-from tests.unit.engine.test_counting import Tallying
+from tests.unit.engine.keeping.test_counting import Tallying
 
 from lamella import Note, ToolResult
 from lamella.adapters.stores.memory import MemoryStore
@@ -15,9 +15,9 @@ from lamella.core.log.snapshot import Snapshot, make_snapshot, read_snapshot, wr
 from lamella.core.text.content import hash_text
 from lamella.core.values import replace
 from lamella.engine.chat import Chat
-from lamella.engine.checkpoints import EVENTS, Checkpoints
-from lamella.engine.counting import list_counts, list_tokens
-from lamella.engine.keeping import Keeper
+from lamella.engine.keeping.checkpoints import EVENTS, Checkpoints
+from lamella.engine.keeping.conversations import Conversations
+from lamella.engine.keeping.counting import list_counts, list_tokens
 from lamella.errors import ConflictError, StoreDamagedError, StoreUnavailableError
 from lamella.ports import Store
 
@@ -54,11 +54,11 @@ def restored(store: Store) -> int:
 
 
 def damages(store: Store) -> list[tuple[str, str]]:
-    return [(damage.place, damage.what) for damage in Keeper(store, Ticking()).verify()]
+    return [(damage.place, damage.what) for damage in Conversations(store, Ticking()).verify()]
 
 
 def leftovers(store: Store) -> list[tuple[str, str]]:
-    return [(damage.place, damage.what) for damage in Keeper(store, Ticking()).verify_erased("chat")]
+    return [(damage.place, damage.what) for damage in Conversations(store, Ticking()).verify_erased("chat")]
 
 
 class Altered(Failing):
@@ -431,7 +431,7 @@ def converse_with_note(chat: Chat) -> None:
 
 def test_an_erasure_removes_checkpoints_and_verify_proves_it(store: MemoryStore) -> None:
     converse_with_note(open_chat(store))
-    keeper = Keeper(store, Ticking())
+    keeper = Conversations(store, Ticking())
     assert versions(store) == [4]
     keeper.erase_artifact("chat", "a.md")
     assert versions(store) == []
@@ -444,7 +444,7 @@ def test_an_erasure_removes_checkpoints_and_verify_proves_it(store: MemoryStore)
 def test_a_chat_that_is_open_during_an_erasure_keeps_nothing_counted_before(store: MemoryStore) -> None:
     chat = open_chat(store)
     converse_with_note(chat)
-    Keeper(store, Ticking()).erase_artifact("chat", "a.md")
+    Conversations(store, Ticking()).erase_artifact("chat", "a.md")
     chat.reload()
     converse(chat, 4, begin=2)
     kept = snapshots(store)
@@ -465,16 +465,16 @@ def test_a_chat_that_is_open_during_an_erasure_keeps_nothing_counted_before(stor
 def test_checkpoints_that_an_erasure_left_behind_are_found(store: MemoryStore) -> None:
     converse_with_note(open_chat(store))
     left = store.read_checkpoints("chat")
-    Keeper(store, Ticking()).erase_artifact("chat", "a.md")
+    Conversations(store, Ticking()).erase_artifact("chat", "a.md")
     store._kept["chat"].checkpoints = {checkpoint.version: checkpoint for checkpoint in left}
     assert leftovers(store) == [("checkpoint 4", "left after erasure; erasing it again removes it")]
-    Keeper(store, Ticking()).erase_artifact("chat", "a.md")
+    Conversations(store, Ticking()).erase_artifact("chat", "a.md")
     assert leftovers(store) == []
 
 
 def test_an_erasure_is_proven_though_the_log_or_its_checkpoints_are_damaged(store: MemoryStore) -> None:
     converse_with_note(open_chat(store))
-    Keeper(store, Ticking()).erase_artifact("chat", "a.md")
+    Conversations(store, Ticking()).erase_artifact("chat", "a.md")
     odd = Written(records=(Record(kind=EventKind.SWITCH, at=AT, body='{"head":"no"}'),))
     store.append("chat", odd, expected=7)
     assert store.keep_checkpoint("chat", Checkpoint(version=8, data=b""))
@@ -490,7 +490,7 @@ def test_an_erasure_is_proven_though_the_log_or_its_checkpoints_are_damaged(stor
 def test_counts_from_before_an_erasure_in_a_later_checkpoint_are_found(store: MemoryStore) -> None:
     converse_with_note(open_chat(store))
     counts = store.load("chat")[0].counts
-    Keeper(store, Ticking()).erase_artifact("chat", "a.md")
+    Conversations(store, Ticking()).erase_artifact("chat", "a.md")
     converse(open_chat(store), 1, begin=2)
     careless = Altered(store, rewrite(lambda one: replace(one, counts=counts), version=8))
     assert leftovers(careless) == [
@@ -500,7 +500,7 @@ def test_counts_from_before_an_erasure_in_a_later_checkpoint_are_found(store: Me
 
 def test_erasing_the_conversation_removes_its_checkpoints(store: MemoryStore) -> None:
     converse(open_chat(store))
-    Keeper(store, Ticking()).erase("chat")
+    Conversations(store, Ticking()).erase("chat")
     assert versions(store) == []
     assert not store.keep_checkpoint("chat", Checkpoint(version=0, data=b"late"))
     assert leftovers(store) == []
@@ -509,7 +509,7 @@ def test_erasing_the_conversation_removes_its_checkpoints(store: MemoryStore) ->
 def test_a_copy_leaves_checkpoints_out_and_makes_its_own(store: MemoryStore) -> None:
     converse(open_chat(store))
     other = MemoryStore()
-    Keeper(other, Ticking()).take_in(Keeper(store, Ticking()).take_out("chat"))
+    Conversations(other, Ticking()).take_in(Conversations(store, Ticking()).take_out("chat"))
     assert versions(other) == []
     assert open_chat(other).ask("And?").messages == open_chat(store).ask("And?").messages
     assert versions(other) == [9]
