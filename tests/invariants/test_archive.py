@@ -26,8 +26,9 @@ from lamella.adapters.archive.markdown.page.messages import (
 from lamella.adapters.archive.markdown.refs import Ref
 from lamella.adapters.sources.opening import open_sources
 from lamella.adapters.stores.memory import MemoryStore
-from lamella.core.artifacts.model import Kind
+from lamella.core.artifacts.model import ArtifactId, Kind
 from lamella.core.log.chronicle import Chronicle
+from lamella.core.log.events.artifact import StoredArtifact, StoredSource
 from lamella.core.log.ids import Voice
 from lamella.core.log.log import Log
 from lamella.engine.chat import Chat
@@ -89,17 +90,8 @@ def test_any_names_are_read_back_from_the_context_line(names: list[str]) -> None
 
 
 def _ref(path: str) -> Ref:
-    nothing = {"url": None, "tool": None, "via": None, "lines": None, "policy": None}
     return Ref(
-        id=path,
-        kind=Kind.NOTE,
-        hash="",
-        title="",
-        path=path,
-        **nothing,
-        pictures=(),
-        inlined=False,
-        raw={},
+        stored=StoredArtifact(id=ArtifactId(path), kind=Kind.NOTE, title="", hash="", source=StoredSource(path=path))
     )
 
 

@@ -38,7 +38,7 @@ class Witness:
 
     def _check_tree(self, log: Log) -> None:
         for name, node in log.nodes.items():
-            assert derive_id(NAME, node.parent, node) == name == node.id
+            assert derive_id(NAME, node.event) == name == node.id
             assert not node.parent or node.parent in log.nodes
             assert node.role is Voice.USER or log.nodes[node.parent].role is Voice.USER
 

@@ -1,6 +1,7 @@
 """Parity with checkpoints: opened from one made after any event, a conversation goes on as if all were folded."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,11 +15,10 @@ from lamella import Turn
 from lamella.adapters.clocks.system import SystemClock
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.adapters.stores.opening import open_sqlite
-from lamella.core.log.events import parse_body
-from lamella.core.log.fields import as_list, as_mapping
+from lamella.core.log.events.codec import read_event
+from lamella.core.log.events.message import MessageEvent
 from lamella.core.log.log import Log
 from lamella.core.log.snapshot import join_snapshots, make_snapshot, read_snapshot, write_snapshot
-from lamella.core.values import replace
 from lamella.engine.checkpoints import Checkpoints
 from lamella.engine.keeping import Keeper
 from lamella.ports import Store, Summarizer
@@ -95,10 +95,8 @@ class Erasing:
             assert left <= {"everything erased was attached again since"}
 
     def _erase(self) -> None:
-        bodies = [parse_body(record) for record in self._store.load(NAME)]
-        names = list(
-            dict.fromkeys(str(as_mapping(ref)["id"]) for body in bodies for ref in as_list(body.get("attached")))
-        )
+        asked = [event for event in map(read_event, self._store.load(NAME)) if isinstance(event, MessageEvent)]
+        names = list(dict.fromkeys(ref.id for event in asked for ref in event.attached))
         if names:
             self._keeper.erase_artifact(NAME, names[self._moves % len(names)])
             self._played.stored.reload()

@@ -4,13 +4,18 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from lamella.core.log.call import Call
-from lamella.core.log.calls import write_call
-from lamella.core.log.events import write_event, write_message
 from lamella.core.log.ids import Voice, message_id, turn_id
 from lamella.core.log.receipt import Receipt
-from lamella.core.log.receipts import join_written, write_receipt
-from lamella.core.log.records import EventKind, Written
+from lamella.core.log.records import Written
 from lamella.core.log.turn import Turn
+from lamella.core.log.writing import (
+    join_written,
+    write_calls,
+    write_message,
+    write_receipt,
+    write_reply,
+    write_results,
+)
 from lamella.core.messages.delta import Reply
 from lamella.core.messages.rounds import ToolOutput
 from lamella.engine.world import LeftTurn
@@ -46,12 +51,17 @@ class ChatJournal:
         receipt: Receipt | None,
         at: datetime | None,
     ) -> None:
-        """A turn in one append with what it needs: the empty reply to one never answered, and a compaction."""
+        """A turn in one append with what it needs: the empty reply to one never answered, and a compaction.
+
+        Calls of that one which nobody made are told so before.
+        """
         moment = self._moment(at)
         parts: list[Written] = []
         answers = left.id if left is not None else self._leaves
+        if left is not None and left.skipped:
+            parts.append(write_results(left.skipped, parent=left.id, at=moment))
         if answers is not None:
-            parts.append(write_event(EventKind.REPLY, moment, id=parent, parent=answers, text=""))
+            parts.append(write_reply("", message_id=parent, parent=answers, at=moment))
         if receipt is not None:
             parts.append(write_receipt(receipt, at=moment))
         name = turn_id(self._conversation, parent, turn)
@@ -64,15 +74,14 @@ class ChatJournal:
         self._append(write_receipt(receipt, at=self._moment(at), before=before))
 
     def write_calls(self, reply: Reply, *, parent: str, at: datetime | None, call: Call) -> None:
-        """What the model asks of its tools."""
-        raise NotImplementedError
+        """What the model asks of its tools, with the model call that gave it."""
+        self._append(write_calls(reply, parent=parent, at=self._moment(at), made=(call,)))
 
     def write_results(self, outputs: Sequence[ToolOutput], *, parent: str, at: datetime | None) -> None:
         """What the tools gave back."""
-        raise NotImplementedError
+        self._append(write_results(outputs, parent=parent, at=self._moment(at)))
 
     def write_reply(self, text: str, *, parent: str, at: datetime | None, calls: Sequence[Call] = ()) -> None:
         """A reply to the turn asked last, with the model calls that gave it."""
         name = message_id(self._conversation, parent=parent, role=Voice.REPLY, text=text)
-        made = {"calls": [write_call(call) for call in calls]} if calls else {}
-        self._append(write_event(EventKind.REPLY, self._moment(at), id=name, parent=parent, text=text, **made))
+        self._append(write_reply(text, message_id=name, parent=parent, at=self._moment(at), calls=calls))

@@ -8,19 +8,16 @@ from itertools import accumulate
 
 from lamella.core.log.branch import check_node
 from lamella.core.log.chronicle import Chronicle
-from lamella.core.log.events import (
-    Body,
-    parse_body,
-    referenced_artifacts,
-    retold_hashes,
-    write_erasure,
-    write_event,
-)
+from lamella.core.log.events.changes import ForkEvent, RenameEvent
+from lamella.core.log.events.codec import read_event, write_event
+from lamella.core.log.events.hashes import referenced_artifacts, retold_hashes
+from lamella.core.log.events.kinds import Event
 from lamella.core.log.ids import Voice
 from lamella.core.log.log import Log
 from lamella.core.log.nodes import Node, derive_id
 from lamella.core.log.receipts import find_faulty_receipts
 from lamella.core.log.records import Damage, EventKind, Listed, Record, StoreStats, Written
+from lamella.core.log.writing import write_erasure
 from lamella.engine.checkpoints import find_damaged_checkpoints
 from lamella.engine.counting import are_whole
 from lamella.errors import CallError, DivergedError, ErasedError, StoreDamagedError
@@ -131,12 +128,12 @@ class Keeper:
             raise CallError(
                 f"{conversation} has no message {message!r}.", hint="See its messages with `lamella chats show`."
             )
-        self._append(log, write_event(EventKind.FORK, self._moment(), head=message))
+        self._append(log, write_event(ForkEvent(head=message), at=self._moment()))
 
     def rename(self, conversation: str, title: str) -> None:
         """Give a conversation a title."""
         log = self.load_log(conversation)
-        self._append(log, write_event(EventKind.RENAME, self._moment(), title=title), title=title)
+        self._append(log, write_event(RenameEvent(title=title), at=self._moment()), title=title)
 
     def _append(self, log: Log, written: Written, *, title: str | None = None) -> None:
         self._store.append(log.conversation, written, expected=log.version, title=title)
@@ -154,7 +151,9 @@ class Keeper:
         which may tell of it.
         """
         records, log = self._load(conversation)
-        own = dict.fromkeys(_find_contents(records, lambda body: referenced_artifacts(body, artifact)))
+        own = dict.fromkeys(
+            (*_find_contents(records, lambda event: referenced_artifacts(event, artifact)), *log.find_results(artifact))
+        )
         if not own:
             raise CallError(
                 f"{conversation} never had an artifact {artifact!r}.",
@@ -260,10 +259,10 @@ def _unknown(conversation: str) -> CallError:
     )
 
 
-def _find_contents(records: Iterable[Record], find: Callable[[Body], Iterable[str]]) -> Iterator[str]:
+def _find_contents(records: Iterable[Record], find: Callable[[Event], Iterable[str]]) -> Iterator[str]:
     for number, record in enumerate(records, start=1):
         try:
-            yield from find(parse_body(record))
+            yield from find(read_event(record))
         except (LookupError, TypeError, ValueError) as error:
             raise StoreDamagedError(
                 f"Event {number} cannot be read: {error}.", hint="Run `lamella store verify` to see what is damaged."
@@ -302,7 +301,7 @@ def _find_fault(conversation: str, node: Node) -> str | None:
     """What is wrong with a message, if anything."""
     try:
         check_node(node)
-        derived = derive_id(conversation, node.parent, node)
+        derived = derive_id(conversation, node.event)
     except (LookupError, TypeError, StoreDamagedError) as error:
         return f"cannot be read: {error}"
     return None if derived == node.id else "its id does not follow from its text"

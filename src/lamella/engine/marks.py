@@ -1,10 +1,12 @@
 """Marks: after which message a conversation was compacted, and after which one that was undone."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from lamella.core.log.branch import read_receipts
-from lamella.core.log.events import parse_body
+from lamella.core.log.events.codec import read_event
+from lamella.core.log.events.compaction import CompactionEvent
 from lamella.core.log.log import Log
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.records import EventKind, Record
@@ -13,8 +15,7 @@ from lamella.core.values import replace
 _MARKED = (EventKind.COMPACTION, EventKind.UNDO)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionMark:
+class CompactionMark(Struct, frozen=True, kw_only=True):
     """Something that happened after a message: a compaction, by its receipt, or an undo, by what it ``voided``.
 
     A compaction that was ``undone`` later is no longer in force.
@@ -45,7 +46,9 @@ def find_marks(conversation: str, records: Sequence[Record]) -> tuple[Compaction
 
 
 def _mark(record: Record) -> CompactionMark:
-    (receipt,) = read_receipts([parse_body(record)], {})
+    event = read_event(record)
+    assert isinstance(event, CompactionEvent)
+    (receipt,) = read_receipts([event], {})
     return CompactionMark(message=receipt.parent, receipt=receipt)
 
 
@@ -59,4 +62,4 @@ def _undo(log: Log, marks: Sequence[CompactionMark], before: Sequence[str]) -> l
 
 
 def _in_force(log: Log) -> Sequence[str]:
-    return [str(body["id"]) for body in log.committed(log.path()).bodies]
+    return [event.id for event in log.committed(log.path()).events]

@@ -1,8 +1,9 @@
 """A conversation that lasts: every turn, reply and change of branch is an event in a store before it counts."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from msgspec import Struct
 
 from lamella.core.artifacts.make import canonical_json
 from lamella.core.compaction.fitting import Rules
@@ -12,22 +13,25 @@ from lamella.core.log.branch import (
     path_hashes,
     read_calls,
     read_message,
+    read_pending,
     read_receipts,
     read_time,
     read_turns,
 )
 from lamella.core.log.call import Call
 from lamella.core.log.compactions import Committed
-from lamella.core.log.events import read_turn, write_event
+from lamella.core.log.events.changes import DeleteEvent, ForkEvent, RenameEvent, SettingsEvent, SwitchEvent
+from lamella.core.log.events.codec import write_event
+from lamella.core.log.events.compaction import UndoEvent
+from lamella.core.log.events.message import read_lasting
 from lamella.core.log.ids import Voice, message_id
 from lamella.core.log.nodes import Told, name_messages
 from lamella.core.log.receipt import Receipt
-from lamella.core.log.records import EventKind, Written
+from lamella.core.log.records import Written
 from lamella.core.log.terms import Rewrite, Terms
 from lamella.core.log.turn import PART_NAMES, SystemParts
 from lamella.core.messages.delta import Reply, ToolCall
 from lamella.core.messages.rounds import ToolOutput
-from lamella.core.prompt.envelope import Envelope
 from lamella.core.prompt.movement import find_movement
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.prompt.state import State
@@ -49,8 +53,7 @@ from lamella.errors import CallError
 from lamella.ports import Clock, Store
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Configured:
+class Configured(Struct, frozen=True, kw_only=True):
     """What settings come to: the rules and terms of a conversation, and the model it starts with."""
 
     rules: Rules
@@ -58,8 +61,7 @@ class Configured:
     model: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
+class Desk(Struct, frozen=True, kw_only=True):
     """What a stored conversation works with. ``configure`` turns settings by name into rules.
 
     A checkpoint is due after every ``checkpoint_every`` events.
@@ -146,12 +148,12 @@ class StoredChat:
 
     def _with_lasting(self, asked: Ask) -> Ask:
         """What is asked, under what holds although no turn of the branch says so."""
-        left = read_turn({"text": "", **self._log.left}, {}, usual=self._configured.terms)
+        system, tools, model = read_lasting(self._log.left)
         return replace(
             asked,
-            system={**(_as_typed(left.system) if left.system else {}), **asked.system},
-            tools=left.tools if asked.tools is None else asked.tools,
-            model=asked.model or self._chosen_model() or left.model or self._first_model(),
+            system={**(_as_typed(system) if system else {}), **asked.system},
+            tools=tools if asked.tools is None else asked.tools,
+            model=asked.model or self._chosen_model() or model or self._first_model(),
         )
 
     def _first_model(self) -> str | None:
@@ -192,7 +194,7 @@ class StoredChat:
         """Open a question again, by default the last one; the next reply starts a branch of its own."""
         question = self._question(message or self._log.head)
         if question != self._log.head:
-            self._write(write_event(EventKind.SWITCH, self._moment(at), head=question))
+            self._write(write_event(SwitchEvent(head=question), at=self._moment(at)))
         turn = self._running().waiting()
         if turn is None:
             raise self._missing(question)
@@ -230,19 +232,19 @@ class StoredChat:
         """Go on without a message, on a branch of its own; a question goes with its answer."""
         if message not in name_messages(self._log.path()):
             raise self._missing(message)
-        self._write(write_event(EventKind.DELETE, self._moment(at), target=message))
+        self._write(write_event(DeleteEvent(target=message), at=self._moment(at)))
 
     def fork(self, message: str, *, at: datetime | None = None) -> None:
         """Go on from an earlier message, on a branch of its own."""
-        self._go(EventKind.FORK, message, at)
+        self._go(ForkEvent(head=message), at)
 
     def switch(self, head: str, *, at: datetime | None = None) -> None:
         """Make another branch the active one, by its last message."""
-        self._go(EventKind.SWITCH, head, at)
+        self._go(SwitchEvent(head=head), at)
 
     def rename(self, title: str, *, at: datetime | None = None) -> None:
         """Give the conversation a title."""
-        self._write(write_event(EventKind.RENAME, self._moment(at), title=title), title=title)
+        self._write(write_event(RenameEvent(title=title), at=self._moment(at)), title=title)
 
     def model_for(self, asked: Ask) -> str:
         """The model that a turn goes to: the one it names, else the one that holds."""
@@ -253,11 +255,11 @@ class StoredChat:
 
     def ledger(self) -> Sequence[Sequence[Call]]:
         """For each turn of the active branch the model calls that were made for it."""
-        return [read_calls(told.reply) if told.reply is not None else () for told in self._log.path()]
+        return [read_calls(told) for told in self._log.path()]
 
-    def preview(self, asked: Ask) -> Envelope:
-        """The request that asking this would give if nothing has to go for it. Nothing is written down."""
-        return self._running().preview(self._with_lasting(asked))
+    def preview(self, asked: Ask, *, at: datetime | None = None) -> TurnView:
+        """The turn that asking this would give if nothing has to go for it. Nothing is written down."""
+        return self._running().preview(self._with_lasting(asked), at=at)
 
     def shrink_waiting(self, *, at: datetime | None = None) -> TurnView | None:
         """The turn that waits, made smaller, written down; none if nothing in it may go."""
@@ -274,13 +276,13 @@ class StoredChat:
     def undo(self, receipt: str | None = None, *, at: datetime | None = None) -> Receipt:
         """Void a compaction, by default the last, and all after it on this branch."""
         voided = self._running().find_undone(receipt)
-        self._write(write_event(EventKind.UNDO, self._moment(at), receipt=voided[0].id))
+        self._write(write_event(UndoEvent(receipt=voided[0].id), at=self._moment(at)))
         return voided[0]
 
     def receipts(self) -> Sequence[Receipt]:
         """The compactions in force on the active branch, oldest first."""
         committed = self._log.committed(self._log.path())
-        return read_receipts(committed.bodies, self._contents(committed_hashes(committed)))
+        return read_receipts(committed.events, self._contents(committed_hashes(committed)))
 
     def recall(self, query: str, *, limit: int = FOUND_AT_MOST) -> Sequence[Found]:
         """Originals of the active branch that the prompt no longer holds; what was erased is not found."""
@@ -296,10 +298,10 @@ class StoredChat:
         self._runner = None
         self._fitter = Fitter(self._world.summarizer, timeout=self._world.summary_timeout)
 
-    def _go(self, kind: EventKind, head: str, at: datetime | None) -> None:
-        if head not in self._log.nodes:
-            raise self._missing(head)
-        self._write(write_event(kind, self._moment(at), head=head))
+    def _go(self, event: ForkEvent | SwitchEvent, at: datetime | None) -> None:
+        if event.head not in self._log.nodes:
+            raise self._missing(event.head)
+        self._write(write_event(event, at=self._moment(at)))
 
     def _write(self, written: Written, *, title: str | None = None) -> None:
         self._append(written, title=title)
@@ -307,7 +309,7 @@ class StoredChat:
 
     def _append(self, written: Written, *, title: str | None = None) -> None:
         if self._changed:
-            settings = write_event(EventKind.SETTINGS, written.records[0].at, **self._changed)
+            settings = write_event(SettingsEvent(values=self._changed), at=written.records[0].at)
             written = Written(records=(*settings.records, *written.records), contents=written.contents)
         self._kept.append(written, title=title)
         self._changed = {}
@@ -322,13 +324,18 @@ class StoredChat:
         dialogue = self._rebuild(told, self._log.committed(told), journal=journal)
         before = self._sent_last() if edits or self._log.rewritten or self._log.undone else None
         newest = told[-1] if told else None
-        calls = read_calls(newest.reply) if newest is not None and newest.reply is not None else ()
+        calls = read_calls(newest) if newest is not None else ()
         dialogue.go_on(
             before,
             asked_at=read_time(newest.message) if newest is not None else None,
             answered_by=calls[-1].id if calls else None,
+            pending=self._read_pending(newest) if newest is not None else None,
         )
         return dialogue
+
+    def _read_pending(self, told: Told) -> Reply | None:
+        """The answer of the open turn whose calls wait for what they give."""
+        return None if told.pending is None else read_pending(told, self._contents(tuple(told.pending.hashes())))
 
     def _sent_last(self) -> Prompt | None:
         """The request of the turn asked last, on whatever branch it was."""
@@ -352,6 +359,7 @@ class StoredChat:
             State(conversation=self.id, model=start),
             terms=usual,
             past=past,
+            pending=read_pending(told[-1], contents) if told else None,
             ledger=self._desk.ledger,
             journal=journal,
             fitter=self._fitter,

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import TypedDict
 
-from lamella.core.log.events import Body
-from lamella.core.log.nodes import Node, Told
+from lamella.core.log.nodes import Node, Told, name_attached
 
 
 class ReplyBody(TypedDict):
@@ -38,7 +37,7 @@ def view_said(told: Told) -> SaidBody:
         message=message.id,
         at=message.at,
         text=message.text,
-        attached=_list_attached(message.body),
+        attached=list(name_attached(message)),
         reply=None if told.reply is None else _view_reply(told.reply),
     )
 
@@ -50,11 +49,3 @@ def view_branch(head: str, turns: Sequence[Told], *, active: bool) -> BranchBody
 
 def _view_reply(node: Node) -> ReplyBody:
     return ReplyBody(message=node.id, at=node.at, text=node.text)
-
-
-def _list_attached(body: Body) -> list[str]:
-    """The ids of what came with a message: tool results, attachments, and notes drawn into instructions."""
-    system = body.get("system")
-    groups = [body.get("results"), body.get("attached"), system.get("inlined") if isinstance(system, dict) else None]
-    refs = [ref for group in groups if isinstance(group, list) for ref in group]
-    return list(dict.fromkeys(str(ref["id"]) for ref in refs if isinstance(ref, dict) and "id" in ref))

@@ -8,9 +8,10 @@ from tests.unit.engine.test_counting import Tallying
 
 from lamella import Note, ToolResult
 from lamella.adapters.stores.memory import MemoryStore
-from lamella.core.log.log import Log
+from lamella.core.log.log import FORMAT, Log
+from lamella.core.log.nodes import Node
 from lamella.core.log.records import Checkpoint, EventKind, Record, Written
-from lamella.core.log.snapshot import FORMAT, Snapshot, make_snapshot, read_snapshot, write_snapshot
+from lamella.core.log.snapshot import Snapshot, make_snapshot, read_snapshot, write_snapshot
 from lamella.core.text.content import hash_text
 from lamella.core.values import replace
 from lamella.engine.chat import Chat
@@ -205,10 +206,14 @@ def test_one_filed_under_another_version_is_not_used(store: MemoryStore) -> None
     assert damages(moved) == [("checkpoint 4", "cannot be read and is not used; the next one replaces it")]
 
 
+def retell(node: Node) -> Node:
+    return replace(node, event=replace(node.event, text="Another question?"))
+
+
 def test_one_that_tells_something_else_is_found_by_verify(store: MemoryStore) -> None:
     converse(open_chat(store), 4)
     lies: list[Callable[[Snapshot], Snapshot]] = [
-        lambda one: replace(one, nodes=(replace(one.nodes[0], text="Another question?"), *one.nodes[1:])),
+        lambda one: replace(one, nodes=(retell(one.nodes[0]), *one.nodes[1:])),
         lambda one: replace(one, log=replace(one.log, title="Another title")),
         lambda one: replace(one, log=replace(one.log, conversation="other")),
         lambda one: replace(one, after=1),
@@ -367,7 +372,8 @@ def test_two_that_both_keep_checkpoints_lead_to_the_same_log(store: MemoryStore)
 def test_a_number_of_forty_digits_keeps_checkpoints_away_and_nothing_else(store: MemoryStore) -> None:
     chat = open_chat(store)
     converse(chat, 2)
-    body = f'{{"id":"m","parent":"{chat.head}","text":"q","calls":{FORTY}}}'
+    selected = f'{{"id":"s","kind":"selected_text","title":"s","hash":"none","source":{{"lines":[1,{FORTY}]}}}}'
+    body = f'{{"id":"m","parent":"{chat.head}","text":"q","attached":[{selected}]}}'
     store.append("chat", Written(records=(Record(kind=EventKind.MESSAGE, at=AT, body=body),)), expected=4)
     chat.reload()
     converse(chat, 4, begin=2)

@@ -2,10 +2,10 @@
 
 import pytest
 from tests.unit.engine.desks import Ticking, make_desk
+from tests.unit.raw import write_raw
 
 from lamella import Note
 from lamella.adapters.stores.memory import MemoryStore
-from lamella.core.log.events import write_event
 from lamella.core.log.records import EventKind
 from lamella.core.text.content import hash_text
 from lamella.engine.chat import Chat
@@ -72,7 +72,7 @@ def test_a_damaged_conversation_is_said_and_left_out_and_the_rest_is_copied(
     source: MemoryStore, target: MemoryStore
 ) -> None:
     say(source, "one", "apples")
-    source.append("one", write_event(EventKind.FORK, "2026-03-01T12:00:00Z", head="nobody"), expected=2)
+    source.append("one", write_raw(EventKind.FORK, "2026-03-01T12:00:00Z", head="nobody"), expected=2)
     say(source, "two", "pears")
     assert copied(source, target) == {"one": "damaged", "two": "new"}
     assert [one.conversation for one in target.list_conversations()] == ["two"]

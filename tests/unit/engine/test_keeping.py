@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from tests.unit.engine.desks import Failing, Ticking, make_chat
 from tests.unit.pictures import png
+from tests.unit.raw import write_raw
 
 from lamella import Note, Picture
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.adapters.stores.opening import open_sqlite
-from lamella.core.log.events import write_event
 from lamella.core.log.ids import Voice
 from lamella.core.log.log import Log
 from lamella.core.log.records import Damage, EventKind, Written
@@ -170,41 +170,45 @@ def test_a_rename_shows_in_lists_and_in_the_chat(store: MemoryStore) -> None:
 def test_verifying_derives_every_id_again(store: MemoryStore) -> None:
     names = say(store, "one")
     assert list(keep(store).verify()) == []
-    false = write_event(EventKind.REPLY, AT, id="invented", parent=names[0], text="x")
+    false = write_raw(EventKind.REPLY, AT, id="invented", parent=names[0], text="x")
     store.append("chat", false, expected=2)
     assert list(keep(store).verify("chat")) == [
         Damage(conversation="chat", place="message invented", what="its id does not follow from its text")
     ]
 
 
-def test_verifying_names_the_message_or_event_that_cannot_be_read(store: MemoryStore) -> None:
+def test_verifying_names_the_event_that_cannot_be_read(store: MemoryStore) -> None:
     body = {"id": "m", "parent": "", "text": "x", "attached": [{"kind": "note"}]}
-    store.append("chat", write_event(EventKind.MESSAGE, AT, **body), expected=0)
+    store.append("chat", write_raw(EventKind.MESSAGE, AT, **body), expected=0)
     (damage,) = keep(store).verify()
-    assert damage.place == "message m"
-    with pytest.raises(StoreDamagedError, match="Event 1 cannot be read"):
+    assert (damage.place, "Event 1 of chat" in damage.what) == ("log", True)
+    with pytest.raises(StoreDamagedError, match="Event 1 of chat cannot be read"):
         keep(store).erase_artifact("chat", "a.md")
-    store.append("chat", write_event(EventKind.FORK, AT, head="nobody"), expected=1)
+
+
+def test_verifying_names_the_event_that_leads_nowhere(store: MemoryStore) -> None:
+    say(store, "one")
+    store.append("chat", write_raw(EventKind.FORK, AT, head="nobody"), expected=2)
     (damage,) = keep(store).verify()
-    assert (damage.place, "Event 2 of chat" in damage.what) == ("log", True)
+    assert (damage.place, "Event 3 of chat" in damage.what) == ("log", True)
 
 
 @pytest.mark.parametrize(
-    ("kind", "body", "at"),
+    ("kind", "body", "at", "place"),
     [
-        (EventKind.MESSAGE, {"parent": "", "text": "x", "carry_forward": "ful"}, AT),
-        (EventKind.MESSAGE, {"parent": "", "text": "x", "system": {"bose": "B"}}, AT),
-        (EventKind.MESSAGE, {"parent": "", "text": "x"}, "2026-1-16T"),
-        (EventKind.REPLY, {"parent": "q", "text": "x", "calls": [{"model": 5}]}, AT),
+        (EventKind.MESSAGE, {"parent": "", "text": "x", "carry_forward": "ful"}, AT, "log"),
+        (EventKind.MESSAGE, {"parent": "", "text": "x", "system": {"bose": "B"}}, AT, "log"),
+        (EventKind.MESSAGE, {"parent": "", "text": "x"}, "2026-1-16T", "message m"),
+        (EventKind.REPLY, {"parent": "q", "text": "x", "calls": [{"model": 5}]}, AT, "log"),
     ],
 )
 def test_verifying_reads_what_going_on_would_read(
-    store: MemoryStore, kind: EventKind, body: dict[str, object], at: str
+    store: MemoryStore, kind: EventKind, body: dict[str, object], *, at: str, place: str
 ) -> None:
     if kind is EventKind.REPLY:
-        store.append("chat", write_event(EventKind.MESSAGE, AT, id="q", parent="", text="q"), expected=0)
-    store.append("chat", write_event(kind, at, id="m", **body), expected=len(store.load("chat")))
-    assert ("message m", True) in [(one.place, "cannot be read" in one.what) for one in keep(store).verify()]
+        store.append("chat", write_raw(EventKind.MESSAGE, AT, id="q", parent="", text="q"), expected=0)
+    store.append("chat", write_raw(kind, at, id="m", **body), expected=len(store.load("chat")))
+    assert (place, True) in [(one.place, "cannot be read" in one.what) for one in keep(store).verify()]
 
 
 def test_a_compaction_of_a_question_whose_answer_was_deleted_is_no_damage(store: MemoryStore) -> None:
@@ -283,7 +287,7 @@ class Overtaken(Failing):
     """A store that someone else writes to just before an erasure."""
 
     def erase_contents(self, conversation: str, hashes: Sequence[str], written: Written, *, expected: int) -> int:
-        self.append(conversation, write_event(EventKind.RENAME, AT, title="T"), expected=expected)
+        self.append(conversation, write_raw(EventKind.RENAME, AT, title="T"), expected=expected)
         return super().erase_contents(conversation, hashes, written, expected=expected)
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from tests.unit.engine.desks import Failing, Ticking, make_chat, make_desk
 from tests.unit.pictures import png
+from tests.unit.raw import write_raw
 from tests.unit.seen import attached, library, sent
 
 from lamella import ActiveNote, Note, Picture, Selection, Tool, ToolResult, Turn, Url
 from lamella.adapters.stores.memory import MemoryStore
-from lamella.core.log.events import write_event
 from lamella.core.log.nodes import Told
 from lamella.core.log.records import EventKind
 from lamella.engine.ask import Ask
@@ -384,7 +384,7 @@ def test_a_message_of_no_time_at_all_is_named_as_damaged(store: MemoryStore) -> 
     chat.ask("one")
     chat.reply("Yes.")
     asked = {"id": "m", "parent": chat.head, "text": "two"}
-    store.append("chat", write_event(EventKind.MESSAGE, "yesterday", **asked), expected=len(store.load("chat")))
+    store.append("chat", write_raw(EventKind.MESSAGE, "yesterday", **asked), expected=len(store.load("chat")))
     with pytest.raises(StoreDamagedError, match="The time of the message m cannot be read"):
         make_chat(store).ask("three")
 

@@ -2,38 +2,36 @@
 
 from collections.abc import Iterable
 from datetime import datetime
-from functools import cache
 
-from lamella.core.artifacts.model import Artifact
 from lamella.core.log.call import Call
-from lamella.core.log.calls import read_call
 from lamella.core.log.compactions import NONE_COMMITTED, Committed
-from lamella.core.log.events import Body, Contents, named_hashes, read_attached, read_turn
-from lamella.core.log.ids import Voice
+from lamella.core.log.events.artifact import Contents
+from lamella.core.log.events.call import read_call
+from lamella.core.log.events.compaction import CompactionEvent, read_receipt
+from lamella.core.log.events.hashes import named_hashes
+from lamella.core.log.events.message import read_turn
+from lamella.core.log.events.reply import ReplyEvent
+from lamella.core.log.events.rounds import StoredRound, read_round, read_waiting
 from lamella.core.log.nodes import UNREADABLE, Node, Told, damaged
 from lamella.core.log.receipt import Receipt
-from lamella.core.log.receipts import read_receipt, receipt_hashes
-from lamella.core.log.terms import CarryForward, Layout, Terms
+from lamella.core.log.terms import Terms
 from lamella.core.log.turn import Turn
+from lamella.core.messages.delta import Reply
+from lamella.core.messages.rounds import ToolRound
 from lamella.core.values import replace
 
 _USUAL = Terms()
-# Members by name of their own: see docs/decisions/msgspec.md.
-_REPLY = Voice.REPLY
-_ATTACHING = frozenset({"attached", "results"})
-_NOTHING_ATTACHED: tuple[tuple[Artifact, ...], tuple[Artifact, ...], tuple[str, ...]] = ((), (), ())
 
 
 def path_hashes(told: Iterable[Told]) -> tuple[str, ...]:
     """Every content that a branch names."""
     hashes: dict[str, None] = {}
     for turn in told:
-        if turn.message.rest is None:
-            continue
-        try:
-            hashes.update(dict.fromkeys(named_hashes(turn.message.rest)))
-        except UNREADABLE as error:
-            raise damaged(f"The message {turn.message.id}", error) from error
+        named = named_hashes(turn.message.event)
+        if named:
+            hashes.update(dict.fromkeys(named))
+        for one in turn.open if turn.reply is None else turn.reply.rounds:
+            hashes.update(dict.fromkeys(one.hashes()))
     return tuple(hashes)
 
 
@@ -48,74 +46,69 @@ def read_turns(
     turns: list[Turn] = []
     for one in told:
         turn = read_message(one.message, contents, usual=usual)
-        if one.message.id in before:
+        if before and one.message.id in before:
             turn = replace(turn, receipts=read_receipts(before[one.message.id], contents))
         if one.reply is not None:
-            turn = replace(turn, reply=one.reply.text, reply_id=one.reply.id)
+            said = one.reply.event
+            rounds = _read_rounds(one.reply, one.reply.rounds, contents) if one.reply.rounds else ()
+            turn = replace(turn, reply=said.text, reply_id=said.id, rounds=rounds)
+        elif one.open:
+            turn = replace(turn, rounds=_read_rounds(one.message, one.rounds, contents))
         turns.append(turn)
     return turns
 
 
-def read_calls(reply: Node) -> tuple[Call, ...]:
-    """The model calls that gave a reply, as far as they are known."""
-    calls = reply.rest.get("calls", []) if reply.rest is not None else []
+def read_pending(told: Told, contents: Contents) -> Reply | None:
+    """The answer of an open turn whose calls wait for their outputs."""
+    waiting = told.pending
+    if waiting is None:
+        return None
     try:
-        return tuple(read_call(call) for call in calls) if isinstance(calls, list) else ()
+        return read_waiting(waiting, _without(told.message.erased, contents))
     except UNREADABLE as error:
-        raise damaged(f"The reply {reply.id}", error) from error
+        raise damaged(f"The message {told.message.id}", error) from error
+
+
+def read_calls(told: Told) -> tuple[Call, ...]:
+    """The model calls that a turn took so far: those of its tool rounds, then those that gave its reply."""
+    node = told.message if told.reply is None else told.reply
+    rounds = told.open if told.reply is None else told.reply.rounds
+    own = node.event.calls if isinstance(node.event, ReplyEvent) else ()
+    try:
+        return tuple(map(read_call, (*(call for one in rounds for call in one.made), *own)))
+    except UNREADABLE as error:
+        raise damaged(f"The message {node.id}", error) from error
 
 
 def committed_hashes(committed: Committed) -> tuple[str, ...]:
     """The hashes of the texts that a branch's compactions put in place of messages."""
-    try:
-        return receipt_hashes(committed.bodies)
-    except UNREADABLE as error:
-        raise damaged("A compaction", error) from error
+    return tuple(dict.fromkeys(name for event in committed.events for name in event.hashes()))
 
 
-def read_receipts(bodies: Iterable[Body], contents: Contents) -> tuple[Receipt, ...]:
+def read_receipts(events: Iterable[CompactionEvent], contents: Contents) -> tuple[Receipt, ...]:
     """Receipts with the texts that stand in for what they took out."""
     try:
-        return tuple(read_receipt(body, contents) for body in bodies)
+        return tuple(read_receipt(event, contents) for event in events)
     except UNREADABLE as error:
         raise damaged("A compaction", error) from error
 
 
 def read_message(node: Node, contents: Contents, *, usual: Terms) -> Turn:
     """The turn a message was asked with."""
-    rest = node.rest
-    if node.erased:
-        contents = {name: data for name, data in contents.items() if name not in node.erased}
+    question = node.event
+    if isinstance(question, ReplyEvent):
+        raise damaged(f"The message {node.id}", ValueError("it is a reply"))
     try:
-        if rest is not None and not _ATTACHING.issuperset(rest):
-            return read_turn(node.body, contents, usual=usual, message_id=node.id)
-        attached, results, erased = read_attached(rest, contents) if rest is not None else _NOTHING_ATTACHED
-        # Most turns set nothing; reading them is much of what opening a long conversation takes.
-        return Turn(
-            text=node.text,
-            typed=node.text,
-            id=node.id,
-            attached=attached,
-            results=results,
-            terms=_find_terms(node.layout or usual.layout, node.carry_forward or usual.carry_forward),
-            warnings=erased,
-        )
+        return read_turn(question, _without(node.erased, contents) if node.erased else contents, usual=usual)
     except UNREADABLE as error:
         raise damaged(f"The message {node.id}", error) from error
 
 
-@cache
-def _find_terms(layout: Layout, carry_forward: CarryForward) -> Terms:
-    """The terms of a turn that sets nothing else; thousands of turns share a few of them."""
-    return Terms(layout=layout, carry_forward=carry_forward)
-
-
 def check_node(node: Node) -> None:
     """Read everything that a message says but for its contents; raises for what nobody could go on from."""
-    if node.role is _REPLY:
-        read_calls(node)
+    if isinstance(node.event, ReplyEvent):
+        read_calls(Told(message=node, reply=node))
     else:
-        path_hashes([Told(message=node, reply=None)])
         read_message(node, {}, usual=_USUAL)
     read_time(node)
 
@@ -126,3 +119,16 @@ def read_time(node: Node) -> datetime | None:
         return datetime.fromisoformat(node.at) if node.at else None
     except ValueError as error:
         raise damaged(f"The time of the message {node.id}", error) from error
+
+
+def _read_rounds(node: Node, rounds: Iterable[StoredRound], contents: Contents) -> tuple[ToolRound, ...]:
+    try:
+        left = _without(node.erased, contents) if node.erased else contents
+        return tuple(read_round(one, left) for one in rounds)
+    except UNREADABLE as error:
+        raise damaged(f"The message {node.id}", error) from error
+
+
+def _without(erased: tuple[str, ...], contents: Contents) -> Contents:
+    """The contents that are left; the same content attached again is not that of a message it was erased from."""
+    return {name: data for name, data in contents.items() if name not in erased}

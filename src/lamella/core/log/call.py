@@ -99,7 +99,7 @@ class Cost(Struct, frozen=True, kw_only=True):
     limit: Decimal
 
 
-class Timing(Struct, frozen=True, kw_only=True):
+class Timing(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How long the phases of a call took, in seconds; none where nobody measured."""
 
     build: float | None = None

@@ -5,33 +5,29 @@ from itertools import pairwise
 
 from msgspec import Struct
 
-from lamella.core.log.events import Body
+from lamella.core.log.events.compaction import CompactionEvent
 
 NEVER_UNDONE = float("inf")
 
 
 class Committed(Struct, frozen=True, kw_only=True):
-    """The receipts of a branch as bodies: by the message that was asked after them, and those since the last one."""
+    """The compactions of a branch: by the message that was asked after them, and those since the last one."""
 
-    before: Mapping[str, tuple[Body, ...]] = {}
-    since: tuple[Body, ...] = ()
+    before: Mapping[str, tuple[CompactionEvent, ...]] = {}
+    since: tuple[CompactionEvent, ...] = ()
 
     @property
-    def bodies(self) -> tuple[Body, ...]:
-        return (*(body for bodies in self.before.values() for body in bodies), *self.since)
+    def events(self) -> tuple[CompactionEvent, ...]:
+        return (*(event for events in self.before.values() for event in events), *self.since)
 
 
 NONE_COMMITTED = Committed()
 
 
 class _Entry(Struct):
-    body: Body
+    event: CompactionEvent
     at: int
     undone_at: float = NEVER_UNDONE
-
-    @property
-    def parent(self) -> object:
-        return self.body["parent"]
 
 
 class Compactions(Struct):
@@ -42,16 +38,14 @@ class Compactions(Struct):
     def __bool__(self) -> bool:
         return bool(self._entries)
 
-    def commit(self, body: Body, *, at: int) -> None:
-        """A compaction after the message that its body names."""
-        if not isinstance(body["id"], str) or not isinstance(body["parent"], str):
-            raise ValueError("a compaction names no message")
-        self._entries.append(_Entry(body, at))
+    def commit(self, event: CompactionEvent, *, at: int) -> None:
+        """A compaction after the message that it names."""
+        self._entries.append(_Entry(event, at))
 
-    def undo(self, receipt: object, *, path: Mapping[str, int], at: int) -> None:
+    def undo(self, receipt: str, *, path: Mapping[str, int], at: int) -> None:
         """Void a compaction and all later ones of the branch."""
         branch = [entry for entry, _ in self._along(path) if entry.undone_at == NEVER_UNDONE]
-        found = next((index for index, entry in enumerate(branch) if entry.body["id"] == receipt), None)
+        found = next((index for index, entry in enumerate(branch) if entry.event.id == receipt), None)
         if found is None:
             raise ValueError(f"there is no compaction {receipt} to undo")
         for entry in branch[found:]:
@@ -59,25 +53,25 @@ class Compactions(Struct):
 
     def on(self, path: Mapping[str, int], *, until: int | None = None) -> Committed:
         """Those in force on a branch, given when each of its messages was said; ``until`` a moment of the past."""
-        before: dict[str, tuple[Body, ...]] = {}
-        since: tuple[Body, ...] = ()
+        before: dict[str, tuple[CompactionEvent, ...]] = {}
+        since: tuple[CompactionEvent, ...] = ()
         for entry, child in self._along(path):
             if not _in_force(entry, until):
                 continue
             if child is None:
-                since = (*since, entry.body)
+                since = (*since, entry.event)
             else:
-                before[child] = (*before.get(child, ()), entry.body)
+                before[child] = (*before.get(child, ()), entry.event)
         return Committed(before=before, since=since)
 
     def _along(self, path: Mapping[str, int]) -> Iterator[tuple[_Entry, str | None]]:
         """Every compaction that a branch went on from, undone or not, with the message asked next, if there is one."""
         following = dict(pairwise((*path, "")))
         for entry in self._entries:
-            child = following.get(str(entry.parent))
+            child = following.get(entry.event.parent)
             if child == "":
                 yield entry, None
-            elif child is not None and (path[child] >= entry.at or entry.body.get("before") == child):
+            elif child is not None and (path[child] >= entry.at or entry.event.before == child):
                 # What was asked before a compaction is not built under it, unless it was made to send that again.
                 yield entry, child
 

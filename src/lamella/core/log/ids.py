@@ -8,7 +8,7 @@ from lamella.core.artifacts.make import canonical_json
 from lamella.core.log.turn import Turn
 from lamella.core.messages.delta import ToolCall
 from lamella.core.messages.rounds import ToolOutput
-from lamella.core.text.content import encode_text, short_hash
+from lamella.core.text.content import encode_text, hash_text, short_hash
 
 _ID_DIGITS = 16
 
@@ -48,4 +48,10 @@ def round_result_id(turn: str, *, place: tuple[int, int], call: ToolCall, output
 
     ``place`` is the number of the round and of the result in it.
     """
-    return f"tool:{call.name}:{short_hash(canonical_json([turn, list(place), call.arguments, output.output]))}"
+    return name_result(turn, place=place, call=(call.name, call.arguments), output=hash_text(output.output))
+
+
+def name_result(turn: str, *, place: tuple[int, int], call: tuple[str, str], output: str) -> str:
+    """The same id from what the log knows: the call's name and arguments, and the hash of the output."""
+    name, arguments = call
+    return f"tool:{name}:{short_hash(canonical_json([turn, list(place), arguments, output]))}"

@@ -4,24 +4,53 @@ Editing, regenerating, deleting and forking never change what was written: each 
 readable. A branch is named by its last message.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from typing import assert_never
 
 from msgspec import Struct, field
 
 from lamella.core.log.compactions import NONE_COMMITTED, Committed, Compactions
-from lamella.core.log.events import Body, named_hashes, parse_body
-from lamella.core.log.fields import as_list
+from lamella.core.log.events.changes import (
+    DeleteEvent,
+    ErasureEvent,
+    ForkEvent,
+    RenameEvent,
+    SettingsEvent,
+    SilentEvent,
+    StageEvent,
+    SwitchEvent,
+)
+from lamella.core.log.events.codec import read_event
+from lamella.core.log.events.compaction import CompactionEvent, UndoEvent
+from lamella.core.log.events.hashes import named_hashes
+from lamella.core.log.events.kinds import Event
+from lamella.core.log.events.message import NOTHING_SET, Lasting, MessageEvent
+from lamella.core.log.events.reply import ReplyEvent
+from lamella.core.log.events.rounds import CallsEvent, ResultsEvent, StoredRound, begin_round
 from lamella.core.log.ids import Voice, message_id
-from lamella.core.log.nodes import UNREADABLE, Node, Told, damaged, derive_id, make_node, name_messages, read_name
-from lamella.core.log.records import EventKind, Record
+from lamella.core.log.nodes import (
+    UNREADABLE,
+    Node,
+    Told,
+    damaged,
+    derive_id,
+    list_whole,
+    name_messages,
+    name_results,
+)
+from lamella.core.log.records import Record
 from lamella.core.log.terms import Rewrite
 from lamella.core.values import replace
 
-_LASTING = ("system", "tools", "model")
-_SAYING = (EventKind.MESSAGE, EventKind.REPLY, EventKind.EDIT)
 # Members by name of their own: see docs/decisions/msgspec.md.
 _USER, _REPLY = Voice.USER, Voice.REPLY
+
+
+# What a log folds to, and how snapshots of it are written. Whoever changes either raises the number, so that older
+# snapshots are not used; a golden file of each number holds this one to what it was.
+FORMAT = 3
+Change = DeleteEvent | ForkEvent | SwitchEvent | RenameEvent | ErasureEvent | SettingsEvent | StageEvent | SilentEvent
 
 
 class Log(Struct, dict=True):
@@ -29,7 +58,7 @@ class Log(Struct, dict=True):
 
     ``chose_model`` and ``left`` are what holds although no turn of the branch says so: a model chosen since the last
     turn, and what the last question had set when it was deleted. ``undone_before`` are questions that were the first
-    to be asked after an undo.
+    to be asked after an undo. ``rounds`` are the tool rounds of questions that wait for their answer.
     """
 
     conversation: str
@@ -42,11 +71,12 @@ class Log(Struct, dict=True):
     rewritten: Rewrite | None = None
     last_asked: str = ""
     chose_model: bool = False
-    left: Body = {}
+    left: Lasting = NOTHING_SET
     compactions: Compactions = field(default_factory=Compactions)
     undone: bool = False
     compacted_since: bool = False
     undone_before: set[str] = set()
+    rounds: dict[str, tuple[StoredRound, ...]] = {}
     _leaves: dict[str, None] = {}
 
     @cached_property
@@ -57,9 +87,8 @@ class Log(Struct, dict=True):
     def extend(self, records: Iterable[Record]) -> None:
         """Fold more events, in order."""
         for record in records:
-            fold = self._say if record.kind in _SAYING else self._fold
             try:
-                fold(record, parse_body(record))
+                self._fold(read_event(record), record.at)
             except UNREADABLE as error:
                 raise damaged(f"Event {self.version + 1} of {self.conversation}", error) from error
             self.created = self.created or record.at
@@ -70,13 +99,21 @@ class Log(Struct, dict=True):
         told: list[Told] = []
         name = self.head if head is None else head
         while name:
-            node, reply = self.nodes[name], None
-            if node.role is _REPLY:
-                node, reply = self.nodes[node.parent], node
-            told.append(Told(message=node, reply=reply))
-            name = node.parent
+            node = self.nodes[name]
+            if isinstance(node.event, ReplyEvent):
+                reply, node = node, self.nodes[node.event.parent]
+                told.append(Told(message=node, reply=reply))
+            else:
+                told.append(Told(message=node, reply=None, open=self.rounds.get(name, ())))
+            name = node.event.parent
         told.reverse()
         return told
+
+    @property
+    def pending(self) -> StoredRound | None:
+        """Calls of the open question that were asked for and not answered yet."""
+        rounds = self.rounds.get(self.head)
+        return rounds[-1] if rounds and rounds[-1].results is None else None
 
     def committed(self, told: Sequence[Told], *, until: str | None = None) -> Committed:
         """The compactions in force on a branch, now or when a message was asked."""
@@ -99,58 +136,113 @@ class Log(Struct, dict=True):
         """The last message of every branch, in the order in which the branches ended; the active one among them."""
         return tuple(dict.fromkeys((*self._leaves, self.head))) if self.head else tuple(self._leaves)
 
-    def _fold(self, record: Record, body: Body) -> None:
-        match record.kind:
-            case EventKind.DELETE:
-                self._delete(read_name(body, "target"))
-                self.rewritten = Rewrite.HISTORY_EDITED
-            case EventKind.FORK | EventKind.SWITCH:
-                self._switch(read_name(body, "head"))
-            case EventKind.RENAME:
-                self.title = read_name(body, "title")
-            case EventKind.ERASURE:
-                self._erase(frozenset(record.contents))
-                self.rewritten = Rewrite.HISTORY_EDITED
-            case EventKind.SETTINGS:
-                self.settings.update(body)
-                self.chose_model |= "model" in body
-            case EventKind.COMPACTION | EventKind.UNDO:
-                self._compact(record.kind, body)
+    def find_results(self, artifact: str) -> tuple[str, ...]:
+        """The hashes of what tools gave back under an id, inside any turn."""
+        answered = ((node.parent, node.rounds) for node in self.nodes.values() if node.rounds)
+        return tuple(
+            dict.fromkeys(
+                output
+                for question, rounds in (*answered, *self.rounds.items())
+                for name, output in name_results(question, rounds)
+                if name == artifact
+            )
+        )
+
+    def _fold(self, event: Event, at: str) -> None:
+        match event:
+            case MessageEvent():
+                self._ask(Node(event=event, at=at, number=self.version))
+            case ReplyEvent():
+                self._answer(Node(event=event, at=at, number=self.version))
+            case CallsEvent():
+                self._call(event)
+            case ResultsEvent():
+                self._give(event)
+            case CompactionEvent():
+                self.compactions.commit(event, at=self.version)
+                self.compacted_since = True
+            case UndoEvent():
+                self.compactions.undo(event.receipt, path=self._said_at(self.path()), at=self.version)
+                self.undone, self.compacted_since = True, False
             case _:
-                # Folds and stages shape what is sent, not what was said.
+                self._change(event)
+
+    def _change(self, event: Change) -> None:
+        match event:
+            case DeleteEvent():
+                self._delete(event.target)
+                self.rewritten = Rewrite.HISTORY_EDITED
+            case ForkEvent() | SwitchEvent():
+                self._switch(event.head)
+            case RenameEvent():
+                self.title = event.title
+            case ErasureEvent():
+                self._erase(frozenset(event.contents))
+                self.rewritten = Rewrite.HISTORY_EDITED
+            case SettingsEvent():
+                self.settings.update(event.values)
+                self.chose_model |= "model" in event.values
+            case StageEvent() | SilentEvent():
+                # They shape what is sent, not what was said.
                 pass
+            case _:
+                assert_never(event)
 
     def _erase(self, hashes: frozenset[str]) -> None:
         """Mark the messages that hold what is erased: the same content attached again is theirs no more."""
         for name, node in self.nodes.items():
-            gone = hashes.intersection(_names_in(node))
+            rounds = (*self.rounds.get(name, ()), *node.rounds)
+            gone = hashes.intersection((*named_hashes(node.event), *_names_in(rounds)))
             if gone:
                 self.nodes[name] = replace(node, erased=tuple(sorted(gone.union(node.erased))))
 
-    def _compact(self, kind: EventKind, body: Body) -> None:
-        if kind is EventKind.COMPACTION:
-            self.compactions.commit(body, at=self.version)
-            self.compacted_since = True
-            return
-        self.compactions.undo(body["receipt"], path=self._said_at(self.path()), at=self.version)
-        self.undone, self.compacted_since = True, False
-
-    def _say(self, record: Record, body: Body) -> None:
-        if record.kind is EventKind.REPLY:
-            reply = make_node(body, _REPLY, record.at, number=self.version)
-            parent = reply.parent
-            follows = parent != "" and parent == self.head == self.last_asked
-            self._add(self._with_calls(reply) if reply.rest or reply.id in self.nodes else reply, follows=follows)
-            return
-        message = make_node(body, _USER, record.at, number=self.version)
+    def _ask(self, message: Node) -> None:
         self._add(message, follows=message.parent == self.head)
+        # Asked anew it starts anew, whatever tools gave back for it before.
+        self.rounds.pop(message.id, None)
         self._begin_turn(message.id)
 
-    def _with_calls(self, reply: Node) -> Node:
-        """A reply with its calls; the same answer given once more was called for once more."""
-        same = self.nodes.get(reply.id)
-        calls = [call for node in (same, reply) if node is not None for call in as_list((node.rest or {}).get("calls"))]
-        return replace(reply, rest={"calls": calls} if calls else None)
+    def _answer(self, reply: Node) -> None:
+        parent = reply.parent
+        follows = parent != "" and parent == self.head == self.last_asked
+        if parent in self.rounds:
+            reply = self._take_rounds(reply, list_whole(self.rounds[parent]))
+        self._add(self._with_earlier(reply) if reply.id in self.nodes else reply, follows=follows)
+        self.rounds.pop(parent, None)
+
+    def _take_rounds(self, reply: Node, rounds: tuple[StoredRound, ...]) -> Node:
+        """A reply with the rounds of its question; what was erased of them stays so."""
+        erased = set(_names_in(rounds)).intersection(self.nodes[reply.parent].erased)
+        return replace(reply, rounds=rounds, erased=tuple(sorted(erased)))
+
+    def _with_earlier(self, reply: Node) -> Node:
+        """The same answer given once more: it was called for once more.
+
+        What was asked after it was built on the rounds that it had then, so it keeps them.
+        """
+        same = self.nodes[reply.id]
+        if not isinstance(same.event, ReplyEvent) or not isinstance(reply.event, ReplyEvent):
+            return reply
+        event = replace(reply.event, calls=(*same.event.calls, *reply.event.calls))
+        if not same.rounds:
+            return replace(reply, event=event)
+        return replace(reply, event=event, rounds=same.rounds, erased=same.erased)
+
+    def _call(self, event: CallsEvent) -> None:
+        """A round begins. One before it that never got its results is over."""
+        head = self.nodes.get(self.head)
+        if head is None or head.id != event.parent or head.role is not _USER:
+            raise ValueError(f"calls are made for {event.parent}, which is not the question that waits")
+        self.rounds[event.parent] = (*list_whole(self.rounds.get(event.parent, ())), begin_round(event))
+
+    def _give(self, event: ResultsEvent) -> None:
+        """Results for the round that waits for them, one for each call."""
+        rounds = self.rounds.get(event.parent, ())
+        if not rounds or rounds[-1].results is not None:
+            raise ValueError(f"there are results for {event.parent}, which waits for none")
+        if sorted(call.id for call in rounds[-1].calls) != sorted(result.call for result in event.results):
+            raise ValueError(f"the results for {event.parent} are not one for each call")
+        self.rounds[event.parent] = (*rounds[:-1], replace(rounds[-1], results=event.results))
 
     def _add(self, node: Node, *, follows: bool) -> None:
         """Most of a log follows the message before it, under a new id; the rest is looked at."""
@@ -166,7 +258,7 @@ class Log(Struct, dict=True):
         """What was to be told of the next request was told of this one."""
         (self.undone_before.add if self.moves_by_undo() else self.undone_before.discard)(question)
         self.rewritten, self.last_asked = None, question
-        self.chose_model, self.left, self.undone = False, {}, False
+        self.chose_model, self.left, self.undone = False, NOTHING_SET, False
 
     def moves_by_undo(self) -> bool:
         """Whether the next request differs from the one before it because a compaction was undone."""
@@ -190,7 +282,7 @@ class Log(Struct, dict=True):
         if head and head not in self.nodes:
             raise ValueError(f"there is no message {head}")
         if not self._answers_again(head):
-            self.rewritten, self.left = Rewrite.BRANCH, {}
+            self.rewritten, self.left = Rewrite.BRANCH, NOTHING_SET
         self._arrive(head)
 
     def _answers_again(self, head: str) -> bool:
@@ -201,6 +293,9 @@ class Log(Struct, dict=True):
         """Make a message the active one; the one left behind ends a branch if nothing follows it."""
         if self.head and self.head not in self._followed:
             self._leaves.setdefault(self.head)
+        elif self.head != head:
+            # A question that was being answered again is left as it was answered before.
+            self.rounds.pop(self.head, None)
         self._leaves.pop(head, None)
         self.head = head
 
@@ -209,32 +304,32 @@ class Log(Struct, dict=True):
 
         What a question had set from then on (system prompt, tools, model) was no part of what it said: it stays.
         """
-        parent, left = "", {}
+        parent, left = "", NOTHING_SET
         for turn in self.path():
             if turn.message.id == target:
-                rest = turn.message.rest or {}
-                left = {name: rest[name] for name in _LASTING if name in rest}
+                left = turn.message.event.lasting if isinstance(turn.message.event, MessageEvent) else NOTHING_SET
                 continue
             parent = self._graft(turn.message, parent, left)
-            left = {}
+            left = NOTHING_SET
             if turn.reply is not None and turn.reply.id != target:
                 parent = self._graft(turn.reply, parent)
-        self.left = {**left, **self.left}
+        self.left = self.left.over(left)
         self._arrive(parent)
 
-    def _graft(self, node: Node, parent: str, left: Body | None = None) -> str:
+    def _graft(self, node: Node, parent: str, left: Lasting = NOTHING_SET) -> str:
         """The same message under another parent; its id follows from both."""
         if node.parent == parent:
             return node.id
-        name = derive_id(self.conversation, parent, node)
-        rest = {**left, **(node.rest or {})} if left else node.rest
-        self._place(replace(node, id=name, parent=parent, number=self.version, rest=rest))
+        event = replace(node.event, parent=parent)
+        name = derive_id(self.conversation, event)
+        if isinstance(event, MessageEvent):
+            lasting = event.lasting.over(left)
+            event = replace(event, system=lasting.system, tools=lasting.tools, model=lasting.model)
+        self._place(replace(node, event=replace(event, id=name), number=self.version))
+        if node.id in self.rounds:
+            self.rounds[name] = self.rounds[node.id]
         return name
 
 
-def _names_in(node: Node) -> tuple[str, ...]:
-    """The contents that a message names; one that cannot be read is found where it is read."""
-    try:
-        return named_hashes(node.rest) if node.rest is not None else ()
-    except UNREADABLE:
-        return ()
+def _names_in(rounds: Iterable[StoredRound]) -> Iterator[str]:
+    return (name for one in rounds for name in one.hashes())

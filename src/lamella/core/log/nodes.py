@@ -1,70 +1,87 @@
 """Messages of the tree: one event that says something is one node."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from lamella.core.log.events import CARRIES, LAYOUTS, Body
-from lamella.core.log.ids import Voice, message_id
-from lamella.core.log.terms import CarryForward, Layout
+from lamella.core.log.events.message import EditEvent, MessageEvent
+from lamella.core.log.events.reply import ReplyEvent
+from lamella.core.log.events.rounds import StoredRound
+from lamella.core.log.ids import Voice, message_id, name_result
 from lamella.errors import StoreDamagedError
 
-# What reading a body that is not what it was can raise.
+# What reading an event that is not what it was can raise.
 UNREADABLE = (LookupError, TypeError, ValueError)
-_SAID = frozenset({"id", "parent", "text"})
-_OWN = _SAID | {"layout", "carry_forward"}
+# Members by name of their own: see docs/decisions/msgspec.md.
+_USER, _REPLY = Voice.USER, Voice.REPLY
 
 
 class Node(Struct, frozen=True, kw_only=True, gc=False, array_like=True):
-    """One message of the tree: typed text with its turn's body, or a reply.
+    """One message of the tree: a question, or a reply with the tool rounds that led to it.
 
     ``number`` is how many events were before the one that said it last: asking the same again after a compaction is
-    asking after it. ``rest`` is what its event says besides, none for most; ``erased`` are the contents it names that
-    were erased since, and stay so for it when the same content is attached again.
+    asking after it. ``erased`` are the contents it names that were erased since, and stay so for it when the same
+    content is attached again.
     """
 
-    id: str
-    parent: str
-    role: Voice
-    text: str
+    event: MessageEvent | EditEvent | ReplyEvent
     at: str = ""
     number: int = 0
-    layout: Layout | None = None
-    carry_forward: CarryForward | None = None
-    rest: Body | None = None
+    rounds: tuple[StoredRound, ...] = ()
     erased: tuple[str, ...] = ()
 
     @property
-    def body(self) -> Body:
-        """What its event says."""
-        own = {"layout": self.layout, "carry_forward": self.carry_forward}
-        set_by = {name: value.value for name, value in own.items() if value is not None}
-        return {"id": self.id, "parent": self.parent, "text": self.text, **set_by, **(self.rest or {})}
+    def id(self) -> str:
+        return self.event.id
+
+    @property
+    def parent(self) -> str:
+        return self.event.parent
+
+    @property
+    def text(self) -> str:
+        return self.event.text
+
+    @property
+    def role(self) -> Voice:
+        return _REPLY if isinstance(self.event, ReplyEvent) else _USER
+
+    @property
+    def question(self) -> MessageEvent | None:
+        """What was asked, of a question."""
+        return None if isinstance(self.event, ReplyEvent) else self.event
+
+    @property
+    def typed(self) -> str:
+        """Its text as it was typed, before templates."""
+        typed = None if isinstance(self.event, ReplyEvent) else self.event.typed
+        return self.event.text if typed is None else typed
 
 
 class Told(Struct, frozen=True, kw_only=True, gc=False):
-    """One turn of a branch: what was asked, and the reply if there is one."""
+    """One turn of a branch: what was asked, and the reply if there is one.
+
+    ``open`` are the tool rounds of a question that is not answered yet; the last may still wait for its results.
+    """
 
     message: Node
     reply: Node | None
+    open: tuple[StoredRound, ...] = ()
+
+    @property
+    def rounds(self) -> tuple[StoredRound, ...]:
+        """The turn's tool rounds: each has its results."""
+        return list_whole(self.open) if self.reply is None else self.reply.rounds
+
+    @property
+    def pending(self) -> StoredRound | None:
+        """Calls that were asked for and not answered yet."""
+        return self.open[-1] if self.open and self.open[-1].results is None else None
 
 
-def make_node(body: Body, role: Voice, at: str, *, number: int) -> Node:
-    """The message that an event's body describes."""
-    # What is no such word is read with the rest, where it is found to be damaged.
-    layout, carry_forward = body.get("layout"), body.get("carry_forward")
-    own = _OWN if layout in tuple(LAYOUTS) and carry_forward in tuple(CARRIES) else _SAID
-    return Node(
-        id=read_name(body, "id"),
-        parent=read_name(body, "parent"),
-        role=role,
-        text=read_name(body, "text"),
-        at=at,
-        number=number,
-        layout=LAYOUTS[layout] if own is _OWN else None,
-        carry_forward=CARRIES[carry_forward] if own is _OWN else None,
-        rest={name: value for name, value in body.items() if name not in own} or None,
-    )
+def list_whole(rounds: tuple[StoredRound, ...]) -> tuple[StoredRound, ...]:
+    """Those rounds that have their results; only the last of a turn can be without."""
+    return rounds[:-1] if rounds and rounds[-1].results is None else rounds
 
 
 def name_messages(told: Iterable[Told]) -> tuple[str, ...]:
@@ -73,19 +90,29 @@ def name_messages(told: Iterable[Told]) -> tuple[str, ...]:
     return tuple(node.id for pair in pairs for node in pair if node is not None)
 
 
-def derive_id(conversation: str, parent: str, node: Node) -> str:
+def name_attached(node: Node) -> tuple[str, ...]:
+    """The ids of what came with a message: tool results, attachments, and notes drawn into instructions."""
+    question = node.question
+    return () if question is None else tuple(dict.fromkeys(ref.id for ref in question.artifacts()))
+
+
+def name_results(question: str, rounds: Iterable[StoredRound]) -> Iterator[tuple[str, str]]:
+    """What came back in the rounds of a question: the id of each result, and the hash of its output."""
+    for number, one in enumerate(rounds):
+        calls = {call.id: (call.name, call.arguments) for call in one.calls}
+        for at, result in enumerate(one.results or ()):
+            yield (
+                name_result(question, place=(number, at), call=calls[result.call], output=result.output),
+                result.output,
+            )
+
+
+def derive_id(conversation: str, event: MessageEvent | ReplyEvent) -> str:
     """A message's id from what it says and what it follows."""
-    rest = node.rest or {}
-    refs = [*_refs(rest, "results"), *_refs(rest, "attached")]
-    return message_id(conversation, parent=parent, role=node.role, text=node.text, attached=refs)
-
-
-def read_name(body: Body, field_name: str) -> str:
-    """A text of a body."""
-    value = body[field_name]
-    if not isinstance(value, str):
-        raise ValueError(f"{field_name} is not a text")
-    return value
+    if isinstance(event, ReplyEvent):
+        return message_id(conversation, parent=event.parent, role=_REPLY, text=event.text)
+    attached = [(ref.id, ref.hash) for ref in (*event.results, *event.attached)]
+    return message_id(conversation, parent=event.parent, role=_USER, text=event.text, attached=attached)
 
 
 def damaged(place: str, error: Exception) -> StoreDamagedError:
@@ -94,8 +121,3 @@ def damaged(place: str, error: Exception) -> StoreDamagedError:
     return StoreDamagedError(
         f"{place} cannot be read: {why}.", hint="Run `lamella store verify` to see what is damaged."
     )
-
-
-def _refs(body: Mapping[str, object], field_name: str) -> list[tuple[str, str]]:
-    refs = body.get(field_name, [])
-    return [(ref["id"], ref["hash"]) for ref in refs] if isinstance(refs, list) else []

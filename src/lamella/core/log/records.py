@@ -1,28 +1,10 @@
 """Records: one event as it is stored, and the contents it refers to by hash."""
 
 from collections.abc import Mapping
-from enum import StrEnum
 
 from msgspec import Struct
 
-
-class EventKind(StrEnum):
-    """What can happen to a conversation. The log only grows; what the model sees is a fold over it."""
-
-    MESSAGE = "message"
-    REPLY = "reply"
-    ATTACHMENT = "attachment"
-    SETTINGS = "settings"
-    EDIT = "edit"
-    DELETE = "delete"
-    FORK = "fork"
-    SWITCH = "switch"
-    RENAME = "rename"
-    FOLD = "fold"
-    COMPACTION = "compaction"
-    UNDO = "undo"
-    STAGE = "stage"
-    ERASURE = "erasure"
+from lamella.core.log.events.kinds import EventKind
 
 
 class Record(Struct, frozen=True, kw_only=True, gc=False, eq=False):
@@ -87,3 +69,6 @@ class StoreStats(Struct, frozen=True, kw_only=True):
     events: int
     contents: int
     content_bytes: int
+
+
+__all__ = ["Checkpoint", "Damage", "EventKind", "Listed", "Record", "StoreStats", "Written"]

@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 
-class Usage(Struct, frozen=True, kw_only=True):
+class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Tokens by price class. ``plain`` is input that was neither read from a cache nor written to one.
 
     ``write`` went into the cache with the shorter lifetime, ``write_long`` with the longer one. ``reasoning`` is part

@@ -6,6 +6,7 @@ from lamella.core.artifacts.model import Artifact, Kind
 from lamella.core.log.ids import Voice, round_result_id
 from lamella.core.log.placement import Form
 from lamella.core.log.turn import Turn
+from lamella.core.messages.rounds import ToolRound
 from lamella.core.prompt.layers.model import LayerId, Segment
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.search.index import Passage
@@ -52,20 +53,20 @@ def _of_turn(turn: Turn, names: Iterator[str], *, place: str) -> Iterator[Passag
             title=_title(artifact),
             text=artifact.text,
         )
-    asked = next(names)
-    yield _said(asked, Voice.USER, turn.text, place=place)
-    yield from _called_for(turn, asked, place=place)
+    question = next(names)
+    yield _said(question, Voice.USER, turn.text, place=place)
+    yield from _of_rounds(question, turn.rounds, place=place)
     if turn.reply is not None:
         yield _said(next(names), Voice.REPLY, turn.reply, place=place)
 
 
-def _called_for(turn: Turn, asked: str, *, place: str) -> Iterator[Passage]:
-    """What the turn's calls gave, under the ids by which stubs and lines name it."""
-    for number, one in enumerate(turn.rounds):
+def _of_rounds(question: str, rounds: Sequence[ToolRound], *, place: str) -> Iterator[Passage]:
+    """What tools gave back in the rounds of a turn, each under the id that its line or stub names."""
+    for number, one in enumerate(rounds):
         calls = {call.id: call for call in one.calls}
         for at, output in enumerate(one.outputs):
             call = calls[output.call]
-            name = round_result_id(asked, place=(number, at), call=call, output=output)
+            name = round_result_id(question, place=(number, at), call=call, output=output)
             yield Passage(
                 id=version_id(name, hash_text(output.output)),
                 place=place,

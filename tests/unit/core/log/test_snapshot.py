@@ -7,13 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import msgpack
+from tests.unit.raw import write_raw
 
-from lamella.core.log.events import write_event
 from lamella.core.log.ids import Voice, message_id
-from lamella.core.log.log import Log
+from lamella.core.log.log import FORMAT, Log
 from lamella.core.log.records import EventKind, Record
 from lamella.core.log.snapshot import (
-    FORMAT,
     Snapshot,
     is_of_another_format,
     join_snapshots,
@@ -35,7 +34,7 @@ def write_turns(turns: int, *, conversation: str = CHAT) -> list[Record]:
     for number in range(turns):
         for role, kind, text in ((Voice.USER, EventKind.MESSAGE, f"q{number}"), (Voice.REPLY, EventKind.REPLY, "a")):
             name = message_id(conversation, parent=parent, role=role, text=text)
-            records += write_event(kind, AT, id=name, parent=parent, text=text).records
+            records += write_raw(kind, AT, id=name, parent=parent, text=text).records
             parent = name
     return records
 
@@ -86,7 +85,7 @@ def test_making_a_snapshot_leaves_the_log_as_it_is() -> None:
 
 
 def test_a_message_that_is_said_again_later_stands_where_it_stood_first() -> None:
-    again = [*RECORDS[:4], *write_event(EventKind.SWITCH, AT, head=FOLDED.path()[0].message.id).records, RECORDS[1]]
+    again = [*RECORDS[:4], *write_raw(EventKind.SWITCH, AT, head=FOLDED.path()[0].message.id).records, RECORDS[1]]
     folded = fold(again)
     assert folded.nodes[folded.head].number == 5
     log, _ = join_snapshots([make_snapshot(fold(again[:4]), after=0), make_snapshot(folded, after=4)], Log(CHAT))
@@ -104,7 +103,7 @@ def test_a_log_that_was_restored_goes_on_as_one_that_was_folded() -> None:
     log, _ = join_snapshots([snap(4), snap(7, after=4)], Log(CHAT))
     log.extend(RECORDS[7:])
     assert log == FOLDED
-    log.extend(write_event(EventKind.FORK, AT, head=log.path()[2].message.id).records)
+    log.extend(write_raw(EventKind.FORK, AT, head=log.path()[2].message.id).records)
     assert log.branches() == (FOLDED.head, log.head)
 
 
@@ -191,7 +190,8 @@ def test_a_snapshot_of_another_format_is_not_read_and_not_damaged() -> None:
 
 @pytest.mark.parametrize("number", ["9" * 40, "-" + "9" * 40, str(2**64)])
 def test_what_holds_a_number_of_forty_digits_has_no_snapshot(number: str) -> None:
-    body = f'{{"id":"m","parent":"","text":"q","calls":[{{"usage":{{"input":{number}}}}}]}}'
+    selected = f'{{"id":"s","kind":"selected_text","title":"s","hash":"h","source":{{"lines":[1,{number}]}}}}'
+    body = f'{{"id":"m","parent":"","text":"q","attached":[{selected}]}}'
     log = fold([Record(kind=EventKind.MESSAGE, at=AT, body=body)])
     assert write_snapshot(make_snapshot(log, after=0)) is None
     assert write_snapshot(make_snapshot(log, after=1)) is not None

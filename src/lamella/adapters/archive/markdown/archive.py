@@ -127,7 +127,7 @@ def _check_log(chronicle: Chronicle) -> Log:
     except StoreDamagedError as error:
         raise BadInputError(f"The archive's comment is damaged: {error.message}", hint=_HINT) from error
     for node in log.nodes.values():
-        if derive_id(chronicle.conversation, node.parent, node) != node.id:
+        if derive_id(chronicle.conversation, node.event) != node.id:
             raise BadInputError(
                 f"The archive's comment is damaged: the message {node.id} has another text than it was written with.",
                 hint=_HINT,

@@ -8,7 +8,8 @@ from lamella.core.artifacts.kinds import KINDS, Medium, later_kind
 from lamella.core.artifacts.model import Kind, Policy
 from lamella.core.artifacts.wanted import Wanted
 from lamella.core.log.chronicle import Chronicle
-from lamella.core.log.events import parse_body
+from lamella.core.log.events.codec import read_event
+from lamella.core.log.events.message import MessageEvent
 from lamella.core.log.records import EventKind, Record
 from lamella.errors import BadInputError
 from lamella.ports import Sources
@@ -42,6 +43,8 @@ def part_contents(chronicle: Chronicle, sources: Sources | None) -> Cargo:
     refs = list(list_all_refs(chronicle.records))
     newest = {ref.id: ref.hash for ref in refs if _is_file(ref)}
     riding = {ref.hash for ref in refs if not _is_file(ref) or newest[ref.id] != ref.hash}
+    # What a tool gave back is what it was then, whatever becomes of a file with the same text.
+    riding |= {name for record in chronicle.records if record.kind is EventKind.RESULTS for name in record.contents}
     named = {
         (ref.hash, ref.path): FileRef(hash=ref.hash, kind=later_kind(ref.kind), path=ref.path)
         for ref in refs
@@ -57,7 +60,9 @@ def list_all_refs(records: Iterable[Record]) -> Iterable[Ref]:
     """Every reference of a log, in its order."""
     for record in records:
         if record.kind in ASKING:
-            yield from list_refs(parse_body(record))
+            event = read_event(record)
+            if isinstance(event, MessageEvent):
+                yield from list_refs(event)
 
 
 def _is_file(ref: Ref) -> bool:

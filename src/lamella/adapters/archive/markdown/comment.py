@@ -12,15 +12,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lamella.adapters.archive.markdown.cargo import ASKING, Cargo, FileRef
-from lamella.adapters.archive.markdown.refs import list_refs
 from lamella.core.artifacts.make import canonical_json
 from lamella.core.artifacts.model import Kind
 from lamella.core.log.chronicle import Chronicle
-from lamella.core.log.events import named_hashes, parse_body
+from lamella.core.log.events.codec import read_event
+from lamella.core.log.events.hashes import named_hashes
 from lamella.core.log.records import EventKind, Record
 from lamella.core.text.content import encode_text, hash_bytes
 from lamella.errors import BadInputError
 
+_NAMING = (*ASKING, EventKind.CALLS, EventKind.RESULTS)
 _START = "<!-- lamella-context: "
 _STARTS = re.compile(r"^<!-- lamella-context:[ \t]*", re.MULTILINE)
 _END = "-->"
@@ -152,8 +153,8 @@ def _read_event(event: EventIn, number: int) -> Record:
         body = event.body if isinstance(event.body, str) else canonical_json(event.body)
         record = Record(kind=event.kind, at=event.at, body=body, contents=tuple(event.contents))
         encode_text(body + event.at)
-        if event.kind in ASKING:
-            list(list_refs(parse_body(record)))
+        if event.kind in _NAMING:
+            read_event(record)
     except (ValueError, BadInputError) as error:
         raise _damaged(f"event {number}: {error}") from error
     return record
@@ -164,7 +165,7 @@ def _check_named(chronicle: Chronicle, files: Sequence[FileRef]) -> None:
     erased = {name for record in chronicle.records if record.kind is EventKind.ERASURE for name in record.contents}
     there = {*chronicle.contents, *(file.hash for file in files), *erased}
     for number, record in enumerate(chronicle.records, start=1):
-        named = named_hashes(parse_body(record)) if record.kind in ASKING else ()
+        named = named_hashes(read_event(record)) if record.kind in _NAMING else ()
         if unlisted := set(named).difference(record.contents):
             raise _damaged(f"event {number} does not list the content {min(unlisted)}, which it names")
         if missing := set(record.contents).difference(there):

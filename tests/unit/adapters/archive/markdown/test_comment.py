@@ -120,7 +120,7 @@ def test_an_event_with_a_broken_attachment_is_named() -> None:
     good["events"][-1]["body"]["attached"][0]["kind"] = "mystery"
     assert f"event {len(good['events'])}" in damaged(json.dumps(good))
     good["events"][-1]["body"]["attached"] = "none"
-    assert "a list was expected" in damaged(json.dumps(good))
+    assert "Expected `array`" in damaged(json.dumps(good))
 
 
 def test_half_of_a_surrogate_pair_is_refused() -> None:

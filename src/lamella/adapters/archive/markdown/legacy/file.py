@@ -16,7 +16,8 @@ from lamella.adapters.archive.markdown.recovery.lookup import Lookup
 from lamella.adapters.archive.markdown.scribe import Scribe
 from lamella.core.artifacts.model import Artifact
 from lamella.core.log.chronicle import Chronicle
-from lamella.core.log.events import gather_contents, write_open_turn
+from lamella.core.log.events.artifact import gather_contents
+from lamella.core.log.events.message import make_open_message
 from lamella.core.log.log import Log
 from lamella.core.log.turn import Turn
 from lamella.core.text.content import encode_text
@@ -71,7 +72,7 @@ class _LegacyFile:
         turn = Turn(text=asked.typed, typed=asked.typed, attached=attached, model=self._model)
         self._model = None
         self._contents.update(gather_contents(attached))
-        self._scribe.ask(write_open_turn(turn), at=self._time(pair.user))
+        self._scribe.ask(make_open_message(turn), at=self._time(pair.user))
         if pair.reply is not None:
             self._number += 1
             self._scribe.reply(pair.reply.text, at=self._time(pair.reply))

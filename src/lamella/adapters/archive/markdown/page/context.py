@@ -51,12 +51,13 @@ def parse_context(line: str) -> dict[str, list[str]]:
 
 def _show(ref: Ref) -> tuple[str, str]:
     """The group and the name people know it by; what came in with a folder or tag is shown as that."""
-    kind, _, name = (ref.via or "").partition(":")
+    source = ref.stored.source
+    kind, _, name = (source.via or "").partition(":")
     if kind in _EXPANDED and name:
         return _EXPANDED[kind], name
-    place = ref.path or ref.url or ref.tool or ref.title or ref.id
-    if ref.lines is not None:
-        place = f"{place}#L{ref.lines[0]}-L{ref.lines[1]}"
+    place = source.path or source.url or source.tool or ref.stored.title or ref.id
+    if source.lines is not None:
+        place = f"{place}#L{source.lines[0]}-L{source.lines[1]}"
     return KINDS[ref.kind].group, place
 
 

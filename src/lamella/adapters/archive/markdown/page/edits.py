@@ -18,14 +18,13 @@ from lamella.adapters.archive.markdown.page.messages import (
 )
 from lamella.adapters.archive.markdown.page.stamps import read_time, show_time
 from lamella.adapters.archive.markdown.scribe import Scribe
-from lamella.core.log.events import write_open_turn
+from lamella.core.log.events.changes import ForkEvent, SwitchEvent
+from lamella.core.log.events.message import MessageEvent, make_open_message
 from lamella.core.log.log import Log
 from lamella.core.log.nodes import Node, Told
-from lamella.core.log.records import EventKind, Record
+from lamella.core.log.records import Record
 from lamella.core.log.turn import Turn
-
-# What a message has of its own, and not from the turn it stands in.
-_OWN = ("id", "parent", "target", "text", "typed", "rewritten")
+from lamella.core.values import replace
 
 
 def fold_edits(log: Log, page: VisiblePage) -> tuple[tuple[Record, ...], tuple[str, ...]]:
@@ -107,36 +106,37 @@ class _Editor:
         """The file ends earlier: so does its branch."""
         last = self._told[start - 1] if start else None
         head = "" if last is None else (last.reply or last.message).id
-        self.scribe.go(EventKind.FORK, head, at=self._at)
+        self.scribe.go(ForkEvent(head=head), at=self._at)
 
     def _answer_again(self, old: Told, pair: MessagePair) -> None:
         if self.scribe.log.head != old.message.id:
-            self.scribe.go(EventKind.SWITCH, old.message.id, at=self._at)
+            self.scribe.go(SwitchEvent(head=old.message.id), at=self._at)
         self._reply(pair, old)
 
     def _ask(self, place: int, pair: MessagePair, *, edits: Node | None = None) -> None:
         old = self._matched.get(place)
         node = old.message if old else None
-        self.scribe.ask(self._body(place, pair.user, node), at=self._time(pair.user, node), edits=edits)
+        self.scribe.ask(self._asked(place, pair.user, node), at=self._time(pair.user, node), edits=edits)
         self._reply(pair, old)
 
     def _reply(self, pair: MessagePair, old: Told | None) -> None:
         if pair.reply is None:
             return
         node = old.reply if old else None
-        text = node.text if node is not None and _same_reply(node, pair.reply) else pair.reply.text
-        self.scribe.reply(text, at=self._time(pair.reply, node))
+        same = node is not None and _same_reply(node, pair.reply)
+        text = node.text if node is not None and same else pair.reply.text
+        rounds = node.rounds if node is not None and same else ()
+        self.scribe.reply(text, at=self._time(pair.reply, node), rounds=rounds)
 
-    def _body(self, place: int, shown: ShownMessage, node: Node | None) -> Mapping[str, object]:
+    def _asked(self, place: int, shown: ShownMessage, node: Node | None) -> MessageEvent:
         """What is asked now, with the context of the message it was."""
-        if node is not None and reads_same(typed_text(node), shown.text):
-            return {name: value for name, value in node.body.items() if name not in _OWN or name in ("text", "typed")}
-        if node is not None:
-            return {**{name: value for name, value in node.body.items() if name not in _OWN}, "text": shown.text}
+        if node is not None and node.question is not None:
+            same = reads_same(typed_text(node), shown.text)
+            return node.question if same else replace(node.question, text=shown.text, typed=None)
         if shown.context:
             names = ", ".join(name for group in parse_context(shown.context).values() for name in group)
             self._warnings.append(f"Turn {place + 1} is new in the file; its context is not attached: {names}.")
-        return write_open_turn(Turn(text=shown.text, typed=shown.text))
+        return make_open_message(Turn(text=shown.text, typed=shown.text))
 
     def _time(self, shown: ShownMessage, node: Node | None) -> str:
         """When it was said: exactly as before unless the file says otherwise."""

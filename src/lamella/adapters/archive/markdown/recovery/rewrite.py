@@ -6,14 +6,20 @@ and every event that names a message is made to name it by its new id.
 
 from collections.abc import Iterable
 
-from lamella.adapters.archive.markdown.cargo import ASKING
 from lamella.adapters.archive.markdown.recovery.recovery import Recovery
-from lamella.adapters.archive.markdown.refs import Raw, Ref, change_refs
-from lamella.core.artifacts.make import canonical_json
-from lamella.core.log.events import Body, named_hashes, parse_body
+from lamella.adapters.archive.markdown.refs import Ref, change_refs
+from lamella.core.log.events.artifact import StoredArtifact
+from lamella.core.log.events.changes import DeleteEvent, ForkEvent, SwitchEvent
+from lamella.core.log.events.codec import make_record, read_event
+from lamella.core.log.events.compaction import CompactionEvent
+from lamella.core.log.events.hashes import named_hashes
+from lamella.core.log.events.kinds import Event
+from lamella.core.log.events.message import EditEvent, MessageEvent
+from lamella.core.log.events.reply import ReplyEvent
+from lamella.core.log.events.rounds import CallsEvent, ResultsEvent
 from lamella.core.log.ids import Voice, message_id
 from lamella.core.log.log import Log
-from lamella.core.log.nodes import Node, Told, derive_id
+from lamella.core.log.nodes import Told, derive_id
 from lamella.core.log.records import EventKind, Record
 from lamella.core.values import replace
 
@@ -31,11 +37,11 @@ class _Rewriter:
         self._recovery = recovery
         self._old = Log(conversation)
         self._new = Log(conversation)
-        self._names: dict[object, str] = {}
+        self._names: dict[str, str] = {}
 
     def rewrite(self, record: Record) -> Record:
         """One event with its new names; the next is rewritten on top of it."""
-        rewritten = self._rewritten(record, parse_body(record))
+        rewritten = self._rewritten(record)
         self._old.extend([record])
         self._new.extend([rewritten])
         if record.kind is EventKind.DELETE:
@@ -44,26 +50,51 @@ class _Rewriter:
                 self._rename(old, new)
         return rewritten
 
-    def _rewritten(self, record: Record, body: Body) -> Record:
-        if record.kind in ASKING:
-            body = self._with_id(change_refs(body, self._change), Voice.USER)
-            named = named_hashes(body)
+    def _rewritten(self, record: Record) -> Record:
+        event = read_event(record)
+        if isinstance(event, MessageEvent):
+            asked = self._ask_again(event)
+            named = named_hashes(asked)
             kept = [name for name in record.contents if name in named]
-            contents = dict.fromkeys((*kept, *named))
-            return replace(record, body=canonical_json(body), contents=tuple(contents))
-        if record.kind is EventKind.REPLY:
-            return replace(record, body=canonical_json(self._with_id(body, Voice.REPLY)))
-        return replace(record, body=canonical_json(self._renamed(body)))
+            return make_record(asked, at=record.at, contents=tuple(dict.fromkeys((*kept, *named))))
+        renamed = self._renamed(event)
+        return record if renamed is event else make_record(renamed, at=record.at, contents=record.contents)
 
-    def _with_id(self, body: Body, role: Voice) -> Body:
-        """A message under the id that follows from what it says now."""
-        named = {**body, "parent": self._renamed(body["parent"])}
-        if "target" in body:
-            named["target"] = self._renamed(body["target"])
-        node = Node(id="", parent=str(named["parent"]), role=role, text=str(body["text"]), rest=named)
-        named["id"] = derive_id(self._new.conversation, node.parent, node)
-        self._rename(str(body["id"]), str(named["id"]))
-        return named
+    def _ask_again(self, event: MessageEvent) -> MessageEvent:
+        """A question under the id that follows from what it says now."""
+        asked = replace(change_refs(event, self._change), parent=self._name(event.parent))
+        if isinstance(asked, EditEvent):
+            asked = replace(asked, target=self._name(asked.target))
+        asked = replace(asked, id=derive_id(self._new.conversation, asked))
+        self._rename(event.id, asked.id)
+        return asked
+
+    def _renamed(self, event: Event) -> Event:
+        """Any other event, with every message in it under its new id."""
+        match event:
+            case ReplyEvent():
+                answer = replace(event, parent=self._name(event.parent))
+                answer = replace(answer, id=derive_id(self._new.conversation, answer))
+                self._rename(event.id, answer.id)
+                return answer
+            case CallsEvent() | ResultsEvent():
+                return replace(event, parent=self._name(event.parent))
+            case DeleteEvent():
+                return replace(event, target=self._name(event.target))
+            case ForkEvent() | SwitchEvent():
+                return replace(event, head=self._name(event.head))
+            case CompactionEvent():
+                return self._compact_again(event)
+            case _:
+                return event
+
+    def _compact_again(self, event: CompactionEvent) -> CompactionEvent:
+        steps = tuple(replace(step, removed=tuple(map(self._name, step.removed))) for step in event.steps)
+        before = None if event.before is None else self._name(event.before)
+        return replace(event, parent=self._name(event.parent), steps=steps, before=before)
+
+    def _name(self, message: str) -> str:
+        return self._names.get(message, message)
 
     def _rename(self, old: str, new: str) -> None:
         """A message under its new id. Left without an answer it stands with an empty one, which compactions name."""
@@ -73,25 +104,14 @@ class _Rewriter:
     def _empty_answer(self, message: str) -> str:
         return message_id(self._new.conversation, parent=message, role=Voice.REPLY, text="")
 
-    def _renamed(self, value: object) -> object:
-        """Any value of a body, with every message in it under its new id."""
-        if isinstance(value, dict):
-            return {name: self._renamed(inner) for name, inner in value.items()}
-        if isinstance(value, list):
-            return [self._renamed(inner) for inner in value]
-        return self._names.get(value, value)
-
-    def _change(self, ref: Ref) -> Raw | None:
+    def _change(self, ref: Ref) -> StoredArtifact | None:
         """A reference as it is now. Instructions keep the text they drew in, so they cannot name the text of now."""
         if ref.hash not in self._recovery.lost:
-            return ref.raw
+            return ref.stored
         artifact = self._recovery.changed.get((ref.path or "", ref.hash))
         if artifact is None or ref.inlined:
             return None
-        changed = {**ref.raw, "hash": artifact.hash}
-        if artifact.has_images or ref.pictures:
-            return {**changed, "has_images": True}
-        return {name: value for name, value in changed.items() if name != "has_images"}
+        return replace(ref.stored, hash=artifact.hash, has_images=artifact.has_images or bool(ref.stored.images))
 
 
 def _ids(told: Iterable[Told]) -> list[str]:

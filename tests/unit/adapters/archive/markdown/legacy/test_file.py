@@ -3,7 +3,16 @@
 from pathlib import Path
 
 import pytest
-from tests.unit.adapters.archive.markdown.chats import attached, fold, make_desk, next_turn, said, take_in, take_out
+from tests.unit.adapters.archive.markdown.chats import (
+    attached,
+    first_asked,
+    fold,
+    make_desk,
+    next_turn,
+    said,
+    take_in,
+    take_out,
+)
 
 from lamella.adapters.archive.markdown.archive import parse_archive, render_archive
 from lamella.adapters.sources.opening import open_sources
@@ -86,7 +95,7 @@ def test_title_model_and_time_come_from_the_front_matter(vault: Path) -> None:
     chronicle = read(FRONT + TALK, vault)
     assert chronicle.title == fold(chronicle).title == "Notes on tea"
     assert chronicle.created == "2024-09-12T22:17:57.500000Z"
-    assert fold(chronicle).path()[0].message.body["model"] == "openai:gpt-5"
+    assert first_asked(chronicle).model == "openai:gpt-5"
     assert [told.message.at for told in fold(chronicle).path()][1:] == ["2024-09-12T22:19:00Z", "2024-09-12T22:20:00Z"]
 
 
@@ -235,7 +244,7 @@ def test_a_file_that_begins_with_an_answer_or_has_two_in_a_row_loses_nothing() -
 def test_a_model_without_provider_and_an_empty_key_are_taken_as_they_are() -> None:
     for key, model in (("gpt-4", "gpt-4"), ('"m|local"', "local:m"), ('""', None)):
         chronicle = read(f"---\nmodelKey: {key}\n---\n**user**: one\n")
-        assert fold(chronicle).path()[0].message.body.get("model") == model
+        assert first_asked(chronicle).model == model
 
 
 def test_the_first_event_of_an_imported_chat_is_its_title() -> None:

@@ -1,18 +1,16 @@
 """The context line: what was attached, by the names people know, told apart whatever is in them."""
 
-import json
-
 import pytest
 
 from lamella.adapters.archive.markdown.page.context import is_context, parse_context, render_context
-from lamella.adapters.archive.markdown.refs import Ref, read_ref
+from lamella.adapters.archive.markdown.refs import Ref
 from lamella.core.artifacts.make import make_artifact, make_tool_result
 from lamella.core.artifacts.model import Artifact, Kind, Source
-from lamella.core.log.events import write_artifact
+from lamella.core.log.events.artifact import store_artifact
 
 
 def ref(artifact: Artifact) -> Ref:
-    return read_ref(json.loads(json.dumps(write_artifact(artifact))))
+    return Ref(stored=store_artifact(artifact))
 
 
 def made(kind: Kind, **source: object) -> Ref:

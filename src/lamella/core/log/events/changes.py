@@ -1,0 +1,50 @@
+"""What happens to a conversation beside talk: settings, titles, branches, and what is taken out of it."""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+
+class SettingsEvent(Struct, frozen=True, kw_only=True, gc=False):
+    """Settings by name, in force from then on. They are all that its body holds."""
+
+    values: Mapping[str, object]
+
+
+class RenameEvent(Struct, frozen=True, kw_only=True, gc=False):
+    """The conversation has a title."""
+
+    title: str
+
+
+class DeleteEvent(Struct, frozen=True, kw_only=True, gc=False):
+    """The branch goes on without a message; a question goes with its answer."""
+
+    target: str
+
+
+class ForkEvent(Struct, frozen=True, kw_only=True, gc=False):
+    """The conversation goes on from an earlier message."""
+
+    head: str
+
+
+class SwitchEvent(Struct, frozen=True, kw_only=True, gc=False):
+    """Another branch is the active one, by its last message."""
+
+    head: str
+
+
+class ErasureEvent(Struct, frozen=True, kw_only=True, gc=False):
+    """An artifact was erased, and with it the contents that its record lists."""
+
+    artifact: str
+    contents: tuple[str, ...] = ()
+
+
+class StageEvent(Struct, frozen=True, kw_only=True, gc=False):
+    """A stage of a workflow; what it says is not settled yet, and it shapes no message."""
+
+
+class SilentEvent(Struct, frozen=True, kw_only=True, gc=False):
+    """An event of a kind that nothing writes. Files of the first version may hold some; they do nothing."""

@@ -1,0 +1,250 @@
+"""Messages: a question as it was asked, or in place of another, and the turn that it is read back as."""
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from lamella.core.artifacts.model import ToolDefinition
+from lamella.core.log.events.artifact import (
+    Contents,
+    StoredArtifact,
+    gather_contents,
+    read_artifacts,
+    read_kept,
+    store_artifact,
+)
+from lamella.core.log.events.terms import GivenTerms, give_terms, leave_terms, settle_terms
+from lamella.core.log.terms import Rewrite, Terms
+from lamella.core.log.turn import SystemParts, Turn
+from lamella.core.text.content import encode_text, hash_text
+from lamella.core.values import replace
+
+
+class StoredSystem(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
+    """The system prompt. Instructions that draw notes in are a content of their own, which is erased with them."""
+
+    base: str = ""
+    guidelines: str = ""
+    instructions: str = ""
+    project: str = ""
+    workflow: str = ""
+    memory: str = ""
+    typed_instructions: str = ""
+    drawn: str | None = None
+    inlined: tuple[StoredArtifact, ...] = ()
+
+
+class StoredTool(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
+    """A tool that the model may call."""
+
+    name: str
+    description: str
+    parameters: str
+
+
+class Lasting(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """What a question sets from then on, none for what it leaves as it was."""
+
+    system: StoredSystem | None = None
+    tools: tuple[StoredTool, ...] | None = None
+    model: str | None = None
+
+    def over(self, other: "Lasting") -> "Lasting":
+        """What holds where this was set after the other."""
+        return Lasting(
+            system=other.system if self.system is None else self.system,
+            tools=other.tools if self.tools is None else self.tools,
+            model=other.model if self.model is None else self.model,
+        )
+
+
+NOTHING_SET = Lasting()
+_NOTHING = (None,) * 5
+
+
+class MessageEvent(GivenTerms, frozen=True, kw_only=True, gc=False, omit_defaults=True, tag="message"):
+    """A question. ``typed`` is its text before templates, where that is another; ``strip`` is the hash of a summary."""
+
+    id: str
+    parent: str
+    text: str
+    typed: str | None = None
+    attached: tuple[StoredArtifact, ...] = ()
+    results: tuple[StoredArtifact, ...] = ()
+    system: StoredSystem | None = None
+    tools: tuple[StoredTool, ...] | None = None
+    model: str | None = None
+    drop: tuple[str, ...] = ()
+    fold: bool = False
+    strip: str | None = None
+    rewritten: Rewrite | None = None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def lasting(self) -> Lasting:
+        return Lasting(system=self.system, tools=self.tools, model=self.model)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it names no content."""
+        return not self.attached and not self.results and self.system is None and self.strip is None
+
+    @property
+    def refs(self) -> tuple[StoredArtifact, ...]:
+        """What it says of artifacts, in the order in which erasures list their contents."""
+        return (*self.attached, *self.results, *(() if self.system is None else self.system.inlined))
+
+    def hashes(self) -> Iterator[str]:
+        """Every content that it names."""
+        for ref in self.refs:
+            yield from ref.hashes()
+        if self.system is not None and self.system.drawn is not None:
+            yield self.system.drawn
+        if self.strip is not None:
+            yield self.strip
+
+    def artifacts(self) -> Iterator[StoredArtifact]:
+        """What came with it: tool results, attachments, and the notes that its instructions draw in."""
+        yield from self.results
+        yield from self.attached
+        if self.system is not None:
+            yield from self.system.inlined
+
+
+class EditEvent(MessageEvent, frozen=True, kw_only=True, gc=False, omit_defaults=True, tag="edit"):
+    """A question in place of another, which stays on its branch."""
+
+    target: str
+
+
+def make_message(turn: Turn, *, message_id: str, parent: str, edits: str | None = None) -> MessageEvent:
+    """The event of a turn that is asked, or that replaces the message it ``edits``."""
+    return address(give_terms(_describe(turn), turn.terms), message_id=message_id, parent=parent, edits=edits)
+
+
+def make_open_message(turn: Turn) -> MessageEvent:
+    """A turn of another program, with no place yet: its terms are left to the settings under which it goes on."""
+    return leave_terms(_describe(turn))
+
+
+def address(event: MessageEvent, *, message_id: str, parent: str, edits: str | None = None) -> MessageEvent:
+    """The same question at its place, as a new one or in place of another."""
+    said = {**asdict(event), "id": message_id, "parent": parent}
+    said.pop("target", None)
+    return MessageEvent(**said) if edits is None else EditEvent(**said, target=edits)
+
+
+def gather_turn(turn: Turn) -> dict[str, bytes]:
+    """The contents that the event of a turn names."""
+    contents = gather_contents((*turn.results, *turn.attached))
+    if turn.strip is not None:
+        contents[hash_text(turn.strip)] = encode_text(turn.strip)
+    if turn.system is not None and turn.system.inlined:
+        contents.update(gather_contents(turn.system.inlined))
+        contents[hash_text(turn.system.instructions)] = encode_text(turn.system.instructions)
+    return contents
+
+
+def read_turn(event: MessageEvent, contents: Contents, *, usual: Terms) -> Turn:
+    """The turn an event describes; artifacts whose contents were erased are left out, and said.
+
+    ``usual`` are the terms of events that give none.
+    """
+    text = event.text
+    # Most turns say nothing else; reading them is much of what opening a long conversation takes.
+    turn = Turn(
+        text=text,
+        typed=text if event.typed is None else event.typed,
+        id=event.id or None,
+        terms=settle_terms(event, usual),
+    )
+    if event.attached or event.results or event.warnings:
+        turn = _attach(turn, event, contents)
+    if (event.system, event.tools, event.model, event.strip, event.rewritten) == _NOTHING:
+        return replace(turn, drop=event.drop, fold=event.fold) if event.drop or event.fold else turn
+    return replace(
+        turn,
+        system=None if event.system is None else _read_system(event.system, contents),
+        tools=_read_tools(event.tools),
+        model=event.model,
+        drop=event.drop,
+        fold=event.fold,
+        strip=read_kept(event.strip, contents),
+        rewritten=event.rewritten,
+    )
+
+
+def _attach(turn: Turn, event: MessageEvent, contents: Contents) -> Turn:
+    attached, gone = read_artifacts(event.attached, contents)
+    results, results_gone = read_artifacts(event.results, contents)
+    erased = tuple(f"{name} was erased and is left out." for name in (*results_gone, *gone))
+    return replace(turn, attached=attached, results=results, warnings=(*event.warnings, *erased))
+
+
+def read_lasting(left: Lasting) -> tuple[SystemParts | None, tuple[ToolDefinition, ...] | None, str | None]:
+    """What was set, as turns say it: system prompt, tools and model. Instructions stand as they were typed."""
+    return None if left.system is None else _read_system(left.system, {}), _read_tools(left.tools), left.model
+
+
+def _describe(turn: Turn) -> MessageEvent:
+    """What a turn says but for its place and its terms; what is as it was is left out."""
+    return MessageEvent(
+        id="",
+        parent="",
+        text=turn.text,
+        typed=turn.typed if turn.typed != turn.text else None,
+        attached=tuple(map(store_artifact, turn.attached)),
+        results=tuple(map(store_artifact, turn.results)),
+        system=None if turn.system is None else _store_system(turn.system),
+        tools=None
+        if turn.tools is None
+        else tuple(StoredTool(tool.name, tool.description, tool.parameters) for tool in turn.tools),
+        model=turn.model,
+        drop=turn.drop,
+        fold=turn.fold,
+        strip=None if turn.strip is None else hash_text(turn.strip),
+        rewritten=turn.rewritten,
+        warnings=turn.warnings,
+    )
+
+
+def _store_system(parts: SystemParts) -> StoredSystem:
+    stored = StoredSystem(
+        base=parts.base,
+        guidelines=parts.guidelines,
+        instructions=parts.instructions,
+        project=parts.project,
+        workflow=parts.workflow,
+        memory=parts.memory,
+        typed_instructions=parts.typed_instructions,
+    )
+    if not parts.inlined:
+        return stored
+    inlined = tuple(map(store_artifact, parts.inlined))
+    return replace(stored, instructions="", drawn=hash_text(parts.instructions), inlined=inlined)
+
+
+def _read_system(stored: StoredSystem, contents: Contents) -> SystemParts:
+    """The system prompt; instructions whose text was erased stand as they were typed."""
+    parts = SystemParts(
+        base=stored.base,
+        guidelines=stored.guidelines,
+        instructions=stored.instructions,
+        project=stored.project,
+        workflow=stored.workflow,
+        memory=stored.memory,
+        typed_instructions=stored.typed_instructions,
+    )
+    if stored.drawn is None:
+        return parts
+    drawn = read_kept(stored.drawn, contents)
+    if drawn is None:
+        return replace(parts, instructions=stored.typed_instructions)
+    return replace(parts, instructions=drawn, inlined=read_artifacts(stored.inlined, contents)[0])
+
+
+def _read_tools(stored: tuple[StoredTool, ...] | None) -> tuple[ToolDefinition, ...] | None:
+    if stored is None:
+        return None
+    return tuple(ToolDefinition(name=t.name, description=t.description, parameters=t.parameters) for t in stored)

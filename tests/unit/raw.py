@@ -1,0 +1,19 @@
+"""Events as bare JSON, whatever they say: as other versions wrote them, or as damage left them."""
+
+import json
+from collections.abc import Mapping
+
+from lamella.core.artifacts.make import canonical_json
+from lamella.core.log.records import EventKind, Record, Written
+
+
+def write_raw(kind: EventKind, at: str, **body: object) -> Written:
+    """An event with any body."""
+    return Written(records=(Record(kind=kind, at=at, body=canonical_json(body)),))
+
+
+def parse_body(record: Record) -> Mapping[str, object]:
+    """A body as plain data."""
+    body = json.loads(record.body)
+    assert isinstance(body, dict)
+    return body
