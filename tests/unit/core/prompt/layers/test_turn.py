@@ -90,7 +90,9 @@ def test_a_picture_has_no_text_and_weighs_what_pictures_weigh() -> None:
 
 
 def test_a_picture_that_stands_is_referred_to_by_what_people_call_it() -> None:
-    standing = {PICTURE.id: make_standing(PICTURE, form=Form.FULL, place="message:0", pieces=(), tokens=6)}
+    standing: dict[str, Standing] = {
+        PICTURE.id: make_standing(PICTURE, form=Form.FULL, place="message:0", pieces=(), tokens=6)
+    }
     (segment,), _, _, images = show(PICTURE, standing=standing)
     assert (segment.text, images) == ("- Plan (picture)\n", ())
 
