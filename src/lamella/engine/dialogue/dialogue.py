@@ -263,7 +263,7 @@ class Dialogue:
         turn = replace(self._read(asked, state), receipts=self._past.receipts)
         measure = self._world.counter.measure(turn.model or state.model)
         envelope = make_envelope(waiting(advance(state, turn, self._rules.place, measure)), self._rules.budget)
-        entry, _ = self._accounts.enter(envelope, at=check_time(at))
+        entry, _ = self._accounts.enter(envelope, at=at)
         return self._accounts.view_ahead(envelope, entry, number=len(self._past.turns) + 1)
 
     def waiting(self) -> TurnView | None:
