@@ -14,6 +14,8 @@ from lamella.wiring.services import Services, read_services
 
 if TYPE_CHECKING:
     from lamella.adapters.providers.local.provider import Progress
+    from lamella.engine.sending.pool import ProviderPool
+    from lamella.engine.sending.sending import RetryPolicy
     from lamella.ports import ChatProvider
 
 # A shorter text is no key, and would be found in words.

@@ -10,6 +10,8 @@ from lamella.wiring.services import Services, read_services
 
 if TYPE_CHECKING:
     from lamella.core.log.records import Listed
+    from lamella.engine.keeping.conversations import Conversations
+    from lamella.engine.keeping.stored import Backend, ChatRules
     from lamella.ports import Summarizer
 
 

@@ -19,7 +19,7 @@ from lamella.core.prompt.receipts import UNDONE, apply_receipts
 from lamella.core.prompt.state import State
 from lamella.core.search.index import Found
 from lamella.core.values import replace
-from lamella.engine.checks import check_time, check_zone
+from lamella.engine.checks import check_zone
 from lamella.engine.dialogue.accounts import Accounts
 from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.ask import Ask

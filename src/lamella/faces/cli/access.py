@@ -9,7 +9,8 @@ import typer
 from lamella.wiring import open_desk, open_keeper
 
 if TYPE_CHECKING:
-    from lamella.engine.keeping.stored import StoredChat
+    from lamella.engine.keeping.conversations import Conversations
+    from lamella.engine.keeping.stored import Backend, StoredChat
 
 ChatName = Annotated[str, typer.Argument(help="The conversation's id, as `lamella chats list` shows it.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
