@@ -1,6 +1,5 @@
 """The accounts of a dialogue: its books between turns, and the page of the turn that is under way."""
 
-import dataclasses
 from datetime import datetime
 
 from lamella.core.budget.thresholds import Budget
@@ -75,7 +74,7 @@ class Accounts:
 
     def view(self, envelope: Envelope, entry: Entry, *, number: int, receipt: Receipt | None) -> TurnView:
         """A turn as people see it, on a new page."""
-        turn = dataclasses.replace(self.view_ahead(envelope, entry, number=number), compaction=receipt)
+        turn = replace(self.view_ahead(envelope, entry, number=number), compaction=receipt)
         self._page = turn.page
         return turn
 
