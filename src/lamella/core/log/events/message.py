@@ -35,7 +35,7 @@ class StoredSystem(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=Tr
     inlined: tuple[StoredArtifact, ...] = ()
 
 
-class StoredTool(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
+class StoredTool(Struct, frozen=True, kw_only=True, gc=False, array_like=True, forbid_unknown_fields=True):
     """A tool that the model may call."""
 
     name: str
@@ -199,7 +199,7 @@ def _describe(turn: Turn) -> MessageEvent:
         system=None if turn.system is None else _store_system(turn.system),
         tools=None
         if turn.tools is None
-        else tuple(StoredTool(tool.name, tool.description, tool.parameters) for tool in turn.tools),
+        else tuple(StoredTool(name=t.name, description=t.description, parameters=t.parameters) for t in turn.tools),
         model=turn.model,
         drop=turn.drop,
         fold=turn.fold,
