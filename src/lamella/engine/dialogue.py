@@ -22,7 +22,7 @@ from lamella.core.values import replace
 from lamella.engine.accounts import Accounts
 from lamella.engine.answer import Answer
 from lamella.engine.ask import Ask
-from lamella.engine.checks import check_time
+from lamella.engine.checks import check_zone
 from lamella.engine.fitting import Fitter
 from lamella.engine.past import Past
 from lamella.engine.proposal import Proposal, propose
@@ -51,6 +51,7 @@ class Dialogue:
         *,
         terms: Terms,
         past: Past | None = None,
+        pending: Reply | None = None,
         ledger: bool = True,
         journal: Journal | None = None,
         fitter: Fitter | None = None,
@@ -67,7 +68,7 @@ class Dialogue:
         self._before = self._state = start
         self._accounts = Accounts(world, ledger=ledger)
         # The answer whose calls wait for what they give.
-        self._pending: Reply | None = None
+        self._pending = pending
         self._fold()
 
     def _fold(self) -> None:
@@ -132,7 +133,7 @@ class Dialogue:
 
     def ask(self, asked: Ask, *, at: datetime | None = None, rewritten: Rewrite | None = None) -> TurnView:
         """Build the next turn. If it cannot be built or written down, nothing has changed."""
-        check_time(at)
+        check_zone(at)
         unanswered = waiting(self._state).user.id if self._state.waits else None
         skipped = () if self._pending is None else tuple(skip_call(call) for call in self._pending.calls)
         state = self._leave()
@@ -256,12 +257,14 @@ class Dialogue:
         check_laws(envelope, before=before or self._before.last)
         return envelope
 
-    def preview(self, asked: Ask) -> Envelope:
-        """The request that asking this would give if nothing has to go for it. Nothing changes."""
+    def preview(self, asked: Ask, *, at: datetime | None = None) -> TurnView:
+        """The turn that asking this would give if nothing has to go for it. Nothing changes."""
         state = self._leave()
         turn = replace(self._read(asked, state), receipts=self._past.receipts)
-        opened = advance(state, turn, self._rules.place, self._rules.measure)
-        return make_envelope(waiting(opened), self._rules.budget)
+        measure = self._world.counter.measure(turn.model or state.model)
+        envelope = make_envelope(waiting(advance(state, turn, self._rules.place, measure)), self._rules.budget)
+        entry, _ = self._accounts.enter(envelope, at=check_time(at))
+        return self._accounts.view_ahead(envelope, entry, number=len(self._past.turns) + 1)
 
     def waiting(self) -> TurnView | None:
         """The turn that waits for its reply, to be sent again; raises if it no longer fits."""

@@ -20,15 +20,14 @@ def check_outputs(calls: Sequence[ToolCall], outputs: Sequence[ToolOutput]) -> N
         )
 
 
-def close_round(reply: Reply | None, outputs: Sequence[ToolOutput]) -> ToolRound:
+def close_round(asked: Reply, outputs: Sequence[ToolOutput]) -> ToolRound:
     """An answer that called tools, with what they gave, in the order of the calls."""
-    assert reply is not None
     given = {output.call: output for output in outputs}
     return ToolRound(
-        text=reply.text,
-        calls=reply.calls,
-        outputs=tuple(given[call.id] for call in reply.calls),
-        carried=reply.carried,
+        text=asked.text,
+        calls=asked.calls,
+        outputs=tuple([given[call.id] for call in asked.calls]),
+        carried=asked.carried,
     )
 
 

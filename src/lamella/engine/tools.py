@@ -99,15 +99,25 @@ def _make_run(function: ToolFunction, model: Any) -> _Run:  # noqa: ANN401 - as 
         given = json.loads(arguments) if arguments.strip() else {}
         if not isinstance(given, dict):
             raise TypeError("the arguments are no JSON object")
-        if model is not None:
-            checked = model.model_validate(given)
-            given = {name: getattr(checked, name) for name in type(checked).model_fields}
+        given = given if model is None else _check_arguments(given, model)
         if inspect.iscoroutinefunction(function):
             return _as_text(await function(**given))
         # A function that waits for something holds up nobody else.
         return _as_text(await asyncio.to_thread(function, **given))
 
     return run
+
+
+def _check_arguments(given: Mapping[str, object], model: Any) -> dict[str, object]:  # noqa: ANN401 - as above
+    """Arguments of the types that the function declares; what is wrong with others, in words for the model."""
+    from pydantic import ValidationError  # only those who give functions need it
+
+    try:
+        checked = model.model_validate(given)
+    except ValidationError as error:
+        wrong = [f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {one['msg']}" for one in error.errors()]
+        raise TypeError("; ".join(wrong)) from error
+    return {name: getattr(checked, name) for name in type(checked).model_fields}
 
 
 def _as_text(value: object) -> str:

@@ -1,10 +1,11 @@
 """What a conversation works with: the adapters it walks through, and where it writes down what happens."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Protocol
+
+from msgspec import Struct
 
 from lamella.core.ledger.entry import Tariff
 from lamella.core.log.call import CacheUse, Call
@@ -15,8 +16,7 @@ from lamella.core.messages.rounds import ToolOutput
 from lamella.ports import Dialects, Look, PriceBook, ProfileBook, Sources, Summarizer, TokenCounter
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+class World(Struct, frozen=True, kw_only=True):
     """The adapters a conversation walks through."""
 
     counter: TokenCounter
@@ -44,8 +44,7 @@ class World:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeftTurn:
+class LeftTurn(Struct, frozen=True, kw_only=True):
     """A turn that another one follows before it was answered: the id of its question, and the calls nobody made."""
 
     id: str

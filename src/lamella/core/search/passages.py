@@ -3,12 +3,14 @@
 from collections.abc import Iterator, Sequence
 
 from lamella.core.artifacts.model import Artifact, Kind
-from lamella.core.log.ids import Voice
+from lamella.core.log.ids import Voice, round_result_id
 from lamella.core.log.placement import Form
 from lamella.core.log.turn import Turn
+from lamella.core.messages.rounds import ToolRound
 from lamella.core.prompt.layers.model import LayerId, Segment
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.search.index import Passage
+from lamella.core.text.content import hash_text
 
 _HASH_DIGITS = 12
 _READABLE = (Form.FULL, Form.UPDATE)
@@ -51,9 +53,27 @@ def _of_turn(turn: Turn, names: Iterator[str], *, place: str) -> Iterator[Passag
             title=_title(artifact),
             text=artifact.text,
         )
-    yield _said(next(names), Voice.USER, turn.text, place=place)
+    question = next(names)
+    yield _said(question, Voice.USER, turn.text, place=place)
+    yield from _of_rounds(question, turn.rounds, place=place)
     if turn.reply is not None:
         yield _said(next(names), Voice.REPLY, turn.reply, place=place)
+
+
+def _of_rounds(question: str, rounds: Sequence[ToolRound], *, place: str) -> Iterator[Passage]:
+    """What tools gave back in the rounds of a turn, each under the id that its line or stub names."""
+    for number, one in enumerate(rounds):
+        calls = {call.id: call for call in one.calls}
+        for at, output in enumerate(one.outputs):
+            call = calls[output.call]
+            name = round_result_id(question, place=(number, at), call=call, output=output)
+            yield Passage(
+                id=version_id(name, hash_text(output.output)),
+                place=place,
+                role=Kind.TOOL.value,
+                title=f"{name} {call.arguments}",
+                text=output.output,
+            )
 
 
 def _said(name: str, role: Voice, text: str, *, place: str) -> Passage:
