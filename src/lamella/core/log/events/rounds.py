@@ -78,8 +78,10 @@ class StoredRound(Struct, frozen=True, kw_only=True, gc=False, array_like=True):
         yield from (result.output for result in self.results or ())
 
 
-def make_calls(reply: Reply, *, parent: str, made: Iterable[StoredCall] = ()) -> tuple[CallsEvent, dict[str, bytes]]:
-    """The event of an answer that calls tools, and the content that it names."""
+def make_calls(
+    reply: Reply | ToolRound, *, parent: str, made: Iterable[StoredCall] = ()
+) -> tuple[CallsEvent, dict[str, bytes]]:
+    """The event of an answer that calls tools, and the content that it names; of outputs it says nothing."""
     carried = reply.carried
     event = CallsEvent(
         parent=parent,
