@@ -32,7 +32,7 @@ def write_reply(text: str, *, message_id: str, parent: str, at: str, calls: Iter
 def write_calls(reply: Reply | ToolRound, *, parent: str, at: str, made: Iterable[Call] = ()) -> Written:
     """The event of an answer that calls tools, before anything is done about it; ``made`` are its model calls.
 
-    ``parent`` is the question that is being answered. Of a round that is told again the outputs are written on their own.
+    ``parent`` is the question that is being answered. Outputs of a round that is told again are written on their own.
     """
     event, contents = make_calls(reply, parent=parent, made=map(store_call, made))
     return write_event(event, at=at, contents=contents)
