@@ -3,6 +3,10 @@
 from collections.abc import Callable
 
 import pytest
+from lamella.engine.answer import Answer
+from lamella.engine.ask import Ask
+from lamella.engine.stored import StoredChat
+from lamella.engine.turn import TurnView
 from tests.unit.engine.desks import make_desk
 
 from lamella.adapters.archive.markdown import parse_archive, render_archive
@@ -10,11 +14,7 @@ from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.log.records import EventKind
 from lamella.core.messages.delta import NativeReply, Reply, StopReason, ToolCall
 from lamella.core.messages.rounds import ToolOutput
-from lamella.engine.answer import Answer
-from lamella.engine.ask import Ask
 from lamella.engine.keeping import Keeper
-from lamella.engine.stored import StoredChat
-from lamella.engine.turn import TurnView
 
 
 class Tooled:
