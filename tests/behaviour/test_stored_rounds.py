@@ -3,10 +3,6 @@
 from collections.abc import Callable
 
 import pytest
-from lamella.engine.answer import Answer
-from lamella.engine.ask import Ask
-from lamella.engine.stored import StoredChat
-from lamella.engine.turn import TurnView
 from tests.unit.engine.desks import make_desk
 
 from lamella.adapters.archive.markdown import parse_archive, render_archive
@@ -14,7 +10,11 @@ from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.log.records import EventKind
 from lamella.core.messages.delta import NativeReply, Reply, StopReason, ToolCall
 from lamella.core.messages.rounds import ToolOutput
-from lamella.engine.keeping import Keeper
+from lamella.engine.dialogue.answer import Answer
+from lamella.engine.dialogue.ask import Ask
+from lamella.engine.dialogue.turn import TurnView
+from lamella.engine.keeping.conversations import Conversations
+from lamella.engine.keeping.stored import StoredChat
 
 
 class Tooled:
@@ -68,7 +68,7 @@ def test_killed_between_any_two_steps_it_sends_what_it_would_have(layout: str) -
     assert talk(through) == talk(killed)
     written = [[(one.kind, one.contents) for one in tooled.store.load("chat")] for tooled in (through, killed)]
     assert written[0] == written[1]
-    assert list(Keeper(killed.store, killed.desk.clock).verify("chat")) == []
+    assert list(Conversations(killed.store, killed.desk.clock).verify("chat")) == []
 
 
 def test_rounds_are_written_before_they_count() -> None:
@@ -91,7 +91,7 @@ def test_calls_that_nobody_made_are_told_so_when_the_conversation_goes_on(
     leave(tooled.chat)
     told = tooled.chat.turns()[0]
     assert [[result.failed for result in done.results or ()] for done in told.rounds] == [[True]]
-    assert list(Keeper(tooled.store, tooled.desk.clock).verify("chat")) == []
+    assert list(Conversations(tooled.store, tooled.desk.clock).verify("chat")) == []
 
 
 def test_the_calls_of_every_round_are_in_the_ledger_once() -> None:
@@ -104,12 +104,12 @@ def test_an_archive_carries_rounds_and_goes_on_as_the_store_does() -> None:
     tooled = Tooled(killed=True, layout="in_place")
     talk(tooled)
     tooled.call("e")
-    keeper = Keeper(tooled.store, tooled.desk.clock)
+    keeper = Conversations(tooled.store, tooled.desk.clock)
     chronicle = keeper.take_out("chat")
     parsed = parse_archive(render_archive(chronicle), sources=None)
     assert parsed == chronicle
     other = Tooled(killed=True, layout="in_place")
-    Keeper(other.store, other.desk.clock).take_in(parsed)
+    Conversations(other.store, other.desk.clock).take_in(parsed)
     assert sent(other.give("e")) == sent(tooled.give("e"))
 
 
@@ -119,7 +119,7 @@ def test_a_result_can_be_erased_by_its_id() -> None:
     tooled.call("a")
     turn = tooled.give("a")
     tooled.chat.reply("A lot.")
-    keeper = Keeper(tooled.store, tooled.desk.clock)
+    keeper = Conversations(tooled.store, tooled.desk.clock)
     (name,) = {
         segment.id
         for layer in turn.envelope.layers
