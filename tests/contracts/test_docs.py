@@ -10,7 +10,7 @@ import typer.main
 from msgspec import Struct, structs
 from pydantic import BaseModel
 from tests.contracts.console import blocks, run_command
-from tests.contracts.places import DOCS, ROOT, doc, shown
+from tests.contracts.places import DOCS, ROOT, SRC, doc
 from tests.contracts.tables import names, rows
 
 from lamella import errors
@@ -245,10 +245,24 @@ def test_every_form_of_template_is_documented() -> None:
 
 
 def test_every_room_is_in_the_architecture() -> None:
-    text = doc("architecture.md")
-    rooms = [p.parent for p in (ROOT / "src" / "lamella").glob("*/*/__init__.py")]
-    assert rooms
-    assert [shown(room) for room in rooms if not re.search(rf"\b{room.name}\b", text)] == []
+    told = {name.partition(" ")[0] for name in names(doc("architecture.md"), under="Rooms")}
+    outer = {path.parent.name for path in SRC.glob("*/__init__.py")}
+    parents = {path.parents[1].name for path in SRC.glob("*/*/__init__.py")}
+    inner = {path.parent.relative_to(SRC).as_posix() for path in SRC.glob("*/*/__init__.py")}
+    public = {path.name for path in SRC.glob("*.py") if path.name != "__init__.py"}
+    assert told == (outer - parents) | inner | public | {"lamella"}
+
+
+def test_the_rooms_of_the_core_are_told_in_the_order_of_their_imports() -> None:
+    told = [name.removeprefix("core/") for name in names(doc("architecture.md"), under="Rooms") if "core/" in name]
+    drawn = " → ".join(told).replace("ledger → search", "ledger | search")
+    assert drawn in doc("architecture.md")
+
+
+def test_every_file_that_the_architecture_walks_through_is_there() -> None:
+    named = set(re.findall(r"`([a-z_]+/[\w/]+(?:\.py|/))`", doc("architecture.md")))
+    assert len(named) > 30
+    assert sorted(name for name in named if not (SRC / name).exists()) == []
 
 
 def test_the_promises_of_the_readme_have_the_numbers_that_its_command_prints() -> None:
