@@ -16,6 +16,9 @@ from tests.contracts.tables import names, rows
 from lamella import errors
 from lamella.adapters.archive.attachments import AttachmentIn
 from lamella.adapters.archive.transcript import (
+    CallIn,
+    ResultIn,
+    RoundIn,
     SystemIn,
     ToolDefinitionIn,
     ToolIn,
@@ -122,6 +125,7 @@ MODELS: list[tuple[str, type[BaseModel]]] = [
     ("A turn", TurnIn),
     ("system", SystemIn),
     ("tools", ToolIn),
+    ("rounds", RoundIn),
     ("tool_definitions", ToolDefinitionIn),
 ]
 
@@ -129,6 +133,14 @@ MODELS: list[tuple[str, type[BaseModel]]] = [
 @pytest.mark.parametrize(("heading", "model"), MODELS)
 def test_every_field_of_a_transcript_is_documented(heading: str, model: type[BaseModel]) -> None:
     assert sorted(names(doc("transcript.md"), under=heading)) == sorted(model.model_fields)
+
+
+def test_every_field_of_a_call_and_its_result_is_documented() -> None:
+    told = {
+        cells[0].strip("`"): re.findall(r"`(\w+)`", cells[3]) for cells in rows(doc("transcript.md"), under="rounds")
+    }
+    assert told["calls"] == list(CallIn.model_fields)
+    assert told["results"] == list(ResultIn.model_fields)
 
 
 def test_every_field_of_an_attachment_is_documented() -> None:
