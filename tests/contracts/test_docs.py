@@ -4,6 +4,7 @@ import inspect
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import typer.main
@@ -275,6 +276,29 @@ def test_every_file_that_the_architecture_walks_through_is_there() -> None:
     named = set(re.findall(r"`([a-z_]+/[\w/]+(?:\.py|/))`", doc("architecture.md")))
     assert len(named) > 30
     assert sorted(name for name in named if not (SRC / name).exists()) == []
+
+
+DOOR_ONLY = re.compile(r"\(\.\./src/lamella/([\w/]+)/__init__\.py\)( \(\*door only\*\))?")
+
+
+def test_rooms_that_are_marked_as_doors_only_are_empty_and_the_others_are_not() -> None:
+    told = {SRC / name: bool(mark) for name, mark in DOOR_ONLY.findall(doc("coming-from.md"))}
+    assert told == {room: _is_door_only(room) for room in told}
+    doors = {path.parent for path in SRC.rglob("__init__.py") if path.parent != SRC and _is_door_only(path.parent)}
+    assert doors == {room for room, marked in told.items() if marked}
+
+
+def test_a_room_is_empty_until_something_but_its_door_stands_in_it(tmp_path: Path) -> None:
+    (tmp_path / "__init__.py").touch()
+    (tmp_path / "__pycache__").mkdir()
+    assert _is_door_only(tmp_path)
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "file.py").touch()
+    assert not _is_door_only(tmp_path)
+
+
+def _is_door_only(room: Path) -> bool:
+    return [path.name for path in room.rglob("*") if path.is_file() and path.suffix != ".pyc"] == ["__init__.py"]
 
 
 def test_the_promises_of_the_readme_have_the_numbers_that_its_command_prints() -> None:
