@@ -11,7 +11,7 @@ import typer.main
 from msgspec import Struct, structs
 from pydantic import BaseModel
 from tests.contracts.console import blocks, run_command
-from tests.contracts.places import DOCS, ROOT, SRC, doc
+from tests.contracts.places import DOCS, ROOT, SRC, doc, python_files
 from tests.contracts.tables import names, rows
 
 from lamella import errors
@@ -313,3 +313,11 @@ def test_the_promises_of_the_readme_have_the_numbers_that_its_command_prints() -
 def test_every_decision_is_in_the_list_of_decisions() -> None:
     listed = set(re.findall(r"\]\(([\w-]+\.md)\)", doc("decisions/README.md")))
     assert listed == {path.name for path in (DOCS / "decisions").glob("*.md")} - {"README.md"}
+
+
+def test_names_that_were_mended_or_defended_are_in_use() -> None:
+    page = rows(doc("decisions/names.md"))
+    told = {name for cells in page for name in re.findall(r"`(\w+)`", cells[0 if len(cells) == 2 else 1])}
+    assert len(told) > 40
+    used = set(re.findall(r"\w+", "\n".join(path.read_text(encoding="utf-8") for path in python_files("src"))))
+    assert sorted(told - used) == []
