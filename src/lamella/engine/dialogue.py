@@ -22,7 +22,7 @@ from lamella.core.values import replace
 from lamella.engine.accounts import Accounts
 from lamella.engine.answer import Answer
 from lamella.engine.ask import Ask
-from lamella.engine.checks import check_zone
+from lamella.engine.checks import check_time, check_zone
 from lamella.engine.fitting import Fitter
 from lamella.engine.past import Past
 from lamella.engine.proposal import Proposal, propose

@@ -1,8 +1,9 @@
 """Replay: a conversation that is already known, walked turn by turn as it would have been sent."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from lamella.core.messages.delta import Reply, StopReason
 from lamella.core.messages.rounds import ToolRound
@@ -13,8 +14,7 @@ from lamella.engine.dialogue import Dialogue
 from lamella.engine.turn import TurnView
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scripted:
+class Scripted(Struct, frozen=True, kw_only=True):
     """A turn as asked, when, what its tools were called for and gave, and the reply it got."""
 
     asked: Ask
