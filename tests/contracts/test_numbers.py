@@ -30,15 +30,15 @@ class Bound:
 
 
 VALUES_OF_CORE = Bound(at_most=95, aim=75)
-FILES_OF_A_ROOM = Bound(at_most=29, aim=15)
+FILES_OF_A_ROOM = Bound(at_most=31, aim=15)
 LONE_PARTICIPLES = Bound(at_most=15, aim=8)
 NAMES_USED_TWICE = Bound(at_most=1, aim=0)
 WALKS = {
     ("send", "files"): Bound(at_most=85, aim=55),
-    ("send", "calls"): Bound(at_most=614, aim=400),
-    ("send", "changes"): Bound(at_most=246, aim=120),
-    ("plan", "calls"): Bound(at_most=840, aim=500),
-    ("ask_after_undo", "calls"): Bound(at_most=1711, aim=700),
+    ("send", "calls"): Bound(at_most=602, aim=400),
+    ("send", "changes"): Bound(at_most=229, aim=120),
+    ("plan", "calls"): Bound(at_most=795, aim=500),
+    ("ask_after_undo", "calls"): Bound(at_most=1586, aim=700),
 }
 # One word that ends like a participle or a gerund, and why it may.
 PARTICIPLES = {
