@@ -14,6 +14,7 @@ from tests.contracts.console import blocks, run_command
 from tests.contracts.places import DOCS, ROOT, SRC, doc, python_files
 from tests.contracts.tables import names, rows
 
+import lamella
 from lamella import errors
 from lamella.adapters.archive.attachments import AttachmentIn
 from lamella.adapters.archive.transcript import (
@@ -321,3 +322,11 @@ def test_names_that_were_mended_or_defended_are_in_use() -> None:
     assert len(told) > 40
     used = set(re.findall(r"\w+", "\n".join(path.read_text(encoding="utf-8") for path in python_files("src"))))
     assert sorted(told - used) == []
+
+
+@pytest.mark.parametrize("public", [lamella.Conversation, lamella.Chat, lamella.Engine])
+def test_everything_that_a_public_object_can_do_is_in_the_docs(public: type) -> None:
+    told = "\n".join(path.read_text(encoding="utf-8") for path in DOCS.glob("*.md"))
+    names = [name for name in dir(public) if not name.startswith("_")]
+    assert len(names) > 5
+    assert [name for name in names if not re.search(rf"[`.]{name}\b", told)] == []
