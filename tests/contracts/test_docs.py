@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from tests.contracts.console import blocks, run_command
 from tests.contracts.places import DOCS, ROOT, SRC, doc, python_files
 from tests.contracts.tables import names, rows
+from tests.contracts.walks import walk_in_new_process
 
 import lamella
 from lamella import errors
@@ -277,6 +278,23 @@ def test_every_file_that_the_architecture_walks_through_is_there() -> None:
     named = set(re.findall(r"`([a-z_]+/[\w/]+(?:\.py|/))`", doc("architecture.md")))
     assert len(named) > 30
     assert sorted(name for name in named if not (SRC / name).exists()) == []
+
+
+@pytest.mark.parametrize(
+    ("heading", "deeds"),
+    [
+        ("A note walks through", ("send",)),
+        ("A compaction walks through, and back", ("plan", "commit", "undo", "ask_after_undo")),
+    ],
+)
+def test_the_walks_of_the_architecture_pass_the_files_that_a_real_one_passes(
+    heading: str, deeds: tuple[str, ...]
+) -> None:
+    section = doc("architecture.md").partition(f"## {heading}\n")[2].partition("\n## ")[0]
+    named = re.findall(r"`([a-z_]+/[\w/]+(?:\.py|/))`", section)
+    assert len(named) > 10
+    passed = [file for deed in deeds for file in walk_in_new_process()[deed].passed]
+    assert [name for name in named if not any(file.startswith(name) for file in passed)] == []
 
 
 DOOR_ONLY = re.compile(r"\(\.\./src/lamella/([\w/]+)/__init__\.py\)( \(\*door only\*\))?")

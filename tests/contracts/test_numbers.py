@@ -4,19 +4,15 @@
 """
 
 import ast
-import json
-import os
 import re
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.contracts.places import ROOT, SRC, python_files, shown, tree
-from tests.contracts.walks import Walk, follow, measure, room_of
+from tests.contracts.places import SRC, python_files, shown, tree
+from tests.contracts.walks import Walk, follow, measure, room_of, walk_in_new_process
 
 from lamella.core.text.content import hash_text
 
@@ -124,24 +120,9 @@ def _is_core(name: str) -> bool:
     return f"{name}.".startswith("lamella.core.")
 
 
-@pytest.fixture(scope="module")
-def walks() -> dict[str, dict[str, int]]:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("LAMELLA_")}
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.contracts.walks"],
-        cwd=ROOT,
-        env={**environment, "LAMELLA_CONFIG": os.devnull},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    walked: dict[str, dict[str, int]] = json.loads(done.stdout)
-    return walked
-
-
 @pytest.mark.parametrize(("deed", "what"), WALKS, ids="-".join)
-def test_a_turn_goes_no_longer_way_than_before(walks: dict[str, dict[str, int]], deed: str, what: str) -> None:
-    assert 0 < walks[deed][what] <= WALKS[deed, what].at_most
+def test_a_turn_goes_no_longer_way_than_before(deed: str, what: str) -> None:
+    assert 0 < getattr(walk_in_new_process()[deed], what) <= WALKS[deed, what].at_most
 
 
 def test_no_bound_is_below_its_aim() -> None:
@@ -169,7 +150,9 @@ def test_a_way_is_counted_in_calls_files_and_changes_of_room() -> None:
         hash_text("twice")
     assert {path.as_posix() for path in passed} == {"core/text/content.py"}
     home, away = Path("core/text/content.py"), Path("engine/chat.py")
-    assert measure([home, home, away, home]) == Walk(calls=4, files=2, changes=2)
+    assert measure([home, home, away, home]) == Walk(
+        calls=4, files=2, changes=2, passed=(home.as_posix(), away.as_posix())
+    )
     assert [room_of(Path(name)) for name in ("core/values.py", "core/prompt/laws/law.py", "errors.py")] == [
         "core",
         "core/prompt",
