@@ -1,5 +1,6 @@
 """Everything that has a name is in the docs, with its true values; and what the docs name is there."""
 
+import ast
 import inspect
 import json
 import re
@@ -11,7 +12,7 @@ import typer.main
 from msgspec import Struct, structs
 from pydantic import BaseModel
 from tests.contracts.console import blocks, run_command
-from tests.contracts.places import DOCS, ROOT, SRC, doc, python_files
+from tests.contracts.places import DOCS, ROOT, SRC, doc, python_files, tree
 from tests.contracts.tables import names, rows
 from tests.contracts.walks import walk_in_new_process
 
@@ -266,6 +267,16 @@ def test_every_room_is_in_the_architecture() -> None:
     inner = {path.parent.relative_to(SRC).as_posix() for path in SRC.glob("*/*/__init__.py")}
     public = {path.name for path in SRC.glob("*.py") if path.name != "__init__.py"}
     assert told == (outer - parents) | inner | public | {"lamella"}
+
+
+def test_every_port_is_in_the_architecture() -> None:
+    (told,) = [cells[1] for cells in rows(doc("architecture.md"), under="Rooms") if cells[0] == "`ports.py`"]
+    ports = [
+        node.name
+        for node in tree(SRC / "ports.py").body
+        if isinstance(node, ast.ClassDef) and any(ast.unparse(one) == "Protocol" for one in node.bases)
+    ]
+    assert sorted(re.findall(r"`(\w+)`", told)) == sorted(ports)
 
 
 def test_the_rooms_of_the_core_are_told_in_the_order_of_their_imports() -> None:
