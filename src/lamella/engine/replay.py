@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+from lamella.core.log.turn import Turn
 from lamella.core.messages.delta import Reply, StopReason
 from lamella.core.messages.rounds import ToolRound
 from lamella.core.values import replace
@@ -15,9 +16,9 @@ from lamella.engine.turn import TurnView
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scripted:
-    """A turn as asked, when, what its tools were called for and gave, and the reply it got."""
+    """A turn as asked, or as it was read then, when, what its tools were called for and gave, and the reply it got."""
 
-    asked: Ask
+    asked: Ask | Turn
     reply: str
     at: datetime | None
     rounds: tuple[ToolRound, ...] = ()
