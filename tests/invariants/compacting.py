@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -15,7 +15,6 @@ from tests.invariants.strategies import Plan, Step, plans
 
 from lamella import BudgetExceededError, Turn
 from lamella.core.messages.model import Message
-from lamella.core.values import replace
 from lamella.ports import Store, Summarizer
 
 # What a window takes of the largest request that a conversation would send without one.

@@ -14,9 +14,9 @@ from lamella.core.artifacts.model import Artifact, Kind
 from lamella.core.artifacts.wanted import Wanted
 from lamella.core.log.nodes import Told
 from lamella.core.values import replace
+from lamella.engine.chat import Chat
 from lamella.engine.checkpoints import EVENTS
 from lamella.engine.stored import Desk
-from lamella.engine.chat import Chat
 from lamella.ports import Catalog, Look, NoteList, Reader, Sources, Store, Summarizer
 from lamella.wiring import open_desk
 

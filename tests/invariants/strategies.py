@@ -4,14 +4,12 @@ A plan is a value and says nothing about what should come of it. ``playing`` wal
 ``truth`` knows, by the documented rules alone, what every request must hold.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from random import Random
 
 from hypothesis import strategies as st
 from tests.invariants.texts import LENGTHS, SPICES, Words
-
-from lamella.core.values import replace
 
 PATHS: tuple[str, ...] = (
     "a.md",

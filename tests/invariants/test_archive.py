@@ -31,9 +31,9 @@ from lamella.core.log.chronicle import Chronicle
 from lamella.core.log.events.artifact import StoredArtifact, StoredSource
 from lamella.core.log.ids import Voice
 from lamella.core.log.log import Log
+from lamella.engine.chat import Chat
 from lamella.engine.keeping import Keeper, Taken
 from lamella.errors import BadInputError
-from lamella.engine.chat import Chat
 from lamella.ports import Sources
 from lamella.wiring import open_desk
 

@@ -1,5 +1,6 @@
 """Compactions through a file and after an erasure: they ride in the archive, and their words go with what they tell."""
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,8 +19,8 @@ from lamella.adapters.stores.memory import MemoryStore
 from lamella.adapters.stores.opening import open_sqlite
 from lamella.core.log.records import EventKind
 from lamella.core.values import replace
-from lamella.engine.keeping import Keeper, Taken
 from lamella.engine.chat import Chat
+from lamella.engine.keeping import Keeper, Taken
 from lamella.ports import Sources, Store
 
 TRIED = settings.get_profile("invariants")
@@ -47,7 +48,7 @@ def _seen(turn: Turn) -> object:
 def walk(kept: Kept, folder: str, open_store: Callable[[], Store]) -> Path | None:
     """Play a conversation whose talk is summarised as soon as it is too long; its attachments never are."""
     rules = {"summary": {**EAGER["summary"], "item": 1_000_000}}
-    summarised = replace(kept, settings=(*kept.settings, ("compaction", rules)))
+    summarised = dataclasses.replace(kept, settings=(*kept.settings, ("compaction", rules)))
     TightLasting(summarised, Path(folder), open_store, summarizer=Scripted()).walk([False] * len(kept.moves))
     return Path(folder) / "vault" if kept.plan.vault else None
 

@@ -1,6 +1,7 @@
 """Parity with compactions: closed and opened again, a chat that outgrew its window goes on as if it never stopped."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,7 +17,6 @@ from lamella.adapters.stores.memory import MemoryStore
 from lamella.adapters.stores.opening import open_sqlite
 from lamella.core.log.ids import Voice, message_id
 from lamella.core.log.log import Log
-from lamella.core.values import replace
 from lamella.engine.keeping import Keeper
 from lamella.ports import Store, Summarizer
 
@@ -82,10 +82,8 @@ class Memory:
         log.extend(self._store.load(NAME))
         now = {name: node.text for name, node in log.nodes.items()}
         assert {name: now[name] for name in self._said} == self._said
-        for entry in log.committed(log.path()).bodies:
-            steps = entry["steps"]
-            assert isinstance(steps, list)
-            messages = [name for step in steps if step["name"] in MESSAGES for name in step["removed"]]
+        for event in log.committed(log.path()).events:
+            messages = [name for step in event.steps if step.name in MESSAGES for name in step.removed]
             assert set(messages) <= {*now, *unsaid(now)}
         self._said = now
 

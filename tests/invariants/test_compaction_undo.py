@@ -1,5 +1,6 @@
 """Undo: as if a compaction had never been, byte for byte, however much was said since."""
 
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -11,7 +12,6 @@ from tests.invariants.moves import Deed, Kept, Move
 from lamella import Turn
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.log.receipt import Receipt
-from lamella.core.values import replace
 
 TRIED = settings.get_profile("invariants")
 COMPACTING = (Deed.COMPACT, Deed.UNDO)

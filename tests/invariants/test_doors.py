@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,7 +14,6 @@ from tests.invariants.playing import Played, Player, play, playing
 from tests.invariants.strategies import Edit, Plan, Step, plans
 
 from lamella import BadInputError, Conversation, Dataview, Note, Picture, Tool, ToolResult, Turn, Url
-from lamella.core.values import replace
 from lamella.wiring import parse_transcript, replay_transcript
 
 TRIED = settings.get_profile("invariants")

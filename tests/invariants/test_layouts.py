@@ -1,5 +1,7 @@
 """The layouts differ in where the library stands, not in what it is."""
 
+from dataclasses import replace
+
 from hypothesis import given, settings
 from tests.invariants.blocks import find_blocks, held_text
 from tests.invariants.forging import segments_of
@@ -7,7 +9,6 @@ from tests.invariants.playing import Seen, play
 from tests.invariants.strategies import Plan, plans
 
 from lamella.core.prompt.layers.model import LayerId
-from lamella.core.values import replace
 
 TRIED = settings.get_profile("invariants")
 

@@ -12,8 +12,8 @@ from lamella.adapters.archive.markdown import parse_archive, render_archive
 from lamella.adapters.clocks.system import SystemClock
 from lamella.adapters.sources.opening import open_sources
 from lamella.adapters.stores.memory import MemoryStore
-from lamella.engine.keeping import Keeper, Taken
 from lamella.engine.chat import Chat
+from lamella.engine.keeping import Keeper, Taken
 from lamella.ports import Sources
 
 TRIED = settings.get_profile("invariants")

@@ -1,6 +1,7 @@
 """Parity with checkpoints: opened from one made after any event, a conversation goes on as if all were folded."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,7 +19,6 @@ from lamella.core.log.events.codec import read_event
 from lamella.core.log.events.message import MessageEvent
 from lamella.core.log.log import Log
 from lamella.core.log.snapshot import join_snapshots, make_snapshot, read_snapshot, write_snapshot
-from lamella.core.values import replace
 from lamella.engine.checkpoints import Checkpoints
 from lamella.engine.keeping import Keeper
 from lamella.ports import Store, Summarizer

@@ -2,12 +2,10 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
 from tests.invariants.strategies import PAGE_KINDS, SELECTION_KINDS, TAGGED, Thing
-
-from lamella.core.values import replace
 
 NOT_FETCHED_AGAIN = (*SELECTION_KINDS, "unknown", "image")
 NEVER_SHELVED = ("tool", "image")

@@ -15,8 +15,8 @@ from tests.unit.pictures import png
 import lamella
 from lamella import ActiveNote, Note, Picture, Selection, ToolResult, Turn, Unknown, Url
 from lamella.adapters.archive.markdown import parse_archive, render_archive
-from lamella.engine.keeping import Taken
 from lamella.engine.chat import Chat
+from lamella.engine.keeping import Taken
 from lamella.wiring import load_archive, open_keeper, save_archive
 
 NAME = "talk"

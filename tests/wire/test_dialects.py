@@ -1,6 +1,7 @@
 """Clients that people bring: the real SDKs send what a dialect builds, and their own objects are read back."""
 
 import asyncio
+import dataclasses
 import json
 from collections.abc import Callable
 from typing import Any
@@ -76,7 +77,7 @@ def _arguments(call: ToolCall) -> str:
 
 @pytest.mark.parametrize(("spoken", "call"), WAYS)
 def test_an_answer_without_tools_ends(spoken: Spoken, call: Call) -> None:
-    reply = _answer(spoken, call, replace(SAID, calls=(), reasoning=""))
+    reply = _answer(spoken, call, dataclasses.replace(SAID, calls=(), reasoning=""))
     assert (reply.text, reply.stop, reply.calls) == (SAID.text, StopReason.END, ())
 
 
@@ -118,7 +119,7 @@ def _read_late(name: str, url: str, arguments: dict[str, Any]) -> Reply:
 
 def test_a_response_cut_short_is_not_kept_by_the_streaming_aid_and_the_error_says_what_to_give() -> None:
     arguments = SPEAKS.build("openai-responses", _request(openai_caching.MODEL))
-    with responses_server(replace(SAID, calls=(), stop="max_output_tokens")) as server:
+    with responses_server(dataclasses.replace(SAID, calls=(), stop="max_output_tokens")) as server:
         stream = ask_response_stream(server.url, arguments)
     with pytest.raises(ReplyBrokenError, match="no completed answer") as caught:
         SPEAKS.read(stream)
@@ -133,7 +134,7 @@ def test_a_stream_that_broke_off_is_no_reply(spoken: Spoken) -> None:
         "openai": ask_completion_chunks,
         "openai-responses": ask_response_events,
     }
-    with spoken.serve(replace(SAID, calls=())) as server:
+    with spoken.serve(dataclasses.replace(SAID, calls=())) as server:
         events = streams.get(spoken.name, ask_content_chunks)(server.url, arguments)
     assert isinstance(events, list)
     with pytest.raises(ReplyBrokenError, match="has not ended"):

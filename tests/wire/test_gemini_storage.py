@@ -1,6 +1,7 @@
 """Caches of their own: made where they pay, kept while used, replaced with what they hold, and deleted for sure."""
 
 import asyncio
+import dataclasses
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -110,7 +111,7 @@ def test_a_cache_is_renewed_near_its_end_and_made_again_after_it(seconds: int, m
 
 def test_what_does_not_pay_or_is_too_short_is_not_stored() -> None:
     async def run(server: GeminiServer) -> None:
-        rarely = _provider(server, _Time(), replace(STORING, requests=1))
+        rarely = _provider(server, _Time(), dataclasses.replace(STORING, requests=1))
         await _ask(rarely, START)
         await rarely.close()
         short = _provider(server, _Time())
@@ -128,8 +129,8 @@ def test_the_verdict_has_the_cost_of_both_ways() -> None:
     assert verdict.stored == Decimal("0.75") + Decimal("0.75") + Decimal("0.50")
     assert verdict.plain == Decimal("7.5")
     assert verdict.pays
-    assert not weigh_storage(1_000_000, PROFILE, replace(STORING, requests=1)).pays
-    assert not weigh_storage(1_000_000, PROFILE, replace(STORING, lifetime=36_000, requests=2)).pays
+    assert not weigh_storage(1_000_000, PROFILE, dataclasses.replace(STORING, requests=1)).pays
+    assert not weigh_storage(1_000_000, PROFILE, dataclasses.replace(STORING, lifetime=36_000, requests=2)).pays
 
 
 def test_storing_without_a_known_price_is_refused() -> None:

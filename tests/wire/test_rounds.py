@@ -1,5 +1,6 @@
 """Rounds of tools through the real SDKs: however an answer came in, its calls are answered and talked on from."""
 
+import dataclasses
 import json
 from itertools import pairwise
 from typing import Any
@@ -77,7 +78,7 @@ def _split(call: str, text: str) -> tuple[str, str, bool]:
 @pytest.mark.parametrize(("spoken", "call"), WAYS)
 def test_calls_that_came_in_any_way_are_answered_and_talked_on_from(spoken: Spoken, call: Call) -> None:
     request = _ask(spoken.model)
-    with spoken.serve(replace(CALLING, text="Let me look at it."), Say(text="At noon."), Say()) as server:
+    with spoken.serve(dataclasses.replace(CALLING, text="Let me look at it."), Say(text="At noon."), Say()) as server:
         reply = SPEAKS.read(call(server.url, SPEAKS.build(spoken.name, request)))
         for further in (answered(request, round_of(reply, *OUTPUTS)), _later(request, reply)):
             spoken.calls[0](server.url, SPEAKS.build(spoken.name, further))

@@ -1,13 +1,14 @@
 """What a turn asks for, before anything is read."""
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+
+from msgspec import Struct
 
 from lamella.core.artifacts.model import Artifact, ToolDefinition
 from lamella.core.artifacts.wanted import Wanted
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class Ask(Struct, frozen=True, kw_only=True):
     """One turn as the user asks it: typed text with its templates, and attachments, read or still to be read.
 
     ``results`` are tool results that ride as text, ``tools`` what the model may call from now on.
@@ -16,7 +17,7 @@ class Ask:
     text: str
     attach: tuple[Artifact | Wanted, ...] = ()
     results: tuple[Artifact, ...] = ()
-    system: dict[str, str] = field(default_factory=dict)
+    system: Mapping[str, str] = {}
     tools: tuple[ToolDefinition, ...] | None = None
     model: str | None = None
     drop: tuple[str, ...] = ()

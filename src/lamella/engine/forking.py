@@ -20,6 +20,7 @@ from lamella.core.log.writing import (
     write_reply,
     write_results,
 )
+from lamella.core.messages.delta import Reply, StopReason
 from lamella.core.values import replace
 from lamella.engine.keeping import Keeper
 from lamella.engine.stored import Desk
@@ -85,7 +86,8 @@ class _Copy:
     def _tell_rounds(self, turn: Turn, told: Told) -> None:
         for number, (one, stored) in enumerate(zip(turn.rounds, told.rounds, strict=True)):
             at = told.message.at
-            self.parts.append(write_calls(one, parent=self._head, at=at, made=map(read_call, stored.made)))
+            said = Reply(text=one.text, stop=StopReason.TOOLS, calls=one.calls, carried=one.carried)
+            self.parts.append(write_calls(said, parent=self._head, at=at, made=map(read_call, stored.made)))
             self.parts.append(write_results(one.outputs, parent=self._head, at=at))
             calls = {call.id: call for call in one.calls}
             for place, output in enumerate(one.outputs):

@@ -1,7 +1,8 @@
 """Marks: after which message a conversation was compacted, and after which one that was undone."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from lamella.core.log.branch import read_receipts
 from lamella.core.log.events.codec import read_event
@@ -14,8 +15,7 @@ from lamella.core.values import replace
 _MARKED = (EventKind.COMPACTION, EventKind.UNDO)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionMark:
+class CompactionMark(Struct, frozen=True, kw_only=True):
     """Something that happened after a message: a compaction, by its receipt, or an undo, by what it ``voided``.
 
     A compaction that was ``undone`` later is no longer in force.

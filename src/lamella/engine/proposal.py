@@ -1,8 +1,9 @@
 """Proposals: what compacting now would take out and bring, before anything is committed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from lamella.core.budget.thresholds import check_share
 from lamella.core.compaction.fitting import Rules
@@ -18,8 +19,7 @@ from lamella.core.values import replace
 from lamella.engine.fitting import Fitter
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Proposal:
+class Proposal(Struct, frozen=True, kw_only=True):
     """A compaction that is not committed: its receipt, none if nothing would be gained, and what it would bring.
 
     ``goal`` is what it should come down to; ``before`` and ``after`` are the counts of the next request, with nothing

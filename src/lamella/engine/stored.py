@@ -1,8 +1,9 @@
 """A conversation that lasts: every turn, reply and change of branch is an event in a store before it counts."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from msgspec import Struct
 
 from lamella.core.artifacts.make import canonical_json
 from lamella.core.compaction.fitting import Rules
@@ -52,8 +53,7 @@ from lamella.errors import CallError
 from lamella.ports import Clock, Store
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Configured:
+class Configured(Struct, frozen=True, kw_only=True):
     """What settings come to: the rules and terms of a conversation, and the model it starts with."""
 
     rules: Rules
@@ -61,8 +61,7 @@ class Configured:
     model: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
+class Desk(Struct, frozen=True, kw_only=True):
     """What a stored conversation works with. ``configure`` turns settings by name into rules.
 
     A checkpoint is due after every ``checkpoint_every`` events.
@@ -256,7 +255,7 @@ class StoredChat:
 
     def ledger(self) -> Sequence[Sequence[Call]]:
         """For each turn of the active branch the model calls that were made for it."""
-        return [read_calls(told.reply) if told.reply is not None else () for told in self._log.path()]
+        return [read_calls(told) for told in self._log.path()]
 
     def preview(self, asked: Ask, *, at: datetime | None = None) -> TurnView:
         """The turn that asking this would give if nothing has to go for it. Nothing is written down."""
@@ -325,13 +324,18 @@ class StoredChat:
         dialogue = self._rebuild(told, self._log.committed(told), journal=journal)
         before = self._sent_last() if edits or self._log.rewritten or self._log.undone else None
         newest = told[-1] if told else None
-        calls = read_calls(newest.reply) if newest is not None and newest.reply is not None else ()
+        calls = read_calls(newest) if newest is not None else ()
         dialogue.go_on(
             before,
             asked_at=read_time(newest.message) if newest is not None else None,
             answered_by=calls[-1].id if calls else None,
+            pending=self._read_pending(newest) if newest is not None else None,
         )
         return dialogue
+
+    def _read_pending(self, told: Told) -> Reply | None:
+        """The answer of the open turn whose calls wait for what they give."""
+        return None if told.pending is None else read_pending(told, self._contents(tuple(told.pending.hashes())))
 
     def _sent_last(self) -> Prompt | None:
         """The request of the turn asked last, on whatever branch it was."""

@@ -1,21 +1,22 @@
 """What a conversation works with: the adapters it walks through, and where it writes down what happens."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Protocol
+
+from msgspec import Struct
 
 from lamella.core.ledger.entry import Tariff
 from lamella.core.log.call import CacheUse, Call
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.turn import Turn
-from lamella.core.messages.rounds import ToolOutput, ToolRound
+from lamella.core.messages.delta import Reply
+from lamella.core.messages.rounds import ToolOutput
 from lamella.ports import Dialects, Look, PriceBook, ProfileBook, Sources, Summarizer, TokenCounter
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+class World(Struct, frozen=True, kw_only=True):
     """The adapters a conversation walks through."""
 
     counter: TokenCounter
@@ -43,8 +44,7 @@ class World:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeftTurn:
+class LeftTurn(Struct, frozen=True, kw_only=True):
     """A turn that another one follows before it was answered: the id of its question, and the calls nobody made."""
 
     id: str
@@ -66,7 +66,7 @@ class Journal(Protocol):
         """A turn after its parent, with what is compacted before it; the turn that is ``left`` gets an empty reply."""
         ...
 
-    def write_calls(self, asked: ToolRound, *, parent: str, at: datetime | None, call: Call) -> None:
+    def write_calls(self, reply: Reply, *, parent: str, at: datetime | None, call: Call) -> None:
         """What the model asks of its tools in answer to a question, before any of it is done."""
         ...
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.log.records import Checkpoint, Damage, Listed, Record, StoreStats, Written
 from lamella.core.values import replace
+from lamella.engine.chat import Chat
 from lamella.engine.stored import Desk
 from lamella.errors import StoreUnavailableError
-from lamella.engine.chat import Chat
 from lamella.ports import Store
 from lamella.wiring import open_desk
 

@@ -8,9 +8,9 @@ from lamella import Note
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.log.records import EventKind
 from lamella.core.text.content import hash_text
+from lamella.engine.chat import Chat
 from lamella.engine.copying import copy_store
 from lamella.engine.keeping import Keeper
-from lamella.engine.chat import Chat
 
 
 @pytest.fixture

@@ -12,11 +12,11 @@ from lamella.core.budget.counting import Measure
 from lamella.core.log.records import EventKind, Record, Written
 from lamella.core.text.content import hash_text
 from lamella.core.values import replace
+from lamella.engine.chat import Chat
 from lamella.engine.counting import CountingBook, are_whole, read_counts, write_counts
 from lamella.engine.keeping import Keeper
 from lamella.engine.stored import Desk
 from lamella.errors import BudgetExceededError, ConflictError, StoreUnavailableError
-from lamella.engine.chat import Chat
 from lamella.ports import Store
 
 PLAIN = OfflineCounter().measure(None)

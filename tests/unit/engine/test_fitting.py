@@ -12,8 +12,8 @@ from lamella.core.log.receipt import Receipt, StepName
 from lamella.core.prompt.state import State
 from lamella.core.values import replace
 from lamella.engine.dialogue import Dialogue
-from lamella.engine.fitting import SummariesMissing, wait_apart
 from lamella.engine.discourse import Discourse
+from lamella.engine.fitting import SummariesMissing, wait_apart
 from lamella.ports import Summarizer
 from lamella.settings.meaning import make_rules, make_terms
 from lamella.wiring import load_settings, open_world

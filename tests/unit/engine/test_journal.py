@@ -35,7 +35,9 @@ def keep(book: Book, *, edits: str | None = None) -> ChatJournal:
 
 
 def write(journal: ChatJournal, turn: Turn, parent: str, *, unanswered: str | None = None) -> None:
-    journal.write_turn(turn, parent=parent, left=None if unanswered is None else LeftTurn(id=unanswered), receipt=None, at=None)
+    journal.write_turn(
+        turn, parent=parent, left=None if unanswered is None else LeftTurn(id=unanswered), receipt=None, at=None
+    )
 
 
 def _moment(at: datetime | None) -> str:

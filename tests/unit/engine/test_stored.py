@@ -16,6 +16,7 @@ from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.log.nodes import Told
 from lamella.core.log.records import EventKind
 from lamella.engine.ask import Ask
+from lamella.engine.chat import Chat
 from lamella.engine.keeping import Keeper
 from lamella.engine.stored import StoredChat
 from lamella.errors import (
@@ -28,7 +29,6 @@ from lamella.errors import (
     StoreDamagedError,
     StoreUnavailableError,
 )
-from lamella.engine.chat import Chat
 
 LAYOUTS = pytest.mark.parametrize("layout", ["library", "in_place"])
 

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from struct import pack
 
@@ -17,7 +18,6 @@ from lamella.adapters.tokens.gguf import Vocabulary, read_vocabulary
 from lamella.adapters.tokens.own import SPLITS, open_vocabulary
 from lamella.core.budget.counting import count_pieces
 from lamella.core.messages.request import Request
-from lamella.core.values import replace
 
 PARTS = (
     *("a", "B", "foo", "Bar", "é", "ß", "\u017f", "中文", "한국", "हिन्दी", "ﷺ", "😀", "\u0308", "\u200b", "\ufffd"),

@@ -7,9 +7,7 @@ These are the rules of llama.cpp's server for models that attend to all of their
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-
-from lamella.core.values import replace
+from dataclasses import dataclass, replace
 
 Tokens = tuple[int, ...]
 

@@ -4,6 +4,7 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from http.client import HTTPConnection
 from pathlib import Path
 
@@ -17,7 +18,6 @@ from lamella.core.artifacts.model import Image
 from lamella.core.messages.delta import Stop, StopReason, TextDelta
 from lamella.core.messages.model import Message, Role
 from lamella.core.messages.usage import Usage
-from lamella.core.values import replace
 from lamella.errors import ContextOverflowError, ModelMissingError, ProviderRefusedError
 
 SEEN: list[Progress] = []

@@ -2,13 +2,13 @@
 
 import json
 import os
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from lamella.adapters.providers.local.weights import SMOLLM2, WeightsPackage, explain_unreadable, find_weights
-from lamella.core.values import replace
 from lamella.errors import ModelMissingError
 
 CONTENT = b"GGUF" + bytes(96)

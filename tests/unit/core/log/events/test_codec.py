@@ -51,7 +51,7 @@ WRITTEN = {
     "delete": write_event(DeleteEvent(target="m"), at=AT),
     "fork": write_event(ForkEvent(head=""), at=AT),
     "switch": write_event(SwitchEvent(head="m"), at=AT),
-    "rename": write_event(RenameEvent(title='A "title" – 🦉'), at=AT),
+    "rename": write_event(RenameEvent(title='A "title" \u2013 🦉'), at=AT),
     "compaction": write_receipt(RECEIPT, at=AT),
     "compaction: before": write_receipt(RECEIPT, at=AT, before="q3"),
     "undo": write_event(UndoEvent(receipt="r1"), at=AT),
@@ -108,7 +108,10 @@ def test_events_of_one_append_keep_their_order_and_all_their_contents() -> None:
 WRONG: dict[EventKind, list[tuple[str, str]]] = {
     EventKind.MESSAGE: [("{", "truncated"), ("[]", "object"), ('{"parent":"","text":"x"}', "`id`")],
     EventKind.EDIT: [('{"id":"m","parent":"","text":"x"}', "`target`")],
-    EventKind.REPLY: [('{"id":"m","parent":"","text":1}', "text"), ('{"id":"m","parent":"","text":"","calls":3}', "calls")],
+    EventKind.REPLY: [
+        ('{"id":"m","parent":"","text":1}', "text"),
+        ('{"id":"m","parent":"","text":"","calls":3}', "calls"),
+    ],
     EventKind.CALLS: [('{"parent":"q","text":"","calls":[["c"]]}', "calls"), ('{"parent":"q","calls":[]}', "`text`")],
     EventKind.RESULTS: [('{"parent":"q","results":[["c","h"]]}', "results"), ('{"results":[]}', "`parent`")],
     EventKind.SETTINGS: [("[]", "object"), ('"x"', "object")],

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lamella.adapters.archive.markdown.page.context import is_context, render_context
 from lamella.adapters.archive.markdown.page.lines import escape_text, unescape_text
@@ -11,7 +11,6 @@ from lamella.adapters.archive.markdown.refs import list_refs
 from lamella.core.log.ids import Voice
 from lamella.core.log.log import Log
 from lamella.core.log.nodes import Node, Told
-from lamella.core.values import replace
 
 _SPEAKERS = {Voice.USER: "user", Voice.REPLY: "ai"}
 _ROLES = {speaker: role for role, speaker in _SPEAKERS.items()}
