@@ -1,8 +1,10 @@
 """Replay: a conversation that is already known, walked turn by turn as it would have been sent."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import replace as replace_view
 from datetime import datetime
+
+from msgspec import Struct
 
 from lamella.core.log.turn import Turn
 from lamella.core.messages.delta import Reply, StopReason
@@ -14,8 +16,7 @@ from lamella.engine.dialogue import Dialogue
 from lamella.engine.turn import TurnView
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scripted:
+class Scripted(Struct, frozen=True, kw_only=True):
     """A turn as asked, or as it was read then, when, what its tools were called for and gave, and the reply it got."""
 
     asked: Ask | Turn
@@ -41,5 +42,5 @@ def _play(runner: Dialogue, scripted: Scripted) -> TurnView:
     if turn is not first:
         # What a turn moved it moved with its first request, and what was compacted for any of them was for the turn.
         turn.page.entry = replace(turn.ledger, prefix=first.prefix)
-        turn = replace(turn, compaction=turn.compaction or first.compaction)
+        turn = replace_view(turn, compaction=turn.compaction or first.compaction)
     return turn

@@ -3,8 +3,9 @@
 import json
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from msgspec import Struct
 
 from lamella.core.artifacts.kinds import KINDS
 from lamella.core.artifacts.make import default_title
@@ -25,8 +26,7 @@ _BUDGET = ("window", "reserve", "warn", "target", "trigger", "hard")
 _TERMS = ("layout", "carry_forward", "history", "history_turns", "image_notes")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Script:
+class Script(Struct, frozen=True, kw_only=True):
     """A branch of a conversation: the settings that it goes on under, and its turns, each with when it was asked."""
 
     conversation: str
