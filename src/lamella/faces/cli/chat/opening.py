@@ -48,7 +48,7 @@ AnswerOption = Annotated[int, typer.Option("--max-tokens", min=1, help="How long
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatOptions:
-    """What was asked for on the command line."""
+    """What was asked for on the command line. What ``sends`` nothing needs no key."""
 
     store: str | None = None
     chat: str | None = None
@@ -56,6 +56,7 @@ class ChatOptions:
     vault: Path | None = None
     last: bool = False
     answer: int = 1_024
+    sends: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +94,8 @@ def opened_to_talk(options: ChatOptions, progress: "Callable[[Progress], None]")
             counter=desk.world.counter,
             begins=not stored.turns(),
         )
-        opened.find_post()
+        if options.sends:
+            opened.find_post()
         yield opened
     finally:
         desk.store.close()
