@@ -27,7 +27,7 @@ from lamella.engine.stored import Desk
 from lamella.errors import CallError
 
 
-def fork_into(desk: Desk, conversation: str, message: str, name: str) -> None:
+def fork_into(desk: Desk, conversation: str, message: str, *, name: str) -> None:
     """Copy a branch up to a message into a new conversation, with its settings, title and what was compacted on it.
 
     Messages have ids of their own there: an id follows from the conversation, too.

@@ -83,24 +83,28 @@ def ask(
         attach=tuple(one.attachment() for one in [*_attach(attach, select, vault, policy=policy), *piped]),
         system={} if system is None else {"base": check_text(system, "the system prompt")},
     )
+    options = ChatOptions(
+        store=store if chat else UNKEPT, chat=chat, model=model, vault=vault, answer=max_tokens, sends=not preview
+    )
     output = PlainOutput(quiet=as_json)
-    kept_in = store if chat else UNKEPT
-    options = ChatOptions(store=kept_in, chat=chat, model=model, vault=vault, answer=max_tokens, sends=not preview)
     with opened_to_talk(options, output.reading) as opened:
         if preview:
             _print_preview(opened.stored.preview(asked, at=datetime.now(UTC)), as_json=as_json)
-            return
-        tell_demo(opened.model)
-        turn = asyncio.run(_send(opened, asked, output))
-        call = turn.ledger.calls[-1]
-        if as_json:
-            reply = opened.stored.turns()[-1].reply
-            kept = None if chat is None else opened.stored.id
-            body = view_answer(turn, reply.text if reply else "", call, conversation=kept)
-            typer.echo(json.dumps(body, ensure_ascii=False))
-        for line in (tell_end(call), tell_call(call)):
-            if line:
-                typer.echo(line, err=True)
+        else:
+            _answer(opened, asked, output, as_json=as_json)
+
+
+def _answer(opened: OpenChat, asked: Ask, output: PlainOutput, *, as_json: bool) -> None:
+    tell_demo(opened.model)
+    turn = asyncio.run(_send(opened, asked, output))
+    call = turn.ledger.calls[-1]
+    if as_json:
+        reply = opened.stored.turns()[-1].reply
+        body = view_answer(turn, reply.text if reply else "", call, conversation=opened.kept)
+        typer.echo(json.dumps(body, ensure_ascii=False))
+    for line in (tell_end(call), tell_call(call)):
+        if line:
+            typer.echo(line, err=True)
 
 
 async def _send(opened: OpenChat, asked: Ask, output: PlainOutput) -> Turn:

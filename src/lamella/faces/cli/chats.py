@@ -169,7 +169,7 @@ def fork(
     from lamella.engine.forking import fork_into  # only those who fork into another need it
 
     with opened_desk(store) as desk:
-        fork_into(desk, chat, head, into)
+        fork_into(desk, chat, head, name=into)
     typer.echo(f"{show_line(into)} goes on from {head} of {chat}. Talk in it: lamella chat {show_line(into)}")
 
 

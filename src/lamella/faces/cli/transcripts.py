@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from lamella import Turn
-from lamella.errors import LamellaError, UsageError
+from lamella.errors import LamellaError, TranscriptError, UsageError
 from lamella.faces.cli.terminal.lines import show_line
 from lamella.wiring import (
     Services,
@@ -44,11 +44,22 @@ def replay_named(
 
 
 def _load(file: str) -> Transcript:
+    if file != _STDIN and not _is_file(file):
+        return _load_missing(file)
     if file != _STDIN:
         return load_transcript(Path(file))
     if sys.stdin is None:
         raise UsageError("There is no stdin to read the transcript from.", hint="Pipe it in, or name a file.")
     return read_transcript(sys.stdin.buffer, name="stdin")
+
+
+def _load_missing(file: str) -> Transcript:
+    """What neither a file nor a conversation is, told as a file that is not there."""
+    try:
+        return load_transcript(Path(file))
+    except TranscriptError as error:
+        error.hint = "Name a transcript by its path, or a conversation as `lamella chats list` shows it."
+        raise
 
 
 def _is_file(name: str) -> bool:

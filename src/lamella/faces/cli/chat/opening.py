@@ -61,7 +61,10 @@ class ChatOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenChat:
-    """A conversation, the model it is sent to, and what sends. ``begins`` says that nothing was said in it yet."""
+    """A conversation, the model it is sent to, and what sends. ``begins`` says that nothing was said in it yet.
+
+    ``kept`` is its name where it is kept.
+    """
 
     stored: StoredChat
     office: PostOffice
@@ -69,6 +72,7 @@ class OpenChat:
     model: str
     counter: TokenCounter
     begins: bool
+    kept: str | None = None
 
     def find_post(self, model: str | None = None) -> Post:
         """What sends to a model, by default to the one that was chosen; another branch may have its own."""
@@ -93,6 +97,7 @@ def opened_to_talk(options: ChatOptions, progress: "Callable[[Progress], None]")
             model=model,
             counter=desk.world.counter,
             begins=not stored.turns(),
+            kept=None if options.store == UNKEPT else stored.id,
         )
         if options.sends:
             opened.find_post()
