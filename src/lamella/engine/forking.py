@@ -45,10 +45,11 @@ def fork_into(desk: Desk, conversation: str, message: str, *, name: str) -> None
     contents = desk.store.read_contents(conversation, hashes) if hashes else {}
     turns = read_turns(told, contents, committed, usual=desk.configure(log.settings).terms)
     copy = _Copy(conversation, name)
-    copy.begin(log.settings, title=log.title, at=log.created)
+    copy.begin(log.settings, at=log.created)
     for turn, one in zip(turns, told, strict=True):
         copy.tell(turn, one, last=one is told[-1])
     copy.compact(read_receipts(committed.since, contents), at=told[-1].message.at)
+    copy.end(log.title, at=desk.clock.now().isoformat().replace("+00:00", "Z"))
     desk.store.append(name, join_written(*copy.parts), expected=0, title=log.title or None)
 
 
@@ -63,12 +64,14 @@ class _Copy:
         # What has another id there: messages, replies, and what tools gave.
         self._ids: dict[str, str] = {}
 
-    def begin(self, settings: Mapping[str, object], *, title: str, at: str) -> None:
+    def begin(self, settings: Mapping[str, object], *, at: str) -> None:
         """What holds before anything is said."""
         if settings:
             self.parts.append(write_event(SettingsEvent(values=dict(settings)), at=at))
-        if title:
-            self.parts.append(write_event(RenameEvent(title=title), at=at))
+
+    def end(self, title: str, *, at: str) -> None:
+        """The title, given when the copy is made: what was said has its own times, and a list shows the last."""
+        self.parts.append(write_event(RenameEvent(title=title), at=at))
 
     def tell(self, turn: Turn, told: Told, *, last: bool) -> None:
         """One turn with what was compacted before it; one that went on without an answer gets the empty one."""
