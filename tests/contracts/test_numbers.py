@@ -49,7 +49,7 @@ PARTICIPLES = {
     "Restored": "yet to be named anew",
     "Scripted": "yet to be named anew",
     "Standing": "yet to be named anew",
-    "Taken": "yet to be named anew",
+    "ImportOutcome": "yet to be named anew",
     "Timing": "how long something took: a noun",
     "Unknown": "public: an attachment of a kind that nobody knows",
     "Wanted": "yet to be named anew",

@@ -131,8 +131,11 @@ class Dialogue:
         """The last request of this branch."""
         return self._state.last
 
-    def ask(self, asked: Ask, *, at: datetime | None = None, rewritten: Rewrite | None = None) -> TurnView:
-        """Build the next turn. If it cannot be built or written down, nothing has changed."""
+    def ask(self, asked: Ask | Turn, *, at: datetime | None = None, rewritten: Rewrite | None = None) -> TurnView:
+        """Build the next turn. If it cannot be built or written down, nothing has changed.
+
+        A turn that was read before is asked again as it was, under the terms that hold here.
+        """
         check_zone(at)
         unanswered = waiting(self._state).user.id if self._state.waits else None
         skipped = () if self._pending is None else tuple(skip_call(call) for call in self._pending.calls)
@@ -171,7 +174,9 @@ class Dialogue:
             return turn
         return replace(turn, rounds=(*turn.rounds, close_round(self._pending, outputs)))
 
-    def _read(self, asked: Ask, state: State) -> Turn:
+    def _read(self, asked: Ask | Turn, state: State) -> Turn:
+        if isinstance(asked, Turn):
+            return replace(asked, terms=self._terms)
         return read_turn(asked, state, self._world.sources(), terms=self._terms)
 
     def reply(self, given: str | Answer, *, at: datetime | None = None) -> Reply:
@@ -259,6 +264,7 @@ class Dialogue:
 
     def preview(self, asked: Ask, *, at: datetime | None = None) -> TurnView:
         """The turn that asking this would give if nothing has to go for it. Nothing changes."""
+        check_zone(at)
         state = self._leave()
         turn = replace(self._read(asked, state), receipts=self._past.receipts)
         measure = self._world.counter.measure(turn.model or state.model)

@@ -180,7 +180,7 @@ def _named_by(template: TemplateKind, artifacts: Iterable[Artifact]) -> list[Art
 def read_turn(asked: Ask, state: State, sources: Sources, *, terms: Terms) -> Turn:
     """What is asked, once everything that it names is read and its templates are expanded."""
     reader = TurnReader(sources, known=_newest(state))
-    attached = reader.read_wanted(asked.attach)
+    attached = reader.read_wanted((*asked.attach, *_pin(asked, state)))
     typed = expand_typed(asked.text, reader.resolve)
     parts = {**state.system.as_typed(), **asked.system}
     drawn = expand_instructions(parts.get("instructions", ""), reader.resolve)
@@ -202,6 +202,16 @@ def read_turn(asked: Ask, state: State, sources: Sources, *, terms: Terms) -> Tu
         terms=terms,
         warnings=(*reader.warnings, *typed.warnings, *drawn.warnings),
     )
+
+
+def _pin(asked: Ask, state: State) -> Iterator[Artifact]:
+    """What is to be pinned, as it is known."""
+    for name in asked.pin:
+        if name not in state.library:
+            raise ArtifactError(
+                f"{name} cannot be pinned: it is not in the library.", hint="Attach it with the policy pin."
+            )
+        yield replace(state.library[name].artifact, policy=Policy.PIN)
 
 
 def _newest(state: State) -> list[Artifact]:
