@@ -59,7 +59,12 @@ def propose(
         return Proposal(receipt=None, goal=goal, before=before)
     compacted = waiting(advance(state, replace(turn, receipts=(receipt,)), rules.place, rules.measure))
     outlook = compare_outlook(
-        sent, as_is=see_request(as_is, at=at), compacted=see_request(compacted, at=at), tariff=tariff, at=at
+        sent,
+        as_is=see_request(as_is, at=at),
+        compacted=see_request(compacted, at=at),
+        tariff=tariff,
+        measure=rules.measure,
+        at=at,
     )
     after = make_envelope(compacted, budget).tokens
     return Proposal(receipt=receipt, goal=goal, outlook=outlook, before=before, after=after)

@@ -1,6 +1,6 @@
 """The chain: each event's hash covers the one before it, so that no event can change, move or vanish unseen."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from lamella.core.log.records import EventKind, Record, Written
 from lamella.core.text.content import encode_text, hash_bytes
@@ -12,16 +12,18 @@ FIRST = ""
 def link(previous: str, conversation: str, *, seq: int, record: Record) -> str:
     """The hash of an event: over the hash before it, where it stands, and all that it says."""
     fields = (previous, conversation, str(seq), record.kind, record.at, record.body, *record.contents)
-    encoded = (encode_text(field) for field in fields)
+    encoded = [field.encode() for field in fields]
     # Each field after its length: no two different events can give the same bytes.
     return hash_bytes(b"".join(b"%d:%b" % (len(field), field) for field in encoded))
 
 
-def link_all(previous: str, conversation: str, *, after: int, records: Sequence[Record]) -> Iterator[str]:
+def link_all(previous: str, conversation: str, *, after: int, records: Sequence[Record]) -> list[str]:
     """The hashes of events that follow one another."""
+    hashes: list[str] = []
     for seq, record in enumerate(records, start=after + 1):
         previous = link(previous, conversation, seq=seq, record=record)
-        yield previous
+        hashes.append(previous)
+    return hashes
 
 
 def check_name(conversation: str) -> None:
@@ -32,7 +34,8 @@ def check_name(conversation: str) -> None:
 
 
 def _check_text(text: str) -> None:
-    encode_text(text)
+    if not text.isascii():
+        encode_text(text)
     if "\0" in text:
         raise TextError(
             f"The text {text[:40]!r} holds a NUL, which not every store can keep.",

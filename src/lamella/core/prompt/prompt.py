@@ -10,8 +10,7 @@ from functools import cached_property
 from msgspec import Struct
 
 from lamella.core.artifacts.model import Artifact, Image, Kind, ToolDefinition
-from lamella.core.budget.counting import Measure, count_pieces
-from lamella.core.budget.weigh import weigh
+from lamella.core.budget.counting import Measure, count_pieces, weigh
 from lamella.core.log.placement import Placement
 from lamella.core.log.terms import Rewrite, Terms
 from lamella.core.log.turn import SystemParts
