@@ -179,8 +179,8 @@ def glue_messages(prompt: Prompt) -> tuple[Message, ...]:
 def _find_block(artifact: Artifact, prompt: Prompt) -> str:
     """An attachment in full: as it stands in the request, so that the comparison holds no second copy of its text."""
     known = prompt.standing.get(artifact.id) if artifact.id in prompt.library else None
-    shown = (segment for segment in prompt.shown[0] if segment.id == artifact.id)
-    for segment in (*shown, *((known.segment,) if known is not None else ())):
+    segments = [segment for segment in prompt.shown[0] if segment.id == artifact.id]
+    for segment in segments if known is None else [*segments, known.segment]:
         if segment.form is Form.FULL and segment.content == artifact.hash:
             return segment.text
     return render_block(artifact)

@@ -12,7 +12,6 @@ from lamella.core.log.terms import Layout
 from lamella.core.messages.model import Message, Role
 from lamella.core.prompt.layers.library import build_library
 from lamella.core.prompt.layers.model import Layer, LayerId, Segment, hash_pieces, make_layer
-from lamella.core.prompt.layers.strip import build_strip
 from lamella.core.prompt.layers.turn import build_user
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.values import describe
@@ -29,7 +28,10 @@ class TokenCounts(Struct, frozen=True, kw_only=True):
 
 
 class Envelope(Struct, frozen=True, kw_only=True, dict=True):
-    """One turn's request: five layers, always, and the messages they render to."""
+    """One turn's request: five layers, always, and the messages they render to.
+
+    ``seals`` are what was hashed when it was made, each with its hash.
+    """
 
     prompt: Prompt
     layers: tuple[Layer, ...]
@@ -39,9 +41,10 @@ class Envelope(Struct, frozen=True, kw_only=True, dict=True):
     tokens: TokenCounts
     warnings: tuple[str, ...] = ()
     version: int = ENVELOPE_VERSION
+    seals: tuple[tuple[object, str], ...] = ()
 
     def __repr__(self) -> str:
-        return describe(self, without=("prompt", "layers", "messages"))
+        return describe(self, without=("prompt", "layers", "messages", "seals"))
 
     @property
     def conversation_id(self) -> str:
@@ -99,34 +102,46 @@ def make_envelope(prompt: Prompt, budget: Budget) -> Envelope:
         prompt.system_layer,
         build_library(prompt.standing_library),
         _build_turn(prompt),
-        build_strip(prompt.talk, first=prompt.first, opening=prompt.opening),
+        _build_strip(prompt),
         build_user(prompt.user),
     )
     tokens = _count(prompt, layers, budget)
+    prefix_hash = hash_prefix(messages)
     return Envelope(
         prompt=prompt,
         layers=layers,
         messages=messages,
-        prefix_hash=hash_prefix(messages),
+        prefix_hash=prefix_hash,
         hash=hash_layers(layers),
         tokens=tokens,
         warnings=(*prompt.warnings, *warn_of(tokens.total, budget)),
+        seals=(*[(layer.pieces, layer.hash) for layer in layers], (messages, prefix_hash)),
     )
 
 
 def _build_turn(prompt: Prompt) -> Layer:
     _, pieces, _, images = prompt.shown
-    tokens = count_pieces(pieces, prompt.measure.count) + count_images(images, prompt.measure)
+    tokens = count_pieces(pieces, prompt.measure.count) if pieces else 0
+    if images:
+        tokens += count_images(images, prompt.measure)
     if prompt.rounds:
         pieces = (*pieces, *(said.text for said in prompt.rounds))
         tokens += sum(said.segment.tokens for said in prompt.rounds)
     return make_layer(LayerId.L3, segments=prompt.turn_segments, pieces=pieces, tokens=tokens)
 
 
+def _build_strip(prompt: Prompt) -> Layer:
+    """L4: what stands in for messages taken out, what was said, and what tools gave in earlier turns."""
+    segments = prompt.strip
+    pieces = [part for segment in segments for part in (segment.text, "\n\n") if part]
+    tokens = sum([segment.tokens for segment in segments])
+    return make_layer(LayerId.L4, segments=segments, pieces=pieces[:-1], tokens=tokens)
+
+
 def _count(prompt: Prompt, layers: Sequence[Layer], budget: Budget) -> TokenCounts:
     """Everything sent: messages with their overhead, images, tool definitions. What no layer claims is overhead."""
     by_layer = {layer.id.value: layer.tokens for layer in layers}
-    by_layer["tools"] = count_tools(prompt.tools, prompt.measure.count)
+    by_layer["tools"] = count_tools(prompt.tools, prompt.measure.count) if prompt.tools else 0
     by_layer["overhead"] = max(0, prompt.total - sum(by_layer.values()))
     return TokenCounts(total=prompt.total, by_layer=by_layer, limit=budget.limit)
 
