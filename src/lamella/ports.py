@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mappi
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from lamella.core.artifacts.kinds import KINDS, Medium
@@ -16,11 +17,15 @@ from lamella.core.budget.counting import Measure
 from lamella.core.ledger.cache import CacheProfile
 from lamella.core.ledger.profile import ModelProfile
 from lamella.core.log.call import CacheUse
+from lamella.core.log.chronicle import Chronicle
 from lamella.core.log.records import Checkpoint, Damage, Listed, Record, StoreStats, Written
 from lamella.core.messages.delta import Delta, Reply
 from lamella.core.messages.model import Message
 from lamella.core.messages.request import Request
 from lamella.errors import NotAvailableError, SourceMissingError
+
+# Those of a conversation's contents that a store has, by their hashes.
+Held = Callable[[str, Sequence[str]], Mapping[str, bytes]]
 
 
 class TokenCounter(Protocol):
@@ -220,6 +225,18 @@ class Foresight(Protocol):
 
     async def foresee(self, request: Request) -> CacheUse | None:
         """What the cache would serve of a request if it were sent now; none where even it cannot be sure."""
+        ...
+
+
+class Archive(Protocol):
+    """Conversations as files that people can read."""
+
+    def save(self, chronicle: Chronicle, folder: Path, *, vault: Path | None = None) -> Path:
+        """Write a conversation; its id decides the file. What the vault has just as it was is left to it."""
+        ...
+
+    def load(self, path: Path, *, vault: Path | None = None, held: Held | None = None) -> Chronicle:
+        """Read a conversation; ``held`` gives those of its contents that are there already."""
         ...
 
 

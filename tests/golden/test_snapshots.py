@@ -4,13 +4,13 @@ import json
 
 from tests.golden.snapshots.story import FOLDER, NAME, describe, fold, golden_file, read_events, take_snapshot
 
-from lamella.core.log.ids import Voice
-from lamella.core.log.log import Log
+from lamella.core.log.events.message import MessageEvent
+from lamella.core.log.log import FORMAT, Log
 from lamella.core.log.nodes import Node
 from lamella.core.log.records import EventKind
-from lamella.core.log.snapshot import FORMAT, is_of_another_format, join_snapshots, read_snapshot
+from lamella.core.log.snapshot import is_of_another_format, join_snapshots, read_snapshot
 
-CHANGED = "a log folds or is written otherwise: raise FORMAT in core/history/snapshot.py, then regenerate"
+CHANGED = "a log folds or is written otherwise: raise FORMAT in core/log/log.py, then regenerate"
 
 
 def test_this_format_still_writes_the_bytes_of_its_golden_file() -> None:
@@ -36,7 +36,7 @@ def test_what_another_format_has_written_is_not_read() -> None:
 def test_nothing_that_a_log_can_hold_is_missing_from_the_events() -> None:
     log, empty = fold(read_events()), Log("empty")
     assert [name for name in log.__struct_fields__ if getattr(log, name) == getattr(empty, name)] == []
-    bare = Node(id="", parent="", role=Voice.USER, text="")
+    bare = Node(event=MessageEvent(id="", parent="", text=""))
     nodes = list(log.nodes.values())
     fields = bare.__struct_fields__
     assert [name for name in fields if all(getattr(node, name) == getattr(bare, name) for node in nodes)] == []

@@ -82,10 +82,8 @@ class Memory:
         log.extend(self._store.load(NAME))
         now = {name: node.text for name, node in log.nodes.items()}
         assert {name: now[name] for name in self._said} == self._said
-        for entry in log.committed(log.path()).bodies:
-            steps = entry["steps"]
-            assert isinstance(steps, list)
-            messages = [name for step in steps if step["name"] in MESSAGES for name in step["removed"]]
+        for event in log.committed(log.path()).events:
+            messages = [name for step in event.steps if step.name in MESSAGES for name in step.removed]
             assert set(messages) <= {*now, *unsaid(now)}
         self._said = now
 

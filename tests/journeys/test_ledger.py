@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from tests.contracts.places import doc
 from tests.journeys.running import refusal, run, spawn
+from tests.unit.raw import write_raw
 
 import lamella
 from lamella import Note
 from lamella.adapters.providers.scripted.provider import Line, ScriptedProvider
-from lamella.core.log.events import write_event
 from lamella.core.log.ids import Voice, message_id
 from lamella.core.log.records import EventKind
 from lamella.core.messages.delta import Diagnosis
@@ -142,7 +142,7 @@ def _add_unexplained(url: str) -> None:
             parent = chat.head
         name = message_id("demo", parent=parent, role=Voice.REPLY, text="Odd")
         calls = [{"outcome": "unexplained", "cause": "history_edited", "model": MODEL}]
-        event = write_event(EventKind.REPLY, "2026-11-16T10:00:00Z", id=name, parent=parent, text="Odd", calls=calls)
+        event = write_raw(EventKind.REPLY, "2026-11-16T10:00:00Z", id=name, parent=parent, text="Odd", calls=calls)
         desk.store.append("demo", event, expected=len(desk.store.load("demo")))
     finally:
         desk.store.close()

@@ -73,12 +73,16 @@ class Accounts:
 
     def view(self, envelope: Envelope, entry: Entry, *, number: int, receipt: Receipt | None) -> TurnView:
         """A turn as people see it, on a new page."""
-        self._page = LedgerPage(entry=entry, envelope=envelope)
+        turn = replace(self.view_ahead(envelope, entry, number=number), compaction=receipt)
+        self._page = turn.page
+        return turn
+
+    def view_ahead(self, envelope: Envelope, entry: Entry, *, number: int) -> TurnView:
+        """A turn that is not asked yet; nothing is noted."""
         return TurnView(
             number=number,
             envelope=envelope,
-            page=self._page,
-            compaction=receipt,
+            page=LedgerPage(entry=entry, envelope=envelope),
             after=self._answered_by,
             pause=self._pause,
             speak=self._world.dialects.build if self._world.dialects else None,

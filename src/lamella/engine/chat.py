@@ -1,6 +1,6 @@
 """A chat: a conversation in a store, asked and sent by a Python program."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from datetime import datetime
 
@@ -9,7 +9,9 @@ from lamella.core.log.call import Call
 from lamella.core.log.nodes import Told
 from lamella.engine.checks import check_answer, check_seconds, check_steps, check_text, check_time
 from lamella.engine.discourse import Discourse, make_toolbox
+from lamella.engine.marks import CompactionMark, find_marks
 from lamella.engine.office import PostOffice
+from lamella.engine.script import play_script, read_script, write_script
 from lamella.engine.sending import Event, Post, answer, send
 from lamella.engine.stored import Desk, StoredChat
 from lamella.engine.tools import SECONDS, STEPS, Toolbox, ToolFunction
@@ -23,6 +25,7 @@ class Chat(Discourse):
     def __init__(
         self, desk: Desk, conversation: str, settings: dict[str, object], *, office: PostOffice | None = None
     ) -> None:
+        self._desk = desk
         self._stored = StoredChat(desk, conversation, settings)
         self._office = office
         self._sending = False
@@ -109,6 +112,25 @@ class Chat(Discourse):
     def ledger(self) -> Sequence[Sequence[Call]]:
         """For each turn of the active branch the model calls that were made for it."""
         return self._stored.ledger()
+
+    def marks(self) -> Sequence[CompactionMark]:
+        """Every compaction and every undo, each by the message after which it happened."""
+        return find_marks(self.id, self._desk.store.load(self.id))
+
+    def replay(
+        self, *, layout: str | None = None, window: int | None = None, model: str | None = None, head: str | None = None
+    ) -> Iterator[TurnView]:
+        """Each turn of a branch as it would be sent, by default of the active one, under other settings where given.
+
+        What was compacted by hand is planned anew, as settings say; nothing is sent, read or written.
+        """
+        given = {"layout": layout, "window": window, "model": model}
+        script = read_script(self._desk, self.id, head)
+        return play_script(self._desk, script, {name: value for name, value in given.items() if value is not None})
+
+    def transcript(self, head: str | None = None) -> dict[str, object]:
+        """A branch as a transcript, by default the active one: data that ``lamella replay`` takes once it is JSON."""
+        return write_script(read_script(self._desk, self.id, head))
 
     @property
     def id(self) -> str:

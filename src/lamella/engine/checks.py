@@ -82,16 +82,21 @@ def check_time(at: object) -> datetime | None:
         return None
     if not isinstance(at, datetime):
         raise CallError(f"at is {_kind(at)}, not a time.", hint="Give it an aware datetime.")
-    if at.tzinfo is None:
-        raise CallError(
-            f"The time {at.isoformat()} has no time zone.",
-            hint="Give an aware datetime, for example with tzinfo=UTC.",
-        )
+    check_zone(at)
     try:
         at.astimezone(UTC)
     except OverflowError as error:
         raise CallError(f"The time {at.isoformat()} is outside the calendar in UTC.", hint="Give another.") from error
     return at
+
+
+def check_zone(at: datetime | None) -> None:
+    """A time that says where it is that time, or none."""
+    if at is not None and at.tzinfo is None:
+        raise CallError(
+            f"The time {at.isoformat()} has no time zone.",
+            hint="Give an aware datetime, for example with tzinfo=UTC.",
+        )
 
 
 def check_folder(vault: str | PathLike[str] | None) -> Path | None:

@@ -10,7 +10,7 @@ from lamella.core.log.receipt import Receipt
 from lamella.core.log.terms import Rewrite, Terms
 from lamella.core.log.turn import Turn
 from lamella.core.messages.delta import Reply, StopReason, ToolCall
-from lamella.core.messages.rounds import ToolOutput, ToolRound
+from lamella.core.messages.rounds import ToolOutput
 from lamella.core.prompt.advance import add_rounds, advance, answer, waiting
 from lamella.core.prompt.envelope import Envelope, make_envelope
 from lamella.core.prompt.laws import check_laws
@@ -22,13 +22,13 @@ from lamella.core.values import replace
 from lamella.engine.accounts import Accounts
 from lamella.engine.answer import Answer
 from lamella.engine.ask import Ask
-from lamella.engine.checks import check_time
+from lamella.engine.checks import check_time, check_zone
 from lamella.engine.fitting import Fitter
 from lamella.engine.past import Past
 from lamella.engine.proposal import Proposal, propose
 from lamella.engine.reading import read_turn
 from lamella.engine.recalling import FOUND_AT_MOST, Recaller
-from lamella.engine.rounds import check_outputs, close_round, open_round, skip_call
+from lamella.engine.rounds import check_outputs, close_round, skip_call
 from lamella.engine.turn import TurnView
 from lamella.engine.world import Journal, LeftTurn, World
 from lamella.errors import CallError
@@ -51,7 +51,7 @@ class Dialogue:
         *,
         terms: Terms,
         past: Past | None = None,
-        pending: ToolRound | None = None,
+        pending: Reply | None = None,
         ledger: bool = True,
         journal: Journal | None = None,
         fitter: Fitter | None = None,
@@ -67,7 +67,7 @@ class Dialogue:
         # The state before the turn that waits for its reply, if one does, and after the last that was answered.
         self._before = self._state = start
         self._accounts = Accounts(world, ledger=ledger)
-        # The round whose calls wait for what they give.
+        # The answer whose calls wait for what they give.
         self._pending = pending
         self._fold()
 
@@ -82,9 +82,18 @@ class Dialogue:
             self._before = self._state = self._past.fold(self._start, measure)
 
     def go_on(
-        self, before: Prompt | None = None, *, asked_at: datetime | None = None, answered_by: str | None = None
+        self,
+        before: Prompt | None = None,
+        *,
+        asked_at: datetime | None = None,
+        answered_by: str | None = None,
+        pending: Reply | None = None,
     ) -> None:
-        """Go on from what was sent last: ``before``, or the last request of the past."""
+        """Go on from what was sent last: ``before``, or the last request of the past.
+
+        ``pending`` is an answer whose calls still wait for what they give.
+        """
+        self._pending = pending
         self._accounts.go_on(before or self._state.last, asked_at=asked_at, answered_by=answered_by)
 
     def mark_undone(self) -> None:
@@ -124,7 +133,7 @@ class Dialogue:
 
     def ask(self, asked: Ask, *, at: datetime | None = None, rewritten: Rewrite | None = None) -> TurnView:
         """Build the next turn. If it cannot be built or written down, nothing has changed."""
-        check_time(at)
+        check_zone(at)
         unanswered = waiting(self._state).user.id if self._state.waits else None
         skipped = () if self._pending is None else tuple(skip_call(call) for call in self._pending.calls)
         state = self._leave()
@@ -192,16 +201,16 @@ class Dialogue:
     def _open_round(self, reply: Reply, call: Call, *, at: datetime | None) -> None:
         """The model calls tools: the turn stays open until it knows what they gave."""
         self._skip_round(at=at)
-        asked = open_round(reply)
         if self._journal is not None:
-            self._journal.write_calls(asked, parent=self._state.head, at=at, call=call)
+            self._journal.write_calls(reply, parent=self._state.head, at=at, call=call)
         self._accounts.note(call)
-        self._pending = asked
+        self._pending = reply
 
     def _close(self, text: str, call: Call | None, *, at: datetime | None) -> None:
         self._skip_round(at=at)
         state, parent = answer(self._state, text), self._state.head
         if self._journal is not None:
+            # Those of the rounds were written down with them.
             self._journal.write_reply(text, parent=parent, at=at, calls=() if call is None else (call,))
         if call is not None:
             self._accounts.note(call)
@@ -248,12 +257,14 @@ class Dialogue:
         check_laws(envelope, before=before or self._before.last)
         return envelope
 
-    def preview(self, asked: Ask) -> Envelope:
-        """The request that asking this would give if nothing has to go for it. Nothing changes."""
+    def preview(self, asked: Ask, *, at: datetime | None = None) -> TurnView:
+        """The turn that asking this would give if nothing has to go for it. Nothing changes."""
         state = self._leave()
         turn = replace(self._read(asked, state), receipts=self._past.receipts)
-        opened = advance(state, turn, self._rules.place, self._rules.measure)
-        return make_envelope(waiting(opened), self._rules.budget)
+        measure = self._world.counter.measure(turn.model or state.model)
+        envelope = make_envelope(waiting(advance(state, turn, self._rules.place, measure)), self._rules.budget)
+        entry, _ = self._accounts.enter(envelope, at=check_time(at))
+        return self._accounts.view_ahead(envelope, entry, number=len(self._past.turns) + 1)
 
     def waiting(self) -> TurnView | None:
         """The turn that waits for its reply, to be sent again; raises if it no longer fits."""

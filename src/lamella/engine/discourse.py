@@ -29,6 +29,8 @@ class DiscourseLike(Protocol):
 
     def ask(self, asked: Ask, *, at: datetime | None = None) -> TurnView: ...
 
+    def preview(self, asked: Ask, *, at: datetime | None = None) -> TurnView: ...
+
     def reply(self, given: str | Answer, *, at: datetime | None = None) -> Reply: ...
 
     def give(self, outputs: Sequence[ToolOutput], *, at: datetime | None = None) -> TurnView: ...
@@ -77,6 +79,25 @@ class Discourse:
         # From here on the conversation knows its system prompt, each branch its own.
         self._system = {}
         return turn
+
+    def preview(
+        self,
+        text: str = "",
+        *,
+        attach: Sequence[Attachment] = (),
+        results: Sequence[ToolResult] = (),
+        tools: Sequence[Tool | ToolFunction] | None = None,
+        system: str | Mapping[str, str] | None = None,
+        model: str | None = None,
+        drop: Sequence[str] = (),
+        fold: bool = False,
+        at: datetime | None = None,
+    ) -> TurnView:
+        """What ``ask`` would give, with its tokens, cache and cost, if nothing has to go for it. Nothing changes."""
+        asked = self._describe(
+            text, attach=attach, results=results, tools=tools, system=system, model=model, drop=drop, fold=fold
+        )
+        return self._walker.preview(asked, at=check_time(at))
 
     def _describe(
         self,

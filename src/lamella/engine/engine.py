@@ -1,23 +1,47 @@
 """The engine: conversations that last, behind one object."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
-from lamella.core.log.records import Listed
+from lamella.core.log.records import Damage, Listed, StoreStats
 from lamella.engine.chat import Chat
-from lamella.engine.checks import check_text
-from lamella.engine.keeping import Keeper
+from lamella.engine.checks import check_folder, check_text
+from lamella.engine.copying import copy_store
+from lamella.engine.forking import fork_into
+from lamella.engine.keeping import Hit, Keeper, Taken
 from lamella.engine.office import PostOffice
 from lamella.engine.stored import Desk
+from lamella.errors import NotAvailableError
+from lamella.ports import Archive, Store
+
+Place = str | PathLike[str]
+_Part = TypeVar("_Part")
 
 
 class Engine:
-    """A store of conversations. Use it in a ``with`` block, or close it."""
+    """A store of conversations. Use it in a ``with`` block, or close it.
 
-    def __init__(self, desk: Desk, office: PostOffice, *, model: str | None = None) -> None:
+    ``archive`` reads and writes files, ``open_store`` opens other stores, and ``fit`` knows what suits a model.
+    """
+
+    def __init__(
+        self,
+        desk: Desk,
+        office: PostOffice,
+        *,
+        model: str | None = None,
+        archive: Archive | None = None,
+        open_store: Callable[[str], Store] | None = None,
+        fit: Callable[[str], Mapping[str, object]] | None = None,
+    ) -> None:
         self._desk = desk
         self._office = office
+        self._archive = archive
+        self._open_store = open_store
+        self._fit = fit
         self._settings = {} if model is None else {"model": model}
         self._office.name(model)
         self._keeper = Keeper(desk.store, desk.clock)
@@ -33,13 +57,75 @@ class Engine:
         """The same, for programs that send."""
         return self.chat(conversation, **settings)
 
+    def fit(self, model: str) -> Mapping[str, object]:
+        """What suits a conversation that begins with a model, where nobody set it: its window and layout, by name."""
+        return _there(self._fit, "models")(check_text(model, "model", may_be_empty=False))
+
     def chats(self) -> Sequence[Listed]:
         """Every conversation, the last changed first."""
-        return [listed for listed in self._desk.store.list_conversations() if listed.erased is None]
+        return self._keeper.list_alive()
 
-    def erase(self, conversation: str) -> None:
+    def search(self, words: str) -> Iterator[Hit]:
+        """Every message of every branch of every conversation that holds the words, whatever their case."""
+        return self._keeper.search(check_text(words, "words", may_be_empty=False))
+
+    def rename(self, conversation: str | Chat, title: str) -> None:
+        """Give a conversation a title."""
+        self._keeper.rename(_name(conversation), check_text(title, "title"))
+
+    def fork(self, conversation: str | Chat, message: str, name: str) -> Chat:
+        """A new conversation that goes on from a message of another; that one stays as it is."""
+        named = check_text(name, "name", may_be_empty=False)
+        fork_into(self._desk, _name(conversation), check_text(message, "message"), named)
+        return self.chat(named)
+
+    def export_archive(self, conversation: str | Chat, folder: Place, *, vault: Place | None = None) -> Path:
+        """Write a conversation as markdown into a folder; writing it again updates the same file.
+
+        What the vault has just as it was is left to be read from it; without one every text rides.
+        """
+        archive, to = _there(self._archive, "archives"), check_folder(folder)
+        assert to is not None
+        return archive.save(self._keeper.take_out(_name(conversation)), to, vault=check_folder(vault))
+
+    def import_archive(self, file: Place, *, vault: Place | None = None) -> tuple[Chat, Taken, Sequence[str]]:
+        """Bring an archived conversation in: the chat, what became of it here, and what was not as it should be.
+
+        One that is there already is extended, never doubled.
+        """
+        archive, path = _there(self._archive, "archives"), check_folder(file)
+        assert path is not None
+        chronicle = archive.load(path, vault=check_folder(vault), held=self._keeper.read_contents)
+        taken = self._keeper.take_in(chronicle)
+        return self.chat(chronicle.conversation), taken, chronicle.warnings
+
+    def copy_to(self, url: str) -> Iterator[tuple[str, str]]:
+        """Copy every conversation into the store at a URL: each with what became of it there. Repeating it is safe."""
+        target = _there(self._open_store, "stores")(check_text(url, "url", may_be_empty=False))
+        try:
+            yield from copy_store(self._desk.store, target, self._desk.clock)
+        finally:
+            target.close()
+
+    def verify(self, conversation: str | Chat | None = None) -> Iterator[Damage]:
+        """Every hash and id derived again, of one conversation or of all: what is not as it was written."""
+        return self._keeper.verify(None if conversation is None else _name(conversation))
+
+    def verify_erased(self, conversation: str) -> Iterator[Damage]:
+        """What is left of an erased conversation, or of what was erased in one that goes on."""
+        return self._keeper.verify_erased(_name(conversation))
+
+    def stats(self) -> StoreStats:
+        """How much the store holds."""
+        return self._keeper.stats()
+
+    def erase(self, conversation: str | Chat) -> None:
         """Remove a conversation's content and all that was derived from it, for good."""
-        self._keeper.erase(conversation)
+        self._keeper.erase(_name(conversation))
+
+    def erase_artifact(self, conversation: str | Chat, artifact: str) -> int:
+        """Remove an artifact from a conversation for good, in all its versions; says how many contents went."""
+        return self._keeper.erase_artifact(_name(conversation), check_text(artifact, "artifact"))
 
     def close(self) -> None:
         self._desk.store.close()
@@ -62,3 +148,16 @@ class Engine:
             await self._office.close()
         finally:
             self.close()
+
+
+def _name(conversation: str | Chat) -> str:
+    if isinstance(conversation, Chat):
+        return conversation.id
+    return check_text(conversation, "conversation", may_be_empty=False)
+
+
+def _there(part: _Part | None, what: str) -> _Part:
+    """A part that an engine may be without."""
+    if part is None:
+        raise NotAvailableError(f"This engine knows no {what}.", hint="Open one with lamella.open(…).")
+    return part

@@ -16,7 +16,8 @@ from lamella.core.log.writing import (
     write_reply,
     write_results,
 )
-from lamella.core.messages.rounds import ToolOutput, ToolRound
+from lamella.core.messages.delta import Reply
+from lamella.core.messages.rounds import ToolOutput
 from lamella.engine.world import LeftTurn
 
 
@@ -50,7 +51,10 @@ class ChatJournal:
         receipt: Receipt | None,
         at: datetime | None,
     ) -> None:
-        """A turn in one append with what it needs: the empty reply to one never answered, and a compaction."""
+        """A turn in one append with what it needs: the empty reply to one never answered, and a compaction.
+
+        Calls of that one which nobody made are told so before.
+        """
         moment = self._moment(at)
         parts: list[Written] = []
         answers = left.id if left is not None else self._leaves
@@ -69,12 +73,12 @@ class ChatJournal:
         """A compaction between two turns, or before one that was asked already."""
         self._append(write_receipt(receipt, at=self._moment(at), before=before))
 
-    def write_calls(self, asked: ToolRound, *, parent: str, at: datetime | None, call: Call) -> None:
-        """What the model asks of its tools in answer to a question, before any of it is done."""
-        self._append(write_calls(asked, parent=parent, at=self._moment(at), made=(call,)))
+    def write_calls(self, reply: Reply, *, parent: str, at: datetime | None, call: Call) -> None:
+        """What the model asks of its tools, with the model call that gave it."""
+        self._append(write_calls(reply, parent=parent, at=self._moment(at), made=(call,)))
 
     def write_results(self, outputs: Sequence[ToolOutput], *, parent: str, at: datetime | None) -> None:
-        """What the tools gave back for the calls written last."""
+        """What the tools gave back."""
         self._append(write_results(outputs, parent=parent, at=self._moment(at)))
 
     def write_reply(self, text: str, *, parent: str, at: datetime | None, calls: Sequence[Call] = ()) -> None:

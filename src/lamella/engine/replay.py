@@ -1,25 +1,44 @@
 """Replay: a conversation that is already known, walked turn by turn as it would have been sent."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
 
+from msgspec import Struct
+
+from lamella.core.messages.delta import Reply, StopReason
+from lamella.core.messages.rounds import ToolRound
+from lamella.core.values import replace
+from lamella.engine.answer import Answer
 from lamella.engine.ask import Ask
 from lamella.engine.dialogue import Dialogue
 from lamella.engine.turn import TurnView
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scripted:
-    """A turn as asked, when, and the reply it got."""
+class Scripted(Struct, frozen=True, kw_only=True):
+    """A turn as asked, when, what its tools were called for and gave, and the reply it got."""
 
     asked: Ask
     reply: str
     at: datetime | None
+    rounds: tuple[ToolRound, ...] = ()
 
 
 def replay(runner: Dialogue, turns: Iterable[Scripted]) -> Iterator[TurnView]:
     """Each turn as it would have been sent; nothing is kept of a turn once the next is asked for."""
     for scripted in turns:
-        yield runner.ask(scripted.asked, at=scripted.at)
+        yield _play(runner, scripted)
         runner.reply(scripted.reply)
+
+
+def _play(runner: Dialogue, scripted: Scripted) -> TurnView:
+    """The last request of a turn: the one after all its rounds of tools."""
+    first = turn = runner.ask(scripted.asked, at=scripted.at)
+    for one in scripted.rounds:
+        said = Reply(text=one.text, stop=StopReason.TOOLS, calls=one.calls, carried=one.carried)
+        runner.reply(Answer(reply=said), at=scripted.at)
+        turn = runner.give(one.outputs, at=scripted.at)
+    if turn is not first:
+        # What a turn moved it moved with its first request, and what was compacted for any of them was for the turn.
+        turn.page.entry = replace(turn.ledger, prefix=first.prefix)
+        turn = replace(turn, compaction=turn.compaction or first.compaction)
+    return turn

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from lamella.core.messages.delta import Reply, ToolCall
 from lamella.core.messages.rounds import ToolOutput, ToolRound
-from lamella.core.values import replace
 from lamella.errors import CallError
 
 
@@ -21,15 +20,15 @@ def check_outputs(calls: Sequence[ToolCall], outputs: Sequence[ToolOutput]) -> N
         )
 
 
-def open_round(reply: Reply) -> ToolRound:
-    """An answer that calls tools, before they gave anything."""
-    return ToolRound(text=reply.text, calls=reply.calls, outputs=(), carried=reply.carried)
-
-
-def close_round(asked: ToolRound, outputs: Sequence[ToolOutput]) -> ToolRound:
-    """The same round with what the tools gave, in the order of the calls."""
+def close_round(asked: Reply, outputs: Sequence[ToolOutput]) -> ToolRound:
+    """An answer that called tools, with what they gave, in the order of the calls."""
     given = {output.call: output for output in outputs}
-    return replace(asked, outputs=tuple([given[call.id] for call in asked.calls]))
+    return ToolRound(
+        text=asked.text,
+        calls=asked.calls,
+        outputs=tuple([given[call.id] for call in asked.calls]),
+        carried=asked.carried,
+    )
 
 
 def skip_call(call: ToolCall) -> ToolOutput:

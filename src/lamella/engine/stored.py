@@ -32,7 +32,6 @@ from lamella.core.log.terms import Rewrite, Terms
 from lamella.core.log.turn import PART_NAMES, SystemParts
 from lamella.core.messages.delta import Reply, ToolCall
 from lamella.core.messages.rounds import ToolOutput
-from lamella.core.prompt.envelope import Envelope
 from lamella.core.prompt.movement import find_movement
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.prompt.state import State
@@ -256,11 +255,11 @@ class StoredChat:
 
     def ledger(self) -> Sequence[Sequence[Call]]:
         """For each turn of the active branch the model calls that were made for it."""
-        return [read_calls(told.reply) if told.reply is not None else () for told in self._log.path()]
+        return [read_calls(told) for told in self._log.path()]
 
-    def preview(self, asked: Ask) -> Envelope:
-        """The request that asking this would give if nothing has to go for it. Nothing is written down."""
-        return self._running().preview(self._with_lasting(asked))
+    def preview(self, asked: Ask, *, at: datetime | None = None) -> TurnView:
+        """The turn that asking this would give if nothing has to go for it. Nothing is written down."""
+        return self._running().preview(self._with_lasting(asked), at=at)
 
     def shrink_waiting(self, *, at: datetime | None = None) -> TurnView | None:
         """The turn that waits, made smaller, written down; none if nothing in it may go."""
@@ -325,13 +324,18 @@ class StoredChat:
         dialogue = self._rebuild(told, self._log.committed(told), journal=journal)
         before = self._sent_last() if edits or self._log.rewritten or self._log.undone else None
         newest = told[-1] if told else None
-        calls = read_calls(newest.reply) if newest is not None and newest.reply is not None else ()
+        calls = read_calls(newest) if newest is not None else ()
         dialogue.go_on(
             before,
             asked_at=read_time(newest.message) if newest is not None else None,
             answered_by=calls[-1].id if calls else None,
+            pending=self._read_pending(newest) if newest is not None else None,
         )
         return dialogue
+
+    def _read_pending(self, told: Told) -> Reply | None:
+        """The answer of the open turn whose calls wait for what they give."""
+        return None if told.pending is None else read_pending(told, self._contents(tuple(told.pending.hashes())))
 
     def _sent_last(self) -> Prompt | None:
         """The request of the turn asked last, on whatever branch it was."""

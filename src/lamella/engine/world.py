@@ -11,7 +11,8 @@ from lamella.core.ledger.entry import Tariff
 from lamella.core.log.call import Call
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.turn import Turn
-from lamella.core.messages.rounds import ToolOutput, ToolRound
+from lamella.core.messages.delta import Reply
+from lamella.core.messages.rounds import ToolOutput
 from lamella.ports import Dialects, Look, PriceBook, ProfileBook, Sources, Summarizer, TokenCounter
 
 
@@ -54,7 +55,7 @@ class Journal(Protocol):
         """A turn after its parent, with what is compacted before it; the turn that is ``left`` gets an empty reply."""
         ...
 
-    def write_calls(self, asked: ToolRound, *, parent: str, at: datetime | None, call: Call) -> None:
+    def write_calls(self, reply: Reply, *, parent: str, at: datetime | None, call: Call) -> None:
         """What the model asks of its tools in answer to a question, before any of it is done."""
         ...
 

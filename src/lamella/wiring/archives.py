@@ -7,7 +7,17 @@ from lamella.adapters.archive.markdown import save_archive as save
 from lamella.adapters.sources.opening import open_sources
 from lamella.core.log.chronicle import Chronicle
 from lamella.engine.keeping import Keeper
-from lamella.ports import Sources
+from lamella.ports import Held, Sources
+
+
+class MarkdownArchive:
+    """Conversations as markdown files."""
+
+    def save(self, chronicle: Chronicle, folder: Path, *, vault: Path | None = None) -> Path:
+        return save(chronicle, folder, sources=open_sources(vault)() if vault is not None else Sources())
+
+    def load(self, path: Path, *, vault: Path | None = None, held: Held | None = None) -> Chronicle:
+        return load(path, open_sources(vault)() if vault is not None else None, held=held)
 
 
 def save_archive(chronicle: Chronicle, folder: Path, *, vault: Path | None = None) -> Path:
@@ -15,10 +25,9 @@ def save_archive(chronicle: Chronicle, folder: Path, *, vault: Path | None = Non
 
     Only notes that the vault has just as they were are left to be read from it; without a vault every text rides.
     """
-    return save(chronicle, folder, sources=open_sources(vault)() if vault is not None else Sources())
+    return MarkdownArchive().save(chronicle, folder, vault=vault)
 
 
 def load_archive(path: Path, *, vault: Path | None = None, keeper: Keeper | None = None) -> Chronicle:
     """Read a conversation from markdown; its notes from what a store already holds of it, else from a vault."""
-    sources = open_sources(vault)() if vault is not None else None
-    return load(path, sources, held=keeper.read_contents if keeper else None)
+    return MarkdownArchive().load(path, vault=vault, held=keeper.read_contents if keeper else None)

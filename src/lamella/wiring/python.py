@@ -1,8 +1,10 @@
 """What Python programs open: a conversation in memory, or an engine over a store."""
 
 from collections.abc import Mapping
+from functools import partial
 from os import PathLike
 
+from lamella.adapters.stores.opening import open_store
 from lamella.engine.checks import (
     check_folder,
     check_patience,
@@ -13,7 +15,8 @@ from lamella.engine.checks import (
 from lamella.engine.discourse import Discourse
 from lamella.engine.engine import Engine
 from lamella.ports import ChatProvider, Summarizer
-from lamella.wiring.providers import open_office
+from lamella.wiring.archives import MarkdownArchive
+from lamella.wiring.providers import fit_settings, open_office
 from lamella.wiring.services import read_services
 from lamella.wiring.stores import open_desk
 from lamella.wiring.worlds import open_runner
@@ -74,4 +77,11 @@ def open_engine(
         ledger=ledger,
         summarizer=check_summarizer(summarizer),
     )
-    return Engine(desk, office, model=named)
+    return Engine(
+        desk,
+        office,
+        model=named,
+        archive=MarkdownArchive(),
+        open_store=open_store,
+        fit=partial(fit_settings, begins=True, services=services),
+    )

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from lamella.adapters.archive.transcript import Transcript, read_turn
+from lamella.adapters.archive.transcript import Transcript, read_rounds, read_turn
 from lamella.core.values import replace
 from lamella.engine.replay import Scripted, replay
 from lamella.engine.turn import TurnView
@@ -57,4 +57,4 @@ def _scripted(transcript: Transcript, *, keep_model: bool) -> Iterator[Scripted]
     for number, turn in enumerate(transcript.turns, start=1):
         asked = read_turn(turn, number, system=transcript.system if number == 1 else None)
         asked = replace(asked, model=None) if keep_model else asked
-        yield Scripted(asked=asked, reply=turn.reply, at=turn.at)
+        yield Scripted(asked=asked, reply=turn.reply, at=turn.at, rounds=read_rounds(turn, number))

@@ -8,10 +8,10 @@ from tests.unit.engine.test_counting import Tallying
 
 from lamella import Note, ToolResult
 from lamella.adapters.stores.memory import MemoryStore
-from lamella.core.log.log import Log
+from lamella.core.log.log import FORMAT, Log
 from lamella.core.log.nodes import Node
 from lamella.core.log.records import Checkpoint, EventKind, Record, Written
-from lamella.core.log.snapshot import FORMAT, Snapshot, make_snapshot, read_snapshot, write_snapshot
+from lamella.core.log.snapshot import Snapshot, make_snapshot, read_snapshot, write_snapshot
 from lamella.core.text.content import hash_text
 from lamella.core.values import replace
 from lamella.engine.chat import Chat

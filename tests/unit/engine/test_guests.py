@@ -1,206 +1,64 @@
-"""Guests: providers that somebody else wrote, whose answers may be of any type."""
+"""What a guest hands over is looked at part by part, before anything trusts it."""
 
-import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-import lamella
-from lamella.adapters.providers.scripted.provider import ScriptedProvider
-from lamella.core.log.call import CacheUse, Call
 from lamella.core.messages.delta import Diagnosis, NativeReply, ReasoningDelta, Stop, StopReason, TextDelta, ToolCall
-from lamella.core.messages.request import Request
 from lamella.core.messages.usage import Usage
-from lamella.errors import CallError, ReplyBrokenError
+from lamella.engine.guests import check_delta
+from lamella.errors import ReplyBrokenError
 
-MODEL = "house:guest"
-END = Stop(reason=StopReason.END, id="one")
-ANY: Any = object()
-
-
-class Guest:
-    """Says whatever it is given."""
-
-    def __init__(self, *parts: Any) -> None:  # noqa: ANN401 - that is the point
-        self._parts = parts
-
-    async def stream(self, request: Request) -> AsyncIterator[Any]:
-        for part in self._parts:
-            yield part
-
-    async def close(self) -> None:
-        """There is nothing to give back."""
-
-
-class Plain:
-    """An async iterator that is no generator and cannot be closed."""
-
-    def __init__(self, *parts: Any) -> None:  # noqa: ANN401 - that is the point
-        self._parts = list(parts)
-
-    def __aiter__(self) -> "Plain":
-        return self
-
-    async def __anext__(self) -> Any:  # noqa: ANN401 - that is the point
-        if not self._parts:
-            raise StopAsyncIteration
-        return self._parts.pop(0)
+ANY: Any = 7
+HALF = "\ud83d"
+GOOD = [
+    TextDelta(text="hi"),
+    ReasoningDelta(text="hm"),
+    ToolCall(id="c", name="search", arguments="{}"),
+    Usage(plain=3, read=1, write=0, output=2, reasoning=2),
+    Usage(),
+    Stop(reason=StopReason.END),
+    Stop(
+        reason=StopReason.TOOLS,
+        id="m",
+        diagnosis=Diagnosis(verdict="missed", reason="changed", missed=3),
+        carried=NativeReply(format="mine", json="[]"),
+    ),
+]
+WRONG = [
+    (None, "None"),
+    ("text", "'text' of type str"),
+    (TextDelta(text=ANY), "a TextDelta whose text is 7 of type int"),
+    (ToolCall(id="c", name=ANY, arguments="{}"), "a ToolCall whose name is 7 of type int"),
+    (ToolCall(id="c", name="n", arguments=HALF), "half of a character"),
+    (Stop(reason=ANY), "a Stop whose reason is 7 of type int"),
+    (Stop(reason=StopReason.END, id=HALF), "half of a character"),
+    (Stop(reason=StopReason.END, diagnosis=ANY), "a Stop whose diagnosis is 7 of type int"),
+    (Stop(reason=StopReason.END, diagnosis=Diagnosis(verdict="v", missed=True)), "whose missed is True of type bool"),
+    (Stop(reason=StopReason.END, carried=ANY), "a Stop whose carried is 7 of type int"),
+    (Stop(reason=StopReason.END, carried=NativeReply(format="f", json=ANY)), "whose json is 7 of type int"),
+]
 
 
-class Handing(Guest):
-    """Hands over what it is given as its stream."""
-
-    def stream(self, request: Request) -> Any:  # noqa: ANN401 - that is the point
-        return self._parts[0]
+@pytest.mark.parametrize("delta", GOOD)
+def test_a_good_part_passes_as_it_is(delta: object) -> None:
+    assert check_delta(delta, "Guest") is delta
 
 
-class Waiting(Guest):
-    """Its stream has to be awaited, which a stream has not."""
-
-    async def stream(self, request: Request) -> Any:  # type: ignore[override]  # noqa: ANN401 - that is the point
-        return self._parts
-
-
-class Unclosed(Guest):
-    """Fails when it is closed."""
-
-    async def stream(self, request: Request) -> AsyncIterator[Any]:
-        try:
-            for part in self._parts:
-                yield part
-        finally:
-            raise OSError("cannot be closed")
-
-
-class Foreseeing(Guest):
-    """Foresees without being awaited, and has a length of nothing."""
-
-    def foresee(self, request: Request) -> CacheUse:
-        return CacheUse(read=1, write=0, uncached=2)
-
-    def __len__(self) -> int:
-        return 0
-
-
-def talk(folder: Path, provider: Any) -> tuple[list[str | None], list[Call]]:  # noqa: ANN401 - that is the point
-    """What is kept of an answer, and its calls; raises what sending raised, once that is known."""
-    url = f"sqlite:///{folder}/chats.db"
-
-    async def send() -> None:
-        async with lamella.open(url, model=MODEL, provider=provider) as engine:
-            chat = await engine.conversation("demo")
-            async for _ in chat.send("Hi?"):
-                pass
-
-    try:
-        asyncio.run(send())
-    finally:
-        with lamella.open(url) as engine:
-            chat = engine.chat("demo")
-            kept = [told.reply.text if told.reply else None for told in chat.turns()]
-            calls = [call for some in chat.ledger() for call in some]
-    return kept, calls
-
-
-def kept_of(folder: Path) -> list[str | None]:
-    with lamella.open(f"sqlite:///{folder}/chats.db") as engine:
-        return [told.reply.text if told.reply else None for told in engine.chat("demo").turns()]
-
-
-@pytest.mark.parametrize(
-    ("part", "words"),
-    [
-        (None, "Guest gave None as a part"),
-        ("a text", "Guest gave 'a text' of type str as a part"),
-        (5, "Guest gave 5 of type int"),
-        (TextDelta(text=b"bytes"), "a TextDelta whose text is b'bytes' of type bytes"),  # type: ignore[arg-type]
-        (TextDelta(text=None), "a TextDelta whose text is None"),  # type: ignore[arg-type]
-        (ReasoningDelta(text=["a"]), r"a ReasoningDelta whose text is \['a'\] of type list"),  # type: ignore[arg-type]
-        (ToolCall(id="1", name="f", arguments={"a": 1}), "a ToolCall whose arguments is"),  # type: ignore[arg-type]
-        (Stop(reason="end", id="1"), "a Stop whose reason is 'end' of type str"),  # type: ignore[arg-type]
-        (Stop(reason=StopReason.END, id=7), "whose id is 7 of type int"),  # type: ignore[arg-type]
-        (Stop(reason=StopReason.END, id="\ud800"), r"a Stop whose id, '\\ud800', has half of a character"),
-        (Stop(reason=StopReason.END, diagnosis=5), "a Stop whose diagnosis is 5 of type int"),  # type: ignore[arg-type]
-        (Stop(reason=StopReason.END, diagnosis=Diagnosis(verdict=5)), "a Diagnosis whose verdict is 5"),  # type: ignore[arg-type]
-        (Stop(reason=StopReason.END, diagnosis=Diagnosis(verdict="\ud800")), "a Diagnosis whose verdict, "),
-        (
-            Stop(reason=StopReason.END, diagnosis=Diagnosis(verdict="miss", missed="9")),  # type: ignore[arg-type]
-            "a Diagnosis whose reason is None and whose missed is '9' of type str",
-        ),
-        (Stop(reason=StopReason.END, carried=6), "a Stop whose carried is 6 of type int"),  # type: ignore[arg-type]
-        (Stop(reason=StopReason.END, carried=NativeReply(format="x", json=6)), "a NativeReply whose json is 6"),  # type: ignore[arg-type]
-        (Stop(reason=StopReason.END, carried=NativeReply(format="x", json="\ud800")), "a NativeReply whose json, "),
-        (ToolCall(id="1", name="\ud800", arguments="{}"), "a ToolCall whose name, "),
-        ({"text": "x" * 500}, "Guest gave a dict as a part"),
-    ],
-)
-def test_a_part_of_another_type_is_named_and_what_was_said_before_is_kept(
-    tmp_path: Path, part: object, words: str
-) -> None:
-    with pytest.raises(ReplyBrokenError, match=words) as raised:
-        talk(tmp_path, Guest(TextDelta(text="So far."), part, TextDelta(text="never"), END))
-    assert "Yield TextDelta" in raised.value.hint
-    assert kept_of(tmp_path) == ["So far."]
+@pytest.mark.parametrize(("delta", "said"), WRONG)
+def test_a_part_of_another_type_is_an_error_that_names_the_guest_and_what_it_gave(delta: object, said: str) -> None:
+    with pytest.raises(ReplyBrokenError, match=r"^Guest gave ") as error:
+        check_delta(delta, "Guest")
+    assert said in str(error.value)
 
 
 @pytest.mark.parametrize(
     ("usage", "fault"),
     [
-        (Usage(plain="12", output=3), "Guest reports plain '12' of type str."),  # type: ignore[arg-type]
-        (Usage(plain=12, read=-4), "Guest reports read -4 of type int."),
-        (Usage(plain=1.5, write=True), "Guest reports plain 1.5 of type float, write True of type bool."),  # type: ignore[arg-type]
+        (Usage(plain=-1), "Guest reports plain -1 of type int."),
+        (Usage(plain=2**53 + 1), "Guest reports plain 9007199254740993 of type int."),
         (Usage(output=3, reasoning=9), "Guest reports reasoning 9 of output 3."),
-        (Usage(plain=2**53 + 1, output=1), "Guest reports plain 9007199254740993 of type int."),
     ],
 )
-def test_usage_that_cannot_be_true_is_unknown_and_the_answer_stays(tmp_path: Path, usage: Usage, fault: str) -> None:
-    kept, (call,) = talk(tmp_path, Guest(TextDelta(text="Yes."), usage, END))
-    assert kept == ["Yes."]
-    assert call.usage == Usage(fault=fault)
-    assert call.stop == "end"
-
-
-def test_the_largest_count_that_can_be_true_is_kept(tmp_path: Path) -> None:
-    _, (call,) = talk(tmp_path, Guest(TextDelta(text="Yes."), Usage(plain=2**53, output=1), END))
-    assert call.usage == Usage(plain=2**53, output=1)
-
-
-def test_a_stream_that_fails_when_it_is_closed_after_its_end_gave_a_whole_answer(tmp_path: Path) -> None:
-    kept, (call,) = talk(tmp_path, Unclosed(TextDelta(text="Yes."), END))
-    assert (kept, call.stop) == (["Yes."], "end")
-
-
-def test_what_is_wrong_is_told_and_not_that_closing_failed_after_it(tmp_path: Path) -> None:
-    with pytest.raises(ReplyBrokenError, match="Unclosed gave 5"):
-        talk(tmp_path, Unclosed(TextDelta(text="So far."), 5, END))
-    assert kept_of(tmp_path) == ["So far."]
-
-
-def test_a_provider_of_length_nothing_is_asked_and_its_foresight_need_not_be_awaited(tmp_path: Path) -> None:
-    kept, (call,) = talk(tmp_path, Foreseeing(TextDelta(text="Yes."), END))
-    assert kept == ["Yes."]
-    assert call.predicted == CacheUse(read=1, write=0, uncached=2)
-
-
-def test_an_iterator_without_a_way_to_close_it_is_read_to_its_end(tmp_path: Path) -> None:
-    kept, _ = talk(tmp_path, Handing(Plain(TextDelta(text="Yes."), END)))
-    assert kept == ["Yes."]
-
-
-@pytest.mark.parametrize(
-    ("provider", "words"),
-    [(Handing([END, END]), "Handing gives a list"), (Waiting(END), "Waiting gives a coroutine")],
-)
-def test_a_stream_that_is_none_says_so_and_the_question_waits(tmp_path: Path, provider: Guest, words: str) -> None:
-    with pytest.raises(CallError, match=words) as raised:
-        talk(tmp_path, provider)
-    assert "async generator" in raised.value.hint
-    assert kept_of(tmp_path) == [None]
-
-
-@pytest.mark.parametrize("provider", ["openai", ANY, ScriptedProvider])
-def test_what_cannot_answer_is_refused_at_the_door(tmp_path: Path, provider: Any) -> None:  # noqa: ANN401 - any value
-    with pytest.raises(CallError, match=r"provider is (of type|the class) \w+, and no object that has stream\(\)"):
-        lamella.open(f"sqlite:///{tmp_path}/chats.db", provider=provider)
+def test_usage_that_cannot_be_true_is_unknown_with_the_reason(usage: Usage, fault: str) -> None:
+    assert check_delta(usage, "Guest") == Usage(fault=fault)

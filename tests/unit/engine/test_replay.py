@@ -1,75 +1,46 @@
-"""Replay: each turn as it would have been sent, built only when it is asked for."""
+"""Replay walks a dialogue turn by turn: each is asked when the one before was looked at, and answered after."""
 
-import json
 from collections.abc import Iterator
-from pathlib import Path
+from datetime import UTC, datetime
 
-import pytest
+from lamella.core.prompt.state import State
+from lamella.engine.ask import Ask
+from lamella.engine.dialogue import Dialogue
+from lamella.engine.replay import Scripted, replay
+from lamella.settings.meaning import make_rules, make_terms
+from lamella.wiring import load_settings, open_world
 
-from lamella.engine.turn import TurnView
-from lamella.errors import NotAvailableError, SettingError, SourceMissingError
-from lamella.wiring import parse_transcript, replay_transcript
-
-
-def replay(beside: Path = Path(), overrides: dict[str, object] | None = None, **fields: object) -> Iterator[TurnView]:
-    data = json.dumps({"lamella": 1, **fields}).encode()
-    return replay_transcript(parse_transcript(data, name="t"), overrides=overrides or {}, beside=beside)
+NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
 
-def test_replies_and_settings_of_the_file_are_used() -> None:
-    turns = list(replay(conversation="c", window=5_000, turns=[{"user": "a", "reply": "b"}, {"user": "c"}]))
-    assert [message.text for message in turns[1].messages] == ["a", "b", "c"]
-    assert turns[0].tokens.limit == 904
-    assert turns[0].envelope.conversation_id == "c"
+def dialogue() -> Dialogue:
+    settings, world = load_settings(), open_world(None)
+    return Dialogue(world, make_rules(settings, world), State(conversation="chat"), terms=make_terms(settings))
 
 
-def test_overrides_win_over_the_file() -> None:
-    (turn,) = replay(overrides={"layout": "in_place", "window": None}, layout="library", turns=[{"user": "a"}])
-    assert turn.envelope.layout == "in_place"
+def test_each_turn_builds_on_the_replies_before_it() -> None:
+    script = [Scripted(asked=Ask(text=f"q{number}"), reply=f"a{number}", at=NOON) for number in range(3)]
+    sent = [[message.text for message in turn.messages] for turn in replay(dialogue(), script)]
+    assert sent == [["q0"], ["q0", "a0", "q1"], ["q0", "a0", "q1", "a1", "q2"]]
 
 
-def test_the_vault_is_relative_to_the_transcript(tmp_path: Path) -> None:
-    (tmp_path / "notes").mkdir()
-    (tmp_path / "notes" / "a.md").write_text("A text", encoding="utf-8")
-    turns = [{"user": "q", "attach": [{"kind": "note", "path": "a.md"}]}]
-    (turn,) = replay(tmp_path, vault="notes", turns=turns)
-    assert "A text" in turn.messages[-1].text
+def test_a_turn_is_read_and_asked_only_when_somebody_looks_at_it() -> None:
+    read: list[str] = []
+
+    def script() -> Iterator[Scripted]:
+        for text in ("one", "two"):
+            read.append(text)
+            yield Scripted(asked=Ask(text=text), reply="", at=None)
+
+    runner = dialogue()
+    turns = replay(runner, script())
+    assert (read, runner.waits) == ([], False)
+    next(turns)
+    assert (read, runner.waits) == (["one"], True)
+    assert [message.text for message in next(turns).messages] == ["one", "", "two"]
 
 
-def test_a_missing_vault_is_said_before_the_first_turn(tmp_path: Path) -> None:
-    with pytest.raises(SourceMissingError, match="no vault folder"):
-        replay(tmp_path, vault="nowhere", turns=[])
-
-
-@pytest.mark.parametrize(
-    ("settings", "told"),
-    [
-        ({"layout": "auto"}, "layout 'auto' is not available"),
-    ],
-)
-def test_what_comes_later_says_so(settings: dict[str, object], told: str) -> None:
-    with pytest.raises(NotAvailableError, match=told):
-        replay(overrides=settings, turns=[])
-
-
-@pytest.mark.parametrize("settings", [{"layout": "sideways"}, {"carry_forward": "half"}, {"history": "none"}])
-def test_a_choice_that_does_not_exist_names_those_that_do(settings: dict[str, object]) -> None:
-    with pytest.raises(SettingError, match="There is no") as caught:
-        replay(overrides=settings, turns=[])
-    assert "Choose one of" in caught.value.hint
-
-
-def test_turns_are_built_one_at_a_time() -> None:
-    turns = replay(turns=[{"user": "good"}, {"user": "bad", "attach": [{"kind": "note", "path": "x.md"}]}])
-    assert next(turns).number == 1
-    with pytest.raises(SourceMissingError):
-        next(turns)
-
-
-def test_the_first_turns_system_may_add_to_the_files() -> None:
-    first, second = replay(
-        system={"base": "B."},
-        turns=[{"user": "a", "system": {"memory": "M."}}, {"user": "b", "system": {"memory": ""}}],
-    )
-    assert first.messages[0].text == "B.\n\nM."
-    assert second.messages[0].text == "B."
+def test_the_last_turn_is_answered_once_the_walk_is_over() -> None:
+    runner = dialogue()
+    assert len(list(replay(runner, [Scripted(asked=Ask(text="one"), reply="yes", at=None)]))) == 1
+    assert not runner.waits

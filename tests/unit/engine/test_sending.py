@@ -5,12 +5,13 @@ from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from lamella.core.log.calls import read_call, write_call
 
 from lamella.adapters.providers.scripted.provider import Line, ScriptedProvider
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.log.call import Cause, Outcome
-from lamella.core.log.events import parse_body
+from lamella.core.log.events.call import read_call, store_call
+from lamella.core.log.events.codec import read_event
+from lamella.core.log.events.reply import ReplyEvent
 from lamella.core.log.records import EventKind
 from lamella.core.messages.delta import Reply, StopReason
 from lamella.core.messages.usage import Usage
@@ -159,9 +160,9 @@ def test_stopping_keeps_the_partial_answer_and_stops_the_model() -> None:
     assert [told.reply and told.reply.text for told in again.turns()] == ["one two "]
     assert provider.cancelled == 1
     (reply,) = [record for record in store.load("chat") if record.kind is EventKind.REPLY]
-    calls = parse_body(reply)["calls"]
-    assert isinstance(calls, list)
-    assert read_call(calls[0]).stop == "stopped"
+    event = read_event(reply)
+    assert isinstance(event, ReplyEvent)
+    assert read_call(event.calls[0]).stop == "stopped"
 
 
 @pytest.mark.parametrize("error", [KeyRefusedError("No.", hint="Set a key."), ReplyBrokenError("Cut.", hint="Again.")])
@@ -211,7 +212,7 @@ def test_calls_are_read_back_as_they_were_written() -> None:
     assert events[-1].turn is not None
     (call,) = events[-1].turn.ledger.calls
     assert call.verdict.movement.cause is Cause.NONE
-    assert read_call(write_call(call)) == call
+    assert read_call(store_call(call)) == call
 
 
 def test_closing_the_iterator_closes_the_stream_at_once() -> None:

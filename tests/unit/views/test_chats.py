@@ -1,16 +1,27 @@
 """A conversation as data: branches and what was said."""
 
-from lamella.core.log.ids import Voice
+from lamella.core.artifacts.model import ArtifactId, Kind
+from lamella.core.log.events.artifact import StoredArtifact, StoredSource
+from lamella.core.log.events.message import MessageEvent, StoredSystem
+from lamella.core.log.events.reply import ReplyEvent
 from lamella.core.log.nodes import Node, Told
 from lamella.views.chats import view_branch, view_said
 
-REFS = {
-    "results": [{"id": "tool:weather", "hash": "h1"}],
-    "attached": [{"id": "garden.md", "hash": "h2"}, {"id": "garden.md", "hash": "h3"}],
-    "system": {"inlined": [{"id": "style.md", "hash": "h4"}]},
-}
-ASKED = Node(id="q1", parent="", role=Voice.USER, text="What grows?", at="2026-03-01T12:00:00Z", rest=REFS)
-ANSWER = Node(id="a1", parent="q1", role=Voice.REPLY, text="Beans.", at="2026-03-01T12:00:04Z")
+
+def ref(name: str, content: str) -> StoredArtifact:
+    return StoredArtifact(id=ArtifactId(name), kind=Kind.NOTE, title="", hash=content, source=StoredSource())
+
+
+QUESTION = MessageEvent(
+    id="q1",
+    parent="",
+    text="What grows?",
+    results=(ref("tool:weather", "h1"),),
+    attached=(ref("garden.md", "h2"), ref("garden.md", "h3")),
+    system=StoredSystem(inlined=(ref("style.md", "h4"),)),
+)
+ASKED = Node(event=QUESTION, at="2026-03-01T12:00:00Z")
+ANSWER = Node(event=ReplyEvent(id="a1", parent="q1", text="Beans."), at="2026-03-01T12:00:04Z")
 TURN = Told(message=ASKED, reply=ANSWER)
 
 
@@ -25,7 +36,7 @@ def test_a_turn_as_it_was_said_names_once_what_came_with_it() -> None:
 
 
 def test_a_question_that_waits_has_no_reply() -> None:
-    said = view_said(Told(message=Node(id="q1", parent="", role=Voice.USER, text="What grows?"), reply=None))
+    said = view_said(Told(message=Node(event=MessageEvent(id="q1", parent="", text="What grows?")), reply=None))
     assert (said["reply"], said["attached"]) == (None, [])
 
 

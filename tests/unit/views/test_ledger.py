@@ -7,7 +7,8 @@ import pytest
 from tests.contracts.places import doc
 
 from lamella.core.log.call import CacheUse, Call, Cause, Cost, Movement, Outcome, Timing, Verdict
-from lamella.core.log.ids import Voice
+from lamella.core.log.events.message import MessageEvent
+from lamella.core.log.events.reply import ReplyEvent
 from lamella.core.log.nodes import Node, Told
 from lamella.core.messages.delta import Diagnosis
 from lamella.core.messages.usage import Usage
@@ -33,8 +34,8 @@ def call(usage: Usage | None = None, *, outcome: Outcome = Outcome.HIT, cost: Co
 
 
 def told(reply: str | None) -> Told:
-    question = Node(id="q1", parent="", role=Voice.USER, text="What grows here?", at="2026-03-01T12:00:00Z")
-    answer = None if reply is None else Node(id="a1", parent="q1", role=Voice.REPLY, text=reply)
+    question = Node(event=MessageEvent(id="q1", parent="", text="What grows here?"), at="2026-03-01T12:00:00Z")
+    answer = None if reply is None else Node(event=ReplyEvent(id="a1", parent="q1", text=reply))
     return Told(message=question, reply=answer)
 
 

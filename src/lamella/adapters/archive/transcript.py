@@ -10,12 +10,15 @@ from pydantic_core import ErrorDetails, PydanticCustomError, from_json
 
 from lamella.adapters.archive.attachments import AttachmentIn, read_attachment
 from lamella.adapters.archive.strict_json import MAX_BYTES, check_json, explain_broken
-from lamella.core.artifacts.make import make_tool_definition, make_tool_result
+from lamella.core.artifacts.make import canonical_json, make_tool_definition, make_tool_result
 from lamella.core.artifacts.model import ToolDefinition
+from lamella.core.messages.delta import ToolCall
+from lamella.core.messages.rounds import ToolOutput, ToolRound
 from lamella.engine.ask import Ask
 from lamella.errors import BadInputError, SourceTooLargeError, TranscriptError
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, strict=True)
+_ROUND_HINT = "Give each call of a round an id of its own, and one result with that id as its `call`."
 _NUMBER = re.compile(r"\s*[+-]?[\d.]+\s*")
 
 
@@ -36,8 +39,10 @@ class SystemIn(BaseModel):
     model_config = _STRICT
 
     base: str | None = None
+    guidelines: str | None = None
     instructions: str | None = None
     project: str | None = None
+    workflow: str | None = None
     memory: str | None = None
 
 
@@ -61,6 +66,36 @@ class ToolDefinitionIn(BaseModel):
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
 
 
+class CallIn(BaseModel):
+    """A call that the model made."""
+
+    model_config = _STRICT
+
+    id: _Name
+    name: _Name
+    arguments: dict[str, JsonValue] = Field(default_factory=dict)
+
+
+class ResultIn(BaseModel):
+    """What came back for a call, by its id."""
+
+    model_config = _STRICT
+
+    call: _Name
+    output: str
+    failed: bool = False
+
+
+class RoundIn(BaseModel):
+    """What the model said with its calls, and a result for each of them."""
+
+    model_config = _STRICT
+
+    text: str = ""
+    calls: Annotated[list[CallIn], Field(min_length=1)]
+    results: list[ResultIn]
+
+
 class TurnIn(BaseModel):
     """One turn: what the user typed, attached, changed and dropped, and what was answered."""
 
@@ -75,6 +110,7 @@ class TurnIn(BaseModel):
     model: _Name | None = None
     drop: list[str] = Field(default_factory=list)
     fold: bool = False
+    rounds: list[RoundIn] = Field(default_factory=list)
     reply: str = ""
 
 
@@ -171,6 +207,35 @@ def read_turn(turn: TurnIn, number: int, *, system: SystemIn | None) -> Ask:
         raise type(error)(f"In turn {number}: {error.message}", hint=error.hint) from error
 
 
+def read_rounds(turn: TurnIn, number: int) -> tuple[ToolRound, ...]:
+    """The rounds of tools of a turn, each result in the place of its call; an error names the turn and the round."""
+    return tuple(_read_round(one, f"In turn {number}, round {place}") for place, one in enumerate(turn.rounds, start=1))
+
+
+def _read_round(given: RoundIn, place: str) -> ToolRound:
+    called = [call.id for call in given.calls]
+    outputs = {result.call: result for result in given.results}
+    _check_each_once(called, f"{place}: two calls have the id")
+    _check_each_once([result.call for result in given.results], f"{place}: two results are given for the call")
+    for name in called:
+        if name not in outputs:
+            raise TranscriptError(f"{place}: the call {name} has no result.", hint=_ROUND_HINT)
+    for name in outputs:
+        if name not in called:
+            raise TranscriptError(f"{place}: there is a result for {name}, which was not called.", hint=_ROUND_HINT)
+    return ToolRound(
+        text=given.text,
+        calls=tuple(ToolCall(id=c.id, name=c.name, arguments=canonical_json(c.arguments)) for c in given.calls),
+        outputs=tuple(ToolOutput(call=n, output=outputs[n].output, failed=outputs[n].failed) for n in called),
+    )
+
+
+def _check_each_once(names: Sequence[str], told: str) -> None:
+    twice = next((name for at, name in enumerate(names) if name in names[:at]), None)
+    if twice is not None:
+        raise TranscriptError(f"{told} {twice}.", hint=_ROUND_HINT)
+
+
 def _definitions(turn: TurnIn) -> tuple[ToolDefinition, ...] | None:
     if turn.tool_definitions is None:
         return None
@@ -224,7 +289,7 @@ def _what(detail: ErrorDetails) -> str:
         return "no such field"
     if detail["type"] == "missing":
         return "this field is missing"
-    if detail["type"] == "string_too_short":
+    if detail["type"] in ("string_too_short", "too_short"):
         return "this field is empty"
     return f"{detail['msg'][0].lower()}{detail['msg'][1:]}"
 
@@ -241,6 +306,9 @@ def _fields_at(location: Sequence[int | str]) -> list[str]:
         "attach": AttachmentIn,
         "tools": ToolIn,
         "tool_definitions": ToolDefinitionIn,
+        "rounds": RoundIn,
+        "calls": CallIn,
+        "results": ResultIn,
         "system": SystemIn,
     }
     names = [part for part in location if isinstance(part, str)]

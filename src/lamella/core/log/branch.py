@@ -11,11 +11,12 @@ from lamella.core.log.events.compaction import CompactionEvent, read_receipt
 from lamella.core.log.events.hashes import named_hashes
 from lamella.core.log.events.message import read_turn
 from lamella.core.log.events.reply import ReplyEvent
-from lamella.core.log.events.rounds import StoredRound, read_round
+from lamella.core.log.events.rounds import StoredRound, read_round, read_waiting
 from lamella.core.log.nodes import UNREADABLE, Node, Told, damaged
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.terms import Terms
 from lamella.core.log.turn import Turn
+from lamella.core.messages.delta import Reply
 from lamella.core.messages.rounds import ToolRound
 from lamella.core.values import replace
 
@@ -57,20 +58,26 @@ def read_turns(
     return turns
 
 
-def read_pending(told: Told, contents: Contents) -> ToolRound | None:
-    """The calls of an open turn that wait for their outputs, as a round that has none yet."""
+def read_pending(told: Told, contents: Contents) -> Reply | None:
+    """The answer of an open turn whose calls wait for their outputs."""
     waiting = told.pending
-    return None if waiting is None else _read_rounds(told.message, (waiting,), contents)[0]
-
-
-def read_calls(reply: Node) -> tuple[Call, ...]:
-    """The model calls that gave a reply, those of its tool rounds before its own, as far as they are known."""
-    own = reply.event.calls if isinstance(reply.event, ReplyEvent) else ()
-    made = (call for one in reply.rounds for call in one.made)
+    if waiting is None:
+        return None
     try:
-        return tuple(map(read_call, (*made, *own)))
+        return read_waiting(waiting, _without(told.message.erased, contents))
     except UNREADABLE as error:
-        raise damaged(f"The reply {reply.id}", error) from error
+        raise damaged(f"The message {told.message.id}", error) from error
+
+
+def read_calls(told: Told) -> tuple[Call, ...]:
+    """The model calls that a turn took so far: those of its tool rounds, then those that gave its reply."""
+    node = told.message if told.reply is None else told.reply
+    rounds = told.open if told.reply is None else told.reply.rounds
+    own = node.event.calls if isinstance(node.event, ReplyEvent) else ()
+    try:
+        return tuple(map(read_call, (*(call for one in rounds for call in one.made), *own)))
+    except UNREADABLE as error:
+        raise damaged(f"The message {node.id}", error) from error
 
 
 def committed_hashes(committed: Committed) -> tuple[str, ...]:
@@ -100,7 +107,7 @@ def read_message(node: Node, contents: Contents, *, usual: Terms) -> Turn:
 def check_node(node: Node) -> None:
     """Read everything that a message says but for its contents; raises for what nobody could go on from."""
     if isinstance(node.event, ReplyEvent):
-        read_calls(node)
+        read_calls(Told(message=node, reply=node))
     else:
         read_message(node, {}, usual=_USUAL)
     read_time(node)

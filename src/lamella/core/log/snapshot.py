@@ -11,14 +11,11 @@ from hashlib import sha256
 from msgspec import DecodeError, Struct
 from msgspec.msgpack import Decoder, Encoder
 
-from lamella.core.log.log import Log
+from lamella.core.log.log import FORMAT, Log
 from lamella.core.log.nodes import Node
 from lamella.core.values import replace
 
-# What a log folds to, and how it is written. Whoever changes either changes the number, so that older snapshots are not
-# used; a golden file of each number holds this one to what it was.
 _FAMILY = b"lamella log "
-FORMAT = 3
 _HEADER = _FAMILY + b"%d\n" % FORMAT
 _DIGEST = sha256().digest_size
 # SQLite takes no value of more than 10**9 bytes, PostgreSQL none of more than 2**30.

@@ -13,7 +13,8 @@ from lamella.core.log.events.rounds import make_calls, make_results
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.records import Written
 from lamella.core.log.turn import Turn
-from lamella.core.messages.rounds import ToolOutput, ToolRound
+from lamella.core.messages.delta import Reply
+from lamella.core.messages.rounds import ToolOutput
 
 
 def write_message(turn: Turn, *, message_id: str, parent: str, at: str, edits: str | None = None) -> Written:
@@ -28,12 +29,12 @@ def write_reply(text: str, *, message_id: str, parent: str, at: str, calls: Iter
     return write_event(ReplyEvent(id=message_id, parent=parent, text=text, calls=stored), at=at)
 
 
-def write_calls(asked: ToolRound, *, parent: str, at: str, made: Iterable[Call] = ()) -> Written:
-    """The event of tool calls, before anything is done about them; ``made`` are the model calls that asked for them.
+def write_calls(reply: Reply, *, parent: str, at: str, made: Iterable[Call] = ()) -> Written:
+    """The event of an answer that calls tools, before anything is done about it; ``made`` are its model calls.
 
-    ``parent`` is the question that is being answered. Outputs are written on their own, once they are there.
+    ``parent`` is the question that is being answered.
     """
-    event, contents = make_calls(asked, parent=parent, made=map(store_call, made))
+    event, contents = make_calls(reply, parent=parent, made=map(store_call, made))
     return write_event(event, at=at, contents=contents)
 
 

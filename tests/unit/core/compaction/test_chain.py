@@ -3,6 +3,7 @@
 import pytest
 from tests.unit.core.compaction.talking import NOW, Story, attaching, chat, make_rules, names, note, removed
 
+from lamella.core.compaction.chain import Plan, plan_compaction
 from lamella.core.compaction.rules import ChainRules
 from lamella.core.log.receipt import STEP_ORDER, StepName
 from lamella.errors import SettingError
@@ -149,3 +150,37 @@ def test_the_question_of_now_and_the_last_exchange_are_never_taken() -> None:
     assert texts[-1].endswith("And now?")
     assert texts[-2].startswith("Point 7.")
     assert texts[-3].endswith(YES)
+
+
+def planned(story: Story, *, tokens: int, goal: int) -> Plan:
+    return plan_compaction(
+        story.state,
+        story.bind(NOW),
+        story.rules.chain,
+        measure=story.rules.measure,
+        place=story.rules.place,
+        window=story.rules.budget.window,
+        tokens=tokens,
+        goal=goal,
+        path=story.path,
+        automatic=False,
+    )
+
+
+def test_a_plan_tells_what_the_request_weighs_before_and_after_and_that_somebody_asked_for_it() -> None:
+    story = mixed()
+    receipt = planned(story, tokens=story.tokens(), goal=400).receipt
+    assert receipt is not None
+    assert (receipt.tokens_before, receipt.target, receipt.automatic) == (story.tokens(), 400, False)
+    assert receipt.parent == story.state.head
+    assert receipt.steps[-1].tokens_after == receipt.tokens_after
+    story.apply(receipt)
+    assert story.tokens() == receipt.tokens_after
+
+
+def test_a_plan_that_comes_to_no_less_than_what_is_sent_now_is_none() -> None:
+    story = mixed()
+    least = planned(story, tokens=story.tokens(), goal=0).receipt
+    assert least is not None
+    assert planned(story, tokens=least.tokens_after, goal=0) == Plan(receipt=None)
+    assert planned(story, tokens=least.tokens_after + 1, goal=0).receipt is not None

@@ -17,7 +17,10 @@ from tests.unit.core.compaction.talking import (
 from lamella.core.artifacts.make import make_tool_definition
 from lamella.core.artifacts.model import Policy
 from lamella.core.budget.thresholds import Budget
+from lamella.core.compaction.fitting import check_fits, fit_turn
 from lamella.core.log.turn import SystemParts, Turn
+from lamella.core.prompt.advance import advance, waiting
+from lamella.core.prompt.envelope import make_envelope
 from lamella.core.values import replace
 from lamella.errors import BudgetExceededError
 
@@ -152,3 +155,30 @@ def test_a_turn_that_does_not_fit_leaves_the_conversation_as_it_was() -> None:
         fit(story, Turn(text="x" * 40_000))
     assert story.state is before
     assert fit(story).receipt is None
+
+
+def test_a_turn_that_fits_is_asked_as_it_is_and_waits() -> None:
+    story = window(chat(6), 0.5)
+    asked = story.bind(NOW)
+    turn, opened, needs = fit_turn(story.state, asked, story.rules, path=story.path)
+    assert (turn, needs) == (asked, ())
+    assert opened == story.open()
+
+
+def test_a_turn_that_had_to_be_made_room_for_carries_its_receipt_and_is_asked_after_it() -> None:
+    story = window(chat(40), 0.86)
+    turn, opened, needs = fit_turn(story.state, story.bind(NOW), story.rules, path=story.path)
+    (receipt,) = turn.receipts
+    assert needs == ()
+    assert opened == advance(story.state, turn, story.rules.place, story.rules.measure)
+    assert waiting(opened).total == receipt.tokens_after
+    assert opened.shrunk_to == receipt.tokens_after
+
+
+def test_what_is_over_the_hard_threshold_is_fitted_as_far_as_it_goes_and_refused_when_it_is_checked() -> None:
+    story = Story(make_rules(budget=Budget(window=1_000, reserve=0)))
+    _, opened, _ = fit_turn(story.state, story.bind(Turn(text="x" * 4 * 951)), story.rules)
+    envelope = make_envelope(waiting(opened), story.rules.budget)
+    with pytest.raises(BudgetExceededError):
+        check_fits(envelope, story.rules.budget)
+    check_fits(envelope, Budget(window=1_100, reserve=0))

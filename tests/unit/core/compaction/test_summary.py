@@ -7,8 +7,9 @@ from lamella.core.budget.counting import weigh
 from lamella.core.budget.thresholds import Budget
 from lamella.core.compaction.asking import SummaryNeed, SummaryText, ask_live
 from lamella.core.compaction.rules import ChainRules, SummaryRules
+from lamella.core.compaction.summary import propose_summary
 from lamella.core.log.placement import Form
-from lamella.core.log.receipt import Receipt, StepName
+from lamella.core.log.receipt import Receipt, Skip, Step, StepName
 from lamella.core.prompt.layers.model import LayerId
 from lamella.core.values import replace
 from lamella.errors import SettingError
@@ -282,3 +283,26 @@ def test_what_is_attached_is_no_talk_and_is_not_summarised_with_it() -> None:
         story.say(f"Question {number}?", "because " * 50)
     story.compact(summaries=_answers(story), turn=NOW)
     assert "secret" in story.sent()
+
+
+def test_a_summary_is_proposed_asked_for_or_skipped_by_what_is_at_hand() -> None:
+    draft = told().draft()
+    assert propose_summary(draft, None) == Skip(name=StepName.SUMMARY, why="no summariser is given")
+    need = propose_summary(draft, {})
+    assert isinstance(need, SummaryNeed)
+    step = propose_summary(draft, {need.key: SummaryText(text=GOOD)})
+    assert isinstance(step, Step)
+    assert (step.name, len(step.removed)) == (StepName.SUMMARY, 2 * need.turns)
+    assert step.text is not None
+    assert GOOD in step.text
+    assert propose_summary(told(1).draft(), {}) is None
+
+
+def test_a_summary_keeps_what_it_tells_apart_from_the_block_that_it_is_sent_as() -> None:
+    draft = told().draft()
+    need = propose_summary(draft, {})
+    assert isinstance(need, SummaryNeed)
+    step = propose_summary(draft, {need.key: SummaryText(text=GOOD)})
+    assert isinstance(step, Step)
+    assert step.content.startswith(GOOD)
+    assert "<" not in step.content

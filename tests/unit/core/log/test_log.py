@@ -1,82 +1,28 @@
 """The log: editing, regenerating, deleting and forking make branches; nothing that was said is lost or renamed."""
 
-from collections.abc import Sequence
-
 import pytest
+from tests.unit.core.log.scribe import AT, CHAT, Scribe, check, say, texts
+from tests.unit.raw import write_raw
 
 from lamella.core.artifacts.make import make_artifact, make_tool_definition
 from lamella.core.artifacts.model import Kind, Source
 from lamella.core.log.branch import path_hashes, read_calls, read_turns
-from lamella.core.log.events import write_erasure, write_event, write_message
-from lamella.core.log.ids import Voice, message_id, turn_id
+from lamella.core.log.call import Call, Cause, Movement, Outcome, Verdict
+from lamella.core.log.events.changes import DeleteEvent, ForkEvent, RenameEvent, SettingsEvent, SwitchEvent
+from lamella.core.log.events.message import NOTHING_SET, Lasting
+from lamella.core.log.ids import turn_id
 from lamella.core.log.log import Log
-from lamella.core.log.nodes import derive_id
 from lamella.core.log.records import EventKind, Record
-from lamella.core.log.terms import Rewrite
-from lamella.core.log.turn import SystemParts, TurnInput
+from lamella.core.log.terms import Rewrite, Terms
+from lamella.core.log.turn import SystemParts, Turn
+from lamella.core.log.writing import write_erasure
+from lamella.core.messages.usage import Usage
 from lamella.errors import StoreDamagedError
-
-AT = "2026-03-01T12:00:00Z"
-CHAT = "chat"
-
-
-class Scribe:
-    """Writes events down as a conversation does, and folds them."""
-
-    def __init__(self) -> None:
-        self.log = Log(CHAT)
-        self.records: list[Record] = []
-
-    def write(self, records: Sequence[Record]) -> None:
-        self.records += records
-        self.log.extend(records)
-
-    def ask(self, text: str, *, edits: str | None = None, **settings: object) -> str:
-        turn = TurnInput(text=text, typed=text, **settings)  # type: ignore[arg-type]
-        parent = self.log.nodes[edits].parent if edits else self.log.head
-        name = turn_id(CHAT, parent, turn)
-        self.write(write_message(turn, message_id=name, parent=parent, at=AT, edits=edits).records)
-        return name
-
-    def reply(self, text: str) -> str:
-        name = message_id(CHAT, parent=self.log.head, role=Voice.REPLY, text=text)
-        self.write(write_event(EventKind.REPLY, AT, id=name, parent=self.log.head, text=text).records)
-        return name
-
-    def do(self, kind: EventKind, **body: object) -> None:
-        self.write(write_event(kind, AT, **body).records)
 
 
 @pytest.fixture
 def scribe() -> Scribe:
     return Scribe()
-
-
-def say(scribe: Scribe, turns: int = 3) -> list[str]:
-    """So many turns, q1 and a1 to begin with; the ids of all messages."""
-    names = []
-    for number in range(1, turns + 1):
-        names += [scribe.ask(f"q{number}"), scribe.reply(f"a{number}")]
-    return names
-
-
-def texts(log: Log, head: str | None = None) -> list[str]:
-    return [node.text for told in log.path(head) for node in (told.message, told.reply) if node is not None]
-
-
-def check(scribe: Scribe) -> None:
-    """Every id is the one its message has by what it says, and folding all again gives the same."""
-    log, again = scribe.log, Log(CHAT)
-    again.extend(scribe.records)
-    assert {name: node.parent for name, node in again.nodes.items()} == {
-        n: node.parent for n, node in log.nodes.items()
-    }
-    assert (again.head, again.branches(), again.version) == (log.head, log.branches(), log.version)
-    for name, node in log.nodes.items():
-        assert derive_id(CHAT, node.parent, node) == name == node.id
-        assert not node.parent or node.parent in log.nodes
-    parents = {node.parent for node in log.nodes.values()}
-    assert set(log.nodes) - parents <= set(log.branches())
 
 
 def test_what_was_said_is_one_branch(scribe: Scribe) -> None:
@@ -95,10 +41,10 @@ def test_a_log_without_events_has_no_branches() -> None:
 def test_the_id_of_a_message_covers_what_is_attached_to_it(scribe: Scribe) -> None:
     note = make_artifact(Kind.NOTE, text="A", source=Source(path="a.md"))
     name = scribe.ask("q", attached=(note,))
-    assert name != turn_id(CHAT, "", TurnInput(text="q"))
+    assert name != turn_id(CHAT, "", Turn(text="q"))
     assert path_hashes(scribe.log.path()) == (note.hash,)
-    (past,) = read_turns(scribe.log.path(), {note.hash: b"A"})
-    assert (past.turn.id, past.turn.attached, past.reply) == (name, (note,), None)
+    (past,) = read_turns(scribe.log.path(), {note.hash: b"A"}, usual=Terms())
+    assert (past.id, past.attached, past.reply) == (name, (note,), None)
     check(scribe)
 
 
@@ -115,7 +61,7 @@ def test_the_id_of_a_message_covers_what_is_attached_to_it(scribe: Scribe) -> No
 )
 def test_deleting_a_message_makes_a_branch_without_it(scribe: Scribe, at: int, left: list[str]) -> None:
     names = say(scribe)
-    scribe.do(EventKind.DELETE, target=names[at])
+    scribe.do(DeleteEvent(target=names[at]))
     assert texts(scribe.log) == left
     assert texts(scribe.log, names[-1]) == ["q1", "a1", "q2", "a2", "q3", "a3"]
     assert scribe.log.rewritten is Rewrite.HISTORY_EDITED
@@ -125,7 +71,7 @@ def test_deleting_a_message_makes_a_branch_without_it(scribe: Scribe, at: int, l
 
 def test_what_stands_before_a_deleted_message_keeps_its_ids(scribe: Scribe) -> None:
     names = say(scribe)
-    scribe.do(EventKind.DELETE, target=names[2])
+    scribe.do(DeleteEvent(target=names[2]))
     told = scribe.log.path()
     assert [told[0].message.id, told[0].reply.id if told[0].reply else ""] == names[:2]
     assert told[1].message.id not in names
@@ -133,7 +79,7 @@ def test_what_stands_before_a_deleted_message_keeps_its_ids(scribe: Scribe) -> N
 
 def test_deleting_everything_leaves_an_empty_branch_and_the_old_one(scribe: Scribe) -> None:
     names = say(scribe, 1)
-    scribe.do(EventKind.DELETE, target=names[0])
+    scribe.do(DeleteEvent(target=names[0]))
     assert (scribe.log.head, texts(scribe.log), scribe.log.branches()) == ("", [], (names[1],))
     scribe.ask("anew")
     assert texts(scribe.log) == ["anew"]
@@ -162,7 +108,7 @@ def test_editing_to_the_same_text_names_the_same_message_and_loses_no_answer(scr
 
 def test_a_question_answered_again_has_both_answers(scribe: Scribe) -> None:
     names = say(scribe, 2)
-    scribe.do(EventKind.SWITCH, head=names[2])
+    scribe.do(SwitchEvent(head=names[2]))
     assert scribe.log.rewritten is None
     other = scribe.reply("a2, better")
     assert scribe.log.branches() == (names[3], other)
@@ -174,7 +120,7 @@ def test_a_question_answered_again_has_both_answers(scribe: Scribe) -> None:
 @pytest.mark.parametrize("at", range(6))
 def test_going_on_from_any_message_leaves_the_branch_readable(scribe: Scribe, at: int) -> None:
     names = say(scribe)
-    scribe.do(EventKind.FORK, head=names[at])
+    scribe.do(ForkEvent(head=names[at]))
     assert texts(scribe.log) == ["q1", "a1", "q2", "a2", "q3", "a3"][: at + 1]
     assert texts(scribe.log, names[-1]) == ["q1", "a1", "q2", "a2", "q3", "a3"]
     # Going back to the question just answered asks it again; nothing before it is another.
@@ -184,8 +130,8 @@ def test_going_on_from_any_message_leaves_the_branch_readable(scribe: Scribe, at
 
 def test_a_branch_left_before_anything_was_said_on_it_is_none(scribe: Scribe) -> None:
     names = say(scribe)
-    scribe.do(EventKind.FORK, head=names[1])
-    scribe.do(EventKind.SWITCH, head=names[-1])
+    scribe.do(ForkEvent(head=names[1]))
+    scribe.do(SwitchEvent(head=names[-1]))
     assert scribe.log.branches() == (names[-1],)
     check(scribe)
 
@@ -193,44 +139,44 @@ def test_a_branch_left_before_anything_was_said_on_it_is_none(scribe: Scribe) ->
 def test_going_from_one_message_to_another_of_the_same_branch_makes_none(scribe: Scribe) -> None:
     names = say(scribe)
     for at in (2, 0, 3, 1):
-        scribe.do(EventKind.FORK, head=names[at])
+        scribe.do(ForkEvent(head=names[at]))
     assert scribe.log.branches() == (names[-1], names[1])
     check(scribe)
 
 
 def test_switching_there_and_back_changes_nothing_that_was_said(scribe: Scribe) -> None:
     names = say(scribe)
-    scribe.do(EventKind.FORK, head=names[1])
+    scribe.do(ForkEvent(head=names[1]))
     other = scribe.ask("elsewhere")
-    scribe.do(EventKind.SWITCH, head=names[-1])
+    scribe.do(SwitchEvent(head=names[-1]))
     assert (scribe.log.head, scribe.log.rewritten) == (names[-1], Rewrite.BRANCH)
     assert set(scribe.log.branches()) == {names[-1], other}
-    scribe.do(EventKind.SWITCH, head=other)
+    scribe.do(SwitchEvent(head=other))
     assert texts(scribe.log) == ["q1", "a1", "elsewhere"]
     check(scribe)
 
 
 def test_a_message_asked_clears_what_was_rewritten_before_it(scribe: Scribe) -> None:
     names = say(scribe)
-    scribe.do(EventKind.FORK, head=names[1])
+    scribe.do(ForkEvent(head=names[1]))
     scribe.ask("elsewhere")
     assert scribe.log.rewritten is None
-    scribe.write(write_erasure("a.md", [], at=AT).records)
+    scribe.write(write_erasure("a.md", [], at=AT))
     assert scribe.log.rewritten is Rewrite.HISTORY_EDITED
 
 
 def test_titles_and_settings_are_those_given_last(scribe: Scribe) -> None:
-    scribe.do(EventKind.RENAME, title="One")
-    scribe.do(EventKind.SETTINGS, layout="library", window=9)
-    scribe.do(EventKind.RENAME, title="Two")
-    scribe.do(EventKind.SETTINGS, layout="in_place")
+    scribe.do(RenameEvent(title="One"))
+    scribe.do(SettingsEvent(values={"layout": "library", "window": 9}))
+    scribe.do(RenameEvent(title="Two"))
+    scribe.do(SettingsEvent(values={"layout": "in_place"}))
     assert (scribe.log.title, scribe.log.settings) == ("Two", {"layout": "in_place", "window": 9})
 
 
 def test_events_that_say_nothing_change_no_branch(scribe: Scribe) -> None:
     names = say(scribe)
     for kind in (EventKind.ATTACHMENT, EventKind.FOLD, EventKind.STAGE):
-        scribe.do(kind)
+        scribe.write(write_raw(kind, AT, number=3))
     assert scribe.log.branches() == (names[-1],)
     assert scribe.log.version == 9
 
@@ -243,10 +189,10 @@ def test_what_a_deleted_question_had_set_goes_over_to_the_next(scribe: Scribe) -
     first = scribe.ask("q1", system=SYSTEM, tools=TOOLS, model="m1")
     scribe.reply("a1")
     scribe.ask("q2", model="m2")
-    scribe.do(EventKind.DELETE, target=first)
-    (past,) = read_turns(scribe.log.path(), {})
-    assert (past.turn.system, past.turn.tools, past.turn.model) == (SYSTEM, TOOLS, "m2")
-    assert scribe.log.left == {}
+    scribe.do(DeleteEvent(target=first))
+    (past,) = read_turns(scribe.log.path(), {}, usual=Terms())
+    assert (past.system, past.tools, past.model) == (SYSTEM, TOOLS, "m2")
+    assert scribe.log.left == NOTHING_SET
     check(scribe)
 
 
@@ -255,27 +201,27 @@ def test_what_the_last_question_had_set_is_kept_for_the_next(scribe: Scribe) -> 
     third = scribe.ask("q2", model="m2")
     scribe.reply("a2")
     last = scribe.ask("q3", model="m3", tools=())
-    scribe.do(EventKind.DELETE, target=last)
-    scribe.do(EventKind.DELETE, target=third)
-    assert scribe.log.left == {"model": "m3", "tools": []}
+    scribe.do(DeleteEvent(target=last))
+    scribe.do(DeleteEvent(target=third))
+    assert scribe.log.left == Lasting(model="m3", tools=())
     scribe.ask("q4")
-    assert scribe.log.left == {}
+    assert scribe.log.left == NOTHING_SET
 
 
 def test_what_a_deleted_question_had_set_stays_with_its_branch(scribe: Scribe) -> None:
     names = say(scribe, 1)
-    scribe.do(EventKind.DELETE, target=scribe.ask("q2", model="m2"))
-    scribe.do(EventKind.FORK, head=names[0])
-    assert scribe.log.left == {"model": "m2"}, "asking the question again is no other branch"
-    scribe.do(EventKind.SWITCH, head=names[1])
-    assert scribe.log.left == {}
+    scribe.do(DeleteEvent(target=scribe.ask("q2", model="m2")))
+    scribe.do(ForkEvent(head=names[0]))
+    assert scribe.log.left == Lasting(model="m2"), "asking the question again is no other branch"
+    scribe.do(SwitchEvent(head=names[1]))
+    assert scribe.log.left == NOTHING_SET
 
 
 def test_a_model_is_chosen_by_settings_until_a_turn_is_asked_under_it(scribe: Scribe) -> None:
-    scribe.do(EventKind.SETTINGS, layout="library")
+    scribe.do(SettingsEvent(values={"layout": "library"}))
     assert not scribe.log.chose_model
-    scribe.do(EventKind.SETTINGS, model="m")
-    scribe.do(EventKind.SETTINGS, layout="in_place")
+    scribe.do(SettingsEvent(values={"model": "m"}))
+    scribe.do(SettingsEvent(values={"layout": "in_place"}))
     assert scribe.log.chose_model
     scribe.ask("q1")
     assert not scribe.log.chose_model
@@ -284,9 +230,9 @@ def test_a_model_is_chosen_by_settings_until_a_turn_is_asked_under_it(scribe: Sc
 def test_a_message_that_says_two_things_is_damage(scribe: Scribe) -> None:
     name = scribe.ask("q1")
     with pytest.raises(StoreDamagedError, match=f"Event 2 of chat .* message {name} is there already"):
-        scribe.do(EventKind.MESSAGE, id=name, parent="", text="something else")
+        scribe.log.extend(write_raw(EventKind.MESSAGE, AT, id=name, parent="", text="something else").records)
     with pytest.raises(StoreDamagedError, match="is there already"):
-        scribe.do(EventKind.MESSAGE, id=name, parent=name, text="q1")
+        scribe.log.extend(write_raw(EventKind.MESSAGE, AT, id=name, parent=name, text="q1").records)
     assert texts(scribe.log) == ["q1"]
 
 
@@ -298,10 +244,34 @@ def test_a_reply_to_a_reply_is_damage(scribe: Scribe) -> None:
 
 def test_the_same_answer_given_twice_keeps_the_calls_of_both(scribe: Scribe) -> None:
     question = scribe.ask("one")
-    name = message_id(CHAT, parent=question, role=Voice.REPLY, text="same")
-    for outcome in ("first", "hit"):
-        call = {"outcome": outcome, "cause": "none"}
-        scribe.do(EventKind.REPLY, id=name, parent=question, text="same", calls=[call])
-        scribe.do(EventKind.SWITCH, head=question)
-    scribe.do(EventKind.REPLY, id=name, parent=question, text="same")
-    assert [call.verdict.outcome.value for call in read_calls(scribe.log.nodes[name])] == ["first", "hit"]
+    for outcome in (Outcome.FIRST, Outcome.HIT):
+        verdict = Verdict(outcome=outcome, movement=Movement(cause=Cause.NONE))
+        scribe.reply("same", [Call(model=None, verdict=verdict, usage=Usage())])
+        scribe.do(SwitchEvent(head=question))
+    scribe.reply("same")
+    assert [call.verdict.outcome for call in read_calls(scribe.log.path()[0])] == [Outcome.FIRST, Outcome.HIT]
+    check(scribe)
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        (EventKind.MESSAGE, "{"),
+        (EventKind.MESSAGE, '{"id":"m","parent":"nobody","text":"hi"}'),
+        (EventKind.MESSAGE, '{"attached":1,"id":"m","parent":"","text":"hi"}'),
+        (EventKind.REPLY, '{"id":"m","parent":"","text":"hi"}'),
+        (EventKind.REPLY, '{"id":"m","parent":"nobody","text":"hi"}'),
+        (EventKind.FORK, '{"head":"nobody"}'),
+        (EventKind.UNDO, '{"receipt":"none"}'),
+        (EventKind.CALLS, '{"calls":[],"parent":"","text":""}'),
+        (EventKind.RESULTS, '{"parent":"","results":[]}'),
+    ],
+)
+def test_an_event_that_cannot_be_read_is_named_by_its_number(kind: EventKind, body: str) -> None:
+    log = Log(CHAT)
+    log.extend(write_raw(EventKind.RENAME, AT, title="good").records)
+    with pytest.raises(StoreDamagedError, match="Event 2 of chat cannot be read") as caught:
+        log.extend([Record(kind=kind, at=AT, body=body)])
+    assert "lamella store verify" in caught.value.hint
+    assert log.version == 1
+    assert log.nodes == {}

@@ -19,6 +19,8 @@ STORED = [
     "undo",
     "stage",
     "erasure",
+    "calls",
+    "results",
 ]
 
 

@@ -10,10 +10,9 @@ from msgspec import msgpack
 from tests.unit.raw import write_raw
 
 from lamella.core.log.ids import Voice, message_id
-from lamella.core.log.log import Log
+from lamella.core.log.log import FORMAT, Log
 from lamella.core.log.records import EventKind, Record
 from lamella.core.log.snapshot import (
-    FORMAT,
     Snapshot,
     is_of_another_format,
     join_snapshots,

@@ -185,7 +185,7 @@ def test_in_library_a_round_becomes_a_line_per_call_before_the_reply() -> None:
     asked = go(state, Turn(text="two"), terms=LIBRARY)
     first, said, now = texts(asked)
     assert (first, now) == ("one", "two")
-    assert said.startswith("<tool_call>search({}): done, recall what it gave by its id tool:search:")
+    assert said.startswith("Looking.\n<tool_call>search({}): done, recall what it gave by its id tool:search:")
     assert said.endswith("</tool_call>\nyes")
     assert asked.talk.spoken == asked.talk.length == 2
     line = waiting(asked).segments(LayerId.L4)[1]

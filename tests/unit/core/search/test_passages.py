@@ -4,10 +4,18 @@ import pytest
 from tests.unit.pictures import png
 
 from lamella import Conversation
+from lamella.adapters.tokens.counter import OfflineCounter
 from lamella.attach import Note, Picture, ToolResult
 from lamella.core.artifacts.make import make_artifact, make_image, make_image_value, make_tool_result
 from lamella.core.artifacts.model import Artifact, Kind, Source
+from lamella.core.log.terms import Layout, Terms
 from lamella.core.log.turn import SystemParts, Turn
+from lamella.core.messages.delta import ToolCall
+from lamella.core.messages.rounds import ToolOutput, ToolRound
+from lamella.core.planning.layouts import place
+from lamella.core.prompt.advance import advance, answer, waiting
+from lamella.core.prompt.layers.rounds import build_rounds
+from lamella.core.prompt.state import State
 from lamella.core.search.index import Passage
 from lamella.core.search.passages import find_in_full, list_passages, version_id
 from lamella.engine.turn import TurnView
@@ -136,3 +144,30 @@ def test_a_note_with_a_picture_stands_in_the_message_that_brought_it() -> None:
     chat = Conversation(layout="in_place")
     chat.ask("one", attach=[Note(path="a.md", text=text), Picture(data=png(2, 2))])
     assert in_full(chat.ask("two"), text)
+
+
+CALL = ToolCall(id="c", name="web", arguments='{"q":"desks"}')
+ROUND = ToolRound(text="Let me look.", calls=(CALL,), outputs=(ToolOutput(call="c", output="two desks"),))
+
+
+def test_what_calls_gave_comes_between_the_question_and_the_reply_under_the_id_that_their_lines_name() -> None:
+    turn = Turn(text="Which?", rounds=(ROUND, ROUND), reply="Both.")
+    asked, first, second, replied = list_passages([turn], ("q1", "a1"))
+    assert (asked.id, replied.id) == ("q1", "a1")
+    assert (first.place, first.role, first.text) == ("turn 1", "tool", "two desks")
+    assert first.id != second.id
+    names = [said.id for said in build_rounds("q1", turn.rounds, OfflineCounter().measure(None)) if said.message.call]
+    assert [one.title for one in (first, second)] == [f'{name} {{"q":"desks"}}' for name in names]
+
+
+@pytest.mark.parametrize("layout", list(Layout))
+def test_what_calls_gave_stands_in_its_epoch_and_can_be_found_after_it(layout: Layout) -> None:
+    measure, terms = OfflineCounter().measure(None), Terms(layout=layout)
+    turn = Turn(text="Which?", rounds=(ROUND,), terms=terms)
+    asked = advance(State(conversation="chat"), turn, place, measure)
+    found = list_passages([turn], (asked.head,))[1]
+    assert found.id in find_in_full(waiting(asked))
+    later = advance(answer(asked, "Both."), Turn(text="And now?", terms=terms), place, measure)
+    assert (found.id in find_in_full(waiting(later))) is (layout is Layout.IN_PLACE)
+    folded = advance(answer(asked, "Both."), Turn(text="And now?", terms=terms, fold=True), place, measure)
+    assert found.id not in find_in_full(waiting(folded))

@@ -1,25 +1,26 @@
 """The contents that events name: all of them, those of one artifact, and those that retell earlier talk."""
 
 from collections.abc import Iterator
+from typing import Protocol, runtime_checkable
 
-from lamella.core.log.events.artifact import StoredArtifact
 from lamella.core.log.events.compaction import CompactionEvent
 from lamella.core.log.events.kinds import Event
 from lamella.core.log.events.message import MessageEvent
-from lamella.core.log.events.rounds import CallsEvent, ResultsEvent
+
+
+@runtime_checkable
+class ContentNamer(Protocol):
+    """An event that names contents."""
+
+    def hashes(self) -> Iterator[str]: ...
 
 
 def named_hashes(event: Event) -> tuple[str, ...]:
-    """Every content hash that an event names."""
-    match event:
-        case MessageEvent():
-            plain = not event.attached and not event.results and event.system is None and event.strip is None
-            return () if plain else tuple(dict.fromkeys(_named(event)))
-        case CompactionEvent() | CallsEvent() | ResultsEvent():
-            return tuple(dict.fromkeys(event.hashes()))
-        case _:
-            # An erasure lists what is gone, and names it no more.
-            return ()
+    """Every content hash that an event names; an erasure lists what is gone, and names it no more."""
+    if isinstance(event, MessageEvent) and event.is_plain:
+        # Most events of a long conversation.
+        return ()
+    return tuple(dict.fromkeys(event.hashes())) if isinstance(event, ContentNamer) else ()
 
 
 def referenced_artifacts(event: Event, artifact: str) -> tuple[str, ...]:
@@ -31,7 +32,7 @@ def referenced_artifacts(event: Event, artifact: str) -> tuple[str, ...]:
     if not isinstance(event, MessageEvent):
         return ()
     hashes: dict[str, None] = {}
-    for ref in _refs(event):
+    for ref in event.refs:
         images = [image.hash for image in ref.images]
         if ref.id == artifact:
             condensed = [] if ref.condensed is None else [ref.condensed]
@@ -52,22 +53,7 @@ def retold_hashes(event: Event) -> tuple[str, ...]:
     match event:
         case MessageEvent(strip=str() as strip):
             return (strip,)
-        case CompactionEvent(steps=steps):
-            return tuple(step.text for step in steps if step.text is not None)
+        case CompactionEvent():
+            return tuple(dict.fromkeys(event.hashes()))
         case _:
             return ()
-
-
-def _named(event: MessageEvent) -> Iterator[str]:
-    for ref in _refs(event):
-        yield from ref.hashes()
-    if event.system is not None and event.system.drawn is not None:
-        yield event.system.drawn
-    if event.strip is not None:
-        yield event.strip
-
-
-def _refs(event: MessageEvent) -> tuple[StoredArtifact, ...]:
-    """What an event says of artifacts, in the order in which records list their contents."""
-    inlined = () if event.system is None else event.system.inlined
-    return (*event.attached, *event.results, *inlined)

@@ -85,6 +85,25 @@ class MessageEvent(GivenTerms, frozen=True, kw_only=True, gc=False, omit_default
     def lasting(self) -> Lasting:
         return Lasting(system=self.system, tools=self.tools, model=self.model)
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it names no content."""
+        return not self.attached and not self.results and self.system is None and self.strip is None
+
+    @property
+    def refs(self) -> tuple[StoredArtifact, ...]:
+        """What it says of artifacts, in the order in which erasures list their contents."""
+        return (*self.attached, *self.results, *(() if self.system is None else self.system.inlined))
+
+    def hashes(self) -> Iterator[str]:
+        """Every content that it names."""
+        for ref in self.refs:
+            yield from ref.hashes()
+        if self.system is not None and self.system.drawn is not None:
+            yield self.system.drawn
+        if self.strip is not None:
+            yield self.strip
+
     def artifacts(self) -> Iterator[StoredArtifact]:
         """What came with it: tool results, attachments, and the notes that its instructions draw in."""
         yield from self.results

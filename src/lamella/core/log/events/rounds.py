@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from lamella.core.log.events.artifact import Contents, read_kept
 from lamella.core.log.events.call import StoredCall
-from lamella.core.messages.delta import NativeReply, ToolCall
+from lamella.core.messages.delta import NativeReply, Reply, StopReason, ToolCall
 from lamella.core.messages.rounds import ToolOutput, ToolRound
 from lamella.core.text.content import encode_text, hash_text
 
@@ -21,7 +21,7 @@ class StoredToolCall(Struct, frozen=True, gc=False, array_like=True, forbid_unkn
     arguments: str
 
 
-class StoredCarried(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
+class StoredNative(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
     """What the model said in its wire format's own form: which format, and the hash of its JSON."""
 
     format: str
@@ -42,7 +42,7 @@ class CallsEvent(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     parent: str
     text: str
     calls: tuple[StoredToolCall, ...]
-    carried: StoredCarried | None = None
+    carried: StoredNative | None = None
     made: tuple[StoredCall, ...] = ()
 
     def hashes(self) -> Iterator[str]:
@@ -67,7 +67,7 @@ class StoredRound(Struct, frozen=True, kw_only=True, gc=False, array_like=True):
 
     text: str
     calls: tuple[StoredToolCall, ...]
-    carried: StoredCarried | None
+    carried: StoredNative | None
     made: tuple[StoredCall, ...]
     results: tuple[StoredResult, ...] | None = None
 
@@ -78,16 +78,14 @@ class StoredRound(Struct, frozen=True, kw_only=True, gc=False, array_like=True):
         yield from (result.output for result in self.results or ())
 
 
-def make_calls(
-    asked: ToolRound, *, parent: str, made: Iterable[StoredCall] = ()
-) -> tuple[CallsEvent, dict[str, bytes]]:
-    """The event of a round's calls, and the content that it names; of the round's outputs it says nothing."""
-    carried = asked.carried
+def make_calls(reply: Reply, *, parent: str, made: Iterable[StoredCall] = ()) -> tuple[CallsEvent, dict[str, bytes]]:
+    """The event of an answer that calls tools, and the content that it names."""
+    carried = reply.carried
     event = CallsEvent(
         parent=parent,
-        text=asked.text,
-        calls=tuple(StoredToolCall(call.id, call.name, call.arguments) for call in asked.calls),
-        carried=None if carried is None else StoredCarried(carried.format, hash_text(carried.json)),
+        text=reply.text,
+        calls=tuple(StoredToolCall(call.id, call.name, call.arguments) for call in reply.calls),
+        carried=None if carried is None else StoredNative(carried.format, hash_text(carried.json)),
         made=tuple(made),
     )
     return event, {} if carried is None else {hash_text(carried.json): encode_text(carried.json)}
@@ -115,16 +113,23 @@ def begin_round(event: CallsEvent) -> StoredRound:
 
 
 def read_round(stored: StoredRound, contents: Contents) -> ToolRound:
-    """A round with its contents; one that waits has no outputs yet.
-
-    An output that was erased says so, for a call cannot stand without one; the provider's own form is left out then.
-    """
+    """A round with its contents. An output that was erased says so, for a call cannot stand without one."""
     return ToolRound(
         text=stored.text,
-        calls=tuple(ToolCall(id=call.id, name=call.name, arguments=call.arguments) for call in stored.calls),
+        calls=_read_calls(stored),
         outputs=tuple(_read_output(result, contents) for result in stored.results or ()),
-        carried=_read_carried(stored.carried, contents),
+        carried=_read_native(stored.carried, contents),
     )
+
+
+def read_waiting(stored: StoredRound, contents: Contents) -> Reply:
+    """An answer whose calls wait for their outputs."""
+    carried = _read_native(stored.carried, contents)
+    return Reply(text=stored.text, stop=StopReason.TOOLS, calls=_read_calls(stored), carried=carried)
+
+
+def _read_calls(stored: StoredRound) -> tuple[ToolCall, ...]:
+    return tuple(ToolCall(id=call.id, name=call.name, arguments=call.arguments) for call in stored.calls)
 
 
 def _read_output(result: StoredResult, contents: Contents) -> ToolOutput:
@@ -132,6 +137,6 @@ def _read_output(result: StoredResult, contents: Contents) -> ToolOutput:
     return ToolOutput(call=result.call, output=ERASED_OUTPUT if output is None else output, failed=result.failed)
 
 
-def _read_carried(stored: StoredCarried | None, contents: Contents) -> NativeReply | None:
+def _read_native(stored: StoredNative | None, contents: Contents) -> NativeReply | None:
     kept = None if stored is None else read_kept(stored.json, contents)
     return None if stored is None or kept is None else NativeReply(format=stored.format, json=kept)

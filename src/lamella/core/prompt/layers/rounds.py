@@ -82,7 +82,8 @@ def render_call(call: ToolCall) -> str:
 def stub_result(said: Said, measure: Measure) -> Said:
     """A result as the words that say how to get it back; its message stays, since its call does."""
     size = f"{len(said.segment.text):,} characters"
-    text = f"<left_out>{size} of output. Make the call again, or recall it by its id {said.id}.</left_out>\n"
+    name = escape_line(said.id)
+    text = f"<left_out>{size} of output. Make the call again, or recall it by its id {name}.</left_out>\n"
     tokens = measure.count(text)
     return Said(
         message=replace(said.message, pieces=(text,), tokens=tokens, weights=()),

@@ -9,6 +9,7 @@ from lamella.core.artifacts.make import make_artifact, make_tool_result
 from lamella.core.artifacts.model import Artifact, Kind, Policy, Source
 from lamella.core.artifacts.wanted import Wanted
 from lamella.core.log.chronicle import Chronicle
+from lamella.core.log.events.message import MessageEvent
 from lamella.core.log.log import Log
 from lamella.core.values import replace
 from lamella.engine.ask import Ask
@@ -69,11 +70,15 @@ def said(chronicle: Chronicle) -> list[str]:
 
 def attached(chronicle: Chronicle) -> list[list[str]]:
     """The ids attached to each question of the active branch."""
-    return [[str(ref["id"]) for ref in _refs(told.message.body.get("attached"))] for told in fold(chronicle).path()]
+    questions = [told.message.question for told in fold(chronicle).path()]
+    return [[ref.id for ref in question.attached] for question in questions if question is not None]
 
 
-def _refs(refs: object) -> list[dict[str, object]]:
-    return refs if isinstance(refs, list) else []
+def first_asked(chronicle: Chronicle) -> MessageEvent:
+    """The first question of the active branch."""
+    question = fold(chronicle).path()[0].message.question
+    assert question is not None
+    return question
 
 
 def note(path: str) -> Wanted:

@@ -5,6 +5,7 @@ from tests.unit.core.compaction.talking import NOW, Story, attaching, make_rules
 
 from lamella.core.artifacts.model import Artifact, Kind, Policy
 from lamella.core.compaction.rules import ChainRules, KindRules
+from lamella.core.compaction.steps.library import cut_to_handles, cut_to_previews
 from lamella.core.log.placement import Form
 from lamella.core.log.receipt import StepName
 from lamella.core.log.terms import Layout, Terms
@@ -150,3 +151,14 @@ def test_what_the_user_drops_in_this_turn_does_not_keep_others_from_shrinking() 
     turn = replace(NOW, drop=("a.md",))
     goal = story.tokens(turn) - 100
     assert removed(story.plan(turn=turn, goal=goal).receipt, "preview") == ["b.md"]
+
+
+def test_a_step_takes_the_oldest_entries_until_enough_is_freed_and_none_where_nothing_is() -> None:
+    story = shelved(note("a.md", LONG), note("b.md", LONG + "b"), chain=ChainRules(), turns=4)
+    tokens = story.draft().tokens
+    for cut, name in ((cut_to_previews, StepName.PREVIEW), (cut_to_handles, StepName.HANDLE)):
+        little, much = cut(story.draft(goal=tokens - 1)), cut(story.draft(goal=0))
+        assert little is not None
+        assert much is not None
+        assert (little.name, little.removed, much.removed) == (name, ("a.md",), ("a.md", "b.md"))
+        assert cut(Story().draft()) is None

@@ -2,14 +2,18 @@
 
 import json
 
-from tests.unit.core.compaction.talking import Story, attaching, make_rules, names, removed, result
+from tests.unit.core.compaction.talking import NOW, Story, attaching, make_rules, names, removed, result
 
 from lamella.core.compaction.draft import shrink_draft
 from lamella.core.compaction.rules import ChainRules
+from lamella.core.compaction.steps.tools import cut_tool_results
 from lamella.core.log.placement import Form
 from lamella.core.log.receipt import Step, StepName
 from lamella.core.log.terms import Layout, Terms
+from lamella.core.messages.delta import ToolCall
+from lamella.core.messages.rounds import ToolOutput, ToolRound
 from lamella.core.prompt.layers.model import LayerId
+from lamella.core.values import replace
 
 OUTPUT = "found it here " * 300
 ONLY = ChainRules(steps=(StepName.TOOL_RESULTS,))
@@ -118,3 +122,43 @@ def test_results_that_are_kept_stand_after_a_compaction_as_they_stood() -> None:
     after = [message.text for message in story.ask().messages]
     assert before[1:] == after[1:]
     assert before[0] != after[0]
+
+
+def called(*outputs: str) -> Story:
+    """A turn with a round of tools for each output, and one turn after them."""
+    story = Story(make_rules(ONLY))
+    for number, output in enumerate(outputs):
+        call = ToolCall(id=f"c{number}", name="search", arguments="{}")
+        done = ToolRound(text="", calls=(call,), outputs=(ToolOutput(call=call.id, output=output),))
+        story.say(f"Find {number}.", "Found.", replace(NOW, rounds=(done,)))
+    return story.say("Thanks?", "Yes.")
+
+
+def test_results_of_calls_shrink_as_well_and_their_messages_stay_with_their_calls() -> None:
+    story = called(OUTPUT, OUTPUT)
+    whole = story.ask()
+    receipt = story.compact(goal=story.tokens() - 100)
+    (name,) = removed(receipt, "tool_results")
+    sent = story.ask()
+    assert [message.role for message in sent.messages] == [message.role for message in whole.messages]
+    assert [message.call for message in sent.messages] == [message.call for message in whole.messages]
+    stubbed = [segment for segment in sent.layer(LayerId.L4).segments if segment.form is Form.HANDLE]
+    assert [segment.id for segment in stubbed] == [name]
+    assert f"recall it by its id {name}" in sent.messages[2].text
+    assert sent.messages[6].text == OUTPUT
+
+
+def test_the_oldest_results_are_named_first_whether_they_were_called_for_or_given() -> None:
+    story = called(OUTPUT).say("Find more.", "Found.", attaching(result("more", OUTPUT))).say("Thanks?", "Yes.")
+    step = cut_tool_results(story.draft(goal=0))
+    assert step is not None
+    first, second = step.removed
+    ids = [segment.id for segment in story.ask().layer(LayerId.L4).segments if segment.kind == "tool"]
+    assert [first, second] == ids
+    assert cut_tool_results(Story(make_rules(ONLY)).draft()) is None
+
+
+def test_a_result_of_a_call_is_stubbed_once() -> None:
+    story = called(OUTPUT)
+    story.compact()
+    assert cut_tool_results(story.draft(goal=0)) is None

@@ -51,7 +51,7 @@ WRITTEN = {
     "delete": write_event(DeleteEvent(target="m"), at=AT),
     "fork": write_event(ForkEvent(head=""), at=AT),
     "switch": write_event(SwitchEvent(head="m"), at=AT),
-    "rename": write_event(RenameEvent(title='A "title" – 🦉'), at=AT),
+    "rename": write_event(RenameEvent(title='A "title" \u2013 🦉'), at=AT),
     "compaction": write_receipt(RECEIPT, at=AT),
     "compaction: before": write_receipt(RECEIPT, at=AT, before="q3"),
     "undo": write_event(UndoEvent(receipt="r1"), at=AT),

@@ -1,129 +1,136 @@
 """Events: a turn is written down without its contents, and read back exactly; what is damaged says where."""
 
 import json
+import re
 from collections.abc import Mapping
 
 import pytest
 from hypothesis import given
+from tests.unit.core.log.events.told import AT, CONDENSED, PICTURE, PICTURED, note
 from tests.unit.core.prompt.inputs import artifacts, turns
-from tests.unit.pictures import png
+from tests.unit.raw import parse_body
 from tests.unit.steady import steady
 
-from lamella.core.artifacts.make import canonical_json, make_artifact, make_image, make_image_value, make_tool_result
-from lamella.core.artifacts.model import Artifact, Kind, Source
-from lamella.core.log.branch import path_hashes, read_turns
-from lamella.core.log.events import (
-    named_hashes,
-    parse_body,
-    read_artifact,
+from lamella.core.artifacts.make import canonical_json, make_image, make_tool_result
+from lamella.core.artifacts.model import Artifact, Kind
+from lamella.core.log.events.artifact import Contents, read_artifact, store_artifact
+from lamella.core.log.events.codec import read_event
+from lamella.core.log.events.hashes import named_hashes, referenced_artifacts, retold_hashes
+from lamella.core.log.events.message import (
+    NOTHING_SET,
+    EditEvent,
+    Lasting,
+    MessageEvent,
+    address,
+    make_message,
+    read_lasting,
     read_turn,
-    referenced_artifacts,
-    write_artifact,
-    write_erasure,
-    write_event,
-    write_message,
-    write_turn,
 )
-from lamella.core.log.log import Log
 from lamella.core.log.records import EventKind, Record, Written
-from lamella.core.log.terms import History
-from lamella.core.log.turn import SystemParts, TurnInput
+from lamella.core.log.terms import Terms
+from lamella.core.log.turn import SystemParts, Turn
+from lamella.core.log.writing import write_message
 from lamella.core.text.content import hash_bytes, hash_text
 from lamella.core.values import replace
-from lamella.errors import StoreDamagedError
 
-AT = "2026-03-01T12:00:00Z"
 NEEDLE = "zebra crossing"
 
 
-def written(turn: TurnInput) -> Written:
+def written(turn: Turn) -> Written:
     return write_message(turn, message_id="m", parent="", at=AT)
 
 
-def note(name: str, text: str, kind: Kind = Kind.NOTE) -> Artifact:
-    return make_artifact(kind, text=text, source=Source(path=name))
+def event(turn: Turn) -> MessageEvent:
+    return make_message(turn, message_id="m", parent="")
 
 
-PICTURE = make_image_value(png(2, 3), media_type="image/png", width=2, height=3)
-PICTURED = make_artifact(Kind.ACTIVE_NOTE, text="![[p.png]]", source=Source(path="p.md"), images=[PICTURE])
-
-
-@steady
-@given(turns)
-def test_every_turn_is_read_back_as_it_was_written(turn: TurnInput) -> None:
-    event = written(turn)
-    (record,) = event.records
-    assert read_turn(parse_body(record), event.contents, message_id="m") == replace(turn, id="m")
+def read(record: Record, contents: Contents) -> Turn:
+    asked = read_event(record)
+    assert isinstance(asked, MessageEvent)
+    return read_turn(asked, contents, usual=Terms())
 
 
 @steady
 @given(turns)
-def test_a_record_is_canonical_json_and_names_exactly_the_contents_it_brings(turn: TurnInput) -> None:
-    event = written(turn)
-    (record,) = event.records
+def test_every_turn_is_read_back_as_it_was_written(turn: Turn) -> None:
+    made = written(turn)
+    (record,) = made.records
+    assert read(record, made.contents) == replace(turn, id="m")
+
+
+@steady
+@given(turns)
+def test_a_record_is_canonical_json_and_names_exactly_the_contents_it_brings(turn: Turn) -> None:
+    made = written(turn)
+    (record,) = made.records
     assert record.body == canonical_json(json.loads(record.body))
-    assert record.contents == tuple(event.contents)
-    assert set(named_hashes(parse_body(record))) == set(event.contents)
-    assert all(hash_bytes(data) == name for name, data in event.contents.items())
+    assert record.contents == tuple(made.contents)
+    assert set(named_hashes(read_event(record))) == set(made.contents)
+    assert all(hash_bytes(data) == name for name, data in made.contents.items())
 
 
 @steady
 @given(artifacts())
 def test_every_artifact_is_read_back_as_it_was_written(artifact: Artifact) -> None:
-    event = written(TurnInput(text="", attached=(artifact,)))
-    ref = write_artifact(artifact)
-    assert read_artifact(json.loads(canonical_json(ref)), event.contents) == artifact
-    assert artifact.kind is Kind.IMAGE or read_artifact(ref, {}) is None
+    contents = written(Turn(text="", attached=(artifact,))).contents
+    stored = store_artifact(artifact)
+    assert read_artifact(stored, contents) == artifact
+    assert set(stored.hashes()) == set(contents)
+    assert artifact.kind is Kind.IMAGE or read_artifact(stored, {}) is None
 
 
 def test_no_content_stands_in_a_body() -> None:
     drawn = note("drawn.md", f"drawn {NEEDLE}")
     system = SystemParts(instructions=f"Use {NEEDLE}.", inlined=(drawn,), typed_instructions="Use {[[drawn]]}.")
-    turn = TurnInput(
+    turn = Turn(
         text="What now?",
         attached=(note("a.md", f"attached {NEEDLE}"),),
         results=(make_tool_result("search", arguments={}, output=f"found {NEEDLE}"),),
         system=system,
+        strip=f"told of {NEEDLE}",
     )
-    event = written(turn)
-    assert NEEDLE not in event.records[0].body
-    assert sum(NEEDLE.encode() in data for data in event.contents.values()) == 4
-
-
-def test_a_turn_that_only_says_something_says_only_that() -> None:
-    plain = TurnInput(text="hi", typed="hi", image_notes=False, history=History.FULL)
-    assert write_turn(plain) == {"text": "hi"}
-    assert read_turn({"text": "hi"}, {}) == plain
+    made = written(turn)
+    assert NEEDLE not in made.records[0].body
+    assert sum(NEEDLE.encode() in data for data in made.contents.values()) == 5
+    assert retold_hashes(event(turn)) == (hash_text(f"told of {NEEDLE}"),)
 
 
 def test_no_tools_and_the_tools_as_they_were_are_told_apart() -> None:
-    assert "tools" not in write_turn(TurnInput(text=""))
-    assert write_turn(TurnInput(text="", tools=()))["tools"] == []
+    assert "tools" not in parse_body(written(Turn(text="")).records[0])
+    assert parse_body(written(Turn(text="", tools=())).records[0])["tools"] == []
 
 
 def test_an_edit_names_what_it_replaces_and_is_a_message_otherwise() -> None:
-    turn = TurnInput(text="Another", attached=(note("a.md", "A"),))
+    turn = Turn(text="Another", attached=(note("a.md", "A"),))
     asked, edited = written(turn), write_message(turn, message_id="m", parent="", at=AT, edits="old")
     assert edited.records[0].kind is EventKind.EDIT
     assert parse_body(edited.records[0]) == {**parse_body(asked.records[0]), "target": "old"}
     assert edited.contents == asked.contents
 
 
+def test_a_question_can_be_given_another_place_as_either_kind() -> None:
+    edited = make_message(Turn(text="x", model="m"), message_id="a", parent="p", edits="old")
+    assert isinstance(edited, EditEvent)
+    asked = address(edited, message_id="b", parent="q")
+    assert (type(asked), asked.id, asked.parent, asked.model) == (MessageEvent, "b", "q", "m")
+    assert address(asked, message_id="a", parent="p", edits="old") == edited
+
+
 def test_an_artifact_that_was_erased_is_left_out_and_said() -> None:
-    turn = TurnInput(text="", attached=(note("a.md", "A"), note("b.md", "B")), warnings=("before",))
-    event = written(turn)
-    left = {name: data for name, data in event.contents.items() if name != hash_text("A")}
-    read = read_turn(parse_body(event.records[0]), left)
-    assert [artifact.id for artifact in read.attached] == ["b.md"]
-    assert read.warnings == ("before", "a.md was erased and is left out.")
+    turn = Turn(text="", attached=(note("a.md", "A"), note("b.md", "B")), warnings=("before",))
+    made = written(turn)
+    left = {name: data for name, data in made.contents.items() if name != hash_text("A")}
+    found = read(made.records[0], left)
+    assert [artifact.id for artifact in found.attached] == ["b.md"]
+    assert found.warnings == ("before", "a.md was erased and is left out.")
 
 
 def test_a_note_whose_picture_was_erased_keeps_its_text() -> None:
-    event = written(TurnInput(text="", attached=(PICTURED, make_image(PICTURE))))
-    left = {name: data for name, data in event.contents.items() if name != PICTURE.hash}
-    read = read_turn(parse_body(event.records[0]), left)
-    assert [(artifact.id, artifact.text, artifact.images) for artifact in read.attached] == [("p.md", "![[p.png]]", ())]
-    assert read.warnings == (
+    made = written(Turn(text="", attached=(PICTURED, make_image(PICTURE))))
+    left = {name: data for name, data in made.contents.items() if name != PICTURE.hash}
+    found = read(made.records[0], left)
+    assert [(one.id, one.text, one.images) for one in found.attached] == [("p.md", "![[p.png]]", ())]
+    assert found.warnings == (
         "A picture of p.md was erased and is left out.",
         f"{PICTURE.hash} was erased and is left out.",
     )
@@ -133,28 +140,31 @@ def test_instructions_whose_note_was_erased_stand_as_they_were_typed() -> None:
     system = SystemParts(
         base="B.", instructions="Use A.", inlined=(note("a.md", "A"),), typed_instructions="Use {[[a]]}."
     )
-    event = written(TurnInput(text="", system=system))
-    body = parse_body(event.records[0])
-    gone = set(referenced_artifacts(body, "a.md"))
+    turn = Turn(text="", system=system)
+    gone = set(referenced_artifacts(event(turn), "a.md"))
     assert gone == {hash_text("A"), hash_text("Use A.")}
-    left = {name: data for name, data in event.contents.items() if name not in gone}
+    made = written(turn)
+    left = {name: data for name, data in made.contents.items() if name not in gone}
     expected = SystemParts(base="B.", instructions="Use {[[a]]}.", typed_instructions="Use {[[a]]}.")
-    assert read_turn(body, left).system == expected
+    assert read(made.records[0], left).system == expected
 
 
-def test_what_belongs_to_an_artifact_is_found_wherever_a_body_names_it() -> None:
-    body = parse_body(written(TurnInput(text="", attached=(PICTURED, note("b.md", "B")))).records[0])
-    assert referenced_artifacts(body, "p.md") == (PICTURED.hash, PICTURE.hash)
-    assert referenced_artifacts(body, PICTURE.hash) == (PICTURE.hash,)
-    assert referenced_artifacts(body, "b.md") == (hash_text("B"),)
-    assert referenced_artifacts(body, "c.md") == ()
+def test_what_a_question_sets_from_then_on_is_read_without_its_contents() -> None:
+    system = SystemParts(instructions="Use A.", inlined=(note("a.md", "A"),), typed_instructions="Use {[[a]]}.")
+    lasting = event(Turn(text="", system=system, tools=(), model="m")).lasting
+    expected = SystemParts(instructions="Use {[[a]]}.", typed_instructions="Use {[[a]]}.")
+    assert read_lasting(lasting) == (expected, (), "m")
+    assert read_lasting(Lasting(model="new").over(lasting)) == (expected, (), "new")
+    assert read_lasting(NOTHING_SET.over(NOTHING_SET)) == (None, None, None)
 
 
-def test_an_erasure_names_the_artifact_and_the_contents_that_go_with_it() -> None:
-    (record,) = write_erasure("a.md", ["sha256:a", "sha256:b"], at=AT).records
-    assert record == Record(
-        kind=EventKind.ERASURE, at=AT, body='{"artifact":"a.md"}', contents=("sha256:a", "sha256:b")
-    )
+def test_what_belongs_to_an_artifact_is_found_wherever_an_event_names_it() -> None:
+    asked = event(Turn(text="", attached=(PICTURED, CONDENSED, note("b.md", "B"))))
+    assert referenced_artifacts(asked, "p.md") == (PICTURED.hash, PICTURE.hash)
+    assert referenced_artifacts(asked, PICTURE.hash) == (PICTURE.hash,)
+    assert referenced_artifacts(asked, "long.md") == (CONDENSED.hash, hash_text("It is long."))
+    assert referenced_artifacts(asked, "b.md") == (hash_text("B"),)
+    assert referenced_artifacts(asked, "c.md") == ()
 
 
 REF = {"id": "a.md", "kind": "note", "title": "a", "hash": hash_text("A"), "source": {"path": "a.md"}}
@@ -162,58 +172,33 @@ ASKED = {"id": "m", "parent": "", "text": "hi"}
 
 
 @pytest.mark.parametrize(
-    ("kind", "body"),
+    ("damage", "place"),
     [
-        (EventKind.MESSAGE, "{"),
-        (EventKind.MESSAGE, "[]"),
-        (EventKind.MESSAGE, '"m"'),
-        (EventKind.MESSAGE, canonical_json({"parent": "", "text": "hi"})),
-        (EventKind.MESSAGE, canonical_json({"id": "m", "parent": "", "text": 1})),
-        (EventKind.MESSAGE, canonical_json({"id": "m", "parent": "nobody", "text": "hi"})),
-        (EventKind.REPLY, canonical_json({"id": "m", "parent": "", "text": "hi"})),
-        (EventKind.REPLY, canonical_json({"id": "m", "parent": "nobody", "text": "hi"})),
-        (EventKind.FORK, canonical_json({"head": "nobody"})),
-        (EventKind.SWITCH, canonical_json({})),
-        (EventKind.RENAME, canonical_json({"title": None})),
-        (EventKind.DELETE, canonical_json({"target": ["m"]})),
+        ({"attached": 1}, "$.attached"),
+        ({"attached": ["a.md"]}, "$.attached[0]"),
+        ({"attached": [{**REF, "kind": "nonsense"}]}, "$.attached[0].kind"),
+        ({"attached": [{name: value for name, value in REF.items() if name != "source"}]}, "`source`"),
+        ({"attached": [{**REF, "source": {"path": "a.md", "lines": [1]}}]}, "source.lines"),
+        ({"attached": [{**REF, "images": [["sha256:x"]]}]}, "images"),
+        ({"attached": [{**REF, "policy": "never"}]}, "policy"),
+        ({"results": [None]}, "$.results[0]"),
+        ({"system": "terse"}, "$.system"),
+        ({"system": {"persona": "x"}}, "`persona`"),
+        ({"system": {"drawn": 1}}, "$.system.drawn"),
+        ({"tools": [["search"]]}, "$.tools[0]"),
+        ({"drop": "a.md"}, "$.drop"),
+        ({"layout": "sideways"}, "sideways"),
+        ({"carry_forward": []}, "$.carry_forward"),
+        ({"image_notes": "maybe"}, "$.image_notes"),
+        ({"history_turns": 1.5}, "$.history_turns"),
+        ({"rewritten": "twice"}, "twice"),
+        ({"warnings": [1]}, "$.warnings[0]"),
+        ({"typed": 1}, "$.typed"),
+        ({"model": {}}, "$.model"),
+        ({"fold": "yes"}, "$.fold"),
+        ({"strip": 3}, "$.strip"),
     ],
 )
-def test_an_event_that_cannot_be_read_is_named_by_its_number(kind: EventKind, body: str) -> None:
-    log = Log("chat")
-    log.extend(write_event(EventKind.RENAME, AT, title="good").records)
-    with pytest.raises(StoreDamagedError, match="Event 2 of chat cannot be read") as caught:
-        log.extend([Record(kind=kind, at=AT, body=body)])
-    assert "lamella store verify" in caught.value.hint
-    assert log.version == 1
-    assert log.nodes == {}
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        {"attached": 1},
-        {"attached": ["a.md"]},
-        {"attached": [{**REF, "kind": "nonsense"}]},
-        {"attached": [{name: value for name, value in REF.items() if name != "source"}]},
-        {"attached": [{**REF, "source": {"path": "a.md", "lines": [1]}}]},
-        {"attached": [{**REF, "images": [["sha256:x"]]}]},
-        {"attached": [{**REF, "policy": "never"}]},
-        {"results": [None]},
-        {"system": "terse"},
-        {"system": {"persona": "x"}},
-        {"system": {"drawn": 1}},
-        {"tools": [["search"]]},
-        {"drop": "a.md"},
-        {"layout": "sideways"},
-        {"carry_forward": []},
-        {"rewritten": "twice"},
-        {"warnings": [1]},
-        {"typed": 1},
-        {"model": {}},
-    ],
-)
-def test_a_message_that_cannot_be_read_is_named_by_its_id(damage: Mapping[str, object]) -> None:
-    log = Log("chat")
-    log.extend([Record(kind=EventKind.MESSAGE, at=AT, body=canonical_json({**ASKED, **damage}))])
-    with pytest.raises(StoreDamagedError, match="The message m cannot be read"):
-        read_turns(log.path(), dict.fromkeys(path_hashes(log.path()), b"A"))
+def test_a_field_that_is_not_as_it_was_written_is_named(damage: Mapping[str, object], place: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(place)):
+        read_event(Record(kind=EventKind.MESSAGE, at=AT, body=canonical_json({**ASKED, **damage})))

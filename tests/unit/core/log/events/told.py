@@ -28,7 +28,10 @@ def note(name: str, text: str, kind: Kind = Kind.NOTE) -> Artifact:
 
 
 SELECTED = make_artifact(
-    Kind.SELECTED_TEXT, text="a – b", source=Source(path="dir/a.md", lines=(3, 9), via="folder:dir"), policy=Policy.PIN
+    Kind.SELECTED_TEXT,
+    text="a \u2013 b",
+    source=Source(path="dir/a.md", lines=(3, 9), via="folder:dir"),
+    policy=Policy.PIN,
 )
 PICTURED = make_artifact(Kind.ACTIVE_NOTE, text="![[p.png]]", source=Source(path="p.md"), images=[PICTURE])
 PAGE = make_artifact(Kind.URL, text="Ünïcode 🦉\u0000\u2028", source=Source(url="https://example.org/?q=1&r=2"))
@@ -102,7 +105,7 @@ RECEIPT = Receipt(
             tokens_after=40,
         ),
     ),
-    skipped=(Skip(name=StepName.EXPENDABLE, why="nothing – left"),),
+    skipped=(Skip(name=StepName.EXPENDABLE, why="nothing \u2013 left"),),
     tokens_before=100,
     tokens_after=40,
     target=50,

@@ -1,7 +1,7 @@
 """The worked examples of staged paper writing, under the profile made for it, end where they say."""
 
 import pytest
-from tests.unit.core.compaction.paper import PAPER, WINDOW, acknowledgement, said, send, share, with_stages, write
+from tests.behaviour.paper import PAPER, WINDOW, acknowledgement, said, send, share, with_stages, write
 from tests.unit.core.compaction.talking import names, removed
 
 from lamella.core.compaction.rules import SummaryRules

@@ -6,7 +6,7 @@ Every difference stands in docs/decisions/paper-facts.md with its reason.
 from collections.abc import Sequence
 
 import pytest
-from tests.unit.core.compaction.paper import PAPER, send, write
+from tests.behaviour.paper import PAPER, send, write
 from tests.unit.core.compaction.talking import QUARTERS, Story, chat, make_rules, names, removed
 
 from lamella.core.artifacts.make import make_image, make_image_value

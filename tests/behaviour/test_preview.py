@@ -17,9 +17,9 @@ def test_a_preview_is_what_asking_gives_and_writes_nothing_down(layout: str) -> 
     chat.reply("Yes.")
     version = chat.version
     asked = Ask(text="And now?", attach=(NOTE,))
-    envelope = chat.preview(asked)
+    turn = chat.preview(asked)
     assert chat.version == version == len(desk.store.load("demo"))
-    assert chat.ask(asked).envelope == envelope
+    assert chat.ask(asked) == turn
 
 
 def test_a_preview_while_a_turn_waits_takes_it_as_left_without_an_answer() -> None:

@@ -1,0 +1,178 @@
+"""The house in numbers: how many values, how large rooms, what a turn passes through. None of them may rise.
+
+``at_most`` is what holds now, ``aim`` what it is to come down to.
+"""
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from tests.contracts.places import ROOT, SRC, python_files, shown, tree
+from tests.contracts.walks import Walk, follow, measure, room_of
+
+from lamella.core.text.content import hash_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """A number of the house. It may fall, and then ``at_most`` falls with it."""
+
+    at_most: int
+    aim: int
+
+
+VALUES_OF_CORE = Bound(at_most=95, aim=75)
+FILES_OF_A_ROOM = Bound(at_most=29, aim=15)
+LONE_PARTICIPLES = Bound(at_most=15, aim=8)
+NAMES_USED_TWICE = Bound(at_most=1, aim=0)
+WALKS = {
+    ("send", "files"): Bound(at_most=85, aim=55),
+    ("send", "calls"): Bound(at_most=614, aim=400),
+    ("send", "changes"): Bound(at_most=246, aim=120),
+    ("plan", "calls"): Bound(at_most=840, aim=500),
+    ("ask_after_undo", "calls"): Bound(at_most=1711, aim=700),
+}
+# One word that ends like a participle or a gerund, and why it may.
+PARTICIPLES = {
+    "Committed": "yet to be named anew",
+    "Configured": "yet to be named anew",
+    "Expanded": "yet to be named anew",
+    "Lasting": "yet to be named anew",
+    "Listed": "yet to be named anew",
+    "Opening": "the beginning of earlier messages, as in chess: a noun",
+    "Resolved": "yet to be named anew",
+    "Restored": "yet to be named anew",
+    "Scripted": "yet to be named anew",
+    "Standing": "yet to be named anew",
+    "Taken": "yet to be named anew",
+    "Timing": "how long something took: a noun",
+    "Unknown": "public: an attachment of a kind that nobody knows",
+    "Wanted": "yet to be named anew",
+    "Written": "yet to be named anew",
+}
+# Words that end like one and are nouns all the same.
+NOUNS = {"Embed", "Feed", "Heading", "Meaning", "Need", "Seed", "Setting", "String", "Thing", "Token"}
+ENDINGS = re.compile(r"[A-Z][a-z]+(?:ed|ing|en|own|aid|old|ept)")
+
+
+def classes(*folders: str) -> Iterator[tuple[Path, ast.ClassDef]]:
+    for path in python_files(*folders):
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.ClassDef):
+                yield path, node
+
+
+def is_value(node: ast.ClassDef) -> bool:
+    """Whether a class holds fields and nothing else: a struct, or a dataclass."""
+    made_of = [*node.bases, *node.decorator_list]
+    return any(re.search(r"\b(Struct|dataclass)\b", ast.unparse(one)) for one in made_of)
+
+
+def sounds_like_a_participle(name: str) -> bool:
+    return ENDINGS.fullmatch(name) is not None and name not in NOUNS
+
+
+def test_the_core_has_no_more_values_than_before_events_apart() -> None:
+    values = [
+        node.name for path, node in classes("src/lamella/core") if is_value(node) and "events" not in path.as_posix()
+    ]
+    assert len(values) <= VALUES_OF_CORE.at_most, sorted(values)
+
+
+def test_no_room_has_more_files_than_it_may() -> None:
+    sizes = Counter(path.parent for path in python_files("src") if path.name != "__init__.py")
+    assert {shown(room): size for room, size in sizes.items() if size > FILES_OF_A_ROOM.at_most} == {}
+
+
+def test_a_class_has_its_name_for_itself() -> None:
+    homes: dict[str, list[str]] = {}
+    for path, node in classes("src"):
+        homes.setdefault(node.name, []).append(shown(path))
+    shared = {name: paths for name, paths in homes.items() if len(paths) > 1}
+    assert len(shared) <= NAMES_USED_TWICE.at_most, shared
+
+
+def test_a_class_is_named_by_a_noun() -> None:
+    found = {node.name for _, node in classes("src") if sounds_like_a_participle(node.name)}
+    assert found == set(PARTICIPLES)
+    assert len(PARTICIPLES) <= LONE_PARTICIPLES.at_most
+
+
+def test_no_face_imports_the_core() -> None:
+    importing = [
+        f"{shown(path)}:{node.lineno}"
+        for path in python_files("src/lamella/faces")
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Import | ast.ImportFrom) and any(_is_core(name) for name in _imported(node))
+    ]
+    assert importing == []
+
+
+def _imported(node: ast.Import | ast.ImportFrom) -> Iterable[str]:
+    return [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
+
+
+def _is_core(name: str) -> bool:
+    return f"{name}.".startswith("lamella.core.")
+
+
+@pytest.fixture(scope="module")
+def walks() -> dict[str, dict[str, int]]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("LAMELLA_")}
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.contracts.walks"],
+        cwd=ROOT,
+        env={**environment, "LAMELLA_CONFIG": os.devnull},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    walked: dict[str, dict[str, int]] = json.loads(done.stdout)
+    return walked
+
+
+@pytest.mark.parametrize(("deed", "what"), WALKS, ids="-".join)
+def test_a_turn_goes_no_longer_way_than_before(walks: dict[str, dict[str, int]], deed: str, what: str) -> None:
+    assert 0 < walks[deed][what] <= WALKS[deed, what].at_most
+
+
+def test_no_bound_is_below_its_aim() -> None:
+    bounds = [VALUES_OF_CORE, FILES_OF_A_ROOM, LONE_PARTICIPLES, NAMES_USED_TWICE, *WALKS.values()]
+    assert [bound for bound in bounds if bound.at_most < bound.aim] == []
+
+
+def test_values_participles_and_imports_of_the_core_are_recognised() -> None:
+    struct, data, plain = ast.parse(
+        "class A(Struct, frozen=True): ...\n@dataclass(frozen=True)\nclass B: ...\nclass C(Protocol): ..."
+    ).body
+    assert [is_value(node) for node in (struct, data, plain) if isinstance(node, ast.ClassDef)] == [True, True, False]
+    assert [name for name in ("Asked", "Opening", "Token", "ToolRound", "Known") if sounds_like_a_participle(name)] == [
+        "Asked",
+        "Opening",
+        "Known",
+    ]
+    assert _is_core("lamella.core")
+    assert not _is_core("lamella.core_of_all")
+
+
+def test_a_way_is_counted_in_calls_files_and_changes_of_room() -> None:
+    with follow() as passed:
+        hash_text("once")
+        hash_text("twice")
+    assert {path.as_posix() for path in passed} == {"core/text/content.py"}
+    home, away = Path("core/text/content.py"), Path("engine/chat.py")
+    assert measure([home, home, away, home]) == Walk(calls=4, files=2, changes=2)
+    assert [room_of(Path(name)) for name in ("core/values.py", "core/prompt/laws/law.py", "errors.py")] == [
+        "core",
+        "core/prompt",
+        "errors",
+    ]
+    assert (SRC / home).is_file()

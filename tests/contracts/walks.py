@@ -1,0 +1,111 @@
+"""What a turn passes through, counted: each call of a function of ``src``, the files they stand in, the rooms between.
+
+``python -m tests.contracts.walks`` prints it as JSON. It runs in a process of its own, since what another test has
+already looked up would not be called again.
+"""
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import FrameType
+from typing import TypeVar
+
+import lamella
+from lamella import Chat, Note
+from lamella.testing import Line, ScriptedProvider
+
+PACKAGE = Path(lamella.__file__).parent
+# Below these a room is the second folder, elsewhere the first.
+PARENTS = ("core", "adapters", "faces")
+ANSWER = Line(text="It is a service to book desks by. " * 5)
+
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Walk:
+    """How long a way was: calls, the files they were in, and how often the next call was in another room."""
+
+    calls: int
+    files: int
+    changes: int
+
+
+def room_of(path: Path) -> str:
+    """The room of a file, whose path is relative to the package."""
+    first, *rest = path.with_suffix("").parts
+    return f"{first}/{rest[0]}" if first in PARENTS and len(rest) > 1 else first
+
+
+def measure(passed: list[Path]) -> Walk:
+    rooms = [room_of(path) for path in passed]
+    return Walk(calls=len(passed), files=len(set(passed)), changes=sum(one != other for one, other in pairwise(rooms)))
+
+
+@contextmanager
+def follow() -> Iterator[list[Path]]:
+    """The file of each function called in the block, in order. Lambdas, comprehensions and module bodies are none."""
+    passed: list[Path] = []
+    inside = f"{PACKAGE}/"
+
+    def note_down(frame: FrameType, event: str, _: object) -> None:
+        code = frame.f_code
+        if event == "call" and code.co_filename.startswith(inside) and code.co_name[0] != "<":
+            passed.append(Path(code.co_filename[len(inside) :]))
+
+    before = sys.getprofile()
+    sys.setprofile(note_down)
+    try:
+        yield passed
+    finally:
+        sys.setprofile(before)
+
+
+def walk_turns(vault: Path) -> dict[str, Walk]:
+    """One send with a note, one plan of a single step, and one send after that was committed and undone."""
+    (vault / "spec.md").write_text("# Spec\n\nA desk, a booking and a token.\n", encoding="utf-8")
+    engine = lamella.open("memory:", vault=str(vault), model="scripted:walk", provider=ScriptedProvider(*[ANSWER] * 12))
+    chat = engine.chat("walk", layout="library")
+    walks: dict[str, Walk] = {}
+
+    def take(name: str, step: Callable[[], _Result]) -> _Result:
+        with follow() as passed:
+            result = step()
+        walks[name] = measure(passed)
+        return result
+
+    _send(chat, "Is anybody there?")
+    take("send", lambda: _send(chat, "Summarize this", Note(path="spec.md")))
+    for number in range(6):
+        _send(chat, f"Tell me more about part {number} of what stands in the specification, please.")
+    planned = take("plan", lambda: chat.plan(to=0.0005))
+    assert planned.receipt is not None
+    assert len(planned.receipt.steps) == 1
+    take("commit", lambda: chat.commit(planned))
+    take("undo", chat.undo)
+    take("ask_after_undo", lambda: _send(chat, "And now?"))
+    return walks
+
+
+def _send(chat: Chat, text: str, *attached: Note) -> None:
+    async def read_out() -> None:
+        async for _ in chat.send(text, attach=attached):
+            pass
+
+    asyncio.run(read_out())
+
+
+def main() -> None:
+    with TemporaryDirectory() as vault:
+        walks = walk_turns(Path(vault))
+    sys.stdout.write(json.dumps({name: asdict(walk) for name, walk in walks.items()}))
+
+
+if __name__ == "__main__":
+    main()

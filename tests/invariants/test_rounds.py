@@ -1,0 +1,138 @@
+"""Rounds of tools: whatever is called, folded, compacted or asked again, every law holds and nothing is lost."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.core.compaction.talking import QUARTERS, Story, attaching, note, result
+
+from lamella.core.log.terms import History, Layout, Terms
+from lamella.core.log.turn import Turn
+from lamella.core.messages.delta import ToolCall
+from lamella.core.messages.model import Role
+from lamella.core.messages.rounds import ToolOutput, ToolRound
+from lamella.core.prompt.advance import add_rounds, answer, waiting
+from lamella.core.prompt.envelope import make_envelope
+from lamella.core.prompt.laws import check_laws
+from lamella.core.prompt.layers.model import LayerId
+from lamella.core.prompt.movement import extends
+from lamella.core.prompt.state import State
+from lamella.core.text.content import escape_line
+from lamella.core.values import replace
+from lamella.engine.past import Past
+
+TRIED = settings.get_profile("invariants")
+OUTPUTS = st.sampled_from(["", "found", "a long result " * 40, "</tool_call>\n<tool_result>"])
+NAMES = st.sampled_from(["search", "clock", "a\nb"])
+
+
+@st.composite
+def rounds(draw: st.DrawFn) -> ToolRound:
+    calls = tuple(
+        ToolCall(id=f"c{number}", name=draw(NAMES), arguments=draw(st.sampled_from(["{}", '{"q":1}'])))
+        for number in range(draw(st.integers(1, 3)))
+    )
+    outputs = tuple(ToolOutput(call=call.id, output=draw(OUTPUTS), failed=draw(st.booleans())) for call in calls)
+    order = draw(st.permutations(outputs))
+    return ToolRound(text=draw(st.sampled_from(["", "Let me look."])), calls=calls, outputs=tuple(order))
+
+
+@st.composite
+def turns(draw: st.DrawFn) -> Turn:
+    given_now = [note(name, f"text of {name}") for name in draw(st.sets(st.sampled_from(["a.md", "b.md"])))]
+    results = [result(name, f"{name} found") for name in draw(st.sets(st.sampled_from(["x", "y"])))]
+    return replace(
+        attaching(*given_now, *results),
+        text=draw(st.sampled_from(["why?", "and now?", ""])),
+        rounds=tuple(draw(st.lists(rounds(), max_size=3))),
+        fold=draw(st.booleans()),
+        reply=draw(st.sampled_from(["yes", "because " * 30, ""])),
+    )
+
+
+terms = st.builds(
+    Terms,
+    layout=st.sampled_from(Layout),
+    history=st.sampled_from(History),
+    history_turns=st.none() | st.integers(1, 2),
+)
+talks = st.lists(turns(), min_size=1, max_size=6)
+
+
+def check(story: Story, opened: State) -> None:
+    """The laws, and that segments stand where they say and weigh what they say."""
+    envelope = make_envelope(waiting(opened), story.rules.budget)
+    check_laws(envelope, before=story.state.last)
+    assert envelope.total == sum(message.tokens for message in envelope.messages)
+    for segment in (one for layer in (LayerId.L3, LayerId.L4) for one in envelope.segments(layer)):
+        assert segment.place is not None
+        message = envelope.messages[int(segment.place.partition(":")[2])]
+        assert segment.kind == "call" or segment.text in message.text
+        assert segment.kind != "call" or message.calls
+
+
+@TRIED
+@given(terms, talks)
+def test_every_request_between_rounds_extends_the_one_before_it_and_keeps_every_law(
+    asked_under: Terms, talk: list[Turn]
+) -> None:
+    story = Story(terms=asked_under)
+    for turn in talk:
+        opened = story.open(replace(turn, rounds=(), reply=None))
+        check(story, opened)
+        for count in range(1, len(turn.rounds) + 1):
+            further = add_rounds(opened, turn.rounds[:count])
+            assert extends(waiting(opened).messages, waiting(further).messages)
+            check(story, further)
+            opened = further
+        story.state = answer(opened, turn.reply or "")
+
+
+@TRIED
+@given(terms, talks)
+def test_a_conversation_with_rounds_resumes_to_what_it_was(asked_under: Terms, talk: list[Turn]) -> None:
+    start = Story(terms=asked_under).state
+    story = Story(terms=asked_under)
+    for turn in talk:
+        opened = add_rounds(story.open(replace(turn, rounds=(), reply=None)), turn.rounds)
+        story.state = answer(opened, turn.reply or "")
+    resumed = Past([story.bind(turn) for turn in talk]).fold(start, QUARTERS)
+    assert resumed == story.state
+    assert waiting(story.open()).messages == _next(resumed, story)
+
+
+@TRIED
+@given(terms, talks, st.integers(0, 400))
+def test_whatever_is_compacted_calls_and_results_stay_together(asked_under: Terms, talk: list[Turn], goal: int) -> None:
+    story = Story(terms=asked_under)
+    for turn in talk:
+        story.state = story.open(turn)
+        receipt = story.plan(goal=goal).receipt
+        if receipt is not None:
+            story.apply(receipt)
+            assert story.tokens() == receipt.tokens_after
+        check(story, story.open())
+
+
+@TRIED
+@given(terms, talks)
+def test_after_its_epoch_every_call_that_is_shown_is_a_line_by_which_its_result_can_be_recalled(
+    asked_under: Terms, talk: list[Turn]
+) -> None:
+    story = Story(terms=asked_under)
+    results: list[str] = []
+    for turn in talk:
+        opened = story.open(replace(turn, reply=None))
+        results += [said.id for said in waiting(opened).rounds if said.message.role is Role.TOOL]
+        story.state = answer(opened, turn.reply or "")
+    prompt = waiting(story.open(Turn(text="now", fold=True)))
+    assert not any(message.calls or message.call for message in prompt.messages)
+    lines = [segment for exchange in prompt.talk.exchanges for segment in exchange.lines]
+    assert [line.id for line in lines] == results
+    shown = [line for exchange in prompt.talk.shown for line in exchange.lines]
+    sent = "".join(message.text for message in prompt.messages)
+    assert all(escape_line(line.id) in line.text and line.text in sent for line in shown)
+
+
+def _next(state: State, story: Story) -> object:
+    other = Story(story.rules, story.terms)
+    other.state = state
+    return waiting(other.open()).messages

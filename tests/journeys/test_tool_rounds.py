@@ -1,0 +1,229 @@
+"""Rounds of tools: a turn that calls, is answered, is cut off in the middle and goes on in another process."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import lamella
+from lamella import Conversation, Tool
+from lamella.engine.sending import Event
+from lamella.providers import ToolCall, ToolOutput
+from lamella.testing import Line, ScriptedProvider
+
+ROUNDS = [
+    ("Let me look.", [("c1", "weather", {"city": "Graz"}), ("c2", "clock", {})]),
+    ("", [("c3", "weather", {"city": "Linz"})]),
+    ("Once more.", [("c4", "clock", {})]),
+]
+ANSWER = "Sun in both, and it is noon."
+
+# A program that asks, or goes on where another was cut off. It dies at the call or the request that it is told to.
+PROGRAM = """
+import asyncio, json, os, sys
+import lamella
+from lamella.providers import ToolCall
+from lamella.testing import Line, ScriptedProvider
+
+url, layout, begins, dies_at_call, dies_at_request, spoken = json.loads(sys.argv[1])
+lines = [
+    Line(text=text, calls=tuple(ToolCall(id=i, name=n, arguments=json.dumps(a)) for i, n, a in calls))
+    for text, calls in spoken
+]
+
+class Dying(ScriptedProvider):
+    asked = 0
+    async def stream(self, request):
+        type(self).asked += 1
+        if type(self).asked == dies_at_request:
+            os._exit(9)
+        async for delta in super().stream(request):
+            yield delta
+
+done = 0
+def tick():
+    global done
+    done += 1
+    if done == dies_at_call:
+        os._exit(9)
+
+def weather(city: str) -> str:
+    "The weather in a city."
+    tick()
+    return f"{city}: sun"
+
+def clock() -> str:
+    "What time it is."
+    tick()
+    return "noon"
+
+async def main():
+    with lamella.open(url, model="scripted:x", provider=Dying(*lines)) as engine:
+        chat = engine.chat("tools", layout=layout)
+        tools = [weather, clock]
+        question = "Weather in Graz and Linz, and the time?"
+        events = chat.send(question, tools=tools) if begins else chat.resume(tools=tools)
+        async for event in events:
+            pass
+        turn = chat.ask("And now?")
+        print(json.dumps([message.to_dict() for message in turn.messages]))
+
+asyncio.run(main())
+"""
+
+
+def run(url: str, layout: str, *, begins: bool, at_call: int = 0, at_request: int = 0, after: int = 0) -> str:
+    """What the program sends next; nothing where it died."""
+    spoken = [*ROUNDS, (ANSWER, [])][after:]
+    given = json.dumps([url, layout, begins, at_call, at_request, spoken])
+    done = subprocess.run([sys.executable, "-c", PROGRAM, given], capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 9), done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("layout", ["library", "in_place"])
+@pytest.mark.parametrize(
+    ("at_call", "at_request", "after"),
+    [(3, 0, 2), (0, 2, 1), (0, 3, 2), (4, 0, 3), (0, 4, 3), (1, 0, 1)],
+    ids=["second call of tools", "second request", "third request", "last call", "last request", "first call"],
+)
+def test_a_turn_that_was_cut_off_between_rounds_goes_on_as_if_it_had_run_through(
+    tmp_path: Path, layout: str, at_call: int, at_request: int, after: int
+) -> None:
+    whole = run(f"sqlite:///{tmp_path}/whole.db", layout, begins=True)
+    assert whole
+    cut = f"sqlite:///{tmp_path}/cut.db"
+    assert run(cut, layout, begins=True, at_call=at_call, at_request=at_request) == ""
+    assert run(cut, layout, begins=False, after=after) == whole
+
+
+def collect(chat: lamella.Chat, *arguments: object, **given: object) -> list[Event]:
+    async def main() -> list[Event]:
+        return [event async for event in chat.send(*arguments, **given)]  # type: ignore[arg-type]
+
+    return asyncio.run(main())
+
+
+def line(*calls: tuple[str, str, dict[str, object]], text: str = "") -> Line:
+    return Line(text=text, calls=tuple(ToolCall(id=i, name=n, arguments=json.dumps(a)) for i, n, a in calls))
+
+
+def weather(city: str) -> str:
+    """The weather in a city."""
+    if city == "Nowhere":
+        raise LookupError("no such city")
+    return f"{city}: sun"
+
+
+def answer_of(
+    *lines: Line, tools: list[Tool | Callable[..., object]], **given: object
+) -> tuple[lamella.Chat, list[str]]:
+    chat = lamella.open("memory:", model="scripted:x", provider=ScriptedProvider(*lines)).chat("tools")
+    events = collect(chat, "Weather?", tools=tools, **given)
+    return chat, [f"{event.output.failed}: {event.output.output}" for event in events if event.output is not None]
+
+
+def test_a_tool_that_fails_a_wrong_argument_and_an_unknown_name_are_failed_results_that_the_model_reads() -> None:
+    calls = line(("a", "weather", {"city": "Nowhere"}), ("b", "weather", {"town": 1}), ("c", "tides", {}))
+    chat, outputs = answer_of(calls, Line(text="Sorry."), tools=[weather])
+    assert outputs[0] == "True: LookupError: no such city"
+    assert outputs[1].startswith("True: TypeError: city: Field required")
+    assert outputs[2] == "True: There is no tool tides. Tools: weather."
+    assert [told.reply.text for told in chat.turns() if told.reply] == ["Sorry."]
+
+
+def test_after_so_many_rounds_the_model_is_told_to_answer() -> None:
+    again = line(("a", "weather", {"city": "Graz"}))
+    chat, outputs = answer_of(again, again, again, Line(text="Sun."), tools=[weather], steps=2)
+    assert outputs == [
+        "False: Graz: sun",
+        "False: Graz: sun",
+        "True: Not run: a turn has at most 2 rounds of tools. Answer with what you have.",
+    ]
+    assert [told.reply.text for told in chat.turns() if told.reply] == ["Sun."]
+
+
+def test_a_tool_that_takes_too_long_is_a_failed_result() -> None:
+    async def slow() -> str:
+        """Takes its time."""
+        await asyncio.sleep(30)
+        return "late"
+
+    _, outputs = answer_of(line(("a", "slow", {})), Line(text="Well."), tools=[slow], seconds=0.05)
+    assert outputs == ["True: No result within 0.05 seconds."]
+
+
+def test_calls_of_a_tool_that_is_no_function_leave_the_turn_open_for_who_runs_them() -> None:
+    look_up = Tool(name="look_up", description="Looks up a word.")
+    chat = lamella.open(
+        "memory:",
+        model="scripted:x",
+        provider=ScriptedProvider(line(("a", "look_up", {"word": "tide"})), Line(text="It is water.")),
+    ).chat("tools", layout="in_place")
+    collect(chat, "What is a tide?", tools=[look_up])
+    assert [call.name for call in chat.calls] == ["look_up"]
+    turn = chat.give([ToolOutput(call="a", output="a rise of water")])
+    collect(chat, turn)
+    assert chat.calls == ()
+    roles = [message.role for message in chat.ask("Thanks").messages]
+    assert roles == ["user", "assistant", "tool", "assistant", "user"]
+
+
+def reply_with_calls() -> dict[str, object]:
+    call = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Graz"}'}}
+    message = {"role": "assistant", "content": "Let me look.", "tool_calls": [call]}
+    return {
+        "object": "chat.completion",
+        "id": "x",
+        "model": "gpt-5",
+        "choices": [{"index": 0, "finish_reason": "tool_calls", "message": message}],
+        "usage": {"prompt_tokens": 10, "completion_tokens": 5},
+    }
+
+
+@pytest.mark.parametrize("layout", ["library", "in_place"])
+def test_an_agent_of_ones_own_hands_results_back_and_nothing_is_lost(layout: str) -> None:
+    chat = Conversation(layout=layout)
+    chat.ask("Weather in Graz?", tools=[weather])
+    reply = chat.reply(reply_with_calls())
+    assert [(call.name, call.arguments) for call in reply.calls] == [("weather", '{"city": "Graz"}')]
+    turn = chat.give([ToolOutput(call=call.id, output="12 degrees") for call in reply.calls])
+    assert [message.role for message in turn.messages] == ["user", "assistant", "tool"]
+    assert turn.prefix.cause == "none"
+    chat.reply("It is mild.")
+    later = chat.ask("Thanks. And tomorrow?")
+    told = "\n".join(message.text for message in later.messages)
+    assert "Let me look." in told
+    assert ("12 degrees" in told) == (layout == "in_place")
+    assert later.prefix.cause == ("none" if layout == "in_place" else "epoch_folded")
+    if layout == "library":
+        assert [found.passage.text for found in chat.recall("degrees")] == ["12 degrees"]
+
+
+def test_calls_that_nobody_answered_are_told_so_when_the_conversation_goes_on() -> None:
+    chat = Conversation(layout="in_place")
+    chat.ask("Weather in Graz?", tools=[weather])
+    chat.reply(reply_with_calls())
+    turn = chat.ask("Never mind.")
+    assert [message.role for message in turn.messages] == ["user", "assistant", "tool", "assistant", "user"]
+    assert turn.messages[2].failed
+    assert "not made" in turn.messages[2].text
+    assert chat.calls == ()
+
+
+@pytest.mark.parametrize(
+    "outputs",
+    [[], [ToolOutput(call="c2", output="x")], [ToolOutput(call="c1", output="x"), ToolOutput(call="c1", output="y")]],
+)
+def test_every_call_takes_one_output(outputs: list[ToolOutput]) -> None:
+    chat = Conversation()
+    chat.ask("Weather in Graz?", tools=[weather])
+    chat.reply(reply_with_calls())
+    with pytest.raises(lamella.BadInputError):
+        chat.give(outputs)
+    assert len(chat.calls) == 1
+    assert chat.give([ToolOutput(call="c1", output="sun")]).messages[-1].text == "sun"
