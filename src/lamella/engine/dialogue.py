@@ -291,7 +291,7 @@ class Dialogue:
             goal=int(waiting(self._state).total * _AFTER_OVERFLOW),
             path=self._past.path[:-1],
             automatic=True,
-        )
+        ).receipt
         if receipt is None:
             return None
         turn = replace(turn, receipts=(*turn.receipts, receipt))
@@ -346,10 +346,14 @@ class Dialogue:
         """Void a compaction, by default the last, and all after it: as if they had never been."""
         del at  # nothing is written down here, so it has no time
         voided = self.find_undone(receipt)
-        self._past = self._past.without(voided)
-        self._fold()
+        self.go_back(voided)
         self.mark_undone()
         return voided[0]
+
+    def go_back(self, voided: Sequence[Receipt]) -> None:
+        """Go on as if these compactions had never been; what was sent under them stays in the books."""
+        self._past = self._past.without(voided)
+        self._fold()
 
     def receipts(self) -> Sequence[Receipt]:
         """The compactions in force, oldest first."""

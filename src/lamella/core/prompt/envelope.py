@@ -98,14 +98,14 @@ class Envelope(Struct, frozen=True, kw_only=True, dict=True):
 def make_envelope(prompt: Prompt, budget: Budget) -> Envelope:
     """A prompt with its layers, hashes and counts; whoever sends it checks its laws first."""
     messages = prompt.messages
+    tokens = count_tokens(prompt, budget)
     layers = (
         prompt.system_layer,
         build_library(prompt.standing_library),
-        _build_turn(prompt),
-        _build_strip(prompt),
+        _build_turn(prompt, tokens.by_layer[LayerId.L3]),
+        _build_strip(prompt, tokens.by_layer[LayerId.L4]),
         build_user(prompt.user),
     )
-    tokens = _count(prompt, layers, budget)
     prefix_hash = hash_prefix(messages)
     return Envelope(
         prompt=prompt,
@@ -119,29 +119,32 @@ def make_envelope(prompt: Prompt, budget: Budget) -> Envelope:
     )
 
 
-def _build_turn(prompt: Prompt) -> Layer:
-    _, pieces, _, images = prompt.shown
-    tokens = count_pieces(pieces, prompt.measure.count) if pieces else 0
-    if images:
-        tokens += count_images(images, prompt.measure)
+def _build_turn(prompt: Prompt, tokens: int) -> Layer:
+    pieces = prompt.shown[1]
     if prompt.rounds:
         pieces = (*pieces, *(said.text for said in prompt.rounds))
-        tokens += sum(said.segment.tokens for said in prompt.rounds)
     return make_layer(LayerId.L3, segments=prompt.turn_segments, pieces=pieces, tokens=tokens)
 
 
-def _build_strip(prompt: Prompt) -> Layer:
-    """L4: what stands in for messages taken out, what was said, and what tools gave in earlier turns."""
-    segments = prompt.strip
-    pieces = [part for segment in segments for part in (segment.text, "\n\n") if part]
-    tokens = sum([segment.tokens for segment in segments])
-    return make_layer(LayerId.L4, segments=segments, pieces=pieces[:-1], tokens=tokens)
+def _build_strip(prompt: Prompt, tokens: int) -> Layer:
+    pieces = [part for segment in prompt.strip for part in (segment.text, "\n\n") if part]
+    return make_layer(LayerId.L4, segments=prompt.strip, pieces=pieces[:-1], tokens=tokens)
 
 
-def _count(prompt: Prompt, layers: Sequence[Layer], budget: Budget) -> TokenCounts:
+def count_tokens(prompt: Prompt, budget: Budget) -> TokenCounts:
     """Everything sent: messages with their overhead, images, tool definitions. What no layer claims is overhead."""
-    by_layer = {layer.id.value: layer.tokens for layer in layers}
-    by_layer["tools"] = count_tools(prompt.tools, prompt.measure.count) if prompt.tools else 0
+    _, pieces, _, images = prompt.shown
+    count = prompt.measure.count
+    turn = count_pieces(pieces, count) if pieces else 0
+    turn += count_images(images, prompt.measure) if images else 0
+    by_layer = {
+        LayerId.L1.value: prompt.system_layer.tokens,
+        LayerId.L2.value: sum([standing.segment.tokens for standing in prompt.standing_library]),
+        LayerId.L3.value: turn + sum([said.segment.tokens for said in prompt.rounds]),
+        LayerId.L4.value: sum([segment.tokens for segment in prompt.strip]),
+        LayerId.L5.value: prompt.user.segment.tokens,
+        "tools": count_tools(prompt.tools, count) if prompt.tools else 0,
+    }
     by_layer["overhead"] = max(0, prompt.total - sum(by_layer.values()))
     return TokenCounts(total=prompt.total, by_layer=by_layer, limit=budget.limit)
 
