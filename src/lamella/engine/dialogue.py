@@ -139,7 +139,8 @@ class Dialogue:
         state = self._leave()
         turn = replace(self._read(asked, state), rewritten=rewritten)
         rules = replace(self._rules, measure=self._world.counter.measure(turn.model or state.model))
-        settled = apply_receipts(state, self._past.receipts, turn.terms, rules.measure)
+        committed = self._past.receipts
+        settled = apply_receipts(state, committed, turn.terms, rules.measure) if committed else state
         turn, opened = self._fitter.fit(settled, turn, rules, path=self._past.path)
         receipt = turn.receipts[-1] if turn.receipts else None
         envelope = self._seal(opened, rules, before=state.last)

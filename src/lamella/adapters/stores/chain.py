@@ -30,17 +30,18 @@ def check_name(conversation: str) -> None:
     """Refuse an id that not every store could keep."""
     if not conversation:
         raise CallError("A conversation needs an id that is not empty.", hint="Give it one.")
-    _check_text(conversation)
+    _check_texts(conversation)
 
 
-def _check_text(text: str) -> None:
-    if not text.isascii():
-        encode_text(text)
-    if "\0" in text:
-        raise TextError(
-            f"The text {text[:40]!r} holds a NUL, which not every store can keep.",
-            hint="Write bodies as JSON, which escapes it.",
-        )
+def _check_texts(*texts: str) -> None:
+    for text in texts:
+        if not text.isascii():
+            encode_text(text)
+        if "\0" in text:
+            raise TextError(
+                f"The text {text[:40]!r} holds a NUL, which not every store can keep.",
+                hint="Write bodies as JSON, which escapes it.",
+            )
 
 
 def check_written(conversation: str, written: Written) -> None:
@@ -48,9 +49,7 @@ def check_written(conversation: str, written: Written) -> None:
     check_name(conversation)
     if not written.records:
         raise CallError("There is no event to append.", hint="Give at least one.")
-    for record in written.records:
-        _check_text(record.at)
-        _check_text(record.body)
+    _check_texts(*[text for record in written.records for text in (record.at, record.body)])
     if loose := set(written.contents).difference(*(record.contents for record in written.records)):
         raise CallError(
             f"The content {min(loose)} is brought by no event.", hint="Name its hash in the contents of its event."

@@ -145,8 +145,9 @@ class PerfectCache(Struct, frozen=True, kw_only=True):
         }
         known = sum([seen[piece] for piece in weighed if piece in seen])
         ideal = replace(profile, minimum=0, granularity=1, bills_writes=False)
-        read = min(max(known, use.read), use.total)
-        return split_use(read, use.total, ideal), PerfectCache(seen={**seen, **new} if new else seen)
+        total = use.read + use.write + use.uncached
+        served = split_use(min(max(known, use.read), total), total, ideal)
+        return served, PerfectCache(seen={**seen, **new} if new else seen)
 
 
 def find_fork(before: Sequence[Message], now: Sequence[Message]) -> Fork:

@@ -1,4 +1,4 @@
-"""The envelope: a prompt that may be sent, in its five layers, with every hash and count, its laws checked."""
+"""The envelope: a prompt that may be sent, in its five layers, with every hash and count; and as a neutral request."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -10,11 +10,12 @@ from lamella.core.budget.counting import count_images, count_pieces, count_tools
 from lamella.core.budget.thresholds import Budget, warn_of
 from lamella.core.log.terms import Layout
 from lamella.core.messages.model import Message, Role
+from lamella.core.messages.request import Request, find_seams
 from lamella.core.prompt.layers.library import build_library
 from lamella.core.prompt.layers.model import Layer, LayerId, Segment, hash_pieces, make_layer
 from lamella.core.prompt.layers.turn import build_user
 from lamella.core.prompt.prompt import Prompt
-from lamella.core.values import describe
+from lamella.core.values import describe, replace
 
 ENVELOPE_VERSION = 1
 
@@ -106,16 +107,16 @@ def make_envelope(prompt: Prompt, budget: Budget) -> Envelope:
         _build_strip(prompt, tokens.by_layer[LayerId.L4]),
         build_user(prompt.user),
     )
-    prefix_hash = hash_prefix(messages)
+    prefix_hash, whole = hash_prefix(messages), hash_layers(layers)
     return Envelope(
         prompt=prompt,
         layers=layers,
         messages=messages,
         prefix_hash=prefix_hash,
-        hash=hash_layers(layers),
+        hash=whole,
         tokens=tokens,
         warnings=(*prompt.warnings, *warn_of(tokens.total, budget)),
-        seals=(*[(layer.pieces, layer.hash) for layer in layers], (messages, prefix_hash)),
+        seals=(*[(layer.pieces, layer.hash) for layer in layers], (messages, prefix_hash), (layers, whole)),
     )
 
 
@@ -135,7 +136,7 @@ def count_tokens(prompt: Prompt, budget: Budget) -> TokenCounts:
     """Everything sent: messages with their overhead, images, tool definitions. What no layer claims is overhead."""
     _, pieces, _, images = prompt.shown
     count = prompt.measure.count
-    turn = count_pieces(pieces, count) if pieces else 0
+    turn = count(pieces[0]) if len(pieces) == 1 else count_pieces(pieces, count)
     turn += count_images(images, prompt.measure) if images else 0
     by_layer = {
         LayerId.L1.value: prompt.system_layer.tokens,
@@ -157,3 +158,25 @@ def hash_prefix(messages: Sequence[Message]) -> str:
 def hash_layers(layers: Sequence[Layer]) -> str:
     """The hash of the layers' hashes, a line each: equal exactly when every layer is, without reading them again."""
     return hash_pieces([f"{layer.id} {layer.hash}\n" for layer in layers])
+
+
+def make_request(
+    envelope: Envelope, *, model: str, answer: int, pause: float | None = None, compare: str | None = None
+) -> Request:
+    """The request, with what is known of its stability: blocks that are promoted at once are not sent again.
+
+    ``pause`` and ``compare`` are as in the request.
+    """
+    prompt, messages = envelope.prompt, envelope.messages
+    changes = prompt.placement.promotes and bool(prompt.shown[1])
+    stays = prompt.asked_at if changes and not prompt.rounds else len(messages)
+    return Request(
+        model=model,
+        messages=messages,
+        tools=prompt.tools,
+        answer=answer,
+        conversation=prompt.conversation_id,
+        seams=replace(find_seams(messages), messages=stays),
+        pause=pause,
+        compare=compare,
+    )

@@ -13,7 +13,7 @@ from lamella.core.artifacts.model import Artifact, Image, Kind, ToolDefinition
 from lamella.core.budget.counting import Measure, count_pieces, weigh
 from lamella.core.log.placement import Placement
 from lamella.core.log.terms import Rewrite, Terms
-from lamella.core.log.turn import SystemParts
+from lamella.core.log.turn import PART_NAMES, SystemParts
 from lamella.core.messages.headings import LIBRARY_HEADING, QUERY_LABEL
 from lamella.core.messages.model import Message, Role
 from lamella.core.prompt.layers.library import LibraryEntry, Standing
@@ -156,7 +156,7 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
 
 def has_system(system: SystemParts, shelf: Mapping[str, Standing]) -> bool:
     """Whether a request has a system message: an empty L1 still sends the library."""
-    return bool(shelf) or bool(system.named())
+    return bool(shelf) or any(getattr(system, name) for name in PART_NAMES)
 
 
 def render_system(system: Layer, shelf: Sequence[Standing], *, count: Count) -> Message | None:
