@@ -142,7 +142,8 @@ class Dialogue:
         state = self._leave()
         turn = replace(self._read(asked, state), rewritten=rewritten)
         rules = replace(self._rules, measure=self._world.counter.measure(turn.model or state.model))
-        settled = apply_receipts(state, self._past.receipts, turn.terms, rules.measure)
+        committed = self._past.receipts
+        settled = apply_receipts(state, committed, turn.terms, rules.measure) if committed else state
         turn, opened = self._fitter.fit(settled, turn, rules, path=self._past.path)
         receipt = turn.receipts[-1] if turn.receipts else None
         envelope = self._seal(opened, rules, before=state.last)
@@ -297,7 +298,7 @@ class Dialogue:
             goal=int(waiting(self._state).total * _AFTER_OVERFLOW),
             path=self._past.path[:-1],
             automatic=True,
-        )
+        ).receipt
         if receipt is None:
             return None
         turn = replace(turn, receipts=(*turn.receipts, receipt))
@@ -352,10 +353,14 @@ class Dialogue:
         """Void a compaction, by default the last, and all after it: as if they had never been."""
         del at  # nothing is written down here, so it has no time
         voided = self.find_undone(receipt)
-        self._past = self._past.without(voided)
-        self._fold()
+        self.go_back(voided)
         self.mark_undone()
         return voided[0]
+
+    def go_back(self, voided: Sequence[Receipt]) -> None:
+        """Go on as if these compactions had never been; what was sent under them stays in the books."""
+        self._past = self._past.without(voided)
+        self._fold()
 
     def receipts(self) -> Sequence[Receipt]:
         """The compactions in force, oldest first."""

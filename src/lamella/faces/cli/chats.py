@@ -15,7 +15,8 @@ from lamella.views.stores import view_chats
 from lamella.wiring import list_conversations
 
 if TYPE_CHECKING:
-    pass
+    from lamella.engine.keeping.conversations import Conversations
+    from lamella.engine.keeping.stored import Backend
 
 chats = typer.Typer(
     name="chats", help="List, read, search, change, move and erase conversations.", no_args_is_help=False
