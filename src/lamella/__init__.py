@@ -11,7 +11,16 @@ chat.reply("Here is a summary ...")
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from lamella.errors import BadInputError, BudgetExceededError, LamellaError, LawBrokenError
+from lamella.errors import (
+    BadInputError,
+    BudgetExceededError,
+    CallError,
+    ConflictError,
+    ErasedError,
+    LamellaError,
+    LawBrokenError,
+    StoreError,
+)
 
 if TYPE_CHECKING:
     from lamella.attach import (
@@ -33,13 +42,24 @@ if TYPE_CHECKING:
         WebTab,
         YouTube,
     )
+    from lamella.core.log.call import Call
+    from lamella.core.log.nodes import Told
     from lamella.core.log.receipt import Receipt
+    from lamella.core.log.records import Damage, Listed, StoreStats
+    from lamella.core.messages.delta import Reply, ToolCall
     from lamella.core.messages.model import Message
+    from lamella.core.messages.rounds import ToolOutput
     from lamella.core.prompt.envelope import Envelope
     from lamella.core.prompt.layers.model import Layer, Segment
+    from lamella.core.search.index import Found
     from lamella.engine.chat import Chat
+    from lamella.engine.dialogue.proposal import Proposal
     from lamella.engine.dialogue.turn import TurnView as Turn
     from lamella.engine.engine import Engine
+    from lamella.engine.keeping.conversations import Hit, ImportOutcome
+    from lamella.engine.keeping.marks import CompactionMark
+    from lamella.engine.sending.sending import Event, EventName
+    from lamella.views.ledger import LedgerRow, LedgerSums, make_rows, sum_rows
     from lamella.wiring.python import Conversation, open_engine
 
 __version__ = "0.1.0"
@@ -48,48 +68,90 @@ __all__ = [
     "ActiveNote",
     "BadInputError",
     "BudgetExceededError",
+    "Call",
+    "CallError",
     "Canvas",
     "Chat",
     "Code",
+    "CompactionMark",
+    "ConflictError",
     "Conversation",
+    "Damage",
     "Dataview",
     "Engine",
     "Envelope",
+    "ErasedError",
+    "Event",
+    "EventName",
     "Folder",
+    "Found",
+    "Hit",
+    "ImportOutcome",
     "LamellaError",
     "LawBrokenError",
     "Layer",
+    "LedgerRow",
+    "LedgerSums",
+    "Listed",
     "Message",
     "Note",
     "Office",
     "Pdf",
     "Picture",
+    "Proposal",
     "Receipt",
+    "Reply",
     "Segment",
     "Selection",
+    "StoreError",
+    "StoreStats",
     "Tag",
+    "Told",
     "Tool",
+    "ToolCall",
+    "ToolOutput",
     "ToolResult",
     "Turn",
     "Unknown",
     "Url",
     "WebTab",
     "YouTube",
+    "make_rows",
+    "sum_rows",
 ]
 
 # Where names are that are no attachments. What takes long to import is fetched when it is first asked for: the command
 # line is in this package, too, and must be up before that, or Ctrl-C right after the start would show a traceback.
 _HOMES = {
+    "Call": "lamella.core.log.call",
     "Chat": "lamella.engine.chat",
+    "CompactionMark": "lamella.engine.keeping.marks",
     "Conversation": "lamella.wiring.python",
+    "Damage": "lamella.core.log.records",
     "Engine": "lamella.engine.engine",
     "Envelope": "lamella.core.prompt.envelope",
+    "Event": "lamella.engine.sending.sending",
+    "EventName": "lamella.engine.sending.sending",
+    "Found": "lamella.core.search.index",
+    "Hit": "lamella.engine.keeping.conversations",
     "Layer": "lamella.core.prompt.layers.model",
+    "LedgerRow": "lamella.views.ledger",
+    "LedgerSums": "lamella.views.ledger",
+    "Listed": "lamella.core.log.records",
     "Message": "lamella.core.messages.model",
+    "Proposal": "lamella.engine.dialogue.proposal",
     "Receipt": "lamella.core.log.receipt",
+    "Reply": "lamella.core.messages.delta",
     "Segment": "lamella.core.prompt.layers.model",
+    "StoreStats": "lamella.core.log.records",
+    "ImportOutcome": "lamella.engine.keeping.conversations",
+    "Told": "lamella.core.log.nodes",
+    "ToolCall": "lamella.core.messages.delta",
+    "ToolOutput": "lamella.core.messages.rounds",
     "Turn": "lamella.engine.dialogue.turn",
+    "make_rows": "lamella.views.ledger",
     "open": "lamella.wiring.python",
+    "sum_rows": "lamella.views.ledger",
 }
 # What has another name where it is at home.
 _CALLED = {"open": "open_engine", "Turn": "TurnView"}

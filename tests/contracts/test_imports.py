@@ -15,33 +15,56 @@ EXPORTS = [
     "ActiveNote",
     "BadInputError",
     "BudgetExceededError",
+    "Call",
+    "CallError",
     "Canvas",
     "Chat",
     "Code",
+    "CompactionMark",
+    "ConflictError",
     "Conversation",
+    "Damage",
     "Dataview",
     "Engine",
     "Envelope",
+    "ErasedError",
+    "Event",
+    "EventName",
     "Folder",
+    "Found",
+    "Hit",
     "LamellaError",
     "LawBrokenError",
     "Layer",
+    "LedgerRow",
+    "LedgerSums",
+    "Listed",
     "Message",
     "Note",
     "Office",
     "Pdf",
     "Picture",
+    "Proposal",
     "Receipt",
+    "Reply",
     "Segment",
     "Selection",
+    "StoreError",
+    "StoreStats",
     "Tag",
+    "ImportOutcome",
+    "Told",
     "Tool",
+    "ToolCall",
+    "ToolOutput",
     "ToolResult",
     "Turn",
     "Unknown",
     "Url",
     "WebTab",
     "YouTube",
+    "make_rows",
+    "sum_rows",
 ]
 
 # What ``import lamella`` opens, connects to and starts, and which modules it loads, as JSON on stdout.
@@ -57,7 +80,8 @@ HEAVY = {"genai_prices", "httpx2", "rich", "typer"}
 
 def test_the_public_names_are_pinned() -> None:
     assert lamella.__all__ == EXPORTS
-    assert len(lamella.__all__) <= 30
+    # What a method gives, takes or raises can be named by whoever calls it, without a look into private rooms.
+    assert len(lamella.__all__) <= 60
     assert [name for name in lamella.__all__ if not hasattr(lamella, name)] == []
 
 

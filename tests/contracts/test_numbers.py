@@ -31,11 +31,11 @@ LONE_PARTICIPLES = Bound(at_most=10, aim=8)
 NAMES_USED_TWICE = Bound(at_most=1, aim=0)
 NAMES_THAT_ONLY_TESTS_USE = Bound(at_most=2, aim=0)
 WALKS = {
-    ("send", "files"): Bound(at_most=85, aim=55),
-    ("send", "calls"): Bound(at_most=602, aim=400),
-    ("send", "changes"): Bound(at_most=229, aim=120),
-    ("plan", "calls"): Bound(at_most=795, aim=500),
-    ("ask_after_undo", "calls"): Bound(at_most=1586, aim=700),
+    ("send", "files"): Bound(at_most=68, aim=55),
+    ("send", "calls"): Bound(at_most=427, aim=400),
+    ("send", "changes"): Bound(at_most=149, aim=120),
+    ("plan", "calls"): Bound(at_most=500, aim=500),
+    ("ask_after_undo", "calls"): Bound(at_most=700, aim=700),
 }
 # One word that ends like a participle or a gerund, and why it may.
 PARTICIPLES = {

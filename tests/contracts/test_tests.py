@@ -20,8 +20,6 @@ STRAYS = {
     "adapters/archive/markdown/test_page.py",
     "adapters/providers/local/test_conversations.py",
     "adapters/providers/test_sdks.py",
-    "faces/library/test_conversation.py",
-    "faces/test_engine.py",
     "test_moves_prefix.py",
 }
 

@@ -160,7 +160,7 @@ def test_a_conversation_that_is_not_there_is_named_with_what_to_do(run: Run, url
         (("delete", "demo", "--artifact", "other.md", "--yes"), "demo never had an artifact 'other.md'."),
         (("export",), "Name conversations, or say --all."),
         (("export", "demo", "--all"), "Name conversations, or say --all."),
-        (("fork", "demo"), "Missing option '--at'."),
+        (("fork", "demo"), "Name one message to go on from."),
         (("dance",), "No such command 'dance'."),
     ],
 )

@@ -41,6 +41,7 @@ class Chat(Discourse):
         system: str | Mapping[str, str] | None = None,
         model: str | None = None,
         drop: Sequence[str] = (),
+        pin: Sequence[str] = (),
         fold: bool = False,
         runner: str = "chat",
         max_tokens: int | None = None,
@@ -62,7 +63,15 @@ class Chat(Discourse):
         if self._office is not None:
             self._office.name(model)
         asked = self._describe(
-            text, attach=attach, results=results, tools=tools, system=system, model=model, drop=drop, fold=fold
+            text,
+            attach=attach,
+            results=results,
+            tools=tools,
+            system=system,
+            model=model,
+            drop=drop,
+            pin=pin,
+            fold=fold,
         )
         post = self._find_post(self._stored.model_for(asked), max_tokens)
         return self._alone(send(self._stored, asked, post, toolbox=toolbox, steps=check_steps(steps)))

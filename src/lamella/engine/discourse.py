@@ -65,6 +65,7 @@ class Discourse:
         system: str | Mapping[str, str] | None = None,
         model: str | None = None,
         drop: Sequence[str] = (),
+        pin: Sequence[str] = (),
         fold: bool = False,
         at: datetime | None = None,
     ) -> TurnView:
@@ -73,7 +74,15 @@ class Discourse:
         ``tools`` are what the model may call from now on, ``results`` what already came back and rides as text.
         """
         asked = self._describe(
-            text, attach=attach, results=results, tools=tools, system=system, model=model, drop=drop, fold=fold
+            text,
+            attach=attach,
+            results=results,
+            tools=tools,
+            system=system,
+            model=model,
+            drop=drop,
+            pin=pin,
+            fold=fold,
         )
         turn = self._walker.ask(asked, at=check_time(at))
         # From here on the conversation knows its system prompt, each branch its own.
@@ -90,12 +99,21 @@ class Discourse:
         system: str | Mapping[str, str] | None = None,
         model: str | None = None,
         drop: Sequence[str] = (),
+        pin: Sequence[str] = (),
         fold: bool = False,
         at: datetime | None = None,
     ) -> TurnView:
         """What ``ask`` would give, with its tokens, cache and cost, if nothing has to go for it. Nothing changes."""
         asked = self._describe(
-            text, attach=attach, results=results, tools=tools, system=system, model=model, drop=drop, fold=fold
+            text,
+            attach=attach,
+            results=results,
+            tools=tools,
+            system=system,
+            model=model,
+            drop=drop,
+            pin=pin,
+            fold=fold,
         )
         return self._walker.preview(asked, at=check_time(at))
 
@@ -109,6 +127,7 @@ class Discourse:
         system: str | Mapping[str, str] | None = None,
         model: str | None = None,
         drop: Sequence[str] = (),
+        pin: Sequence[str] = (),
         fold: bool = False,
     ) -> Ask:
         """What a Python program asks, once its types are known to be right."""
@@ -120,6 +139,7 @@ class Discourse:
             tools=None if tools is None else make_toolbox(tools).definitions,
             model=None if model is None else check_text(model, "model", may_be_empty=False),
             drop=tuple([check_text(name, "drop") for name in check_each(drop, "drop", str)]),
+            pin=tuple([check_text(name, "pin") for name in check_each(pin, "pin", str)]),
             fold=bool(fold),
         )
 

@@ -76,7 +76,7 @@ class Engine:
     def fork(self, conversation: str | Chat, message: str, name: str) -> Chat:
         """A new conversation that goes on from a message of another; that one stays as it is."""
         named = check_text(name, "name", may_be_empty=False)
-        fork_into(self._desk, _name(conversation), check_text(message, "message"), named)
+        fork_into(self._desk, _name(conversation), check_text(message, "message"), name=named)
         return self.chat(named)
 
     def export_archive(self, conversation: str | Chat, folder: Place, *, vault: Place | None = None) -> Path:

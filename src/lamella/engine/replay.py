@@ -5,6 +5,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from lamella.core.log.turn import Turn
 from lamella.core.messages.delta import Reply, StopReason
 from lamella.core.messages.rounds import ToolRound
 from lamella.core.values import replace
@@ -15,9 +16,9 @@ from lamella.engine.dialogue.turn import TurnView
 
 
 class ScriptedTurn(Struct, frozen=True, kw_only=True):
-    """A turn as asked, when, what its tools were called for and gave, and the reply it got."""
+    """A turn as asked, or as it was read then, when, what its tools were called for and gave, and the reply it got."""
 
-    asked: Ask
+    asked: Ask | Turn
     reply: str
     at: datetime | None
     rounds: tuple[ToolRound, ...] = ()

@@ -15,25 +15,23 @@ from lamella.core.log.turn import PART_NAMES, SystemParts, Turn
 from lamella.core.messages.rounds import ToolRound
 from lamella.core.prompt.state import State
 from lamella.core.values import replace
-from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.dialogue import Dialogue
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.keeping.conversations import Conversations
 from lamella.engine.keeping.stored import Backend, ChatRules
 from lamella.engine.replay import ScriptedTurn, replay
 from lamella.errors import CallError
-from lamella.ports import Sources
 
 _BUDGET = ("window", "reserve", "warn", "target", "trigger", "hard")
 _TERMS = ("layout", "carry_forward", "history", "history_turns", "image_notes")
 
 
 class Script(Struct, frozen=True, kw_only=True):
-    """A branch of a conversation: the settings that it goes on under, and its turns as asked and answered."""
+    """A branch of a conversation: the settings that it goes on under, and its turns, each with when it was asked."""
 
     conversation: str
     settings: Mapping[str, object]
-    turns: tuple[ScriptedTurn, ...]
+    turns: tuple[tuple[Turn, datetime | None], ...]
 
 
 def read_script(desk: Backend, conversation: str, head: str | None = None) -> Script:
@@ -45,13 +43,12 @@ def read_script(desk: Backend, conversation: str, head: str | None = None) -> Sc
     hashes = path_hashes(told)
     contents = desk.store.read_contents(conversation, hashes) if hashes else {}
     turns = read_turns(told, contents, usual=configured.terms)
-    before = SystemParts()
-    scripted: list[ScriptedTurn] = []
-    for turn, one in zip(turns, told, strict=True):
-        scripted.append(_script(turn, read_time(one.message), before))
-        before = before if turn.system is None else turn.system
     settings = {**_list_settings(configured, turns), **_keep(log.settings)}
-    return Script(conversation=conversation, settings=settings, turns=tuple(scripted))
+    return Script(
+        conversation=conversation,
+        settings=settings,
+        turns=tuple(zip(turns, map(read_time, [one.message for one in told]), strict=True)),
+    )
 
 
 def play_script(desk: Backend, script: Script, given: Mapping[str, object] | None = None) -> Iterator[TurnView]:
@@ -61,26 +58,38 @@ def play_script(desk: Backend, script: Script, given: Mapping[str, object] | Non
     """
     configured = desk.configure({**script.settings, **(given or {})})
     dialogue = Dialogue(
-        # Everything is in the script: notes as they were then, not as a vault has them now, and no model is asked.
-        replace(desk.world, sources=Sources, summarizer=None),
+        # Everything is in the script, and no model is asked for summaries.
+        replace(desk.world, summarizer=None),
         configured.rules,
         State(conversation=script.conversation, model=configured.model),
         terms=configured.terms,
         ledger=desk.ledger,
     )
-    keeps_models = "model" not in (given or {})
-    turns = (one if keeps_models else replace(one, asked=replace(one.asked, model=None)) for one in script.turns)
-    return replay(dialogue, turns)
+    return replay(dialogue, [_script(turn, at, keep_model="model" not in (given or {})) for turn, at in script.turns])
+
+
+def _script(turn: Turn, at: datetime | None, *, keep_model: bool) -> ScriptedTurn:
+    asked = replace(
+        turn,
+        attached=tuple(replace(artifact, condensed=None) for artifact in turn.attached),
+        model=turn.model if keep_model else None,
+        strip=None,
+        rewritten=None,
+        rounds=(),
+        reply=None,
+        reply_id=None,
+    )
+    return ScriptedTurn(asked=asked, reply=turn.reply or "", at=at, rounds=turn.rounds)
 
 
 def write_script(script: Script) -> dict[str, object]:
     """A script as a transcript, in the names of docs/transcript.md."""
-    return {
-        "lamella": 1,
-        "conversation": script.conversation,
-        **script.settings,
-        "turns": [_write_turn(turn) for turn in script.turns],
-    }
+    before = SystemParts()
+    turns: list[dict[str, object]] = []
+    for turn, at in script.turns:
+        turns.append(_write_turn(turn, at, before))
+        before = turn.system or before
+    return {"lamella": 1, "conversation": script.conversation, **script.settings, "turns": turns}
 
 
 def _keep(settings: Mapping[str, object]) -> dict[str, object]:
@@ -98,46 +107,31 @@ def _list_settings(configured: ChatRules, turns: Sequence[Turn]) -> dict[str, ob
     return {name: str(value) if isinstance(value, str) else value for name, value in named.items() if value is not None}
 
 
-def _script(turn: Turn, at: datetime | None, before: SystemParts) -> ScriptedTurn:
-    """A turn as it was asked, once its templates were expanded: what they named is attached."""
-    asked = Ask(
-        text=turn.text,
-        attach=tuple(replace(artifact, condensed=None) for artifact in turn.attached),
-        results=turn.results,
-        system={} if turn.system is None else _list_changes(turn.system, before),
-        tools=turn.tools,
-        model=turn.model,
-        drop=turn.drop,
-        fold=turn.fold,
-    )
-    return ScriptedTurn(asked=asked, reply=turn.reply or "", at=at, rounds=turn.rounds)
+def _write_turn(turn: Turn, at: datetime | None, before: SystemParts) -> dict[str, object]:
+    """A turn as a transcript has it, once its templates were expanded: what they named is attached."""
+    written: dict[str, object] = {
+        "at": None if at is None else at.astimezone(UTC).isoformat().replace("+00:00", "Z"),
+        "attach": [_write_attachment(artifact) for artifact in turn.attached],
+        "tools": [_write_result(result) for result in turn.results],
+        "system": {} if turn.system is None else _list_changes(turn.system, before),
+        "model": turn.model,
+        "drop": list(turn.drop),
+        "fold": turn.fold,
+        "rounds": [_write_round(one) for one in turn.rounds],
+        "reply": turn.reply,
+    }
+    kept = {name: value for name, value in written.items() if value}
+    if turn.tools is not None:
+        kept["tool_definitions"] = [
+            {"name": tool.name, "description": tool.description, "parameters": json.loads(tool.parameters)}
+            for tool in turn.tools
+        ]
+    return {"user": turn.text, **kept}
 
 
 def _list_changes(parts: SystemParts, before: SystemParts) -> dict[str, str]:
     """The parts that differ from those before; instructions stand as they were sent, with the notes drawn in."""
     return {name: getattr(parts, name) for name in PART_NAMES if getattr(parts, name) != getattr(before, name)}
-
-
-def _write_turn(turn: ScriptedTurn) -> dict[str, object]:
-    asked = turn.asked
-    written: dict[str, object] = {
-        "at": None if turn.at is None else turn.at.astimezone(UTC).isoformat().replace("+00:00", "Z"),
-        "attach": [_write_attachment(one) for one in asked.attach if isinstance(one, Artifact)],
-        "tools": [_write_result(result) for result in asked.results],
-        "system": asked.system,
-        "model": asked.model,
-        "drop": list(asked.drop),
-        "fold": asked.fold,
-        "rounds": [_write_round(one) for one in turn.rounds],
-        "reply": turn.reply,
-    }
-    kept = {name: value for name, value in written.items() if value}
-    if asked.tools is not None:
-        kept["tool_definitions"] = [
-            {"name": tool.name, "description": tool.description, "parameters": json.loads(tool.parameters)}
-            for tool in asked.tools
-        ]
-    return {"user": asked.text, **kept}
 
 
 def _write_attachment(artifact: Artifact) -> dict[str, object]:
@@ -147,7 +141,7 @@ def _write_attachment(artifact: Artifact) -> dict[str, object]:
         "url": source.url,
         "query": source.query,
         "lines": None if source.lines is None else list(source.lines),
-        "text": artifact.text,
+        "text": _write_text(artifact.text),
         "data": b64encode(images[0].data).decode() if images else None,
         "media_type": images[0].media_type if images else None,
         "title": None if artifact.title == default_title(source) else artifact.title,
@@ -157,9 +151,15 @@ def _write_attachment(artifact: Artifact) -> dict[str, object]:
     return {"kind": artifact.kind.value, **{name: known[name] for name in fields if known.get(name) is not None}}
 
 
+def _write_text(text: str) -> str:
+    """A content so that reading it gives the same: what reading takes away once is there once more."""
+    mark = "\ufeff" if text.startswith("\ufeff") else ""
+    return mark + text.replace("\r\n", "\r\r\n")
+
+
 def _write_result(result: Artifact) -> dict[str, object]:
     arguments = json.loads(result.source.arguments or "{}")
-    return {"name": result.source.tool, "arguments": arguments, "output": result.text}
+    return {"name": result.source.tool, "arguments": arguments, "output": _write_text(result.text)}
 
 
 def _write_round(one: ToolRound) -> dict[str, object]:

@@ -29,7 +29,13 @@ if TYPE_CHECKING:
     )
     from lamella.wiring.services import Services, load_configuration, load_settings, read_services
     from lamella.wiring.stores import copy_conversations, list_conversations, open_desk, open_keeper
-    from lamella.wiring.transcripts import replay_transcript, write_request
+    from lamella.wiring.transcripts import (
+        find_script,
+        replay_script,
+        replay_transcript,
+        save_transcript,
+        write_request,
+    )
     from lamella.wiring.worlds import open_runner, open_world
 
 __all__ = [
@@ -41,6 +47,7 @@ __all__ = [
     "copy_conversations",
     "find_bad_settings",
     "find_misspelt",
+    "find_script",
     "fit_settings",
     "list_conversations",
     "list_keys",
@@ -64,8 +71,10 @@ __all__ = [
     "read_answer",
     "read_services",
     "read_transcript",
+    "replay_script",
     "replay_transcript",
     "save_archive",
+    "save_transcript",
     "tell_unready",
     "write_request",
 ]
@@ -94,7 +103,13 @@ if not TYPE_CHECKING:
         ),
         "lamella.wiring.services": ("Services", "load_configuration", "load_settings", "read_services"),
         "lamella.wiring.stores": ("copy_conversations", "list_conversations", "open_desk", "open_keeper"),
-        "lamella.wiring.transcripts": ("replay_transcript", "write_request"),
+        "lamella.wiring.transcripts": (
+            "find_script",
+            "replay_script",
+            "replay_transcript",
+            "save_transcript",
+            "write_request",
+        ),
         "lamella.wiring.worlds": ("open_runner", "open_world"),
     }
     _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

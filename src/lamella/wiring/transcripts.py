@@ -1,18 +1,26 @@
 """Transcripts: conversations in a file, replayed, and written as a provider would be sent them."""
 
+import json
 import os
 from collections.abc import Iterator, Mapping
+from itertools import count
 from pathlib import Path
 from typing import Any
 
-from lamella.adapters.archive.transcript import Transcript, read_rounds, read_turn
+from lamella.adapters.archive.markdown.names import name_file
+from lamella.adapters.archive.transcript import Transcript, load_transcript, read_rounds, read_turn
 from lamella.core.values import replace
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.replay import ScriptedTurn, replay
+from lamella.engine.script import Script, play_script, read_script, write_script
 from lamella.errors import LamellaError, UsageError
 from lamella.wiring.faults import check_meaning, tell_place
 from lamella.wiring.services import Services, read_services
+from lamella.wiring.stores import has_store, open_desk
 from lamella.wiring.worlds import open_runner
+
+# A replay keeps nothing.
+_NOWHERE = "memory:"
 
 
 def replay_transcript(
@@ -27,6 +35,49 @@ def replay_transcript(
     return _numbered(replay(runner, _scripted(transcript, keep_model="model" in given)))
 
 
+def find_script(chat: str, url: str | None = None, *, services: Services | None = None) -> Script | None:
+    """A kept conversation as it can be replayed; none if the store has none of that name, or there is no store."""
+    services = services or read_services()
+    if not has_store(url or services.settings.store):
+        return None
+    desk = open_desk(url, services=services, create=False)
+    try:
+        return read_script(desk, chat) if desk.store.load(chat) else None
+    finally:
+        desk.store.close()
+
+
+def replay_script(
+    script: Script, *, overrides: Mapping[str, object], services: Services | None = None
+) -> Iterator[TurnView]:
+    """Every turn of a kept conversation as it would be sent."""
+    given = {name: value for name, value in overrides.items() if value is not None}
+    return _numbered(play_script(open_desk(_NOWHERE, services=services), script, given))
+
+
+def save_transcript(script: Script, folder: Path) -> Path:
+    """Write a kept conversation as a transcript file; its name decides the file, and its own is written over."""
+    text = json.dumps(write_script(script), ensure_ascii=False, indent=1) + "\n"
+    names = (name_file(script.conversation, number).removesuffix(".md") + ".json" for number in count(1))
+    place = next(folder / name for name in names if _is_free(folder / name, script.conversation))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        place.write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise UsageError(f"{place} cannot be written: {error.strerror}.", hint="Name another folder.") from error
+    return place
+
+
+def _is_free(place: Path, conversation: str) -> bool:
+    """Whether a file is not there, or is a transcript of the same conversation."""
+    if not place.exists():
+        return True
+    try:
+        return load_transcript(place).conversation == conversation
+    except LamellaError:
+        return False
+
+
 def write_request(
     turn: TurnView, provider: str, *, answer: int, any_model: bool, services: Services | None = None
 ) -> dict[str, Any]:
@@ -34,7 +85,7 @@ def write_request(
     dialects = (services or read_services()).dialects
     model = turn.envelope.model
     if model is None:
-        raise UsageError("The transcript names no model.", hint="Name one with --model.")
+        raise UsageError("The conversation names no model.", hint="Name one with --model.")
     if not any_model:
         dialects.check_maker(provider, model)
     return dialects.write(provider, turn.chat_request(model=model, answer=answer))

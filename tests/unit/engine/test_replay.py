@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+from lamella.core.messages.delta import ToolCall
+from lamella.core.messages.rounds import ToolOutput, ToolRound
 from lamella.core.prompt.state import State
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.dialogue import Dialogue
@@ -44,3 +46,19 @@ def test_the_last_turn_is_answered_once_the_walk_is_over() -> None:
     runner = dialogue()
     assert len(list(replay(runner, [ScriptedTurn(asked=Ask(text="one"), reply="yes", at=None)]))) == 1
     assert not runner.waits
+
+
+def test_the_last_request_of_a_turn_with_rounds_is_shown_with_what_its_first_one_moved() -> None:
+    one = ToolRound(
+        text="Let me look.",
+        calls=(ToolCall(id="c1", name="look", arguments="{}"),),
+        outputs=(ToolOutput(call="c1", output="Page one."),),
+    )
+    script = [
+        ScriptedTurn(asked=Ask(text="q0"), reply="a0", at=NOON, rounds=(one, one)),
+        ScriptedTurn(asked=Ask(text="q1"), reply="", at=NOON),
+    ]
+    first, second = replay(dialogue(), script)
+    assert [message.role for message in first.messages] == ["user", *["assistant", "tool"] * 2]
+    assert (first.number, first.prefix.cause, first.ledger.calls) == (1, "first_turn", ())
+    assert second.number == 2

@@ -42,9 +42,11 @@ def advance(state: State, turn: Turn, place: Planner, measure: Measure) -> State
         warnings += (*told, *find_leaving(library, attached, image_notes=turn.terms.image_notes))
     placement = place(before, turn)
     now = now if library is now.library else replace(now, library=library)
-    if placement.folds:
+    if placement.keep is not None:
         now = fold(now, turn.terms, measure, forms=placement.forms, attached=attached, told=turn.strip)
-    at = message_place(int(has_system(now.system, now.shelf)) + now.talk.length)
+    first = int(has_system(now.system, now.shelf))
+    asked_at = first + now.talk.length
+    at = message_place(asked_at)
     shown = show_turn(attached, standing=now.standing, place=at, measure=measure) if attached else NOTHING_SHOWN
     asked = turn_id(now.conversation, now.head, turn)
     prompt = Prompt(
@@ -61,6 +63,8 @@ def advance(state: State, turn: Turn, place: Planner, measure: Measure) -> State
         standing=now.standing,
         talk=now.talk,
         user=make_said(asked, _USER, turn.text, place=at, measure=measure),
+        first=first,
+        asked_at=asked_at,
         attached=attached,
         shown=shown,
         dropped=dropped,
@@ -71,8 +75,10 @@ def advance(state: State, turn: Turn, place: Planner, measure: Measure) -> State
     opened = replace(
         now,
         head=asked,
-        library=learn(now.library, attached, at=now.turns, image_notes=turn.terms.image_notes),
-        standing=merge_standing(now.standing, shown[2]),
+        library=learn(now.library, attached, at=now.turns, image_notes=turn.terms.image_notes)
+        if attached
+        else now.library,
+        standing=merge_standing(now.standing, shown[2]) if shown[2] else now.standing,
         last=prompt,
         waits=True,
         compacted=None,
@@ -95,7 +101,7 @@ def answer(state: State, reply: str, *, reply_id: str | None = None) -> State:
     exchange = Exchange(
         user=prompt.user,
         sent=prompt.question,
-        tools=tuple(one for one in prompt.shown[2] if one.artifact.kind is Kind.TOOL),
+        tools=tuple([one for one in prompt.shown[2] if one.artifact.kind is Kind.TOOL]),
         rounds=prompt.rounds,
         reply=make_said(name, _REPLY, reply, place=at, measure=prompt.measure),
         attached=bool(prompt.attached),

@@ -3,8 +3,7 @@
 from datetime import datetime
 
 from lamella.core.budget.thresholds import Budget
-from lamella.core.ledger.cache import CacheModel, CacheRequest
-from lamella.core.ledger.common import NO_FORK
+from lamella.core.ledger.cache import NO_FORK, CacheModel, CacheRequest
 from lamella.core.ledger.entry import Books, Entry, enter_turn, judge_call, make_prefix, see_request
 from lamella.core.log.call import Call
 from lamella.core.log.receipt import Receipt
@@ -74,16 +73,17 @@ class Accounts:
 
     def view(self, envelope: Envelope, entry: Entry, *, number: int, receipt: Receipt | None) -> TurnView:
         """A turn as people see it, on a new page."""
-        turn = replace(self.view_ahead(envelope, entry, number=number), compaction=receipt)
+        turn = self.view_ahead(envelope, entry, number=number, receipt=receipt)
         self._page = turn.page
         return turn
 
-    def view_ahead(self, envelope: Envelope, entry: Entry, *, number: int) -> TurnView:
+    def view_ahead(self, envelope: Envelope, entry: Entry, *, number: int, receipt: Receipt | None = None) -> TurnView:
         """A turn that is not asked yet; nothing is noted."""
         return TurnView(
             number=number,
             envelope=envelope,
             page=LedgerPage(entry=entry, envelope=envelope),
+            compaction=receipt,
             after=self._answered_by,
             pause=self._pause,
             speak=self._world.dialects.build if self._world.dialects else None,

@@ -11,7 +11,8 @@ from lamella.core.artifacts.wanted import Wanted
 class Ask(Struct, frozen=True, kw_only=True):
     """One turn as the user asks it: typed text with its templates, and attachments, read or still to be read.
 
-    ``results`` are tool results that ride as text, ``tools`` what the model may call from now on.
+    ``results`` are tool results that ride as text, ``tools`` what the model may call from now on. ``pin`` names
+    artifacts that are known already: they are attached once more, and never shrink again.
     """
 
     text: str
@@ -21,4 +22,5 @@ class Ask(Struct, frozen=True, kw_only=True):
     tools: tuple[ToolDefinition, ...] | None = None
     model: str | None = None
     drop: tuple[str, ...] = ()
+    pin: tuple[str, ...] = ()
     fold: bool = False

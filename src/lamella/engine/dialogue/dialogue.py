@@ -131,15 +131,19 @@ class Dialogue:
         """The last request of this branch."""
         return self._state.last
 
-    def ask(self, asked: Ask, *, at: datetime | None = None, rewritten: Rewrite | None = None) -> TurnView:
-        """Build the next turn. If it cannot be built or written down, nothing has changed."""
+    def ask(self, asked: Ask | Turn, *, at: datetime | None = None, rewritten: Rewrite | None = None) -> TurnView:
+        """Build the next turn. If it cannot be built or written down, nothing has changed.
+
+        A turn that was read before is asked again as it was, under the terms that hold here.
+        """
         check_zone(at)
         unanswered = waiting(self._state).user.id if self._state.waits else None
         skipped = () if self._pending is None else tuple(skip_call(call) for call in self._pending.calls)
         state = self._leave()
         turn = replace(self._read(asked, state), rewritten=rewritten)
         rules = replace(self._rules, measure=self._world.counter.measure(turn.model or state.model))
-        settled = apply_receipts(state, self._past.receipts, turn.terms, rules.measure)
+        committed = self._past.receipts
+        settled = apply_receipts(state, committed, turn.terms, rules.measure) if committed else state
         turn, opened = self._fitter.fit(settled, turn, rules, path=self._past.path)
         receipt = turn.receipts[-1] if turn.receipts else None
         envelope = self._seal(opened, rules, before=state.last)
@@ -171,7 +175,9 @@ class Dialogue:
             return turn
         return replace(turn, rounds=(*turn.rounds, close_round(self._pending, outputs)))
 
-    def _read(self, asked: Ask, state: State) -> Turn:
+    def _read(self, asked: Ask | Turn, state: State) -> Turn:
+        if isinstance(asked, Turn):
+            return replace(asked, terms=self._terms)
         return read_turn(asked, state, self._world.sources(), terms=self._terms)
 
     def reply(self, given: str | Answer, *, at: datetime | None = None) -> Reply:
@@ -259,6 +265,7 @@ class Dialogue:
 
     def preview(self, asked: Ask, *, at: datetime | None = None) -> TurnView:
         """The turn that asking this would give if nothing has to go for it. Nothing changes."""
+        check_zone(at)
         state = self._leave()
         turn = replace(self._read(asked, state), receipts=self._past.receipts)
         measure = self._world.counter.measure(turn.model or state.model)
@@ -291,7 +298,7 @@ class Dialogue:
             goal=int(waiting(self._state).total * _AFTER_OVERFLOW),
             path=self._past.path[:-1],
             automatic=True,
-        )
+        ).receipt
         if receipt is None:
             return None
         turn = replace(turn, receipts=(*turn.receipts, receipt))
@@ -346,10 +353,14 @@ class Dialogue:
         """Void a compaction, by default the last, and all after it: as if they had never been."""
         del at  # nothing is written down here, so it has no time
         voided = self.find_undone(receipt)
-        self._past = self._past.without(voided)
-        self._fold()
+        self.go_back(voided)
         self.mark_undone()
         return voided[0]
+
+    def go_back(self, voided: Sequence[Receipt]) -> None:
+        """Go on as if these compactions had never been; what was sent under them stays in the books."""
+        self._past = self._past.without(voided)
+        self._fold()
 
     def receipts(self) -> Sequence[Receipt]:
         """The compactions in force, oldest first."""

@@ -11,6 +11,7 @@ from lamella.core.log.terms import Terms
 from lamella.core.log.turn import SystemParts, Turn
 from lamella.core.prompt.state import State
 from lamella.core.prompt.templates import (
+    Expanded,
     Resolved,
     Template,
     TemplateKind,
@@ -180,14 +181,15 @@ def _named_by(template: TemplateKind, artifacts: Iterable[Artifact]) -> list[Art
 def read_turn(asked: Ask, state: State, sources: Sources, *, terms: Terms) -> Turn:
     """What is asked, once everything that it names is read and its templates are expanded."""
     reader = TurnReader(sources, known=_newest(state))
-    attached = reader.read_wanted(asked.attach)
-    typed = expand_typed(asked.text, reader.resolve)
+    attached = reader.read_wanted((*asked.attach, *_pin(asked, state)))
+    typed = expand_typed(asked.text, reader.resolve) if "{" in asked.text else Expanded(text=asked.text)
     parts = {**state.system.as_typed(), **asked.system}
-    drawn = expand_instructions(parts.get("instructions", ""), reader.resolve)
+    instructions = parts.get("instructions", "")
+    drawn = expand_instructions(instructions, reader.resolve) if "{" in instructions else Expanded(text=instructions)
     system = SystemParts(
         **{**parts, "instructions": drawn.text},
         inlined=drawn.artifacts,
-        typed_instructions=parts.get("instructions", ""),
+        typed_instructions=instructions,
     )
     return Turn(
         text=typed.text,
@@ -202,6 +204,16 @@ def read_turn(asked: Ask, state: State, sources: Sources, *, terms: Terms) -> Tu
         terms=terms,
         warnings=(*reader.warnings, *typed.warnings, *drawn.warnings),
     )
+
+
+def _pin(asked: Ask, state: State) -> Iterator[Artifact]:
+    """What is to be pinned, as it is known."""
+    for name in asked.pin:
+        if name not in state.library:
+            raise ArtifactError(
+                f"{name} cannot be pinned: it is not in the library.", hint="Attach it with the policy pin."
+            )
+        yield replace(state.library[name].artifact, policy=Policy.PIN)
 
 
 def _newest(state: State) -> list[Artifact]:

@@ -21,14 +21,13 @@ from lamella.core.log.writing import (
     write_results,
 )
 from lamella.core.messages.delta import Reply, StopReason
-from lamella.core.messages.rounds import ToolRound
 from lamella.core.values import replace
 from lamella.engine.keeping.conversations import Conversations
 from lamella.engine.keeping.stored import Backend
 from lamella.errors import CallError
 
 
-def fork_into(desk: Backend, conversation: str, message: str, name: str) -> None:
+def fork_into(desk: Backend, conversation: str, message: str, *, name: str) -> None:
     """Copy a branch up to a message into a new conversation, with its settings, title and what was compacted on it.
 
     Messages have ids of their own there: an id follows from the conversation, too.
@@ -46,10 +45,11 @@ def fork_into(desk: Backend, conversation: str, message: str, name: str) -> None
     contents = desk.store.read_contents(conversation, hashes) if hashes else {}
     turns = read_turns(told, contents, committed, usual=desk.configure(log.settings).terms)
     copy = _Copy(conversation, name)
-    copy.begin(log.settings, title=log.title, at=log.created)
+    copy.begin(log.settings, at=log.created)
     for turn, one in zip(turns, told, strict=True):
         copy.tell(turn, one, last=one is told[-1])
     copy.compact(read_receipts(committed.since, contents), at=told[-1].message.at)
+    copy.end(log.title, at=desk.clock.now().isoformat().replace("+00:00", "Z"))
     desk.store.append(name, join_written(*copy.parts), expected=0, title=log.title or None)
 
 
@@ -64,12 +64,14 @@ class _Copy:
         # What has another id there: messages, replies, and what tools gave.
         self._ids: dict[str, str] = {}
 
-    def begin(self, settings: Mapping[str, object], *, title: str, at: str) -> None:
+    def begin(self, settings: Mapping[str, object], *, at: str) -> None:
         """What holds before anything is said."""
         if settings:
             self.parts.append(write_event(SettingsEvent(values=dict(settings)), at=at))
-        if title:
-            self.parts.append(write_event(RenameEvent(title=title), at=at))
+
+    def end(self, title: str, *, at: str) -> None:
+        """The title, given when the copy is made: what was said has its own times, and a list shows the last."""
+        self.parts.append(write_event(RenameEvent(title=title), at=at))
 
     def tell(self, turn: Turn, told: Told, *, last: bool) -> None:
         """One turn with what was compacted before it; one that went on without an answer gets the empty one."""
@@ -87,7 +89,8 @@ class _Copy:
     def _tell_rounds(self, turn: Turn, told: Told) -> None:
         for number, (one, stored) in enumerate(zip(turn.rounds, told.rounds, strict=True)):
             at = told.message.at
-            self.parts.append(write_calls(_as_reply(one), parent=self._head, at=at, made=map(read_call, stored.made)))
+            said = Reply(text=one.text, stop=StopReason.TOOLS, calls=one.calls, carried=one.carried)
+            self.parts.append(write_calls(said, parent=self._head, at=at, made=map(read_call, stored.made)))
             self.parts.append(write_results(one.outputs, parent=self._head, at=at))
             calls = {call.id: call for call in one.calls}
             for place, output in enumerate(one.outputs):
@@ -124,8 +127,3 @@ class _Copy:
                 automatic=receipt.automatic,
             )
             self.parts.append(write_receipt(renamed, at=at))
-
-
-def _as_reply(one: ToolRound) -> Reply:
-    """A round as the answer that called for it."""
-    return Reply(text=one.text, stop=StopReason.TOOLS, calls=one.calls, carried=one.carried)

@@ -4,6 +4,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +17,7 @@ from lamella.engine.dialogue.ask import Ask
 from lamella.engine.sending.sending import send
 from lamella.errors import SourceTooLargeError, TextError, UsageError
 from lamella.faces.cli.access import JsonOption, StoreOption
-from lamella.faces.cli.chat.attaching import NamedFiles
+from lamella.faces.cli.chat.attaching import NamedFiles, with_policy
 from lamella.faces.cli.chat.opening import (
     UNKEPT,
     AnswerOption,
@@ -29,7 +30,10 @@ from lamella.faces.cli.chat.opening import (
 )
 from lamella.faces.cli.chat.output import PlainOutput, follow
 from lamella.faces.cli.chat.status import tell_call, tell_end
+from lamella.faces.cli.tables.replay import print_turn
+from lamella.faces.cli.terminal.console import make_console
 from lamella.views.answers import view_answer
+from lamella.views.turns import view_turn
 
 _LARGEST = 50_000_000
 
@@ -52,6 +56,15 @@ def ask(
         ),
     ] = None,
     system: Annotated[str | None, typer.Option(help="The system prompt, from this question on.")] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            help="What becomes of what is attached: follow, snapshot or pin.", metavar="NAME", show_default=False
+        ),
+    ] = None,
+    preview: Annotated[
+        bool, typer.Option("--preview", help="Show what would be sent, and its cost; send and keep nothing.")
+    ] = False,
     max_tokens: AnswerOption = 1_024,
     as_json: JsonOption = False,
     store: StoreOption = None,
@@ -67,23 +80,31 @@ def ask(
     text, piped = _read_question(question)
     asked = Ask(
         text=check_text(text, "the question"),
-        attach=tuple(one.attachment() for one in [*_attach(attach, select, vault), *piped]),
+        attach=tuple(one.attachment() for one in [*_attach(attach, select, vault, policy=policy), *piped]),
         system={} if system is None else {"base": check_text(system, "the system prompt")},
     )
+    options = ChatOptions(
+        store=store if chat else UNKEPT, chat=chat, model=model, vault=vault, answer=max_tokens, sends=not preview
+    )
     output = PlainOutput(quiet=as_json)
-    options = ChatOptions(store=store if chat else UNKEPT, chat=chat, model=model, vault=vault, answer=max_tokens)
     with opened_to_talk(options, output.reading) as opened:
-        tell_demo(opened.model)
-        turn = asyncio.run(_send(opened, asked, output))
-        call = turn.ledger.calls[-1]
-        if as_json:
-            reply = opened.stored.turns()[-1].reply
-            kept = None if chat is None else opened.stored.id
-            body = view_answer(turn, reply.text if reply else "", call, conversation=kept)
-            typer.echo(json.dumps(body, ensure_ascii=False))
-        for line in (tell_end(call), tell_call(call)):
-            if line:
-                typer.echo(line, err=True)
+        if preview:
+            _print_preview(opened.stored.preview(asked, at=datetime.now(UTC)), as_json=as_json)
+        else:
+            _answer(opened, asked, output, as_json=as_json)
+
+
+def _answer(opened: OpenChat, asked: Ask, output: PlainOutput, *, as_json: bool) -> None:
+    tell_demo(opened.model)
+    turn = asyncio.run(_send(opened, asked, output))
+    call = turn.ledger.calls[-1]
+    if as_json:
+        reply = opened.stored.turns()[-1].reply
+        body = view_answer(turn, reply.text if reply else "", call, conversation=opened.kept)
+        typer.echo(json.dumps(body, ensure_ascii=False))
+    for line in (tell_end(call), tell_call(call)):
+        if line:
+            typer.echo(line, err=True)
 
 
 async def _send(opened: OpenChat, asked: Ask, output: PlainOutput) -> Turn:
@@ -95,10 +116,19 @@ async def _send(opened: OpenChat, asked: Ask, output: PlainOutput) -> Turn:
     return turn
 
 
-def _attach(paths: Sequence[str] | None, lines: Sequence[str] | None, vault: Path | None) -> list[Attachment]:
+def _print_preview(turn: Turn, *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps({"lamella": 1, **view_turn(turn)}, ensure_ascii=False))
+    else:
+        print_turn(make_console(), turn)
+
+
+def _attach(
+    paths: Sequence[str] | None, lines: Sequence[str] | None, vault: Path | None, *, policy: str | None
+) -> list[Attachment]:
     files = NamedFiles(vault)
     whole = [found for path in paths or () for found in files.find(path)]
-    return [*whole, *(files.select(name) for name in lines or ())]
+    return [with_policy(one, policy) for one in [*whole, *(files.select(name) for name in lines or ())]]
 
 
 def _read_question(question: str | None) -> tuple[str, list[Attachment]]:

@@ -2,19 +2,25 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lamella.errors import UsageError
-from lamella.faces.cli.access import ChatName, JsonOption, StoreOption, opened, opened_desk
+from lamella.faces.cli.access import ChatName, JsonOption, StoreOption, opened, opened_chat, opened_desk
 from lamella.faces.cli.terminal.console import make_console
 from lamella.faces.cli.terminal.lines import show_line
 from lamella.faces.cli.terminal.progress import told_if_slow
 from lamella.views.stores import view_chats
 from lamella.wiring import list_conversations
 
-chats = typer.Typer(name="chats", help="List, read, search, move and erase conversations.", no_args_is_help=False)
+if TYPE_CHECKING:
+    from lamella.engine.keeping.conversations import Conversations
+    from lamella.engine.keeping.stored import Backend
+
+chats = typer.Typer(
+    name="chats", help="List, read, search, change, move and erase conversations.", no_args_is_help=False
+)
 
 
 @chats.command("list")
@@ -72,25 +78,48 @@ def export(
         typer.Argument(help="Conversations to export, as `lamella chats list` shows them; none with --all."),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Export every conversation.")] = False,
-    to: Annotated[Path, typer.Option(help="The folder for the markdown files.")] = Path(),
+    to: Annotated[Path, typer.Option(help="The folder for the files.")] = Path(),
+    transcript: Annotated[
+        bool, typer.Option("--transcript", help="Write transcripts, which `lamella replay` takes, instead of markdown.")
+    ] = False,
     vault: Annotated[
         Path | None, typer.Option(help="Leave out the text of notes that this vault has just as they were.")
     ] = None,
     store: StoreOption = None,
 ) -> None:
     """Write conversations as markdown; saving again updates the same file, also after it was renamed."""
-    from lamella.wiring import save_archive  # only those who write archives need them
-
     if bool(chat) == every:
         raise UsageError("Name conversations, or say --all.", hint="See `lamella chats list`.")
-    with opened(store) as keeper:
+    if transcript and vault is not None:
+        raise UsageError("--transcript excludes --vault.", hint="A transcript has the text of every note with it.")
+    with opened_desk(store) as desk:
+        keeper = _keep(desk)
         names = [row.conversation for row in keeper.list_alive()] if every else chat or []
         with told_if_slow("Exporting") as waiting:
             for done, name in enumerate(names):
                 waiting.count(done, len(names))
-                place = save_archive(keeper.take_out(name), to, vault=vault)
+                place = _save_transcript(desk, name, to) if transcript else _save_archive(keeper, name, to, vault=vault)
                 with waiting.hidden():
                     typer.echo(str(place))
+
+
+def _keep(desk: "Backend") -> "Conversations":
+    from lamella.engine.keeping.conversations import Conversations  # lists do without
+
+    return Conversations(desk.store, desk.clock)
+
+
+def _save_archive(keeper: "Conversations", name: str, folder: Path, *, vault: Path | None) -> Path:
+    from lamella.wiring import save_archive  # only those who write archives need them
+
+    return save_archive(keeper.take_out(name), folder, vault=vault)
+
+
+def _save_transcript(desk: "Backend", name: str, folder: Path) -> Path:
+    from lamella.engine.script import read_script  # only those who write transcripts need them
+    from lamella.wiring import save_transcript
+
+    return save_transcript(read_script(desk, name), folder)
 
 
 @chats.command("import")
@@ -118,13 +147,74 @@ def import_chats(
 def fork(
     *,
     chat: ChatName,
-    at: Annotated[str, typer.Option(help="The message to go on from, as `lamella chats show` names it.")],
+    message: Annotated[
+        str | None, typer.Argument(help="The message to go on from, as `lamella chats show` names it.")
+    ] = None,
+    at: Annotated[str | None, typer.Option(help="The same, as an option.", hidden=True)] = None,
+    into: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Go on in a new conversation of this name; this one stays as it is."),
+    ] = None,
     store: StoreOption = None,
 ) -> None:
     """Go on from an earlier message, or switch to a branch by its last one; the old branch stays."""
-    with opened(store) as keeper:
-        keeper.fork(chat, at)
-    typer.echo(f"{chat} goes on from {at}.")
+    if (message is None) == (at is None):
+        raise UsageError("Name one message to go on from.", hint=f"See `lamella chats show {chat}`.")
+    head = message or at or ""
+    if into is None:
+        with opened(store) as keeper:
+            keeper.fork(chat, head)
+        typer.echo(f"{chat} goes on from {head}.")
+        return
+    from lamella.engine.keeping.forking import fork_into  # only those who fork into another need it
+
+    with opened_desk(store) as desk:
+        fork_into(desk, chat, head, name=into)
+    typer.echo(f"{show_line(into)} goes on from {head} of {chat}. Talk in it: lamella chat {show_line(into)}")
+
+
+MessageName = Annotated[str, typer.Argument(help="A message, as `lamella chats show` names it.")]
+_Model = Annotated[str | None, typer.Option("--model", metavar="NAME", help="Another model.", show_default=False)]
+_Answer = Annotated[int, typer.Option("--max-tokens", min=1, help="How long the answer may be, in tokens.")]
+
+
+@chats.command()
+def edit(
+    *,
+    chat: ChatName,
+    message: MessageName,
+    text: Annotated[str, typer.Argument(help="What to ask in its place, with the same attachments.")],
+    model: _Model = None,
+    max_tokens: _Answer = 1_024,
+    store: StoreOption = None,
+) -> None:
+    """Ask something else in place of a question, and print the answer; the old branch stays."""
+    from lamella.faces.cli.rewriting import ask_instead  # only those who send need it
+
+    ask_instead(chat, message, text, model=model, answer_tokens=max_tokens, store=store)
+
+
+@chats.command()
+def regenerate(
+    *,
+    chat: ChatName,
+    message: Annotated[str | None, typer.Argument(help="A question or its answer; else the last.")] = None,
+    model: _Model = None,
+    max_tokens: _Answer = 1_024,
+    store: StoreOption = None,
+) -> None:
+    """Have a question answered again, and print the answer; the old one stays on its branch."""
+    from lamella.faces.cli.rewriting import answer_again  # only those who send need it
+
+    answer_again(chat, message, model=model, answer_tokens=max_tokens, store=store)
+
+
+@chats.command()
+def remove(*, chat: ChatName, message: MessageName, store: StoreOption = None) -> None:
+    """Go on without a message, on a branch of its own; a question goes with its answer. Nothing is erased."""
+    with opened_chat(store, chat) as stored:
+        stored.delete(message)
+    typer.echo(f"{chat} goes on without {message}.")
 
 
 @chats.command()

@@ -1,4 +1,4 @@
-"""``lamella replay``: what a model would be sent on each turn of a conversation in a file."""
+"""``lamella replay``: what a model would be sent on each turn of a conversation, in a file or kept."""
 
 import json
 import shutil
@@ -11,17 +11,23 @@ import typer
 
 from lamella import Turn
 from lamella.errors import UsageError
+from lamella.faces.cli.access import StoreOption
 from lamella.faces.cli.tables.replay import print_messages, print_table
 from lamella.faces.cli.terminal.progress import counted
-from lamella.faces.cli.transcripts import find_folder, load_named
+from lamella.faces.cli.transcripts import replay_named
 from lamella.views.totals import Totals, view_totals
 from lamella.views.turns import view_head, view_turn
-from lamella.wiring import replay_transcript
+from lamella.wiring import read_services
 
 
 def replay(
     *,
-    file: Annotated[str, typer.Argument(help="A transcript (docs/transcript.md), or - to read it from stdin.")],
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE|CHAT", help="A transcript (docs/transcript.md), - for stdin, or a kept conversation."
+        ),
+    ],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object: envelopes, messages, costs.")] = False,
     messages: Annotated[bool, typer.Option("--messages", help="Print the messages of each turn as sent.")] = False,
     check: Annotated[
@@ -33,6 +39,7 @@ def replay(
     layout: Annotated[str | None, typer.Option(help="Override the layout: library or in_place.")] = None,
     window: Annotated[int | None, typer.Option(help="Override the window, in tokens.")] = None,
     model: Annotated[str | None, typer.Option(help="Override the model, as provider:name.")] = None,
+    store: StoreOption = None,
 ) -> int:
     """Show, turn by turn, what a model would be sent, what moved, what was cached and what it costs.
 
@@ -42,20 +49,19 @@ def replay(
         raise UsageError("--json and --messages exclude each other.", hint="--json holds the messages, too.")
     if max_prefix_breaks is not None and not check:
         raise UsageError("--max-prefix-breaks needs --check.", hint="Add --check.")
-    transcript = load_named(file)
     overrides = {"layout": layout, "window": window, "model": model}
-    turns = replay_transcript(transcript, overrides=overrides, beside=find_folder(file))
+    conversation, count, turns = replay_named(file, overrides=overrides, store=store, services=read_services())
     if as_json or not sys.stdout.isatty():
         # Where turns are shown as they are built, nobody needs to be told how many there were.
-        turns = counted(turns, "Replaying", total=len(transcript.turns))
+        turns = counted(turns, "Replaying", total=count)
     totals = Totals()
     passing = totals.count(turns)
     if as_json:
-        _write_json(transcript.conversation, passing, totals=totals, out=sys.stdout)
+        _write_json(conversation, passing, totals=totals, out=sys.stdout)
     elif messages:
         print_messages(passing)
     else:
-        print_table(transcript.conversation, passing, totals)
+        print_table(conversation, passing, totals)
     return _verdict(totals, max_prefix_breaks, quiet=as_json) if check else 0
 
 

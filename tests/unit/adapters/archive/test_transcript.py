@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lamella.adapters.archive.transcript import Transcript, load_transcript, parse_transcript, read_turn
+from lamella.adapters.archive.transcript import Transcript, load_transcript, parse_transcript, read_rounds, read_turn
 from lamella.errors import ArtifactError, TranscriptError
 
 
@@ -178,3 +178,49 @@ def test_a_mistake_in_an_attachment_names_the_turn() -> None:
     turn = parse(turns=[{"user": "a", "attach": [{"kind": "url", "path": "a.md", "text": ""}]}]).turns[0]
     with pytest.raises(ArtifactError, match="In turn 7: A url attachment takes no path"):
         read_turn(turn, 7, system=None)
+
+
+CALL = {"id": "c1", "name": "look", "arguments": {"b": 1, "a": "ü"}}
+RESULT = {"call": "c1", "output": "Page one."}
+
+
+def test_rounds_are_read_with_arguments_as_canonical_json_and_results_in_the_order_of_the_calls() -> None:
+    calls, results = [CALL, {"id": "c2", "name": "list"}], [{"call": "c2", "output": "", "failed": True}, RESULT]
+    transcript = parse(turns=[{"user": "q", "rounds": [{"text": "Let me.", "calls": calls, "results": results}]}])
+    (one,) = read_rounds(transcript.turns[0], 1)
+    assert [(call.id, call.name, call.arguments) for call in one.calls] == [
+        ("c1", "look", '{"a":"ü","b":1}'),
+        ("c2", "list", "{}"),
+    ]
+    assert [(output.call, output.output, output.failed) for output in one.outputs] == [
+        ("c1", "Page one.", False),
+        ("c2", "", True),
+    ]
+    assert one.text == "Let me."
+
+
+@pytest.mark.parametrize(
+    ("calls", "results", "told"),
+    [
+        ([CALL], [], "In turn 3, round 1: the call c1 has no result."),
+        ([CALL], [RESULT, {"call": "c2", "output": ""}], "In turn 3, round 1: there is a result for c2"),
+        ([CALL, CALL], [RESULT], "In turn 3, round 1: two calls have the id c1."),
+        ([CALL], [RESULT, RESULT], "In turn 3, round 1: two results are given for the call c1."),
+    ],
+)
+def test_a_round_whose_calls_and_results_do_not_pair_is_refused(calls: object, results: object, told: str) -> None:
+    transcript = parse(turns=[{"user": "q", "rounds": [{"calls": calls, "results": results}]}])
+    with pytest.raises(TranscriptError, match=told) as caught:
+        read_rounds(transcript.turns[0], 3)
+    assert "one result" in caught.value.hint
+
+
+def test_a_round_without_calls_is_refused() -> None:
+    error = refused(json.dumps({"lamella": 1, "turns": [{"user": "q", "rounds": [{"calls": [], "results": []}]}]}))
+    assert "turns[0].rounds[0].calls: this field is empty" in error.message
+
+
+def test_every_part_of_the_system_prompt_may_be_given() -> None:
+    parts = {name: name for name in ("base", "guidelines", "instructions", "project", "workflow", "memory")}
+    transcript = parse(system=parts, turns=[{"user": "q"}])
+    assert read_turn(transcript.turns[0], 1, system=transcript.system).system == parts

@@ -2,15 +2,25 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
 
-from lamella.attach import Attachment, Code, Folder, Note, Picture, Selection, describe_file, knows_ending
+from lamella.attach import Attachment, Code, Folder, Note, Picture, Selection, Unknown, describe_file, knows_ending
 from lamella.errors import ArtifactError, LamellaError, SourceMissingError, UsageError
 from lamella.wiring import list_notes, open_sources
 
 _LINES = re.compile(r"(?P<path>.+):(?P<first>\d{1,9})(?:-(?P<last>\d{1,9}))?")
 _LISTED = 5_000
+
+
+def with_policy(one: Attachment, policy: str | None) -> Attachment:
+    """The same attachment under a policy, if one is given; pictures and pipes go as they are, and have none."""
+    if policy is None:
+        return one
+    if isinstance(one, Picture | Unknown):
+        raise UsageError("A picture takes no policy.", hint="Attach it without --policy.")
+    return replace(one, policy=policy)
 
 
 class NamedFiles:

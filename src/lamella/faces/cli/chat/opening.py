@@ -48,7 +48,7 @@ AnswerOption = Annotated[int, typer.Option("--max-tokens", min=1, help="How long
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatOptions:
-    """What was asked for on the command line."""
+    """What was asked for on the command line. What ``sends`` nothing needs no key."""
 
     store: str | None = None
     chat: str | None = None
@@ -56,11 +56,15 @@ class ChatOptions:
     vault: Path | None = None
     last: bool = False
     answer: int = 1_024
+    sends: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenChat:
-    """A conversation, the model it is sent to, and what sends. ``begins`` says that nothing was said in it yet."""
+    """A conversation, the model it is sent to, and what sends. ``begins`` says that nothing was said in it yet.
+
+    ``kept`` is its name where it is kept.
+    """
 
     stored: StoredChat
     office: ProviderPool
@@ -68,6 +72,7 @@ class OpenChat:
     model: str
     counter: TokenCounter
     begins: bool
+    kept: str | None = None
 
     def find_post(self, model: str | None = None) -> Delivery:
         """What sends to a model, by default to the one that was chosen; another branch may have its own."""
@@ -92,8 +97,10 @@ def opened_to_talk(options: ChatOptions, progress: "Callable[[Progress], None]")
             model=model,
             counter=desk.world.counter,
             begins=not stored.turns(),
+            kept=None if options.store == UNKEPT else stored.id,
         )
-        opened.find_post()
+        if options.sends:
+            opened.find_post()
         yield opened
     finally:
         desk.store.close()

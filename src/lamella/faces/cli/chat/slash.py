@@ -11,6 +11,8 @@ from lamella.faces.cli.chat.talk import TerminalChat
 from lamella.faces.cli.tables.branches import tell_branch
 from lamella.faces.cli.tables.compaction import lower_share, print_planned
 from lamella.faces.cli.tables.ledger import print_ledger
+from lamella.faces.cli.tables.replay import print_turn
+from lamella.faces.cli.terminal.console import make_console
 from lamella.faces.cli.terminal.lines import show_line, show_lines
 from lamella.views.chats import view_branch
 from lamella.views.ledger import make_rows
@@ -53,6 +55,7 @@ def _attach(talk: TerminalChat, rest: str) -> None:
 def _detach(talk: TerminalChat, _rest: str) -> None:
     talk.waiting.clear()
     talk.drop.clear()
+    talk.pins.clear()
     typer.echo("Nothing goes with the next message.")
 
 
@@ -61,6 +64,17 @@ def _drop(talk: TerminalChat, rest: str) -> None:
         raise UsageError("/drop names nothing.", hint="As in /drop note.md; `lamella chats show` has the ids.")
     talk.drop.append(rest)
     typer.echo(f"{show_line(rest)} leaves the prompt with the next message.")
+
+
+def _pin(talk: TerminalChat, rest: str) -> None:
+    if not rest:
+        raise UsageError("/pin names nothing.", hint="As in /pin note.md; `lamella chats show` has the ids.")
+    talk.pins.append(rest)
+    typer.echo(f"{show_line(rest)} stays whole in the prompt, from the next message on.")
+
+
+def _preview(talk: TerminalChat, rest: str) -> None:
+    print_turn(make_console(), talk.foresee(rest))
 
 
 def _compact(talk: TerminalChat, rest: str) -> None:
@@ -119,6 +133,28 @@ def _retry(talk: TerminalChat, _rest: str) -> None:
     talk.say_again()
 
 
+def _regenerate(talk: TerminalChat, rest: str) -> None:
+    if not talk.stored.turns():
+        raise CallError("Nothing was asked yet.", hint="Type a message.")
+    talk.say_again(rest or None)
+
+
+def _edit(talk: TerminalChat, rest: str) -> None:
+    asked = [told.message.id for told in talk.stored.turns()]
+    word, _, text = rest.partition(" ")
+    message, text = (word, text.strip()) if word in asked else (asked[-1] if asked else "", rest)
+    if not message or not text:
+        raise UsageError("/edit says nothing to ask instead.", hint="As in /edit When is low tide?, or /edit ID TEXT.")
+    talk.say_instead(message, text)
+
+
+def _delete(talk: TerminalChat, rest: str) -> None:
+    if not rest:
+        raise UsageError("/delete names no message.", hint="`lamella chats show` has the ids.")
+    talk.stored.delete(rest)
+    typer.echo(f"Goes on without {show_line(rest)}; it stays on its branch.")
+
+
 def _strata(talk: TerminalChat, _rest: str) -> None:
     talk.strata = not talk.strata
     typer.echo(f"The strata of each turn are {'shown' if talk.strata else 'not shown'}.")
@@ -147,12 +183,17 @@ COMMANDS = {
         Command(
             name="/drop", takes="ID", does="take an artifact out of the prompt, from the next message on", run=_drop
         ),
+        Command(name="/pin", takes="ID", does="keep an artifact whole, from the next message on", run=_pin),
+        Command(name="/preview", takes="[TEXT]", does="show what a message would send, and its cost", run=_preview),
         Command(name="/compact", takes="[SHARE]", does="make room, down to a share of what fits", run=_compact),
         Command(name="/undo", does="take the last compaction back", run=_undo),
         Command(name="/recall", takes="WORDS", does="find what left the prompt", run=_recall),
         Command(name="/ledger", does="show what each turn cost, and why", run=_ledger),
         Command(name="/strata", does="show the layers of each turn, or stop showing them", run=_strata),
         Command(name="/retry", does="have the last question answered again", run=_retry),
+        Command(name="/regenerate", takes="[ID]", does="have a question answered again", run=_regenerate),
+        Command(name="/edit", takes="[ID] TEXT", does="ask something else in place of a question", run=_edit),
+        Command(name="/delete", takes="ID", does="go on without a message", run=_delete),
         Command(name="/branches", does="list the branches; * is the active one", run=_branches),
         Command(name="/switch", takes="ID", does="go on from another branch, or from any message", run=_switch),
         Command(name="/help", does="show this", run=_help),

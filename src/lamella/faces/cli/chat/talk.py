@@ -2,9 +2,11 @@
 
 from asyncio import Runner
 from collections.abc import AsyncGenerator
+from datetime import UTC, datetime
 
 import typer
 
+from lamella import Turn
 from lamella.attach import Attachment
 from lamella.engine.checks import check_text
 from lamella.engine.dialogue.ask import Ask
@@ -27,6 +29,8 @@ _TITLE = 60
 class TerminalChat:
     """One conversation. ``waiting`` is what the next message brings along, ``drop`` what leaves with it.
 
+    ``pins`` is what stays whole from then on.
+
     ``by_hand`` says that someone types: there is time to read ahead, and Ctrl-C stops an answer, not the talk.
     """
 
@@ -43,6 +47,7 @@ class TerminalChat:
         self.strata = strata
         self.waiting: dict[str, list[Attachment]] = {}
         self.drop: list[str] = []
+        self.pins: list[str] = []
         self.failed = False
 
     @property
@@ -64,10 +69,19 @@ class TerminalChat:
         except LamellaError as error:
             self.tell_failure(error)
 
-    def say_again(self) -> None:
-        """Have the last question answered again; the old answer stays on its branch, and in use if none comes."""
+    def say_instead(self, message: str, text: str) -> None:
+        """Ask a text in place of a question, with the same attachments; the old branch stays."""
+        turn = self.stored.edit(message, check_text(text, "the message"))
+        self._follow(answer(self.stored, turn, self._opened.find_post(turn.envelope.model)))
+
+    def foresee(self, text: str) -> Turn:
+        """What a message would send, with what waits for it and what it names."""
+        return self.stored.preview(self._ask(text), at=datetime.now(UTC))
+
+    def say_again(self, message: str | None = None) -> None:
+        """Have a question answered again; the old answer stays on its branch, and in use if none comes."""
         before = self.stored.head
-        turn = self.stored.regenerate()
+        turn = self.stored.regenerate(message)
         try:
             self._follow(answer(self.stored, turn, self._opened.find_post(turn.envelope.model)))
         finally:
@@ -95,6 +109,7 @@ class TerminalChat:
     def tell_standing(self) -> str:
         """The status line."""
         waits = "".join(f" · +{name}" for name in self.waiting) + "".join(f" · -{name}" for name in self.drop)
+        waits += "".join(f" · pin {name}" for name in self.pins)
         return tell_standing(self.stored, self.stored.model_for(Ask(text=""))) + waits
 
     def _ask(self, text: str) -> Ask:
@@ -104,6 +119,7 @@ class TerminalChat:
             text=check_text(text, "the message"),
             attach=tuple(one.attachment() for one in attach),
             drop=tuple(self.drop),
+            pin=tuple(self.pins),
         )
 
     def _tell_missing(self, text: str) -> None:
@@ -144,3 +160,4 @@ class TerminalChat:
     def _forget_waiting(self) -> None:
         self.waiting.clear()
         self.drop.clear()
+        self.pins.clear()

@@ -35,7 +35,7 @@ def print_table(conversation: str, turns: Iterable[Turn], totals: Totals) -> Non
     for turn in turns:
         if turn.number == 1:
             _print_head(console, conversation)
-        _print_turn(console, turn)
+        print_turn(console, turn)
     if not totals.turns:
         _print_head(console, conversation)
     console.print(_sums(totals))
@@ -49,6 +49,8 @@ def print_messages(turns: Iterable[Turn]) -> None:
         for message in turn.messages:
             console.print(Text(f"─── {message.role}", style="dim"))
             _write_exactly(message.text)
+            for call in message.calls:
+                _write_exactly(f"{call.name}({call.arguments})")
             for image in message.images:
                 console.print(Text(f"[{image.media_type}, {image.width}x{image.height}]", style="dim"))
 
@@ -64,7 +66,8 @@ def _print_head(console: Console, conversation: str) -> None:
     console.print(Text(_LEGEND, style="dim"))
 
 
-def _print_turn(console: Console, turn: Turn) -> None:
+def print_turn(console: Console, turn: Turn) -> None:
+    """A turn: its layers as bars, what moved, what is cached and what it costs."""
     typed = " ".join(turn.envelope.layers[-1].text.split())
     shown = show_line(typed if len(typed) <= _TYPED_SHOWN else typed[: _TYPED_SHOWN - 1] + "…")
     console.print()

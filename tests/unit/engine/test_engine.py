@@ -5,8 +5,18 @@ from pathlib import Path
 import pytest
 
 import lamella
-from lamella import Chat, Engine, Note, ToolResult
-from lamella.errors import CallError, ConflictError, ErasedError, LamellaError, SettingError, SourceMissingError
+from lamella import Chat, Note, ToolResult
+from lamella.engine.engine import Engine
+from lamella.errors import (
+    CallError,
+    ConflictError,
+    ErasedError,
+    LamellaError,
+    NotAvailableError,
+    SettingError,
+    SourceMissingError,
+)
+from lamella.wiring import open_desk, open_office
 
 
 @pytest.fixture
@@ -160,3 +170,87 @@ def test_an_engine_in_memory_forgets_everything() -> None:
 def test_a_conversation_needs_a_name(url: str) -> None:
     with lamella.open(url) as engine, pytest.raises(CallError):
         engine.chat("").ask("hi")
+
+
+def talk(engine: Engine, name: str = "demo") -> Chat:
+    chat = engine.chat(name, layout="in_place")
+    chat.ask("What grows here?", attach=[Note(path="garden.md", text="Beans.")])
+    chat.reply("Beans grow.")
+    chat.ask("And in winter?")
+    chat.reply("Nothing.")
+    return chat
+
+
+def test_words_are_found_in_every_conversation(url: str) -> None:
+    with lamella.open(url) as engine:
+        talk(engine, "one")
+        talk(engine, "two")
+        hits = list(engine.search("BEANS grow"))
+        assert sorted((hit.conversation, hit.role, hit.excerpt) for hit in hits) == [
+            ("one", "reply", "Beans grow."),
+            ("two", "reply", "Beans grow."),
+        ]
+        with pytest.raises(CallError):
+            engine.search("")
+
+
+def test_a_title_is_given_by_name_or_by_chat(url: str) -> None:
+    with lamella.open(url) as engine:
+        chat = talk(engine)
+        engine.rename("demo", "First")
+        engine.rename(chat, "Second")
+        assert [listed.title for listed in engine.chats()] == ["Second"]
+
+
+def test_a_conversation_goes_out_as_markdown_and_comes_back(url: str, tmp_path: Path) -> None:
+    with lamella.open(url) as engine:
+        chat = talk(engine)
+        file = engine.export_archive(chat, tmp_path / "archive")
+        assert "What grows here?" in file.read_text(encoding="utf-8")
+        assert engine.import_archive(file)[1] == "same"
+    with lamella.open("memory:") as other:
+        back, taken, warnings = other.import_archive(str(file))
+        assert (taken, list(warnings), said(back)) == ("new", [], said(chat))
+
+
+def test_a_store_is_copied_verified_and_measured(url: str, tmp_path: Path) -> None:
+    copy = f"sqlite:///{tmp_path / 'copy.db'}"
+    with lamella.open(url) as engine:
+        talk(engine)
+        assert list(engine.copy_to(copy)) == [("demo", "new")]
+        assert list(engine.copy_to(copy)) == [("demo", "same")]
+        assert list(engine.verify()) == list(engine.verify("demo")) == []
+        assert engine.stats().conversations == 1
+    with lamella.open(copy) as other:
+        assert said(other.chat("demo"))[0] == "What grows here?"
+
+
+def test_an_artifact_is_erased_from_one_conversation_only(url: str) -> None:
+    with lamella.open(url) as engine:
+        talk(engine, "one")
+        other = talk(engine, "two")
+        assert engine.erase_artifact("one", "garden.md") == 1
+        assert list(engine.verify_erased("one")) == []
+        assert "Beans.\n" in other.ask("And now?").messages[0].text
+        sent = engine.chat("one").ask("And now?")
+        assert "Beans.\n" not in sent.messages[0].text
+
+
+def test_a_model_has_a_window_and_a_layout_that_fit_it(url: str) -> None:
+    with lamella.open(url) as engine:
+        fitting = engine.fit("local")
+        assert fitting["layout"] == "in_place"
+        chat = engine.chat("demo", **fitting)
+        assert chat.ask("hi").tokens.limit == fitting["window"] - fitting["reserve"]  # type: ignore[operator]
+
+
+def test_an_engine_without_parts_says_which_it_lacks() -> None:
+    engine = Engine(open_desk("memory:"), open_office())
+    talk(engine)
+    for use in (
+        lambda: engine.fit("local"),
+        lambda: engine.export_archive("demo", "."),
+        lambda: list(engine.copy_to("memory:")),
+    ):
+        with pytest.raises(NotAvailableError):
+            use()

@@ -2,8 +2,9 @@
 
 import pytest
 
-from lamella import BadInputError, Conversation, LamellaError, Note
+from lamella import BadInputError, LamellaError, Note
 from lamella.errors import SettingError
+from lamella.wiring.python import Conversation
 
 
 def test_five_lines_give_what_a_model_would_be_sent() -> None:
@@ -36,7 +37,7 @@ def test_a_wrong_setting_is_refused_with_its_name(settings: dict[str, object], t
 def test_an_unknown_part_of_the_system_prompt_is_refused_and_the_known_ones_are_named() -> None:
     with pytest.raises(SettingError, match="no part persona") as caught:
         Conversation(system={"persona": "x"})
-    assert "base, instructions, project, memory" in caught.value.hint
+    assert "base, guidelines, instructions, project, workflow, memory" in caught.value.hint
 
 
 def test_every_mistake_of_the_caller_is_one_family_of_errors() -> None:

@@ -1,0 +1,53 @@
+"""Asking again from a script: another question in place of one that was asked, or another answer to it."""
+
+import asyncio
+from collections.abc import Callable
+
+import typer
+
+from lamella import Turn
+from lamella.engine.checks import check_text
+from lamella.engine.keeping.stored import StoredChat
+from lamella.engine.sending.sending import answer
+from lamella.faces.cli.access import opened_chat
+from lamella.faces.cli.chat.opening import ChatOptions, OpenChat, opened_to_talk, tell_demo
+from lamella.faces.cli.chat.output import PlainOutput, follow
+from lamella.faces.cli.chat.status import tell_call, tell_end
+
+
+def ask_instead(
+    chat: str, message: str, text: str, *, model: str | None, answer_tokens: int, store: str | None
+) -> None:
+    """Ask a text in place of a message; the answer goes to stdout, everything else to stderr."""
+    asked = check_text(text, "the question")
+    options = ChatOptions(store=store, chat=chat, model=model, answer=answer_tokens)
+    _send(options, lambda stored: stored.edit(message, asked))
+
+
+def answer_again(chat: str, message: str | None, *, model: str | None, answer_tokens: int, store: str | None) -> None:
+    """Have a question answered again, by default the last."""
+    options = ChatOptions(store=store, chat=chat, model=model, answer=answer_tokens)
+    _send(options, lambda stored: stored.regenerate(message))
+
+
+def _send(options: ChatOptions, open_turn: Callable[[StoredChat], Turn]) -> None:
+    assert options.chat is not None
+    # A conversation that is not there is not begun by asking again in it.
+    with opened_chat(options.store, options.chat):
+        output = PlainOutput()
+    with opened_to_talk(options, output.reading) as opened:
+        tell_demo(opened.model)
+        turn = asyncio.run(_follow(opened, open_turn(opened.stored), output))
+        for line in (tell_end(turn.ledger.calls[-1]), tell_call(turn.ledger.calls[-1])):
+            if line:
+                typer.echo(line, err=True)
+
+
+async def _follow(opened: OpenChat, turn: Turn, output: PlainOutput) -> Turn:
+    try:
+        post = opened.find_post(turn.envelope.model)
+        done = await follow(answer(opened.stored, turn, post), output)
+    finally:
+        await opened.office.close()
+    assert done is not None
+    return done

@@ -1,0 +1,85 @@
+"""Transcripts: a kept conversation, written as a transcript and replayed, sends what the conversation sent."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from tests.invariants.lasting import Lasting
+from tests.invariants.moves import Deed, Kept, Move
+from tests.invariants.strategies import Plan, plans
+
+from lamella import Chat, Turn
+from lamella.adapters.stores.memory import MemoryStore
+from lamella.core.messages.delta import Reply, StopReason, ToolCall
+from lamella.core.messages.rounds import ToolOutput
+from lamella.engine.dialogue.answer import Answer
+from lamella.wiring import parse_transcript, replay_transcript
+
+TRIED = settings.get_profile("invariants")
+
+
+class Speaking(Lasting):
+    """Plays every step of a plan into a store, with rounds of tools before its answer, and answers it."""
+
+    def talk(self, rounds: Sequence[int]) -> None:
+        for step, count in zip(self._plan.steps, rounds, strict=False):
+            self.move(Move(step=step))
+            for number in range(count):
+                self.turns[-1] = call_tools(self.stored, number)
+            if step.reply is not None:
+                self.move(Move(deed=Deed.REPLY, text=step.reply))
+
+
+def call_tools(chat: Chat, number: int) -> Turn:
+    """A round of two calls, one of which fails."""
+    given = {"page": number, "a": [None, "ü"]}
+    arguments = json.dumps(given, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    calls = tuple(ToolCall(id=f"c{number}{one}", name="look", arguments=arguments) for one in "ab")
+    said = Reply(text="Let me look." * (number % 2), stop=StopReason.TOOLS, calls=calls)
+    chat._stored.reply(Answer(reply=said))
+    return chat.give([ToolOutput(call=c.id, output=f"Page {number}.", failed=c.id.endswith("b")) for c in calls])
+
+
+def sent(turns: Sequence[Turn]) -> list[list[dict[str, object]]]:
+    return [[message.to_dict() for message in turn.messages] for turn in turns]
+
+
+def can_be_written(turns: Sequence[Turn]) -> bool:
+    """Whether a transcript has a place for everything: it has none for the pictures and notes that a text draws in."""
+    prompts = [turn.envelope.prompt for turn in turns]
+    pictured = any(one.images and one.kind != "image" for prompt in prompts for one in prompt.attached)
+    return not pictured and not any(prompt.system.inlined for prompt in prompts)
+
+
+def talk(plan: Plan, rounds: Sequence[int], folder: str) -> tuple[Sequence[Turn], Chat]:
+    kept = Kept(plan=plan, settings=(), moves=(), reopened=())
+    store = MemoryStore()
+    played = Speaking(kept, Path(folder), lambda: store)
+    played.talk(rounds)
+    return played.turns, played.stored
+
+
+@TRIED
+@given(plans(), st.lists(st.integers(0, 2), min_size=7, max_size=7))
+def test_a_kept_conversation_replayed_sends_what_it_sent(plan: Plan, rounds: list[int]) -> None:
+    with TemporaryDirectory() as folder:
+        turns, chat = talk(plan, rounds, folder)
+        replayed = list(chat.replay())
+    assert sent(replayed) == sent(turns)
+    assert [turn.envelope.message_id for turn in replayed] == [turn.envelope.message_id for turn in turns]
+    assert [turn.tokens for turn in replayed] == [turn.tokens for turn in turns]
+
+
+@TRIED
+@given(plans(), st.lists(st.integers(0, 2), min_size=7, max_size=7))
+def test_a_transcript_of_a_kept_conversation_sends_what_it_sent(plan: Plan, rounds: list[int]) -> None:
+    with TemporaryDirectory() as folder:
+        turns, chat = talk(plan, rounds, folder)
+        data = json.dumps(chat.transcript(), ensure_ascii=False).encode()
+    assume(can_be_written(turns))
+    replayed = list(replay_transcript(parse_transcript(data, name="kept"), overrides={}, beside=Path("nowhere")))
+    assert sent(replayed) == sent(turns)
+    assert [turn.tokens for turn in replayed] == [turn.tokens for turn in turns]

@@ -1,0 +1,215 @@
+"""Both doors: what Python does with kept conversations the command line does, too, and the other way round."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from tests.journeys.running import Ran, run, spawn
+
+import lamella
+from lamella import Chat, ConflictError, Event, Hit, LedgerSums, Note, Proposal, StoreError, make_rows, sum_rows
+from lamella.testing import Line, ScriptedProvider
+
+Script = Callable[..., str]
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'chats.db'}"
+
+
+@pytest.fixture
+def kept(url: str, script: Script) -> str:
+    """The name of a conversation of two turns, the first with a note."""
+    with lamella.open(url) as engine:
+        chat = engine.chat("garden", layout="in_place", model=script("Peas.", "Beets."))
+        chat.ask("What grows here?", attach=[Note(path="garden.md", text="# Garden\nBeans.\n")], system="Be terse.")
+        chat.reply("Beans.")
+        chat.ask("And in winter?")
+        chat.reply("Nothing.")
+    return "garden"
+
+
+def said(url: str, name: str = "garden") -> list[str]:
+    with lamella.open(url) as engine:
+        return [node.text for told in engine.chat(name).turns() for node in (told.message, told.reply) if node]
+
+
+def name_question(url: str, number: int = 1) -> str:
+    with lamella.open(url) as engine:
+        return engine.chat("garden").turns()[number].message.id
+
+
+def test_a_kept_conversation_is_replayed_by_name_as_python_replays_it(url: str, kept: str) -> None:
+    ran = run("replay", kept, "--store", url, "--json", "--layout", "library", "--window", "9000")
+    assert (ran.exit, ran.err) == (0, "")
+    body = json.loads(ran.out)
+    with lamella.open(url) as engine:
+        turns = list(engine.chat(kept).replay(layout="library", window=9_000))
+    assert (body["conversation"], body["layout"]) == ("garden", "library")
+    assert [turn["messages"] for turn in body["turns"]] == [[m.to_dict() for m in turn.messages] for turn in turns]
+    assert [turn["tokens"]["limit"] for turn in body["turns"]] == [4_904, 4_904]
+
+
+def test_the_request_of_a_kept_conversation_is_printed(url: str, kept: str) -> None:
+    words = ("--provider", "anthropic", "--model", "anthropic:claude-opus-5-5", "--turn", "2", "--store", url)
+    body = json.loads(run("request", kept, *words).out)
+    assert body["model"] == "claude-opus-5-5"
+    assert [message["role"] for message in body["messages"]] == ["user", "assistant", "user"]
+    assert "has 2." in run("request", kept, *words[:4], "--turn", "3", "--store", url).err
+
+
+def test_a_transcript_of_a_kept_conversation_replays_to_the_same_bytes(url: str, kept: str, tmp_path: Path) -> None:
+    exported = run("chats", "export", kept, "--transcript", "--to", str(tmp_path / "out"), "--store", url)
+    file = Path(exported.out.strip())
+    assert (exported.exit, file.name) == (0, "garden.json")
+    with lamella.open(url) as engine:
+        assert json.loads(file.read_text(encoding="utf-8")) == engine.chat(kept).transcript()
+    assert run("replay", str(file), "--json").out == run("replay", kept, "--store", url, "--json").out
+    again = run("chats", "export", kept, "--transcript", "--to", str(tmp_path / "out"), "--store", url)
+    assert again.out == exported.out, "its own file is written over"
+    assert run("chats", "export", kept, "--transcript", "--vault", ".", "--store", url).exit == 2
+
+
+def test_a_file_wins_over_a_conversation_of_its_name_and_says_so(
+    url: str, kept: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / kept).write_text('{"lamella": 1, "conversation": "file", "turns": [{"user": "hi"}]}')
+    ran = run("replay", kept, "--json", "--store", url)
+    assert json.loads(ran.out)["conversation"] == "file"
+    assert "is a file and a kept conversation; this is the file" in ran.err
+    assert run("replay", str(tmp_path / kept), "--json", "--store", url).err == ""
+
+
+def test_what_is_neither_a_file_nor_kept_is_told_with_both(url: str, kept: str) -> None:
+    error = run("replay", "nobody", "--store", url).err.splitlines()
+    assert error[0].startswith("error: nobody cannot be read")
+    assert "lamella chats list" in error[1]
+
+
+def test_a_conversation_is_forked_into_a_new_one_by_either_door(url: str, kept: str) -> None:
+    question = name_question(url)
+    ran = run("chats", "fork", kept, question, "--into", "winter", "--store", url)
+    assert ran.out.startswith(f"winter goes on from {question} of garden.")
+    with lamella.open(url) as engine:
+        engine.fork(kept, question, "frost")
+        assert [listed.conversation for listed in engine.chats()][:2] == ["frost", "winter"]
+        assert list(engine.verify()) == []
+    assert said(url, "winter") == said(url, "frost") == ["What grows here?", "Beans.", "And in winter?"]
+    assert "already" in run("chats", "fork", kept, question, "--into", "winter", "--store", url).err
+
+
+def test_a_question_is_edited_and_the_answer_printed(url: str, kept: str) -> None:
+    ran = run("chats", "edit", kept, name_question(url), "And in spring?", "--store", url)
+    assert (ran.exit, ran.out) == (0, "Peas.\n")
+    assert said(url) == ["What grows here?", "Beans.", "And in spring?", "Peas."]
+
+
+def test_a_question_is_answered_again_and_the_answer_printed(url: str, kept: str) -> None:
+    assert run("chats", "regenerate", kept, "--store", url).out == "Peas.\n"
+    assert said(url)[2:] == ["And in winter?", "Peas."]
+    assert run("chats", "regenerate", kept, name_question(url, 0), "--store", url).out == "Peas.\n"
+    assert said(url) == ["What grows here?", "Peas."]
+
+
+@pytest.mark.parametrize("words", [("edit", "nobody", "x", "y"), ("regenerate", "nobody"), ("remove", "nobody", "x")])
+def test_asking_again_begins_no_conversation(url: str, kept: str, words: tuple[str, ...]) -> None:
+    ran = run("chats", *words, "--store", url)
+    assert (ran.exit, ran.err.splitlines()[0]) == (2, "error: There is no conversation 'nobody'.")
+    with lamella.open(url) as engine:
+        assert [listed.conversation for listed in engine.chats()] == [kept]
+
+
+def test_a_message_is_removed_from_the_branch(url: str, kept: str) -> None:
+    question = name_question(url)
+    assert run("chats", "remove", kept, question, "--store", url).out == f"garden goes on without {question}.\n"
+    assert said(url) == ["What grows here?", "Beans."]
+
+
+def ask(home: Mapping[str, str], *words: str) -> Ran:
+    return spawn("ask", *words, environment=home)
+
+
+def test_a_preview_tells_what_would_be_sent_and_keeps_nothing(
+    url: str, kept: str, home: Mapping[str, str], tmp_path: Path
+) -> None:
+    note = tmp_path / "plan.md"
+    note.write_text("# Plan\n")
+    words = ("And now?", "--chat", kept, "--store", url, "--attach", str(note), "--policy", "pin", "--preview")
+    body = json.loads(ask(home, *words, "--json").out)
+    shown = ask(home, *words)
+    with lamella.open(url) as engine:
+        chat = engine.chat(kept)
+        turn = chat.preview("And now?", attach=[Note(path=str(note), text="# Plan\n", policy="pin")])
+        assert len(chat.turns()) == 2
+    assert (body["turn"], body["messages"]) == (3, [message.to_dict() for message in turn.messages])
+    assert body["tokens"]["total"] == turn.tokens.total
+    assert f"{turn.tokens.total:,} of 123,904 tokens" in shown.out
+
+
+def test_a_preview_needs_no_key_and_no_conversation(home: Mapping[str, str]) -> None:
+    ran = ask(home, "Hello?", "--model", "anthropic:claude-opus-5-5", "--preview", "--json")
+    assert ran.exit == 0
+    assert json.loads(ran.out)["cost"]["currency"] == "USD"
+
+
+def test_a_policy_that_does_not_exist_is_refused(home: Mapping[str, str], tmp_path: Path) -> None:
+    (tmp_path / "plan.md").write_text("# Plan\n")
+    ran = ask(home, "Hello?", "--attach", str(tmp_path / "plan.md"), "--policy", "glue", "--preview")
+    assert "There is no policy 'glue'." in ran.err
+
+
+def test_in_a_chat_questions_are_previewed_pinned_edited_answered_again_and_deleted(
+    url: str, kept: str, home: Mapping[str, str]
+) -> None:
+    first = name_question(url, 0)
+    lines = (
+        "/preview How much?", "/pin garden.md", "/pin nowhere.md", "Why?", "/detach", "/pin garden.md", "Why?",
+        "/edit Since when?", "/regenerate", f"/delete {first}", "/delete", "/edit", "/pin",
+    )  # fmt: skip
+    ran = spawn("chat", kept, "--store", url, stdin="\n".join(lines).encode(), environment=home)
+    assert "of 123,904 tokens" in ran.out
+    assert "nowhere.md cannot be pinned" in ran.err
+    assert ran.err.count("error: ") == 5, "a pin of nothing, one answer more than the script has, and three empty words"
+    assert said(url)[:2] == ["And in winter?", "Nothing."]
+    assert "Since when?" in said(url)
+
+
+def test_what_is_pinned_by_its_id_cannot_be_dropped(url: str, kept: str) -> None:
+    with lamella.open(url) as engine:
+        chat = engine.chat(kept)
+        chat.ask("Keep it.", pin=["garden.md"])
+        chat.reply("Yes.")
+        turn = chat.ask("Drop it.", drop=["garden.md"])
+        assert any("garden.md" in warning for warning in turn.envelope.warnings)
+        with pytest.raises(lamella.BadInputError, match=r"nobody.md cannot be pinned"):
+            chat.ask("Keep it.", pin=["nobody.md"])
+
+
+async def _talk(chat: Chat) -> list[Event]:
+    return [event async for event in chat.send("When?")]
+
+
+def test_sums_marks_and_what_an_edit_gives_are_there_in_python(url: str) -> None:
+    import asyncio
+
+    async def talk() -> tuple[LedgerSums, list[str], list[str]]:
+        provider = ScriptedProvider(Line(text="At noon."), Line(text="At six."))
+        async with lamella.open(url, model="local", provider=provider) as engine:
+            chat = engine.chat("tides", layout="in_place")
+            events = await _talk(chat)
+            turn = chat.edit(chat.turns()[0].message.id, "When is low tide?")
+            answers = [event.text async for event in chat.send(turn)]
+            rows = make_rows(chat.turns(), chat.ledger())
+            planned: Proposal = chat.plan(to=0.5)
+            assert planned.receipt is None
+            assert list(chat.marks()) == []
+            hits: list[Hit] = list(engine.search("six"))
+            assert [hit.excerpt for hit in hits] == ["At six."]
+            return sum_rows(rows), [event.kind.value for event in events][-1:], answers
+
+    sums, kinds, answers = asyncio.run(talk())
+    assert (sums.calls, kinds, "".join(answers)) == (1, ["done"], "At six.")
+    assert issubclass(ConflictError, StoreError)

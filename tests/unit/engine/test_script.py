@@ -1,0 +1,94 @@
+"""Scripts: kept conversations that are played again, and written as transcripts."""
+
+import json
+
+import pytest
+from tests.unit.engine.desks import Ticking
+
+from lamella import Chat, Note, Picture, Selection, Tool, ToolOutput, ToolResult
+from lamella.core.messages.delta import Reply, StopReason, ToolCall
+from lamella.core.values import replace
+from lamella.engine.dialogue.answer import Answer
+from lamella.engine.script import play_script, read_script, write_script
+from lamella.errors import CallError
+from lamella.wiring import open_desk, parse_transcript
+
+CALLS = (ToolCall(id="c1", name="look", arguments='{"page": 1}'), ToolCall(id="c2", name="look", arguments="[oops"))
+PNG = bytes.fromhex(
+    "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d49444154789c6360f8cf50"
+    "0f00030101808c3c9b0000000049454e44ae426082"
+)
+
+
+@pytest.fixture
+def chat() -> Chat:
+    chat = Chat(replace(open_desk("memory:"), clock=Ticking()), "demo", {"layout": "in_place", "window": 9_000})
+    chat.ask(
+        "one",
+        attach=[Note(path="a.md", text="A\r\r\nnote."), Selection(path="b.md", lines=(2, 3), text="b", policy="pin")],
+        results=[ToolResult(name="weather", arguments={"city": "Graz"}, output="dry")],
+        tools=[Tool(name="look", description="Looks.", parameters={"type": "object"})],
+        system={"base": "B", "workflow": "W"},
+        model="openai:gpt-5",
+    )
+    chat._stored.reply(Answer(reply=Reply(text="", stop=StopReason.TOOLS, calls=CALLS)))
+    chat.give([ToolOutput(call="c1", output="Page one."), ToolOutput(call="c2", output="No page.", failed=True)])
+    chat.reply("yes")
+    chat.ask("two", attach=[Picture(data=PNG)], system={"workflow": ""}, drop=["a.md"], fold=True)
+    return chat
+
+
+def test_a_transcript_has_everything_that_was_said(chat: Chat) -> None:
+    body = json.loads(json.dumps(write_script(read_script(chat._desk, "demo"))))
+    first, second = body.pop("turns")
+    assert {name: body[name] for name in ("lamella", "conversation", "model", "window", "layout")} == {
+        "lamella": 1, "conversation": "demo", "model": "openai:gpt-5", "window": 9_000, "layout": "in_place",
+    }  # fmt: skip
+    assert first["attach"] == [
+        {"kind": "note", "path": "a.md", "text": "A\r\r\nnote."},
+        {"kind": "selected_text", "path": "b.md", "lines": [2, 3], "text": "b", "policy": "pin"},
+    ]
+    assert first["tools"] == [{"name": "weather", "arguments": {"city": "Graz"}, "output": "dry"}]
+    assert first["rounds"] == [
+        {
+            "text": "",
+            "calls": [
+                {"id": "c1", "name": "look", "arguments": {"page": 1}},
+                {"id": "c2", "name": "look", "arguments": {"arguments": "[oops"}},
+            ],
+            "results": [
+                {"call": "c1", "output": "Page one."},
+                {"call": "c2", "output": "No page.", "failed": True},
+            ],
+        }
+    ]
+    assert (first["system"], first["reply"]) == ({"base": "B", "workflow": "W"}, "yes")
+    assert second["attach"][0].keys() == {"kind", "data", "media_type", "title"}
+    assert (second["system"], second["drop"], second["fold"]) == ({"workflow": ""}, ["a.md"], True)
+    assert "reply" not in second
+    assert parse_transcript(json.dumps(write_script(read_script(chat._desk, "demo"))).encode(), name="t").turns
+
+
+def test_a_script_is_played_under_its_settings_or_under_others(chat: Chat) -> None:
+    script = read_script(chat._desk, "demo")
+    first, second = play_script(chat._desk, script)
+    assert [message.role for message in first.messages] == ["system", "user", "assistant", "tool", "tool"]
+    assert (second.envelope.layout, second.tokens.limit, second.envelope.model) == ("in_place", 4_904, "openai:gpt-5")
+    other = list(play_script(chat._desk, script, {"layout": "library", "window": 7_000, "model": "local"}))
+    assert [(turn.envelope.layout, turn.envelope.model) for turn in other] == [("library", "local")] * 2
+    assert other[0].tokens.limit == 2_904
+
+
+def test_playing_writes_nothing_and_reads_one_branch(chat: Chat) -> None:
+    version = len(chat._desk.store.load("demo"))
+    first = chat.turns()[0].message.id
+    assert [turn.number for turn in chat.replay(head=first)] == [1]
+    assert len(chat.transcript(first)["turns"]) == 1  # type: ignore[arg-type]
+    assert len(chat._desk.store.load("demo")) == version
+
+
+def test_a_branch_or_a_conversation_that_is_not_there_is_told(chat: Chat) -> None:
+    with pytest.raises(CallError, match="no message 'nobody'"):
+        read_script(chat._desk, "demo", "nobody")
+    with pytest.raises(CallError, match="no conversation 'other'"):
+        read_script(chat._desk, "other")
