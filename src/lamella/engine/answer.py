@@ -1,13 +1,12 @@
 """An answer on its way into a conversation: what the model said, and how it came."""
 
-from dataclasses import dataclass, field
+from msgspec import Struct
 
 from lamella.core.log.call import CacheUse, Timing
 from lamella.core.messages.delta import Reply
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(Struct, frozen=True, kw_only=True):
     """A reply with how it came: how long that took, how often it was tried before, and whether it was cut short.
 
     ``message`` is the question it answers, where that is known. ``foreseen`` is what a provider that knows its own
@@ -15,7 +14,7 @@ class Answer:
     """
 
     reply: Reply
-    timing: Timing = field(default_factory=Timing)
+    timing: Timing = Timing()
     retries: int = 0
     ended: str = ""
     foreseen: CacheUse | None = None

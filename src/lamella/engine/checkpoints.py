@@ -1,7 +1,8 @@
 """Checkpoints: a snapshot of a conversation's log now and then, so that opening it folds only the newest events."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from lamella.core.log.log import Log
 from lamella.core.log.records import Checkpoint, Damage, EventKind, Record
@@ -23,8 +24,7 @@ EVENTS = 128
 _LEAVE = "`lamella store copy` leaves it behind"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Restored:
+class Restored(Struct, frozen=True, kw_only=True):
     """A log as far as it was kept, the token counts of its messages by who counted, and those of other texts."""
 
     log: Log

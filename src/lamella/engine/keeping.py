@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import accumulate
+
+from msgspec import Struct
 
 from lamella.core.log.branch import check_node
 from lamella.core.log.chronicle import Chronicle
@@ -37,8 +38,7 @@ class Taken(StrEnum):
     OLDER = "older"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
+class Hit(Struct, frozen=True, kw_only=True):
     """A message that a search found: where, who said it, and the words around."""
 
     conversation: str

@@ -1,7 +1,6 @@
 """Replay: a conversation that is already known, walked turn by turn as it would have been sent."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace as replace_view
 from datetime import datetime
 
 from msgspec import Struct
@@ -42,5 +41,5 @@ def _play(runner: Dialogue, scripted: Scripted) -> TurnView:
     if turn is not first:
         # What a turn moved it moved with its first request, and what was compacted for any of them was for the turn.
         turn.page.entry = replace(turn.ledger, prefix=first.prefix)
-        turn = replace_view(turn, compaction=turn.compaction or first.compaction)
+        turn = replace(turn, compaction=turn.compaction or first.compaction)
     return turn

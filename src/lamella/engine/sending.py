@@ -13,6 +13,8 @@ from enum import StrEnum
 from functools import partial
 from typing import Protocol
 
+from msgspec import Struct
+
 from lamella.core.log.call import CacheUse, Timing
 from lamella.core.log.receipt import Receipt
 from lamella.core.messages.delta import (
@@ -57,8 +59,7 @@ class EventName(StrEnum):
     DONE = "done"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class Event(Struct, frozen=True, kw_only=True):
     """Something that happened on the way. ``text`` is more of the answer, and only ever that."""
 
     kind: EventName
@@ -72,8 +73,7 @@ class Event:
     wait: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class Patience(Struct, frozen=True, kw_only=True):
     """How often, and how long between: waits double from ``first`` to ``longest`` seconds, and up to half is added.
 
     A provider that asks for more than ``at_most`` seconds is not waited for. After ``silence`` seconds in which nothing
@@ -92,8 +92,7 @@ class Patience:
         return max(asked_for or 0.0, doubled * (1 + jitter / 2))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Post:
+class Post(Struct, frozen=True, kw_only=True):
     """What sending works with. ``sleep`` and ``jitter`` come in, so that nothing here asks the clock or rolls dice.
 
     With a ``window``, a request that leaves less of it than the ``answer`` may have is not sent.
@@ -103,7 +102,7 @@ class Post:
     clock: Clock
     sleep: Callable[[float], Awaitable[None]]
     jitter: Callable[[], float]
-    patience: Patience = field(default_factory=Patience)
+    patience: Patience = Patience()
     answer: int = ANSWER
     window: int | None = None
 

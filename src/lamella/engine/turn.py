@@ -1,8 +1,10 @@
 """One turn as built, and its page in the ledger."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from lamella.core.ledger.entry import Entry, Prefix
 from lamella.core.log.call import CacheUse, Cost
@@ -11,6 +13,7 @@ from lamella.core.messages.model import Message
 from lamella.core.messages.request import Request
 from lamella.core.prompt.envelope import Envelope, TokenCounts
 from lamella.core.prompt.request import make_request
+from lamella.core.values import describe
 from lamella.errors import CallError
 
 Speak = Callable[[str, Request], dict[str, Any]]
@@ -24,8 +27,7 @@ class LedgerPage:
     envelope: Envelope
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnView:
+class TurnView(Struct, frozen=True, kw_only=True, eq=False):
     """One turn as built: what is sent, what each part of it weighs, what moved and what it costs.
 
     ``compaction`` is the receipt of what had to go before it could be sent, if anything. ``after`` is the provider's
@@ -33,12 +35,25 @@ class TurnView:
     """
 
     number: int
-    envelope: Envelope = field(repr=False)
-    page: LedgerPage = field(repr=False)
+    envelope: Envelope
+    page: LedgerPage
     compaction: Receipt | None = None
     after: str | None = None
     pause: float | None = None
-    speak: Speak | None = field(default=None, repr=False, compare=False)
+    speak: Speak | None = None
+
+    def __repr__(self) -> str:
+        return describe(self, without=("envelope", "page", "speak"))
+
+    def __eq__(self, other: object) -> bool:
+        # Who speaks to providers is no part of what is sent.
+        return isinstance(other, TurnView) and self._said == other._said
+
+    __hash__ = None  # type: ignore[assignment]  # a page is written on while the turn lasts
+
+    @property
+    def _said(self) -> tuple[object, ...]:
+        return self.number, self.envelope, self.ledger, self.compaction, self.after, self.pause
 
     @property
     def ledger(self) -> Entry:
