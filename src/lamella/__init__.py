@@ -53,12 +53,12 @@ if TYPE_CHECKING:
     from lamella.core.prompt.layers.model import Layer, Segment
     from lamella.core.search.index import Found
     from lamella.engine.chat import Chat
+    from lamella.engine.dialogue.proposal import Proposal
+    from lamella.engine.dialogue.turn import TurnView as Turn
     from lamella.engine.engine import Engine
-    from lamella.engine.keeping import Hit, Taken
-    from lamella.engine.marks import CompactionMark
-    from lamella.engine.proposal import Proposal
-    from lamella.engine.sending import Event, EventName
-    from lamella.engine.turn import TurnView as Turn
+    from lamella.engine.keeping.conversations import Hit, ImportOutcome
+    from lamella.engine.keeping.marks import CompactionMark
+    from lamella.engine.sending.sending import Event, EventName
     from lamella.views.ledger import LedgerRow, LedgerSums, make_rows, sum_rows
     from lamella.wiring.python import Conversation, open_engine
 
@@ -86,6 +86,7 @@ __all__ = [
     "Folder",
     "Found",
     "Hit",
+    "ImportOutcome",
     "LamellaError",
     "LawBrokenError",
     "Layer",
@@ -105,7 +106,6 @@ __all__ = [
     "StoreError",
     "StoreStats",
     "Tag",
-    "Taken",
     "Told",
     "Tool",
     "ToolCall",
@@ -125,30 +125,30 @@ __all__ = [
 _HOMES = {
     "Call": "lamella.core.log.call",
     "Chat": "lamella.engine.chat",
-    "CompactionMark": "lamella.engine.marks",
+    "CompactionMark": "lamella.engine.keeping.marks",
     "Conversation": "lamella.wiring.python",
     "Damage": "lamella.core.log.records",
     "Engine": "lamella.engine.engine",
     "Envelope": "lamella.core.prompt.envelope",
-    "Event": "lamella.engine.sending",
-    "EventName": "lamella.engine.sending",
+    "Event": "lamella.engine.sending.sending",
+    "EventName": "lamella.engine.sending.sending",
     "Found": "lamella.core.search.index",
-    "Hit": "lamella.engine.keeping",
+    "Hit": "lamella.engine.keeping.conversations",
+    "ImportOutcome": "lamella.engine.keeping.conversations",
     "Layer": "lamella.core.prompt.layers.model",
     "LedgerRow": "lamella.views.ledger",
     "LedgerSums": "lamella.views.ledger",
     "Listed": "lamella.core.log.records",
     "Message": "lamella.core.messages.model",
-    "Proposal": "lamella.engine.proposal",
+    "Proposal": "lamella.engine.dialogue.proposal",
     "Receipt": "lamella.core.log.receipt",
     "Reply": "lamella.core.messages.delta",
     "Segment": "lamella.core.prompt.layers.model",
     "StoreStats": "lamella.core.log.records",
-    "Taken": "lamella.engine.keeping",
     "Told": "lamella.core.log.nodes",
     "ToolCall": "lamella.core.messages.delta",
     "ToolOutput": "lamella.core.messages.rounds",
-    "Turn": "lamella.engine.turn",
+    "Turn": "lamella.engine.dialogue.turn",
     "make_rows": "lamella.views.ledger",
     "open": "lamella.wiring.python",
     "sum_rows": "lamella.views.ledger",

@@ -8,7 +8,7 @@ from lamella.adapters.stores.memory import MemoryStore
 from lamella.adapters.tokens.counter import OfflineCounter
 from lamella.core.log.records import EventKind
 from lamella.core.values import replace
-from lamella.engine.keeping import Keeper
+from lamella.engine.keeping.conversations import Conversations
 from lamella.errors import CallError
 
 
@@ -209,7 +209,7 @@ def test_erasing_an_artifact_erases_the_summaries_too() -> None:
     chat.reply("Yes.")
     talk(chat, 80)
     assert b"They spoke of a secret." in held(store)
-    keeper = Keeper(store, make_desk(store).clock)
+    keeper = Conversations(store, make_desk(store).clock)
     with pytest.raises(CallError, match=r"never had an artifact 'b\.md'"):
         keeper.erase_artifact("chat", "b.md")
     assert b"They spoke of a secret." in held(store)

@@ -12,7 +12,7 @@ from lamella import Conversation, Note, Selection
 from lamella.core.log.placement import Form
 from lamella.core.messages.model import Message
 from lamella.core.prompt.layers.model import LayerId
-from lamella.engine.turn import TurnView
+from lamella.engine.dialogue.turn import TurnView
 from lamella.errors import BudgetExceededError
 
 LONG = "\n".join(f"Line {number} of src/module{number}.py weighs {number}.5 MB." for number in range(2_000))

@@ -2,8 +2,8 @@ import pytest
 
 from lamella.core.artifacts.make import make_artifact
 from lamella.core.artifacts.model import Kind, Source
-from lamella.engine.ask import Ask
-from lamella.engine.stored import StoredChat
+from lamella.engine.dialogue.ask import Ask
+from lamella.engine.keeping.stored import StoredChat
 from lamella.wiring import open_desk
 
 NOTE = make_artifact(Kind.NOTE, text="# Garden\nBeans.\n", source=Source(path="garden.md"))

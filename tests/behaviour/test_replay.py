@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lamella.engine.turn import TurnView
+from lamella.engine.dialogue.turn import TurnView
 from lamella.errors import NotAvailableError, SettingError, SourceMissingError
 from lamella.wiring import parse_transcript, replay_transcript
 

@@ -10,7 +10,7 @@ from lamella import Conversation
 from lamella.core.log.placement import Form
 from lamella.core.messages.model import Message
 from lamella.core.prompt.layers.model import LayerId, SegmentKind
-from lamella.engine.turn import TurnView
+from lamella.engine.dialogue.turn import TurnView
 
 
 class Retelling:

@@ -10,7 +10,7 @@ from lamella import ActiveNote, Note, Selection
 from lamella.adapters.sources.opening import open_sources
 from lamella.core.prompt.layers.model import LayerId
 from lamella.core.prompt.templates import expand_typed
-from lamella.engine.reading import TurnReader
+from lamella.engine.dialogue.reading import TurnReader
 
 INSTRUCTED = pytest.mark.moves_prefix(reason="a note drawn into the instructions changes")
 

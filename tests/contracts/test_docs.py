@@ -1,21 +1,28 @@
 """Everything that has a name is in the docs, with its true values; and what the docs name is there."""
 
+import ast
 import inspect
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import typer.main
 from msgspec import Struct, structs
 from pydantic import BaseModel
 from tests.contracts.console import blocks, run_command
-from tests.contracts.places import DOCS, ROOT, doc, shown
+from tests.contracts.places import DOCS, ROOT, SRC, doc, python_files, tree
 from tests.contracts.tables import names, rows
+from tests.contracts.walks import walk_in_new_process
 
+import lamella
 from lamella import errors
 from lamella.adapters.archive.attachments import AttachmentIn
 from lamella.adapters.archive.transcript import (
+    CallIn,
+    ResultIn,
+    RoundIn,
     SystemIn,
     ToolDefinitionIn,
     ToolIn,
@@ -122,6 +129,7 @@ MODELS: list[tuple[str, type[BaseModel]]] = [
     ("A turn", TurnIn),
     ("system", SystemIn),
     ("tools", ToolIn),
+    ("rounds", RoundIn),
     ("tool_definitions", ToolDefinitionIn),
 ]
 
@@ -129,6 +137,14 @@ MODELS: list[tuple[str, type[BaseModel]]] = [
 @pytest.mark.parametrize(("heading", "model"), MODELS)
 def test_every_field_of_a_transcript_is_documented(heading: str, model: type[BaseModel]) -> None:
     assert sorted(names(doc("transcript.md"), under=heading)) == sorted(model.model_fields)
+
+
+def test_every_field_of_a_call_and_its_result_is_documented() -> None:
+    told = {
+        cells[0].strip("`"): re.findall(r"`(\w+)`", cells[3]) for cells in rows(doc("transcript.md"), under="rounds")
+    }
+    assert told["calls"] == list(CallIn.model_fields)
+    assert told["results"] == list(ResultIn.model_fields)
 
 
 def test_every_field_of_an_attachment_is_documented() -> None:
@@ -245,10 +261,74 @@ def test_every_form_of_template_is_documented() -> None:
 
 
 def test_every_room_is_in_the_architecture() -> None:
-    text = doc("architecture.md")
-    rooms = [p.parent for p in (ROOT / "src" / "lamella").glob("*/*/__init__.py")]
-    assert rooms
-    assert [shown(room) for room in rooms if not re.search(rf"\b{room.name}\b", text)] == []
+    told = {name.partition(" ")[0] for name in names(doc("architecture.md"), under="Rooms")}
+    outer = {path.parent.name for path in SRC.glob("*/__init__.py")}
+    parents = {path.parents[1].name for path in SRC.glob("*/*/__init__.py")}
+    inner = {path.parent.relative_to(SRC).as_posix() for path in SRC.glob("*/*/__init__.py")}
+    public = {path.name for path in SRC.glob("*.py") if path.name != "__init__.py"}
+    assert told == (outer - parents) | inner | public | {"lamella"}
+
+
+def test_every_port_is_in_the_architecture() -> None:
+    (told,) = [cells[1] for cells in rows(doc("architecture.md"), under="Rooms") if cells[0] == "`ports.py`"]
+    ports = [
+        node.name
+        for node in tree(SRC / "ports.py").body
+        if isinstance(node, ast.ClassDef) and any(ast.unparse(one) == "Protocol" for one in node.bases)
+    ]
+    assert sorted(re.findall(r"`(\w+)`", told)) == sorted(ports)
+
+
+def test_the_rooms_of_the_core_are_told_in_the_order_of_their_imports() -> None:
+    told = [name.removeprefix("core/") for name in names(doc("architecture.md"), under="Rooms") if "core/" in name]
+    drawn = " → ".join(told).replace("ledger → search", "ledger | search")
+    assert drawn in doc("architecture.md")
+
+
+def test_every_file_that_the_architecture_walks_through_is_there() -> None:
+    named = set(re.findall(r"`([a-z_]+/[\w/]+(?:\.py|/))`", doc("architecture.md")))
+    assert len(named) > 30
+    assert sorted(name for name in named if not (SRC / name).exists()) == []
+
+
+@pytest.mark.parametrize(
+    ("heading", "deeds"),
+    [
+        ("A note walks through", ("send",)),
+        ("A compaction walks through, and back", ("plan", "commit", "undo", "ask_after_undo")),
+    ],
+)
+def test_the_walks_of_the_architecture_pass_the_files_that_a_real_one_passes(
+    heading: str, deeds: tuple[str, ...]
+) -> None:
+    section = doc("architecture.md").partition(f"## {heading}\n")[2].partition("\n## ")[0]
+    named = re.findall(r"`([a-z_]+/[\w/]+(?:\.py|/))`", section)
+    assert len(named) > 10
+    passed = [file for deed in deeds for file in walk_in_new_process()[deed].passed]
+    assert [name for name in named if not any(file.startswith(name) for file in passed)] == []
+
+
+DOOR_ONLY = re.compile(r"\(\.\./src/lamella/([\w/]+)/__init__\.py\)( \(\*door only\*\))?")
+
+
+def test_rooms_that_are_marked_as_doors_only_are_empty_and_the_others_are_not() -> None:
+    told = {SRC / name: bool(mark) for name, mark in DOOR_ONLY.findall(doc("coming-from.md"))}
+    assert told == {room: _is_door_only(room) for room in told}
+    doors = {path.parent for path in SRC.rglob("__init__.py") if path.parent != SRC and _is_door_only(path.parent)}
+    assert doors == {room for room, marked in told.items() if marked}
+
+
+def test_a_room_is_empty_until_something_but_its_door_stands_in_it(tmp_path: Path) -> None:
+    (tmp_path / "__init__.py").touch()
+    (tmp_path / "__pycache__").mkdir()
+    assert _is_door_only(tmp_path)
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "file.py").touch()
+    assert not _is_door_only(tmp_path)
+
+
+def _is_door_only(room: Path) -> bool:
+    return [path.name for path in room.rglob("*") if path.is_file() and path.suffix != ".pyc"] == ["__init__.py"]
 
 
 def test_the_promises_of_the_readme_have_the_numbers_that_its_command_prints() -> None:
@@ -263,3 +343,19 @@ def test_the_promises_of_the_readme_have_the_numbers_that_its_command_prints() -
 def test_every_decision_is_in_the_list_of_decisions() -> None:
     listed = set(re.findall(r"\]\(([\w-]+\.md)\)", doc("decisions/README.md")))
     assert listed == {path.name for path in (DOCS / "decisions").glob("*.md")} - {"README.md"}
+
+
+def test_names_that_were_mended_or_defended_are_in_use() -> None:
+    page = rows(doc("decisions/names.md"))
+    told = {name for cells in page for name in re.findall(r"`(\w+)`", cells[0 if len(cells) == 2 else 1])}
+    assert len(told) > 40
+    used = set(re.findall(r"\w+", "\n".join(path.read_text(encoding="utf-8") for path in python_files("src"))))
+    assert sorted(told - used) == []
+
+
+@pytest.mark.parametrize("public", [lamella.Conversation, lamella.Chat, lamella.Engine])
+def test_everything_that_a_public_object_can_do_is_in_the_docs(public: type) -> None:
+    told = "\n".join(path.read_text(encoding="utf-8") for path in DOCS.glob("*.md"))
+    names = [name for name in dir(public) if not name.startswith("_")]
+    assert len(names) > 5
+    assert [name for name in names if not re.search(rf"[`.]{name}\b", told)] == []

@@ -52,7 +52,7 @@ EXPORTS = [
     "StoreError",
     "StoreStats",
     "Tag",
-    "Taken",
+    "ImportOutcome",
     "Told",
     "Tool",
     "ToolCall",

@@ -1,10 +1,10 @@
 """Every kind is complete: nothing that follows from being of a kind is left to chance."""
 
 import ast
-import dataclasses
 import re
 
 import pytest
+from msgspec import structs
 from tests.contracts.places import SRC, python_files, tree
 
 import lamella
@@ -24,11 +24,11 @@ def test_every_kind_has_one_row_in_the_registry() -> None:
 
 
 def test_a_row_says_everything_that_follows_from_a_kind() -> None:
-    assert [field.name for field in dataclasses.fields(KindSpec)] == [
+    assert [field.name for field in structs.fields(KindSpec)] == [
         "kind", "tag", "group", "block", "id_rule", "fields", "suffixes", "medium", "recoverable", "promotion", "trust",
         "embeds", "templates",
     ]  # fmt: skip
-    required = [field.name for field in dataclasses.fields(KindSpec) if field.default is dataclasses.MISSING]
+    required = [field.name for field in structs.fields(KindSpec) if field.required]
     assert required == ["kind", "tag", "group"]
 
 

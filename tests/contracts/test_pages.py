@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.contracts.console import blocks, commands, rewrite, run_command, run_python, tells_true
-from tests.contracts.places import ROOT, markdown_files, shown
+from tests.contracts.places import ROOT, SRC, markdown_files, shown
 
 PAGES = list(markdown_files())
 COMMANDS = [
@@ -53,6 +53,13 @@ def _leads_somewhere(page: Path, target: str) -> bool:
         return False
     headings = re.findall(r"^#+ (.+)$", file.read_text(encoding="utf-8"), re.MULTILINE) if anchor else []
     return not anchor or anchor in {re.sub(r"[^\w -]", "", h).lower().replace(" ", "-") for h in headings}
+
+
+@pytest.mark.parametrize("path", PAGES, ids=shown)
+def test_every_file_of_ours_that_a_page_names_is_there(path: Path) -> None:
+    text = re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    named = re.findall(r"`(?:src/lamella/)?([a-z_]+/[\w/]+\.py)`", text)
+    assert sorted(name for name in named if not ((ROOT / name).exists() or (SRC / name).exists())) == []
 
 
 def test_shown_output_that_is_not_what_was_printed_is_found() -> None:

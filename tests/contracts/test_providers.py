@@ -12,8 +12,8 @@ NAMES = re.compile(
     r"|qwen|smollm|vertex|vllm|\bxai\b",
     re.IGNORECASE,
 )
-# Families of vocabularies are named by who made them.
-HOMES = ("adapters/providers/", "adapters/tokens/")
+# Families of vocabularies are named by who made them, and the public module by whom it can talk to.
+HOMES = ("adapters/providers/", "adapters/tokens/", "providers.py")
 
 
 def find_names(module: ast.Module) -> Iterator[str]:

@@ -6,15 +6,20 @@ already looked up would not be called again.
 
 import asyncio
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import TypeVar
+
+from tests.contracts.places import ROOT
 
 import lamella
 from lamella import Chat, Note
@@ -30,11 +35,15 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Walk:
-    """How long a way was: calls, the files they were in, and how often the next call was in another room."""
+    """How long a way was: calls, the files they were in, and how often the next call was in another room.
+
+    ``passed`` are those files, in the order in which they were first come to.
+    """
 
     calls: int
     files: int
     changes: int
+    passed: tuple[str, ...]
 
 
 def room_of(path: Path) -> str:
@@ -45,7 +54,9 @@ def room_of(path: Path) -> str:
 
 def measure(passed: list[Path]) -> Walk:
     rooms = [room_of(path) for path in passed]
-    return Walk(calls=len(passed), files=len(set(passed)), changes=sum(one != other for one, other in pairwise(rooms)))
+    files = tuple(dict.fromkeys(path.as_posix() for path in passed))
+    changes = sum(one != other for one, other in pairwise(rooms))
+    return Walk(calls=len(passed), files=len(files), changes=changes, passed=files)
 
 
 @contextmanager
@@ -99,6 +110,21 @@ def _send(chat: Chat, text: str, *attached: Note) -> None:
             pass
 
     asyncio.run(read_out())
+
+
+@cache
+def walk_in_new_process() -> dict[str, Walk]:
+    """What ``main`` prints."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("LAMELLA_")}
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.contracts.walks"],
+        cwd=ROOT,
+        env={**environment, "LAMELLA_CONFIG": os.devnull},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return {name: Walk(**fields) for name, fields in json.loads(done.stdout).items()}
 
 
 def main() -> None:

@@ -158,7 +158,7 @@ EAGER = {"summary": {"writes": 60, "exact": 60, "turns": 1, "item": 400}}
 GOOD = "They agreed to keep it as it is."
 
 
-class Scripted:
+class ScriptedTurn:
     """A summariser that always says the same, and remembers what it was asked."""
 
     def __init__(self, answer: str | None = GOOD) -> None:

@@ -15,8 +15,8 @@ from lamella.core.artifacts.wanted import Wanted
 from lamella.core.log.nodes import Told
 from lamella.core.values import replace
 from lamella.engine.chat import Chat
-from lamella.engine.checkpoints import EVENTS
-from lamella.engine.stored import Desk
+from lamella.engine.keeping.checkpoints import EVENTS
+from lamella.engine.keeping.stored import Backend
 from lamella.ports import Catalog, Look, NoteList, Reader, Sources, Store, Summarizer
 from lamella.wiring import open_desk
 
@@ -74,7 +74,7 @@ class CountingCatalog:
         return self._catalog.has_folder(path)
 
 
-def make_desk(store: Store, vault: Path | None) -> tuple[Desk, CountingSources]:
+def make_desk(store: Store, vault: Path | None) -> tuple[Backend, CountingSources]:
     """A desk that nothing has been done at yet, with readers and counters of its own."""
     fresh = open_desk("memory:", vault=vault)
     counting = CountingSources(fresh.world.sources)

@@ -32,7 +32,7 @@ from lamella.core.log.events.artifact import StoredArtifact, StoredSource
 from lamella.core.log.ids import Voice
 from lamella.core.log.log import Log
 from lamella.engine.chat import Chat
-from lamella.engine.keeping import Keeper, Taken
+from lamella.engine.keeping.conversations import Conversations, ImportOutcome
 from lamella.errors import BadInputError
 from lamella.ports import Sources
 from lamella.wiring import open_desk
@@ -119,7 +119,7 @@ def _played(kept: Kept, folder: Path) -> tuple[Lasting, MemoryStore]:
 
 
 def _take_out(store: MemoryStore) -> Chronicle:
-    return Keeper(store, open_desk("memory:").clock).take_out(NAME)
+    return Conversations(store, open_desk("memory:").clock).take_out(NAME)
 
 
 @archived
@@ -133,8 +133,8 @@ def test_a_conversation_goes_on_from_its_archive_as_if_it_had_never_left(kept: K
         read = parse_archive(render_archive(chronicle, sources=sources or _nowhere(Path(folder))), sources=sources)
         assert read == chronicle
         other, counting = make_desk(MemoryStore(), vault)
-        keeper = Keeper(other.store, other.clock)
-        assert keeper.take_in(read) is Taken.NEW
+        keeper = Conversations(other.store, other.clock)
+        assert keeper.take_in(read) is ImportOutcome.NEW
         assert list(keeper.verify()) == []
         before = counting.reads
         moved = Chat(other, NAME, {})
@@ -158,8 +158,8 @@ def test_without_sources_whatever_is_not_in_the_vault_is_said(kept: Kept) -> Non
         missing = set(chronicle.contents) - set(read.contents)
         assert bool(missing) == bool(read.warnings)
         assert all("is left out: no vault was given to read it from." in warning for warning in read.warnings)
-        keeper = Keeper(MemoryStore(), open_desk("memory:").clock)
-        assert keeper.take_in(read) is Taken.NEW
+        keeper = Conversations(MemoryStore(), open_desk("memory:").clock)
+        assert keeper.take_in(read) is ImportOutcome.NEW
         assert list(keeper.verify()) == []
         if not missing:
             assert read == chronicle
@@ -190,8 +190,8 @@ def test_whatever_is_edited_by_hand_is_what_the_conversation_shows(kept: Kept, t
         pairs, _ = pair_messages(messages)
         wanted = [text for pair in pairs for text in (pair.user.text, pair.reply.text if pair.reply else "")]
         assert [_trimmed(text) for text in _shown(read)] == [_trimmed(text) for text in wanted]
-        keeper = Keeper(store, open_desk("memory:").clock)
-        assert keeper.take_in(read) in (Taken.EXTENDED, Taken.SAME)
+        keeper = Conversations(store, open_desk("memory:").clock)
+        assert keeper.take_in(read) in (ImportOutcome.EXTENDED, ImportOutcome.SAME)
         assert list(keeper.verify()) == []
         again = render_archive(_take_out(store), sources=_nowhere(Path(folder)))
         assert parse_archive(again, sources=None) == _take_out(store)
@@ -233,8 +233,8 @@ def _try(text: str) -> None:
         read = parse_archive(text, sources=None)
     except BadInputError:
         return
-    keeper = Keeper(MemoryStore(), open_desk("memory:").clock)
-    assert not read.records or keeper.take_in(read) is Taken.NEW
+    keeper = Conversations(MemoryStore(), open_desk("memory:").clock)
+    assert not read.records or keeper.take_in(read) is ImportOutcome.NEW
     assert list(keeper.verify()) == []
 
 

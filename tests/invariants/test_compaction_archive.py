@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from hypothesis import given, settings
-from tests.invariants.compacting import EAGER, GOOD, Scripted, TightLasting, tight_kept
+from tests.invariants.compacting import EAGER, GOOD, ScriptedTurn, TightLasting, tight_kept
 from tests.invariants.lasting import NAME, make_desk
 from tests.invariants.moves import Kept
 from tests.unit.raw import parse_body
@@ -20,7 +20,7 @@ from lamella.adapters.stores.opening import open_sqlite
 from lamella.core.log.records import EventKind
 from lamella.core.values import replace
 from lamella.engine.chat import Chat
-from lamella.engine.keeping import Keeper, Taken
+from lamella.engine.keeping.conversations import Conversations, ImportOutcome
 from lamella.ports import Sources, Store
 
 TRIED = settings.get_profile("invariants")
@@ -29,7 +29,7 @@ TRIED = settings.get_profile("invariants")
 def follow(store: Store, vault: Path | None) -> list[object]:
     """What is sent next, what compacting then does, and what is sent after that; or why not."""
     desk = make_desk(store, vault)[0]
-    chat = Chat(replace(desk, world=replace(desk.world, summarizer=Scripted())), NAME, {})
+    chat = Chat(replace(desk, world=replace(desk.world, summarizer=ScriptedTurn())), NAME, {})
     came: list[object] = []
     for text in ("And now?", "And then?"):
         try:
@@ -49,7 +49,7 @@ def walk(kept: Kept, folder: str, open_store: Callable[[], Store]) -> Path | Non
     """Play a conversation whose talk is summarised as soon as it is too long; its attachments never are."""
     rules = {"summary": {**EAGER["summary"], "item": 1_000_000}}
     summarised = dataclasses.replace(kept, settings=(*kept.settings, ("compaction", rules)))
-    TightLasting(summarised, Path(folder), open_store, summarizer=Scripted()).walk([False] * len(kept.moves))
+    TightLasting(summarised, Path(folder), open_store, summarizer=ScriptedTurn()).walk([False] * len(kept.moves))
     return Path(folder) / "vault" if kept.plan.vault else None
 
 
@@ -62,11 +62,11 @@ def test_a_compacted_chat_read_from_its_archive_goes_on_as_it_would_have(kept: K
         if not here.load(NAME):
             return
         text = render_archive(
-            Keeper(here, SystemClock()).take_out(NAME), sources=open_sources(vault)() if vault else Sources()
+            Conversations(here, SystemClock()).take_out(NAME), sources=open_sources(vault)() if vault else Sources()
         )
         chronicle = parse_archive(text, sources=open_sources(vault)() if vault else None)
         assert chronicle.warnings == ()
-        assert Keeper(there, SystemClock()).take_in(chronicle) is Taken.NEW
+        assert Conversations(there, SystemClock()).take_in(chronicle) is ImportOutcome.NEW
         assert list(there.load(NAME)) == list(here.load(NAME))
         assert follow(here, vault) == follow(there, vault)
 
@@ -78,7 +78,7 @@ def test_erasing_an_artifact_erases_every_summary_that_may_tell_of_it(kept: Kept
         path = str(Path(folder) / "chats.db")
         vault = walk(kept, folder, lambda: open_sqlite(path))
         store = open_sqlite(path)
-        keeper = Keeper(store, SystemClock())
+        keeper = Conversations(store, SystemClock())
         for artifact in attached_in(store)[:1]:
             keeper.erase_artifact(NAME, artifact)
             assert list(keeper.verify_erased(NAME)) == []
@@ -113,7 +113,7 @@ def test_erasing_a_conversation_leaves_no_word_of_its_summaries(kept: Kept) -> N
         walk(kept, folder, lambda: open_sqlite(str(path)))
         store = open_sqlite(str(path))
         if store.load(NAME):
-            keeper = Keeper(store, SystemClock())
+            keeper = Conversations(store, SystemClock())
             keeper.erase(NAME)
             assert list(keeper.verify_erased(NAME)) == []
             assert GOOD.encode() not in path.read_bytes()

@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from hypothesis import given, settings
-from tests.invariants.compacting import EAGER, Scripted, TightLasting, tight_kept
+from tests.invariants.compacting import EAGER, ScriptedTurn, TightLasting, tight_kept
 from tests.invariants.lasting import NAME
 from tests.invariants.moves import Kept
 from tests.invariants.test_parity import check_same
@@ -17,7 +17,7 @@ from lamella.adapters.stores.memory import MemoryStore
 from lamella.adapters.stores.opening import open_sqlite
 from lamella.core.log.ids import Voice, message_id
 from lamella.core.log.log import Log
-from lamella.engine.keeping import Keeper
+from lamella.engine.keeping.conversations import Conversations
 from lamella.ports import Store, Summarizer
 
 TRIED = settings.get_profile("invariants")
@@ -42,7 +42,7 @@ def check_parity(
             assert one == other
     second = open_second()
     assert list(second.load(NAME)) == list(memory.load(NAME))
-    assert list(Keeper(second, SystemClock()).verify()) == []
+    assert list(Conversations(second, SystemClock()).verify()) == []
     second.close()
 
 
@@ -67,7 +67,7 @@ def test_a_summarised_chat_opened_again_goes_on_as_one_that_never_stopped(kept: 
     kept = replace(kept, settings=(*kept.settings, ("compaction", EAGER)))
     store = MemoryStore()
     with TemporaryDirectory() as folder:
-        check_parity(kept, Path(folder), lambda: store, summarizer=Scripted())
+        check_parity(kept, Path(folder), lambda: store, summarizer=ScriptedTurn())
 
 
 class Memory:

@@ -13,7 +13,7 @@ from lamella.adapters.clocks.system import SystemClock
 from lamella.adapters.sources.opening import open_sources
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.engine.chat import Chat
-from lamella.engine.keeping import Keeper, Taken
+from lamella.engine.keeping.conversations import Conversations, ImportOutcome
 from lamella.ports import Sources
 
 TRIED = settings.get_profile("invariants")
@@ -35,11 +35,11 @@ def test_a_conversation_read_from_its_archive_goes_on_as_it_would_have(kept: Kep
         Lasting(kept, Path(folder), lambda: here).walk([False] * len(kept.moves))
         vault = Path(folder) / "vault" if kept.plan.vault else None
         text = render_archive(
-            Keeper(here, SystemClock()).take_out(NAME), sources=open_sources(vault)() if vault else Sources()
+            Conversations(here, SystemClock()).take_out(NAME), sources=open_sources(vault)() if vault else Sources()
         )
         chronicle = parse_archive(text, sources=open_sources(vault)() if vault else None)
         assert chronicle.warnings == ()
-        assert Keeper(there, SystemClock()).take_in(chronicle) is Taken.NEW
+        assert Conversations(there, SystemClock()).take_in(chronicle) is ImportOutcome.NEW
         assert list(there.load(NAME)) == list(here.load(NAME))
         for one, other in zip(follow(here, vault), follow(there, vault), strict=True):
             assert (one.envelope, one.prefix) == (other.envelope, other.prefix)

@@ -12,7 +12,7 @@ from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.log.ids import Voice
 from lamella.core.log.log import Log
 from lamella.core.log.nodes import derive_id
-from lamella.engine.keeping import Keeper
+from lamella.engine.keeping.conversations import Conversations
 
 TRIED = settings.get_profile("invariants")
 
@@ -62,4 +62,4 @@ def test_whatever_is_done_nothing_said_is_lost_renamed_or_doubled(kept: Kept) ->
     witness = Witness(store)
     with TemporaryDirectory() as folder:
         Lasting(kept, Path(folder), lambda: store).walk([False] * len(kept.moves), after=witness.look)
-    assert list(Keeper(store, SystemClock()).verify()) == []
+    assert list(Conversations(store, SystemClock()).verify()) == []

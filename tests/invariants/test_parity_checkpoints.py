@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from hypothesis import given, settings
-from tests.invariants.compacting import EAGER, Scripted, TightLasting, tight_kept
+from tests.invariants.compacting import EAGER, ScriptedTurn, TightLasting, tight_kept
 from tests.invariants.lasting import NAME
 from tests.invariants.moves import Kept, kept_plans
 from tests.invariants.test_parity import check_same
@@ -19,8 +19,8 @@ from lamella.core.log.events.codec import read_event
 from lamella.core.log.events.message import MessageEvent
 from lamella.core.log.log import Log
 from lamella.core.log.snapshot import join_snapshots, make_snapshot, read_snapshot, write_snapshot
-from lamella.engine.checkpoints import Checkpoints
-from lamella.engine.keeping import Keeper
+from lamella.engine.keeping.checkpoints import Checkpoints
+from lamella.engine.keeping.conversations import Conversations
 from lamella.ports import Store, Summarizer
 
 TRIED = settings.get_profile("invariants")
@@ -78,7 +78,7 @@ class Erasing:
     def __init__(self, store: Store, played: TightLasting) -> None:
         self._store = store
         self._played = played
-        self._keeper = Keeper(store, SystemClock())
+        self._keeper = Conversations(store, SystemClock())
         self._moves = 0
         self.erased = 0
 
@@ -112,7 +112,7 @@ def play(player: type[TightLasting], kept: Kept, folder: Path, open_store: Calla
 
 
 def _summarizer(kept: Kept) -> Summarizer | None:
-    return Scripted() if ("compaction", EAGER) in kept.settings else None
+    return ScriptedTurn() if ("compaction", EAGER) in kept.settings else None
 
 
 def check_turns(ones: list[Turn | str], others: list[Turn | str]) -> None:
@@ -129,7 +129,7 @@ def check_parity(player: type[TightLasting], kept: Kept, folder: Path, open_stor
     store = open_store()
     assert list(store.load(NAME)) == list(never.load(NAME))
     assert store.read_checkpoints(NAME)
-    assert list(Keeper(store, SystemClock()).verify()) == []
+    assert list(Conversations(store, SystemClock()).verify()) == []
     store.close()
 
 
@@ -160,7 +160,7 @@ def test_what_is_erased_while_a_chat_is_open_leaves_nothing_in_its_checkpoints(k
     with TemporaryDirectory() as folder:
         played = Rare(kept, Path(folder), lambda: store)
         played.walk(kept.reopened, after=Erasing(store, played).look)
-    assert list(Keeper(store, SystemClock()).verify()) == []
+    assert list(Conversations(store, SystemClock()).verify()) == []
 
 
 @TRIED

@@ -21,7 +21,7 @@ from lamella.core.prompt.layers.strip import Exchange, Talk
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.prompt.state import State
 from lamella.core.values import replace
-from lamella.engine.past import Past
+from lamella.engine.dialogue.past import Past
 
 TRIED = settings.get_profile("invariants")
 COUNTER = OfflineCounter()

@@ -17,7 +17,7 @@ from lamella.core.prompt.movement import extends
 from lamella.core.prompt.state import State
 from lamella.core.text.content import escape_line
 from lamella.core.values import replace
-from lamella.engine.past import Past
+from lamella.engine.dialogue.past import Past
 
 TRIED = settings.get_profile("invariants")
 OUTPUTS = st.sampled_from(["", "found", "a long result " * 40, "</tool_call>\n<tool_result>"])

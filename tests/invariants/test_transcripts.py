@@ -15,7 +15,7 @@ from lamella import Chat, Turn
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.messages.delta import Reply, StopReason, ToolCall
 from lamella.core.messages.rounds import ToolOutput
-from lamella.engine.answer import Answer
+from lamella.engine.dialogue.answer import Answer
 from lamella.wiring import parse_transcript, replay_transcript
 
 TRIED = settings.get_profile("invariants")

@@ -16,7 +16,7 @@ import lamella
 from lamella import ActiveNote, Note, Picture, Selection, ToolResult, Turn, Unknown, Url
 from lamella.adapters.archive.markdown import parse_archive, render_archive
 from lamella.engine.chat import Chat
-from lamella.engine.keeping import Taken
+from lamella.engine.keeping.conversations import ImportOutcome
 from lamella.wiring import load_archive, open_keeper, save_archive
 
 NAME = "talk"
@@ -130,7 +130,7 @@ def test_the_next_turn_after_export_and_import_is_the_same_to_the_byte(
     assert read == chronicle
     keeper.close()
     keeper = open_keeper(there)
-    assert keeper.take_in(read) is Taken.NEW
+    assert keeper.take_in(read) is ImportOutcome.NEW
     assert list(keeper.verify()) == []
     assert keeper.take_out(NAME) == chronicle
     keeper.close()
@@ -181,7 +181,7 @@ def test_a_chat_goes_between_two_machines_and_nobody_writes_over_the_other(tmp_p
         chat.ask("one")
         chat.reply("two")
     path = save_archive(here.take_out(NAME), folder)
-    assert there.take_in(load_archive(path, vault=None)) is Taken.NEW
+    assert there.take_in(load_archive(path, vault=None)) is ImportOutcome.NEW
     with lamella.open(f"sqlite:///{tmp_path}/there.db") as engine:
         chat = engine.chat(NAME)
         chat.ask("three")
@@ -189,8 +189,8 @@ def test_a_chat_goes_between_two_machines_and_nobody_writes_over_the_other(tmp_p
     assert save_archive(there.take_out(NAME), folder) == path
     path.write_text(path.read_text(encoding="utf-8").replace("**ai**: four", "**ai**: fourth"), encoding="utf-8")
     for keeper in (here, there):
-        assert keeper.take_in(load_archive(path, vault=None)) is Taken.EXTENDED
-        assert keeper.take_in(load_archive(path, vault=None)) is Taken.SAME
+        assert keeper.take_in(load_archive(path, vault=None)) is ImportOutcome.EXTENDED
+        assert keeper.take_in(load_archive(path, vault=None)) is ImportOutcome.SAME
         assert list(keeper.verify()) == []
     assert here.take_out(NAME) == there.take_out(NAME)
     log = here.load_log(NAME)
@@ -251,7 +251,7 @@ def test_a_chat_of_another_program_goes_on_here_and_is_archived_like_any_other(t
     read = load_archive(tmp_path / "legacy.md", vault=vault)
     assert read.conversation == chronicle.conversation
     assert read.warnings == ("Message 1: old/place/spec.md was found as spec.md.",)
-    assert keeper.take_in(read) is Taken.NEW
+    assert keeper.take_in(read) is ImportOutcome.NEW
     with lamella.open(url, vault=vault) as engine:
         turn = engine.chat(read.conversation).ask("Again?", attach=[Note(path="spec.md")])
         assert "The text. **user**: quoted" in turn.messages[0].text

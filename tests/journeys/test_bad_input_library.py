@@ -146,14 +146,23 @@ ASKED: dict[str, tuple[dict[str, object], str]] = {
     "a tool result without a name": ({"results": [ToolResult(name="", output="o")]}, "bad_artifact"),
     "a tool result without output": ({"results": [a_result(name="t", output=None)]}, "bad_artifact"),
     "arguments that are a list": ({"results": [a_result(name="t", output="o", arguments=[1])]}, "bad_artifact"),
-    "arguments that are no JSON": ({"results": [ToolResult(name="t", output="o", arguments={"a": {1}})]}, "bad_artifact"),
+    "arguments that are no JSON": (
+        {"results": [ToolResult(name="t", output="o", arguments={"a": {1}})]},
+        "bad_artifact",
+    ),
     "an argument that is no number": (
         {"results": [ToolResult(name="t", output="o", arguments={"a": float("nan")})]},
         "bad_artifact",
     ),
     "arguments in a circle": ({"results": [ToolResult(name="t", output="o", arguments=circle())]}, "bad_artifact"),
-    "arguments without end": ({"results": [ToolResult(name="t", output="o", arguments=nested(50_000))]}, "bad_artifact"),
-    "half a character in arguments": ({"results": [ToolResult(name="t", output="o", arguments={"a": HALF})]}, "bad_text"),
+    "arguments without end": (
+        {"results": [ToolResult(name="t", output="o", arguments=nested(50_000))]},
+        "bad_artifact",
+    ),
+    "half a character in arguments": (
+        {"results": [ToolResult(name="t", output="o", arguments={"a": HALF})]},
+        "bad_text",
+    ),
     "half a character in output": ({"results": [ToolResult(name="t", output=HALF)]}, "bad_text"),
     "a tool without a name": ({"tools": [Tool(name="")]}, "bad_artifact"),
     "a tool with a number for a name": ({"tools": [a_tool(name=5)]}, "bad_artifact"),

@@ -21,9 +21,9 @@ from lamella.adapters.clocks.system import SystemClock
 from lamella.adapters.stores.opening import open_store
 from lamella.core.log.log import Log
 from lamella.core.log.snapshot import read_snapshot
-from lamella.engine.checkpoints import EVENTS, Checkpoints
-from lamella.engine.counting import list_counts
-from lamella.engine.keeping import Keeper
+from lamella.engine.keeping.checkpoints import EVENTS, Checkpoints
+from lamella.engine.keeping.conversations import Conversations
+from lamella.engine.keeping.counting import list_counts
 
 SECRET = "the zebra keeps its stripes in a drawer"
 HEADER = b"lamella log "
@@ -87,7 +87,7 @@ def start(source: str, *words: str) -> "subprocess.Popen[str]":
 def verify(url: str) -> tuple[list[str], int]:
     """The titles that were written, and how many events an opening does not fold; nothing may be damaged."""
     with closing(open_store(url)) as store:
-        assert list(Keeper(store, SystemClock()).verify()) == []
+        assert list(Conversations(store, SystemClock()).verify()) == []
         records = store.load("mine")
         folded = Log("mine")
         folded.extend(records)

@@ -11,7 +11,7 @@ import pytest
 
 import lamella
 from lamella import Conversation, Tool
-from lamella.engine.sending import Event
+from lamella.engine.sending.sending import Event
 from lamella.providers import ToolCall, ToolOutput
 from lamella.testing import Line, ScriptedProvider
 

@@ -11,8 +11,8 @@ import lamella
 from lamella import Note
 from lamella.adapters.providers.scripted.provider import Line, ScriptedProvider
 from lamella.core.messages.usage import Usage
-from lamella.engine.keeping import Keeper
-from lamella.engine.stored import StoredChat
+from lamella.engine.keeping.conversations import Conversations
+from lamella.engine.keeping.stored import StoredChat
 from lamella.errors import LamellaError
 from lamella.views.errors import view_error
 from lamella.views.ledger import make_rows, view_ledger
@@ -100,7 +100,7 @@ def test_a_plan_what_was_found_and_an_undo_are_printed_as_their_views(url: str) 
 
 def test_the_conversations_and_the_counts_of_a_store_are_printed_as_their_views(url: str) -> None:
     desk = open_desk(url, create=False)
-    keeper = Keeper(desk.store, desk.clock)
+    keeper = Conversations(desk.store, desk.clock)
     assert printed("chats", "list", "--store", url) == written({"chats": view_chats(keeper.list_alive())})
     assert printed("store", "stats", "--store", url) == written(view_stats(keeper.stats()))
     desk.store.close()
@@ -109,7 +109,7 @@ def test_the_conversations_and_the_counts_of_a_store_are_printed_as_their_views(
 def test_an_error_is_printed_as_its_view(url: str) -> None:
     desk = open_desk(url, create=False)
     with pytest.raises(LamellaError) as error:
-        Keeper(desk.store, desk.clock).load_log("gone")
+        Conversations(desk.store, desk.clock).load_log("gone")
     desk.store.close()
     ran = run("ledger", "gone", "--json", "--store", url)
     assert (ran.exit, ran.out) == (2, written(view_error(error.value)))

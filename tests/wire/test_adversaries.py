@@ -12,7 +12,7 @@ from tests.wire.serving import Flow, Loopback, Outcome, Plain, json_answer, serv
 
 from lamella.core.messages.delta import Delta, Stop, StopReason, TextDelta
 from lamella.core.messages.usage import Usage
-from lamella.engine.guests import read_answer
+from lamella.engine.sending.deltas import read_answer
 from lamella.errors import (
     AddressError,
     KeyRefusedError,

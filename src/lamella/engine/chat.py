@@ -8,14 +8,14 @@ from lamella.attach import Attachment, Tool, ToolResult
 from lamella.core.log.call import Call
 from lamella.core.log.nodes import Told
 from lamella.engine.checks import check_answer, check_seconds, check_steps, check_text, check_time
+from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.discourse import Discourse, make_toolbox
-from lamella.engine.marks import CompactionMark, find_marks
-from lamella.engine.office import PostOffice
+from lamella.engine.keeping.marks import CompactionMark, find_marks
+from lamella.engine.keeping.stored import Backend, StoredChat
 from lamella.engine.script import play_script, read_script, write_script
-from lamella.engine.sending import Event, Post, answer, send
-from lamella.engine.stored import Desk, StoredChat
-from lamella.engine.tools import SECONDS, STEPS, Toolbox, ToolFunction
-from lamella.engine.turn import TurnView
+from lamella.engine.sending.pool import ProviderPool
+from lamella.engine.sending.sending import Delivery, Event, answer, send
+from lamella.engine.sending.tools import SECONDS, STEPS, Toolbox, ToolFunction
 from lamella.errors import CallError, NotAvailableError
 
 
@@ -23,7 +23,7 @@ class Chat(Discourse):
     """A conversation in a store: what it acknowledges is durable, and opening it again goes on where it was left."""
 
     def __init__(
-        self, desk: Desk, conversation: str, settings: dict[str, object], *, office: PostOffice | None = None
+        self, desk: Backend, conversation: str, settings: dict[str, object], *, office: ProviderPool | None = None
     ) -> None:
         self._desk = desk
         self._stored = StoredChat(desk, conversation, settings)
@@ -97,7 +97,7 @@ class Chat(Discourse):
         post = self._find_post(waits.envelope.model, max_tokens)
         return self._alone(answer(self._stored, waits, post, toolbox=toolbox, steps=steps))
 
-    def _find_post(self, model: str | None, max_tokens: int | None) -> Post:
+    def _find_post(self, model: str | None, max_tokens: int | None) -> Delivery:
         if model is None:
             raise CallError("No model is named.", hint="Name one with model=, --model or LAMELLA_MODEL.")
         if self._office is None:

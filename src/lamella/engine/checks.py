@@ -11,7 +11,7 @@ from typing import Any
 from lamella.attach import Attachment, Tool, ToolResult
 from lamella.core.log.turn import PART_NAMES
 from lamella.core.text.content import encode_text
-from lamella.engine.sending import ANSWER, Patience
+from lamella.engine.sending.sending import ANSWER, RetryPolicy
 from lamella.errors import ArtifactError, CallError, SettingError
 from lamella.ports import ChatProvider, Summarizer
 
@@ -175,15 +175,15 @@ def check_answer(max_tokens: int | None, *, window: int) -> int:
     return max_tokens
 
 
-def check_patience(patience: float | None, tries: int | None) -> Patience:
+def check_patience(patience: float | None, tries: int | None) -> RetryPolicy:
     """How long silence is borne and waits are taken, and how often something is sent."""
-    usual = Patience()
+    usual = RetryPolicy()
     if tries is not None and (isinstance(tries, bool) or not isinstance(tries, int) or tries < 1):
         raise CallError(f"tries is {tries!r}.", hint="Give a whole number: 1 sends everything once.")
     if patience is not None and not _is_duration(patience):
         raise CallError(f"patience is {patience!r}.", hint="Give a number of seconds above 0, such as 30.")
     seconds = usual.silence if patience is None else float(patience)
-    return Patience(
+    return RetryPolicy(
         tries=usual.tries if tries is None else tries,
         at_most=usual.at_most if patience is None else seconds,
         silence=seconds,

@@ -9,13 +9,13 @@ from lamella.core.log.receipt import Receipt
 from lamella.core.messages.delta import Reply, ToolCall
 from lamella.core.messages.rounds import ToolOutput
 from lamella.core.search.index import Found
-from lamella.engine.answer import Answer
-from lamella.engine.ask import Ask
 from lamella.engine.checks import check_each, check_fields, check_parts, check_text, check_time
-from lamella.engine.proposal import Proposal
-from lamella.engine.recalling import FOUND_AT_MOST
-from lamella.engine.tools import Toolbox, ToolFunction
-from lamella.engine.turn import TurnView
+from lamella.engine.dialogue.answer import Answer
+from lamella.engine.dialogue.ask import Ask
+from lamella.engine.dialogue.proposal import Proposal
+from lamella.engine.dialogue.recalling import FOUND_AT_MOST
+from lamella.engine.dialogue.turn import TurnView
+from lamella.engine.sending.tools import Toolbox, ToolFunction
 from lamella.errors import ArtifactError
 
 _Made = TypeVar("_Made")

@@ -9,11 +9,11 @@ from typing import Self, TypeVar
 from lamella.core.log.records import Damage, Listed, StoreStats
 from lamella.engine.chat import Chat
 from lamella.engine.checks import check_folder, check_text
-from lamella.engine.copying import copy_store
-from lamella.engine.forking import fork_into
-from lamella.engine.keeping import Hit, Keeper, Taken
-from lamella.engine.office import PostOffice
-from lamella.engine.stored import Desk
+from lamella.engine.keeping.conversations import Conversations, Hit, ImportOutcome
+from lamella.engine.keeping.copying import copy_store
+from lamella.engine.keeping.forking import fork_into
+from lamella.engine.keeping.stored import Backend
+from lamella.engine.sending.pool import ProviderPool
 from lamella.errors import NotAvailableError
 from lamella.ports import Archive, Store
 
@@ -29,8 +29,8 @@ class Engine:
 
     def __init__(
         self,
-        desk: Desk,
-        office: PostOffice,
+        desk: Backend,
+        office: ProviderPool,
         *,
         model: str | None = None,
         archive: Archive | None = None,
@@ -44,7 +44,7 @@ class Engine:
         self._fit = fit
         self._settings = {} if model is None else {"model": model}
         self._office.name(model)
-        self._keeper = Keeper(desk.store, desk.clock)
+        self._keeper = Conversations(desk.store, desk.clock)
 
     def chat(self, conversation: str, **settings: object) -> Chat:
         """A conversation, new or as it was left. Settings given here are written down and hold from now on."""
@@ -88,7 +88,7 @@ class Engine:
         assert to is not None
         return archive.save(self._keeper.take_out(_name(conversation)), to, vault=check_folder(vault))
 
-    def import_archive(self, file: Place, *, vault: Place | None = None) -> tuple[Chat, Taken, Sequence[str]]:
+    def import_archive(self, file: Place, *, vault: Place | None = None) -> tuple[Chat, ImportOutcome, Sequence[str]]:
         """Bring an archived conversation in: the chat, what became of it here, and what was not as it should be.
 
         One that is there already is extended, never doubled.

@@ -9,13 +9,13 @@ from lamella.core.log.turn import Turn
 from lamella.core.messages.delta import Reply, StopReason
 from lamella.core.messages.rounds import ToolRound
 from lamella.core.values import replace
-from lamella.engine.answer import Answer
-from lamella.engine.ask import Ask
-from lamella.engine.dialogue import Dialogue
-from lamella.engine.turn import TurnView
+from lamella.engine.dialogue.answer import Answer
+from lamella.engine.dialogue.ask import Ask
+from lamella.engine.dialogue.dialogue import Dialogue
+from lamella.engine.dialogue.turn import TurnView
 
 
-class Scripted(Struct, frozen=True, kw_only=True):
+class ScriptedTurn(Struct, frozen=True, kw_only=True):
     """A turn as asked, or as it was read then, when, what its tools were called for and gave, and the reply it got."""
 
     asked: Ask | Turn
@@ -24,14 +24,14 @@ class Scripted(Struct, frozen=True, kw_only=True):
     rounds: tuple[ToolRound, ...] = ()
 
 
-def replay(runner: Dialogue, turns: Iterable[Scripted]) -> Iterator[TurnView]:
+def replay(runner: Dialogue, turns: Iterable[ScriptedTurn]) -> Iterator[TurnView]:
     """Each turn as it would have been sent; nothing is kept of a turn once the next is asked for."""
     for scripted in turns:
         yield _play(runner, scripted)
         runner.reply(scripted.reply)
 
 
-def _play(runner: Dialogue, scripted: Scripted) -> TurnView:
+def _play(runner: Dialogue, scripted: ScriptedTurn) -> TurnView:
     """The last request of a turn: the one after all its rounds of tools."""
     first = turn = runner.ask(scripted.asked, at=scripted.at)
     for one in scripted.rounds:

@@ -15,11 +15,11 @@ from lamella.core.log.turn import PART_NAMES, SystemParts, Turn
 from lamella.core.messages.rounds import ToolRound
 from lamella.core.prompt.state import State
 from lamella.core.values import replace
-from lamella.engine.dialogue import Dialogue
-from lamella.engine.keeping import Keeper
-from lamella.engine.replay import Scripted, replay
-from lamella.engine.stored import Configured, Desk
-from lamella.engine.turn import TurnView
+from lamella.engine.dialogue.dialogue import Dialogue
+from lamella.engine.dialogue.turn import TurnView
+from lamella.engine.keeping.conversations import Conversations
+from lamella.engine.keeping.stored import Backend, ChatRules
+from lamella.engine.replay import ScriptedTurn, replay
 from lamella.errors import CallError
 
 _BUDGET = ("window", "reserve", "warn", "target", "trigger", "hard")
@@ -34,9 +34,9 @@ class Script(Struct, frozen=True, kw_only=True):
     turns: tuple[tuple[Turn, datetime | None], ...]
 
 
-def read_script(desk: Desk, conversation: str, head: str | None = None) -> Script:
+def read_script(desk: Backend, conversation: str, head: str | None = None) -> Script:
     """A branch of a conversation in a store, by default the active one. Nothing is read from any vault."""
-    log = Keeper(desk.store, desk.clock).load_log(conversation)
+    log = Conversations(desk.store, desk.clock).load_log(conversation)
     if head is not None and head not in log.nodes:
         raise CallError(f"{conversation} has no message {head!r}.", hint=f"Its branches: {', '.join(log.branches())}.")
     told, configured = log.path(head), desk.configure(log.settings)
@@ -51,7 +51,7 @@ def read_script(desk: Desk, conversation: str, head: str | None = None) -> Scrip
     )
 
 
-def play_script(desk: Desk, script: Script, given: Mapping[str, object] | None = None) -> Iterator[TurnView]:
+def play_script(desk: Backend, script: Script, given: Mapping[str, object] | None = None) -> Iterator[TurnView]:
     """Each turn as it would be sent under the script's settings, with those on top that are given.
 
     A model that is given holds for every turn.
@@ -68,7 +68,7 @@ def play_script(desk: Desk, script: Script, given: Mapping[str, object] | None =
     return replay(dialogue, [_script(turn, at, keep_model="model" not in (given or {})) for turn, at in script.turns])
 
 
-def _script(turn: Turn, at: datetime | None, *, keep_model: bool) -> Scripted:
+def _script(turn: Turn, at: datetime | None, *, keep_model: bool) -> ScriptedTurn:
     asked = replace(
         turn,
         attached=tuple(replace(artifact, condensed=None) for artifact in turn.attached),
@@ -79,7 +79,7 @@ def _script(turn: Turn, at: datetime | None, *, keep_model: bool) -> Scripted:
         reply=None,
         reply_id=None,
     )
-    return Scripted(asked=asked, reply=turn.reply or "", at=at, rounds=turn.rounds)
+    return ScriptedTurn(asked=asked, reply=turn.reply or "", at=at, rounds=turn.rounds)
 
 
 def write_script(script: Script) -> dict[str, object]:
@@ -97,7 +97,7 @@ def _keep(settings: Mapping[str, object]) -> dict[str, object]:
     return {name: settings[name] for name in ("compaction",) if name in settings}
 
 
-def _list_settings(configured: Configured, turns: Sequence[Turn]) -> dict[str, object]:
+def _list_settings(configured: ChatRules, turns: Sequence[Turn]) -> dict[str, object]:
     """What requests follow from, as it stands now: a transcript depends on nobody's settings."""
     # The terms are those of the last turn: what settings say by now may be something else.
     terms = turns[-1].terms if turns else configured.terms

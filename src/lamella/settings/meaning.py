@@ -18,7 +18,7 @@ from lamella.errors import LamellaError, NotAvailableError, SettingError
 from lamella.settings.model import ChainSettings, CompactionSettings, Settings
 
 if TYPE_CHECKING:
-    from lamella.engine.world import World
+    from lamella.engine.dialogue.world import World
 
 RUNNERS = ("chat",)
 _Choice = TypeVar("_Choice", bound=StrEnum)

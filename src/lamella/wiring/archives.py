@@ -6,7 +6,7 @@ from lamella.adapters.archive.markdown import load_archive as load
 from lamella.adapters.archive.markdown import save_archive as save
 from lamella.adapters.sources.opening import open_sources
 from lamella.core.log.chronicle import Chronicle
-from lamella.engine.keeping import Keeper
+from lamella.engine.keeping.conversations import Conversations
 from lamella.ports import Held, Sources
 
 
@@ -28,6 +28,6 @@ def save_archive(chronicle: Chronicle, folder: Path, *, vault: Path | None = Non
     return MarkdownArchive().save(chronicle, folder, vault=vault)
 
 
-def load_archive(path: Path, *, vault: Path | None = None, keeper: Keeper | None = None) -> Chronicle:
+def load_archive(path: Path, *, vault: Path | None = None, keeper: Conversations | None = None) -> Chronicle:
     """Read a conversation from markdown; its notes from what a store already holds of it, else from a vault."""
     return MarkdownArchive().load(path, vault=vault, held=keeper.read_contents if keeper else None)

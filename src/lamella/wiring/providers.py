@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lamella.core.log.terms import Layout
-from lamella.engine.answer import Answer
+from lamella.engine.dialogue.answer import Answer
 from lamella.errors import LamellaError, SettingError
 from lamella.settings.configuration import Configuration, Origin
 from lamella.wiring.services import Services, read_services
 
 if TYPE_CHECKING:
     from lamella.adapters.providers.local.provider import Progress
-    from lamella.engine.office import PostOffice
-    from lamella.engine.sending import Patience
+    from lamella.engine.sending.pool import ProviderPool
+    from lamella.engine.sending.sending import RetryPolicy
     from lamella.ports import ChatProvider
 
 # A shorter text is no key, and would be found in words.
@@ -31,8 +31,8 @@ def open_office(
     *,
     services: Services | None = None,
     progress: "Callable[[Progress], None] | None" = None,
-    patience: "Patience | None" = None,
-) -> "PostOffice":
+    patience: "RetryPolicy | None" = None,
+) -> "ProviderPool":
     """Where turns are sent from: to a provider that is given, or to those that models name.
 
     ``progress`` is told how far a model in this process is with reading a prompt in.
@@ -41,12 +41,12 @@ def open_office(
     import random
 
     from lamella.adapters.clocks.system import SystemClock
-    from lamella.engine.office import PostOffice
-    from lamella.engine.sending import Patience
+    from lamella.engine.sending.pool import ProviderPool
+    from lamella.engine.sending.sending import RetryPolicy
 
-    patience = patience or Patience()
+    patience = patience or RetryPolicy()
     find = partial(open_provider, services=services, progress=progress, silence=patience.silence)
-    return PostOffice(
+    return ProviderPool(
         find, clock=SystemClock(), sleep=asyncio.sleep, jitter=random.random, given=provider, patience=patience
     )
 
@@ -65,7 +65,7 @@ def open_provider(
     """
     from lamella.adapters.providers.opener import open_provider as find
     from lamella.adapters.providers.row import ProviderOptions  # SDKs are for those who send
-    from lamella.engine.sending import SILENCE
+    from lamella.engine.sending.sending import SILENCE
 
     services = services or read_services()
     _check_server(model, services.found, named=named)

@@ -10,8 +10,8 @@ from lamella.wiring.services import Services, read_services
 
 if TYPE_CHECKING:
     from lamella.core.log.records import Listed
-    from lamella.engine.keeping import Keeper
-    from lamella.engine.stored import Configured, Desk
+    from lamella.engine.keeping.conversations import Conversations
+    from lamella.engine.keeping.stored import Backend, ChatRules
     from lamella.ports import Summarizer
 
 
@@ -23,13 +23,13 @@ def open_desk(
     ledger: bool = True,
     summarizer: "Summarizer | None" = None,
     create: bool = True,
-) -> "Desk":
+) -> "Backend":
     """A desk over the store at a URL, or the configured one: everything that conversations which last work with.
 
     Unless ``create``, a store that is not there is an error.
     """
     # Lists do without a desk, and all that a turn walks through takes long to import.
-    from lamella.engine.stored import Configured, Desk
+    from lamella.engine.keeping.stored import Backend, ChatRules
     from lamella.settings.meaning import make_rules, make_terms
     from lamella.wiring.faults import check_meaning
     from lamella.wiring.worlds import open_world
@@ -37,24 +37,24 @@ def open_desk(
     services = services or read_services()
     world = open_world(vault, services=services, summarizer=summarizer)
 
-    def configure(given: Mapping[str, object]) -> "Configured":
+    def configure(given: Mapping[str, object]) -> "ChatRules":
         found = services.surroundings.configure(given)
         check_meaning(found)
         rules, terms = make_rules(found.settings, world), make_terms(found.settings)
-        return Configured(rules=rules, terms=terms, model=found.settings.model)
+        return ChatRules(rules=rules, terms=terms, model=found.settings.model)
 
     store = open_store(services.settings.store if url is None else url, create=create)
-    return Desk(store=store, clock=SystemClock(), world=world, configure=configure, ledger=ledger)
+    return Backend(store=store, clock=SystemClock(), world=world, configure=configure, ledger=ledger)
 
 
-def open_keeper(url: str | None = None, *, services: Services | None = None, create: bool = True) -> "Keeper":
+def open_keeper(url: str | None = None, *, services: Services | None = None, create: bool = True) -> "Conversations":
     """What can be done with whole conversations, at a URL or in the configured store.
 
     Unless ``create``, a store that is not there is an error.
     """
-    from lamella.engine.keeping import Keeper
+    from lamella.engine.keeping.conversations import Conversations
 
-    return Keeper(open_store(url or (services or read_services()).settings.store, create=create), SystemClock())
+    return Conversations(open_store(url or (services or read_services()).settings.store, create=create), SystemClock())
 
 
 def list_conversations(url: str | None = None, *, services: Services | None = None) -> "list[Listed]":
@@ -74,7 +74,7 @@ def list_conversations(url: str | None = None, *, services: Services | None = No
 
 def copy_conversations(source: str, target: str) -> Iterator[tuple[str, str]]:
     """Each conversation of a store, and what became of it in another: new, extended, same, older, diverged, erased."""
-    from lamella.engine.copying import copy_store
+    from lamella.engine.keeping.copying import copy_store
 
     theirs = open_store(source, create=False)
     try:

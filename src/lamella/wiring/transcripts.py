@@ -10,9 +10,9 @@ from typing import Any
 from lamella.adapters.archive.markdown.names import name_file
 from lamella.adapters.archive.transcript import Transcript, load_transcript, read_rounds, read_turn
 from lamella.core.values import replace
-from lamella.engine.replay import Scripted, replay
+from lamella.engine.dialogue.turn import TurnView
+from lamella.engine.replay import ScriptedTurn, replay
 from lamella.engine.script import Script, play_script, read_script, write_script
-from lamella.engine.turn import TurnView
 from lamella.errors import LamellaError, UsageError
 from lamella.wiring.faults import check_meaning, tell_place
 from lamella.wiring.services import Services, read_services
@@ -103,9 +103,9 @@ def _numbered(turns: Iterator[TurnView]) -> Iterator[TurnView]:
         raise
 
 
-def _scripted(transcript: Transcript, *, keep_model: bool) -> Iterator[Scripted]:
+def _scripted(transcript: Transcript, *, keep_model: bool) -> Iterator[ScriptedTurn]:
     """The turns as asked; a model given from outside holds for all of them."""
     for number, turn in enumerate(transcript.turns, start=1):
         asked = read_turn(turn, number, system=transcript.system if number == 1 else None)
         asked = replace(asked, model=None) if keep_model else asked
-        yield Scripted(asked=asked, reply=turn.reply, at=turn.at, rounds=read_rounds(turn, number))
+        yield ScriptedTurn(asked=asked, reply=turn.reply, at=turn.at, rounds=read_rounds(turn, number))

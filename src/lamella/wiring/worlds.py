@@ -4,8 +4,8 @@ from pathlib import Path
 
 from lamella.adapters.sources.opening import open_sources
 from lamella.core.prompt.state import State
-from lamella.engine.dialogue import Dialogue
-from lamella.engine.world import World
+from lamella.engine.dialogue.dialogue import Dialogue
+from lamella.engine.dialogue.world import World
 from lamella.ports import Summarizer
 from lamella.settings.meaning import make_rules, make_terms
 from lamella.wiring.services import Services, read_services

@@ -16,8 +16,8 @@ from lamella.adapters.stores.schema import load_migrations
 from lamella.core.log.records import Checkpoint
 from lamella.core.log.snapshot import read_snapshot
 from lamella.core.text.content import hash_bytes
-from lamella.engine.checkpoints import EVENTS
-from lamella.engine.keeping import Keeper
+from lamella.engine.keeping.checkpoints import EVENTS
+from lamella.engine.keeping.conversations import Conversations
 from lamella.errors import CallError
 from lamella.ports import Store
 from lamella.wiring import copy_conversations
@@ -163,7 +163,7 @@ def test_a_conversation_opens_though_its_checkpoints_are_lost(url: str, opened: 
     with lamella.open(url) as engine:
         tamper(url, "DROP TABLE checkpoints")
         assert [told.message.text for told in engine.chat("garden").turns()] == ["What grows here?", "And now?"]
-    found = list(Keeper(opened(url), SystemClock()).verify("garden"))
+    found = list(Conversations(opened(url), SystemClock()).verify("garden"))
     assert [(damage.conversation, damage.place) for damage in found] == [("garden", "checkpoints")]
 
 
@@ -226,7 +226,7 @@ def test_a_chat_keeps_checkpoints_that_verify_agrees_with(url: str, opened: Open
     talk(url)
     store = opened(url)
     assert versions(store, "garden") == [EVENTS]
-    assert list(Keeper(store, SystemClock()).verify()) == []
+    assert list(Conversations(store, SystemClock()).verify()) == []
     with lamella.open(url) as engine:
         assert [told.message.text for told in engine.chat("garden").turns()] == ["What grows here?", "And now?"]
 
@@ -236,12 +236,12 @@ def test_a_damaged_one_is_named_by_verify_and_the_chat_opens(url: str, opened: O
     store = opened(url)
     (checkpoint,) = store.read_checkpoints("garden")
     tamper(url, "UPDATE checkpoints SET data = ?", checkpoint.data[:-1])
-    found = [(damage.place, damage.what) for damage in Keeper(store, SystemClock()).verify()]
+    found = [(damage.place, damage.what) for damage in Conversations(store, SystemClock()).verify()]
     assert found == [(f"checkpoint {EVENTS}", "cannot be read and is not used; the next one replaces it")]
     with lamella.open(url) as engine:
         engine.chat("garden").rename("Garden, mended")
     assert versions(store, "garden") == [EVENTS + 5]
-    assert list(Keeper(store, SystemClock()).verify()) == []
+    assert list(Conversations(store, SystemClock()).verify()) == []
 
 
 def test_a_copy_leaves_checkpoints_behind(url: str, tmp_path: Path, opened: OpenStore) -> None:

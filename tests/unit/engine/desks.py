@@ -8,7 +8,7 @@ from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.log.records import Checkpoint, Damage, Listed, Record, StoreStats, Written
 from lamella.core.values import replace
 from lamella.engine.chat import Chat
-from lamella.engine.stored import Desk
+from lamella.engine.keeping.stored import Backend
 from lamella.errors import StoreUnavailableError
 from lamella.ports import Store
 from lamella.wiring import open_desk
@@ -87,7 +87,7 @@ class Failing:
             raise StoreUnavailableError("The disk is full.", hint="Make room and try again.")
 
 
-def make_desk(store: Store, *, vault: Path | None = None, ledger: bool = True) -> Desk:
+def make_desk(store: Store, *, vault: Path | None = None, ledger: bool = True) -> Backend:
     """A desk over a store, as the wiring makes it."""
     return replace(open_desk("memory:", vault=vault, ledger=ledger), store=store, clock=Ticking())
 

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from lamella.core.messages.delta import ToolCall
 from lamella.core.messages.rounds import ToolOutput, ToolRound
 from lamella.core.prompt.state import State
-from lamella.engine.ask import Ask
-from lamella.engine.dialogue import Dialogue
-from lamella.engine.replay import Scripted, replay
+from lamella.engine.dialogue.ask import Ask
+from lamella.engine.dialogue.dialogue import Dialogue
+from lamella.engine.replay import ScriptedTurn, replay
 from lamella.settings.meaning import make_rules, make_terms
 from lamella.wiring import load_settings, open_world
 
@@ -21,7 +21,7 @@ def dialogue() -> Dialogue:
 
 
 def test_each_turn_builds_on_the_replies_before_it() -> None:
-    script = [Scripted(asked=Ask(text=f"q{number}"), reply=f"a{number}", at=NOON) for number in range(3)]
+    script = [ScriptedTurn(asked=Ask(text=f"q{number}"), reply=f"a{number}", at=NOON) for number in range(3)]
     sent = [[message.text for message in turn.messages] for turn in replay(dialogue(), script)]
     assert sent == [["q0"], ["q0", "a0", "q1"], ["q0", "a0", "q1", "a1", "q2"]]
 
@@ -29,10 +29,10 @@ def test_each_turn_builds_on_the_replies_before_it() -> None:
 def test_a_turn_is_read_and_asked_only_when_somebody_looks_at_it() -> None:
     read: list[str] = []
 
-    def script() -> Iterator[Scripted]:
+    def script() -> Iterator[ScriptedTurn]:
         for text in ("one", "two"):
             read.append(text)
-            yield Scripted(asked=Ask(text=text), reply="", at=None)
+            yield ScriptedTurn(asked=Ask(text=text), reply="", at=None)
 
     runner = dialogue()
     turns = replay(runner, script())
@@ -44,7 +44,7 @@ def test_a_turn_is_read_and_asked_only_when_somebody_looks_at_it() -> None:
 
 def test_the_last_turn_is_answered_once_the_walk_is_over() -> None:
     runner = dialogue()
-    assert len(list(replay(runner, [Scripted(asked=Ask(text="one"), reply="yes", at=None)]))) == 1
+    assert len(list(replay(runner, [ScriptedTurn(asked=Ask(text="one"), reply="yes", at=None)]))) == 1
     assert not runner.waits
 
 
@@ -55,8 +55,8 @@ def test_the_last_request_of_a_turn_with_rounds_is_shown_with_what_its_first_one
         outputs=(ToolOutput(call="c1", output="Page one."),),
     )
     script = [
-        Scripted(asked=Ask(text="q0"), reply="a0", at=NOON, rounds=(one, one)),
-        Scripted(asked=Ask(text="q1"), reply="", at=NOON),
+        ScriptedTurn(asked=Ask(text="q0"), reply="a0", at=NOON, rounds=(one, one)),
+        ScriptedTurn(asked=Ask(text="q1"), reply="", at=NOON),
     ]
     first, second = replay(dialogue(), script)
     assert [message.role for message in first.messages] == ["user", *["assistant", "tool"] * 2]

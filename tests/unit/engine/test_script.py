@@ -8,7 +8,7 @@ from tests.unit.engine.desks import Ticking
 from lamella import Chat, Note, Picture, Selection, Tool, ToolOutput, ToolResult
 from lamella.core.messages.delta import Reply, StopReason, ToolCall
 from lamella.core.values import replace
-from lamella.engine.answer import Answer
+from lamella.engine.dialogue.answer import Answer
 from lamella.engine.script import play_script, read_script, write_script
 from lamella.errors import CallError
 from lamella.wiring import open_desk, parse_transcript

@@ -14,7 +14,7 @@ from lamella.core.artifacts.make import canonical_json, make_tool_definition, ma
 from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.messages.delta import ToolCall
 from lamella.core.messages.rounds import ToolOutput, ToolRound
-from lamella.engine.ask import Ask
+from lamella.engine.dialogue.ask import Ask
 from lamella.errors import BadInputError, SourceTooLargeError, TranscriptError
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, strict=True)

@@ -25,7 +25,7 @@ from lamella.core.log.events.codec import read_event
 from lamella.core.log.events.compaction import CompactionEvent, UndoEvent
 from lamella.core.log.events.hashes import named_hashes
 from lamella.core.log.events.kinds import Event
-from lamella.core.log.events.message import NOTHING_SET, Lasting, MessageEvent
+from lamella.core.log.events.message import NOTHING_SET, MessageEvent, TurnSetup
 from lamella.core.log.events.reply import ReplyEvent
 from lamella.core.log.events.rounds import CallsEvent, ResultsEvent, StoredRound, begin_round
 from lamella.core.log.ids import Voice, message_id
@@ -71,7 +71,7 @@ class Log(Struct, dict=True):
     rewritten: Rewrite | None = None
     last_asked: str = ""
     chose_model: bool = False
-    left: Lasting = NOTHING_SET
+    left: TurnSetup = NOTHING_SET
     compactions: Compactions = field(default_factory=Compactions)
     undone: bool = False
     compacted_since: bool = False
@@ -316,7 +316,7 @@ class Log(Struct, dict=True):
         self.left = self.left.over(left)
         self._arrive(parent)
 
-    def _graft(self, node: Node, parent: str, left: Lasting = NOTHING_SET) -> str:
+    def _graft(self, node: Node, parent: str, left: TurnSetup = NOTHING_SET) -> str:
         """The same message under another parent; its id follows from both."""
         if node.parent == parent:
             return node.id

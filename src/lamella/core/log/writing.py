@@ -14,7 +14,7 @@ from lamella.core.log.receipt import Receipt
 from lamella.core.log.records import Written
 from lamella.core.log.turn import Turn
 from lamella.core.messages.delta import Reply
-from lamella.core.messages.rounds import ToolOutput
+from lamella.core.messages.rounds import ToolOutput, ToolRound
 
 
 def write_message(turn: Turn, *, message_id: str, parent: str, at: str, edits: str | None = None) -> Written:
@@ -29,10 +29,10 @@ def write_reply(text: str, *, message_id: str, parent: str, at: str, calls: Iter
     return write_event(ReplyEvent(id=message_id, parent=parent, text=text, calls=stored), at=at)
 
 
-def write_calls(reply: Reply, *, parent: str, at: str, made: Iterable[Call] = ()) -> Written:
+def write_calls(reply: Reply | ToolRound, *, parent: str, at: str, made: Iterable[Call] = ()) -> Written:
     """The event of an answer that calls tools, before anything is done about it; ``made`` are its model calls.
 
-    ``parent`` is the question that is being answered.
+    ``parent`` is the question that is being answered. Outputs of a round that is told again are written on their own.
     """
     event, contents = make_calls(reply, parent=parent, made=map(store_call, made))
     return write_event(event, at=at, contents=contents)

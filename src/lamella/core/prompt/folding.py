@@ -122,6 +122,9 @@ def stub_tool(tool: Standing, measure: Measure) -> Standing:
     if tool.form is Form.HANDLE:
         return tool
     text = render_tool_stub(tool.artifact)
+    if len(text) >= sum(map(len, tool.pieces)):
+        # A short result is its own best stub.
+        return tool
     return make_standing(tool.artifact, form=Form.HANDLE, place=tool.place, pieces=(text,), tokens=measure.count(text))
 
 

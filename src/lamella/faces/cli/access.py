@@ -9,8 +9,8 @@ import typer
 from lamella.wiring import open_desk, open_keeper
 
 if TYPE_CHECKING:
-    from lamella.engine.keeping import Keeper
-    from lamella.engine.stored import Desk, StoredChat
+    from lamella.engine.keeping.conversations import Conversations
+    from lamella.engine.keeping.stored import Backend, StoredChat
 
 ChatName = Annotated[str, typer.Argument(help="The conversation's id, as `lamella chats list` shows it.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -26,7 +26,7 @@ StoreOption = Annotated[
 
 
 @contextmanager
-def opened(url: str | None, *, create: bool = False) -> Iterator["Keeper"]:
+def opened(url: str | None, *, create: bool = False) -> Iterator["Conversations"]:
     """The conversations at a URL, or at the configured one. Only what brings some in may ``create`` a store."""
     keeper = open_keeper(url, create=create)
     try:
@@ -36,7 +36,7 @@ def opened(url: str | None, *, create: bool = False) -> Iterator["Keeper"]:
 
 
 @contextmanager
-def opened_desk(url: str | None) -> Iterator["Desk"]:
+def opened_desk(url: str | None) -> Iterator["Backend"]:
     """What conversations at a URL, or at the configured one, work with."""
     desk = open_desk(url or None, create=False)
     try:
@@ -49,11 +49,11 @@ def opened_desk(url: str | None) -> Iterator["Desk"]:
 def opened_chat(url: str | None, chat: str) -> Iterator["StoredChat"]:
     """One conversation as it was left; an error if there is none."""
     # Lists do without, and both take long to import.
-    from lamella.engine.keeping import Keeper
-    from lamella.engine.stored import StoredChat
+    from lamella.engine.keeping.conversations import Conversations
+    from lamella.engine.keeping.stored import StoredChat
 
     with opened_desk(url) as desk:
         stored = StoredChat(desk, chat)
         if not stored.version:
-            Keeper(desk.store, desk.clock).load_log(chat)
+            Conversations(desk.store, desk.clock).load_log(chat)
         yield stored

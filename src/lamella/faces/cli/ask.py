@@ -12,9 +12,9 @@ import typer
 
 from lamella import Turn
 from lamella.attach import Attachment, Unknown
-from lamella.engine.ask import Ask
 from lamella.engine.checks import check_text
-from lamella.engine.sending import send
+from lamella.engine.dialogue.ask import Ask
+from lamella.engine.sending.sending import send
 from lamella.errors import SourceTooLargeError, TextError, UsageError
 from lamella.faces.cli.access import JsonOption, StoreOption
 from lamella.faces.cli.chat.attaching import NamedFiles, with_policy

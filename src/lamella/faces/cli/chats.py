@@ -15,8 +15,8 @@ from lamella.views.stores import view_chats
 from lamella.wiring import list_conversations
 
 if TYPE_CHECKING:
-    from lamella.engine.keeping import Keeper
-    from lamella.engine.stored import Desk
+    from lamella.engine.keeping.conversations import Conversations
+    from lamella.engine.keeping.stored import Backend
 
 chats = typer.Typer(
     name="chats", help="List, read, search, change, move and erase conversations.", no_args_is_help=False
@@ -51,13 +51,13 @@ def show(
 ) -> None:
     """What was said, with message ids to fork at, where it was compacted, and the other branches."""
     # What lists do without is imported here: it takes long.
-    from lamella.engine.keeping import Keeper
-    from lamella.engine.marks import find_marks
+    from lamella.engine.keeping.conversations import Conversations
+    from lamella.engine.keeping.marks import find_marks
     from lamella.faces.cli.tables.said import tell_said
     from lamella.views.chats import view_said
 
     with opened_desk(store) as desk:
-        log = Keeper(desk.store, desk.clock).load_log(chat)
+        log = Conversations(desk.store, desk.clock).load_log(chat)
         marks = find_marks(chat, desk.store.load(chat)) if log.compactions else ()
     if branch is not None and branch not in log.nodes:
         raise UsageError(f"{chat} has no message {branch}.", hint=f"Its branches: {', '.join(log.branches())}.")
@@ -103,19 +103,19 @@ def export(
                     typer.echo(str(place))
 
 
-def _keep(desk: "Desk") -> "Keeper":
-    from lamella.engine.keeping import Keeper  # lists do without
+def _keep(desk: "Backend") -> "Conversations":
+    from lamella.engine.keeping.conversations import Conversations  # lists do without
 
-    return Keeper(desk.store, desk.clock)
+    return Conversations(desk.store, desk.clock)
 
 
-def _save_archive(keeper: "Keeper", name: str, folder: Path, *, vault: Path | None) -> Path:
+def _save_archive(keeper: "Conversations", name: str, folder: Path, *, vault: Path | None) -> Path:
     from lamella.wiring import save_archive  # only those who write archives need them
 
     return save_archive(keeper.take_out(name), folder, vault=vault)
 
 
-def _save_transcript(desk: "Desk", name: str, folder: Path) -> Path:
+def _save_transcript(desk: "Backend", name: str, folder: Path) -> Path:
     from lamella.engine.script import read_script  # only those who write transcripts need them
     from lamella.wiring import save_transcript
 
@@ -166,7 +166,7 @@ def fork(
             keeper.fork(chat, head)
         typer.echo(f"{chat} goes on from {head}.")
         return
-    from lamella.engine.forking import fork_into  # only those who fork into another need it
+    from lamella.engine.keeping.forking import fork_into  # only those who fork into another need it
 
     with opened_desk(store) as desk:
         fork_into(desk, chat, head, name=into)

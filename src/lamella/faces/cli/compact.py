@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from lamella.engine.proposal import Proposal
-from lamella.engine.stored import StoredChat
+from lamella.engine.dialogue.proposal import Proposal
+from lamella.engine.keeping.stored import StoredChat
 from lamella.errors import CallError, UsageError
 from lamella.faces.cli.access import ChatName, JsonOption, StoreOption, opened_chat
 from lamella.faces.cli.tables.compaction import lower_share, print_planned

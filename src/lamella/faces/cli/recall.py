@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from lamella.engine.recalling import FOUND_AT_MOST, name_passage
+from lamella.engine.dialogue.recalling import FOUND_AT_MOST, name_passage
 from lamella.faces.cli.access import ChatName, JsonOption, StoreOption, opened_chat
 from lamella.faces.cli.terminal.lines import show_line, show_lines
 from lamella.faces.cli.terminal.progress import told_if_slow

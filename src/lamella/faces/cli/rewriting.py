@@ -7,8 +7,8 @@ import typer
 
 from lamella import Turn
 from lamella.engine.checks import check_text
-from lamella.engine.sending import answer
-from lamella.engine.stored import StoredChat
+from lamella.engine.keeping.stored import StoredChat
+from lamella.engine.sending.sending import answer
 from lamella.faces.cli.access import opened_chat
 from lamella.faces.cli.chat.opening import ChatOptions, OpenChat, opened_to_talk, tell_demo
 from lamella.faces.cli.chat.output import PlainOutput, follow

@@ -9,7 +9,7 @@ from lamella.core.artifacts.model import Kind, Source
 from lamella.core.log.branch import path_hashes, read_calls, read_turns
 from lamella.core.log.call import Call, Cause, Movement, Outcome, Verdict
 from lamella.core.log.events.changes import DeleteEvent, ForkEvent, RenameEvent, SettingsEvent, SwitchEvent
-from lamella.core.log.events.message import NOTHING_SET, Lasting
+from lamella.core.log.events.message import NOTHING_SET, TurnSetup
 from lamella.core.log.ids import turn_id
 from lamella.core.log.log import Log
 from lamella.core.log.records import EventKind, Record
@@ -203,7 +203,7 @@ def test_what_the_last_question_had_set_is_kept_for_the_next(scribe: Scribe) -> 
     last = scribe.ask("q3", model="m3", tools=())
     scribe.do(DeleteEvent(target=last))
     scribe.do(DeleteEvent(target=third))
-    assert scribe.log.left == Lasting(model="m3", tools=())
+    assert scribe.log.left == TurnSetup(model="m3", tools=())
     scribe.ask("q4")
     assert scribe.log.left == NOTHING_SET
 
@@ -212,7 +212,7 @@ def test_what_a_deleted_question_had_set_stays_with_its_branch(scribe: Scribe) -
     names = say(scribe, 1)
     scribe.do(DeleteEvent(target=scribe.ask("q2", model="m2")))
     scribe.do(ForkEvent(head=names[0]))
-    assert scribe.log.left == Lasting(model="m2"), "asking the question again is no other branch"
+    assert scribe.log.left == TurnSetup(model="m2"), "asking the question again is no other branch"
     scribe.do(SwitchEvent(head=names[1]))
     assert scribe.log.left == NOTHING_SET
 

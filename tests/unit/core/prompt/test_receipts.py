@@ -1,9 +1,17 @@
-"""Taking messages out: whole turns leave, a reply without its question joins the reply before it."""
+"""Applying receipts: an epoch begins, what they name leaves, and what is left stands where it says.
 
-from tests.unit.core.compaction.talking import QUARTERS, Story
+Whole turns leave; a reply without its question joins the reply before it.
+"""
 
+import pytest
+from tests.unit.core.compaction.talking import FOLDING, IN_PLACE, LIBRARY, QUARTERS, Story, attaching, note, result
+
+from lamella.core.log.placement import Form
+from lamella.core.log.receipt import Receipt, Step, StepName, make_receipt
+from lamella.core.log.terms import Terms
+from lamella.core.prompt.layers.model import LayerId
 from lamella.core.prompt.layers.strip import Exchange
-from lamella.core.prompt.receipts import remove_messages
+from lamella.core.prompt.receipts import apply_receipt, apply_step, fold_for_receipt, remove_messages, settle
 from lamella.core.values import replace
 
 Left = tuple[tuple[Exchange, ...], int, int]
@@ -89,3 +97,93 @@ def test_the_epoch_still_starts_at_the_same_turn() -> None:
     gone = (*message_ids(told.state.talk.exchanges[0]), *message_ids(told.state.talk.exchanges[2]))
     for start, expected in ((0, 0), (1, 0), (2, 1), (3, 1), (4, 2)):
         assert remove(told, *gone, epoch_start=start)[2] == expected
+
+
+LONG = "# Heading\n\n" + "long words " * 700
+BOTH = pytest.mark.parametrize("terms", [LIBRARY, IN_PLACE], ids=["library", "in_place"])
+
+
+def worked(terms: Terms = IN_PLACE) -> Story:
+    """A conversation with a long note and a tool result, and two turns after them."""
+    told = Story(terms=terms).say("one?", "one.", attaching(note("a.md", LONG), result("x", "found " * 80)))
+    return told.say("two?", "two.").say("three?", "three.")
+
+
+def receipt_of(*steps: Step) -> Receipt:
+    return make_receipt("story", parent="", steps=steps, skipped=(), tokens=(90, 40), target=40, automatic=True)
+
+
+@BOTH
+def test_a_receipt_begins_an_epoch_and_says_what_it_came_to(terms: Terms) -> None:
+    told = worked(terms)
+    after = apply_receipt(told.state, receipt_of(), terms, QUARTERS)
+    assert after.epoch == told.state.epoch + 1
+    assert (after.shrunk_to, after.compacted) == (40, "fold")
+    assert list(after.shelf) == ["a.md"]
+    assert after.talk.epoch_start == told.state.talk.epoch_start
+    assert after.head == told.state.head
+
+
+@pytest.mark.parametrize(
+    ("names", "moved"),
+    [
+        (("expendable", "handle"), "handle"),
+        (("tool_results", "chitchat"), "chitchat"),
+        (("tool_results",), "tool_results"),
+        (("summary", "chitchat"), "summary"),
+        (("chitchat", "preview", "handle"), "preview"),
+    ],
+)
+def test_what_moved_is_named_after_the_step_that_moved_the_earliest_bytes(names: tuple[str, ...], moved: str) -> None:
+    steps = [Step(name=StepName(name), removed=()) for name in names]
+    assert apply_receipt(worked().state, receipt_of(*steps), IN_PLACE, QUARTERS).compacted == moved
+
+
+@pytest.mark.parametrize(("name", "form"), [(StepName.PREVIEW, Form.PREVIEW), (StepName.HANDLE, Form.HANDLE)])
+def test_an_entry_made_smaller_stands_so_and_is_remembered_so(name: StepName, form: Form) -> None:
+    told = worked()
+    folded = fold_for_receipt(told.state, IN_PLACE, QUARTERS)
+    after = apply_step(folded, Step(name=name, removed=("a.md", "nowhere.md")), QUARTERS)
+    assert [one["a.md"].form for one in (after.shelf, after.standing, after.library)] == [form] * 3
+    assert list(after.library) == ["a.md"]
+    told.apply(receipt_of(Step(name=name, removed=("a.md",))))
+    assert [segment.form for segment in told.ask(FOLDING).segments(LayerId.L2)] == [form]
+    assert [segment.form for segment in told.ask(attaching(note("a.md", LONG))).segments(LayerId.L3)] == [Form.FULL]
+
+
+def test_a_compaction_keeps_tool_results_of_the_epoch_unless_it_names_them() -> None:
+    told = worked()
+    found = result("x", "found " * 80)
+    kept = apply_receipt(told.state, receipt_of(), IN_PLACE, QUARTERS)
+    cut = apply_receipt(
+        told.state, receipt_of(Step(name=StepName.TOOL_RESULTS, removed=(found.id,))), IN_PLACE, QUARTERS
+    )
+    assert [one.standing[found.id].form for one in (kept, cut)] == [Form.FULL, Form.HANDLE]
+    # The library came into the system message, so that everything else stands one message later.
+    assert [one.standing[found.id].place for one in (kept, cut)] == ["message:1", "message:1"]
+
+
+def test_a_result_whose_turn_left_stands_nowhere() -> None:
+    told = worked()
+    gone = Step(name=StepName.EXPENDABLE, removed=message_ids(told.state.talk.exchanges[0]))
+    after = apply_receipt(told.state, receipt_of(gone), IN_PLACE, QUARTERS)
+    assert list(after.standing) == ["a.md"]
+    assert [exchange.user.text for exchange in after.talk.exchanges] == ["two?", "three?"]
+    assert (after.talk.spoken, after.talk.opening.left_out) == (4, 2)
+
+
+def test_settling_changes_nothing_that_stands_where_it_says() -> None:
+    told = worked()
+    after = apply_receipt(told.state, receipt_of(), IN_PLACE, QUARTERS)
+    assert settle(after, IN_PLACE, QUARTERS) == after
+
+
+def test_a_block_stands_in_for_what_left_and_keeps_what_it_tells() -> None:
+    told = worked()
+    gone = message_ids(told.state.talk.exchanges[0])
+    step = Step(name=StepName.SUMMARY, removed=gone, text="a block", content="what it tells")
+    opening = apply_step(told.state, step, QUARTERS).talk.opening
+    (block,) = opening.blocks
+    assert (block.kind.value, block.text, block.content) == ("summary", "a block", "what it tells")
+    erased = apply_step(told.state, replace(step, text=None), QUARTERS).talk.opening
+    assert (erased.blocks, erased.left_out) == ((), 2)

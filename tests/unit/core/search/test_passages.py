@@ -18,7 +18,7 @@ from lamella.core.prompt.layers.rounds import build_rounds
 from lamella.core.prompt.state import State
 from lamella.core.search.index import Passage
 from lamella.core.search.passages import find_in_full, list_passages, version_id
-from lamella.engine.turn import TurnView
+from lamella.engine.dialogue.turn import TurnView
 
 
 def note(text: str, *, path: str = "a.md", title: str = "") -> Artifact:

@@ -82,7 +82,7 @@ def _as_part(part: object, name: str, *, kind: str) -> Fields:
 
 
 def unreadable(name: str, value: object) -> ReplyBrokenError:
-    """The error for a part of an answer that should be a text. Taken for none, it would be an empty answer."""
+    """The error for a part of an answer that should be a text. ImportOutcome for none, it would be an empty answer."""
     shown = repr(value)
     seen = shown if len(shown) <= _LONGEST_SHOWN else f"{shown[:_LONGEST_SHOWN]}…"
     return ReplyBrokenError(

@@ -13,7 +13,7 @@ Contents = Mapping[str, bytes]
 _IMAGE = Kind.IMAGE
 
 
-class StoredImage(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
+class StoredImage(Struct, frozen=True, kw_only=True, gc=False, array_like=True, forbid_unknown_fields=True):
     """A picture without its bytes."""
 
     hash: str
@@ -77,7 +77,9 @@ def store_artifact(artifact: Artifact) -> StoredArtifact:
         policy=artifact.policy,
         has_images=artifact.has_images,
         condensed=None if artifact.condensed is None else hash_text(artifact.condensed),
-        images=tuple(StoredImage(i.hash, i.media_type, i.width, i.height) for i in artifact.images),
+        images=tuple(
+            StoredImage(hash=i.hash, media_type=i.media_type, width=i.width, height=i.height) for i in artifact.images
+        ),
     )
 
 

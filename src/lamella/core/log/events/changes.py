@@ -36,9 +36,9 @@ class SwitchEvent(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ErasureEvent(Struct, frozen=True, kw_only=True, gc=False):
-    """An artifact was erased, and with it the contents that its record lists."""
+    """An artifact was erased, and with it the contents that its record lists. What went counts, not its name."""
 
-    artifact: str
+    artifact: str = ""
     contents: tuple[str, ...] = ()
 
 

@@ -22,7 +22,7 @@ class StoredStep(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     content: str | None = None
 
 
-class StoredSkip(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
+class StoredSkip(Struct, frozen=True, kw_only=True, gc=False, array_like=True, forbid_unknown_fields=True):
     """A step that could have run and did not."""
 
     name: StepName
@@ -62,7 +62,7 @@ def make_compaction(receipt: Receipt, *, before: str | None = None) -> Compactio
         id=receipt.id,
         parent=receipt.parent,
         steps=tuple(map(_store_step, receipt.steps)),
-        skipped=tuple(StoredSkip(skip.name, skip.why) for skip in receipt.skipped),
+        skipped=tuple(StoredSkip(name=skip.name, why=skip.why) for skip in receipt.skipped),
         tokens=(receipt.tokens_before, receipt.tokens_after),
         target=receipt.target,
         automatic=receipt.automatic,

@@ -35,7 +35,7 @@ class StoredSystem(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=Tr
     inlined: tuple[StoredArtifact, ...] = ()
 
 
-class StoredTool(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
+class StoredTool(Struct, frozen=True, kw_only=True, gc=False, array_like=True, forbid_unknown_fields=True):
     """A tool that the model may call."""
 
     name: str
@@ -43,23 +43,23 @@ class StoredTool(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_
     parameters: str
 
 
-class Lasting(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+class TurnSetup(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """What a question sets from then on, none for what it leaves as it was."""
 
     system: StoredSystem | None = None
     tools: tuple[StoredTool, ...] | None = None
     model: str | None = None
 
-    def over(self, other: "Lasting") -> "Lasting":
+    def over(self, other: "TurnSetup") -> "TurnSetup":
         """What holds where this was set after the other."""
-        return Lasting(
+        return TurnSetup(
             system=other.system if self.system is None else self.system,
             tools=other.tools if self.tools is None else self.tools,
             model=other.model if self.model is None else self.model,
         )
 
 
-NOTHING_SET = Lasting()
+NOTHING_SET = TurnSetup()
 _NOTHING = (None,) * 5
 
 
@@ -82,8 +82,8 @@ class MessageEvent(GivenTerms, frozen=True, kw_only=True, gc=False, omit_default
     warnings: tuple[str, ...] = ()
 
     @property
-    def lasting(self) -> Lasting:
-        return Lasting(system=self.system, tools=self.tools, model=self.model)
+    def lasting(self) -> TurnSetup:
+        return TurnSetup(system=self.system, tools=self.tools, model=self.model)
 
     @property
     def is_plain(self) -> bool:
@@ -182,7 +182,7 @@ def _attach(turn: Turn, event: MessageEvent, contents: Contents) -> Turn:
     return replace(turn, attached=attached, results=results, warnings=(*event.warnings, *erased))
 
 
-def read_lasting(left: Lasting) -> tuple[SystemParts | None, tuple[ToolDefinition, ...] | None, str | None]:
+def read_lasting(left: TurnSetup) -> tuple[SystemParts | None, tuple[ToolDefinition, ...] | None, str | None]:
     """What was set, as turns say it: system prompt, tools and model. Instructions stand as they were typed."""
     return None if left.system is None else _read_system(left.system, {}), _read_tools(left.tools), left.model
 
@@ -199,7 +199,7 @@ def _describe(turn: Turn) -> MessageEvent:
         system=None if turn.system is None else _store_system(turn.system),
         tools=None
         if turn.tools is None
-        else tuple(StoredTool(tool.name, tool.description, tool.parameters) for tool in turn.tools),
+        else tuple(StoredTool(name=t.name, description=t.description, parameters=t.parameters) for t in turn.tools),
         model=turn.model,
         drop=turn.drop,
         fold=turn.fold,

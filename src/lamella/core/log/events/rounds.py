@@ -13,7 +13,7 @@ from lamella.core.text.content import encode_text, hash_text
 ERASED_OUTPUT = "[This result was erased.]"
 
 
-class StoredToolCall(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
+class StoredToolCall(Struct, frozen=True, kw_only=True, gc=False, array_like=True, forbid_unknown_fields=True):
     """A call that the model wants made; ``arguments`` is JSON as the model wrote it."""
 
     id: str
@@ -21,14 +21,14 @@ class StoredToolCall(Struct, frozen=True, gc=False, array_like=True, forbid_unkn
     arguments: str
 
 
-class StoredNative(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
+class StoredNative(Struct, frozen=True, kw_only=True, gc=False, array_like=True, forbid_unknown_fields=True):
     """What the model said in its wire format's own form: which format, and the hash of its JSON."""
 
     format: str
     json: str
 
 
-class StoredResult(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
+class StoredResult(Struct, frozen=True, kw_only=True, gc=False, array_like=True, forbid_unknown_fields=True):
     """What came back for a call: its id, the hash of the output, and whether the tool failed."""
 
     call: str
@@ -78,14 +78,16 @@ class StoredRound(Struct, frozen=True, kw_only=True, gc=False, array_like=True):
         yield from (result.output for result in self.results or ())
 
 
-def make_calls(reply: Reply, *, parent: str, made: Iterable[StoredCall] = ()) -> tuple[CallsEvent, dict[str, bytes]]:
-    """The event of an answer that calls tools, and the content that it names."""
+def make_calls(
+    reply: Reply | ToolRound, *, parent: str, made: Iterable[StoredCall] = ()
+) -> tuple[CallsEvent, dict[str, bytes]]:
+    """The event of an answer that calls tools, and the content that it names; of outputs it says nothing."""
     carried = reply.carried
     event = CallsEvent(
         parent=parent,
         text=reply.text,
-        calls=tuple(StoredToolCall(call.id, call.name, call.arguments) for call in reply.calls),
-        carried=None if carried is None else StoredNative(carried.format, hash_text(carried.json)),
+        calls=tuple(StoredToolCall(id=call.id, name=call.name, arguments=call.arguments) for call in reply.calls),
+        carried=None if carried is None else StoredNative(format=carried.format, json=hash_text(carried.json)),
         made=tuple(made),
     )
     return event, {} if carried is None else {hash_text(carried.json): encode_text(carried.json)}
@@ -94,7 +96,7 @@ def make_calls(reply: Reply, *, parent: str, made: Iterable[StoredCall] = ()) ->
 def make_results(outputs: Iterable[ToolOutput], *, parent: str) -> tuple[ResultsEvent, dict[str, bytes]]:
     """The event of what came back, and the contents that it names."""
     given = tuple(outputs)
-    results = tuple(StoredResult(one.call, hash_text(one.output), one.failed) for one in given)
+    results = tuple(StoredResult(call=one.call, output=hash_text(one.output), failed=one.failed) for one in given)
     contents = {hash_text(one.output): encode_text(one.output) for one in given}
     return ResultsEvent(parent=parent, results=results), contents
 

@@ -4,7 +4,6 @@ All of it follows from the fields of ``Terms``: a field that is added there is s
 """
 
 from functools import lru_cache
-from operator import attrgetter
 from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType, defstruct
@@ -15,7 +14,6 @@ from lamella.core.log.terms import Terms
 
 _FIELDS = fields(Terms)
 _NAMES = tuple(field.name for field in _FIELDS)
-_read_given = attrgetter(*_NAMES)
 _USUAL = Terms()
 # The first events gave these only where they were chosen. They are written always, and missing they are as usual; what
 # came later is missing where it is as it was before there was a choice.
@@ -55,7 +53,7 @@ def leave_terms(event: Given) -> Given:
 
 def settle_terms(event: GivenTerms, usual: Terms) -> Terms:
     """The terms that an event gives; what it leaves open, as older ones do, is as usual."""
-    return _settle(_read_given(event), usual)
+    return _settle(tuple([getattr(event, name) for name in _NAMES]), usual)
 
 
 # Thousands of turns share a few terms; settling them was a third of what reading a long conversation took.

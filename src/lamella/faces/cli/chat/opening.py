@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lamella import Turn
-from lamella.engine.ask import Ask
-from lamella.engine.keeping import Keeper
-from lamella.engine.office import PostOffice
-from lamella.engine.sending import Post
-from lamella.engine.stored import Desk, StoredChat
+from lamella.engine.dialogue.ask import Ask
+from lamella.engine.keeping.conversations import Conversations
+from lamella.engine.keeping.stored import Backend, StoredChat
+from lamella.engine.sending.pool import ProviderPool
+from lamella.engine.sending.sending import Delivery
 from lamella.errors import CallError, UsageError
 from lamella.ports import TokenCounter
 from lamella.views.turns import cover_reported
@@ -67,14 +67,14 @@ class OpenChat:
     """
 
     stored: StoredChat
-    office: PostOffice
+    office: ProviderPool
     answer: int
     model: str
     counter: TokenCounter
     begins: bool
     kept: str | None = None
 
-    def find_post(self, model: str | None = None) -> Post:
+    def find_post(self, model: str | None = None) -> Delivery:
         """What sends to a model, by default to the one that was chosen; another branch may have its own."""
         return self.office.post(model or self.model, answer=self.answer)
 
@@ -112,18 +112,18 @@ def tell_demo(model: str) -> None:
         typer.echo(DEMO_TOLD, err=True)
 
 
-def _choose_chat(desk: Desk, options: ChatOptions) -> str:
+def _choose_chat(desk: Backend, options: ChatOptions) -> str:
     if not options.last:
         return options.chat or _make_name(desk)
     if options.chat is not None:
         raise UsageError("--last excludes naming a conversation.", hint="Leave one of them out.")
-    alive = Keeper(desk.store, desk.clock).list_alive()
+    alive = Conversations(desk.store, desk.clock).list_alive()
     if not alive:
         raise CallError("There is no conversation yet.", hint="Begin one: lamella chat")
     return alive[0].conversation
 
 
-def _make_name(desk: Desk) -> str:
+def _make_name(desk: Backend) -> str:
     """A name that can be typed and that nobody has, erased conversations included."""
     taken = {listed.conversation for listed in desk.store.list_conversations()}
     while (name := f"{datetime.now(UTC):%Y-%m-%d}-{token_hex(2)}") in taken:
@@ -133,13 +133,13 @@ def _make_name(desk: Desk) -> str:
 
 def _open_office(
     options: ChatOptions, progress: "Callable[[Progress], None] | None", *, services: Services
-) -> PostOffice:
+) -> ProviderPool:
     office = open_office(services=services, progress=progress)
     office.name(options.model)
     return office
 
 
-def _choose_model(desk: Desk, chat: str, wished: str | None, *, services: Services) -> tuple[StoredChat, str]:
+def _choose_model(desk: Backend, chat: str, wished: str | None, *, services: Services) -> tuple[StoredChat, str]:
     """The model that was asked for, else the one of the conversation or of the settings, else the demo model."""
     stored = StoredChat(desk, chat)
     known = _find_model(stored)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import typer
 
 from lamella import Turn
-from lamella.engine.sending import Event, EventName
+from lamella.engine.sending.sending import Event, EventName
 from lamella.faces.cli.tables.receipts import tell_receipt
 from lamella.faces.cli.terminal.lines import show_line, show_lines
 

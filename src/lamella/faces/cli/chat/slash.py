@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import typer
 
-from lamella.engine.recalling import name_passage
+from lamella.engine.dialogue.recalling import name_passage
 from lamella.errors import CallError, LamellaError, UsageError
 from lamella.faces.cli.chat.talk import TerminalChat
 from lamella.faces.cli.tables.branches import tell_branch

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from decimal import Decimal
 
-from lamella.engine.stored import StoredChat
+from lamella.engine.keeping.stored import StoredChat
 from lamella.errors import LamellaError
 from lamella.faces.cli.terminal.lines import show_line
 from lamella.views.amounts import plain

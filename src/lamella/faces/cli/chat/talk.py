@@ -8,10 +8,10 @@ import typer
 
 from lamella import Turn
 from lamella.attach import Attachment
-from lamella.engine.ask import Ask
 from lamella.engine.checks import check_text
-from lamella.engine.sending import Event, answer, send
-from lamella.engine.stored import StoredChat
+from lamella.engine.dialogue.ask import Ask
+from lamella.engine.keeping.stored import StoredChat
+from lamella.engine.sending.sending import Event, answer, send
 from lamella.errors import ConflictError, LamellaError
 from lamella.faces.cli.chat.attaching import NamedFiles
 from lamella.faces.cli.chat.input import find_mentions, find_missing

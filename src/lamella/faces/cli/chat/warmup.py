@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from lamella import Message
-from lamella.engine.ask import Ask
+from lamella.engine.dialogue.ask import Ask
 from lamella.errors import LamellaError
 from lamella.faces.cli.chat.opening import OpenChat
 

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.text import Text
 
 from lamella import Receipt
-from lamella.engine.proposal import Proposal
+from lamella.engine.dialogue.proposal import Proposal
 from lamella.faces.cli.terminal.console import make_console
 from lamella.faces.cli.terminal.lines import show_line
 from lamella.views.amounts import plain

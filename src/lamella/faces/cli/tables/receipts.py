@@ -3,7 +3,7 @@
 from collections import Counter
 
 from lamella import Receipt
-from lamella.engine.marks import CompactionMark
+from lamella.engine.keeping.marks import CompactionMark
 from lamella.faces.cli.terminal.lines import show_line
 
 

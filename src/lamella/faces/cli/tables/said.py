@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from lamella.engine.marks import CompactionMark
+from lamella.engine.keeping.marks import CompactionMark
 from lamella.faces.cli.tables.receipts import tell_mark
 from lamella.faces.cli.terminal.lines import show_line, show_lines
 from lamella.views.chats import SaidBody

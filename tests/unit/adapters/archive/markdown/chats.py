@@ -12,10 +12,10 @@ from lamella.core.log.chronicle import Chronicle
 from lamella.core.log.events.message import MessageEvent
 from lamella.core.log.log import Log
 from lamella.core.values import replace
-from lamella.engine.ask import Ask
-from lamella.engine.keeping import Keeper, Taken
-from lamella.engine.stored import Desk, StoredChat
-from lamella.engine.turn import TurnView
+from lamella.engine.dialogue.ask import Ask
+from lamella.engine.dialogue.turn import TurnView
+from lamella.engine.keeping.conversations import Conversations, ImportOutcome
+from lamella.engine.keeping.stored import Backend, StoredChat
 from lamella.ports import Sources
 from lamella.wiring import open_desk
 
@@ -34,23 +34,23 @@ class TickingClock:
         return now
 
 
-def make_desk(vault: Path | None = None) -> Desk:
+def make_desk(vault: Path | None = None) -> Backend:
     """A desk with an empty store."""
     return replace(open_desk("memory:", vault=vault, ledger=False), store=MemoryStore(), clock=TickingClock())
 
 
-def sources_of(desk: Desk) -> Sources:
+def sources_of(desk: Backend) -> Sources:
     """What the desk's vault has now."""
     return desk.world.sources()
 
 
-def take_out(desk: Desk, name: str = NAME) -> Chronicle:
-    return Keeper(desk.store, desk.clock).take_out(name)
+def take_out(desk: Backend, name: str = NAME) -> Chronicle:
+    return Conversations(desk.store, desk.clock).take_out(name)
 
 
-def take_in(desk: Desk, chronicle: Chronicle) -> Taken:
+def take_in(desk: Backend, chronicle: Chronicle) -> ImportOutcome:
     """Bring a conversation in, and see that all of it verifies."""
-    keeper = Keeper(desk.store, desk.clock)
+    keeper = Conversations(desk.store, desk.clock)
     taken = keeper.take_in(chronicle)
     assert list(keeper.verify(chronicle.conversation)) == []
     return taken
@@ -102,7 +102,7 @@ def search(output: str) -> Artifact:
     return make_tool_result("search", arguments={"q": "x"}, output=output)
 
 
-def chat(desk: Desk, *exchanges: tuple[str, str], name: str = NAME) -> StoredChat:
+def chat(desk: Backend, *exchanges: tuple[str, str], name: str = NAME) -> StoredChat:
     """A conversation of these questions and answers."""
     stored = StoredChat(desk, name)
     for question, answer in exchanges:
@@ -111,6 +111,6 @@ def chat(desk: Desk, *exchanges: tuple[str, str], name: str = NAME) -> StoredCha
     return stored
 
 
-def next_turn(desk: Desk, name: str = NAME) -> TurnView:
+def next_turn(desk: Backend, name: str = NAME) -> TurnView:
     """What would be sent next."""
     return StoredChat(desk, name).ask(Ask(text="And now?"))

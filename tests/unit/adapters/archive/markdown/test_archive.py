@@ -26,9 +26,9 @@ from lamella.adapters.archive.markdown.archive import parse_archive, render_arch
 from lamella.adapters.sources.opening import open_sources
 from lamella.core.artifacts.make import make_image, make_image_value
 from lamella.core.artifacts.model import Artifact, Kind, Policy
-from lamella.engine.ask import Ask
-from lamella.engine.keeping import Keeper
-from lamella.engine.stored import Desk, StoredChat
+from lamella.engine.dialogue.ask import Ask
+from lamella.engine.keeping.conversations import Conversations
+from lamella.engine.keeping.stored import Backend, StoredChat
 from lamella.errors import BadInputError
 
 
@@ -42,7 +42,7 @@ def vault(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def desk(vault: Path) -> Desk:
+def desk(vault: Path) -> Backend:
     return make_desk(vault)
 
 
@@ -50,7 +50,7 @@ def picture() -> Artifact:
     return make_image(make_image_value(png(2, 2), media_type="image/png", width=2, height=2), title="dot")
 
 
-def had(desk: Desk) -> StoredChat:
+def had(desk: Backend) -> StoredChat:
     """A conversation with one of everything, an edit and a branch."""
     stored = StoredChat(desk, NAME, {"layout": "in_place"})
     stored.rename("One of everything")
@@ -73,13 +73,13 @@ def had(desk: Desk) -> StoredChat:
     return stored
 
 
-def test_what_is_written_is_read_back_exactly(desk: Desk) -> None:
+def test_what_is_written_is_read_back_exactly(desk: Backend) -> None:
     had(desk)
     chronicle = take_out(desk)
     assert parse_archive(render_archive(chronicle), sources=sources_of(desk)) == chronicle
 
 
-def test_the_visible_text_is_what_the_user_saw(desk: Desk) -> None:
+def test_the_visible_text_is_what_the_user_saw(desk: Backend) -> None:
     had(desk)
     text = render_archive(take_out(desk))
     assert text.startswith(
@@ -92,7 +92,7 @@ def test_the_visible_text_is_what_the_user_saw(desk: Desk) -> None:
     assert "You are terse" not in visible
 
 
-def test_the_text_of_a_note_is_not_in_the_archive_and_all_else_is(desk: Desk) -> None:
+def test_the_text_of_a_note_is_not_in_the_archive_and_all_else_is(desk: Backend) -> None:
     had(desk)
     text = render_archive(take_out(desk))
     assert "text of a" not in text
@@ -101,7 +101,7 @@ def test_the_text_of_a_note_is_not_in_the_archive_and_all_else_is(desk: Desk) ->
         assert riding in text
 
 
-def test_with_the_sources_at_hand_files_they_do_not_give_ride_along(desk: Desk, vault: Path) -> None:
+def test_with_the_sources_at_hand_files_they_do_not_give_ride_along(desk: Backend, vault: Path) -> None:
     stored = had(desk)
     stored.ask(Ask(text="Third", attach=(given("elsewhere.md", "only ever given as text"),)))
     (vault / "a.md").write_text("edited since", encoding="utf-8")
@@ -113,7 +113,7 @@ def test_with_the_sources_at_hand_files_they_do_not_give_ride_along(desk: Desk, 
     assert parse_archive(text, sources=sources_of(desk)) == chronicle
 
 
-def test_the_older_text_of_an_edited_note_rides_and_the_newest_is_named(desk: Desk, vault: Path) -> None:
+def test_the_older_text_of_an_edited_note_rides_and_the_newest_is_named(desk: Backend, vault: Path) -> None:
     stored = StoredChat(desk, NAME)
     stored.ask(Ask(text="one", attach=(note("a.md"),)))
     (vault / "a.md").write_text("newer text", encoding="utf-8")
@@ -125,7 +125,7 @@ def test_the_older_text_of_an_edited_note_rides_and_the_newest_is_named(desk: De
     assert parse_archive(text, sources=sources_of(desk)) == chronicle
 
 
-def test_a_snapshot_is_never_read_again_so_it_rides(desk: Desk, vault: Path) -> None:
+def test_a_snapshot_is_never_read_again_so_it_rides(desk: Backend, vault: Path) -> None:
     StoredChat(desk, NAME).ask(Ask(text="one", attach=(given("a.md", "text of a", policy=Policy.SNAPSHOT),)))
     chronicle = take_out(desk)
     text = render_archive(chronicle)
@@ -133,16 +133,16 @@ def test_a_snapshot_is_never_read_again_so_it_rides(desk: Desk, vault: Path) -> 
     assert parse_archive(text, sources=sources_of(desk)) == chronicle
 
 
-def test_what_was_erased_does_not_come_back_from_the_vault(desk: Desk) -> None:
+def test_what_was_erased_does_not_come_back_from_the_vault(desk: Backend) -> None:
     had(desk)
-    Keeper(desk.store, desk.clock).erase_artifact(NAME, "a.md")
+    Conversations(desk.store, desk.clock).erase_artifact(NAME, "a.md")
     chronicle = take_out(desk)
     text = render_archive(chronicle)
     assert '"path":"a.md"}' not in text.partition('"files"')[2]
     assert parse_archive(text, sources=sources_of(desk)) == chronicle
 
 
-def test_a_changed_note_is_used_as_it_is_now_and_it_is_said(desk: Desk, vault: Path) -> None:
+def test_a_changed_note_is_used_as_it_is_now_and_it_is_said(desk: Backend, vault: Path) -> None:
     had(desk)
     text = render_archive(take_out(desk))
     (vault / "a.md").write_text("quite another text", encoding="utf-8")
@@ -156,7 +156,7 @@ def test_a_changed_note_is_used_as_it_is_now_and_it_is_said(desk: Desk, vault: P
     assert len(fold(read).branches()) == 2
 
 
-def test_a_moved_note_is_found_by_its_name_and_nothing_else_changes(desk: Desk, vault: Path) -> None:
+def test_a_moved_note_is_found_by_its_name_and_nothing_else_changes(desk: Backend, vault: Path) -> None:
     had(desk)
     chronicle = take_out(desk)
     text = render_archive(chronicle)
@@ -166,7 +166,7 @@ def test_a_moved_note_is_found_by_its_name_and_nothing_else_changes(desk: Desk, 
     assert (read.records, read.contents) == (chronicle.records, chronicle.contents)
 
 
-def test_a_note_that_moved_and_changed_is_said_to_have_done_both(desk: Desk, vault: Path) -> None:
+def test_a_note_that_moved_and_changed_is_said_to_have_done_both(desk: Backend, vault: Path) -> None:
     had(desk)
     text = render_archive(take_out(desk))
     (vault / "a.md").unlink()
@@ -176,7 +176,7 @@ def test_a_note_that_moved_and_changed_is_said_to_have_done_both(desk: Desk, vau
     assert b"moved and edited" in read.contents.values()
 
 
-def test_an_ambiguous_note_is_left_out_and_never_guessed(desk: Desk, vault: Path) -> None:
+def test_an_ambiguous_note_is_left_out_and_never_guessed(desk: Backend, vault: Path) -> None:
     had(desk)
     text = render_archive(take_out(desk))
     (vault / "a.md").unlink()
@@ -189,7 +189,7 @@ def test_an_ambiguous_note_is_left_out_and_never_guessed(desk: Desk, vault: Path
     assert take_in(make_desk(vault), read) == "new"
 
 
-def test_of_two_notes_of_one_name_the_one_with_the_same_text_is_no_guess(desk: Desk, vault: Path) -> None:
+def test_of_two_notes_of_one_name_the_one_with_the_same_text_is_no_guess(desk: Backend, vault: Path) -> None:
     had(desk)
     chronicle = take_out(desk)
     text = render_archive(chronicle)
@@ -201,7 +201,7 @@ def test_of_two_notes_of_one_name_the_one_with_the_same_text_is_no_guess(desk: D
     assert read.records == chronicle.records
 
 
-def test_a_missing_note_is_left_out_and_the_conversation_goes_on(desk: Desk, vault: Path) -> None:
+def test_a_missing_note_is_left_out_and_the_conversation_goes_on(desk: Backend, vault: Path) -> None:
     stored = had(desk)
     stored.fork(stored.turns()[0].message.id)
     stored.reply("Another answer")
@@ -220,7 +220,7 @@ def test_a_missing_note_is_left_out_and_the_conversation_goes_on(desk: Desk, vau
     assert len(fold(read).branches()) == len(fold(take_out(desk)).branches())
 
 
-def test_without_a_vault_every_named_file_is_left_out_and_said(desk: Desk) -> None:
+def test_without_a_vault_every_named_file_is_left_out_and_said(desk: Backend) -> None:
     had(desk)
     read = parse_archive(render_archive(take_out(desk)), sources=None)
     assert read.warnings == (
@@ -232,7 +232,7 @@ def test_without_a_vault_every_named_file_is_left_out_and_said(desk: Desk) -> No
     assert take_in(make_desk(), read) == "new"
 
 
-def test_what_the_store_holds_is_read_from_no_file(desk: Desk, vault: Path) -> None:
+def test_what_the_store_holds_is_read_from_no_file(desk: Backend, vault: Path) -> None:
     had(desk)
     chronicle = take_out(desk)
     text = render_archive(chronicle)
@@ -243,7 +243,7 @@ def test_what_the_store_holds_is_read_from_no_file(desk: Desk, vault: Path) -> N
     assert parse_archive(text, sources=None, held=empty.store.read_contents).warnings
 
 
-def test_two_notes_of_one_text_are_both_found_while_one_of_them_stands(desk: Desk, vault: Path) -> None:
+def test_two_notes_of_one_text_are_both_found_while_one_of_them_stands(desk: Backend, vault: Path) -> None:
     (vault / "twin.md").write_text("text of a", encoding="utf-8")
     StoredChat(desk, NAME).ask(Ask(text="one", attach=(note("a.md"), note("twin.md"))))
     chronicle = take_out(desk)
@@ -253,7 +253,7 @@ def test_two_notes_of_one_text_are_both_found_while_one_of_them_stands(desk: Des
     assert (read.records, read.contents) == (chronicle.records, chronicle.contents)
 
 
-def test_a_note_drawn_into_instructions_comes_back_exactly_or_is_said(desk: Desk, vault: Path) -> None:
+def test_a_note_drawn_into_instructions_comes_back_exactly_or_is_said(desk: Backend, vault: Path) -> None:
     stored = StoredChat(desk, NAME)
     stored.ask(Ask(text="one", system={"instructions": "Use {[[a]]}."}))
     stored.reply("two")
@@ -268,7 +268,7 @@ def test_a_note_drawn_into_instructions_comes_back_exactly_or_is_said(desk: Desk
     assert "drawn in anew" in next_turn(other).messages[0].text
 
 
-def test_a_file_saved_with_other_line_ends_or_a_mark_reads_the_same(desk: Desk) -> None:
+def test_a_file_saved_with_other_line_ends_or_a_mark_reads_the_same(desk: Backend) -> None:
     had(desk)
     chronicle = take_out(desk)
     text = render_archive(chronicle)
@@ -276,27 +276,27 @@ def test_a_file_saved_with_other_line_ends_or_a_mark_reads_the_same(desk: Desk) 
         assert parse_archive(saved, sources=sources_of(desk)) == chronicle
 
 
-def test_an_id_changed_by_hand_is_refused(desk: Desk) -> None:
+def test_an_id_changed_by_hand_is_refused(desk: Backend) -> None:
     had(desk)
     text = render_archive(take_out(desk)).replace(f"conversation: {NAME}", "conversation: other", 1)
     with pytest.raises(BadInputError, match=f"names the conversation 'other'; the comment holds '{NAME}'"):
         parse_archive(text, sources=None)
 
 
-def test_events_that_do_not_fit_together_are_refused(desk: Desk) -> None:
+def test_events_that_do_not_fit_together_are_refused(desk: Backend) -> None:
     chat(desk, ("one", "two"))
     text = render_archive(take_out(desk)).replace('"parent":""', '"parent":"nobody"')
     with pytest.raises(BadInputError, match="comment is damaged: Event 1"):
         parse_archive(text, sources=None)
 
 
-def test_a_conversation_without_messages_is_an_archive_too(desk: Desk) -> None:
+def test_a_conversation_without_messages_is_an_archive_too(desk: Backend) -> None:
     StoredChat(desk, NAME).rename("Only a title")
     chronicle = take_out(desk)
     assert parse_archive(render_archive(chronicle), sources=None) == chronicle
 
 
-def test_a_code_file_is_named_and_a_pdf_cannot_be_read_from_a_vault(desk: Desk, vault: Path) -> None:
+def test_a_code_file_is_named_and_a_pdf_cannot_be_read_from_a_vault(desk: Backend, vault: Path) -> None:
     (vault / "x.py").write_text("print()", encoding="utf-8")
     StoredChat(desk, NAME).ask(Ask(text="one", attach=(given("x.py", "print()", kind=Kind.CODE),)))
     chronicle = take_out(desk)

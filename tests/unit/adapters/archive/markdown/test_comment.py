@@ -11,7 +11,7 @@ from lamella.core.artifacts.model import Kind
 from lamella.core.log.chronicle import Chronicle
 from lamella.core.log.records import EventKind, Record
 from lamella.core.text.content import hash_bytes
-from lamella.engine.ask import Ask
+from lamella.engine.dialogue.ask import Ask
 from lamella.errors import BadInputError
 
 ARROWS = "--> <!-- --!> ---> \u2028 \x00 </script>"

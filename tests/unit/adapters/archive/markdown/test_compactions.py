@@ -15,7 +15,7 @@ from lamella.core.log.chronicle import Chronicle
 from lamella.core.log.records import EventKind
 from lamella.core.text.content import hash_text
 from lamella.core.values import replace
-from lamella.engine.keeping import Keeper
+from lamella.engine.keeping.conversations import Conversations
 from lamella.errors import BadInputError
 
 WRONG = hash_text("never written")
@@ -106,7 +106,7 @@ def test_verifying_names_what_importing_refuses(compacted: Chronicle) -> None:
     records = list(compacted.records)
     records[number - 1] = replace(records[number - 1], body=wrong)
     desk = make_desk()
-    keeper = Keeper(desk.store, desk.clock)
+    keeper = Conversations(desk.store, desk.clock)
     keeper.take_in(replace(compacted, records=tuple(records)))
     (damage,) = keeper.verify(NAME)
     assert (damage.place, damage.what) == (f"event {number}", "names a message that was never said: 0000")

@@ -10,8 +10,8 @@ from tests.unit.adapters.archive.markdown.chats import NAME, chat, make_desk, sa
 
 from lamella.adapters.archive.markdown import load_archive, parse_archive, save_archive
 from lamella.core.log.chronicle import Chronicle
-from lamella.engine.ask import Ask
-from lamella.engine.stored import Desk, StoredChat
+from lamella.engine.dialogue.ask import Ask
+from lamella.engine.keeping.stored import Backend, StoredChat
 from lamella.errors import (
     BadInputError,
     SourceMissingError,
@@ -22,11 +22,11 @@ from lamella.errors import (
 
 
 @pytest.fixture
-def desk() -> Desk:
+def desk() -> Backend:
     return make_desk()
 
 
-def talk(desk: Desk, title: str = "A talk", name: str = NAME) -> Chronicle:
+def talk(desk: Backend, title: str = "A talk", name: str = NAME) -> Chronicle:
     chat(desk, ("one", "two"), name=name).rename(title)
     return take_out(desk, name)
 
@@ -35,7 +35,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_a_conversation_is_saved_under_its_title_and_loads_as_it_was(desk: Desk, tmp_path: Path) -> None:
+def test_a_conversation_is_saved_under_its_title_and_loads_as_it_was(desk: Backend, tmp_path: Path) -> None:
     folder = tmp_path / "new" / "chats"
     chronicle = talk(desk)
     path = save_archive(chronicle, folder)
@@ -44,7 +44,7 @@ def test_a_conversation_is_saved_under_its_title_and_loads_as_it_was(desk: Desk,
     assert load_archive(path, None) == chronicle
 
 
-def test_saving_again_updates_the_same_file(desk: Desk, tmp_path: Path) -> None:
+def test_saving_again_updates_the_same_file(desk: Backend, tmp_path: Path) -> None:
     path = save_archive(talk(desk), tmp_path)
     StoredChat(desk, NAME).ask(Ask(text="three"))
     assert save_archive(take_out(desk), tmp_path) == path
@@ -52,35 +52,35 @@ def test_saving_again_updates_the_same_file(desk: Desk, tmp_path: Path) -> None:
     assert said(load_archive(path, None)) == ["one", "two", "three"]
 
 
-def test_saving_what_is_there_already_does_not_touch_the_file(desk: Desk, tmp_path: Path) -> None:
+def test_saving_what_is_there_already_does_not_touch_the_file(desk: Backend, tmp_path: Path) -> None:
     path = save_archive(talk(desk), tmp_path)
     before = path.stat()
     assert save_archive(take_out(desk), tmp_path) == path
     assert (path.stat().st_mtime_ns, path.stat().st_ino) == (before.st_mtime_ns, before.st_ino)
 
 
-def test_a_renamed_file_is_found_by_its_id_and_keeps_its_name(desk: Desk, tmp_path: Path) -> None:
+def test_a_renamed_file_is_found_by_its_id_and_keeps_its_name(desk: Backend, tmp_path: Path) -> None:
     save_archive(talk(desk), tmp_path).rename(tmp_path / "My own name.MD")
     StoredChat(desk, NAME).rename("Another title")
     assert save_archive(take_out(desk), tmp_path) == tmp_path / "My own name.MD"
     assert names(tmp_path) == ["My own name.MD"]
 
 
-def test_another_conversation_of_the_same_title_gets_a_number(desk: Desk, tmp_path: Path) -> None:
+def test_another_conversation_of_the_same_title_gets_a_number(desk: Backend, tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
         save_archive(talk(desk, "Same", name=name), tmp_path)
     save_archive(talk(desk, "SAME", name="d"), tmp_path)
     assert names(tmp_path) == ["SAME 4.md", "Same 2.md", "Same 3.md", "Same.md"]
 
 
-def test_a_note_that_has_the_name_is_not_written_over(desk: Desk, tmp_path: Path) -> None:
+def test_a_note_that_has_the_name_is_not_written_over(desk: Backend, tmp_path: Path) -> None:
     (tmp_path / "A talk.md").write_text("a note of mine", encoding="utf-8")
     (tmp_path / "A talk 2.md").mkdir()
     assert save_archive(talk(desk), tmp_path).name == "A talk 3.md"
     assert (tmp_path / "A talk.md").read_text(encoding="utf-8") == "a note of mine"
 
 
-def test_other_files_in_the_folder_are_no_obstacle(desk: Desk, tmp_path: Path) -> None:
+def test_other_files_in_the_folder_are_no_obstacle(desk: Backend, tmp_path: Path) -> None:
     (tmp_path / "binary.md").write_bytes(b"---\n\xff\xfe\x00\n---\n")
     (tmp_path / "broken.md").write_text('---\nlamella: 1\ntitle: "half\n---\n', encoding="utf-8")
     (tmp_path / "empty.md").touch()
@@ -90,7 +90,7 @@ def test_other_files_in_the_folder_are_no_obstacle(desk: Desk, tmp_path: Path) -
     assert load_archive(path, None).conversation == NAME
 
 
-def test_a_file_with_long_front_matter_is_still_found(desk: Desk, tmp_path: Path) -> None:
+def test_a_file_with_long_front_matter_is_still_found(desk: Backend, tmp_path: Path) -> None:
     path = save_archive(talk(desk), tmp_path)
     many = "".join(f"  - tag {n}\n" for n in range(2_000))
     path.write_text(path.read_text(encoding="utf-8").replace("---\n", f"---\ntags:\n{many}", 1), encoding="utf-8")
@@ -99,7 +99,7 @@ def test_a_file_with_long_front_matter_is_still_found(desk: Desk, tmp_path: Path
     assert "  - tag 1999\n" in path.read_text(encoding="utf-8")
 
 
-def test_what_people_added_around_the_messages_stays(desk: Desk, tmp_path: Path) -> None:
+def test_what_people_added_around_the_messages_stays(desk: Backend, tmp_path: Path) -> None:
     path = save_archive(talk(desk), tmp_path)
     text = path.read_text(encoding="utf-8")
     text = text.replace("created:", "tags: [mine]\ncreated:", 1).replace("**user**: one", "# Mine\n\n**user**: one", 1)
@@ -111,7 +111,7 @@ def test_what_people_added_around_the_messages_stays(desk: Desk, tmp_path: Path)
     assert load_archive(path, None) == take_out(desk)
 
 
-def test_edits_by_hand_are_not_written_over_until_they_are_known(desk: Desk, tmp_path: Path) -> None:
+def test_edits_by_hand_are_not_written_over_until_they_are_known(desk: Backend, tmp_path: Path) -> None:
     path = save_archive(talk(desk), tmp_path)
     edited = path.read_text(encoding="utf-8").replace("**ai**: two", "**ai**: deux")
     path.write_text(edited, encoding="utf-8")
@@ -125,7 +125,7 @@ def test_edits_by_hand_are_not_written_over_until_they_are_known(desk: Desk, tmp
     assert said(load_archive(path, None)) == ["one", "deux", "three"]
 
 
-def test_a_damaged_file_of_the_conversation_is_not_written_over(desk: Desk, tmp_path: Path) -> None:
+def test_a_damaged_file_of_the_conversation_is_not_written_over(desk: Backend, tmp_path: Path) -> None:
     path = save_archive(talk(desk), tmp_path)
     path.write_text(path.read_text(encoding="utf-8")[:-200], encoding="utf-8")
     with pytest.raises(BadInputError, match="cannot be read") as caught:
@@ -133,13 +133,13 @@ def test_a_damaged_file_of_the_conversation_is_not_written_over(desk: Desk, tmp_
     assert "Move the file away" in caught.value.hint
 
 
-def test_of_two_copies_the_one_with_the_title_is_updated(desk: Desk, tmp_path: Path) -> None:
+def test_of_two_copies_the_one_with_the_title_is_updated(desk: Backend, tmp_path: Path) -> None:
     path = save_archive(talk(desk), tmp_path)
     (tmp_path / "A copy.md").write_bytes(path.read_bytes())
     assert save_archive(take_out(desk), tmp_path) == path
 
 
-def test_permissions_and_links_of_a_file_are_kept(desk: Desk, tmp_path: Path) -> None:
+def test_permissions_and_links_of_a_file_are_kept(desk: Backend, tmp_path: Path) -> None:
     path = save_archive(talk(desk), tmp_path / "real")
     path.chmod(0o640)
     folder = tmp_path / "links"
@@ -154,13 +154,13 @@ def test_permissions_and_links_of_a_file_are_kept(desk: Desk, tmp_path: Path) ->
     assert names(tmp_path / "real") == ["A talk.md"]
 
 
-def test_a_new_file_has_the_permissions_of_any_new_file(desk: Desk, tmp_path: Path) -> None:
+def test_a_new_file_has_the_permissions_of_any_new_file(desk: Backend, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.touch()
     assert save_archive(talk(desk), tmp_path).stat().st_mode == other.stat().st_mode
 
 
-def test_a_folder_that_is_a_file_is_an_error_with_a_hint(desk: Desk, tmp_path: Path) -> None:
+def test_a_folder_that_is_a_file_is_an_error_with_a_hint(desk: Backend, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StoreUnavailableError, match="cannot be written to") as caught:
         save_archive(talk(desk), tmp_path / "file")
@@ -190,7 +190,7 @@ except StoreUnavailableError as error:
 
 
 @pytest.mark.parametrize("saved", [0, 1])
-def test_a_disk_that_takes_no_more_leaves_the_old_file_and_no_other(desk: Desk, tmp_path: Path, saved: int) -> None:
+def test_a_disk_that_takes_no_more_leaves_the_old_file_and_no_other(desk: Backend, tmp_path: Path, saved: int) -> None:
     folder = tmp_path / "chats"
     folder.mkdir()
     talk(desk)

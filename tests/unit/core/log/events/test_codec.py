@@ -121,7 +121,7 @@ WRONG: dict[EventKind, list[tuple[str, str]]] = {
     EventKind.RENAME: [('{"title":null}', "title")],
     EventKind.COMPACTION: [('{"id":"r","parent":"m"}', "`steps`"), ("3", "object")],
     EventKind.UNDO: [('{"receipt":3}', "receipt")],
-    EventKind.ERASURE: [("{}", "`artifact`")],
+    EventKind.ERASURE: [('{"artifact":3}', "artifact")],
     EventKind.STAGE: [("[]", "object")],
     EventKind.ATTACHMENT: [("[]", "object")],
     EventKind.FOLD: [("3", "object")],

@@ -19,8 +19,8 @@ from lamella.core.log.events.hashes import named_hashes, referenced_artifacts, r
 from lamella.core.log.events.message import (
     NOTHING_SET,
     EditEvent,
-    Lasting,
     MessageEvent,
+    TurnSetup,
     address,
     make_message,
     read_lasting,
@@ -154,7 +154,7 @@ def test_what_a_question_sets_from_then_on_is_read_without_its_contents() -> Non
     lasting = event(Turn(text="", system=system, tools=(), model="m")).lasting
     expected = SystemParts(instructions="Use {[[a]]}.", typed_instructions="Use {[[a]]}.")
     assert read_lasting(lasting) == (expected, (), "m")
-    assert read_lasting(Lasting(model="new").over(lasting)) == (expected, (), "new")
+    assert read_lasting(TurnSetup(model="new").over(lasting)) == (expected, (), "new")
     assert read_lasting(NOTHING_SET.over(NOTHING_SET)) == (None, None, None)
 
 

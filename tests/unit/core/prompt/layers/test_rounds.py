@@ -118,7 +118,8 @@ def test_of_rounds_that_are_sent_no_longer_a_line_per_call_is_left() -> None:
     assert [line.kind for line in lines] == [TOOL_KIND] * 3
     found, failed, _ = lines
     assert found.text == (
-        f'Let me look.\n<tool_call>search({{"q":"tides"}}): done, recall what it gave by its id {results[0].id}</tool_call>\n'
+        'Let me look.\n<tool_call>search({"q":"tides"}): done, '
+        f"recall what it gave by its id {results[0].id}</tool_call>\n"
     )
     # What the model said with its calls stands once, before the first of them.
     assert failed.text.startswith("<tool_call>clock({}): failed, ")

@@ -8,7 +8,7 @@ from lamella import Receipt
 from lamella.core.ledger.outlook import Outlook
 from lamella.core.log.receipt import Step, StepName
 from lamella.core.prompt.envelope import TokenCounts
-from lamella.engine.proposal import Proposal
+from lamella.engine.dialogue.proposal import Proposal
 from lamella.faces.cli.tables import compaction
 from lamella.faces.cli.tables.compaction import lower_share, print_planned
 

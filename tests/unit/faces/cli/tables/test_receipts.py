@@ -2,7 +2,7 @@
 
 from lamella import Receipt
 from lamella.core.log.receipt import Skip, Step, StepName
-from lamella.engine.marks import CompactionMark
+from lamella.engine.keeping.marks import CompactionMark
 from lamella.faces.cli.tables.receipts import tell_mark, tell_receipt
 
 

@@ -1,6 +1,6 @@
 """What was said, in lines that can be forked at."""
 
-from lamella.engine.marks import CompactionMark
+from lamella.engine.keeping.marks import CompactionMark
 from lamella.faces.cli.tables.said import tell_said
 from lamella.views.chats import ReplyBody, SaidBody
 

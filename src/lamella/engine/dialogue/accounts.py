@@ -1,0 +1,111 @@
+"""The accounts of a dialogue: its books between turns, and the page of the turn that is under way."""
+
+from datetime import datetime
+
+from lamella.core.budget.thresholds import Budget
+from lamella.core.ledger.cache import CacheModel, CacheRequest
+from lamella.core.ledger.common import NO_FORK
+from lamella.core.ledger.entry import Books, Entry, enter_turn, judge_call, make_prefix, see_request
+from lamella.core.log.call import Call
+from lamella.core.log.receipt import Receipt
+from lamella.core.prompt.envelope import Envelope, make_envelope
+from lamella.core.prompt.prompt import Prompt
+from lamella.core.values import replace
+from lamella.engine.dialogue.answer import Answer
+from lamella.engine.dialogue.turn import LedgerPage, TurnView
+from lamella.engine.dialogue.world import World
+
+
+class Accounts:
+    """What was sent, when, and what each call to the model came to. Without a ledger only what moved is told."""
+
+    def __init__(self, world: World, *, ledger: bool) -> None:
+        self._world = world
+        self._ledger = ledger
+        self._books = Books()
+        self._page: LedgerPage | None = None
+        self._asked_at: datetime | None = None
+        self._pause: float | None = None
+        self._answered_by: str | None = None
+        # The calls to the model that were made for the turn under way.
+        self._calls: tuple[Call, ...] = ()
+
+    @property
+    def sent(self) -> CacheRequest | None:
+        """The request that was sent last, as a cache sees it."""
+        return self._books.last
+
+    def go_on(self, sent: Prompt | None, *, asked_at: datetime | None, answered_by: str | None) -> None:
+        """Go on from what was sent last, and when; ``answered_by`` is the provider's name for its reply."""
+        self._asked_at, self._answered_by = asked_at, answered_by
+        if sent is not None:
+            request = see_request(sent, at=asked_at)
+            self._books = Books(last=request, prompt=sent, cache=CacheModel(requests=((request, NO_FORK),)))
+
+    def enter(self, envelope: Envelope, *, at: datetime | None) -> tuple[Entry, Books]:
+        """The entry for a request, and the books after it, which are kept once it is written down."""
+        prompt = envelope.prompt
+        if self._ledger:
+            return enter_turn(self._books, envelope, tariff=self._world.tariff(prompt.model), at=at)
+        entry = Entry(prefix=make_prefix(self._books.prompt, prompt))
+        return entry, replace(self._books, prompt=prompt, last=see_request(prompt, at=at))
+
+    def begin(self, books: Books, *, at: datetime | None) -> None:
+        """A turn was asked."""
+        self._pause = (at - self._asked_at).total_seconds() if at and self._asked_at else None
+        self._books, self._asked_at, self._calls = books, at, ()
+
+    def go_further(self, books: Books) -> None:
+        """The same turn is sent on, after what its tools gave, or smaller."""
+        self._books = books
+        self._answered_by = self._calls[-1].id if self._calls else self._answered_by
+
+    def note(self, call: Call) -> tuple[Call, ...]:
+        """One more call to the model; all that were made for the turn."""
+        self._calls = (*self._calls, call)
+        if self._page is not None:
+            self._page.entry = replace(self._page.entry, calls=(*self._page.entry.calls, call))
+        return self._calls
+
+    def end(self) -> None:
+        """The turn was answered."""
+        self._answered_by = self._calls[-1].id if self._calls else None
+        self._calls = ()
+
+    def view(self, envelope: Envelope, entry: Entry, *, number: int, receipt: Receipt | None) -> TurnView:
+        """A turn as people see it, on a new page."""
+        turn = self.view_ahead(envelope, entry, number=number, receipt=receipt)
+        self._page = turn.page
+        return turn
+
+    def view_ahead(self, envelope: Envelope, entry: Entry, *, number: int, receipt: Receipt | None = None) -> TurnView:
+        """A turn that is not asked yet; nothing is noted."""
+        return TurnView(
+            number=number,
+            envelope=envelope,
+            page=LedgerPage(entry=entry, envelope=envelope),
+            compaction=receipt,
+            after=self._answered_by,
+            pause=self._pause,
+            speak=self._world.dialects.build if self._world.dialects else None,
+        )
+
+    def judge(
+        self, prompt: Prompt, given: Answer, *, before: Prompt | None, budget: Budget, at: datetime | None
+    ) -> Call:
+        """The call that gave an answer; ``before`` is the request before its own."""
+        page = self._page
+        envelope = page.envelope if page is not None else make_envelope(prompt, budget)
+        return judge_call(
+            page.entry if page is not None else Entry(prefix=make_prefix(before, prompt)),
+            prompt,
+            given.reply,
+            tariff=self._world.tariff(prompt.model),
+            by_layer=envelope.tokens.by_layer,
+            timing=given.timing,
+            foreseen=given.foreseen,
+            pause=self._pause,
+            at=at,
+            retries=given.retries,
+            ended=given.ended,
+        )

@@ -1,0 +1,383 @@
+"""A dialogue: one conversation walked turn by turn, from what was typed to what would be sent, with its books."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from lamella.core.compaction.fitting import Rules, check_fits
+from lamella.core.ledger.entry import Entry, make_prefix
+from lamella.core.log.call import Call
+from lamella.core.log.receipt import Receipt
+from lamella.core.log.terms import Rewrite, Terms
+from lamella.core.log.turn import Turn
+from lamella.core.messages.delta import Reply, StopReason, ToolCall
+from lamella.core.messages.rounds import ToolOutput
+from lamella.core.prompt.advance import add_rounds, advance, answer, waiting
+from lamella.core.prompt.envelope import Envelope, make_envelope
+from lamella.core.prompt.laws import check_laws
+from lamella.core.prompt.prompt import Prompt
+from lamella.core.prompt.receipts import UNDONE, apply_receipts
+from lamella.core.prompt.state import State
+from lamella.core.search.index import Found
+from lamella.core.values import replace
+from lamella.engine.checks import check_zone
+from lamella.engine.dialogue.accounts import Accounts
+from lamella.engine.dialogue.answer import Answer
+from lamella.engine.dialogue.ask import Ask
+from lamella.engine.dialogue.fitting import Fitter
+from lamella.engine.dialogue.past import Past
+from lamella.engine.dialogue.proposal import Proposal, propose
+from lamella.engine.dialogue.reading import read_turn
+from lamella.engine.dialogue.recalling import FOUND_AT_MOST, Recaller
+from lamella.engine.dialogue.rounds import check_outputs, close_round, skip_call
+from lamella.engine.dialogue.turn import TurnView
+from lamella.engine.dialogue.world import Journal, LeftTurn, World
+from lamella.errors import CallError
+
+# How much of a request is kept that a provider called too long, although by our count it fits.
+_AFTER_OVERFLOW = 0.7
+
+
+class Dialogue:
+    """One conversation. Ask, then reply; asking again leaves the turn before with the empty reply.
+
+    With a journal, what cannot be written down did not happen.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        rules: Rules,
+        start: State,
+        *,
+        terms: Terms,
+        past: Past | None = None,
+        pending: Reply | None = None,
+        ledger: bool = True,
+        journal: Journal | None = None,
+        fitter: Fitter | None = None,
+    ) -> None:
+        self._world = world
+        self._rules = rules
+        self._terms = terms
+        self._start = start
+        self._past = past or Past()
+        self._journal = journal
+        self._fitter = fitter or Fitter(world.summarizer, timeout=world.summary_timeout)
+        self._recaller = Recaller()
+        # The state before the turn that waits for its reply, if one does, and after the last that was answered.
+        self._before = self._state = start
+        self._accounts = Accounts(world, ledger=ledger)
+        # The answer whose calls wait for what they give.
+        self._pending = pending
+        self._fold()
+
+    def _fold(self) -> None:
+        """The state that the past leads to."""
+        turns, measure = self._past.turns, self._rules.measure
+        if turns and turns[-1].reply is None:
+            earlier = Past(turns[:-1])
+            self._before = earlier.fold(self._start, measure)
+            self._state = advance(self._before, turns[-1], self._rules.place, measure)
+        else:
+            self._before = self._state = self._past.fold(self._start, measure)
+
+    def go_on(
+        self,
+        before: Prompt | None = None,
+        *,
+        asked_at: datetime | None = None,
+        answered_by: str | None = None,
+        pending: Reply | None = None,
+    ) -> None:
+        """Go on from what was sent last: ``before``, or the last request of the past.
+
+        ``pending`` is an answer whose calls still wait for what they give.
+        """
+        self._pending = pending
+        self._accounts.go_on(before or self._state.last, asked_at=asked_at, answered_by=answered_by)
+
+    def mark_undone(self) -> None:
+        """The next request differs from the one before it because a compaction was undone."""
+        self._state = replace(self._state, compacted=UNDONE)
+
+    def mark_waiting_undone(self) -> None:
+        """So does the one that waits."""
+        sent = replace(waiting(self._state), compacted=UNDONE)
+        self._state = replace(self._state, last=sent)
+
+    @property
+    def model(self) -> str | None:
+        """The model that holds, if one was named."""
+        return self._state.model
+
+    @property
+    def calls(self) -> Sequence[ToolCall]:
+        """The calls of the last answer that wait for what they give."""
+        return () if self._pending is None else self._pending.calls
+
+    def read_answer(self, given: object) -> Answer:
+        """What a model answered, from the object that a provider's SDK gave."""
+        if self._world.dialects is None:
+            raise CallError("No wire format is known here.", hint="Give the answer as a text.")
+        return Answer(reply=self._world.dialects.read(given))
+
+    @property
+    def waits(self) -> bool:
+        """Whether a turn waits for its reply."""
+        return self._state.waits
+
+    @property
+    def last(self) -> Prompt | None:
+        """The last request of this branch."""
+        return self._state.last
+
+    def ask(self, asked: Ask | Turn, *, at: datetime | None = None, rewritten: Rewrite | None = None) -> TurnView:
+        """Build the next turn. If it cannot be built or written down, nothing has changed.
+
+        A turn that was read before is asked again as it was, under the terms that hold here.
+        """
+        check_zone(at)
+        unanswered = waiting(self._state).user.id if self._state.waits else None
+        skipped = () if self._pending is None else tuple(skip_call(call) for call in self._pending.calls)
+        state = self._leave()
+        turn = replace(self._read(asked, state), rewritten=rewritten)
+        rules = replace(self._rules, measure=self._world.counter.measure(turn.model or state.model))
+        settled = apply_receipts(state, self._past.receipts, turn.terms, rules.measure)
+        turn, opened = self._fitter.fit(settled, turn, rules, path=self._past.path)
+        receipt = turn.receipts[-1] if turn.receipts else None
+        envelope = self._seal(opened, rules, before=state.last)
+        entry, books = self._accounts.enter(envelope, at=at)
+        if self._journal is not None:
+            left = LeftTurn(id=unanswered, skipped=skipped) if unanswered is not None else None
+            self._journal.write_turn(turn, parent=state.head, left=left, receipt=receipt, at=at)
+        if unanswered is not None:
+            self._past.turns[-1] = self._with_round(skipped)
+            self._past.answer("", message=state.head)
+        self._past.ask(replace(turn, receipts=(*self._past.receipts, *turn.receipts)), message=opened.head)
+        self._before, self._state, self._rules, self._pending = state, opened, rules, None
+        self._accounts.begin(books, at=at)
+        return self._view(envelope, entry, receipt)
+
+    def _leave(self) -> State:
+        """The state if the turn that waits is left as it is: its calls are not made, its reply is empty."""
+        if not self._state.waits:
+            return self._state
+        if self._pending is None:
+            return answer(self._state, "")
+        skipped = [skip_call(call) for call in self._pending.calls]
+        return answer(add_rounds(self._state, self._with_round(skipped).rounds), "")
+
+    def _with_round(self, outputs: Sequence[ToolOutput]) -> Turn:
+        """The turn that waits, with what its pending calls gave."""
+        turn = self._past.turns[-1]
+        if self._pending is None:
+            return turn
+        return replace(turn, rounds=(*turn.rounds, close_round(self._pending, outputs)))
+
+    def _read(self, asked: Ask | Turn, state: State) -> Turn:
+        if isinstance(asked, Turn):
+            return replace(asked, terms=self._terms)
+        return read_turn(asked, state, self._world.sources(), terms=self._terms)
+
+    def reply(self, given: str | Answer, *, at: datetime | None = None) -> Reply:
+        """Record what the model answered to the turn asked last: a text, or all that is known of the call.
+
+        An answer that calls tools leaves the turn open: ``give`` what they gave back.
+        """
+        if not self._state.waits:
+            raise CallError("There is no open turn to reply to.", hint="Call ask() first; each turn takes one reply.")
+        prompt = waiting(self._state)
+        if isinstance(given, Answer) and given.message not in (None, prompt.user.id):
+            raise CallError(
+                "Another question was asked before this answer came; it is not recorded.",
+                hint="Send one turn at a time, or open the conversation once for each.",
+            )
+        reply = Reply(text=given, stop=StopReason.END) if isinstance(given, str) else given.reply
+        call = None
+        if isinstance(given, Answer):
+            budget = self._rules.budget
+            call = self._accounts.judge(prompt, given, before=self._before.last, budget=budget, at=at)
+        if reply.calls and call is not None:
+            self._open_round(reply, call, at=at)
+        else:
+            self._close(reply.text, call, at=at)
+        return reply
+
+    def _open_round(self, reply: Reply, call: Call, *, at: datetime | None) -> None:
+        """The model calls tools: the turn stays open until it knows what they gave."""
+        self._skip_round(at=at)
+        if self._journal is not None:
+            self._journal.write_calls(reply, parent=self._state.head, at=at, call=call)
+        self._accounts.note(call)
+        self._pending = reply
+
+    def _close(self, text: str, call: Call | None, *, at: datetime | None) -> None:
+        self._skip_round(at=at)
+        state, parent = answer(self._state, text), self._state.head
+        if self._journal is not None:
+            # Those of the rounds were written down with them.
+            self._journal.write_reply(text, parent=parent, at=at, calls=() if call is None else (call,))
+        if call is not None:
+            self._accounts.note(call)
+        self._accounts.end()
+        self._past.answer(text, message=state.head)
+        self._before = self._state = state
+
+    def give(self, outputs: Sequence[ToolOutput], *, at: datetime | None = None) -> TurnView:
+        """Hand back what the tools gave for the calls of the last answer; the same turn, to be sent on."""
+        if self._pending is None:
+            raise CallError("No tool was called.", hint="Give results for the calls of the reply before.")
+        check_outputs(self._pending.calls, outputs)
+        return self._give(outputs, at=at)
+
+    def _give(self, outputs: Sequence[ToolOutput], *, at: datetime | None) -> TurnView:
+        turn, longer = self._past.turns[-1], self._with_round(outputs)
+        fitted, opened = self._fitter.fit(
+            self._settle(turn.terms), replace(longer, receipts=()), self._rules, path=self._past.path[:-1]
+        )
+        receipt = fitted.receipts[-1] if fitted.receipts else None
+        envelope = self._seal(opened, self._rules)
+        entry, books = self._accounts.enter(envelope, at=at)
+        if self._journal is not None:
+            self._journal.write_results(longer.rounds[-1].outputs, parent=opened.head, at=at)
+            if receipt is not None:
+                self._journal.write_receipt(receipt, before=opened.head, at=at)
+        self._past.turns[-1] = replace(fitted, receipts=(*turn.receipts, *fitted.receipts))
+        self._state, self._pending = opened, None
+        self._accounts.go_further(books)
+        return self._view(envelope, entry, receipt)
+
+    def _skip_round(self, *, at: datetime | None) -> None:
+        """Calls that nobody answered are told so: what the model said is kept, and every call has its result."""
+        if self._pending is not None:
+            self._give([skip_call(call) for call in self._pending.calls], at=at)
+
+    def _view(self, envelope: Envelope, entry: Entry, receipt: Receipt | None) -> TurnView:
+        return self._accounts.view(envelope, entry, number=len(self._past.turns), receipt=receipt)
+
+    def _seal(self, opened: State, rules: Rules, *, before: Prompt | None = None) -> Envelope:
+        """The request as it may be sent: it fits, and breaks no law beside the one before it."""
+        envelope = make_envelope(waiting(opened), rules.budget)
+        check_fits(envelope, rules.budget)
+        check_laws(envelope, before=before or self._before.last)
+        return envelope
+
+    def preview(self, asked: Ask, *, at: datetime | None = None) -> TurnView:
+        """The turn that asking this would give if nothing has to go for it. Nothing changes."""
+        check_zone(at)
+        state = self._leave()
+        turn = replace(self._read(asked, state), receipts=self._past.receipts)
+        measure = self._world.counter.measure(turn.model or state.model)
+        envelope = make_envelope(waiting(advance(state, turn, self._rules.place, measure)), self._rules.budget)
+        entry, _ = self._accounts.enter(envelope, at=at)
+        return self._accounts.view_ahead(envelope, entry, number=len(self._past.turns) + 1)
+
+    def waiting(self) -> TurnView | None:
+        """The turn that waits for its reply, to be sent again; raises if it no longer fits."""
+        if not self._state.waits:
+            return None
+        envelope = self._seal(self._state, self._rules)
+        receipts = self._past.turns[-1].receipts
+        # The least that can be said of a turn: what moved.
+        entry = Entry(prefix=make_prefix(self._before.last, envelope.prompt))
+        return self._view(envelope, entry, receipts[-1] if receipts else None)
+
+    def shrink_waiting(self, *, at: datetime | None = None) -> TurnView | None:
+        """The turn that waits, made smaller than anything counted here asks for: the model says it does not fit.
+
+        None if nothing in it may go.
+        """
+        if not self._state.waits:
+            return None
+        turn, rules = self._past.turns[-1], self._rules
+        receipt = self._fitter.plan(
+            self._settle(turn.terms),
+            replace(turn, receipts=()),
+            rules,
+            goal=int(waiting(self._state).total * _AFTER_OVERFLOW),
+            path=self._past.path[:-1],
+            automatic=True,
+        )
+        if receipt is None:
+            return None
+        turn = replace(turn, receipts=(*turn.receipts, receipt))
+        opened = advance(self._before, turn, rules.place, rules.measure)
+        envelope = self._seal(opened, rules)
+        entry, books = self._accounts.enter(envelope, at=at)
+        if self._journal is not None:
+            self._journal.write_receipt(receipt, before=opened.head, at=at)
+        self._past.turns[-1] = turn
+        self._state = opened
+        self._accounts.go_further(books)
+        return self._view(envelope, entry, receipt)
+
+    def _settle(self, terms: Terms) -> State:
+        """The state before the next turn, or before the one that waits, under the receipts that go before it."""
+        state = self._before
+        receipts = self._past.turns[-1].receipts if self._state.waits else self._past.receipts
+        return apply_receipts(state, receipts, terms, self._rules.measure)
+
+    def plan(self, *, to: float | None = None, at: datetime | None = None) -> Proposal:
+        """What compacting now would take out, down to a share of what fits, by default to the target."""
+        self._check_between_turns()
+        proposal = propose(
+            self._settle(self._terms),
+            Turn(text="", terms=self._terms),
+            self._rules,
+            fitter=self._fitter,
+            to=to,
+            path=self._past.path,
+            sent=self._accounts.sent,
+            tariff=self._world.tariff(self.model),
+            at=at,
+        )
+        return replace(proposal, upon=tuple(one.id for one in self._past.committed()))
+
+    def commit(self, planned: Proposal, *, at: datetime | None = None) -> Receipt:
+        """Do what was planned; something said since makes the plan void."""
+        if not isinstance(planned, Proposal):
+            raise CallError(f"A {type(planned).__name__} is no plan.", hint="Give what plan() returned.")
+        self._check_between_turns()
+        receipt = planned.receipt
+        if receipt is None:
+            raise CallError("There is nothing to compact.", hint="Plan with a smaller share, for example to=0.3.")
+        if receipt.parent != self._state.head or planned.upon != tuple(one.id for one in self._past.committed()):
+            raise CallError("The conversation went on since this was planned.", hint="Plan again, then commit.")
+        if self._journal is not None:
+            self._journal.write_receipt(receipt, at=at)
+        self._past.commit(receipt)
+        return receipt
+
+    def undo(self, receipt: str | None = None, *, at: datetime | None = None) -> Receipt:
+        """Void a compaction, by default the last, and all after it: as if they had never been."""
+        del at  # nothing is written down here, so it has no time
+        voided = self.find_undone(receipt)
+        self._past = self._past.without(voided)
+        self._fold()
+        self.mark_undone()
+        return voided[0]
+
+    def receipts(self) -> Sequence[Receipt]:
+        """The compactions in force, oldest first."""
+        return self._past.committed()
+
+    def recall(self, query: str, *, limit: int = FOUND_AT_MOST, past: Past | None = None) -> Sequence[Found]:
+        """Originals of this branch that cannot be read off the request: the one that waits for its reply, or the next.
+
+        ``past`` is the past where it is known better than here.
+        """
+        if self._state.waits:
+            sent = waiting(self._state)
+        else:
+            turn = Turn(text="", terms=self._terms, receipts=self._past.receipts)
+            sent = waiting(advance(self._state, turn, self._rules.place, self._rules.measure))
+        return self._recaller.find(past or self._past, query, sent=sent, limit=limit)
+
+    def find_undone(self, receipt: str | None = None) -> Sequence[Receipt]:
+        """The compactions that an undo would void."""
+        self._check_between_turns()
+        return self._past.find_undone(receipt)
+
+    def _check_between_turns(self) -> None:
+        if self._state.waits:
+            raise CallError("A turn waits for its reply.", hint="Reply first, then compact or undo.")

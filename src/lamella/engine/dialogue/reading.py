@@ -1,0 +1,220 @@
+"""Reading what a turn asks for: files, folders, tags, and whatever its templates name."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from lamella.core.artifacts.embeds import embedded_images
+from lamella.core.artifacts.ids import path_id
+from lamella.core.artifacts.kinds import KINDS, BlockForm, Embeds, later_kind
+from lamella.core.artifacts.model import Artifact, Image, Kind, Policy, Source
+from lamella.core.artifacts.wanted import Wanted
+from lamella.core.log.terms import Terms
+from lamella.core.log.turn import SystemParts, Turn
+from lamella.core.prompt.state import State
+from lamella.core.prompt.templates import (
+    Resolved,
+    Template,
+    TemplateKind,
+    expand_instructions,
+    expand_typed,
+    match_note,
+)
+from lamella.core.values import replace
+from lamella.engine.dialogue.ask import Ask
+from lamella.errors import ArtifactError, BadInputError
+from lamella.ports import Catalog, Sources, no_vault
+
+
+class TurnReader:
+    """One turn's reads. ``known`` are artifacts of earlier turns, for links that no source can answer."""
+
+    def __init__(self, sources: Sources, *, known: Iterable[Artifact]) -> None:
+        self._sources = sources
+        self._known = tuple(known)
+        self._attached: tuple[Artifact, ...] = ()
+        self.warnings: list[str] = []
+
+    def read_wanted(self, attach: Sequence[Artifact | Wanted]) -> tuple[Artifact, ...]:
+        """Every attachment as an artifact; a folder or tag becomes its notes."""
+        self._attached = tuple(self._with_images(artifact) for item in attach for artifact in self._read(item))
+        return self._attached
+
+    def _read(self, item: Artifact | Wanted) -> Iterator[Artifact]:
+        if isinstance(item, Artifact):
+            yield item
+            return
+        if not item.name and item.data is None:
+            raise ArtifactError(f"A {item.kind} attachment has no name.", hint="Give it a `path`, or a `tag`.")
+        snapshot = self._snapshot(item)
+        if snapshot is not None:
+            yield snapshot
+        elif KINDS[item.kind].block is BlockForm.EXPANDS:
+            yield from self._read_notes(item)
+        else:
+            yield self._sources.read(item)
+
+    def _snapshot(self, item: Wanted) -> Artifact | None:
+        """What was attached as a snapshot is not read again, also when its file has gone."""
+        if not KINDS[item.kind].is_text or item.policy not in (None, Policy.SNAPSHOT):
+            return None
+        name = path_id(Source(path=item.name), "")
+        taken = (a for a in self._known if a.id == name and a.policy is Policy.SNAPSHOT)
+        return next((replace(known, kind=item.kind) for known in taken), None)
+
+    def _with_images(self, artifact: Artifact) -> Artifact:
+        """Images are taken from the active note only; one that cannot be sent is said, not skipped."""
+        if not artifact.has_images or artifact.images or KINDS[artifact.kind].embeds is not Embeds.SENT:
+            return artifact
+        if self._sources.catalog is None:
+            self.warnings.append(f"The images of {artifact.id} are not sent: there is no vault to read them from.")
+            return artifact
+        return replace(artifact, images=tuple(self._read_embedded(artifact, self._sources.catalog)))
+
+    def _read_embedded(self, note: Artifact, catalog: Catalog) -> Iterator[Image]:
+        for target in embedded_images(note.text):
+            try:
+                path = catalog.find_file(target, beside=note.id)
+                yield from self._sources.read(Wanted(kind=Kind.IMAGE, name=path)).images
+            except BadInputError as error:
+                self.warnings.append(f"An image of {note.id} is not sent: {error.message}")
+
+    def _read_notes(self, item: Wanted) -> Iterator[Artifact]:
+        catalog = self._sources.catalog
+        if catalog is None:
+            raise no_vault(item.name)
+        listed = catalog.list_notes(item.kind, item.name)
+        if not listed.paths:
+            self.warnings.append(f"The {item.kind} {item.name} holds no notes; nothing was attached for it.")
+        self._say_links(listed.links)
+        self._say_unread(listed.unread)
+        for path in listed.paths:
+            yield self._read_note(path, via=f"{item.kind}:{item.name}", policy=item.policy)
+
+    def _read_note(self, path: str, *, via: str, policy: Policy | None = None) -> Artifact:
+        return self._sources.read(Wanted(kind=Kind.NOTE, name=path, via=via, policy=policy))
+
+    def _say_links(self, links: Sequence[str]) -> None:
+        self._say_once(f"{path} is left out: links out of the vault or to a folder are not followed." for path in links)
+
+    def _say_unread(self, unread: Sequence[str]) -> None:
+        self._say_once(f"Not searched for tags: {why}" for why in unread)
+
+    def _say_once(self, warnings: Iterable[str]) -> None:
+        """What two tags or folders of a turn leave out is left out once."""
+        self.warnings += [warning for warning in warnings if warning not in self.warnings]
+
+    def resolve(self, template: Template) -> Resolved:
+        """What a template names, from what is attached or known, else from the vault."""
+        match template.kind:
+            case TemplateKind.ACTIVE_NOTE:
+                return self._resolve_active()
+            case TemplateKind.SELECTION:
+                return self._resolve_selection()
+            case TemplateKind.NOTE:
+                return self._resolve_note(template.name)
+            case TemplateKind.TAG:
+                return self._resolve_tags(template.name)
+            case TemplateKind.FOLDER:
+                return self._resolve_folder(template.name)
+
+    def _resolve_active(self) -> Resolved:
+        active = next(iter(_named_by(TemplateKind.ACTIVE_NOTE, self._attached)), None)
+        if active is None:
+            return Resolved(why="no active note is attached.")
+        return Resolved(id=active.id, artifacts=(active,))
+
+    def _resolve_selection(self) -> Resolved:
+        selected = tuple(_named_by(TemplateKind.SELECTION, self._attached))
+        if not selected:
+            return Resolved()
+        return Resolved(id='", "'.join(a.id for a in selected), artifacts=selected)
+
+    def _resolve_note(self, name: str) -> Resolved:
+        """A link means what is attached now, else what the vault has, else what an earlier turn attached."""
+        catalog = self._sources.catalog
+        notes = match_note(name, _named_by(TemplateKind.NOTE, self._attached))
+        paths = catalog.find_note(name) if catalog and not notes else ()
+        if len(paths) == 1:
+            notes = (self._read_note(paths[0], via="template"),)
+        elif not notes and not paths:
+            notes = match_note(name, _named_by(TemplateKind.NOTE, self._known))
+        found = list(dict.fromkeys((*(note.id for note in notes), *paths)))
+        if not found:
+            return Resolved(why=f"no note is called {name}.")
+        if len(found) > 1:
+            return Resolved(why=f"{len(found)} notes are called {name}: {', '.join(found[:3])}. Name one by its path.")
+        return Resolved(id=notes[0].id, artifacts=(notes[0],))
+
+    def _resolve_tags(self, names: str) -> Resolved:
+        tags = [name.strip() for name in names.split(",")]
+        catalog = self._sources.catalog
+        listed = {tag: catalog.list_notes(Kind.TAG, tag) for tag in tags} if catalog else {}
+        paths = sorted({path for found in listed.values() for path in found.paths})
+        for found in listed.values():
+            self._say_unread(found.unread)
+        if not paths:
+            return Resolved(why=f"no note carries {names}.")
+        empty = (tag for tag in tags if not listed[tag].paths)
+        self.warnings += [f"No note carries {tag}; nothing was attached for it." for tag in empty]
+        for found in listed.values():
+            self._say_links(found.links)
+        notes = tuple(self._read_note(path, via=f"template:{names}") for path in paths)
+        return Resolved(id=", ".join(tags), artifacts=notes)
+
+    def _resolve_folder(self, name: str) -> Resolved:
+        catalog = self._sources.catalog
+        if catalog is None or not catalog.has_folder(name):
+            return Resolved()
+        listed = catalog.list_notes(Kind.FOLDER, name)
+        notes = tuple(self._read_note(path, via=f"template:{name}") for path in listed.paths)
+        self._say_links(listed.links)
+        if not notes:
+            return Resolved(why="the folder holds no notes.")
+        return Resolved(id=name, artifacts=notes)
+
+
+def _named_by(template: TemplateKind, artifacts: Iterable[Artifact]) -> list[Artifact]:
+    """Those that a template of this kind can mean."""
+    return [artifact for artifact in artifacts if template in KINDS[artifact.kind].templates]
+
+
+def read_turn(asked: Ask, state: State, sources: Sources, *, terms: Terms) -> Turn:
+    """What is asked, once everything that it names is read and its templates are expanded."""
+    reader = TurnReader(sources, known=_newest(state))
+    attached = reader.read_wanted((*asked.attach, *_pin(asked, state)))
+    typed = expand_typed(asked.text, reader.resolve)
+    parts = {**state.system.as_typed(), **asked.system}
+    drawn = expand_instructions(parts.get("instructions", ""), reader.resolve)
+    system = SystemParts(
+        **{**parts, "instructions": drawn.text},
+        inlined=drawn.artifacts,
+        typed_instructions=parts.get("instructions", ""),
+    )
+    return Turn(
+        text=typed.text,
+        typed=asked.text,
+        attached=(*attached, *typed.artifacts),
+        results=asked.results,
+        system=None if system == state.system else system,
+        tools=asked.tools,
+        model=asked.model or (state.model if state.terms is None else None),
+        drop=asked.drop,
+        fold=asked.fold,
+        terms=terms,
+        warnings=(*reader.warnings, *typed.warnings, *drawn.warnings),
+    )
+
+
+def _pin(asked: Ask, state: State) -> Iterator[Artifact]:
+    """What is to be pinned, as it is known."""
+    for name in asked.pin:
+        if name not in state.library:
+            raise ArtifactError(
+                f"{name} cannot be pinned: it is not in the library.", hint="Attach it with the policy pin."
+            )
+        yield replace(state.library[name].artifact, policy=Policy.PIN)
+
+
+def _newest(state: State) -> list[Artifact]:
+    """What a link can mean without reading: what is known, as it is in a later turn."""
+    known = [entry.artifact for entry in state.library.values()]
+    return [a if a.kind is later_kind(a.kind) else replace(a, kind=later_kind(a.kind)) for a in known]

@@ -1,0 +1,99 @@
+"""Recalling: originals that the prompt no longer holds, found by their words, for people and for models."""
+
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+
+from lamella.core.artifacts.make import make_tool_definition
+from lamella.core.artifacts.model import ToolDefinition
+from lamella.core.prompt.prompt import Prompt
+from lamella.core.search.index import Found, Index, Passage, build_index, search
+from lamella.core.search.passages import find_in_full, list_passages
+from lamella.engine.dialogue.past import Past
+from lamella.errors import CallError
+
+FOUND_AT_MOST = 5
+# What a tool may answer at once, in characters: an original of any length must not be what bursts the window.
+ANSWER_CHARACTERS = 20_000
+
+Recall = Callable[[str, int], Sequence[Found]]
+
+RECALL_TOOL: ToolDefinition = make_tool_definition(
+    "recall",
+    description=(
+        "Find earlier messages, notes and tool results of this conversation that no longer stand in the prompt, and "
+        "read them word for word. Use it when something was left out, shortened or summarised."
+    ),
+    parameters={
+        "type": "object",
+        "properties": {
+            "query": {
+                "type": "string",
+                "description": "Words, a path, a number or an id. What stands in double quotes must be there exactly.",
+            },
+            "limit": {"type": "integer", "minimum": 1, "maximum": 20, "description": "How many to give at most."},
+        },
+        "required": ["query"],
+    },
+)
+
+
+class Recaller:
+    """Searches a branch. Its index is kept until there is something else to search."""
+
+    def __init__(self, key: Callable[[str], str] | None = None) -> None:
+        self._key = key or spell
+        self._passages: tuple[Passage, ...] = ()
+        self._index: Index | None = None
+
+    def find(self, past: Past, query: str, *, sent: Prompt, limit: int) -> tuple[Found, ...]:
+        """The originals that fit best and cannot be read off what is sent."""
+        if not query.strip():
+            raise CallError("There is nothing to look for.", hint="Give some words of what you want to read again.")
+        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+            raise CallError(f"{limit!r} is no number of passages.", hint="Give a whole number above 0.")
+        return search(self._indexed(past), query, limit=limit, excluded=find_in_full(sent))
+
+    def _indexed(self, past: Past) -> Index:
+        passages = list_passages(past.turns, past.path)
+        if self._index is None or passages != self._passages:
+            self._passages, self._index = passages, build_index(passages, key=self._key)
+        return self._index
+
+
+def spell(text: str) -> str:
+    """A text as it is compared: compatible characters are one, and so are upper and lower case."""
+    return unicodedata.normalize("NFKC", text).casefold()
+
+
+def answer_recall(arguments: Mapping[str, object], recall: Recall) -> str:
+    """What the tool answers to a call: each original word for word under its place, or why there is none."""
+    query, limit = arguments.get("query"), arguments.get("limit", FOUND_AT_MOST)
+    if not isinstance(query, str):
+        return "recall takes a query, which is a text."
+    try:
+        found = recall(query, limit)  # type: ignore[arg-type]  # a model wrote it; what is no number is told
+    except CallError as error:
+        return f"{error.message} {error.hint}"
+    if not found:
+        return f"Nothing that left the prompt fits {query!r}. What was not found may still stand in the prompt itself."
+    return "\n\n".join(_tell(found))
+
+
+def _tell(found: Sequence[Found]) -> list[str]:
+    """The originals while there is room for them; of the rest, where the words stand."""
+    told: list[str] = []
+    room = ANSWER_CHARACTERS
+    for one in found:
+        text = one.passage.text
+        if len(text) <= room:
+            told.append(f"[{name_passage(one)}, {len(text):,} characters]\n{text}")
+        else:
+            told.append(f"[{name_passage(one)}, an excerpt of {len(text):,} characters]\n{one.excerpt}")
+        room -= len(told[-1])
+    return told
+
+
+def name_passage(found: Found) -> str:
+    """Where an original stands and what it is."""
+    passage = found.passage
+    return f"{passage.place}, {passage.role} {passage.title}"

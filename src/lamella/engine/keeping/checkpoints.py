@@ -1,0 +1,144 @@
+"""Checkpoints: a snapshot of a conversation's log now and then, so that opening it folds only the newest events."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from lamella.core.log.log import Log
+from lamella.core.log.records import Checkpoint, Damage, EventKind, Record
+from lamella.core.log.snapshot import (
+    Snapshot,
+    is_of_another_format,
+    join_snapshots,
+    make_snapshot,
+    read_snapshot,
+    write_snapshot,
+)
+from lamella.core.values import replace
+from lamella.engine.keeping.counting import UNCOUNTED, Counted, are_whole, list_counts, list_tokens, split_counts
+from lamella.errors import LamellaError, StoreDamagedError
+from lamella.ports import Store
+
+# Folding so many events takes about as long as reading a snapshot of a thousand.
+EVENTS = 128
+_LEAVE = "`lamella store copy` leaves it behind"
+
+
+class RestoredLog(Struct, frozen=True, kw_only=True):
+    """A log as far as it was kept, the token counts of its messages by who counted, and those of other texts."""
+
+    log: Log
+    texts: Mapping[int, Mapping[str, int]]
+    counts: bytes
+
+
+class Checkpoints:
+    """Those of one conversation: what they come to when it is opened, and the next one once it is due."""
+
+    def __init__(self, store: Store, conversation: str, *, every: int = EVENTS) -> None:
+        self._store = store
+        self._conversation = conversation
+        self._every = every
+        # How many events the last one that was kept has, and how many there were when one was last due.
+        self._kept = self._due = 0
+        self._counts: list[bytes] = []
+        # Those that lead nowhere, as far as is known; they would be read in vain at every opening.
+        self._unused: tuple[int, ...] = ()
+
+    def restore(self) -> RestoredLog:
+        """Read what was kept. Where it is damaged nothing was: the events tell all of it."""
+        try:
+            kept = self._store.read_checkpoints(self._conversation)
+        except StoreDamagedError:
+            kept = ()
+        found = {checkpoint.version: _read(checkpoint) for checkpoint in kept}
+        whole = [snapshot for snapshot in found.values() if snapshot is not None]
+        log, snapshots = join_snapshots(whole, Log(self._conversation))
+        used = {snapshot.log.version for snapshot in snapshots}
+        self._unused = tuple(version for version in found if version not in used)
+        self._kept = self._due = log.version
+        counts = b"".join(snapshot.counts for snapshot in snapshots)
+        return RestoredLog(log=log, texts=_weigh(snapshots), counts=counts)
+
+    def take(self, records: Iterable[Record]) -> None:
+        """Take in what came with events since: their token counts, and whether one of them erased something."""
+        for record in records:
+            if record.kind is EventKind.ERASURE:
+                # No checkpoint is left to go on from, and what was counted until now may be of what is gone.
+                self._kept = self._due = 0
+                self._counts, self._unused = [], ()
+            elif record.counts and are_whole(record.counts):
+                self._counts.append(record.counts)
+
+    def keep(self, log: Log) -> None:
+        """Keep a snapshot of a log whose events are all written, if there were many since the last."""
+        if log.version - self._due < self._every:
+            return
+        # One that cannot be kept is not tried again at every event, and the next one goes on from where this did.
+        self._due = log.version
+        if self._save(log):
+            self._kept, self._counts, self._unused = log.version, [], ()
+
+    def _save(self, log: Log) -> bool:
+        snapshot = make_snapshot(log, after=self._kept)
+        tokens, counts = split_counts(b"".join(self._counts), [node.text for node in snapshot.nodes])
+        data = write_snapshot(replace(snapshot, tokens=tokens, counts=counts))
+        if data is None:
+            return False
+        checkpoint = Checkpoint(version=log.version, data=data)
+        try:
+            return self._store.keep_checkpoint(self._conversation, checkpoint, instead_of=self._unused)
+        except LamellaError:
+            # The events are written and acknowledged. Without a snapshot they are folded again, as they always can be.
+            return False
+
+
+def _read(checkpoint: Checkpoint) -> Snapshot | None:
+    """What a checkpoint holds, of the version that it is filed under: of another one nobody looked for the event."""
+    snapshot = read_snapshot(checkpoint.data)
+    return snapshot if snapshot is not None and snapshot.log.version == checkpoint.version else None
+
+
+def _weigh(snapshots: Sequence[Snapshot]) -> dict[int, dict[str, int]]:
+    texts: dict[int, dict[str, int]] = {}
+    for snapshot in snapshots:
+        for who, tokens in snapshot.tokens.items():
+            pairs = zip(snapshot.nodes, tokens, strict=False)
+            texts.setdefault(who, {}).update([(node.text, count) for node, count in pairs if count != UNCOUNTED])
+    return texts
+
+
+def find_damaged_checkpoints(
+    conversation: str, records: Sequence[Record], kept: Iterable[Checkpoint]
+) -> Iterator[Damage]:
+    """Checkpoints that their events do not come to, when these are folded again."""
+    log = Log(conversation)
+    counted: set[Counted] = set()
+    whole = True
+    for checkpoint in kept:
+        if checkpoint.version > len(records):
+            # Someone else has gone on meanwhile.
+            return
+        new = records[log.version : checkpoint.version]
+        log.extend(new)
+        counted |= list_counts(record.counts for record in new)
+        # Against counts that are damaged themselves nothing can be held.
+        whole = whole and all(are_whole(record.counts) for record in new)
+        what = _find_fault(checkpoint, log, counted if whole else None)
+        if what is not None:
+            yield Damage(conversation=conversation, place=f"checkpoint {checkpoint.version}", what=what)
+
+
+def _find_fault(checkpoint: Checkpoint, log: Log, counted: set[Counted] | None) -> str | None:
+    if is_of_another_format(checkpoint.data):
+        return None
+    snapshot = _read(checkpoint)
+    if snapshot is None:
+        return "cannot be read and is not used; the next one replaces it"
+    derived = make_snapshot(log, after=snapshot.after)
+    if (snapshot.log, snapshot.nodes) != (derived.log, derived.nodes) or snapshot.log.branches() != log.branches():
+        return f"is not what its events come to; {_LEAVE}"
+    texts = [node.text for node in snapshot.nodes]
+    if counted is not None and not (list_counts([snapshot.counts]) | list_tokens(snapshot.tokens, texts)) <= counted:
+        return f"has counts that no event has; {_LEAVE}"
+    return None

@@ -1,0 +1,129 @@
+"""Forking into a new conversation: a branch up to a message, told again under another name."""
+
+from collections.abc import Mapping, Sequence
+
+from lamella.core.log.branch import committed_hashes, path_hashes, read_receipts, read_turns
+from lamella.core.log.events.call import read_call
+from lamella.core.log.events.changes import RenameEvent, SettingsEvent
+from lamella.core.log.events.codec import write_event
+from lamella.core.log.events.reply import ReplyEvent
+from lamella.core.log.ids import Voice, message_id, round_result_id, turn_id
+from lamella.core.log.nodes import Told
+from lamella.core.log.receipt import Receipt, make_receipt
+from lamella.core.log.records import Written
+from lamella.core.log.turn import Turn
+from lamella.core.log.writing import (
+    join_written,
+    write_calls,
+    write_message,
+    write_receipt,
+    write_reply,
+    write_results,
+)
+from lamella.core.messages.delta import Reply, StopReason
+from lamella.core.values import replace
+from lamella.engine.keeping.conversations import Conversations
+from lamella.engine.keeping.stored import Backend
+from lamella.errors import CallError
+
+
+def fork_into(desk: Backend, conversation: str, message: str, *, name: str) -> None:
+    """Copy a branch up to a message into a new conversation, with its settings, title and what was compacted on it.
+
+    Messages have ids of their own there: an id follows from the conversation, too.
+    """
+    log = Conversations(desk.store, desk.clock).load_log(conversation)
+    if message not in log.nodes:
+        raise CallError(
+            f"{conversation} has no message {message!r}.", hint="See its messages with `lamella chats show`."
+        )
+    if desk.store.load(name):
+        raise CallError(f"There is a conversation {name!r} already.", hint="Choose another name for the new one.")
+    told = log.path(message)
+    committed = log.committed(told)
+    hashes = (*path_hashes(told), *committed_hashes(committed))
+    contents = desk.store.read_contents(conversation, hashes) if hashes else {}
+    turns = read_turns(told, contents, committed, usual=desk.configure(log.settings).terms)
+    copy = _Copy(conversation, name)
+    copy.begin(log.settings, at=log.created)
+    for turn, one in zip(turns, told, strict=True):
+        copy.tell(turn, one, last=one is told[-1])
+    copy.compact(read_receipts(committed.since, contents), at=told[-1].message.at)
+    copy.end(log.title, at=desk.clock.now().isoformat().replace("+00:00", "Z"))
+    desk.store.append(name, join_written(*copy.parts), expected=0, title=log.title or None)
+
+
+class _Copy:
+    """A conversation under another name, as the events that are written for it."""
+
+    def __init__(self, conversation: str, name: str) -> None:
+        self.parts: list[Written] = []
+        self._conversation = conversation
+        self._name = name
+        self._head = ""
+        # What has another id there: messages, replies, and what tools gave.
+        self._ids: dict[str, str] = {}
+
+    def begin(self, settings: Mapping[str, object], *, at: str) -> None:
+        """What holds before anything is said."""
+        if settings:
+            self.parts.append(write_event(SettingsEvent(values=dict(settings)), at=at))
+
+    def end(self, title: str, *, at: str) -> None:
+        """The title, given when the copy is made: what was said has its own times, and a list shows the last."""
+        self.parts.append(write_event(RenameEvent(title=title), at=at))
+
+    def tell(self, turn: Turn, told: Told, *, last: bool) -> None:
+        """One turn with what was compacted before it; one that went on without an answer gets the empty one."""
+        parent, at = self._head, told.message.at
+        self.compact(turn.receipts, at=at)
+        # What was rewritten was so in the other conversation: here nothing was sent before.
+        asked = replace(turn, id=None, rewritten=None)
+        self._head = turn_id(self._name, parent, asked)
+        self._ids[told.message.id] = self._head
+        self.parts.append(write_message(asked, message_id=self._head, parent=parent, at=at))
+        self._tell_rounds(turn, told)
+        if told.reply is not None or not last:
+            self._answer(told)
+
+    def _tell_rounds(self, turn: Turn, told: Told) -> None:
+        for number, (one, stored) in enumerate(zip(turn.rounds, told.rounds, strict=True)):
+            at = told.message.at
+            said = Reply(text=one.text, stop=StopReason.TOOLS, calls=one.calls, carried=one.carried)
+            self.parts.append(write_calls(said, parent=self._head, at=at, made=map(read_call, stored.made)))
+            self.parts.append(write_results(one.outputs, parent=self._head, at=at))
+            calls = {call.id: call for call in one.calls}
+            for place, output in enumerate(one.outputs):
+                there, here = (
+                    round_result_id(name, place=(number, place), call=calls[output.call], output=output)
+                    for name in (told.message.id, self._head)
+                )
+                self._ids[there] = here
+
+    def _answer(self, told: Told) -> None:
+        reply, question = told.reply, self._head
+        text, at = ("", told.message.at) if reply is None else (reply.text, reply.at)
+        own = reply.event.calls if reply is not None and isinstance(reply.event, ReplyEvent) else ()
+        old = message_id(self._conversation, parent=told.message.id, role=Voice.REPLY, text="")
+        self._head = message_id(self._name, parent=question, role=Voice.REPLY, text=text)
+        self._ids[old if reply is None else reply.id] = self._head
+        self.parts.append(
+            write_reply(text, message_id=self._head, parent=question, at=at, calls=map(read_call, own)),
+        )
+
+    def compact(self, receipts: Sequence[Receipt], *, at: str) -> None:
+        """Compactions after what was told so far."""
+        for receipt in receipts:
+            steps = tuple(
+                replace(step, removed=tuple(self._ids.get(one, one) for one in step.removed)) for step in receipt.steps
+            )
+            renamed = make_receipt(
+                self._name,
+                parent=self._head,
+                steps=steps,
+                skipped=receipt.skipped,
+                tokens=(receipt.tokens_before, receipt.tokens_after),
+                target=receipt.target,
+                automatic=receipt.automatic,
+            )
+            self.parts.append(write_receipt(renamed, at=at))

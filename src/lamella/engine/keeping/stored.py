@@ -1,0 +1,395 @@
+"""A conversation that lasts: every turn, reply and change of branch is an event in a store before it counts."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+
+from msgspec import Struct
+
+from lamella.core.artifacts.make import canonical_json
+from lamella.core.compaction.fitting import Rules
+from lamella.core.ledger.entry import Prefix
+from lamella.core.log.branch import (
+    committed_hashes,
+    path_hashes,
+    read_calls,
+    read_message,
+    read_pending,
+    read_receipts,
+    read_time,
+    read_turns,
+)
+from lamella.core.log.call import Call
+from lamella.core.log.compactions import Committed
+from lamella.core.log.events.changes import DeleteEvent, ForkEvent, RenameEvent, SettingsEvent, SwitchEvent
+from lamella.core.log.events.codec import write_event
+from lamella.core.log.events.compaction import UndoEvent
+from lamella.core.log.events.message import read_lasting
+from lamella.core.log.ids import Voice, message_id
+from lamella.core.log.nodes import Told, name_messages
+from lamella.core.log.receipt import Receipt
+from lamella.core.log.records import Written
+from lamella.core.log.terms import Rewrite, Terms
+from lamella.core.log.turn import PART_NAMES, SystemParts
+from lamella.core.messages.delta import Reply, ToolCall
+from lamella.core.messages.rounds import ToolOutput
+from lamella.core.prompt.movement import find_movement
+from lamella.core.prompt.prompt import Prompt
+from lamella.core.prompt.state import State
+from lamella.core.search.index import Found
+from lamella.core.values import replace
+from lamella.engine.dialogue.answer import Answer
+from lamella.engine.dialogue.ask import Ask
+from lamella.engine.dialogue.dialogue import Dialogue
+from lamella.engine.dialogue.fitting import Fitter
+from lamella.engine.dialogue.past import Past
+from lamella.engine.dialogue.proposal import Proposal
+from lamella.engine.dialogue.recalling import FOUND_AT_MOST
+from lamella.engine.dialogue.turn import TurnView
+from lamella.engine.dialogue.world import World
+from lamella.engine.keeping.checkpoints import EVENTS
+from lamella.engine.keeping.journal import ChatJournal
+from lamella.engine.keeping.stored_log import StoredLog
+from lamella.errors import CallError
+from lamella.ports import Clock, Store
+
+
+class ChatRules(Struct, frozen=True, kw_only=True):
+    """What settings come to: the rules and terms of a conversation, and the model it starts with."""
+
+    rules: Rules
+    terms: Terms
+    model: str | None = None
+
+
+class Backend(Struct, frozen=True, kw_only=True):
+    """What a stored conversation works with. ``configure`` turns settings by name into rules.
+
+    A checkpoint is due after every ``checkpoint_every`` events.
+    """
+
+    store: Store
+    clock: Clock
+    world: World
+    configure: Callable[[Mapping[str, object]], ChatRules]
+    ledger: bool = True
+    checkpoint_every: int = EVENTS
+
+
+class StoredChat:
+    """One conversation in a store. Opening it reads the log once; the last epoch is laid out on the first turn.
+
+    Settings given by name are written down with the next event, so that the conversation goes on under them.
+    """
+
+    def __init__(self, desk: Backend, conversation: str, settings: Mapping[str, object] | None = None) -> None:
+        self._desk = desk
+        self._kept = StoredLog(desk.store, conversation, counter=desk.world.counter, every=desk.checkpoint_every)
+        self._log, self._book = self._kept.log, self._kept.book
+        self._world = replace(desk.world, counter=self._book)
+        self._changed = dict(settings or {})
+        self._runner: Dialogue | None = None
+        self.reload()
+
+    def _configure(self) -> None:
+        """The settings as written down, with those on top that were given and are not written down yet."""
+        written = self._log.settings
+        self._changed = {name: value for name, value in self._changed.items() if written.get(name) != value}
+        self._configured = self._desk.configure({**written, **self._changed})
+
+    @property
+    def id(self) -> str:
+        return self._log.conversation
+
+    @property
+    def title(self) -> str:
+        return self._log.title
+
+    @property
+    def head(self) -> str:
+        """The id of the active branch's last message."""
+        return self._log.head
+
+    @property
+    def version(self) -> int:
+        """How many events the conversation has."""
+        return self._log.version
+
+    @property
+    def window(self) -> int:
+        """How many tokens fit, as settings say."""
+        return self._configured.rules.budget.window
+
+    def turns(self, head: str | None = None) -> Sequence[Told]:
+        """The turns of a branch as they were said, by default of the active one."""
+        if head is not None and not (isinstance(head, str) and head in self._log.nodes):
+            raise self._missing(str(head))
+        return self._log.path(head)
+
+    def branches(self) -> Sequence[str]:
+        """Every branch by its last message."""
+        return self._log.branches()
+
+    def ask(self, asked: Ask, *, at: datetime | None = None) -> TurnView:
+        """The next turn, written down. A conflict with another writer changes nothing: ``reload`` and ask again."""
+        self._book.begin()
+        left, question = self._find_empty_reply(), self._log.head
+        runner = self._running() if left is None else self._resume(self._log.path(left), leaves=question)
+        turn = runner.ask(self._with_lasting(asked), at=at, rewritten=self._log.rewritten)
+        self._runner = runner
+        return turn
+
+    def _find_empty_reply(self) -> str | None:
+        """The empty reply that the open turn stood with before: something may have been compacted after that."""
+        head = self._log.nodes.get(self._log.head)
+        if head is None or head.role is not Voice.USER:
+            return None
+        empty = message_id(self.id, parent=head.id, role=Voice.REPLY, text="")
+        return empty if empty in self._log.nodes else None
+
+    def _with_lasting(self, asked: Ask) -> Ask:
+        """What is asked, under what holds although no turn of the branch says so."""
+        system, tools, model = read_lasting(self._log.left)
+        return replace(
+            asked,
+            system={**(_as_typed(system) if system else {}), **asked.system},
+            tools=tools if asked.tools is None else asked.tools,
+            model=asked.model or self._chosen_model() or model or self._first_model(),
+        )
+
+    def _first_model(self) -> str | None:
+        """The model that settings name, for a conversation that has none yet."""
+        return self._configured.model if self._running().model is None else None
+
+    def _chosen_model(self) -> str | None:
+        """The model that settings name, if they were changed to it since the last turn."""
+        return self._configured.model if self._log.chose_model or "model" in self._changed else None
+
+    def reply(self, given: str | Answer, *, at: datetime | None = None) -> Reply:
+        """What the model answered to the turn asked last, written down."""
+        before = len(self._log.nodes)
+        reply = self._running().reply(given, at=at)
+        if len(self._log.nodes) == before and not reply.calls:
+            # The same answer once more leads back to the branch it is on, with what was compacted after it.
+            self._runner = None
+        return reply
+
+    @property
+    def calls(self) -> Sequence[ToolCall]:
+        """The calls of the last answer that wait for what they give."""
+        return self._running().calls
+
+    def give(self, outputs: Sequence[ToolOutput], *, at: datetime | None = None) -> TurnView:
+        """What the calls of the last answer gave, written down; the same turn, to be sent on."""
+        return self._running().give(outputs, at=at)
+
+    def read_answer(self, answer: object) -> Answer:
+        """What a model answered, from the object that a provider's SDK gave."""
+        return self._running().read_answer(answer)
+
+    def waiting(self) -> TurnView | None:
+        """The turn that waits for its answer, if one does."""
+        return self._running().waiting()
+
+    def regenerate(self, message: str | None = None, *, at: datetime | None = None) -> TurnView:
+        """Open a question again, by default the last one; the next reply starts a branch of its own."""
+        question = self._question(message or self._log.head)
+        if question != self._log.head:
+            self._write(write_event(SwitchEvent(head=question), at=self._moment(at)))
+        turn = self._running().waiting()
+        if turn is None:
+            raise self._missing(question)
+        rewritten = self._log.rewritten
+        prompt = turn.envelope.prompt
+        before = self._sent_last() if rewritten or self._log.undone else prompt
+        movement = find_movement(before, replace(prompt, rewritten=rewritten))
+        turn.page.entry = replace(turn.ledger, prefix=Prefix(movement=movement, common_tokens=None))
+        return turn
+
+    def edit(self, message: str, text: str, *, at: datetime | None = None) -> TurnView:
+        """Ask another text in place of a message, with the same attachments; the old branch stays."""
+        node = self._log.nodes.get(message)
+        if node is None or node.role is not Voice.USER:
+            raise self._missing(message)
+        told = Told(message=node, reply=None)
+        self._book.begin()
+        original = read_message(node, self._contents(path_hashes([told])), usual=self._configured.terms)
+        runner = self._resume(self._log.path(node.parent), edits=message)
+        asked = Ask(
+            text=text,
+            attach=tuple(replace(artifact, condensed=None) for artifact in original.attached),
+            results=original.results,
+            system=_as_typed(original.system) if original.system else {},
+            tools=original.tools,
+            model=self._chosen_model() or original.model,
+            drop=original.drop,
+            fold=original.fold,
+        )
+        turn = runner.ask(asked, at=at, rewritten=Rewrite.HISTORY_EDITED)
+        self._runner = runner
+        return turn
+
+    def delete(self, message: str, *, at: datetime | None = None) -> None:
+        """Go on without a message, on a branch of its own; a question goes with its answer."""
+        if message not in name_messages(self._log.path()):
+            raise self._missing(message)
+        self._write(write_event(DeleteEvent(target=message), at=self._moment(at)))
+
+    def fork(self, message: str, *, at: datetime | None = None) -> None:
+        """Go on from an earlier message, on a branch of its own."""
+        self._go(ForkEvent(head=message), at)
+
+    def switch(self, head: str, *, at: datetime | None = None) -> None:
+        """Make another branch the active one, by its last message."""
+        self._go(SwitchEvent(head=head), at)
+
+    def rename(self, title: str, *, at: datetime | None = None) -> None:
+        """Give the conversation a title."""
+        self._write(write_event(RenameEvent(title=title), at=self._moment(at)), title=title)
+
+    def model_for(self, asked: Ask) -> str:
+        """The model that a turn goes to: the one it names, else the one that holds."""
+        model = self._with_lasting(asked).model or self._running().model or self._configured.model
+        if model is None:
+            raise CallError("No model is named.", hint="Name one with model=, --model or LAMELLA_MODEL.")
+        return model
+
+    def ledger(self) -> Sequence[Sequence[Call]]:
+        """For each turn of the active branch the model calls that were made for it."""
+        return [read_calls(told) for told in self._log.path()]
+
+    def preview(self, asked: Ask, *, at: datetime | None = None) -> TurnView:
+        """The turn that asking this would give if nothing has to go for it. Nothing is written down."""
+        return self._running().preview(self._with_lasting(asked), at=at)
+
+    def shrink_waiting(self, *, at: datetime | None = None) -> TurnView | None:
+        """The turn that waits, made smaller, written down; none if nothing in it may go."""
+        return self._running().shrink_waiting(at=at)
+
+    def plan(self, *, to: float | None = None, at: datetime | None = None) -> Proposal:
+        """What compacting now would take out and bring."""
+        return self._running().plan(to=to, at=at)
+
+    def commit(self, planned: Proposal, *, at: datetime | None = None) -> Receipt:
+        """Do what was planned, written down with its receipt."""
+        return self._running().commit(planned, at=at)
+
+    def undo(self, receipt: str | None = None, *, at: datetime | None = None) -> Receipt:
+        """Void a compaction, by default the last, and all after it on this branch."""
+        voided = self._running().find_undone(receipt)
+        self._write(write_event(UndoEvent(receipt=voided[0].id), at=self._moment(at)))
+        return voided[0]
+
+    def receipts(self) -> Sequence[Receipt]:
+        """The compactions in force on the active branch, oldest first."""
+        committed = self._log.committed(self._log.path())
+        return read_receipts(committed.events, self._contents(committed_hashes(committed)))
+
+    def recall(self, query: str, *, limit: int = FOUND_AT_MOST) -> Sequence[Found]:
+        """Originals of the active branch that the prompt no longer holds; what was erased is not found."""
+        told = self._log.path()
+        turns = read_turns(told, self._contents(path_hashes(told)), usual=self._configured.terms)
+        past = Past(turns, path=name_messages(told))
+        return self._running().recall(query, limit=limit, past=past)
+
+    def reload(self) -> None:
+        """Read what others wrote since."""
+        self._kept.reload()
+        self._configure()
+        self._runner = None
+        self._fitter = Fitter(self._world.summarizer, timeout=self._world.summary_timeout)
+
+    def _go(self, event: ForkEvent | SwitchEvent, at: datetime | None) -> None:
+        if event.head not in self._log.nodes:
+            raise self._missing(event.head)
+        self._write(write_event(event, at=self._moment(at)))
+
+    def _write(self, written: Written, *, title: str | None = None) -> None:
+        self._append(written, title=title)
+        self._runner = None
+
+    def _append(self, written: Written, *, title: str | None = None) -> None:
+        if self._changed:
+            settings = write_event(SettingsEvent(values=self._changed), at=written.records[0].at)
+            written = Written(records=(*settings.records, *written.records), contents=written.contents)
+        self._kept.append(written, title=title)
+        self._changed = {}
+
+    def _running(self) -> Dialogue:
+        if self._runner is None:
+            self._runner = self._resume(self._log.path())
+        return self._runner
+
+    def _resume(self, told: Sequence[Told], *, edits: str | None = None, leaves: str | None = None) -> Dialogue:
+        journal = ChatJournal(self.id, append=self._append, moment=self._moment, edits=edits, leaves=leaves)
+        dialogue = self._rebuild(told, self._log.committed(told), journal=journal)
+        before = self._sent_last() if edits or self._log.rewritten or self._log.undone else None
+        newest = told[-1] if told else None
+        calls = read_calls(newest) if newest is not None else ()
+        dialogue.go_on(
+            before,
+            asked_at=read_time(newest.message) if newest is not None else None,
+            answered_by=calls[-1].id if calls else None,
+            pending=self._read_pending(newest) if newest is not None else None,
+        )
+        return dialogue
+
+    def _read_pending(self, told: Told) -> Reply | None:
+        """The answer of the open turn whose calls wait for what they give."""
+        return None if told.pending is None else read_pending(told, self._contents(tuple(told.pending.hashes())))
+
+    def _sent_last(self) -> Prompt | None:
+        """The request of the turn asked last, on whatever branch it was."""
+        asked = self._log.last_asked
+        if not asked:
+            return None
+        told = self._log.path(asked)
+        return self._rebuild(told, self._log.committed(told, until=asked)).last
+
+    def _rebuild(self, told: Sequence[Told], committed: Committed, *, journal: ChatJournal | None = None) -> Dialogue:
+        """A branch as it was left, from the log and the contents it names."""
+        contents = self._contents((*path_hashes(told), *committed_hashes(committed)))
+        usual = self._configured.terms
+        turns = read_turns(told, contents, committed, usual=usual)
+        start = None if turns else self._configured.model
+        model = next((turn.model for turn in reversed(turns) if turn.model), start)
+        past = Past(turns, path=name_messages(told), receipts=read_receipts(committed.since, contents))
+        dialogue = Dialogue(
+            self._world,
+            replace(self._configured.rules, measure=self._book.measure(model)),
+            State(conversation=self.id, model=start),
+            terms=usual,
+            past=past,
+            pending=read_pending(told[-1], contents) if told else None,
+            ledger=self._desk.ledger,
+            journal=journal,
+            fitter=self._fitter,
+        )
+        undone = self._log.moves_by_undo()
+        if undone:
+            dialogue.mark_undone()
+        if dialogue.waits and (undone or told[-1].message.id in self._log.undone_before):
+            dialogue.mark_waiting_undone()
+        return dialogue
+
+    def _contents(self, hashes: Sequence[str]) -> Mapping[str, bytes]:
+        return self._desk.store.read_contents(self.id, hashes) if hashes else {}
+
+    def _question(self, message: str) -> str:
+        node = self._log.nodes.get(message)
+        if node is None:
+            raise self._missing(message)
+        return node.id if node.role is Voice.USER else node.parent
+
+    def _missing(self, message: str) -> CallError:
+        return CallError(
+            f"The conversation {self.id} has no such message: {canonical_json(message)}.",
+            hint="See its messages with `lamella chats show`.",
+        )
+
+    def _moment(self, at: datetime | None) -> str:
+        return (at or self._desk.clock.now()).astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _as_typed(parts: SystemParts) -> dict[str, str]:
+    """Every part as it was given; one that was taken away is empty, not as it was before."""
+    return {**dict.fromkeys(PART_NAMES, ""), **parts.as_typed()}

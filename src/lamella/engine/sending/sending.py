@@ -1,0 +1,309 @@
+"""Sending: one turn to a model and back, as events. Tried again where that may help, never after text was said.
+
+A turn is written down before it is sent, its answer as soon as it ends. What was said before someone stopped it, or
+before the connection broke, is kept.
+"""
+
+from asyncio import CancelledError
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from functools import partial
+from typing import Protocol
+
+from msgspec import Struct
+
+from lamella.core.log.call import CacheUse, Timing
+from lamella.core.log.receipt import Receipt
+from lamella.core.messages.delta import (
+    Delta,
+    ReasoningDelta,
+    Stop,
+    StopReason,
+    TextDelta,
+    ToolCall,
+    fold_deltas,
+    join_text,
+)
+from lamella.core.messages.rounds import ToolOutput
+from lamella.core.messages.usage import Usage
+from lamella.core.values import replace
+from lamella.engine.dialogue.answer import Answer
+from lamella.engine.dialogue.ask import Ask
+from lamella.engine.dialogue.fitting import wait_apart
+from lamella.engine.dialogue.turn import TurnView
+from lamella.engine.sending.deltas import foresee, read_answer
+from lamella.engine.sending.tools import STEPS, Toolbox
+from lamella.errors import CallError, ContextOverflowError, ProviderRetryError
+from lamella.ports import ChatProvider, Clock
+
+STOPPED = "stopped"
+BROKEN = "broken"
+SILENCE = 120.0
+# How many tokens an answer may have where nobody says.
+ANSWER = 1_024
+
+
+class EventName(StrEnum):
+    """What an event is about."""
+
+    ENVELOPE = "envelope"
+    DELTA = "delta"
+    REASONING = "reasoning"
+    TOOL = "tool"
+    USAGE = "usage"
+    RETRY = "retry"
+    COMPACTION = "compaction"
+    DONE = "done"
+
+
+class Event(Struct, frozen=True, kw_only=True):
+    """Something that happened on the way. ``text`` is more of the answer, and only ever that."""
+
+    kind: EventName
+    text: str = ""
+    turn: TurnView | None = None
+    said: str = ""
+    call: ToolCall | None = None
+    output: ToolOutput | None = None
+    usage: Usage | None = None
+    receipt: Receipt | None = None
+    wait: float | None = None
+
+
+class RetryPolicy(Struct, frozen=True, kw_only=True):
+    """How often, and how long between: waits double from ``first`` to ``longest`` seconds, and up to half is added.
+
+    A provider that asks for more than ``at_most`` seconds is not waited for. After ``silence`` seconds in which nothing
+    comes, a try has failed.
+    """
+
+    tries: int = 4
+    first: float = 1.0
+    longest: float = 30.0
+    at_most: float = 120.0
+    silence: float = SILENCE
+
+    def wait(self, number: int, *, asked_for: float | None, jitter: float) -> float:
+        """How long to wait before the try of this number; what the provider asks for is the least."""
+        doubled: float = min(self.longest, self.first * 2 ** (number - 1))
+        return max(asked_for or 0.0, doubled * (1 + jitter / 2))
+
+
+class Delivery(Struct, frozen=True, kw_only=True):
+    """What sending works with. ``sleep`` and ``jitter`` come in, so that nothing here asks the clock or rolls dice.
+
+    With a ``window``, a request that leaves less of it than the ``answer`` may have is not sent.
+    """
+
+    provider: ChatProvider
+    clock: Clock
+    sleep: Callable[[float], Awaitable[None]]
+    jitter: Callable[[], float]
+    patience: RetryPolicy = RetryPolicy()
+    answer: int = ANSWER
+    window: int | None = None
+
+
+class SendingChat(Protocol):
+    """A conversation that can be asked, answered, given results, and made smaller while a turn waits."""
+
+    @property
+    def calls(self) -> Sequence[ToolCall]: ...
+
+    def ask(self, asked: Ask, *, at: datetime | None = None) -> TurnView: ...
+
+    def reply(self, given: str | Answer, *, at: datetime | None = None) -> object: ...
+
+    def give(self, outputs: Sequence[ToolOutput], *, at: datetime | None = None) -> TurnView: ...
+
+    def shrink_waiting(self, *, at: datetime | None = None) -> TurnView | None: ...
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """An answer on its way."""
+
+    started: datetime
+    built: float
+    deltas: list[Delta] = field(default_factory=list)
+    first: float | None = None
+    retries: int = 0
+    shrunk: bool = False
+    foreseen: CacheUse | None = None
+
+    @property
+    def text(self) -> str:
+        return join_text(delta.text for delta in self.deltas if isinstance(delta, TextDelta))
+
+
+async def send(
+    chat: SendingChat, asked: Ask, post: Delivery, *, toolbox: Toolbox | None = None, steps: int = STEPS
+) -> AsyncGenerator[Event, None]:
+    """Ask, send, and record the answer. Closing the iterator stops the model and keeps what it said."""
+    started = post.clock.now()
+    turn = await wait_apart(lambda: chat.ask(asked, at=started))
+    built = (post.clock.now() - started).total_seconds()
+    yield Event(kind=EventName.ENVELOPE, turn=turn)
+    async with aclosing(answer(chat, turn, post, built=built, toolbox=toolbox, steps=steps)) as events:
+        async for event in events:
+            yield event
+
+
+async def answer(
+    chat: SendingChat,
+    turn: TurnView,
+    post: Delivery,
+    *,
+    built: float = 0.0,
+    toolbox: Toolbox | None = None,
+    steps: int = STEPS,
+) -> AsyncGenerator[Event, None]:
+    """Send a turn that was asked, and record its answer; with tools, in as many rounds as it takes, up to ``steps``.
+
+    Calls that nobody here can run leave the turn open. It stops cleanly between any two rounds: what was called for and
+    what came back is written down by then.
+    """
+    left = steps
+    while True:
+        if not chat.calls:
+            async with aclosing(_answer_once(chat, turn, post, built=built)) as events:
+                async for event in events:
+                    turn = event.turn or turn
+                    yield event
+        calls = tuple(chat.calls)
+        if not calls or toolbox is None or not toolbox.can_run(calls):
+            yield Event(kind=EventName.DONE, turn=turn)
+            return
+        left -= 1
+        outputs = await toolbox.run(calls) if left >= 0 else tuple(_refuse(call, steps) for call in calls)
+        for output in outputs:
+            yield Event(kind=EventName.TOOL, output=output)
+        now = post.clock.now()
+        turn = await wait_apart(partial(chat.give, outputs, at=now))
+        yield Event(kind=EventName.ENVELOPE, turn=turn)
+        if left < -1:
+            # It was told that there are no more rounds and called again: its turn ends without an answer in words.
+            chat.reply("", at=now)
+            yield Event(kind=EventName.DONE, turn=turn)
+            return
+
+
+def _refuse(call: ToolCall, steps: int) -> ToolOutput:
+    told = f"Not run: a turn has at most {steps} rounds of tools. Answer with what you have."
+    return ToolOutput(call=call.id, output=told, failed=True)
+
+
+async def _answer_once(
+    chat: SendingChat, turn: TurnView, post: Delivery, *, built: float = 0.0
+) -> AsyncGenerator[Event, None]:
+    """Send a turn and record one answer to it: in words, or with calls."""
+    sent = _Attempt(started=post.clock.now(), built=built)
+    while True:
+        try:
+            async with aclosing(_stream(turn, sent, post)) as events:
+                async for event in events:
+                    yield event
+        except (ProviderRetryError, ContextOverflowError) as error:
+            again = await _try_again(error, chat, sent, post=post)
+            if again is None:
+                _record(chat, turn, sent, post=post, ended=BROKEN)
+                raise
+            turn = again.turn or turn
+            yield again
+            await post.sleep(again.wait or 0.0)
+        except BaseException as error:
+            stopped = isinstance(error, GeneratorExit | CancelledError | KeyboardInterrupt)
+            _record(chat, turn, sent, post=post, ended=STOPPED if stopped else BROKEN)
+            raise
+        else:
+            _record(chat, turn, sent, post=post)
+            return
+
+
+async def _try_again(
+    error: ProviderRetryError | ContextOverflowError, chat: SendingChat, sent: _Attempt, *, post: Delivery
+) -> Event | None:
+    """What is done before another try, or none where nothing may be tried: something was said, or it is enough."""
+    if sent.deltas:
+        return None
+    if isinstance(error, ProviderRetryError):
+        if sent.retries + 1 >= post.patience.tries or (error.wait or 0.0) > post.patience.at_most:
+            return None
+        sent.retries += 1
+        wait = post.patience.wait(sent.retries, asked_for=error.wait, jitter=post.jitter())
+        return Event(kind=EventName.RETRY, said=error.message, wait=wait)
+    now = post.clock.now()
+    smaller = None if sent.shrunk else await wait_apart(lambda: chat.shrink_waiting(at=now))
+    if smaller is None:
+        return None
+    sent.shrunk = True
+    return Event(kind=EventName.COMPACTION, turn=smaller, receipt=smaller.compaction, said=error.message)
+
+
+async def _stream(turn: TurnView, sent: _Attempt, post: Delivery) -> AsyncGenerator[Event, None]:
+    """The deltas of one try as events."""
+    if turn.envelope.model is None:
+        raise CallError("No model is named.", hint="Name one with model=, --model or LAMELLA_MODEL.")
+    check_room(turn.tokens.total, answer=post.answer, window=post.window)
+    request = turn.chat_request(model=turn.envelope.model, answer=post.answer)
+    sent.foreseen = await foresee(post.provider, request)
+    async with aclosing(read_answer(post.provider, request)) as deltas:
+        async for delta in deltas:
+            if sent.first is None:
+                sent.first = (post.clock.now() - sent.started).total_seconds()
+            sent.deltas.append(delta)
+            event = _event(delta)
+            if event is not None:
+                yield event
+
+
+def check_room(total: int, *, answer: int, window: int | None) -> None:
+    """Refuses an answer that may be longer than what a request of so many tokens leaves of the window."""
+    if window is not None and total + answer > window:
+        left = window - total
+        raise CallError(
+            f"The answer may have {answer:,} tokens, and the window of {window:,} has {max(left, 0):,} left beside the "
+            f"request of {total:,}.",
+            # The question is written down by now: asked again, it would stand there twice.
+            hint="The question waits. "
+            + (f"Send what regenerate() gives with a max_tokens of at most {left}, or set" if left > 0 else "Set")
+            + f" reserve to {answer}, so that room is made for such answers.",
+        )
+
+
+def _event(delta: Delta) -> Event | None:
+    match delta:
+        case TextDelta():
+            return Event(kind=EventName.DELTA, text=delta.text)
+        case ReasoningDelta():
+            return Event(kind=EventName.REASONING, said=delta.text)
+        case ToolCall():
+            return Event(kind=EventName.TOOL, call=delta)
+        case Usage():
+            return Event(kind=EventName.USAGE, usage=delta)
+        case Stop():
+            return None
+
+
+def _record(chat: SendingChat, turn: TurnView, sent: _Attempt, *, post: Delivery, ended: str = "") -> None:
+    """Write the answer down; one of which nothing arrived leaves the turn waiting.
+
+    Calls of an answer that was cut short are not kept: nobody knows whether they are whole.
+    """
+    reply = fold_deltas(sent.deltas) or fold_deltas([*sent.deltas, Stop(reason=StopReason.OTHER)])
+    if reply is None or (ended and not sent.text):
+        return
+    finished = post.clock.now()
+    timing = Timing(build=sent.built, first=sent.first, total=(finished - sent.started).total_seconds())
+    given = Answer(
+        reply=replace(reply, calls=(), carried=None) if ended else reply,
+        message=turn.envelope.message_id,
+        timing=timing,
+        retries=sent.retries,
+        ended=ended,
+        foreseen=sent.foreseen,
+    )
+    chat.reply(given, at=finished)

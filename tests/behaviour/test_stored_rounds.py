@@ -1,0 +1,133 @@
+"""Tool rounds of a conversation that lasts: written as they happen, and gone on from wherever they stopped."""
+
+from collections.abc import Callable
+
+import pytest
+from tests.unit.engine.desks import make_desk
+
+from lamella.adapters.archive.markdown import parse_archive, render_archive
+from lamella.adapters.stores.memory import MemoryStore
+from lamella.core.log.records import EventKind
+from lamella.core.messages.delta import NativeReply, Reply, StopReason, ToolCall
+from lamella.core.messages.rounds import ToolOutput
+from lamella.engine.dialogue.answer import Answer
+from lamella.engine.dialogue.ask import Ask
+from lamella.engine.dialogue.turn import TurnView
+from lamella.engine.keeping.conversations import Conversations
+from lamella.engine.keeping.stored import StoredChat
+
+
+class Tooled:
+    """A chat over a store, opened anew before every step if it is ``killed`` after each."""
+
+    def __init__(self, *, killed: bool, layout: str) -> None:
+        self.store = MemoryStore()
+        self.desk = make_desk(self.store)
+        self._killed = killed
+        self._layout = layout
+        self._chat: StoredChat | None = None
+
+    @property
+    def chat(self) -> StoredChat:
+        if self._chat is None or self._killed:
+            self._chat = StoredChat(self.desk, "chat", {"layout": self._layout})
+        return self._chat
+
+    def call(self, *names: str) -> None:
+        calls = tuple(ToolCall(id=name, name="look", arguments=f'{{"at":"{name}"}}') for name in names)
+        carried = NativeReply(format="wire", json=f'["{names}"]')
+        self.chat.reply(Answer(reply=Reply(text="Let me see.", stop=StopReason.TOOLS, calls=calls, carried=carried)))
+
+    def give(self, *names: str) -> TurnView:
+        return self.chat.give([ToolOutput(call=name, output=f"found {name}") for name in names])
+
+
+def sent(turn: TurnView) -> list[object]:
+    return [(message.to_dict(), message.carried) for message in turn.messages]
+
+
+def talk(tooled: Tooled) -> list[list[object]]:
+    """Two turns with three rounds; what is sent each time."""
+    turns = [tooled.chat.ask(Ask(text="What is there?"))]
+    tooled.call("a", "b")
+    turns.append(tooled.give("a", "b"))
+    tooled.call("c")
+    turns.append(tooled.give("c"))
+    tooled.chat.reply("A lot.")
+    turns.append(tooled.chat.ask(Ask(text="And else?")))
+    tooled.call("d")
+    turns.append(tooled.give("d"))
+    tooled.chat.reply("Nothing.")
+    turns.append(tooled.chat.ask(Ask(text="Good.")))
+    return [sent(turn) for turn in turns]
+
+
+@pytest.mark.parametrize("layout", ["in_place", "library"])
+def test_killed_between_any_two_steps_it_sends_what_it_would_have(layout: str) -> None:
+    through, killed = Tooled(killed=False, layout=layout), Tooled(killed=True, layout=layout)
+    assert talk(through) == talk(killed)
+    written = [[(one.kind, one.contents) for one in tooled.store.load("chat")] for tooled in (through, killed)]
+    assert written[0] == written[1]
+    assert list(Conversations(killed.store, killed.desk.clock).verify("chat")) == []
+
+
+def test_rounds_are_written_before_they_count() -> None:
+    tooled = Tooled(killed=False, layout="in_place")
+    tooled.chat.ask(Ask(text="What is there?"))
+    tooled.call("a")
+    assert tooled.store.load("chat")[-1].kind is EventKind.CALLS
+    tooled.give("a")
+    assert tooled.store.load("chat")[-1].kind is EventKind.RESULTS
+
+
+@pytest.mark.parametrize("leave", [lambda chat: chat.ask(Ask(text="Never mind.")), lambda chat: chat.reply("Enough.")])
+def test_calls_that_nobody_made_are_told_so_when_the_conversation_goes_on(
+    leave: Callable[[StoredChat], object],
+) -> None:
+    tooled = Tooled(killed=True, layout="in_place")
+    tooled.chat.ask(Ask(text="What is there?"))
+    tooled.call("a")
+    assert [call.id for call in tooled.chat.calls] == ["a"]
+    leave(tooled.chat)
+    told = tooled.chat.turns()[0]
+    assert [[result.failed for result in done.results or ()] for done in told.rounds] == [[True]]
+    assert list(Conversations(tooled.store, tooled.desk.clock).verify("chat")) == []
+
+
+def test_the_calls_of_every_round_are_in_the_ledger_once() -> None:
+    tooled = Tooled(killed=True, layout="in_place")
+    talk(tooled)
+    assert [len(calls) for calls in tooled.chat.ledger()] == [2, 1, 0]
+
+
+def test_an_archive_carries_rounds_and_goes_on_as_the_store_does() -> None:
+    tooled = Tooled(killed=True, layout="in_place")
+    talk(tooled)
+    tooled.call("e")
+    keeper = Conversations(tooled.store, tooled.desk.clock)
+    chronicle = keeper.take_out("chat")
+    parsed = parse_archive(render_archive(chronicle), sources=None)
+    assert parsed == chronicle
+    other = Tooled(killed=True, layout="in_place")
+    Conversations(other.store, other.desk.clock).take_in(parsed)
+    assert sent(other.give("e")) == sent(tooled.give("e"))
+
+
+def test_a_result_can_be_erased_by_its_id() -> None:
+    tooled = Tooled(killed=True, layout="in_place")
+    turn = tooled.chat.ask(Ask(text="What is there?"))
+    tooled.call("a")
+    turn = tooled.give("a")
+    tooled.chat.reply("A lot.")
+    keeper = Conversations(tooled.store, tooled.desk.clock)
+    (name,) = {
+        segment.id
+        for layer in turn.envelope.layers
+        for segment in layer.segments
+        if segment.id.startswith("tool:look:")
+    }
+    assert keeper.erase_artifact("chat", name) == 1
+    after = tooled.chat.ask(Ask(text="And now?"))
+    assert "found a" not in str(sent(after))
+    assert list(keeper.verify("chat")) == []
+    assert list(keeper.verify_erased("chat")) == []

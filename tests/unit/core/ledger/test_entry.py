@@ -1,0 +1,145 @@
+"""The ledger's entry: what moved, what three caches would have served, what that costs, and what became of a call."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+
+from tests.unit.core.compaction.talking import QUARTERS, ROOM, Story, attaching, note
+
+from lamella.core.ledger.cache import CacheProfile
+from lamella.core.ledger.entry import Books, Entry, Tariff, enter_turn, judge_call, make_prefix, see_request
+from lamella.core.log.call import CacheUse, Cause, Outcome, Timing
+from lamella.core.log.terms import Rewrite
+from lamella.core.log.turn import SystemParts, Turn
+from lamella.core.messages.delta import Reply, StopReason
+from lamella.core.messages.usage import Usage
+from lamella.core.prompt.advance import waiting
+from lamella.core.prompt.envelope import Envelope, make_envelope
+from lamella.core.values import replace
+
+NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
+
+
+def price(use: CacheUse, _at: datetime | None) -> Decimal:
+    """A token read costs one, any other ten."""
+    return Decimal(use.read + 10 * (use.write + use.uncached))
+
+
+def price_all(use: CacheUse, output: int, at: datetime | None) -> Decimal:
+    return price(use, at) + 100 * output
+
+
+TARIFF = Tariff(profile=CacheProfile(name="p"), price=price, measure=QUARTERS, price_all=price_all)
+
+
+def asked(story: Story, turn: Turn) -> Envelope:
+    return make_envelope(waiting(story.open(turn)), ROOM)
+
+
+def entries(story: Story, *turns: Turn) -> list[Entry]:
+    books, made = Books(), []
+    for turn in turns:
+        entry, books = enter_turn(books, asked(story, turn), tariff=TARIFF, at=NOON)
+        story.say(turn.text, "yes, indeed", turn)
+        made.append(entry)
+    return made
+
+
+def test_the_first_turn_reads_nothing_and_costs_everybody_the_same() -> None:
+    (entry,) = entries(Story(), attaching(note("a.md", "text " * 40)))
+    assert entry.prefix.movement.cause is Cause.FIRST_TURN
+    assert (entry.prefix.common_tokens, entry.verdict) == (0, None)
+    assert entry.cache is not None
+    assert entry.cost is not None
+    assert entry.cache.read == 0
+    assert entry.cost.amount == entry.cost.naive == entry.cost.limit == 10 * entry.cache.total
+
+
+def test_a_turn_that_extends_the_one_before_reads_it_and_a_glued_one_pays_again() -> None:
+    long = attaching(note("a.md", "text " * 40))
+    first, second = entries(Story(), replace(long, text="one"), replace(long, text="two"))
+    assert first.cache is not None
+    assert second.cache is not None
+    assert second.cost is not None
+    assert second.cache.read == first.cache.total == second.prefix.common_tokens
+    assert second.prefix.cause == "none"
+    assert second.cost.amount < second.cost.naive
+    assert second.cost.limit <= second.cost.amount
+    assert sum(second.cached_by_layer.values()) <= second.cache.read
+
+
+def test_what_is_cached_is_told_by_layer() -> None:
+    system = replace(attaching(note("a.md", "text " * 40)), system=SystemParts(base="Be brief."))
+    _, second = entries(Story(), replace(system, text="one"), Turn(text="two"))
+    covered = {layer.value: tokens for layer, tokens in second.cached_by_layer.items() if tokens}
+    assert set(covered) == {"L1_SYSTEM", "L2_PREVIOUS", "L4_STRIP"}
+    assert covered["L1_SYSTEM"] == QUARTERS.count("Be brief.")
+
+
+def test_where_no_price_is_known_there_is_no_cost() -> None:
+    tariff = replace(TARIFF, price=lambda _use, _at: None)
+    entry, _ = enter_turn(Books(), asked(Story(), Turn(text="one")), tariff=tariff, at=None)
+    assert entry.cost is None
+    assert entry.cache is not None
+
+
+def test_a_request_is_seen_as_its_model_tools_and_messages() -> None:
+    prompt = waiting(Story().open(Turn(text="one", model="m")))
+    request = see_request(prompt, at=NOON)
+    assert (request.model, request.tools, request.total, request.at) == ("m", (), prompt.total, NOON)
+    assert request.messages is prompt.messages
+
+
+def test_a_move_that_nothing_on_record_explains_was_not_triggered() -> None:
+    story = Story().say("one", "yes")
+    before = story.state.last
+    assert before is not None
+    now = waiting(story.open())
+    (exchange,) = now.talk.exchanges
+    other = replace(exchange, sent=replace(exchange.sent, pieces=("edited",)))
+    edited = replace(now, talk=replace(now.talk, exchanges=(other,)))
+    assert make_prefix(before, now).triggered
+    assert not make_prefix(before, edited).triggered
+    assert make_prefix(before, replace(edited, rewritten=Rewrite.HISTORY_EDITED)).triggered
+
+
+def test_a_call_is_kept_with_what_was_predicted_reported_judged_and_billed() -> None:
+    story = Story()
+    (entry,) = entries(story, Turn(text="one", model="m"))
+    prompt = story.state.last
+    assert prompt is not None
+    usage = Usage(plain=5, read=2, write=0, output=3)
+    reply = Reply(text="yes", stop=StopReason.END, usage=usage, id="r")
+    call = judge_call(
+        entry,
+        prompt,
+        reply,
+        tariff=TARIFF,
+        by_layer={"L5_USER": 1},
+        timing=Timing(total=2.0),
+        foreseen=None,
+        pause=None,
+        at=NOON,
+        retries=1,
+    )
+    assert (call.model, call.verdict.outcome, call.predicted) == ("m", Outcome.FIRST, entry.cache)
+    assert (call.usage, call.billed) == (usage, Decimal(2 + 50 + 300))
+    assert (call.stop, call.id, call.retries, call.timing.total) == ("end", "r", 1, 2.0)
+    foreseen = CacheUse(read=1, write=0, uncached=0)
+    stopped = judge_call(
+        entry,
+        prompt,
+        replace(reply, usage=Usage()),
+        tariff=TARIFF,
+        by_layer={},
+        timing=Timing(),
+        foreseen=foreseen,
+        pause=None,
+        at=NOON,
+        ended="stopped",
+    )
+    assert (stopped.predicted, stopped.billed, stopped.stop) == (foreseen, None, "stopped")
+    # What the turn moved is what its first call found; later calls extend it.
+    assert (
+        replace(entry, calls=(call, replace(stopped, verdict=replace(stopped.verdict, outcome=Outcome.HIT)))).verdict
+        is call.verdict
+    )

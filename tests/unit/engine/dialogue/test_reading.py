@@ -1,0 +1,161 @@
+"""Reading what a turn asks for: files, folders, tags, and the pictures of the active note."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.conftest import Watched
+from tests.unit.pictures import png
+from tests.unit.seen import attached
+
+from lamella import ActiveNote, Canvas, Code, Folder, Note, Pdf, Picture, Tag
+from lamella.core.artifacts.kinds import Medium
+from lamella.core.artifacts.make import make_artifact
+from lamella.core.artifacts.model import Artifact, Kind, Source
+from lamella.core.artifacts.wanted import Wanted
+from lamella.core.prompt.layers.model import LayerId
+from lamella.engine.dialogue.reading import TurnReader
+from lamella.errors import NotAvailableError, SourceMissingError, SourceOutsideError
+from lamella.ports import Sources
+
+PROMOTES = pytest.mark.moves_prefix(reason="in layout library what was attached goes into the system message")
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Path:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.md").write_text("A #x", encoding="utf-8")
+    (tmp_path / "docs" / "b.md").write_text("B", encoding="utf-8")
+    (tmp_path / "board.canvas").write_text("{}", encoding="utf-8")
+    (tmp_path / "main.py").write_text("print()", encoding="utf-8")
+    (tmp_path / "plan.png").write_bytes(png(600, 600))
+    (tmp_path / "seen.md").write_text("look ![[plan.png]] ![[gone.png]]", encoding="utf-8")
+    (tmp_path / "empty").mkdir()
+    return tmp_path
+
+
+def test_an_attachment_without_text_is_read_from_the_vault(converse: type[Watched], vault: Path) -> None:
+    turn = converse(vault=vault).ask(
+        "q", attach=[Note(path="docs/a.md", title="Titled"), Canvas(path="board.canvas"), Code(path="main.py")]
+    )
+    assert attached(turn) == [("docs/a.md", "full"), ("board.canvas", "full"), ("main.py", "full")]
+    assert "<title>Titled</title>" in turn.messages[-1].text
+
+
+def test_an_attachment_with_text_is_not_read(converse: type[Watched], vault: Path) -> None:
+    turn = converse(vault=vault).ask("q", attach=[Note(path="docs/a.md", text="given")])
+    assert "given" in turn.messages[-1].text
+    assert "A #x" not in turn.messages[-1].text
+
+
+@PROMOTES
+def test_a_note_is_read_again_each_turn_it_is_attached(converse: type[Watched], vault: Path) -> None:
+    chat = converse(vault=vault)
+    chat.ask("one", attach=[Note(path="docs/a.md")])
+    chat.reply("r")
+    (vault / "docs" / "a.md").write_text("edited since", encoding="utf-8")
+    turn = chat.ask("two", attach=[Note(path="docs/a.md")])
+    assert attached(turn) == [("docs/a.md", "update")]
+    assert "edited since" in turn.messages[-1].text
+
+
+def test_a_turn_that_reads_nothing_needs_no_vault(converse: type[Watched], vault: Path) -> None:
+    chat = converse(vault=vault)
+    shutil.rmtree(vault)
+    assert chat.ask("Still there?").messages
+
+
+@PROMOTES
+def test_touching_a_file_changes_no_byte(converse: type[Watched], vault: Path) -> None:
+    chat = converse(vault=vault)
+    chat.ask("one", attach=[Note(path="docs/a.md")])
+    chat.reply("r")
+    (vault / "docs" / "a.md").touch()
+    assert attached(chat.ask("two", attach=[Note(path="docs/a.md")])) == [("docs/a.md", "reference")]
+
+
+def test_a_folder_is_its_notes_each_under_its_own_id(converse: type[Watched], vault: Path) -> None:
+    turn = converse(vault=vault).ask("q", attach=[Folder(path="docs")])
+    assert attached(turn) == [("docs/a.md", "full"), ("docs/b.md", "full")]
+
+
+def test_a_tag_is_its_notes(converse: type[Watched], vault: Path) -> None:
+    assert attached(converse(vault=vault).ask("q", attach=[Tag(tag="x")])) == [("docs/a.md", "full")]
+
+
+def test_a_folder_or_tag_without_notes_is_said(converse: type[Watched], vault: Path) -> None:
+    turn = converse(vault=vault).ask("q", attach=[Folder(path="empty"), Tag(tag="#none")])
+    assert turn.envelope.warnings == (
+        "The folder empty holds no notes; nothing was attached for it.",
+        "The tag #none holds no notes; nothing was attached for it.",
+    )
+
+
+def test_without_a_vault_a_file_to_be_read_is_an_error(converse: type[Watched]) -> None:
+    for one in (Note(path="a.md"), Folder(path="docs"), Tag(tag="x"), Picture(path="p.png")):
+        with pytest.raises(SourceMissingError, match="no vault"):
+            converse().ask("q", attach=[one])
+
+
+def test_errors_of_the_vault_reach_the_caller_and_nothing_has_changed(converse: type[Watched], vault: Path) -> None:
+    chat = converse(vault=vault)
+    with pytest.raises(SourceOutsideError):
+        chat.ask("q", attach=[Note(path="../x.md")])
+    with pytest.raises(NotAvailableError):
+        chat.ask("q", attach=[Pdf(path="docs/a.md")])
+    assert chat.ask("hello").number == 1
+
+
+def test_the_active_note_brings_its_pictures_and_says_which_are_missing(converse: type[Watched], vault: Path) -> None:
+    turn = converse(vault=vault).ask("q", attach=[ActiveNote(path="seen.md")])
+    assert [image.width for image in turn.messages[-1].images] == [600]
+    (warning,) = turn.envelope.warnings
+    assert "seen.md" in warning
+    assert "gone.png" in warning
+
+
+def test_other_notes_do_not_bring_their_pictures(converse: type[Watched], vault: Path) -> None:
+    turn = converse(vault=vault).ask("q", attach=[Note(path="seen.md")])
+    assert turn.messages[-1].images == ()
+    assert turn.envelope.warnings == ()
+
+
+@pytest.mark.moves_prefix(reason="a note with pictures leaves with its turn")
+def test_pictures_are_sent_in_the_turn_of_the_active_note_alone_and_again_when_it_is_active_again(
+    converse: type[Watched], vault: Path
+) -> None:
+    chat = converse(vault=vault)
+    chat.ask("one", attach=[ActiveNote(path="seen.md")])
+    chat.reply("r")
+    assert not any(message.images for message in chat.ask("two").messages)
+    chat.reply("r")
+    third = chat.ask("three", attach=[ActiveNote(path="seen.md")])
+    assert len(third.messages[-1].images) == 1
+    assert "look ![[plan.png]]" in third.messages[-1].text
+
+
+def test_the_pictures_of_an_active_note_without_a_vault_are_said_to_be_missing(converse: type[Watched]) -> None:
+    turn = converse().ask("q", attach=[ActiveNote(path="a.md", text="![[plan.png]]")])
+    assert "no vault" in turn.envelope.warnings[0]
+
+
+def test_a_picture_is_read_by_its_path(converse: type[Watched], vault: Path) -> None:
+    turn = converse(vault=vault).ask("q", attach=[Picture(path="plan.png")])
+    assert [segment.kind for segment in turn.envelope.layer(LayerId.L3).segments] == ["image"]
+    assert turn.messages[-1].images[0].width == 600
+
+
+class PdfReader:
+    """Reads the one PDF there is."""
+
+    def read(self, wanted: Wanted) -> Artifact:
+        return make_artifact(wanted.kind, text="Page 1", source=Source(path=wanted.name), title=wanted.title)
+
+
+def test_a_reader_reads_its_medium_with_no_catalog_beside_it_and_no_other_medium() -> None:
+    reader = TurnReader(Sources(readers={Medium.PDF: PdfReader()}), known=())
+    (pdf,) = reader.read_wanted([Wanted(kind=Kind.PDF, name="a.pdf", title="A")])
+    assert (pdf.kind, pdf.id, pdf.title, pdf.text) == (Kind.PDF, "a.pdf", "A", "Page 1")
+    for kind in (Kind.OFFICE, Kind.NOTE, Kind.FOLDER, Kind.TAG, Kind.IMAGE):
+        with pytest.raises(SourceMissingError, match="x has no text, and there is no vault"):
+            reader.read_wanted([Wanted(kind=kind, name="x")])

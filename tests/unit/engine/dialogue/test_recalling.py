@@ -1,0 +1,201 @@
+"""Recalling: originals come back byte for byte with their place, and only those that left the prompt."""
+
+from collections.abc import Callable, Sequence
+
+import pytest
+from tests.unit.engine.desks import make_chat, make_desk
+
+from lamella import Chat, Conversation, Message, Note, ToolResult
+from lamella.adapters.stores.memory import MemoryStore
+from lamella.core.search.index import Found
+from lamella.engine.dialogue.ask import Ask
+from lamella.engine.dialogue.recalling import ANSWER_CHARACTERS, RECALL_TOOL, Recaller, answer_recall, spell
+from lamella.engine.keeping.conversations import Conversations
+from lamella.errors import CallError
+from lamella.wiring import open_runner, read_services
+
+SPEC = "# Spec\r\n\tA desk has the code «Ä-17».\n\n" + "It stands by the window. " * 40
+CHATS: list[Callable[..., Conversation | Chat]] = [Conversation, make_chat]
+
+
+def talk(chat: Conversation | Chat, turns: int = 12) -> None:
+    """A note and a tool result, then plain talk."""
+    chat.ask("What is this?", attach=[Note(path="spec.md", text=SPEC)], results=[ToolResult(name="web", output="none")])
+    chat.reply("A desk.")
+    for number in range(turns):
+        chat.ask(f"Question {number} about shelf {number * 7}, please." + " More words." * 20)
+        chat.reply(f"Answer {number}." + " And so on." * 20)
+
+
+def places(found: Sequence[Found]) -> list[tuple[str, str]]:
+    return [(one.passage.place, one.passage.role) for one in found]
+
+
+@pytest.mark.parametrize("make", CHATS)
+def test_nothing_is_recalled_that_still_stands(make: Callable[..., Conversation | Chat]) -> None:
+    chat = make(layout="in_place")
+    assert chat.recall("desk") == ()
+    talk(chat)
+    assert chat.recall("spec.md desk shelf") == ()
+
+
+@pytest.mark.parametrize("make", CHATS)
+def test_what_a_compaction_took_out_is_recalled_byte_for_byte(make: Callable[..., Conversation | Chat]) -> None:
+    chat = make(layout="in_place", window=4_000, reserve=500)
+    talk(chat)
+    assert chat.compact(0.2) is not None
+    (note,) = chat.recall('"code «Ä-17»"')
+    assert note.passage.text == SPEC.replace("\r\n", "\n")
+    assert (note.passage.place, note.passage.role, note.passage.title) == ("turn 1", "note", "spec.md")
+    assert places(chat.recall("shelf 21", limit=1)) == [("turn 5", "user")]
+    chat.undo()
+    assert chat.recall("code") == ()
+
+
+@pytest.mark.parametrize("make", CHATS)
+def test_a_message_is_found_by_the_id_that_a_receipt_gives(make: Callable[..., Conversation | Chat]) -> None:
+    chat = make(layout="in_place", window=4_000, reserve=500)
+    talk(chat)
+    receipt = chat.compact(0.2)
+    assert receipt is not None
+    for step in receipt.steps:
+        for name in step.removed:
+            assert chat.recall(name, limit=1)[0].passage.title.startswith(name)
+
+
+@pytest.mark.parametrize("make", CHATS)
+def test_while_a_turn_waits_what_it_holds_is_not_recalled(make: Callable[..., Conversation | Chat]) -> None:
+    chat = make(layout="in_place")
+    talk(chat, turns=1)
+    chat.ask("one more", drop=["spec.md"])
+    assert places(chat.recall("window")) == [("turn 1", "note")]
+    chat.reply("yes")
+    chat.ask("and back", attach=[Note(path="spec.md", text=SPEC)])
+    assert chat.recall("window") == ()
+
+
+def test_another_branch_is_not_recalled() -> None:
+    chat = make_chat(history="window", history_turns=1)
+    for text in ("first of apples", "second of pears", "third of plums"):
+        chat.ask(text)
+        chat.reply("yes")
+    chat.edit(chat.turns()[1].message.id, "second of quinces")
+    chat.reply("yes")
+    chat.ask("last")
+    assert chat.recall("pears plums") == ()
+    assert places(chat.recall("apples")) == [("turn 1", "user")]
+
+
+def test_what_was_erased_is_not_recalled_although_the_chat_was_open() -> None:
+    store = MemoryStore()
+    chat = make_chat(store, layout="in_place")
+    talk(chat, turns=1)
+    chat.ask("one more", drop=["spec.md"])
+    chat.reply("yes")
+    assert chat.recall("window")
+    desk = make_desk(store)
+    Conversations(desk.store, desk.clock).erase_artifact("chat", "spec.md")
+    assert chat.recall("window") == ()
+
+
+def test_a_chat_opened_again_recalls_the_same() -> None:
+    store = MemoryStore()
+    chat = make_chat(store, layout="in_place", window=4_000, reserve=500)
+    talk(chat)
+    chat.compact(0.2)
+    assert make_chat(store).recall("shelf window") == chat.recall("shelf window")
+
+
+class CountedSpelling:
+    """The spelling in which texts are compared, and which texts were asked for."""
+
+    def __init__(self) -> None:
+        self.spelled: list[str] = []
+
+    def __call__(self, text: str) -> str:
+        self.spelled.append(text)
+        return spell(text)
+
+
+def test_what_is_searched_is_indexed_once_until_the_branch_changes() -> None:
+    runner = open_runner(read_services({"history": "window", "history_turns": 1}), conversation="chat")
+    counted = CountedSpelling()
+    runner._recaller = Recaller(counted)
+    for text in ("Of desks and shelves", "Of chairs"):
+        runner.ask(Ask(text=text))
+        runner.reply("Yes.")
+    assert places(runner.recall("desks")) == [("turn 1", "user")]
+    counted.spelled.clear()
+    assert places(runner.recall("shelves")) == [("turn 1", "user")]
+    assert set(counted.spelled) == {"shelves"}
+    runner.ask(Ask(text="Of tables"))
+    runner.recall("shelves")
+    assert {"Of desks and shelves", "Of tables"} <= set(counted.spelled)
+
+
+@pytest.mark.parametrize("query", ["", " \n"])
+def test_a_query_without_words_is_refused(query: str) -> None:
+    with pytest.raises(CallError, match="nothing to look for"):
+        Conversation().recall(query)
+
+
+@pytest.mark.parametrize("limit", [0, -1, True, 2.5, "3"])
+def test_a_limit_that_is_no_number_is_refused(limit: int) -> None:
+    with pytest.raises(CallError, match="no number"):
+        Conversation().recall("desk", limit)
+
+
+def test_the_tool_answers_with_the_place_first_and_the_exact_original() -> None:
+    chat = Conversation()
+    talk(chat, turns=1)
+    chat.ask("one more", drop=["spec.md"])
+    told = answer_recall({"query": "window", "limit": 1}, chat.recall)
+    original = SPEC.replace("\r\n", "\n")
+    assert told == f"[turn 1, note spec.md, {len(original):,} characters]\n{original}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({}, "takes a query"),
+        ({"query": 3}, "takes a query"),
+        ({"query": " "}, "nothing to look for"),
+        ({"query": "desk", "limit": "many"}, "no number"),
+        ({"query": "zebra"}, "Nothing that left the prompt fits 'zebra'"),
+    ],
+)
+def test_a_call_that_cannot_be_answered_is_told_in_words(arguments: dict[str, object], told: str) -> None:
+    assert told in answer_recall(arguments, Conversation().recall)
+
+
+def test_originals_too_long_for_one_answer_are_shown_in_part_with_their_length() -> None:
+    chat = Conversation(layout="in_place", window=1_000_000)
+    texts = {f"{name}.md": f"{name} zebra " * ANSWER_CHARACTERS for name in ("a", "b")}
+    chat.ask("one", attach=[Note(path=path, text=text) for path, text in texts.items()])
+    chat.reply("yes")
+    chat.ask("two", drop=list(texts))
+    told = answer_recall({"query": "zebra"}, chat.recall)
+    assert len(told) < ANSWER_CHARACTERS
+    assert [line for line in told.splitlines() if line.startswith("[turn")] == [
+        f"[turn 1, note {path}, an excerpt of {len(text):,} characters]" for path, text in texts.items()
+    ]
+
+
+def test_what_is_sent_as_a_summary_can_be_read_whole() -> None:
+    class Brief:
+        def summarize(self, messages: Sequence[Message], *, max_tokens: int) -> str:
+            return "About a zebra."
+
+    text = "# Zebra\n" + "It has stripes. " * 4_000
+    chat = Conversation(window=6_000, reserve=500, summarizer=Brief())
+    chat.ask("What is this?", attach=[Note(path="zebra.md", text=text)])
+    assert [found.passage.text for found in chat.recall("stripes")] == [text]
+
+
+def test_the_tool_is_defined_with_its_arguments() -> None:
+    assert RECALL_TOOL.name == "recall"
+    assert '"required":["query"]' in RECALL_TOOL.parameters
+
+
+def test_texts_are_compared_without_case_and_in_compatible_characters() -> None:
+    assert spell("\uff21\uff22 ﬁ ẞ") == "ab fi ss"

@@ -1,0 +1,257 @@
+"""Counting once: what was counted is kept with the events, found again by text, and trusted only where it is whole."""
+
+from collections.abc import Callable, Iterable
+
+import pytest
+from tests.unit.engine.desks import Failing, Ticking, make_desk
+
+from lamella import Note
+from lamella.adapters.stores.memory import MemoryStore
+from lamella.adapters.tokens.counter import OfflineCounter
+from lamella.core.budget.counting import Measure
+from lamella.core.log.records import EventKind, Record, Written
+from lamella.core.text.content import hash_text
+from lamella.core.values import replace
+from lamella.engine.chat import Chat
+from lamella.engine.keeping.conversations import Conversations
+from lamella.engine.keeping.counting import CountingBook, are_whole, read_counts, write_counts
+from lamella.engine.keeping.stored import Backend
+from lamella.errors import BudgetExceededError, ConflictError, StoreUnavailableError
+from lamella.ports import Store
+
+PLAIN = OfflineCounter().measure(None)
+
+
+class Tallying:
+    """Counts offline, and says which texts it was asked for."""
+
+    def __init__(self, *, factor: float = 1.0) -> None:
+        self.asked: list[str] = []
+        self._factor = factor
+
+    def measure(self, model: str | None) -> Measure:
+        measure = OfflineCounter().measure(model)
+
+        def count(text: str) -> int:
+            self.asked.append(text)
+            return measure.count(text)
+
+        return replace(measure, count=count, factor=self._factor)
+
+
+def sit_down(store: Store, counter: Tallying) -> Backend:
+    """A desk of a process that has counted nothing yet."""
+    desk = make_desk(store)
+    return replace(desk, world=replace(desk.world, counter=counter))
+
+
+def open_chat(store: Store, counter: Tallying | None = None, **settings: object) -> Chat:
+    return Chat(sit_down(store, counter or Tallying()), "chat", settings)
+
+
+def converse(chat: Chat) -> None:
+    chat.ask("What grows here?", attach=[Note(path="a.md", text="Apples.\n")])
+    chat.reply("Apples grow here.")
+    chat.ask("  And pears?", attach=[Note(path="a.md", text="Apples.\n")])
+    chat.reply("")
+    chat.ask("Why?")
+    chat.reply("Nobody planted any.")
+
+
+def kept(store: Store) -> list[bytes]:
+    return [record.counts for record in store.load("chat")]
+
+
+def copy_with(store: Store, counts: Callable[[Record], bytes]) -> MemoryStore:
+    """The same conversation with other counts."""
+    records = tuple(replace(record, counts=counts(record)) for record in store.load("chat"))
+    hashes = [name for record in records for name in record.contents]
+    copy = MemoryStore()
+    copy.append("chat", Written(records=records, contents=store.read_contents("chat", hashes)), expected=0)
+    return copy
+
+
+def names(texts: Iterable[str]) -> set[str]:
+    return {hash_text(text) for text in texts}
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore()
+
+
+@pytest.mark.parametrize("layout", ["library", "in_place"])
+def test_a_chat_opened_in_another_process_counts_only_what_is_new(store: MemoryStore, layout: str) -> None:
+    going_on = open_chat(store, layout=layout)
+    converse(going_on)
+    counter = Tallying()
+    opened = open_chat(store, counter).ask("And plums?")
+    assert set(counter.asked) == {"And plums?"}
+    going_on.reload()
+    assert going_on.ask("And plums?").tokens.total > opened.tokens.total
+
+
+def test_what_was_kept_gives_the_same_turn_as_counting_again(store: MemoryStore) -> None:
+    converse(open_chat(store))
+    bare = copy_with(store, lambda _: b"")
+    assert open_chat(store).ask("And plums?") == open_chat(bare).ask("And plums?")
+
+
+def test_texts_that_nobody_counted_are_counted_once_and_kept_with_the_next_event(store: MemoryStore) -> None:
+    converse(open_chat(store))
+    bare = copy_with(store, lambda _: b"")
+    open_chat(bare).ask("And plums?")
+    assert [bool(counts) for counts in kept(bare)] == [False] * 6 + [True]
+    counter = Tallying()
+    open_chat(bare, counter).ask("And cherries?")
+    assert set(counter.asked) == {"And cherries?"}
+
+
+def test_each_count_is_kept_with_the_event_it_was_made_for(store: MemoryStore) -> None:
+    chat = open_chat(store)
+    chat.ask("What grows here?")
+    chat.reply("Apples grow here.")
+    chat.rename("Garden")
+    asked, replied, renamed = kept(store)
+    assert set(read_counts([asked], PLAIN)) == names(["What grows here?"])
+    assert read_counts([replied], PLAIN) == {hash_text("Apples grow here."): PLAIN.count("Apples grow here.")}
+    assert renamed == b""
+
+
+def test_another_family_counts_for_itself(store: MemoryStore) -> None:
+    chat = open_chat(store)
+    converse(chat)
+    counter = Tallying()
+    chat = open_chat(store, counter)
+    chat.ask("And plums?", model="google:gemini-3")
+    assert "What grows here?" in counter.asked
+    counter.asked.clear()
+    chat = open_chat(store, counter)
+    chat.ask("And cherries?")
+    assert "What grows here?" not in counter.asked
+
+
+def test_a_family_that_changed_its_factor_counts_again(store: MemoryStore) -> None:
+    converse(open_chat(store))
+    counter = Tallying(factor=1.5)
+    open_chat(store, counter).ask("And plums?")
+    assert "What grows here?" in counter.asked
+
+
+def test_nothing_is_kept_of_a_turn_that_was_refused(store: MemoryStore) -> None:
+    chat = open_chat(store, window=200, reserve=50)
+    with pytest.raises(BudgetExceededError):
+        chat.ask("too much " * 200)
+    chat.ask("Less")
+    assert set(read_counts(kept(store), PLAIN)) == names(["Less"])
+
+
+def test_nothing_is_kept_of_what_someone_else_was_faster_than(store: MemoryStore) -> None:
+    chat, other = open_chat(store), open_chat(store)
+    other.ask("Faster")
+    with pytest.raises(ConflictError):
+        chat.ask("Slower")
+    chat.reload()
+    chat.rename("Garden")
+    assert set(read_counts(kept(store), PLAIN)) == names(["Faster"])
+
+
+def test_what_could_not_be_written_is_kept_when_it_is_repeated(store: MemoryStore) -> None:
+    failing = Failing(store)
+    chat = open_chat(failing)
+    chat.ask("One")
+    failing.down = True
+    with pytest.raises(StoreUnavailableError):
+        chat.reply("Yes.")
+    failing.down = False
+    chat.reply("Yes.")
+    assert set(read_counts(kept(store), PLAIN)) == names(["One", "Yes."])
+
+
+@pytest.mark.parametrize("place", range(44))
+def test_a_count_with_a_damaged_byte_is_not_used(place: int) -> None:
+    whole = write_counts({hash_text("one"): 1}, PLAIN) + write_counts({hash_text("two"): 2}, PLAIN)
+    damaged = bytearray(whole)
+    damaged[place] ^= 0x10
+    found = read_counts([bytes(damaged)], PLAIN)
+    assert hash_text("one") not in found
+    assert found[hash_text("two")] == 2
+    assert are_whole(whole)
+    assert are_whole(bytes(damaged)) is (place < 36)
+
+
+@pytest.mark.parametrize("broken", [b"\0", bytes(44), b"\xff" * 44, b"x" * 43])
+def test_bytes_that_are_no_counts_are_passed_over(broken: bytes) -> None:
+    good = write_counts({hash_text("one"): 1}, PLAIN)
+    assert read_counts([broken, good, broken], PLAIN) == {hash_text("one"): 1}
+    assert not are_whole(broken)
+
+
+def test_a_number_too_large_to_keep_is_counted_each_time() -> None:
+    assert write_counts({hash_text("one"): 2**32}, PLAIN) == b""
+
+
+def test_a_damaged_count_is_counted_again_and_named_by_verify(store: MemoryStore) -> None:
+    converse(open_chat(store))
+    damaged = copy_with(store, lambda record: bytes(44) if "Apples grow" in record.body else record.counts)
+    counter = Tallying()
+    turn = open_chat(damaged, counter).ask("And plums?")
+    assert turn == open_chat(store).ask("And plums?")
+    assert "Apples grow here." in counter.asked
+    found = [(damage.place, damage.what) for damage in Conversations(damaged, Ticking()).verify()]
+    assert found == [("event 2", "has counts that are damaged; its texts are counted again")]
+
+
+def test_what_another_has_counted_meanwhile_is_not_counted_again(store: MemoryStore) -> None:
+    counter = Tallying()
+    chat, other = open_chat(store, counter), open_chat(store)
+    chat.ask("One")
+    other.reload()
+    other.reply("Yes.")
+    chat.reload()
+    chat.ask("Two")
+    assert counter.asked == ["One", "Two"]
+
+
+def test_nothing_counted_before_an_erasure_is_left_and_verify_proves_it(store: MemoryStore) -> None:
+    chat = open_chat(store)
+    converse(chat)
+    keeper = Conversations(store, Ticking())
+    keeper.erase_artifact("chat", "a.md")
+    assert not any(kept(store))
+    assert list(keeper.verify_erased("chat")) == []
+    open_chat(store).ask("And plums?")
+    assert list(keeper.verify_erased("chat")) == []
+    assert names(["Apples.\n"]).isdisjoint(read_counts(kept(store), PLAIN))
+
+
+def test_counts_that_an_erasure_left_behind_are_found() -> None:
+    left = MemoryStore()
+    name = hash_text("gone")
+    asked = Record(kind=EventKind.MESSAGE, at="x", body='{"id":"m","parent":"","text":"one"}', contents=(name,))
+    erased = Record(kind=EventKind.ERASURE, at="x", body='{"artifact":"a.md"}', contents=(name,))
+    left.append("chat", Written(records=(asked,), contents={name: b"gone"}), expected=0)
+    left.append("chat", Written(records=(erased,)), expected=1)
+
+    class Careless(Failing):
+        def load(self, conversation: str, *, after: int = 0) -> list[Record]:
+            return [replace(record, counts=bytes(44)) for record in super().load(conversation, after=after)]
+
+    found = list(Conversations(Careless(left), Ticking()).verify_erased("chat"))
+    assert [(damage.place, damage.what) for damage in found] == [("event 1", "has counts from before an erasure")]
+
+
+def test_a_copy_brings_the_counts_along(store: MemoryStore) -> None:
+    converse(open_chat(store))
+    other = MemoryStore()
+    Conversations(other, Ticking()).take_in(Conversations(store, Ticking()).take_out("chat"))
+    assert kept(other) == kept(store)
+
+
+def test_a_book_asks_its_counter_for_each_text_once() -> None:
+    counter = Tallying()
+    book = CountingBook(counter)
+    measure = book.measure(None)
+    assert [measure.count(text) for text in ("one two", "one two", "three")] == [2, 2, 1]
+    assert counter.asked == ["one two", "three"]
+    assert measure is book.measure(None)

@@ -1,0 +1,123 @@
+"""Forking into a new conversation: a branch told again under another name."""
+
+import json
+
+import pytest
+from tests.unit.engine.desks import Ticking
+
+from lamella import Chat, Note, ToolOutput
+from lamella.core.messages.delta import Reply, StopReason, ToolCall
+from lamella.core.values import replace
+from lamella.engine.dialogue.answer import Answer
+from lamella.engine.keeping.conversations import Conversations
+from lamella.engine.keeping.forking import fork_into
+from lamella.engine.keeping.stored import Backend
+from lamella.errors import CallError
+from lamella.wiring import open_desk
+
+CALL = ToolCall(id="c1", name="look", arguments='{"page":1}')
+
+
+@pytest.fixture(params=["library", "in_place"])
+def chat(request: pytest.FixtureRequest) -> Chat:
+    """Five turns with a note, a round of tools and another model, in either layout."""
+    chat = Chat(make_desk(), "demo", {"layout": request.param, "model": "openai:gpt-5"})
+    chat.ask("one", attach=[Note(path="a.md", text="A note.")], system="Be terse.")
+    chat._stored.reply(Answer(reply=Reply(text="Let me look.", stop=StopReason.TOOLS, calls=(CALL,))))
+    chat.give([ToolOutput(call="c1", output="Page one.")])
+    chat.reply("yes")
+    for number in range(4):
+        chat.ask(f"What of {number}?" + " It was dug in March." * 20)
+        chat.reply("It is fine." + " It grows well." * 20)
+    chat.rename("Garden")
+    return chat
+
+
+def make_desk() -> Backend:
+    return replace(open_desk("memory:"), clock=Ticking())
+
+
+def sent(chat: Chat) -> str:
+    """What the next turn sends; ids of results follow from the conversation, and are left out."""
+    messages = [message.to_dict() for message in chat.preview("And now?").messages]
+    return json.dumps(messages).split("by its id tool:look:")[0]
+
+
+def said(chat: Chat) -> list[str]:
+    return [node.text for told in chat.turns() for node in (told.message, told.reply) if node]
+
+
+def fork(chat: Chat, message: str, name: str = "other") -> Chat:
+    fork_into(chat._desk, chat.id, message, name=name)
+    assert list(Conversations(chat._desk.store, Ticking()).verify()) == []
+    return Chat(chat._desk, name, {})
+
+
+def test_a_fork_sends_what_the_conversation_would_send(chat: Chat) -> None:
+    other = fork(chat, chat.head)
+    assert (other.id, other.title, said(other)) == ("other", "Garden", said(chat))
+    assert sent(other) == sent(chat)
+    assert set(chat.branches()).isdisjoint(other.branches())
+
+
+def test_a_fork_ends_where_it_was_made_and_the_other_stays(chat: Chat) -> None:
+    before, records = said(chat), list(chat._desk.store.load("demo"))
+    first = chat.turns()[0]
+    assert first.reply is not None
+    other = fork(chat, first.reply.id)
+    assert said(other) == ["one", "yes"]
+    assert said(fork(chat, first.message.id, "third")) == ["one"]
+    chat.reload()
+    assert (said(chat), list(chat._desk.store.load("demo"))) == (before, records)
+
+
+def test_a_fork_keeps_what_was_compacted_and_can_undo_it(chat: Chat) -> None:
+    whole = sent(chat)
+    receipt = chat.compact(to=0.004)
+    assert receipt is not None
+    other = fork(chat, chat.head)
+    assert sent(other) == sent(chat) != whole
+    (kept,) = other.receipts()
+    assert [step.name for step in kept.steps] == [step.name for step in receipt.steps]
+    other.undo()
+    assert sent(other) == whole
+
+
+def test_a_fork_goes_on_after_a_turn_that_was_compacted_before(chat: Chat) -> None:
+    chat.compact(to=0.004)
+    chat.ask("After it?")
+    chat.reply("Yes.")
+    other = fork(chat, chat.head)
+    assert sent(other) == sent(chat)
+    assert len(other.receipts()) == 1
+
+
+def test_calls_to_the_model_come_along(chat: Chat) -> None:
+    other = fork(chat, chat.head)
+    assert other.ledger() == chat.ledger()
+    assert len(other.ledger()[0]) == 1
+
+
+def test_an_answer_that_was_deleted_is_an_empty_one_in_the_fork(chat: Chat) -> None:
+    reply = chat.turns()[1].reply
+    assert reply is not None
+    chat.delete(reply.id)
+    other = fork(chat, chat.head)
+    assert sent(other) == sent(chat)
+
+
+def test_what_was_erased_is_not_in_the_fork(chat: Chat) -> None:
+    Conversations(chat._desk.store, Ticking()).erase_artifact("demo", "a.md")
+    chat.reload()
+    other = fork(chat, chat.head)
+    assert "A note." not in sent(other)
+    assert sent(other) == sent(chat)
+
+
+@pytest.mark.parametrize(
+    ("message", "name", "told"),
+    [("nobody", "other", "no message 'nobody'"), ("", "demo", "conversation 'demo' already")],
+)
+def test_a_wrong_message_and_a_name_that_is_taken_are_refused(chat: Chat, message: str, name: str, told: str) -> None:
+    with pytest.raises(CallError, match=told):
+        fork_into(chat._desk, "demo", message or chat.head, name=name)

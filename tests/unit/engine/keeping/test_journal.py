@@ -1,0 +1,96 @@
+"""The journal: turns and replies as events, under the ids they will always have."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+from tests.unit.engine.desks import Failing
+
+from lamella.adapters.stores.memory import MemoryStore
+from lamella.core.artifacts.make import make_artifact
+from lamella.core.artifacts.model import Kind, Source
+from lamella.core.log.ids import Voice, message_id, turn_id
+from lamella.core.log.records import Written
+from lamella.core.log.turn import Turn
+from lamella.engine.dialogue.world import LeftTurn
+from lamella.engine.keeping.journal import ChatJournal
+from lamella.errors import StoreUnavailableError
+
+NOTE = make_artifact(Kind.NOTE, text="A", source=Source(path="a.md"))
+EMPTY = "an id that the runner gives to the empty reply"
+
+
+class Book:
+    """What a journal wrote, append by append."""
+
+    def __init__(self) -> None:
+        self.written: list[Written] = []
+
+    def bodies(self, append: int) -> list[tuple[str, dict[str, object]]]:
+        return [(record.kind.value, json.loads(record.body)) for record in self.written[append].records]
+
+
+def keep(book: Book, *, edits: str | None = None) -> ChatJournal:
+    return ChatJournal("chat", append=book.written.append, moment=_moment, edits=edits)
+
+
+def write(journal: ChatJournal, turn: Turn, parent: str, *, unanswered: str | None = None) -> None:
+    journal.write_turn(
+        turn, parent=parent, left=None if unanswered is None else LeftTurn(id=unanswered), receipt=None, at=None
+    )
+
+
+def _moment(at: datetime | None) -> str:
+    return "now" if at is None else at.isoformat()
+
+
+def test_a_turn_is_one_event_with_its_contents() -> None:
+    book, turn = Book(), Turn(text="one", attached=(NOTE,))
+    write(keep(book), turn, "p")
+    ((kind, body),) = book.bodies(0)
+    assert (kind, body["id"], body["parent"]) == ("message", turn_id("chat", "p", turn), "p")
+    assert book.written[0].contents == {NOTE.hash: b"A"}
+    assert book.written[0].records[0].at == "now"
+
+
+def test_a_turn_that_was_never_answered_gets_its_empty_reply_in_the_same_append() -> None:
+    book = Book()
+    write(keep(book), Turn(text="two", attached=(NOTE,)), EMPTY, unanswered="waiting")
+    (reply, empty), (message, asked) = book.bodies(0)
+    assert (reply, empty) == ("reply", {"id": EMPTY, "parent": "waiting", "text": ""})
+    assert (message, asked["parent"]) == ("message", EMPTY)
+    assert list(book.written[0].contents) == [NOTE.hash]
+
+
+def test_a_reply_has_the_id_that_follows_from_its_text_and_its_question() -> None:
+    book, at = Book(), datetime(2026, 3, 1, tzinfo=UTC)
+    keep(book).write_reply("yes", parent="p", at=at)
+    name = message_id("chat", parent="p", role=Voice.REPLY, text="yes")
+    assert book.bodies(0) == [("reply", {"id": name, "parent": "p", "text": "yes"})]
+    assert book.written[0].records[0].at == at.isoformat()
+
+
+def test_only_the_first_turn_of_a_journal_replaces_a_message() -> None:
+    book = Book()
+    journal = keep(book, edits="old")
+    write(journal, Turn(text="one"), "")
+    write(journal, Turn(text="two"), "x")
+    assert [(kind, body.get("target")) for append in (0, 1) for kind, body in book.bodies(append)] == [
+        ("edit", "old"),
+        ("message", None),
+    ]
+
+
+def test_an_edit_that_was_not_taken_is_still_an_edit_when_tried_again() -> None:
+    failing = Failing(MemoryStore())
+
+    def append(written: Written) -> None:
+        failing.append("chat", written, expected=0)
+
+    journal = ChatJournal("chat", append=append, moment=_moment, edits="old")
+    failing.down = True
+    with pytest.raises(StoreUnavailableError):
+        write(journal, Turn(text="one"), "")
+    failing.down = False
+    write(journal, Turn(text="one"), "")
+    assert [record.kind.value for record in failing.load("chat")] == ["edit"]

@@ -1,0 +1,45 @@
+"""Marks: where a conversation was compacted, and where that was taken back."""
+
+from pathlib import Path
+
+import lamella
+from lamella.engine.keeping.marks import CompactionMark, find_marks
+from lamella.wiring import open_desk
+
+
+def find(url: str) -> tuple[CompactionMark, ...]:
+    desk = open_desk(url, create=False)
+    try:
+        return find_marks("garden", desk.store.load("garden"))
+    finally:
+        desk.store.close()
+
+
+def test_compactions_and_undos_stand_after_the_messages_they_followed(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'chats.db'}"
+    with lamella.open(url) as engine:
+        chat = engine.chat("garden", window=5_000, reserve=500)
+        for number in range(12):
+            chat.ask(f"What of bed {number}?" + " It was dug in March." * 12)
+            chat.reply(f"Bed {number} is fine." + " It grows well." * 12)
+        assert find(url) == ()
+        first_head, first = chat.head, chat.compact(0.2)
+        chat.ask("And now?" + " Look again." * 40)
+        chat.reply("Still fine." + " Nothing changed." * 40)
+        second_head, second = chat.head, chat.compact(0.1)
+        assert first is not None
+        assert second is not None
+        before = find(url)
+        chat.undo(second.id)
+        undone_at = chat.head
+        chat.undo()
+    assert [(mark.message, mark.receipt and mark.receipt.id, mark.undone, mark.voided) for mark in before] == [
+        (first_head, first.id, False, ()),
+        (second_head, second.id, False, ()),
+    ]
+    assert [(mark.message, mark.receipt and mark.receipt.id, mark.undone, mark.voided) for mark in find(url)] == [
+        (first_head, first.id, True, ()),
+        (second_head, second.id, True, ()),
+        (undone_at, None, False, (second.id,)),
+        (undone_at, None, False, (first.id,)),
+    ]

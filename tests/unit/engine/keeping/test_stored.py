@@ -1,0 +1,562 @@
+"""A conversation in a store: what each deed writes, what the next turn is then compared with, and when epochs begin."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.engine.desks import Failing, Ticking, make_chat, make_desk
+from tests.unit.pictures import png
+from tests.unit.raw import write_raw
+from tests.unit.seen import attached, library, sent
+
+from lamella import ActiveNote, Note, Picture, Selection, Tool, ToolResult, Turn, Url
+from lamella.adapters.stores.memory import MemoryStore
+from lamella.core.log.nodes import Told
+from lamella.core.log.records import EventKind
+from lamella.engine.chat import Chat
+from lamella.engine.dialogue.ask import Ask
+from lamella.engine.keeping.conversations import Conversations
+from lamella.engine.keeping.stored import StoredChat
+from lamella.errors import (
+    BadInputError,
+    BudgetExceededError,
+    CallError,
+    ConflictError,
+    ErasedError,
+    SettingError,
+    StoreDamagedError,
+    StoreUnavailableError,
+)
+
+LAYOUTS = pytest.mark.parametrize("layout", ["library", "in_place"])
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore()
+
+
+def names(chat: Chat) -> list[str]:
+    """The ids of the active branch, in order."""
+    return [node.id for told in chat.turns() for node in (told.message, told.reply) if node]
+
+
+def texts(told: list[Told] | tuple[Told, ...]) -> list[str]:
+    return [node.text for turn in told for node in (turn.message, turn.reply) if node]
+
+
+def converse(chat: Chat, turns: int = 3) -> list[str]:
+    """So many turns, the first with a note; the ids of their messages."""
+    for number in range(1, turns + 1):
+        chat.ask(f"q{number}", attach=[Note(path="a.md", text="Apple.")] if number == 1 else [])
+        chat.reply(f"a{number}")
+    return names(chat)
+
+
+def kinds(store: MemoryStore) -> list[str]:
+    return [record.kind.value for record in store.load("chat")]
+
+
+@LAYOUTS
+def test_a_chat_opened_again_knows_what_was_said(store: MemoryStore, layout: str) -> None:
+    converse(make_chat(store, layout=layout))
+    chat = make_chat(store)
+    assert texts(list(chat.turns())) == ["q1", "a1", "q2", "a2", "q3", "a3"]
+    turn = chat.ask("q4")
+    assert turn.number == 4
+    assert (turn.envelope.layout, library(turn)) == (layout, ["a.md"])
+
+
+@LAYOUTS
+def test_an_edit_goes_on_from_before_the_message_with_the_same_attachments(store: MemoryStore, layout: str) -> None:
+    chat = make_chat(store, layout=layout)
+    old = converse(chat)
+    turn = chat.edit(old[0], "q1, better")
+    assert attached(turn) == [("a.md", "full")]
+    assert (turn.number, turn.prefix.cause) == (1, "history_edited")
+    chat.reply("a1, better")
+    assert texts(list(chat.turns())) == ["q1, better", "a1, better"]
+    assert texts(list(chat.turns(old[-1]))) == ["q1", "a1", "q2", "a2", "q3", "a3"]
+    assert set(chat.branches()) == {old[-1], chat.head}
+    assert kinds(store)[-2:] == ["edit", "reply"]
+
+
+def test_an_edit_keeps_everything_that_the_message_was_asked_with(store: MemoryStore) -> None:
+    chat = make_chat(store)
+    chat.ask("q1", attach=[Note(path="a.md", text="Apple.")], system={"base": "B.", "memory": "M."})
+    chat.reply("a1")
+    chat.ask(
+        "q2",
+        attach=[Selection(path="s.md", text="selected"), Picture(data=png(1, 1))],
+        results=[ToolResult(name="search", output="found")],
+        tools=[Tool(name="search")],
+        system={"memory": ""},
+        model="openai:gpt-5",
+        drop=["a.md"],
+    )
+    chat.reply("a2")
+    before = chat.ask("q3")
+    turn = chat.edit(names(chat)[2], "q2, better")
+    assert attached(turn)[0][0].startswith("tool:search")
+    assert len(attached(turn)) == 3
+    assert (turn.envelope.model, [tool.name for tool in turn.envelope.tools]) == ("openai:gpt-5", ["search"])
+    assert turn.messages[0].text == before.messages[0].text.partition("\n")[0] == "B."
+    assert "Apple." not in sent(turn)
+
+
+def test_only_questions_of_this_conversation_can_be_edited(store: MemoryStore) -> None:
+    chat = make_chat(store)
+    old = converse(chat, 1)
+    for wrong in (old[1], "nobody", ""):
+        with pytest.raises(CallError, match="has no such message") as caught:
+            chat.edit(wrong, "x")
+        assert "lamella chats show" in caught.value.hint
+    assert names(chat) == old
+
+
+@LAYOUTS
+def test_the_last_question_asked_again_sends_the_same_request(store: MemoryStore, layout: str) -> None:
+    chat = make_chat(store, layout=layout)
+    converse(chat, 1)
+    first = chat.ask("q2", attach=[Note(path="b.md", text="Bear.")])
+    chat.reply("a2")
+    old = chat.head
+    again = chat.regenerate()
+    assert again.envelope == first.envelope
+    assert (again.number, str(again.prefix.movement)) == (2, "none")
+    chat.reply("a2, better")
+    assert set(chat.branches()) == {old, chat.head}
+    following = chat.ask("q3")
+    assert following.envelope.epoch == (first.envelope.epoch if layout == "in_place" else first.envelope.epoch + 1)
+    assert following.prefix.cause == ("none" if layout == "in_place" else "artifact_added")
+
+
+def test_a_question_that_waits_is_asked_again_without_an_event(store: MemoryStore) -> None:
+    chat = make_chat(store)
+    turn = chat.ask("q1")
+    assert chat.regenerate().envelope == turn.envelope
+    assert kinds(store) == ["message"]
+    chat.reply("a1")
+    assert texts(list(chat.turns())) == ["q1", "a1"]
+
+
+@LAYOUTS
+def test_an_earlier_question_asked_again_is_another_branch(store: MemoryStore, layout: str) -> None:
+    chat = make_chat(store, layout=layout)
+    old = converse(chat)
+    again = chat.regenerate(old[3])
+    assert (again.number, again.prefix.cause) == (2, "branch")
+    chat.reply("a2, better")
+    assert texts(list(chat.turns())) == ["q1", "a1", "q2", "a2, better"]
+    turn = chat.ask("q3, other")
+    assert turn.prefix.cause == "branch"
+
+
+def test_nothing_can_be_asked_again_where_nothing_was_asked(store: MemoryStore) -> None:
+    with pytest.raises(CallError, match="no such message"):
+        make_chat(store).regenerate()
+
+
+REWRITES: dict[str, tuple[Callable[[Chat, list[str]], object], str]] = {
+    "edit": (lambda chat, old: chat.edit(old[2], "q2, better"), "history_edited"),
+    "delete question": (lambda chat, old: chat.delete(old[2]), "history_edited"),
+    "delete first": (lambda chat, old: chat.delete(old[0]), "history_edited"),
+    "delete answer": (lambda chat, old: chat.delete(old[3]), "history_edited"),
+    "fork": (lambda chat, old: chat.fork(old[1]), "branch"),
+    "fork at a question": (lambda chat, old: chat.fork(old[2]), "branch"),
+}
+
+
+@LAYOUTS
+@pytest.mark.parametrize("deed", REWRITES)
+def test_what_rewrites_history_says_so_and_begins_an_epoch(store: MemoryStore, layout: str, deed: str) -> None:
+    chat = make_chat(store, layout=layout)
+    old = converse(chat)
+    act, cause = REWRITES[deed]
+    done = act(chat, old)
+    turn = done if isinstance(done, Turn) else chat.ask("next")
+    assert turn.prefix.cause == cause
+    assert turn.envelope.epoch > 0
+    chat.reply("yes")
+    following = chat.ask("and now?")
+    assert following.prefix.cause == "none"
+    assert following.envelope.epoch == turn.envelope.epoch + (layout == "library")
+    assert texts(list(chat.turns(old[-1]))) == ["q1", "a1", "q2", "a2", "q3", "a3"]
+
+
+@LAYOUTS
+def test_without_the_last_answer_the_question_stays_and_is_answered_with_nothing(
+    store: MemoryStore, layout: str
+) -> None:
+    chat = make_chat(store, layout=layout)
+    old = converse(chat)
+    chat.delete(old[-1])
+    assert names(chat) == old[:-1]
+    turn = chat.ask("next")
+    assert texts(list(chat.turns())) == ["q1", "a1", "q2", "a2", "q3", "", "next"]
+    # In layout library the request extends the last one all the same; in place, everything folds.
+    assert turn.prefix.cause == ("none" if layout == "library" else "history_edited")
+
+
+@LAYOUTS
+def test_switching_back_says_branch_and_begins_an_epoch(store: MemoryStore, layout: str) -> None:
+    chat = make_chat(store, layout=layout)
+    old = converse(chat)
+    chat.fork(old[1])
+    chat.ask("elsewhere")
+    chat.reply("yes")
+    chat.switch(old[-1])
+    turn = chat.ask("back")
+    assert (turn.prefix.cause, turn.number) == ("branch", 4)
+    assert texts(list(chat.turns())) == ["q1", "a1", "q2", "a2", "q3", "a3", "back"]
+    if layout == "in_place":
+        assert turn.envelope.epoch == 1
+
+
+def test_deleting_the_question_that_set_the_system_prompt_leaves_the_prompt(store: MemoryStore) -> None:
+    chat = make_chat(store)
+    chat.ask("q1", system="You are terse.", model="openai:gpt-5")
+    chat.reply("a1")
+    chat.delete(names(chat)[0])
+    turn = chat.ask("q2")
+    assert (turn.messages[0].text, turn.envelope.model) == ("You are terse.", "openai:gpt-5")
+
+
+def test_a_fork_goes_on_under_the_system_prompt_of_its_branch(store: MemoryStore) -> None:
+    chat = make_chat(store)
+    chat.ask("q1", system="One.")
+    chat.reply("a1")
+    chat.ask("q2", system="Two.")
+    chat.fork(names(chat)[1])
+    assert chat.ask("q3").messages[0].text == "One."
+
+
+def test_only_what_is_on_the_active_branch_can_be_deleted(store: MemoryStore) -> None:
+    chat = make_chat(store)
+    old = converse(chat)
+    chat.fork(old[1])
+    for wrong in (old[3], "nobody", ""):
+        with pytest.raises(CallError, match="no such message"):
+            chat.delete(wrong)
+    for go in (chat.fork, chat.switch):
+        with pytest.raises(CallError, match="no such message"):
+            go("nobody")
+
+
+def test_a_turn_without_a_reply_gets_the_empty_one_with_the_next_turn(store: MemoryStore) -> None:
+    failing = Failing(store)
+    chat = make_chat(failing)
+    chat.ask("q1")
+    chat.ask("q2")
+    assert [[r.kind.value for r in written.records] for written in failing.appended] == [
+        ["message"],
+        ["reply", "message"],
+    ]
+    assert texts(list(chat.turns())) == ["q1", "", "q2"]
+    assert names(make_chat(store)) == names(chat)
+
+
+def test_a_reply_to_nothing_is_refused_and_writes_nothing(store: MemoryStore) -> None:
+    chat = make_chat(store)
+    with pytest.raises(CallError, match="no open turn"):
+        chat.reply("hello?")
+    converse(chat, 1)
+    with pytest.raises(CallError, match="no open turn"):
+        chat.reply("again")
+    assert len(store.load("chat")) == 2
+
+
+def test_each_event_has_the_moment_it_was_given_in_utc(store: MemoryStore) -> None:
+    chat = make_chat(store)
+    east = datetime(2026, 3, 1, 14, tzinfo=timezone(timedelta(hours=2)))
+    chat.ask("q1", at=east)
+    chat.reply("a1", at=datetime(2026, 3, 1, 12, 30, 0, 5, tzinfo=UTC))
+    chat.rename("T")
+    assert [record.at for record in store.load("chat")] == [
+        "2026-03-01T12:00:00Z",
+        "2026-03-01T12:30:00.000005Z",
+        "2026-03-01T12:00:01Z",
+    ]
+
+
+DOWN: dict[str, Callable[[Chat, list[str]], object]] = {
+    "ask": lambda chat, old: chat.ask("more", attach=[Note(path="b.md", text="Bear.")]),
+    "edit": lambda chat, old: chat.edit(old[0], "better"),
+    "regenerate": lambda chat, old: chat.regenerate(),
+    "delete": lambda chat, old: chat.delete(old[0]),
+    "fork": lambda chat, old: chat.fork(old[0]),
+    "switch": lambda chat, old: chat.switch(old[1]),
+    "rename": lambda chat, old: chat.rename("T"),
+}
+
+
+@pytest.mark.parametrize("deed", DOWN)
+def test_what_the_store_did_not_take_did_not_happen_and_can_be_done_again(deed: str) -> None:
+    failing, calm = Failing(MemoryStore()), Failing(MemoryStore())
+    chat, other = make_chat(failing, layout="in_place"), make_chat(calm, layout="in_place")
+    old = converse(chat, 2)
+    assert converse(other, 2) == old
+    failing.down = True
+    with pytest.raises(StoreUnavailableError, match="disk is full"):
+        DOWN[deed](chat, old)
+    assert (names(chat), chat.title, chat.head, chat.branches()) == (old, "", old[-1], (old[-1],))
+    failing.down = False
+    done, expected = DOWN[deed](chat, old), DOWN[deed](other, old)
+    if isinstance(done, Turn) and isinstance(expected, Turn):
+        assert (done.envelope, done.prefix) == (expected.envelope, expected.prefix)
+    assert [r.body for r in failing.load("chat")] == [r.body for r in calm.load("chat")]
+    assert chat.ask("and now?").envelope == other.ask("and now?").envelope
+
+
+def test_a_reply_that_was_not_taken_can_be_given_again() -> None:
+    failing = Failing(MemoryStore())
+    chat = make_chat(failing)
+    chat.ask("q1")
+    failing.down = True
+    with pytest.raises(StoreUnavailableError, match="disk is full"):
+        chat.reply("a1")
+    failing.down = False
+    chat.reply("a1")
+    assert texts(list(chat.turns())) == ["q1", "a1"]
+
+
+def test_a_turn_that_cannot_be_built_writes_nothing(store: MemoryStore) -> None:
+    chat = make_chat(store, window=300, reserve=100)
+    chat.ask("q1")
+    with pytest.raises(BudgetExceededError):
+        chat.ask("word " * 400)
+    with pytest.raises(BadInputError):
+        chat.ask("q2", attach=[Note(path="missing.md")])
+    assert kinds(store) == ["settings", "message"]
+    chat.reply("a1")
+    assert texts(list(chat.turns())) == ["q1", "a1"]
+
+
+def test_two_chats_that_write_at_once_lose_and_double_nothing(store: MemoryStore) -> None:
+    one, two = make_chat(store), make_chat(store)
+    one.ask("first")
+    with pytest.raises(ConflictError) as caught:
+        two.ask("second")
+    assert (caught.value.expected, caught.value.found) == (0, 1)
+    assert two.turns() == []
+    two.reload()
+    two.ask("second")
+    with pytest.raises(ConflictError):
+        one.reply("too late")
+    one.reload()
+    one.reply("in time")
+    two.reload()
+    assert texts(list(one.turns())) == texts(list(two.turns())) == ["first", "", "second", "in time"]
+    assert kinds(store) == ["message", "reply", "message", "reply"]
+
+
+@pytest.mark.parametrize("deed", DOWN)
+def test_any_deed_of_a_chat_that_is_behind_is_a_conflict_and_changes_nothing(store: MemoryStore, deed: str) -> None:
+    ahead = make_chat(store)
+    old = converse(ahead, 2)
+    behind = make_chat(store)
+    ahead.rename("Ahead")
+    with pytest.raises(ConflictError):
+        DOWN[deed](behind, old)
+    assert (names(behind), behind.title) == (old, "")
+    behind.reload()
+    assert behind.title == "Ahead"
+    DOWN[deed](behind, old)
+    assert len(store.load("chat")) == 6
+
+
+def test_settings_are_written_down_with_the_next_event_and_hold(store: MemoryStore) -> None:
+    make_chat(store, layout="in_place")
+    assert store.load("chat") == ()
+    chat = make_chat(store, layout="in_place", window=9_000)
+    chat.ask("q1")
+    assert kinds(store) == ["settings", "message"]
+    turn = make_chat(store).ask("q2")
+    assert (turn.envelope.layout, turn.tokens.limit) == ("in_place", 9_000 - 4_096)
+    make_chat(store, layout="in_place").ask("q3")
+    assert kinds(store).count("settings") == 1
+
+
+def test_a_message_of_no_time_at_all_is_named_as_damaged(store: MemoryStore) -> None:
+    chat = make_chat(store)
+    chat.ask("one")
+    chat.reply("Yes.")
+    asked = {"id": "m", "parent": chat.head, "text": "two"}
+    store.append("chat", write_raw(EventKind.MESSAGE, "yesterday", **asked), expected=len(store.load("chat")))
+    with pytest.raises(StoreDamagedError, match="The time of the message m cannot be read"):
+        make_chat(store).ask("three")
+
+
+def foresee(chat: Chat) -> list[dict[str, object]]:
+    """What the next turn would send; nothing is written down."""
+    return [message.to_dict() for message in chat._stored.preview(Ask(text="And on?")).messages]
+
+
+@pytest.mark.parametrize("layout", ["library", "in_place"])
+@pytest.mark.parametrize("path", ["secret.md", "other.md"])
+def test_what_was_erased_stays_so_when_the_same_text_is_attached_again(
+    store: MemoryStore, layout: str, path: str
+) -> None:
+    chat = make_chat(store, layout=layout)
+    chat.ask("first", attach=[Note(path="secret.md", text="The zebra keeps its stripes in a drawer.")])
+    chat.reply("Yes.")
+    Conversations(store, Ticking()).erase_artifact("chat", "secret.md")
+    chat.reload()
+    for text, attach in (("second", []), ("third", [Note(path=path, text="The zebra keeps its stripes in a drawer.")])):
+        chat.ask(text, attach=attach)
+        chat.reply("Yes.")
+    assert sum("zebra" in str(message) for message in foresee(chat)) == 1
+    assert foresee(make_chat(store)) == foresee(chat)
+
+
+@pytest.mark.parametrize("layout", ["library", "in_place"])
+def test_a_snapshot_attached_again_after_it_was_left_out_stands_once(store: MemoryStore, layout: str) -> None:
+    page = Url(url="https://e.org/5", text="old text " * 300, policy="snapshot")
+    chat = make_chat(store, layout=layout, window=1_750, reserve=0)
+    asked = [("q", [page]), *[("q", [])] * 5, ("w " * 800, []), ("q", [page]), ("q", []), ("q", [])]
+    for text, attach in asked:
+        chat.ask(text, attach=attach)
+        chat.reply("a")
+    assert EventKind.COMPACTION in {record.kind for record in store.load("chat")}
+    assert ("<handle>" in str(foresee(chat))) is (layout == "in_place"), "until the next epoch"
+    assert foresee(make_chat(store)) == foresee(chat)
+
+
+@pytest.mark.parametrize("message", [None, [], 5])
+def test_a_message_that_is_no_text_is_refused_at_every_door_and_nothing_is_written(
+    store: MemoryStore, message: object
+) -> None:
+    chat: Any = make_chat(store)
+    chat.ask("one")
+    before = list(store.load("chat"))
+    doors: list[Callable[[], object]] = [
+        lambda: chat.delete(message),
+        lambda: chat.fork(message),
+        lambda: chat.switch(message),
+        lambda: chat.edit(message, "x"),
+        lambda: chat.delete(chat.head, at="2026"),
+        lambda: chat.fork(chat.head, at=datetime(2026, 11, 15)),  # noqa: DTZ001 - that is what is wrong
+    ]
+    for door in doors:
+        with pytest.raises(CallError):
+            door()
+    assert list(store.load("chat")) == before
+
+
+def test_settings_are_written_once_also_when_the_store_was_down(store: MemoryStore) -> None:
+    failing = Failing(store)
+    chat = make_chat(failing, layout="in_place")
+    failing.down = True
+    with pytest.raises(StoreUnavailableError, match="disk is full"):
+        chat.ask("q1")
+    failing.down = False
+    chat.ask("q1")
+    chat.reply("a1")
+    assert kinds(store) == ["settings", "message", "reply"]
+
+
+def test_a_model_given_later_is_the_model_from_then_on(store: MemoryStore) -> None:
+    first = make_chat(store, model="openai:gpt-5")
+    assert first.ask("q1").envelope.model == "openai:gpt-5"
+    turn = make_chat(store, model="anthropic:claude-opus-5-5").ask("q2")
+    assert (turn.envelope.model, turn.prefix.cause) == ("anthropic:claude-opus-5-5", "model_changed")
+    again = make_chat(store)
+    assert again.ask("q3").envelope.model == "anthropic:claude-opus-5-5"
+    assert again.ask("q4", model="openai:gpt-5").envelope.model == "openai:gpt-5"
+    assert make_chat(store).ask("q5").envelope.model == "openai:gpt-5"
+
+
+def test_a_model_given_later_holds_for_an_edit_and_after_a_rename(store: MemoryStore) -> None:
+    old = converse(make_chat(store, model="openai:gpt-5"), 1)
+    make_chat(store, model="openai:gpt-5-mini").rename("T")
+    chat = make_chat(store)
+    assert chat.edit(old[0], "better").envelope.model == "openai:gpt-5-mini"
+
+
+def test_turns_asked_in_another_layout_count_as_they_were_asked(store: MemoryStore) -> None:
+    converse(make_chat(store, layout="library"))
+    turn = make_chat(store, layout="in_place").ask("q4")
+    assert turn.envelope.epoch == 3
+    assert make_chat(store).ask("q5").envelope.epoch == 3
+    assert make_chat(store, layout="library").ask("q6").envelope.epoch == 4
+
+
+def test_what_was_folded_in_full_stays_so_until_the_next_fold(store: MemoryStore) -> None:
+    chat = make_chat(store, layout="in_place", carry_forward="full")
+    chat.ask("q1", attach=[Note(path="a.md", text="# Apple\n" + "word " * 2_000)])
+    folded = chat.ask("q2", fold=True)
+    turn = make_chat(store, carry_forward="preview").ask("q3")
+    assert (turn.prefix.cause, turn.messages[0]) == ("none", folded.messages[0])
+    again = make_chat(store).ask("q4", fold=True)
+    assert len(again.messages[0].text) < len(folded.messages[0].text) / 2
+
+
+def test_a_note_with_pictures_is_in_the_library_only_if_it_was_attached_when_that_was_allowed(
+    store: MemoryStore,
+) -> None:
+    make_chat(store, image_notes=False).ask("q1", attach=[ActiveNote(path="p.md", text="![[p.png]]")])
+    chat = make_chat(store, image_notes=True)
+    assert library(chat.ask("q2", attach=[ActiveNote(path="r.md", text="![[r.png]]")])) == []
+    assert library(make_chat(store).ask("q3")) == ["r.md"]
+
+
+def test_settings_that_others_wrote_hold_after_reloading(store: MemoryStore) -> None:
+    chat = make_chat(store)
+    converse(chat, 1)
+    make_chat(store, layout="in_place").rename("T")
+    chat.reload()
+    turn = chat.ask("q2")
+    assert turn.envelope.layout == "in_place"
+    assert make_chat(store).regenerate().envelope == turn.envelope
+
+
+def test_settings_that_make_no_sense_are_refused_before_anything_is_written(store: MemoryStore) -> None:
+    with pytest.raises(SettingError):
+        make_chat(store, layout="sideways")
+    with pytest.raises(SettingError):
+        make_chat(store, colour="red")
+    assert store.load("chat") == ()
+
+
+def test_an_erased_conversation_is_not_opened(store: MemoryStore) -> None:
+    converse(make_chat(store), 1)
+    store.erase_conversation("chat", at="2026-03-02T00:00:00Z")
+    with pytest.raises(ErasedError, match="was erased at 2026-03-02"):
+        make_chat(store)
+
+
+@LAYOUTS
+def test_after_an_artifact_was_erased_the_conversation_goes_on_without_it(store: MemoryStore, layout: str) -> None:
+    chat = make_chat(store, layout=layout)
+    old = converse(chat, 2)
+    Conversations(store, make_desk(store).clock).erase_artifact("chat", "a.md")
+    with pytest.raises(ConflictError):
+        chat.ask("q3")
+    chat.reload()
+    turn = chat.ask("q3", attach=[Note(path="b.md", text="Bear.")])
+    assert names(chat)[:4] == old
+    assert (library(turn), "Apple." in sent(turn)) == ([], False)
+    chat.reply("a3")
+    again = chat.ask("q4", attach=[Note(path="a.md", text="Apple.")])
+    assert attached(again) == [("a.md", "full")]
+
+
+def test_pictures_of_the_active_note_are_sent_again_as_they_were(store: MemoryStore, tmp_path: Path) -> None:
+    (tmp_path / "p.md").write_text("![[dot.png]]")
+    (tmp_path / "dot.png").write_bytes(png(2, 2))
+    chat = StoredChat(make_desk(store, vault=tmp_path), "chat", {"layout": "in_place"})
+    turn = chat.ask(Ask(text="look", attach=(ActiveNote(path="p.md").attachment(),)))
+    (tmp_path / "dot.png").unlink()
+    again = StoredChat(make_desk(store), "chat").regenerate()
+    assert again.messages == turn.messages
+    assert [image.data for image in again.messages[-1].images] == [png(2, 2)]
+
+
+def test_the_version_is_the_number_of_events(store: MemoryStore) -> None:
+    chat = StoredChat(make_desk(store), "chat")
+    chat.ask(Ask(text="one"))
+    chat.rename("T")
+    assert (chat.version, chat.id, chat.title) == (2, "chat", "T")
+    assert [record.kind for record in store.load("chat")] == [EventKind.MESSAGE, EventKind.RENAME]

@@ -1,0 +1,314 @@
+"""Sending a turn to a model: events as they come, what is tried again, and what is kept when it ends early."""
+
+import asyncio
+from contextlib import aclosing
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from lamella.adapters.providers.scripted.provider import Line, ScriptedProvider
+from lamella.adapters.stores.memory import MemoryStore
+from lamella.core.log.call import Cause, Outcome
+from lamella.core.log.events.call import read_call, store_call
+from lamella.core.log.events.codec import read_event
+from lamella.core.log.events.reply import ReplyEvent
+from lamella.core.log.records import EventKind
+from lamella.core.messages.delta import Reply, StopReason
+from lamella.core.messages.usage import Usage
+from lamella.core.prompt.state import State
+from lamella.core.values import replace
+from lamella.engine.dialogue.answer import Answer
+from lamella.engine.dialogue.ask import Ask
+from lamella.engine.dialogue.dialogue import Dialogue
+from lamella.engine.dialogue.world import World
+from lamella.engine.keeping.stored import Backend, ChatRules, StoredChat
+from lamella.engine.sending.sending import Delivery, Event, EventName, RetryPolicy, send
+from lamella.errors import (
+    CallError,
+    ContextOverflowError,
+    KeyRefusedError,
+    LamellaError,
+    RateLimitedError,
+    ReplyBrokenError,
+)
+from lamella.settings.meaning import make_rules, make_terms
+from lamella.wiring import load_settings, open_world
+
+MODEL = "anthropic:claude-opus-5-5"
+
+
+class Ticking:
+    """A clock that moves on by a second each time it is asked."""
+
+    def __init__(self) -> None:
+        self.moment = datetime(2026, 11, 1, tzinfo=UTC)
+
+    def now(self) -> datetime:
+        self.moment += timedelta(seconds=1)
+        return self.moment
+
+
+class Sleeping:
+    """Remembers how long it was asked to wait, and does not."""
+
+    def __init__(self) -> None:
+        self.waits: list[float] = []
+
+    async def __call__(self, seconds: float) -> None:
+        self.waits.append(seconds)
+
+
+def world() -> World:
+    return open_world(None)
+
+
+def runner(**settings: object) -> Dialogue:
+    given = load_settings({"model": MODEL, **settings})
+    rules = make_rules(given, world())
+    start = State(conversation="chat", model=MODEL, measured_by=rules.measure.name)
+    return Dialogue(world(), rules, start, terms=make_terms(given))
+
+
+def stored(store: MemoryStore, **settings: object) -> StoredChat:
+    given = load_settings({"model": MODEL, **settings})
+    configured = ChatRules(rules=make_rules(given, world()), terms=make_terms(given), model=MODEL)
+    return StoredChat(Backend(store=store, clock=Ticking(), world=world(), configure=lambda _: configured), "chat")
+
+
+def post(provider: ScriptedProvider, sleep: Sleeping | None = None) -> Delivery:
+    return Delivery(provider=provider, clock=Ticking(), sleep=sleep or Sleeping(), jitter=lambda: 0.5)
+
+
+def run(chat: Dialogue | StoredChat, text: str, at: Delivery, *, stop_after: int | None = None) -> list[Event]:
+    async def collect() -> list[Event]:
+        events: list[Event] = []
+        async with aclosing(send(chat, Ask(text=text), at)) as coming:
+            async for event in coming:
+                events.append(event)
+                if stop_after is not None and len(events) == stop_after:
+                    break
+        return events
+
+    return asyncio.run(collect())
+
+
+def said(events: list[Event]) -> str:
+    return "".join(event.text for event in events)
+
+
+def limited(wait: float | None = None) -> LamellaError:
+    return RateLimitedError("Too many requests.", hint="Wait.", wait=wait)
+
+
+def test_a_turn_is_built_sent_and_answered_in_events() -> None:
+    usage = Usage(plain=10, read=0, write=0, output=3)
+    events = run(runner(), "hi", post(ScriptedProvider(Line(text="hello there", chunk=5, usage=usage))))
+    assert [event.kind.value for event in events] == ["envelope", "delta", "delta", "delta", "usage", "done"]
+    assert said(events) == "hello there"
+
+
+def test_the_answer_is_what_the_next_turn_builds_on() -> None:
+    chat, provider = runner(), ScriptedProvider("one", "two")
+    run(chat, "first", post(provider))
+    run(chat, "second", post(provider))
+    assert [message.text for message in provider.requests[1].messages] == ["first", "one", "second"]
+
+
+def test_the_ledger_of_a_turn_is_joined_by_what_the_provider_reported() -> None:
+    usage = Usage(plain=7, read=0, write=0, output=2)
+    events = run(runner(), "hi", post(ScriptedProvider(Line(text="yes", usage=usage))))
+    turn = events[-1].turn
+    assert turn is not None
+    assert turn.ledger.verdict is not None
+    assert turn.ledger.verdict.outcome is Outcome.FIRST
+    (call,) = turn.ledger.calls
+    assert call.usage == usage
+    assert call.billed is not None
+    assert (call.timing.build, call.timing.first, call.stop) == (1.0, 1.0, "end")
+
+
+def test_a_rate_limit_is_waited_for_as_long_as_the_provider_asks_and_tried_again() -> None:
+    sleep, provider = Sleeping(), ScriptedProvider(Line(error=limited(7.0)), Line(error=limited()), "at last")
+    events = run(runner(), "hi", post(provider, sleep))
+    assert said(events) == "at last"
+    assert sleep.waits == [7.0, 2.5]
+    assert [event.wait for event in events if event.kind is EventName.RETRY] == sleep.waits
+    assert events[-1].turn is not None
+    assert events[-1].turn.ledger.calls[0].retries == 2
+
+
+def test_it_is_not_tried_forever() -> None:
+    chat = runner()
+    with pytest.raises(RateLimitedError):
+        run(chat, "hi", post(ScriptedProvider(*[Line(error=limited()) for _ in range(9)])))
+    assert chat.waiting() is not None
+
+
+def test_nothing_is_tried_again_after_text_was_said_and_what_was_said_is_kept() -> None:
+    store = MemoryStore()
+    chat, provider = stored(store), ScriptedProvider(Line(text="half an ans", error=limited()), "again")
+    with pytest.raises(RateLimitedError):
+        run(chat, "hi", post(provider))
+    assert len(provider.requests) == 1
+    assert [told.reply and told.reply.text for told in chat.turns()] == ["half an ans"]
+
+
+def test_stopping_keeps_the_partial_answer_and_stops_the_model() -> None:
+    store, provider = MemoryStore(), ScriptedProvider(Line(text="one two three", chunk=4))
+    run(stored(store), "hi", post(provider), stop_after=3)
+    again = stored(store)
+    assert [told.reply and told.reply.text for told in again.turns()] == ["one two "]
+    assert provider.cancelled == 1
+    (reply,) = [record for record in store.load("chat") if record.kind is EventKind.REPLY]
+    event = read_event(reply)
+    assert isinstance(event, ReplyEvent)
+    assert read_call(event.calls[0]).stop == "stopped"
+
+
+@pytest.mark.parametrize("error", [KeyRefusedError("No.", hint="Set a key."), ReplyBrokenError("Cut.", hint="Again.")])
+def test_other_errors_pass_and_leave_the_turn_to_be_asked_again(error: LamellaError) -> None:
+    chat = stored(MemoryStore())
+    with pytest.raises(type(error)):
+        run(chat, "hi", post(ScriptedProvider(Line(error=error))))
+    assert chat.regenerate().messages[-1].text == "hi"
+
+
+def test_a_request_that_the_model_calls_too_long_is_compacted_once_and_sent_again() -> None:
+    store = MemoryStore()
+    chat = stored(store, layout="in_place")
+    for number in range(12):
+        run(chat, f"question {number} " * 20, post(ScriptedProvider("an answer of some length " * 5)))
+    overflow = ContextOverflowError("Too long.", hint="Shorten.")
+    provider = ScriptedProvider(Line(error=overflow), "fits now")
+    events = run(chat, "and now?", post(provider))
+    assert said(events) == "fits now"
+    (shrunk,) = [event for event in events if event.kind is EventName.COMPACTION]
+    assert shrunk.receipt is not None
+    assert len(provider.requests[1].messages) < len(provider.requests[0].messages)
+    rebuilt = stored(store, layout="in_place").regenerate()
+    assert [m.text for m in rebuilt.messages] == [m.text for m in provider.requests[1].messages]
+
+
+def test_a_second_overflow_is_not_hidden() -> None:
+    chat = runner(layout="in_place")
+    for number in range(12):
+        run(chat, f"question {number} " * 20, post(ScriptedProvider("an answer " * 10)))
+    overflow = ContextOverflowError("Too long.", hint="Shorten.")
+    with pytest.raises(ContextOverflowError):
+        run(chat, "and now?", post(ScriptedProvider(Line(error=overflow), Line(error=overflow))))
+
+
+def test_waits_double_up_to_a_longest_one() -> None:
+    patience = RetryPolicy(first=1, longest=5)
+    assert [patience.wait(number, asked_for=None, jitter=0) for number in (1, 2, 3, 4)] == [1, 2, 4, 5]
+    assert patience.wait(1, asked_for=None, jitter=1) == 1.5
+
+
+def test_calls_are_read_back_as_they_were_written() -> None:
+    usage = Usage(plain=7, read=3, write=0, output=2)
+    chat = runner()
+    run(chat, "hi", post(ScriptedProvider(Line(text="yes", usage=usage))))
+    events = run(chat, "more", post(ScriptedProvider(Line(text="no", usage=replace(usage, read=None)))))
+    assert events[-1].turn is not None
+    (call,) = events[-1].turn.ledger.calls
+    assert call.verdict.movement.cause is Cause.NONE
+    assert read_call(store_call(call)) == call
+
+
+def test_closing_the_iterator_closes_the_stream_at_once() -> None:
+    provider = ScriptedProvider(Line(text="one two three", chunk=4))
+
+    async def stop() -> int:
+        events = send(runner(), Ask(text="hi"), post(provider))
+        await anext(events)
+        await anext(events)
+        await events.aclose()
+        return provider.cancelled
+
+    assert asyncio.run(stop()) == 1
+
+
+def test_an_answer_is_never_recorded_under_another_question() -> None:
+    chat = stored(MemoryStore())
+
+    async def talk() -> None:
+        first = send(chat, Ask(text="ONE"), post(ScriptedProvider("answer to ONE")))
+        await anext(first)
+        chat.ask(Ask(text="TWO"))
+        with pytest.raises(CallError, match="Another question"):
+            async for _ in first:
+                pass
+
+    asyncio.run(talk())
+    assert [(told.message.text, told.reply and told.reply.text) for told in chat.turns()] == [
+        ("ONE", ""),
+        ("TWO", None),
+    ]
+
+
+def test_a_turn_after_a_broken_one_goes_to_the_model_that_holds() -> None:
+    chat = stored(MemoryStore())
+    broken = post(ScriptedProvider(Line(error=KeyRefusedError("No.", hint="Set a key."))))
+    with pytest.raises(KeyRefusedError):
+        asyncio.run(_drain(chat, Ask(text="two", model="openai:gpt-b"), broken))
+    assert chat.model_for(Ask(text="three")) == "openai:gpt-b"
+
+
+async def _drain(chat: StoredChat, asked: Ask, at: Delivery) -> None:
+    async for _ in send(chat, asked, at):
+        pass
+
+
+def test_reopened_the_ledger_knows_when_the_turn_before_was_asked_and_who_answered_it() -> None:
+    store, start = MemoryStore(), datetime(2026, 11, 1, tzinfo=UTC)
+    long = "word " * 3_000
+    verdicts = []
+    for reopens in (False, True):
+        chat = stored(store if reopens else MemoryStore(), layout="in_place")
+        chat.ask(Ask(text=long), at=start)
+        chat.reply(Answer(reply=Reply(text="yes", stop=StopReason.END, id="msg_1")), at=start)
+        if reopens:
+            chat = stored(store, layout="in_place")
+        turn = chat.ask(Ask(text="more"), at=start + timedelta(hours=30))
+        verdicts.append((turn.after, turn.pause, turn.cache))
+    assert verdicts[0] == verdicts[1]
+    assert verdicts[0][0] == "msg_1"
+
+
+def test_what_is_compacted_after_an_overflow_is_automatic_and_still_predicted() -> None:
+    chat = runner(layout="in_place")
+    for number in range(12):
+        run(chat, f"question {number} " * 20, post(ScriptedProvider("an answer " * 10)))
+    overflow = ContextOverflowError("Too long.", hint="Shorten.")
+    events = run(chat, "and now?", post(ScriptedProvider(Line(error=overflow), "fits")))
+    turn = events[-1].turn
+    assert turn is not None
+    assert turn.compaction is not None
+    assert turn.compaction.automatic
+    assert turn.ledger.calls[0].predicted is not None
+
+
+def test_a_provider_that_asks_for_too_long_a_wait_is_not_waited_for() -> None:
+    sleep = Sleeping()
+    with pytest.raises(RateLimitedError):
+        run(runner(), "hi", post(ScriptedProvider(Line(error=limited(99_999.0)), "never"), sleep))
+    assert sleep.waits == []
+
+
+def test_a_character_that_came_in_halves_is_whole_in_what_is_kept() -> None:
+    chat = stored(MemoryStore())
+    run(chat, "hi", post(ScriptedProvider(Line(text="hi \ud83d\ude00 ok \ud83d", chunk=4))))
+    assert [told.reply and told.reply.text for told in chat.turns()] == ["hi 😀 ok \ufffd"]
+
+
+def test_a_conversation_without_a_model_goes_to_the_one_that_settings_name() -> None:
+    store = MemoryStore()
+    given = load_settings({})
+    bare = ChatRules(rules=make_rules(given, world()), terms=make_terms(given))
+    chat = StoredChat(Backend(store=store, clock=Ticking(), world=world(), configure=lambda _: bare), "chat")
+    chat.ask(Ask(text="one"))
+    chat.reply("two")
+    events = run(stored(store), "three", post(ScriptedProvider("four")))
+    assert said(events) == "four"
+    assert events[0].turn is not None
+    assert events[0].turn.envelope.model == MODEL
