@@ -25,21 +25,13 @@ Planner = Callable[[State, Turn], Placement]
 _USER, _REPLY = Voice.USER, Voice.REPLY
 
 
-def advance(state: State, turn: Turn, place: Planner, measure: Measure) -> State:
+def advance(state: State, turn: Turn, place: Planner, *, measure: Measure) -> State:
     """The state once a turn is asked: its prompt is ``last`` and waits, and an answer that is known is given."""
     state = answer(state, "") if state.waits else state
     if turn.receipts:
-        state = apply_receipts(state, turn.receipts, turn.terms, measure)
+        state = apply_receipts(state, turn.receipts, turn.terms, measure=measure)
     before, now = state, with_settings(state, turn)
-    library, warnings = now.library, turn.warnings
-    dropped: tuple[str, ...] = ()
-    if turn.drop:
-        library, dropped, told = _drop(now, turn)
-        warnings += told
-    attached: tuple[Artifact, ...] = ()
-    if turn.attached or turn.results:
-        attached, told = gather(turn, library)
-        warnings += (*told, *find_leaving(library, attached, image_notes=turn.terms.image_notes))
+    library, attached, dropped, warnings = _take_in(now, turn)
     placement = place(before, turn)
     now = now if library is now.library else replace(now, library=library)
     if placement.keep is not None:
@@ -129,6 +121,22 @@ def with_settings(state: State, turn: Turn) -> State:
         tools=turn.tools if turn.tools is not None else state.tools,
         model=turn.model if turn.model is not None else state.model,
     )
+
+
+def _take_in(
+    state: State, turn: Turn
+) -> tuple[Mapping[str, LibraryEntry], tuple[Artifact, ...], tuple[str, ...], tuple[str, ...]]:
+    """The library less what is dropped, what is attached, what was dropped, and what is to be said of all that."""
+    library, warnings = state.library, turn.warnings
+    dropped: tuple[str, ...] = ()
+    attached: tuple[Artifact, ...] = ()
+    if turn.drop:
+        library, dropped, told = _drop(state, turn)
+        warnings += told
+    if turn.attached or turn.results:
+        attached, told = gather(turn, library)
+        warnings += (*told, *find_leaving(library, attached, image_notes=turn.terms.image_notes))
+    return library, attached, dropped, warnings
 
 
 def _drop(state: State, turn: Turn) -> tuple[Mapping[str, LibraryEntry], tuple[str, ...], tuple[str, ...]]:

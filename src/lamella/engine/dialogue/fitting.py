@@ -105,7 +105,7 @@ class Fitter:
         automatic: bool = False,
     ) -> Plan:
         """A compaction down to the goal before this turn, whose prompt without one is ``as_is``."""
-        asked = as_is or waiting(advance(state, turn, rules.place, rules.measure))
+        asked = as_is or waiting(advance(state, turn, rules.place, measure=rules.measure))
         while True:
             plan = plan_compaction(
                 state,
