@@ -14,7 +14,7 @@ ROOMS = {
     },
     "adapters": {"archive", "clocks", "providers", "retrieval", "sources", "stores", "tokens", "tools"},
     "faces": {"cli", "mcp", "server"},
-    "engine": set[str](),
+    "engine": {"dialogue", "keeping", "sending"},
     "runners": set[str](),
     "settings": set[str](),
     "views": set[str](),

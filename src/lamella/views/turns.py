@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from lamella.core.budget.counting import Measure
-from lamella.core.ledger.cover import cover_layers
-from lamella.core.ledger.entry import Prefix
+from lamella.core.ledger.entry import Prefix, cover_layers
 from lamella.core.log.call import CacheUse, Cost
 from lamella.core.log.receipt import Receipt
 from lamella.core.messages.model import Message

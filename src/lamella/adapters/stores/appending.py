@@ -105,7 +105,7 @@ def append_events(database: Database, transaction: Transaction, *, change: Chang
 
 
 def _hashes(previous: str, change: Change) -> list[str]:
-    return list(link_all(previous, change.conversation, after=change.expected, records=change.written.records))
+    return link_all(previous, change.conversation, after=change.expected, records=change.written.records)
 
 
 def _hold(transaction: Transaction, change: Change) -> None:

@@ -1,6 +1,6 @@
 """The chain: each event's hash covers the one before it, so that no event can change, move or vanish unseen."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from lamella.core.log.records import EventKind, Record, Written
 from lamella.core.text.content import encode_text, hash_bytes
@@ -12,32 +12,36 @@ FIRST = ""
 def link(previous: str, conversation: str, *, seq: int, record: Record) -> str:
     """The hash of an event: over the hash before it, where it stands, and all that it says."""
     fields = (previous, conversation, str(seq), record.kind, record.at, record.body, *record.contents)
-    encoded = (encode_text(field) for field in fields)
+    encoded = [field.encode() for field in fields]
     # Each field after its length: no two different events can give the same bytes.
     return hash_bytes(b"".join(b"%d:%b" % (len(field), field) for field in encoded))
 
 
-def link_all(previous: str, conversation: str, *, after: int, records: Sequence[Record]) -> Iterator[str]:
+def link_all(previous: str, conversation: str, *, after: int, records: Sequence[Record]) -> list[str]:
     """The hashes of events that follow one another."""
+    hashes: list[str] = []
     for seq, record in enumerate(records, start=after + 1):
         previous = link(previous, conversation, seq=seq, record=record)
-        yield previous
+        hashes.append(previous)
+    return hashes
 
 
 def check_name(conversation: str) -> None:
     """Refuse an id that not every store could keep."""
     if not conversation:
         raise CallError("A conversation needs an id that is not empty.", hint="Give it one.")
-    _check_text(conversation)
+    _check_texts(conversation)
 
 
-def _check_text(text: str) -> None:
-    encode_text(text)
-    if "\0" in text:
-        raise TextError(
-            f"The text {text[:40]!r} holds a NUL, which not every store can keep.",
-            hint="Write bodies as JSON, which escapes it.",
-        )
+def _check_texts(*texts: str) -> None:
+    for text in texts:
+        if not text.isascii():
+            encode_text(text)
+        if "\0" in text:
+            raise TextError(
+                f"The text {text[:40]!r} holds a NUL, which not every store can keep.",
+                hint="Write bodies as JSON, which escapes it.",
+            )
 
 
 def check_written(conversation: str, written: Written) -> None:
@@ -45,9 +49,7 @@ def check_written(conversation: str, written: Written) -> None:
     check_name(conversation)
     if not written.records:
         raise CallError("There is no event to append.", hint="Give at least one.")
-    for record in written.records:
-        _check_text(record.at)
-        _check_text(record.body)
+    _check_texts(*[text for record in written.records for text in (record.at, record.body)])
     if loose := set(written.contents).difference(*(record.contents for record in written.records)):
         raise CallError(
             f"The content {min(loose)} is brought by no event.", hint="Name its hash in the contents of its event."

@@ -62,7 +62,7 @@ class MemoryStore:
             check_known(missing, find_erased([*kept.records, *written.records]))
         check_contents({name: data for name, data in written.contents.items() if name not in self._contents})
         previous = kept.hashes[-1] if kept.hashes else FIRST
-        hashes = list(link_all(previous, conversation, after=expected, records=written.records))
+        hashes = link_all(previous, conversation, after=expected, records=written.records)
         kept.title = kept.title if title is None else clean_title(title)
         kept.updated = written.records[-1].at
         kept.hashes += hashes

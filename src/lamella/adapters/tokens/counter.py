@@ -4,7 +4,7 @@ from functools import lru_cache, partial
 from math import ceil
 from pathlib import Path
 
-from lamella.adapters.providers.local.weights import locate_weights
+from lamella.adapters.providers.local.weights import locate_weights, runs_here
 from lamella.adapters.tokens.families import Family, count_image, find_family
 from lamella.adapters.tokens.gguf import read_vocabulary
 from lamella.adapters.tokens.o200k import CountMemo, encode
@@ -27,15 +27,24 @@ class OfflineCounter:
         self._memo = CountMemo()
         self._measures: dict[str, Measure] = {}
         self._here: dict[str, tuple[OwnTokens, Measure]] = {}
+        self._elsewhere: dict[str | None, Measure] = {}
 
     def measure(self, model: str | None) -> Measure:
+        known = self._elsewhere.get(model)
+        return known if known is not None else self._find(model)
+
+    def _find(self, model: str | None) -> Measure:
         own = self._measure_here(model) if model else None
         if own is not None:
             return own
         family = find_family(model)
         if family.name not in self._measures:
             self._measures[family.name] = self._make(family)
-        return self._measures[family.name]
+        measure = self._measures[family.name]
+        # How a model of this process counts is looked up every time: its file may come at any moment.
+        if model is None or not runs_here(model):
+            self._elsewhere[model] = measure
+        return measure
 
     def _measure_here(self, model: str) -> Measure | None:
         """How a model in this process counts; none for others, and where its file is missing or not understood."""

@@ -33,7 +33,10 @@ def encode(text: str) -> list[int]:
 
 def count(text: str) -> int:
     """How many tokens a text has."""
-    return sum(len(encode(chunk)) for chunk in split_cleanly(text, _CHUNK))
+    tokenizer = load_tokenizer()
+    if len(text) <= _CHUNK:
+        return len(tokenizer.encode_ordinary(text))
+    return sum(len(tokenizer.encode_ordinary(chunk)) for chunk in split_cleanly(text, _CHUNK))
 
 
 def split_cleanly(text: str, size: int) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Images that a note embeds: which ones, and whether there are any."""
+"""Images that a note embeds."""
 
 import re
 
@@ -8,11 +8,6 @@ _IMAGE_ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".svg", ".bmp", ".av
 # Possessive, and stopping at the next bracket: a text of nothing but openings is read once, not again from each.
 _WIKI = re.compile(r"!\[\[([^\[\]\n|#]++)(?:[|#][^\[\]\n]*+)?\]\]")
 _MARKDOWN = re.compile(r"!\[[^\[\]\n]*+\]\(\s*+(?:<([^<>\n]++)>|((?:[^()\s]|\([^()\s]*+\))++))(?:\s[^()\n]*+)?\)")
-
-
-def embeds_images(text: str) -> bool:
-    """Whether a note embeds any image."""
-    return "![" in text and bool(embedded_images(text))
 
 
 def embedded_images(text: str) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 
-from lamella.core.artifacts.embeds import embeds_images
+from lamella.core.artifacts.embeds import embedded_images
 from lamella.core.artifacts.kinds import KINDS, Embeds
 from lamella.core.artifacts.model import Artifact, Image, Kind, Policy, Source, ToolDefinition
 from lamella.core.text.content import encode_text, hash_bytes, hash_text, normalise
@@ -39,7 +39,7 @@ def make_artifact(
         trust=spec.trust,
         policy=policy,
         images=tuple(images),
-        has_images=spec.embeds is not Embeds.NONE and (bool(images) or embeds_images(text)),
+        has_images=spec.embeds is not Embeds.NONE and (bool(images) or ("![" in text and bool(embedded_images(text)))),
     )
 
 

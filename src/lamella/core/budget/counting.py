@@ -1,4 +1,4 @@
-"""Counting: what text, pictures and messages weigh in tokens."""
+"""Counting: what text, pictures, messages and whole requests weigh in tokens."""
 
 from collections.abc import Callable, Sequence
 
@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from lamella.core.artifacts.make import canonical_json
 from lamella.core.artifacts.model import Image, ToolDefinition
+from lamella.core.messages.model import Message
 
 _MERGES_LEFT = " \t\n\r\v\f/\x1c\x1d\x1e\x1f\x85\xa0"
 
@@ -31,6 +32,14 @@ class Measure(Struct, frozen=True, kw_only=True, eq=False):
 
     def __hash__(self) -> int:
         return hash(self.name)
+
+
+def weigh(messages: Sequence[Message], tools: Sequence[ToolDefinition], measure: Measure) -> int:
+    """Everything a request bills: text, images, tool definitions and the overhead of its messages."""
+    content = sum([message.tokens for message in messages])
+    images = sum([count_images(message.images, measure) for message in messages if message.images])
+    overhead = measure.per_message * len(messages) + measure.per_request
+    return content + images + overhead + (count_tools(tools, measure.count) if tools else 0)
 
 
 def count_pieces(pieces: Sequence[str], count: Callable[[str], int]) -> int:

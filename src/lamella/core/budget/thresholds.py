@@ -1,5 +1,6 @@
 """Thresholds: how much of the window a request may use, and from when on it is warned about or shrunk."""
 
+from functools import cached_property
 from itertools import pairwise
 
 from msgspec import Struct
@@ -7,7 +8,7 @@ from msgspec import Struct
 from lamella.errors import SettingError
 
 
-class Budget(Struct, frozen=True, kw_only=True):
+class Budget(Struct, frozen=True, kw_only=True, dict=True):
     """One budget over everything sent. Thresholds are shares of ``limit`` and strictly ordered."""
 
     window: int = 128_000
@@ -31,7 +32,7 @@ class Budget(Struct, frozen=True, kw_only=True):
                 hint="Choose 0 < warn < target < trigger < hard <= 1, for example 0.60, 0.70, 0.85, 0.95.",
             )
 
-    @property
+    @cached_property
     def limit(self) -> int:
         """What may be sent at all: the window less the reserve for the answer."""
         return self.window - self.reserve

@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from lamella.core.artifacts.make import canonical_json
-from lamella.core.budget.counting import Measure
-from lamella.core.budget.weigh import weigh
+from lamella.core.budget.counting import Measure, weigh
 from lamella.core.messages.model import Message, Role
 from lamella.core.prompt.layers.strip import Exchange
 from lamella.core.prompt.state import State

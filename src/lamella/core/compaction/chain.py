@@ -14,14 +14,16 @@ from lamella.core.compaction.summary import propose_summary
 from lamella.core.log.receipt import Receipt, Skip, Step, StepName, make_receipt
 from lamella.core.log.turn import Turn
 from lamella.core.prompt.advance import Planner
+from lamella.core.prompt.prompt import Prompt
 from lamella.core.prompt.state import State
 from lamella.core.values import replace
 
 
 class Plan(Struct, frozen=True, kw_only=True):
-    """What a compaction would do. With ``needs``, it would do more once those summaries are there."""
+    """What a compaction would do, and the prompt it comes to. With ``needs``, those summaries are fetched first."""
 
     receipt: Receipt | None
+    prompt: Prompt | None = None
     needs: tuple[SummaryNeed, ...] = ()
 
 
@@ -33,39 +35,41 @@ def plan_compaction(
     measure: Measure,
     place: Planner,
     window: int,
-    tokens: int,
+    as_is: Prompt,
     goal: int,
     summaries: Summaries | None = None,
     path: Sequence[str] = (),
     automatic: bool = True,
 ) -> Plan:
-    """What would be taken out so that the turn's request comes down to the goal, from ``tokens`` as it stands.
+    """What would be taken out so that the turn's request comes down to the goal, from the prompt ``as_is``.
 
     ``path`` is every message of the branch, for what is said of it by ranges.
     """
     stages, missing = resolve_stages(chain.stages, path)
-    draft = begin_draft(state, turn, chain=chain, measure=measure, place=place, window=window, goal=goal, stages=stages)
+    draft = begin_draft(
+        state, turn, chain=chain, measure=measure, place=place, window=window, goal=goal, stages=stages, as_is=as_is
+    )
     steps: list[Step] = []
     skipped: list[Skip] = []
     for name in chain.steps:
         if draft.excess <= 0:
             break
-        skipped += _skip_missing(missing, name)
+        skipped += _skip_missing(missing, name) if missing else ()
         draft, need = _run(draft, name, summaries, steps=steps, skipped=skipped)
         if need is not None:
             return Plan(receipt=None, needs=(need,))
-    if draft.tokens >= tokens:
+    if draft.tokens >= as_is.total:
         return Plan(receipt=None)
     receipt = make_receipt(
         state.conversation,
         parent=state.head,
         steps=tuple(steps),
         skipped=tuple(skipped),
-        tokens=(tokens, draft.tokens),
+        tokens=(as_is.total, draft.tokens),
         target=goal,
         automatic=automatic,
     )
-    return Plan(receipt=receipt)
+    return Plan(receipt=receipt, prompt=draft.prompt)
 
 
 def _skip_missing(missing: Sequence[MissingStage], name: StepName) -> Iterator[Skip]:

@@ -9,13 +9,14 @@ from lamella.core.log.receipt import Step
 from lamella.core.log.turn import Turn
 from lamella.core.prompt.advance import Planner, advance, waiting
 from lamella.core.prompt.layers.strip import Exchange
+from lamella.core.prompt.prompt import Prompt
 from lamella.core.prompt.receipts import apply_step, fold_for_receipt, settle
 from lamella.core.prompt.state import State
 from lamella.core.values import replace
 
 
 class Draft(Struct, frozen=True, kw_only=True):
-    """A state and the turn that is to be asked in it. ``goal`` is the size to come down to, in tokens.
+    """A state and the turn that is to be asked in it, with its prompt. ``goal`` is the size to come down to, in tokens.
 
     ``stages`` are those that are done, with their messages as the whole log has them.
     """
@@ -26,13 +27,17 @@ class Draft(Struct, frozen=True, kw_only=True):
     measure: Measure
     place: Planner
     window: int
-    tokens: int
+    prompt: Prompt
     goal: int
     stages: tuple[Stage, ...] = ()
 
     @property
+    def tokens(self) -> int:
+        return self.prompt.total
+
+    @property
     def excess(self) -> int:
-        return self.tokens - self.goal
+        return self.prompt.total - self.goal
 
     @property
     def free(self) -> tuple[Exchange, ...]:
@@ -56,10 +61,15 @@ def begin_draft(
     window: int,
     goal: int,
     stages: tuple[Stage, ...] = (),
+    as_is: Prompt | None = None,
 ) -> Draft:
-    """The draft that a compaction starts from: folded, as after any compaction, and nothing taken out yet."""
+    """The draft that a compaction starts from: folded, as after any compaction, and nothing taken out yet.
+
+    ``as_is`` is the turn's prompt before that, which may be the folded one already.
+    """
     folded = settle(fold_for_receipt(state, turn.terms, measure), turn.terms, measure)
-    tokens = weigh_turn(folded, turn, place, measure)
+    if as_is is None or not _is_folded(as_is, state):
+        as_is = waiting(advance(folded, turn, place, measure=measure))
     return Draft(
         state=folded,
         turn=turn,
@@ -67,7 +77,7 @@ def begin_draft(
         measure=measure,
         place=place,
         window=window,
-        tokens=tokens,
+        prompt=as_is,
         goal=goal,
         stages=stages,
     )
@@ -76,9 +86,11 @@ def begin_draft(
 def shrink_draft(draft: Draft, step: Step) -> Draft:
     """The draft without what one step takes out, weighed on the messages that would be sent."""
     state = settle(apply_step(draft.state, step, draft.measure), draft.turn.terms, draft.measure)
-    return replace(draft, state=state, tokens=weigh_turn(state, draft.turn, draft.place, draft.measure))
+    return replace(draft, state=state, prompt=waiting(advance(state, draft.turn, draft.place, measure=draft.measure)))
 
 
-def weigh_turn(state: State, turn: Turn, place: Planner, measure: Measure) -> int:
-    """What the request of a turn weighs, without building its layers."""
-    return waiting(advance(state, turn, place, measure)).total
+def _is_folded(as_is: Prompt, state: State) -> bool:
+    """Whether folding first gives the same prompt: its planner folds everything, and no tool is cut to its call."""
+    ended = state.talk.exchanges[state.talk.epoch_start :]
+    folds = as_is.placement.keep == 0 and not as_is.placement.forms
+    return folds and not any(exchange.tools or exchange.rounds for exchange in ended)

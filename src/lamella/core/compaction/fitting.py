@@ -12,6 +12,7 @@ from lamella.core.compaction.condensing import condense_turn
 from lamella.core.compaction.retelling import retell
 from lamella.core.compaction.rules import ChainRules
 from lamella.core.log.placement import Form
+from lamella.core.log.terms import History
 from lamella.core.log.turn import Turn
 from lamella.core.prompt.advance import Planner, advance, waiting
 from lamella.core.prompt.envelope import Envelope
@@ -37,15 +38,17 @@ def fit_turn(
 
     Receipts that were committed before are applied to the state already. With needs, fetch those and fit again.
     """
-    turn, needs = retell(state, turn, rules.measure, place=rules.place, chain=rules.chain, summaries=summaries)
-    opened = advance(state, turn, rules.place, rules.measure)
+    needs: tuple[SummaryNeed, ...] = ()
+    if summaries is not None and turn.terms.history is History.STRIP:
+        turn, needs = retell(state, turn, rules.measure, place=rules.place, chain=rules.chain, summaries=summaries)
+    opened = advance(state, turn, rules.place, measure=rules.measure)
     if needs or not _must_shrink(opened, state, rules):
         return turn, opened, needs
     condensed, needs = condense_turn(state, turn, opened, chain=rules.chain, budget=rules.budget, summaries=summaries)
     if needs:
         return turn, opened, needs
     if condensed is not turn:
-        turn, opened = condensed, advance(state, condensed, rules.place, rules.measure)
+        turn, opened = condensed, advance(state, condensed, rules.place, measure=rules.measure)
         if not _must_shrink(opened, state, rules):
             return turn, opened, ()
     plan = plan_compaction(
@@ -55,7 +58,7 @@ def fit_turn(
         measure=rules.measure,
         place=rules.place,
         window=rules.budget.window,
-        tokens=waiting(opened).total,
+        as_is=waiting(opened),
         goal=int(rules.budget.target * rules.budget.limit),
         summaries=summaries,
         path=path,
@@ -63,7 +66,7 @@ def fit_turn(
     if plan.needs or plan.receipt is None:
         return turn, opened, plan.needs
     turn = replace(turn, receipts=(plan.receipt,))
-    return turn, advance(state, turn, rules.place, rules.measure), ()
+    return turn, advance(state, turn, rules.place, measure=rules.measure), ()
 
 
 def _must_shrink(opened: State, state: State, rules: Rules) -> bool:

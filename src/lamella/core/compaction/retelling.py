@@ -9,7 +9,6 @@ from lamella.core.budget.counting import Measure
 from lamella.core.compaction.asking import Summaries, SummaryNeed, ask_alone, key_of, texts_of
 from lamella.core.compaction.checking import check_summary
 from lamella.core.compaction.rules import ChainRules
-from lamella.core.log.terms import History
 from lamella.core.log.turn import Turn
 from lamella.core.prompt.advance import Planner, advance
 from lamella.core.prompt.folding import STRIP_TOKENS, count_summarised
@@ -25,15 +24,13 @@ def retell(
     *,
     place: Planner,
     chain: ChainRules,
-    summaries: Summaries | None,
+    summaries: Summaries,
 ) -> tuple[Turn, tuple[SummaryNeed, ...]]:
     """The turn with the summary that stands in its strip, and what it needs for one.
 
     It is as it was, unless it begins an epoch in which a summary of hidden turns could stand.
     """
-    if summaries is None or turn.terms.history is not History.STRIP:
-        return turn, ()
-    now = advance(state, turn, place, measure)
+    now = advance(state, turn, place, measure=measure)
     oldest = _readable(now.talk.exchanges[: count_summarised(now.talk.hidden)], chain)
     if not oldest or now.epoch == state.epoch:
         return turn, ()

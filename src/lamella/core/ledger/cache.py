@@ -1,18 +1,29 @@
-"""The cache model: what a provider that keeps prefixes would have served, by its documented rules."""
+"""Caches: what a provider that keeps prefixes would have served by its documented rules, and what a perfect one would.
 
-from collections.abc import Sequence
+A prefix is measured in tokens; where two requests part is found by comparing them byte for byte.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from msgspec import Struct
 
 from lamella.core.artifacts.model import ToolDefinition
-from lamella.core.budget.counting import Measure, count_tools
-from lamella.core.ledger.common import NO_FORK, Fork, common_tokens, find_fork
+from lamella.core.budget.counting import Measure, count_images, count_pieces, count_tools, meets_cleanly
 from lamella.core.log.call import CacheUse
 from lamella.core.messages.model import Message
+from lamella.core.values import replace
 
 # A request that shares less than its whole with every later one can still be hit; past this many it is forgotten.
 _REMEMBERED = 64
+_STRIDE = 4_096
+# Longer than any token of the vocabularies in use, so a token cut by the window's end is never compared.
+_LOOKAHEAD = 512
+
+
+# Where two requests part: after so many equal messages, so many equal pieces of the next one, so many characters.
+Fork = tuple[int, int, int]
+NO_FORK: Fork = (0, 0, 0)
 
 
 class CacheProfile(Struct, frozen=True, kw_only=True):
@@ -51,7 +62,9 @@ class CacheModel(Struct, frozen=True, kw_only=True):
     ) -> tuple[CacheUse, "CacheModel"]:
         """What the cache serves of a request, and the cache afterwards."""
         # Compared before they are forgotten: what is kept of the others is where they part from the newest of all.
-        forks = [pair for pair in _part(self.requests, request) if not _expired(pair[1], request, profile)]
+        forks = _part(self.requests, request)
+        if profile.lifetime is not None and request.at is not None:
+            forks = [pair for pair in forks if not _expired(pair[1], request.at, profile.lifetime)]
         _, nearest = max(forks, key=lambda pair: pair[0], default=(NO_FORK, None))
         shared = shared_tokens(nearest, request, measure) if nearest else 0
         # A request that the newer one starts with can serve nothing that the newer one cannot.
@@ -81,7 +94,9 @@ def shared_tokens(before: CacheRequest, now: CacheRequest, measure: Measure) -> 
     if before.model != now.model or before.tools != now.tools:
         return 0
     shared = common_tokens(before.messages, now.messages, measure)
-    return min(shared + count_tools(now.tools, measure.count) if shared else 0, now.total)
+    if shared and now.tools:
+        shared += count_tools(now.tools, measure.count)
+    return min(shared, now.total)
 
 
 def split_use(shared: int, total: int, profile: CacheProfile) -> CacheUse:
@@ -95,12 +110,125 @@ def split_use(shared: int, total: int, profile: CacheProfile) -> CacheUse:
     return CacheUse(read=read, write=0, uncached=rest)
 
 
-def _expired(earlier: CacheRequest, now: CacheRequest, profile: CacheProfile) -> bool:
-    if profile.lifetime is None or earlier.at is None or now.at is None:
-        return False
-    return (now.at - earlier.at).total_seconds() > profile.lifetime
+def _expired(earlier: CacheRequest, now: datetime, lifetime: int) -> bool:
+    return earlier.at is not None and (now - earlier.at).total_seconds() > lifetime
 
 
 def _fork(earlier: CacheRequest, now: CacheRequest) -> Fork:
     same = earlier.model == now.model and earlier.tools == now.tools
     return find_fork(earlier.messages, now.messages) if same else NO_FORK
+
+
+class PerfectCache(Struct, frozen=True, kw_only=True):
+    """A cache that serves every piece of text ever sent, wherever it stood and however long ago."""
+
+    seen: Mapping[str, int] = {}
+
+    def answer(
+        self, messages: Iterable[Message], use: CacheUse, *, profile: CacheProfile, measure: Measure
+    ) -> tuple[CacheUse, "PerfectCache"]:
+        """The least that any arrangement of the same text could cost: what is known is read, the rest is plain.
+
+        ``use`` is what the real cache served of it; a perfect one serves no less, overhead of messages included.
+        """
+        # A message of one piece was weighed when it was made.
+        weighed = {
+            piece: message.tokens if len(message.pieces) == 1 else None
+            for message in messages
+            for piece in message.pieces
+        }
+        seen = self.seen
+        new = {
+            piece: measure.count(piece) if tokens is None else tokens
+            for piece, tokens in weighed.items()
+            if piece not in seen
+        }
+        known = sum([seen[piece] for piece in weighed if piece in seen])
+        ideal = replace(profile, minimum=0, granularity=1, bills_writes=False)
+        total = use.read + use.write + use.uncached
+        served = split_use(min(max(known, use.read), total), total, ideal)
+        return served, PerfectCache(seen={**seen, **new} if new else seen)
+
+
+def find_fork(before: Sequence[Message], now: Sequence[Message]) -> Fork:
+    """Where the newer request parts from the earlier; the later fork of two shares more tokens."""
+    for index, (old, new) in enumerate(zip(before, now, strict=False)):
+        if old is not new and not old.extends_to(new):
+            if old.role != new.role:
+                return (index, 0, 0)
+            shared = _shared_pieces(old.pieces, new.pieces)
+            rest = _common_characters(
+                "".join(old.pieces[shared : shared + 1]), "".join(new.pieces[shared : shared + 1])
+            )
+            return (index, shared, rest)
+    return (min(len(before), len(now)), 0, 0)
+
+
+def common_tokens(before: Sequence[Message], now: Sequence[Message], measure: Measure) -> int:
+    """How many tokens the two requests share from the start."""
+    total = 0
+    for old, new in zip(before, now, strict=False):
+        if old is not new and not old.extends_to(new):
+            return total + (_common_in_message(old, new, measure) if old.role == new.role else 0)
+        total += old.tokens + measure.per_message + (count_images(old.images, measure) if old.images else 0)
+    return total
+
+
+def _common_in_message(old: Message, new: Message, measure: Measure) -> int:
+    shared = _shared_pieces(old.pieces, new.pieces)
+    while shared and not (_ends_apart(old.pieces, shared) and _ends_apart(new.pieces, shared)):
+        shared -= 1
+    weighed = len(old.weights) == len(old.pieces)
+    known = sum(old.weights[:shared]) if weighed else count_pieces(old.pieces[:shared], measure.count)
+    return known + _common_in_text("".join(old.pieces[shared:]), "".join(new.pieces[shared:]), measure)
+
+
+def _shared_pieces(old: Sequence[str], new: Sequence[str]) -> int:
+    """How many leading pieces are equal, by halving: slices of shared objects compare at the speed of pointers."""
+    low, high = 0, min(len(old), len(new))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if old[low:middle] == new[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _ends_apart(pieces: Sequence[str], at: int) -> bool:
+    return at >= len(pieces) or meets_cleanly(pieces[at - 1], pieces[at])
+
+
+def _common_in_text(old: str, new: str, measure: Measure) -> int:
+    same = _common_characters(old, new)
+    clean = _last_clean_break(old, same)
+    sure = measure.count(old[:clean]) if clean else 0
+    tail_old = measure.encode(old[clean : same + _LOOKAHEAD])
+    tail_new = measure.encode(new[clean : same + _LOOKAHEAD])
+    return sure + int(_common_start(tail_old, tail_new) * measure.factor)
+
+
+def _common_start(old: Sequence[int], new: Sequence[int]) -> int:
+    for index, (one, other) in enumerate(zip(old, new, strict=False)):
+        if one != other:
+            return index
+    return min(len(old), len(new))
+
+
+def _common_characters(old: str, new: str) -> int:
+    limit = min(len(old), len(new))
+    at = 0
+    while at < limit and old[at : at + _STRIDE] == new[at : at + _STRIDE]:
+        at += _STRIDE
+    at = min(at, limit)
+    while at < limit and old[at] == new[at]:
+        at += 1
+    return at
+
+
+def _last_clean_break(text: str, before: int) -> int:
+    """The last place at or before which the text can be cut without changing how either side tokenises."""
+    at = text.rfind("\n", 0, max(0, before - 1))
+    while at > 0 and not meets_cleanly(text[at], text[at + 1 : at + 2]):
+        at = text.rfind("\n", 0, at)
+    return at + 1 if at > 0 else 0

@@ -1,32 +1,37 @@
 """The ledger's entry for one turn: what moved, what was cached, what it costs, and each call that was made for it."""
 
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
+from typing import Protocol
 
 from msgspec import Struct
 
-from lamella.core.budget.counting import Measure
-from lamella.core.budget.weigh import weigh
-from lamella.core.ledger.cache import CacheModel, CacheProfile, CacheRequest, shared_tokens
-from lamella.core.ledger.compare import PerfectCache, naive_messages
-from lamella.core.ledger.cover import cover_layers
+from lamella.core.artifacts.blocks import render_block
+from lamella.core.artifacts.model import Artifact, Kind
+from lamella.core.budget.counting import Measure, count_images, count_tools, weigh
+from lamella.core.ledger.cache import CacheModel, CacheProfile, CacheRequest, PerfectCache, shared_tokens
 from lamella.core.ledger.verdict import judge
 from lamella.core.log.call import CacheUse, Call, Cause, Cost, Movement, Timing, Verdict, reported_use
 from lamella.core.log.placement import Form
 from lamella.core.messages.delta import Reply
+from lamella.core.messages.model import Message, Role
 from lamella.core.prompt.envelope import Envelope
-from lamella.core.prompt.layers.model import LayerId
+from lamella.core.prompt.layers.model import SYSTEM_PLACE, LayerId
 from lamella.core.prompt.movement import find_movement
-from lamella.core.prompt.prompt import Prompt
+from lamella.core.prompt.prompt import Prompt, render_user
 from lamella.core.values import replace
 
-Price = Callable[[CacheUse, datetime | None], Decimal | None]
-PriceAll = Callable[[CacheUse, int, datetime | None], Decimal | None]
+
+class Price(Protocol):
+    """What so much input costs, with so much output, at a time; none where it is not known."""
+
+    def __call__(self, use: CacheUse, at: datetime | None, *, output: int = 0) -> Decimal | None: ...
 
 
-def _no_price(_use: CacheUse, _output: int, _at: datetime | None) -> None:
-    return None
+def _no_price(use: CacheUse, at: datetime | None, *, output: int = 0) -> None:
+    del use, at, output
 
 
 class Prefix(Struct, frozen=True, kw_only=True):
@@ -64,15 +69,10 @@ class Entry(Struct, frozen=True, kw_only=True):
 
 
 class Tariff(Struct, frozen=True, kw_only=True):
-    """Under which rules a turn is billed: the provider's cache, its prices, and how it counts.
-
-    ``price`` is of input alone, ``price_all`` of input and so many tokens of output.
-    """
+    """Under which rules a turn is billed: the provider's cache, and its prices."""
 
     profile: CacheProfile
-    price: Price
-    measure: Measure
-    price_all: PriceAll = _no_price
+    price: Price = _no_price
 
 
 class Books(Struct, frozen=True, kw_only=True):
@@ -87,14 +87,16 @@ class Books(Struct, frozen=True, kw_only=True):
 
 def enter_turn(books: Books, envelope: Envelope, *, tariff: Tariff, at: datetime | None) -> tuple[Entry, Books]:
     """The entry for a turn as asked, and the books after it."""
-    prompt, profile, measure = envelope.prompt, tariff.profile, tariff.measure
+    prompt, profile, measure = envelope.prompt, tariff.profile, envelope.prompt.measure
     request = see_request(prompt, at=at)
     use, cache = books.cache.answer(request, profile=profile, measure=measure)
-    naive_use, naive = books.naive.answer(_glue(envelope, request, measure), profile=profile, measure=measure)
+    messages = glue_messages(prompt)
+    glued = replace(request, messages=messages, total=weigh(messages, prompt.tools, measure))
+    naive_use, naive = books.naive.answer(glued, profile=profile, measure=measure)
     ideal, perfect = books.perfect.answer(request.messages, use, profile=profile, measure=measure)
     common = shared_tokens(books.last, request, measure) if books.last else 0
     entry = Entry(
-        prefix=replace(make_prefix(books.prompt, prompt), common_tokens=common),
+        prefix=make_prefix(books.prompt, prompt, common_tokens=common),
         cache=use,
         cached_by_layer=cover_layers(envelope, use.read, measure),
         cost=_cost(tariff.price, at, use=use, naive=naive_use, ideal=ideal),
@@ -102,11 +104,11 @@ def enter_turn(books: Books, envelope: Envelope, *, tariff: Tariff, at: datetime
     return entry, Books(last=request, prompt=prompt, cache=cache, naive=naive, perfect=perfect)
 
 
-def make_prefix(before: Prompt | None, now: Prompt) -> Prefix:
+def make_prefix(before: Prompt | None, now: Prompt, *, common_tokens: int | None = None) -> Prefix:
     """What moved since the request before."""
     movement = find_movement(before, now)
     untriggered = movement.cause is Cause.HISTORY_EDITED and now.rewritten is None
-    return Prefix(movement=movement, common_tokens=None, triggered=not untriggered)
+    return Prefix(movement=movement, common_tokens=common_tokens, triggered=not untriggered)
 
 
 def see_request(prompt: Prompt, *, at: datetime | None) -> CacheRequest:
@@ -145,7 +147,7 @@ def judge_call(
         usage=reply.usage,
         by_layer=dict(by_layer),
         cost=entry.cost,
-        billed=None if use is None else tariff.price_all(use, reply.usage.output or 0, at),
+        billed=None if use is None else tariff.price(use, at, output=reply.usage.output or 0),
         timing=timing,
         stop=ended or reply.stop.value,
         id=reply.id,
@@ -154,26 +156,62 @@ def judge_call(
     )
 
 
-def _glue(envelope: Envelope, request: CacheRequest, measure: Measure) -> CacheRequest:
-    prompt = envelope.prompt
-    messages = naive_messages(
-        envelope.layer(LayerId.L1),
-        envelope.layer(LayerId.L5),
-        exchanges=prompt.talk.exchanges,
-        attached=prompt.attached,
-        blocks=_list_blocks(envelope),
-        measure=measure,
-    )
-    return replace(request, messages=messages, total=weigh(messages, request.tools, measure))
+def glue_messages(prompt: Prompt) -> tuple[Message, ...]:
+    """The request of an application that glues this turn's attachments into the last message, every turn.
+
+    Earlier turns stand in it as typed, with their rounds of tools while they are sent at all.
+    """
+    count, layer = prompt.measure.count, prompt.system_layer
+    head = Message(role=Role.SYSTEM, pieces=layer.pieces, tokens=layer.tokens, weights=(layer.tokens,))
+    messages = [head] if layer.pieces else []
+    for exchange in prompt.talk.exchanges:
+        messages.append(exchange.user.message)
+        if exchange.rounds:
+            messages += [said.message for said in exchange.rounds]
+        messages.append(exchange.answer or exchange.reply.message)
+    if not prompt.attached:
+        return (*messages, prompt.user.message)
+    glued = [_find_block(artifact, prompt) for artifact in prompt.attached if artifact.kind is not Kind.IMAGE]
+    images = [image for artifact in prompt.attached if artifact.kind is Kind.IMAGE for image in artifact.images]
+    if tuple(glued) == prompt.shown[1] and tuple(images) == prompt.shown[3]:
+        return (*messages, prompt.question)
+    return (*messages, render_user(glued, prompt.user.message.pieces, images, count=count))
 
 
-def _list_blocks(envelope: Envelope) -> dict[tuple[str, str], str]:
-    return {
-        (segment.id, segment.hash): segment.text
-        for layer_id in (LayerId.L2, LayerId.L3)
-        for segment in envelope.segments(layer_id)
-        if segment.form is Form.FULL
-    }
+def _find_block(artifact: Artifact, prompt: Prompt) -> str:
+    """An attachment in full: as it stands in the request, so that the comparison holds no second copy of its text."""
+    known = prompt.standing.get(artifact.id) if artifact.id in prompt.library else None
+    segments = [segment for segment in prompt.shown[0] if segment.id == artifact.id]
+    for segment in segments if known is None else [*segments, known.segment]:
+        if segment.form is Form.FULL and segment.content == artifact.hash:
+            return segment.text
+    return render_block(artifact)
+
+
+def cover_layers(envelope: Envelope, read: int, measure: Measure) -> Mapping[LayerId, int]:
+    """Cached tokens by layer, walking the messages in wire order; overhead belongs to no layer."""
+    covered = dict.fromkeys(LayerId, 0)
+    tools = envelope.prompt.tools
+    left = read - (count_tools(tools, measure.count) if tools else 0)
+    if left <= 0:
+        return covered
+    # Within one message what is carried stands before what was typed, which is the order of the layers.
+    standing: defaultdict[str | None, list[tuple[LayerId, int]]] = defaultdict(list)
+    for layer in envelope.layers:
+        for segment in layer.segments:
+            standing[segment.place].append((layer.id, segment.tokens))
+    for index, message in enumerate(envelope.messages):
+        weight = message.tokens + measure.per_message
+        weight += count_images(message.images, measure) if message.images else 0
+        room = min(left, weight)
+        for layer_id, tokens in standing[SYSTEM_PLACE if message.role is Role.SYSTEM else f"message:{index}"]:
+            taken = min(room, tokens)
+            covered[layer_id] += taken
+            room -= taken
+        left -= weight
+        if left <= 0:
+            break
+    return covered
 
 
 def _cost(price: Price, at: datetime | None, *, use: CacheUse, naive: CacheUse, ideal: CacheUse) -> Cost | None:

@@ -5,6 +5,7 @@ from decimal import Decimal
 
 from msgspec import Struct
 
+from lamella.core.budget.counting import Measure
 from lamella.core.ledger.cache import CacheRequest, shared_tokens, split_use
 from lamella.core.ledger.entry import Tariff
 from lamella.core.log.call import CacheUse
@@ -23,11 +24,17 @@ class Outlook(Struct, frozen=True, kw_only=True):
 
 
 def compare_outlook(
-    sent: CacheRequest | None, *, as_is: CacheRequest, compacted: CacheRequest, tariff: Tariff, at: datetime | None
+    sent: CacheRequest | None,
+    *,
+    as_is: CacheRequest,
+    compacted: CacheRequest,
+    tariff: Tariff,
+    measure: Measure,
+    at: datetime | None,
 ) -> Outlook:
     """What would be cached of the next request as it is, and of the compacted one."""
-    warm = shared_tokens(sent, as_is, tariff.measure) if sent else 0
-    left = shared_tokens(sent, compacted, tariff.measure) if sent else 0
+    warm = shared_tokens(sent, as_is, measure) if sent else 0
+    left = shared_tokens(sent, compacted, measure) if sent else 0
     now = _difference(
         split_use(left, compacted.total, tariff.profile),
         split_use(warm, as_is.total, tariff.profile),

@@ -29,8 +29,3 @@ class Placement(Struct, frozen=True, kw_only=True):
     forms: Mapping[str, Form] = {}
     promotes: bool = False
     why: str = ""
-
-    @property
-    def folds(self) -> bool:
-        """Whether something that was sent is laid anew."""
-        return self.keep is not None

@@ -1,7 +1,5 @@
 """A turn: what the user does in it, what came back, and what was compacted before it. One value, wherever it is."""
 
-from collections.abc import Iterator
-
 from msgspec import Struct
 
 from lamella.core.artifacts.model import Artifact, ToolDefinition
@@ -31,12 +29,9 @@ class SystemParts(Struct, frozen=True, kw_only=True):
         """The parts as the user gave them."""
         return {**dict(self.named()), "instructions": self.typed_instructions}
 
-    def named(self) -> Iterator[tuple[str, str]]:
+    def named(self) -> list[tuple[str, str]]:
         """Each part that has text, with its name."""
-        for name in PART_NAMES:
-            text = getattr(self, name)
-            if text:
-                yield name, text
+        return [(name, text) for name in PART_NAMES if (text := getattr(self, name))]
 
 
 class Turn(Struct, frozen=True, kw_only=True, gc=False):

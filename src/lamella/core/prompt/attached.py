@@ -48,21 +48,24 @@ def gather(turn: Turn, library: Library) -> tuple[tuple[Artifact, ...], tuple[st
     for artifact in (*turn.results, *turn.attached):
         entry = library.get(artifact.id)
         old = None if entry is None else entry.artifact
-        _check_same_class(merged.get(artifact.id) or old, artifact)
+        known = merged.get(artifact.id) or old
+        if known is not None:
+            _check_same_class(known, artifact)
         if old is not None and _keeps_snapshot(old, artifact):
             artifact = _snapshot(old, artifact)
         before = merged.get(artifact.id)
         if before is not None and before.hash != artifact.hash:
             warnings.append(f"{artifact.id} is attached twice with different text; the last text is used.")
         merged[artifact.id] = artifact if before is None else _again(before, artifact)
-    for picture in _pictures(merged.values()):
-        merged.setdefault(picture.id, picture)
+    if any(artifact.images for artifact in merged.values()):
+        for picture in _pictures(merged.values()):
+            merged.setdefault(picture.id, picture)
     return tuple(merged.values()), tuple(warnings)
 
 
-def _check_same_class(one: Artifact | None, other: Artifact) -> None:
+def _check_same_class(one: Artifact, other: Artifact) -> None:
     """One id never stands both for what can be fetched again and for what cannot: the second would be lost."""
-    if one is not None and one.recoverable is not other.recoverable:
+    if one.recoverable is not other.recoverable:
         raise ArtifactError(
             f"{other.id} is the id of a {one.kind}, and now of a {other.kind} as well.",
             hint="Attach one of the two under another path.",
@@ -102,22 +105,18 @@ def learn(library: Library, attached: Sequence[Artifact], *, at: int, image_note
 
     What is attached again stands in full again.
     """
-    if not attached:
-        return library
     learnt = dict(library)
     for artifact in attached:
         entry = learnt.get(artifact.id)
         if not promotes(artifact, image_notes=image_notes):
             learnt.pop(artifact.id, None)
         else:
-            learnt[artifact.id] = LibraryEntry(artifact=_newest(entry, artifact), at=at)
+            newest = artifact if entry is None else _newest(entry.artifact, artifact)
+            learnt[artifact.id] = LibraryEntry(artifact=newest, at=at)
     return learnt
 
 
-def _newest(entry: LibraryEntry | None, artifact: Artifact) -> Artifact:
-    if entry is None:
-        return artifact
-    old = entry.artifact
+def _newest(old: Artifact, artifact: Artifact) -> Artifact:
     policy = artifact.policy or old.policy
     if old.hash != artifact.hash:
         return artifact if artifact.policy is policy else replace(artifact, policy=policy)

@@ -1,4 +1,4 @@
-"""The envelope: a prompt that may be sent, in its five layers, with every hash and count, its laws checked."""
+"""The envelope: a prompt that may be sent, in its five layers, with every hash and count; and as a neutral request."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -10,12 +10,12 @@ from lamella.core.budget.counting import count_images, count_pieces, count_tools
 from lamella.core.budget.thresholds import Budget, warn_of
 from lamella.core.log.terms import Layout
 from lamella.core.messages.model import Message, Role
+from lamella.core.messages.request import Request, find_seams
 from lamella.core.prompt.layers.library import build_library
 from lamella.core.prompt.layers.model import Layer, LayerId, Segment, hash_pieces, make_layer
-from lamella.core.prompt.layers.strip import build_strip
 from lamella.core.prompt.layers.turn import build_user
 from lamella.core.prompt.prompt import Prompt
-from lamella.core.values import describe
+from lamella.core.values import describe, replace
 
 ENVELOPE_VERSION = 1
 
@@ -29,7 +29,10 @@ class TokenCounts(Struct, frozen=True, kw_only=True):
 
 
 class Envelope(Struct, frozen=True, kw_only=True, dict=True):
-    """One turn's request: five layers, always, and the messages they render to."""
+    """One turn's request: five layers, always, and the messages they render to.
+
+    ``seals`` are what was hashed when it was made, each with its hash.
+    """
 
     prompt: Prompt
     layers: tuple[Layer, ...]
@@ -39,9 +42,10 @@ class Envelope(Struct, frozen=True, kw_only=True, dict=True):
     tokens: TokenCounts
     warnings: tuple[str, ...] = ()
     version: int = ENVELOPE_VERSION
+    seals: tuple[tuple[object, str], ...] = ()
 
     def __repr__(self) -> str:
-        return describe(self, without=("prompt", "layers", "messages"))
+        return describe(self, without=("prompt", "layers", "messages", "seals"))
 
     @property
     def conversation_id(self) -> str:
@@ -95,38 +99,53 @@ class Envelope(Struct, frozen=True, kw_only=True, dict=True):
 def make_envelope(prompt: Prompt, budget: Budget) -> Envelope:
     """A prompt with its layers, hashes and counts; whoever sends it checks its laws first."""
     messages = prompt.messages
+    tokens = count_tokens(prompt, budget)
     layers = (
         prompt.system_layer,
         build_library(prompt.standing_library),
-        _build_turn(prompt),
-        build_strip(prompt.talk, first=prompt.first, opening=prompt.opening),
+        _build_turn(prompt, tokens.by_layer[LayerId.L3]),
+        _build_strip(prompt, tokens.by_layer[LayerId.L4]),
         build_user(prompt.user),
     )
-    tokens = _count(prompt, layers, budget)
+    prefix_hash, whole = hash_prefix(messages), hash_layers(layers)
     return Envelope(
         prompt=prompt,
         layers=layers,
         messages=messages,
-        prefix_hash=hash_prefix(messages),
-        hash=hash_layers(layers),
+        prefix_hash=prefix_hash,
+        hash=whole,
         tokens=tokens,
         warnings=(*prompt.warnings, *warn_of(tokens.total, budget)),
+        seals=(*[(layer.pieces, layer.hash) for layer in layers], (messages, prefix_hash), (layers, whole)),
     )
 
 
-def _build_turn(prompt: Prompt) -> Layer:
-    _, pieces, _, images = prompt.shown
-    tokens = count_pieces(pieces, prompt.measure.count) + count_images(images, prompt.measure)
+def _build_turn(prompt: Prompt, tokens: int) -> Layer:
+    pieces = prompt.shown[1]
     if prompt.rounds:
         pieces = (*pieces, *(said.text for said in prompt.rounds))
-        tokens += sum(said.segment.tokens for said in prompt.rounds)
     return make_layer(LayerId.L3, segments=prompt.turn_segments, pieces=pieces, tokens=tokens)
 
 
-def _count(prompt: Prompt, layers: Sequence[Layer], budget: Budget) -> TokenCounts:
+def _build_strip(prompt: Prompt, tokens: int) -> Layer:
+    pieces = [part for segment in prompt.strip for part in (segment.text, "\n\n") if part]
+    return make_layer(LayerId.L4, segments=prompt.strip, pieces=pieces[:-1], tokens=tokens)
+
+
+def count_tokens(prompt: Prompt, budget: Budget) -> TokenCounts:
     """Everything sent: messages with their overhead, images, tool definitions. What no layer claims is overhead."""
-    by_layer = {layer.id.value: layer.tokens for layer in layers}
-    by_layer["tools"] = count_tools(prompt.tools, prompt.measure.count)
+    _, pieces, _, images = prompt.shown
+    count = prompt.measure.count
+    turn = count(pieces[0]) if len(pieces) == 1 else count_pieces(pieces, count)
+    turn += count_images(images, prompt.measure) if images else 0
+    by_layer = {
+        LayerId.L1.value: prompt.system_layer.tokens,
+        LayerId.L2.value: sum([standing.segment.tokens for standing in prompt.standing_library]),
+        LayerId.L3.value: turn + sum([said.segment.tokens for said in prompt.rounds]),
+        LayerId.L4.value: sum([segment.tokens for segment in prompt.strip]),
+        LayerId.L5.value: prompt.user.segment.tokens,
+        "tools": count_tools(prompt.tools, count) if prompt.tools else 0,
+    }
     by_layer["overhead"] = max(0, prompt.total - sum(by_layer.values()))
     return TokenCounts(total=prompt.total, by_layer=by_layer, limit=budget.limit)
 
@@ -139,3 +158,25 @@ def hash_prefix(messages: Sequence[Message]) -> str:
 def hash_layers(layers: Sequence[Layer]) -> str:
     """The hash of the layers' hashes, a line each: equal exactly when every layer is, without reading them again."""
     return hash_pieces([f"{layer.id} {layer.hash}\n" for layer in layers])
+
+
+def make_request(
+    envelope: Envelope, *, model: str, answer: int, pause: float | None = None, compare: str | None = None
+) -> Request:
+    """The request, with what is known of its stability: blocks that are promoted at once are not sent again.
+
+    ``pause`` and ``compare`` are as in the request.
+    """
+    prompt, messages = envelope.prompt, envelope.messages
+    changes = prompt.placement.promotes and bool(prompt.shown[1])
+    stays = prompt.asked_at if changes and not prompt.rounds else len(messages)
+    return Request(
+        model=model,
+        messages=messages,
+        tools=prompt.tools,
+        answer=answer,
+        conversation=prompt.conversation_id,
+        seams=replace(find_seams(messages), messages=stays),
+        pause=pause,
+        compare=compare,
+    )

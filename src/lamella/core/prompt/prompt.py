@@ -10,16 +10,15 @@ from functools import cached_property
 from msgspec import Struct
 
 from lamella.core.artifacts.model import Artifact, Image, Kind, ToolDefinition
-from lamella.core.budget.counting import Measure, count_pieces
-from lamella.core.budget.weigh import weigh
+from lamella.core.budget.counting import Measure, count_pieces, weigh
 from lamella.core.log.placement import Placement
 from lamella.core.log.terms import Rewrite, Terms
-from lamella.core.log.turn import SystemParts
+from lamella.core.log.turn import PART_NAMES, SystemParts
 from lamella.core.messages.headings import LIBRARY_HEADING, QUERY_LABEL
 from lamella.core.messages.model import Message, Role
 from lamella.core.prompt.layers.library import LibraryEntry, Standing
 from lamella.core.prompt.layers.model import SYSTEM_PLACE, Count, Layer, LayerId, Segment, message_place
-from lamella.core.prompt.layers.opening import Opening, open_with
+from lamella.core.prompt.layers.opening import NOTHING_LEFT_OUT, Opening, open_with
 from lamella.core.prompt.layers.strip import Said, Talk, list_strip, past_messages
 from lamella.core.prompt.layers.system import build_system
 from lamella.core.prompt.layers.turn import NOTHING_SHOWN, Shown
@@ -30,9 +29,10 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
     """One turn's prompt, rendered as far as somebody asks: resuming makes thousands of which only the last is sent.
 
     ``library`` is everything known, ``shelf`` what the system message holds of it, ``standing`` everything that stands
-    in the request before this turn. ``rounds`` are the messages after the question. ``dropped`` is what the user took
-    out with this turn; ``rewritten`` says that an edit or another branch changed what came before it; ``compacted``
-    names the step of a compaction that did, or ``undo``.
+    in the request before this turn. ``first`` is the index of the first message after the system message, ``asked_at``
+    that of the user's message of this turn. ``rounds`` are the messages after the question. ``dropped`` is what the
+    user took out with this turn; ``rewritten`` says that an edit or another branch changed what came before it;
+    ``compacted`` names the step of a compaction that did, or ``undo``.
     """
 
     conversation_id: str
@@ -48,6 +48,8 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
     standing: Mapping[str, Standing]
     talk: Talk
     user: Said
+    first: int
+    asked_at: int
     attached: tuple[Artifact, ...] = ()
     shown: Shown = NOTHING_SHOWN
     rounds: tuple[Said, ...] = ()
@@ -74,14 +76,10 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
         count = self.measure.count
         head = render_system(self.system_layer, tuple(self.shelf.values()), count=count)
         first = 1 if head else 0
-        messages = [
-            *((head,) if head else ()),
-            *past_messages(self.talk.shown),
-            self.question,
-            *(said.message for said in self.rounds),
-        ]
-        opening = [block.text for block in self.opening.stand_ins]
-        if opening:
+        messages = [*((head,) if head else ()), *past_messages(self.talk.shown), self.question]
+        messages += [said.message for said in self.rounds]
+        if self.opening != NOTHING_LEFT_OUT:
+            opening = [block.text for block in self.opening.stand_ins]
             messages[first] = head_message(messages[first], opening, count=count)
         return tuple(messages)
 
@@ -92,11 +90,6 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
         if not pieces and not images:
             return self.user.message
         return render_user(pieces, self.user.message.pieces, images, count=self.measure.count)
-
-    @property
-    def asked_at(self) -> int:
-        """The index of the user's message of this turn."""
-        return self.first + self.talk.length
 
     @cached_property
     def opening(self) -> Opening:
@@ -116,8 +109,8 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def standing_library(self) -> tuple[Standing, ...]:
         """L2 in its order: what stands in the request of everything known."""
-        standings = (self.standing[name] for name in self.library)
-        return tuple(standing for standing in standings if standing.pieces)
+        standings = [self.standing[name] for name in self.library]
+        return tuple([standing for standing in standings if standing.pieces])
 
     @cached_property
     def carried(self) -> tuple[Standing, ...]:
@@ -141,6 +134,11 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
         after = enumerate(self.rounds, start=self.asked_at + 1)
         return (*self.shown[0], *(replace(said.segment, place=message_place(at)) for at, said in after))
 
+    @cached_property
+    def strip(self) -> tuple[Segment, ...]:
+        """L4: what stands in for messages taken out, what was said, and what tools gave in earlier turns."""
+        return list_strip(self.talk, first=self.first, opening=self.opening)
+
     def segments(self, layer_id: LayerId) -> tuple[Segment, ...]:
         """The segments of a layer, in order."""
         match layer_id:
@@ -151,19 +149,14 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
             case LayerId.L3:
                 return self.turn_segments
             case LayerId.L4:
-                return tuple(list_strip(self.talk, first=self.first, opening=self.opening))
+                return self.strip
             case LayerId.L5:
                 return (self.user.segment,)
-
-    @property
-    def first(self) -> int:
-        """The index of the first message after the system message."""
-        return 1 if has_system(self.system, self.shelf) else 0
 
 
 def has_system(system: SystemParts, shelf: Mapping[str, Standing]) -> bool:
     """Whether a request has a system message: an empty L1 still sends the library."""
-    return bool(shelf) or any(system.named())
+    return bool(shelf) or any(getattr(system, name) for name in PART_NAMES)
 
 
 def render_system(system: Layer, shelf: Sequence[Standing], *, count: Count) -> Message | None:
@@ -172,7 +165,7 @@ def render_system(system: Layer, shelf: Sequence[Standing], *, count: Count) -> 
     head = ["\n\n".join((*system.pieces, LIBRARY_HEADING))] if shelved else list(system.pieces)
     if not head:
         return None
-    weights = (count_pieces(head, count), *(standing.tokens for standing in shelf))
+    weights = (count(head[0]), *[standing.segment.tokens for standing in shelf])
     return Message(role=Role.SYSTEM, pieces=(*head, *shelved), tokens=sum(weights), weights=weights)
 
 

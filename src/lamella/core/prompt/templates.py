@@ -82,8 +82,6 @@ def _inline(resolved: Resolved, new: Sequence[Artifact]) -> str:
 
 
 def _expand(text: str, resolve: Resolve, replace: _Replace, *, skip: TemplateKind | None = None) -> Expanded:
-    if "{" not in text:
-        return Expanded(text=text)
     found: dict[str, Artifact] = {}
     warnings: list[str] = []
 

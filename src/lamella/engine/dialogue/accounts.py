@@ -3,8 +3,7 @@
 from datetime import datetime
 
 from lamella.core.budget.thresholds import Budget
-from lamella.core.ledger.cache import CacheModel, CacheRequest
-from lamella.core.ledger.common import NO_FORK
+from lamella.core.ledger.cache import NO_FORK, CacheModel, CacheRequest
 from lamella.core.ledger.entry import Books, Entry, enter_turn, judge_call, make_prefix, see_request
 from lamella.core.log.call import Call
 from lamella.core.log.receipt import Receipt

@@ -77,7 +77,7 @@ class Dialogue:
         if turns and turns[-1].reply is None:
             earlier = Past(turns[:-1])
             self._before = earlier.fold(self._start, measure)
-            self._state = advance(self._before, turns[-1], self._rules.place, measure)
+            self._state = advance(self._before, turns[-1], self._rules.place, measure=measure)
         else:
             self._before = self._state = self._past.fold(self._start, measure)
 
@@ -142,7 +142,8 @@ class Dialogue:
         state = self._leave()
         turn = replace(self._read(asked, state), rewritten=rewritten)
         rules = replace(self._rules, measure=self._world.counter.measure(turn.model or state.model))
-        settled = apply_receipts(state, self._past.receipts, turn.terms, rules.measure)
+        committed = self._past.receipts
+        settled = apply_receipts(state, committed, turn.terms, measure=rules.measure) if committed else state
         turn, opened = self._fitter.fit(settled, turn, rules, path=self._past.path)
         receipt = turn.receipts[-1] if turn.receipts else None
         envelope = self._seal(opened, rules, before=state.last)
@@ -268,7 +269,7 @@ class Dialogue:
         state = self._leave()
         turn = replace(self._read(asked, state), receipts=self._past.receipts)
         measure = self._world.counter.measure(turn.model or state.model)
-        envelope = make_envelope(waiting(advance(state, turn, self._rules.place, measure)), self._rules.budget)
+        envelope = make_envelope(waiting(advance(state, turn, self._rules.place, measure=measure)), self._rules.budget)
         entry, _ = self._accounts.enter(envelope, at=at)
         return self._accounts.view_ahead(envelope, entry, number=len(self._past.turns) + 1)
 
@@ -297,11 +298,11 @@ class Dialogue:
             goal=int(waiting(self._state).total * _AFTER_OVERFLOW),
             path=self._past.path[:-1],
             automatic=True,
-        )
+        ).receipt
         if receipt is None:
             return None
         turn = replace(turn, receipts=(*turn.receipts, receipt))
-        opened = advance(self._before, turn, rules.place, rules.measure)
+        opened = advance(self._before, turn, rules.place, measure=rules.measure)
         envelope = self._seal(opened, rules)
         entry, books = self._accounts.enter(envelope, at=at)
         if self._journal is not None:
@@ -315,7 +316,7 @@ class Dialogue:
         """The state before the next turn, or before the one that waits, under the receipts that go before it."""
         state = self._before
         receipts = self._past.turns[-1].receipts if self._state.waits else self._past.receipts
-        return apply_receipts(state, receipts, terms, self._rules.measure)
+        return apply_receipts(state, receipts, terms, measure=self._rules.measure)
 
     def plan(self, *, to: float | None = None, at: datetime | None = None) -> Proposal:
         """What compacting now would take out, down to a share of what fits, by default to the target."""
@@ -352,10 +353,14 @@ class Dialogue:
         """Void a compaction, by default the last, and all after it: as if they had never been."""
         del at  # nothing is written down here, so it has no time
         voided = self.find_undone(receipt)
-        self._past = self._past.without(voided)
-        self._fold()
+        self.go_back(voided)
         self.mark_undone()
         return voided[0]
+
+    def go_back(self, voided: Sequence[Receipt]) -> None:
+        """Go on as if these compactions had never been; what was sent under them stays in the books."""
+        self._past = self._past.without(voided)
+        self._fold()
 
     def receipts(self) -> Sequence[Receipt]:
         """The compactions in force, oldest first."""
@@ -370,7 +375,7 @@ class Dialogue:
             sent = waiting(self._state)
         else:
             turn = Turn(text="", terms=self._terms, receipts=self._past.receipts)
-            sent = waiting(advance(self._state, turn, self._rules.place, self._rules.measure))
+            sent = waiting(advance(self._state, turn, self._rules.place, measure=self._rules.measure))
         return self._recaller.find(past or self._past, query, sent=sent, limit=limit)
 
     def find_undone(self, receipt: str | None = None) -> Sequence[Receipt]:

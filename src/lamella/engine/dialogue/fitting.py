@@ -10,11 +10,11 @@ from time import monotonic
 from typing import TypeVar
 
 from lamella.core.compaction.asking import SummaryNeed, SummaryText
-from lamella.core.compaction.chain import plan_compaction
-from lamella.core.compaction.draft import weigh_turn
+from lamella.core.compaction.chain import Plan, plan_compaction
 from lamella.core.compaction.fitting import Rules, fit_turn
-from lamella.core.log.receipt import Receipt
 from lamella.core.log.turn import Turn
+from lamella.core.prompt.advance import advance, waiting
+from lamella.core.prompt.prompt import Prompt
 from lamella.core.prompt.state import State
 from lamella.ports import Summarizer
 
@@ -101,11 +101,11 @@ class Fitter:
         *,
         goal: int,
         path: Sequence[str],
-        tokens: int | None = None,
+        as_is: Prompt | None = None,
         automatic: bool = False,
-    ) -> Receipt | None:
-        """The receipt of a compaction down to the goal before this turn, which weighs so many tokens as it is."""
-        total = weigh_turn(state, turn, rules.place, rules.measure) if tokens is None else tokens
+    ) -> Plan:
+        """A compaction down to the goal before this turn, whose prompt without one is ``as_is``."""
+        asked = as_is or waiting(advance(state, turn, rules.place, measure=rules.measure))
         while True:
             plan = plan_compaction(
                 state,
@@ -114,14 +114,14 @@ class Fitter:
                 measure=rules.measure,
                 place=rules.place,
                 window=rules.budget.window,
-                tokens=total,
+                as_is=asked,
                 goal=goal,
                 summaries=self._known(),
                 path=path,
                 automatic=automatic,
             )
             if not plan.needs:
-                return plan.receipt
+                return plan
             self._fetch(plan.needs)
 
     def _known(self) -> dict[str, SummaryText] | None:

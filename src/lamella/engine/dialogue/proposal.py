@@ -13,9 +13,8 @@ from lamella.core.ledger.outlook import Outlook, compare_outlook
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.turn import Turn
 from lamella.core.prompt.advance import advance, waiting
-from lamella.core.prompt.envelope import TokenCounts, make_envelope
+from lamella.core.prompt.envelope import TokenCounts, count_tokens
 from lamella.core.prompt.state import State
-from lamella.core.values import replace
 from lamella.engine.dialogue.fitting import Fitter
 
 
@@ -49,17 +48,21 @@ def propose(
     """What compacting would take out before this turn, down to a share of what fits, by default to the target."""
     budget = rules.budget
     goal = int((budget.target if to is None else check_share(to)) * budget.limit)
-    as_is = waiting(advance(state, turn, rules.place, rules.measure))
-    before = make_envelope(as_is, budget).tokens
+    as_is = waiting(advance(state, turn, rules.place, measure=rules.measure))
+    before = count_tokens(as_is, budget)
     # Folding alone may free a little; where there is room enough, that is no reason to move the prefix.
     if before.total <= goal:
         return Proposal(receipt=None, goal=goal, before=before)
-    receipt = fitter.plan(state, turn, rules, goal=goal, path=path, tokens=before.total)
-    if receipt is None:
+    plan = fitter.plan(state, turn, rules, goal=goal, path=path, as_is=as_is)
+    if plan.receipt is None or plan.prompt is None:
         return Proposal(receipt=None, goal=goal, before=before)
-    compacted = waiting(advance(state, replace(turn, receipts=(receipt,)), rules.place, rules.measure))
     outlook = compare_outlook(
-        sent, as_is=see_request(as_is, at=at), compacted=see_request(compacted, at=at), tariff=tariff, at=at
+        sent,
+        as_is=see_request(as_is, at=at),
+        compacted=see_request(plan.prompt, at=at),
+        tariff=tariff,
+        measure=rules.measure,
+        at=at,
     )
-    after = make_envelope(compacted, budget).tokens
-    return Proposal(receipt=receipt, goal=goal, outlook=outlook, before=before, after=after)
+    after = count_tokens(plan.prompt, budget)
+    return Proposal(receipt=plan.receipt, goal=goal, outlook=outlook, before=before, after=after)

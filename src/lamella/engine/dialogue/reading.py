@@ -11,6 +11,7 @@ from lamella.core.log.terms import Terms
 from lamella.core.log.turn import SystemParts, Turn
 from lamella.core.prompt.state import State
 from lamella.core.prompt.templates import (
+    Expanded,
     Resolved,
     Template,
     TemplateKind,
@@ -181,13 +182,14 @@ def read_turn(asked: Ask, state: State, sources: Sources, *, terms: Terms) -> Tu
     """What is asked, once everything that it names is read and its templates are expanded."""
     reader = TurnReader(sources, known=_newest(state))
     attached = reader.read_wanted((*asked.attach, *_pin(asked, state)))
-    typed = expand_typed(asked.text, reader.resolve)
+    typed = expand_typed(asked.text, reader.resolve) if "{" in asked.text else Expanded(text=asked.text)
     parts = {**state.system.as_typed(), **asked.system}
-    drawn = expand_instructions(parts.get("instructions", ""), reader.resolve)
+    instructions = parts.get("instructions", "")
+    drawn = expand_instructions(instructions, reader.resolve) if "{" in instructions else Expanded(text=instructions)
     system = SystemParts(
         **{**parts, "instructions": drawn.text},
         inlined=drawn.artifacts,
-        typed_instructions=parts.get("instructions", ""),
+        typed_instructions=instructions,
     )
     return Turn(
         text=typed.text,

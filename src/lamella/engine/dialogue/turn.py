@@ -11,8 +11,7 @@ from lamella.core.log.call import CacheUse, Cost
 from lamella.core.log.receipt import Receipt
 from lamella.core.messages.model import Message
 from lamella.core.messages.request import Request
-from lamella.core.prompt.envelope import Envelope, TokenCounts
-from lamella.core.prompt.request import make_request
+from lamella.core.prompt.envelope import Envelope, TokenCounts, make_request
 from lamella.core.values import describe
 from lamella.errors import CallError
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from decimal import Decimal
+from functools import partial
 from typing import Protocol
 
 from msgspec import Struct
 
 from lamella.core.ledger.entry import Tariff
-from lamella.core.log.call import CacheUse, Call
+from lamella.core.log.call import Call
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.turn import Turn
 from lamella.core.messages.delta import Reply
@@ -29,19 +29,8 @@ class World(Struct, frozen=True, kw_only=True):
 
     def tariff(self, model: str | None) -> Tariff:
         """How a turn that goes to a model is billed."""
-
-        def price(use: CacheUse, at: datetime | None) -> Decimal | None:
-            return self.prices.price(model, use, at) if model else None
-
-        def price_all(use: CacheUse, output: int, at: datetime | None) -> Decimal | None:
-            return self.prices.price(model, use, at, output=output) if model else None
-
-        return Tariff(
-            profile=self.profiles.profile(model),
-            price=price,
-            measure=self.counter.measure(model),
-            price_all=price_all,
-        )
+        profile = self.profiles.profile(model)
+        return Tariff(profile=profile, price=partial(self.prices.price, model)) if model else Tariff(profile=profile)
 
 
 class LeftTurn(Struct, frozen=True, kw_only=True):

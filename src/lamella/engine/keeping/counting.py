@@ -5,7 +5,6 @@ text that changed finds nothing under its new hash, and each number stands there
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from struct import Struct
 from zlib import crc32
 
@@ -24,33 +23,28 @@ UNCOUNTED = -1
 Counted = tuple[bytes, int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class _Page:
-    """How one family counts: every count that is known, by content hash, and those of them that no store has yet.
+class _Page(dict[str, int]):
+    """How one family counts, by text; ``known`` is every count by content hash, ``fresh`` what no store has yet of it.
 
-    ``texts`` are counts of messages, for who has no hash of them at hand. A block is counted where it is made and
-    again in its message: ``lately`` spares hashing it once more.
+    A block is counted where it is made, in its message, and in what it is compared with: from the second time on the
+    dictionary answers by itself, without a call. ``texts`` are counts of messages, for who has no hash of them at hand.
     """
 
-    measure: Measure
-    known: dict[str, int]
-    texts: Mapping[str, int]
-    fresh: dict[str, int] = field(default_factory=dict)
-    lately: dict[str, int] = field(default_factory=dict)
+    def __init__(self, measure: Measure, known: dict[str, int], texts: Mapping[str, int]) -> None:
+        self.measure = measure
+        self.known = known
+        self.texts = texts
+        self.fresh: dict[str, int] = {}
 
-    def count(self, text: str) -> int:
+    def __missing__(self, text: str) -> int:
         tokens = self.texts.get(text)
-        if tokens is None:
-            tokens = self.lately.get(text)
-        if tokens is None:
-            tokens = self.lately[text] = self._look_up(text)
-        return tokens
-
-    def _look_up(self, text: str) -> int:
+        if tokens is not None:
+            return tokens
         name = hash_text(text)
         tokens = self.known.get(name)
         if tokens is None:
             tokens = self.known[name] = self.fresh[name] = self.measure.count(text)
+        self[text] = tokens
         return tokens
 
 
@@ -73,8 +67,9 @@ class CountingBook:
         more = list(kept)
         self._kept += more
         for page in self._pages.values():
-            page.known.update(read_counts(more, page.measure))
-        self.begin()
+            if any(more):
+                page.known.update(read_counts(more, page.measure))
+            page.fresh.clear()
 
     def measure(self, model: str | None) -> Measure:
         """How this model counts, by this book."""
@@ -82,18 +77,18 @@ class CountingBook:
         if plain.name not in self._measures:
             page = _Page(plain, read_counts(self._kept, plain), self._texts.get(_who(plain), {}))
             self._pages[plain.name] = page
-            self._measures[plain.name] = replace(plain, count=page.count)
+            self._measures[plain.name] = replace(plain, count=page.__getitem__)
         return self._measures[plain.name]
 
     def begin(self) -> None:
         """Begin something new: what was counted for a turn that came to nothing is not kept."""
         for page in self._pages.values():
             page.fresh.clear()
-            page.lately.clear()
+            page.clear()
 
     def write(self) -> bytes:
         """What was counted since, to be kept with the next event."""
-        return b"".join(write_counts(page.fresh, page.measure) for page in self._pages.values())
+        return b"".join([write_counts(page.fresh, page.measure) for page in self._pages.values() if page.fresh])
 
 
 def write_counts(counts: Mapping[str, int], measure: Measure) -> bytes:

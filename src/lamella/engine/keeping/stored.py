@@ -275,8 +275,13 @@ class StoredChat:
 
     def undo(self, receipt: str | None = None, *, at: datetime | None = None) -> Receipt:
         """Void a compaction, by default the last, and all after it on this branch."""
-        voided = self._running().find_undone(receipt)
-        self._write(write_event(UndoEvent(receipt=voided[0].id), at=self._moment(at)))
+        runner = self._running()
+        voided = runner.find_undone(receipt)
+        self._append(write_event(UndoEvent(receipt=voided[0].id), at=self._moment(at)))
+        # It has the whole branch and what was sent last: neither is read and folded again for the next turn.
+        runner.go_back(voided)
+        if self._log.moves_by_undo():
+            runner.mark_undone()
         return voided[0]
 
     def receipts(self) -> Sequence[Receipt]:

@@ -9,7 +9,7 @@ from lamella.core.budget.counting import Measure
 from lamella.core.budget.thresholds import Budget
 from lamella.core.compaction.asking import Summaries, SummaryNeed
 from lamella.core.compaction.chain import Plan, plan_compaction
-from lamella.core.compaction.draft import Draft, begin_draft, weigh_turn
+from lamella.core.compaction.draft import Draft, begin_draft
 from lamella.core.compaction.fitting import Rules, check_fits, fit_turn
 from lamella.core.compaction.rules import ChainRules
 from lamella.core.compaction.stages import resolve_stages
@@ -20,6 +20,7 @@ from lamella.core.planning.layouts import place
 from lamella.core.prompt.advance import advance, answer, waiting
 from lamella.core.prompt.envelope import Envelope, make_envelope
 from lamella.core.prompt.laws import check_laws
+from lamella.core.prompt.prompt import Prompt
 from lamella.core.prompt.receipts import apply_receipt
 from lamella.core.prompt.state import State
 from lamella.core.values import replace
@@ -71,7 +72,7 @@ class Story:
 
     def open(self, turn: Turn = NOW) -> State:
         """The state in which a turn waits for its reply."""
-        return advance(self.state, self.bind(turn), self.rules.place, self.rules.measure)
+        return advance(self.state, self.bind(turn), self.rules.place, measure=self.rules.measure)
 
     def say(self, text: str, reply: str, turn: Turn | None = None) -> "Story":
         """One more turn, as typed or as given, and its answer."""
@@ -81,7 +82,11 @@ class Story:
         return self
 
     def tokens(self, turn: Turn = NOW) -> int:
-        return weigh_turn(self.state, self.bind(turn), self.rules.place, self.rules.measure)
+        return self.prompt(turn).total
+
+    def prompt(self, turn: Turn = NOW) -> Prompt:
+        """What would be sent as things stand."""
+        return waiting(advance(self.state, self.bind(turn), self.rules.place, measure=self.rules.measure))
 
     def plan(self, *, goal: int = 0, turn: Turn = NOW, summaries: Summaries | None = None) -> Plan:
         """What the chain would do before a turn."""
@@ -92,7 +97,7 @@ class Story:
             measure=self.rules.measure,
             place=self.rules.place,
             window=self.rules.budget.window,
-            tokens=self.tokens(turn),
+            as_is=self.prompt(turn),
             goal=goal,
             summaries=summaries,
             path=self.path,
@@ -106,7 +111,7 @@ class Story:
         return receipt
 
     def apply(self, receipt: Receipt) -> None:
-        self.state = apply_receipt(self.state, receipt, self.terms, self.rules.measure)
+        self.state = apply_receipt(self.state, receipt, self.terms, measure=self.rules.measure)
 
     def draft(self, *, goal: int = 0, turn: Turn = NOW) -> Draft:
         stages, _ = resolve_stages(self.rules.chain.stages, self.path)
@@ -131,7 +136,7 @@ class Story:
         check_fits(envelope, self.rules.budget)
         state = self.state
         for receipt in fitted.receipts:
-            state = apply_receipt(state, receipt, self.terms, self.rules.measure)
+            state = apply_receipt(state, receipt, self.terms, measure=self.rules.measure)
         return Fit(state, fitted.receipts[-1] if fitted.receipts else None, envelope, ())
 
     def ask(self, turn: Turn = NOW) -> Envelope:

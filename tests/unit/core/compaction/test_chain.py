@@ -1,11 +1,24 @@
 """The chain: steps in their order, each only if it frees something, until the goal is reached."""
 
 import pytest
-from tests.unit.core.compaction.talking import NOW, Story, attaching, chat, make_rules, names, note, removed
+from tests.unit.core.compaction.talking import (
+    IN_PLACE,
+    LIBRARY,
+    NOW,
+    Story,
+    attaching,
+    chat,
+    make_rules,
+    names,
+    note,
+    removed,
+)
 
 from lamella.core.compaction.chain import Plan, plan_compaction
 from lamella.core.compaction.rules import ChainRules
 from lamella.core.log.receipt import STEP_ORDER, StepName
+from lamella.core.log.terms import Terms
+from lamella.core.prompt.prompt import Prompt
 from lamella.errors import SettingError
 
 # Long enough to be worth the line that says that messages are left out.
@@ -13,10 +26,10 @@ YES = "so be it and on we go with the next of all these many points"
 LONG = "# Heading\n\n" + "long words " * 2_000
 
 
-def mixed(*steps: StepName) -> Story:
+def mixed(*steps: StepName, terms: Terms = IN_PLACE) -> Story:
     """Talk with a long note at its beginning, acknowledgements in it and enough turns to make the note old."""
     chain = ChainRules(steps=steps or STEP_ORDER, words=frozenset({YES}))
-    story = Story(make_rules(chain)).say("Read this.", "I did. " * 40, attaching(note("long.md", LONG)))
+    story = Story(make_rules(chain), terms=terms).say("Read this.", "I did. " * 40, attaching(note("long.md", LONG)))
     for number in range(8):
         story.say(YES, f"Point {number}. " + "and so on " * 60)
     return story
@@ -152,7 +165,7 @@ def test_the_question_of_now_and_the_last_exchange_are_never_taken() -> None:
     assert texts[-3].endswith(YES)
 
 
-def planned(story: Story, *, tokens: int, goal: int) -> Plan:
+def planned(story: Story, *, goal: int, as_is: Prompt | None = None) -> Plan:
     return plan_compaction(
         story.state,
         story.bind(NOW),
@@ -160,7 +173,7 @@ def planned(story: Story, *, tokens: int, goal: int) -> Plan:
         measure=story.rules.measure,
         place=story.rules.place,
         window=story.rules.budget.window,
-        tokens=tokens,
+        as_is=as_is or story.prompt(),
         goal=goal,
         path=story.path,
         automatic=False,
@@ -169,7 +182,7 @@ def planned(story: Story, *, tokens: int, goal: int) -> Plan:
 
 def test_a_plan_tells_what_the_request_weighs_before_and_after_and_that_somebody_asked_for_it() -> None:
     story = mixed()
-    receipt = planned(story, tokens=story.tokens(), goal=400).receipt
+    receipt = planned(story, goal=400).receipt
     assert receipt is not None
     assert (receipt.tokens_before, receipt.target, receipt.automatic) == (story.tokens(), 400, False)
     assert receipt.parent == story.state.head
@@ -180,7 +193,18 @@ def test_a_plan_tells_what_the_request_weighs_before_and_after_and_that_somebody
 
 def test_a_plan_that_comes_to_no_less_than_what_is_sent_now_is_none() -> None:
     story = mixed()
-    least = planned(story, tokens=story.tokens(), goal=0).receipt
-    assert least is not None
-    assert planned(story, tokens=least.tokens_after, goal=0) == Plan(receipt=None)
-    assert planned(story, tokens=least.tokens_after + 1, goal=0).receipt is not None
+    least = planned(story, goal=0)
+    assert least.receipt is not None
+    assert least.prompt is not None
+    assert least.prompt.total == least.receipt.tokens_after
+    assert planned(story, as_is=least.prompt, goal=0) == Plan(receipt=None)
+
+
+@pytest.mark.parametrize("terms", [LIBRARY, IN_PLACE], ids=["library", "in_place"])
+def test_the_prompt_of_a_plan_is_what_its_receipt_comes_to(terms: Terms) -> None:
+    story = mixed(terms=terms)
+    plan = planned(story, goal=400)
+    assert plan.receipt is not None
+    assert plan.prompt is not None
+    story.apply(plan.receipt)
+    assert [message.text for message in plan.prompt.messages] == [message.text for message in story.prompt().messages]

@@ -3,8 +3,8 @@
 import pytest
 from tests.unit.core.compaction.talking import NOW, QUARTERS, Story, attaching, chat, make_rules, names, note, removed
 
+from lamella.core.budget.counting import weigh
 from lamella.core.budget.thresholds import Budget
-from lamella.core.budget.weigh import weigh
 from lamella.core.compaction.asking import SummaryNeed, SummaryText, ask_live
 from lamella.core.compaction.rules import ChainRules, SummaryRules
 from lamella.core.compaction.summary import propose_summary

@@ -11,8 +11,15 @@ from lamella.adapters.tokens.counter import OfflineCounter
 from lamella.core.artifacts.make import make_tool_definition
 from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.budget.counting import count_tools
-from lamella.core.ledger.cache import CacheModel, CacheProfile, CacheRequest, shared_tokens, split_use
-from lamella.core.ledger.common import NO_FORK, find_fork
+from lamella.core.ledger.cache import (
+    NO_FORK,
+    CacheModel,
+    CacheProfile,
+    CacheRequest,
+    find_fork,
+    shared_tokens,
+    split_use,
+)
 from lamella.core.log.call import CacheUse
 from lamella.core.messages.model import Message, Role
 from lamella.core.values import replace

@@ -7,13 +7,13 @@ from lamella.core.log.placement import Form, Placement
 
 def test_with_nothing_said_everything_stays() -> None:
     placement = Placement()
-    assert not placement.folds
+    assert placement.keep is None
     assert (placement.forms, placement.promotes, placement.why) == ({}, False, "")
 
 
 @pytest.mark.parametrize("keep", [0, 1, 40])
 def test_keeping_so_many_messages_is_a_fold_of_the_rest(keep: int) -> None:
-    assert Placement(keep=keep).folds
+    assert Placement(keep=keep).keep == keep
 
 
 def test_a_placement_is_a_value() -> None:

@@ -21,7 +21,7 @@ NEW = State(conversation="chat")
 
 def after_a_turn(terms: Terms) -> State:
     turn = Turn(text="one", system=PROMPT, tools=(SEARCH,), model="m", terms=terms, reply="yes")
-    return advance(NEW, turn, place, MEASURE)
+    return advance(NEW, turn, place, measure=MEASURE)
 
 
 def test_every_layout_has_a_planner_and_a_turn_is_placed_by_that_of_its_own() -> None:
@@ -35,7 +35,7 @@ def test_every_layout_has_a_planner_and_a_turn_is_placed_by_that_of_its_own() ->
 @pytest.mark.parametrize("state", [NEW, after_a_turn(LIBRARY), after_a_turn(IN_PLACE)])
 def test_library_folds_everything_every_turn_and_takes_in_what_was_attached(state: State) -> None:
     placement = place_in_library(state, Turn(text="two"))
-    assert (placement.keep, placement.folds, placement.promotes) == (0, True, True)
+    assert (placement.keep, placement.promotes) == (0, True)
     assert placement.forms == {}
 
 
@@ -54,7 +54,7 @@ def test_in_place_the_first_turn_folds_what_there_is() -> None:
 )
 def test_in_place_a_turn_that_changes_nothing_leaves_all_messages_where_they_stand(turn: Turn) -> None:
     placement = place(after_a_turn(IN_PLACE), replace(turn, terms=IN_PLACE))
-    assert (placement.keep, placement.folds, placement.promotes) == (None, False, False)
+    assert (placement.keep, placement.promotes) == (None, False)
 
 
 @pytest.mark.parametrize(
@@ -89,4 +89,4 @@ def test_another_layout_ends_the_epoch_of_the_one_before() -> None:
     ],
 )
 def test_in_place_other_terms_wait_for_the_next_epoch(terms: Terms) -> None:
-    assert not place(after_a_turn(IN_PLACE), Turn(text="two", terms=terms)).folds
+    assert place(after_a_turn(IN_PLACE), Turn(text="two", terms=terms)).keep is None

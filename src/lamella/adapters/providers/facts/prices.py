@@ -18,7 +18,10 @@ class SnapshotPrices:
 
         provider, _, bare = model.rpartition(":")
         usage = Usage(
-            input_tokens=use.total, cache_read_tokens=use.read, cache_write_tokens=use.write, output_tokens=output
+            input_tokens=use.read + use.write + use.uncached,
+            cache_read_tokens=use.read,
+            cache_write_tokens=use.write,
+            output_tokens=output,
         )
         try:
             found = calc_price(usage, bare, provider_id=provider or None, genai_request_timestamp=at or SNAPSHOT_DATE)

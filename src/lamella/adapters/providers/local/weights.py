@@ -57,6 +57,11 @@ def find_weights(model: str, *, record: Path | None = None, packaged: WeightsPac
     return path
 
 
+def runs_here(model: str) -> bool:
+    """Whether a name stands for a file that runs in this process, found or not."""
+    return model.lower() == LOCAL or model.lower().startswith(GGUF)
+
+
 def locate_weights(model: str, *, packaged: WeightsPackage = SMOLLM2) -> Path | None:
     """Where the file of ``local`` or of ``gguf:PATH`` should be, unchecked; none for models that are elsewhere."""
     if model.lower().startswith(GGUF):

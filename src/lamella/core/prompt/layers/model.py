@@ -99,7 +99,11 @@ def hash_pieces(pieces: Iterable[str]) -> str:
     return "sha256:" + digest.hexdigest()
 
 
+_NO_TEXT = hash_pieces(())
+
+
 def make_layer(layer_id: LayerId, *, segments: Iterable[Segment], pieces: Iterable[str], tokens: int) -> Layer:
     """A layer whose hash is that of its text."""
     pieces = tuple(pieces)
-    return Layer(id=layer_id, segments=tuple(segments), pieces=pieces, hash=hash_pieces(pieces), tokens=tokens)
+    digest = hash_pieces(pieces) if pieces else _NO_TEXT
+    return Layer(id=layer_id, segments=tuple(segments), pieces=pieces, hash=digest, tokens=tokens)

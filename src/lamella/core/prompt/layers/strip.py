@@ -1,6 +1,6 @@
 """L4, the conversation strip: earlier turns as the user saw them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 
@@ -9,7 +9,7 @@ from lamella.core.log.ids import Voice
 from lamella.core.log.placement import Form
 from lamella.core.messages.model import Message, Role
 from lamella.core.prompt.layers.library import Standing
-from lamella.core.prompt.layers.model import Count, Layer, LayerId, Segment, make_layer, message_place
+from lamella.core.prompt.layers.model import Count, Segment, message_place
 from lamella.core.prompt.layers.opening import NOTHING_LEFT_OUT, Opening, StandIn
 from lamella.core.values import replace
 
@@ -125,50 +125,40 @@ def join_answer(exchange: Exchange, joined: Sequence[Said], *, count: Count) -> 
     return replace(exchange, joined=tuple(joined), answer=answer)
 
 
-def build_strip(talk: Talk, *, first: int, opening: Opening) -> Layer:
-    """L4: what stands in for messages taken out, what was said, and what tools gave in earlier turns."""
-    segments = list_strip(talk, first=first, opening=opening)
-    pieces = [part for segment in segments for part in (segment.text, "\n\n") if part]
-    return make_layer(
-        LayerId.L4, segments=segments, pieces=pieces[:-1], tokens=sum(segment.tokens for segment in segments)
-    )
-
-
-def list_strip(talk: Talk, *, first: int, opening: Opening) -> list[Segment]:
+def list_strip(talk: Talk, *, first: int, opening: Opening) -> tuple[Segment, ...]:
     """The segments of L4, in their order; ``first`` is the index of the first message after the system message."""
-    segments: list[Segment] = list(opening.segments(message_place(first)))
+    opened = () if opening == NOTHING_LEFT_OUT else tuple(opening.segments(message_place(first)))
     shown = talk.shown
     # A result that was cut to its call and is attached again stands twice: the newer is what L4 holds of it.
     newest = {tool.artifact.id: tool for exchange in shown for tool in exchange.tools}
+    standing: list[tuple[Segment, int]] = []
     at = first
     for exchange in shown:
         if exchange.tools:
-            segments += [_move(tool.segment, at) for tool in exchange.tools if newest[tool.artifact.id] is tool]
-        segments.append(_move(exchange.user.segment, at))
+            standing += [(tool.segment, at) for tool in exchange.tools if newest[tool.artifact.id] is tool]
+        standing.append((exchange.user.segment, at))
         for said in exchange.rounds:
             at += 1
-            segments.append(_move(said.segment, at))
+            standing.append((said.segment, at))
         at += 1
-        segments += [_move(line, at) for line in exchange.lines]
-        segments.append(_move(exchange.reply.segment, at))
-        segments += [_move(reply.segment, at) for reply in exchange.joined]
+        standing += [(line, at) for line in exchange.lines]
+        standing.append((exchange.reply.segment, at))
+        standing += [(reply.segment, at) for reply in exchange.joined]
         at += 1
-    return segments
+    # A system message that came or went moves what was said by one message.
+    placed = [(segment, f"message:{index}") for segment, index in standing]
+    return (*opened, *[s if s.place == place else replace(s, place=place) for s, place in placed])
 
 
-def _move(segment: Segment, index: int) -> Segment:
-    """The segment where it stands now: a system message that came or went moves it by one message."""
-    place = message_place(index)
-    return segment if segment.place == place else replace(segment, place=place)
-
-
-def past_messages(exchanges: Sequence[Exchange]) -> Iterator[Message]:
+def past_messages(exchanges: Sequence[Exchange]) -> list[Message]:
     """Earlier messages as they are sent now."""
+    messages: list[Message] = []
     for exchange in exchanges:
-        yield exchange.sent
+        messages.append(exchange.sent)
         if exchange.rounds:
-            yield from (said.message for said in exchange.rounds)
-        yield exchange.answer or exchange.reply.message
+            messages += [said.message for said in exchange.rounds]
+        messages.append(exchange.answer or exchange.reply.message)
+    return messages
 
 
 def count_messages(exchanges: Sequence[Exchange]) -> int:

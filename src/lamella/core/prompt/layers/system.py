@@ -6,9 +6,14 @@ from lamella.core.log.placement import Form
 from lamella.core.log.turn import PART_NAMES, SystemParts
 from lamella.core.prompt.layers.model import SYSTEM_PLACE, Count, Layer, LayerId, Segment, SegmentKind, make_layer
 
+_EMPTY = make_layer(LayerId.L1, segments=(), pieces=(), tokens=0)
+
 
 def build_system(parts: SystemParts, *, count: Count) -> Layer:
     """L1 as one segment per part that has text."""
+    named = parts.named()
+    if not named:
+        return _EMPTY
     segments = [
         Segment(
             id=name,
@@ -20,10 +25,10 @@ def build_system(parts: SystemParts, *, count: Count) -> Layer:
             recoverable=True,
             inlines=tuple((a.id, a.hash) for a in parts.inlined) if name == "instructions" else (),
         )
-        for name, text in parts.named()
+        for name, text in named
     ]
-    text = "\n\n".join(segment.text for segment in segments)
-    return make_layer(LayerId.L1, segments=segments, pieces=(text,) if text else (), tokens=count(text) if text else 0)
+    text = "\n\n".join([segment.text for segment in segments])
+    return make_layer(LayerId.L1, segments=segments, pieces=(text,), tokens=count(text))
 
 
 def changed_part(before: Iterable[Segment], after: Iterable[Segment]) -> str | None:

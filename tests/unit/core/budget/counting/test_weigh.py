@@ -1,8 +1,7 @@
 """A request weighs everything that is billed for it."""
 
 from lamella.core.artifacts.make import make_image_value, make_tool_definition
-from lamella.core.budget.counting import Measure, count_tools
-from lamella.core.budget.weigh import weigh
+from lamella.core.budget.counting import Measure, count_tools, weigh
 from lamella.core.messages.model import Message, Role
 
 LETTERS = Measure(

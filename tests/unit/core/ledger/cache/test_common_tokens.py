@@ -8,7 +8,7 @@ from tests.unit.steady import steady
 from lamella.adapters.tokens.counter import OfflineCounter
 from lamella.adapters.tokens.o200k import encode
 from lamella.core.artifacts.make import make_image_value
-from lamella.core.ledger.common import common_tokens
+from lamella.core.ledger.cache import common_tokens
 from lamella.core.messages.model import Message, Role
 
 MEASURE = OfflineCounter().measure("openai:gpt-5")
