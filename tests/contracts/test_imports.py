@@ -38,7 +38,7 @@ EXPORTS = [
     "Layer",
     "LedgerRow",
     "LedgerSums",
-    "Listed",
+    "ChatListing",
     "Message",
     "Note",
     "Office",

@@ -43,7 +43,6 @@ PARTICIPLES = {
     "Configured": "yet to be named anew",
     "Expanded": "yet to be named anew",
     "Lasting": "yet to be named anew",
-    "Listed": "yet to be named anew",
     "Opening": "the beginning of earlier messages, as in chess: a noun",
     "Resolved": "yet to be named anew",
     "Restored": "yet to be named anew",
