@@ -6,7 +6,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
-from lamella.core.log.records import Damage, Listed, StoreStats
 from lamella.engine.chat import Chat
 from lamella.engine.checks import check_folder, check_text
 from lamella.engine.keeping.conversations import Conversations, Hit, ImportOutcome
@@ -16,6 +15,7 @@ from lamella.engine.keeping.stored import Backend
 from lamella.engine.sending.pool import ProviderPool
 from lamella.engine.sending.sending import Runner
 from lamella.errors import NotAvailableError
+from lamella.holdings import ChatListing, Damage, StoreStats
 from lamella.ports import Archive, Store
 
 Place = str | PathLike[str]
@@ -64,7 +64,7 @@ class Engine:
         """What suits a conversation that begins with a model, where nobody set it: its window and layout, by name."""
         return _there(self._fit, "models")(check_text(model, "model", may_be_empty=False))
 
-    def chats(self) -> Sequence[Listed]:
+    def chats(self) -> Sequence[ChatListing]:
         """Every conversation, the last changed first."""
         return self._keeper.list_alive()
 
