@@ -46,6 +46,7 @@ from lamella.core.prompt.folding import SHOWN_TURNS
 from lamella.core.prompt.laws import LAWS
 from lamella.core.prompt.layers.model import STAND_INS, LayerId
 from lamella.faces.cli.app import make_app
+from lamella.faces.cli.chat.slash import COMMANDS
 from lamella.settings import PROFILES, CompactionSettings, KindSettings, Settings, SummarySettings
 
 
@@ -195,6 +196,19 @@ def test_every_command_and_option_is_documented() -> None:
     assert [name for name, _ in found if name not in told] == []
     options = {option for _, options in found for option in options}
     assert sorted(option for option in options if f"`{option}" not in told) == []
+
+
+def test_every_command_of_the_chat_is_documented() -> None:
+    told = {name.partition(" ")[0] for name in names(doc("chat.md")) if name.startswith("/")}
+    assert told == set(COMMANDS)
+
+
+def test_every_keyword_of_asking_and_sending_is_documented() -> None:
+    told = {name for cells in rows(doc("python.md"), under="A conversation in memory") for name in cells[:1]}
+    asked = set(inspect.signature(lamella.Chat.ask).parameters) - {"self", "text"}
+    assert {name.strip("`") for name in told} == asked
+    sent = set(inspect.signature(lamella.Chat.send).parameters) - {"self", "text"} - asked
+    assert sorted(name for name in sent if f"`{name}`" not in doc("python.md")) == []
 
 
 def _keys(value: object) -> Iterator[str]:
