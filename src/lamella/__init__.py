@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from lamella.core.log.call import Call
     from lamella.core.log.nodes import Told
     from lamella.core.log.receipt import Receipt
-    from lamella.core.log.records import Damage, Listed, StoreStats
     from lamella.core.messages.delta import Reply, ToolCall
     from lamella.core.messages.model import Message
     from lamella.core.messages.rounds import ToolOutput
@@ -59,6 +58,7 @@ if TYPE_CHECKING:
     from lamella.engine.keeping.conversations import Hit, ImportOutcome
     from lamella.engine.keeping.marks import CompactionMark
     from lamella.engine.sending.sending import Event, EventName
+    from lamella.holdings import ChatListing, Damage, StoreStats
     from lamella.views.ledger import LedgerRow, LedgerSums, make_rows, sum_rows
     from lamella.wiring.python import Conversation, open_engine
 
@@ -72,6 +72,7 @@ __all__ = [
     "CallError",
     "Canvas",
     "Chat",
+    "ChatListing",
     "Code",
     "CompactionMark",
     "ConflictError",
@@ -92,7 +93,6 @@ __all__ = [
     "Layer",
     "LedgerRow",
     "LedgerSums",
-    "Listed",
     "Message",
     "Note",
     "Office",
@@ -127,7 +127,7 @@ _HOMES = {
     "Chat": "lamella.engine.chat",
     "CompactionMark": "lamella.engine.keeping.marks",
     "Conversation": "lamella.wiring.python",
-    "Damage": "lamella.core.log.records",
+    "Damage": "lamella.holdings",
     "Engine": "lamella.engine.engine",
     "Envelope": "lamella.core.prompt.envelope",
     "Event": "lamella.engine.sending.sending",
@@ -138,13 +138,13 @@ _HOMES = {
     "Layer": "lamella.core.prompt.layers.model",
     "LedgerRow": "lamella.views.ledger",
     "LedgerSums": "lamella.views.ledger",
-    "Listed": "lamella.core.log.records",
+    "ChatListing": "lamella.holdings",
     "Message": "lamella.core.messages.model",
     "Proposal": "lamella.engine.dialogue.proposal",
     "Receipt": "lamella.core.log.receipt",
     "Reply": "lamella.core.messages.delta",
     "Segment": "lamella.core.prompt.layers.model",
-    "StoreStats": "lamella.core.log.records",
+    "StoreStats": "lamella.holdings",
     "Told": "lamella.core.log.nodes",
     "ToolCall": "lamella.core.messages.delta",
     "ToolOutput": "lamella.core.messages.rounds",

@@ -15,14 +15,14 @@ from lamella.core.artifacts.model import Artifact, Kind
 from lamella.core.artifacts.wanted import Wanted
 from lamella.core.budget.counting import Measure
 from lamella.core.ledger.cache import CacheProfile
-from lamella.core.ledger.profile import ModelProfile
 from lamella.core.log.call import CacheUse
-from lamella.core.log.chronicle import Chronicle
-from lamella.core.log.records import Checkpoint, Damage, Listed, Record, StoreStats, Written
+from lamella.core.log.records import Record, Written
 from lamella.core.messages.delta import Delta, Reply
 from lamella.core.messages.model import Message
 from lamella.core.messages.request import Request
 from lamella.errors import NotAvailableError, SourceMissingError
+from lamella.holdings import ChatListing, Checkpoint, Chronicle, Damage, StoreStats
+from lamella.profiles import ModelProfile
 
 # Those of a conversation's contents that a store has, by their hashes.
 Held = Callable[[str, Sequence[str]], Mapping[str, bytes]]
@@ -163,7 +163,7 @@ class Store(Protocol):
         """The contents this conversation holds, by hash; what was erased is left out."""
         ...
 
-    def list_conversations(self) -> Sequence[Listed]:
+    def list_conversations(self) -> Sequence[ChatListing]:
         """Every conversation, the last changed first; erased ones as their tombstones."""
         ...
 

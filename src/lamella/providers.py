@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from lamella.adapters.providers.opener import open_provider
     from lamella.core.artifacts.model import Image, ToolDefinition
     from lamella.core.ledger.cache import CacheProfile
-    from lamella.core.ledger.profile import ModelProfile
     from lamella.core.log.call import CacheUse
     from lamella.core.messages.delta import (
         Delta,
@@ -59,6 +58,7 @@ if TYPE_CHECKING:
         UnreachableError,
     )
     from lamella.ports import ChatProvider, Foresight, ModelBook
+    from lamella.profiles import ModelProfile
 
 __all__ = [
     "AddressError",
@@ -152,7 +152,7 @@ if not TYPE_CHECKING:
             "ToolDefinition",
         ),
         "lamella.core.ledger.cache": ("CacheProfile",),
-        "lamella.core.ledger.profile": ("ModelProfile",),
+        "lamella.profiles": ("ModelProfile",),
         "lamella.core.log.call": ("CacheUse",),
         "lamella.core.messages.delta": (
             "Delta",

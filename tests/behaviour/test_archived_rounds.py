@@ -5,12 +5,12 @@ from pathlib import Path
 from tests.unit.adapters.archive.markdown.chats import NAME, fold, make_desk, note, sources_of, take_in, take_out
 
 from lamella.adapters.archive.markdown import parse_archive, render_archive
-from lamella.core.log.chronicle import Chronicle
 from lamella.core.messages.delta import Reply, StopReason, ToolCall
 from lamella.core.messages.rounds import ToolOutput
 from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.keeping.stored import Backend, StoredChat
+from lamella.holdings import Chronicle
 
 
 def talk(desk: Backend, output: str = "found it") -> Chronicle:

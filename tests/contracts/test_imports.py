@@ -39,7 +39,7 @@ EXPORTS = [
     "Layer",
     "LedgerRow",
     "LedgerSums",
-    "Listed",
+    "ChatListing",
     "Message",
     "Note",
     "Office",

@@ -41,7 +41,6 @@ WALKS = {
 PARTICIPLES = {
     "Committed": "yet to be named anew",
     "Expanded": "yet to be named anew",
-    "Listed": "yet to be named anew",
     "Opening": "the beginning of earlier messages, as in chess: a noun",
     "Resolved": "yet to be named anew",
     "Standing": "yet to be named anew",

@@ -42,7 +42,7 @@ ROW = '''"""Echo's row in the registry."""
 
 from lamella.adapters.providers.row import ProviderOptions, ProviderRow
 from lamella.core.ledger.cache import CacheProfile
-from lamella.core.ledger.profile import ModelProfile
+from lamella.profiles import ModelProfile
 from lamella.ports import ChatProvider, ModelBook
 
 

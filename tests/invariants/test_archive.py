@@ -27,13 +27,13 @@ from lamella.adapters.archive.markdown.refs import Ref
 from lamella.adapters.sources.opening import open_sources
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.artifacts.model import ArtifactId, Kind
-from lamella.core.log.chronicle import Chronicle
 from lamella.core.log.events.artifact import StoredArtifact, StoredSource
 from lamella.core.log.ids import Voice
 from lamella.core.log.log import Log
 from lamella.engine.chat import Chat
 from lamella.engine.keeping.conversations import Conversations, ImportOutcome
 from lamella.errors import BadInputError
+from lamella.holdings import Chronicle
 from lamella.ports import Sources
 from lamella.wiring import open_desk
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
-from lamella.core.log.records import Damage, Listed, StoreStats
 from lamella.engine.chat import Chat
 from lamella.engine.checks import check_folder, check_text
 from lamella.engine.keeping.conversations import Conversations, Hit, ImportOutcome
@@ -14,7 +13,9 @@ from lamella.engine.keeping.copying import copy_store
 from lamella.engine.keeping.forking import fork_into
 from lamella.engine.keeping.stored import Backend
 from lamella.engine.sending.pool import ProviderPool
+from lamella.engine.sending.sending import Runner
 from lamella.errors import NotAvailableError
+from lamella.holdings import ChatListing, Damage, StoreStats
 from lamella.ports import Archive, Store
 
 Place = str | PathLike[str]
@@ -32,6 +33,7 @@ class Engine:
         desk: Backend,
         office: ProviderPool,
         *,
+        runners: Mapping[str, Runner],
         model: str | None = None,
         archive: Archive | None = None,
         open_store: Callable[[str], Store] | None = None,
@@ -39,6 +41,7 @@ class Engine:
     ) -> None:
         self._desk = desk
         self._office = office
+        self._runners = runners
         self._archive = archive
         self._open_store = open_store
         self._fit = fit
@@ -51,7 +54,7 @@ class Engine:
         name = check_text(conversation, "conversation", may_be_empty=False)
         given = settings.get("model")
         self._office.name(given if isinstance(given, str) else None)
-        return Chat(self._desk, name, {**self._settings, **settings}, office=self._office)
+        return Chat(self._desk, name, {**self._settings, **settings}, office=self._office, runners=self._runners)
 
     async def conversation(self, conversation: str, **settings: object) -> Chat:
         """The same, for programs that send."""
@@ -61,7 +64,7 @@ class Engine:
         """What suits a conversation that begins with a model, where nobody set it: its window and layout, by name."""
         return _there(self._fit, "models")(check_text(model, "model", may_be_empty=False))
 
-    def chats(self) -> Sequence[Listed]:
+    def chats(self) -> Sequence[ChatListing]:
         """Every conversation, the last changed first."""
         return self._keeper.list_alive()
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TypedDict
 
-from lamella.core.log.records import Listed, StoreStats
+from lamella.holdings import ChatListing, StoreStats
 
 
 class ChatBody(TypedDict):
@@ -16,7 +16,7 @@ class ChatBody(TypedDict):
     events: int
 
 
-def view_chats(listed: Sequence[Listed]) -> list[ChatBody]:
+def view_chats(listed: Sequence[ChatListing]) -> list[ChatBody]:
     """Every conversation, in the order given."""
     return [
         ChatBody(

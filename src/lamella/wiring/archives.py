@@ -5,8 +5,8 @@ from pathlib import Path
 from lamella.adapters.archive.markdown import load_archive as load
 from lamella.adapters.archive.markdown import save_archive as save
 from lamella.adapters.sources.opening import open_sources
-from lamella.core.log.chronicle import Chronicle
 from lamella.engine.keeping.conversations import Conversations
+from lamella.holdings import Chronicle
 from lamella.ports import Held, Sources
 
 

@@ -9,9 +9,9 @@ from lamella.adapters.stores.opening import locate_store, open_store
 from lamella.wiring.services import Services, read_services
 
 if TYPE_CHECKING:
-    from lamella.core.log.records import Listed
     from lamella.engine.keeping.conversations import Conversations
     from lamella.engine.keeping.stored import Backend, ChatRules
+    from lamella.holdings import ChatListing
     from lamella.ports import Summarizer
 
 
@@ -57,7 +57,7 @@ def open_keeper(url: str | None = None, *, services: Services | None = None, cre
     return Conversations(open_store(url or (services or read_services()).settings.store, create=create), SystemClock())
 
 
-def list_conversations(url: str | None = None, *, services: Services | None = None) -> "list[Listed]":
+def list_conversations(url: str | None = None, *, services: Services | None = None) -> "list[ChatListing]":
     """Every conversation of a store that was not erased, the last changed first.
 
     Whoever named no store and has none yet has no conversations; that is no mistake.

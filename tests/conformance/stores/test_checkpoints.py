@@ -13,12 +13,12 @@ import lamella
 from lamella import Note
 from lamella.adapters.clocks.system import SystemClock
 from lamella.adapters.stores.schema import load_migrations
-from lamella.core.log.records import Checkpoint
 from lamella.core.log.snapshot import read_snapshot
 from lamella.core.text.content import hash_bytes
 from lamella.engine.keeping.checkpoints import EVENTS
 from lamella.engine.keeping.conversations import Conversations
 from lamella.errors import CallError
+from lamella.holdings import Checkpoint
 from lamella.ports import Store
 from lamella.wiring import copy_conversations
 

@@ -8,9 +8,9 @@ import pytest
 from tests.conformance.conftest import OpenStore
 from tests.conformance.stores.material import LATER, attach, erasure, say, tamper
 
-from lamella.core.log.records import Damage
 from lamella.core.text.content import hash_bytes
 from lamella.errors import StoreDamagedError
+from lamella.holdings import Damage
 from lamella.ports import Store
 
 DATA = b"attached"

@@ -5,11 +5,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from lamella.adapters.stores.memory import MemoryStore
-from lamella.core.log.records import Checkpoint, Damage, Listed, Record, StoreStats, Written
+from lamella.core.log.records import Record, Written
 from lamella.core.values import replace
 from lamella.engine.chat import Chat
 from lamella.engine.keeping.stored import Backend
 from lamella.errors import StoreUnavailableError
+from lamella.holdings import ChatListing, Checkpoint, Damage, StoreStats
 from lamella.ports import Store
 from lamella.wiring import open_desk
 
@@ -55,7 +56,7 @@ class Failing:
         self._check()
         return self._store.read_contents(conversation, hashes)
 
-    def list_conversations(self) -> Sequence[Listed]:
+    def list_conversations(self) -> Sequence[ChatListing]:
         self._check()
         return self._store.list_conversations()
 

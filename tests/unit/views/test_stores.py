@@ -1,6 +1,6 @@
 """What a store holds, as data."""
 
-from lamella.core.log.records import Listed, StoreStats
+from lamella.holdings import ChatListing, StoreStats
 from lamella.views.stores import view_chats, view_stats
 
 
@@ -17,7 +17,7 @@ def test_every_count_of_a_store_has_its_name() -> None:
 
 
 def test_a_conversation_in_a_list_has_its_name_title_times_and_size() -> None:
-    listed = Listed(conversation="garden", title="Beans", created="2026-03-01", updated="2026-03-02", version=7)
+    listed = ChatListing(conversation="garden", title="Beans", created="2026-03-01", updated="2026-03-02", version=7)
     assert view_chats([listed]) == [
         {"conversation": "garden", "title": "Beans", "created": "2026-03-01", "updated": "2026-03-02", "events": 7}
     ]

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from lamella.core.ledger.cache import CacheProfile
-from lamella.core.ledger.profile import ModelProfile
 from lamella.ports import ChatProvider, ModelBook
+from lamella.profiles import ModelProfile
 
 if TYPE_CHECKING:
     from lamella.adapters.providers.local.provider import Progress

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from lamella.adapters.stores.database import Database, Transaction
-from lamella.core.log.records import Checkpoint
+from lamella.holdings import Checkpoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
-from lamella.core.log.records import Damage
+from lamella.holdings import Damage
 
 Result = TypeVar("Result")
 Row = tuple[Any, ...]

@@ -17,10 +17,11 @@ from lamella.adapters.stores.chain import (
     link_all,
 )
 from lamella.adapters.stores.schema import load_migrations
-from lamella.core.log.records import Checkpoint, Damage, Listed, Record, StoreStats, Written
+from lamella.core.log.records import Record, Written
 from lamella.core.text.content import encode_text, hash_bytes
 from lamella.core.values import replace
 from lamella.errors import ConflictError
+from lamella.holdings import ChatListing, Checkpoint, Damage, StoreStats
 
 
 @dataclass(slots=True, kw_only=True)
@@ -116,11 +117,11 @@ class MemoryStore:
             held = kept.held if kept else set[str]()
             return {name: self._contents[name] for name in dict.fromkeys(hashes) if name in held}
 
-    def list_conversations(self) -> Sequence[Listed]:
+    def list_conversations(self) -> Sequence[ChatListing]:
         """Every conversation, the last changed first."""
         with self._lock:
             listed = [
-                Listed(
+                ChatListing(
                     conversation=name,
                     title=kept.title,
                     created=kept.created,

@@ -13,8 +13,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from lamella.adapters.stores.database import Result, Row, Transaction
 from lamella.adapters.stores.pool import Connection, Pool
 from lamella.adapters.stores.store import SqlStore
-from lamella.core.log.records import Damage
 from lamella.errors import CallError, LamellaError, SettingError, StoreDamagedError, StoreUnavailableError
+from lamella.holdings import Damage
 
 _SCHEMA = "lamella"
 _SCHEMA_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")

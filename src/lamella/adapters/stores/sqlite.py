@@ -7,8 +7,8 @@ from pathlib import Path
 from threading import RLock
 
 from lamella.adapters.stores.database import Result, Row, Transaction
-from lamella.core.log.records import Damage
 from lamella.errors import CallError, LamellaError, StoreDamagedError, StoreUnavailableError
+from lamella.holdings import Damage
 
 MEMORY = ":memory:"
 

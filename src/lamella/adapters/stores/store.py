@@ -18,9 +18,10 @@ from lamella.adapters.stores.erasing import bury
 from lamella.adapters.stores.rows import RECORD_COLUMNS, VERIFY, read_record
 from lamella.adapters.stores.schema import check_version, load_migrations, migrate
 from lamella.adapters.stores.verifying import verify_conversation, verify_strays, verify_tombstone
-from lamella.core.log.records import Checkpoint, Damage, Listed, Record, StoreStats, Written
+from lamella.core.log.records import Record, Written
 from lamella.core.text.content import hash_bytes
 from lamella.errors import CallError, ConflictError, StoreDamagedError, StoreUnavailableError
+from lamella.holdings import ChatListing, Checkpoint, Damage, StoreStats
 
 
 class SqlStore:
@@ -93,12 +94,14 @@ class SqlStore:
         check_name(conversation)
         return _read_contents(self._opened(), conversation, list(dict.fromkeys(hashes)))
 
-    def list_conversations(self) -> Sequence[Listed]:
+    def list_conversations(self) -> Sequence[ChatListing]:
         """Every conversation, the last changed first."""
         sql = "SELECT id, title, created, updated, version, erased FROM conversations ORDER BY updated DESC, id"
         rows = self._opened().query(sql)
         return [
-            Listed(conversation=name, title=title, created=created, updated=updated, version=version, erased=erased)
+            ChatListing(
+                conversation=name, title=title, created=created, updated=updated, version=version, erased=erased
+            )
             for name, title, created, updated, version, erased in rows
         ]
 

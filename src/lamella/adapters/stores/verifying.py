@@ -5,9 +5,10 @@ from collections.abc import Iterator, Sequence
 from lamella.adapters.stores.chain import FIRST, find_erased, link
 from lamella.adapters.stores.database import Row, Transaction
 from lamella.adapters.stores.rows import RECORD_COLUMNS, read_record
-from lamella.core.log.records import Damage, Record
+from lamella.core.log.records import Record
 from lamella.core.text.content import hash_bytes
 from lamella.errors import StoreDamagedError, TextError
+from lamella.holdings import Damage
 
 
 def verify_conversation(transaction: Transaction, conversation: str) -> list[Damage]:

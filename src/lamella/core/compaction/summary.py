@@ -24,6 +24,7 @@ def propose_summary(draft: Draft, summaries: Summaries | None) -> Step | Summary
         return None
     if summaries is None:
         return Skip(name=StepName.SUMMARY, why="no summariser is given")
+    oldest = oldest[: _count_legal(draft, len(oldest))]
     told = _told(draft)
     key = key_of(oldest, [block.content for block in told])
     if key not in summaries:
@@ -47,7 +48,7 @@ def _oldest(draft: Draft) -> Sequence[Exchange]:
     weights = list(accumulate(exchange.said_tokens for exchange in draft.free))
     readable = sum(1 for weight in weights if weight <= rules.reads)
     enough = next((index + 1 for index, weight in enumerate(weights) if weight >= needed), len(weights))
-    return draft.free[: _count_legal(draft, min(readable, max(enough, rules.turns)))]
+    return draft.free[: min(readable, max(enough, rules.turns))]
 
 
 def _count_legal(draft: Draft, turns: int) -> int:

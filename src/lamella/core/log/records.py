@@ -34,41 +34,4 @@ class Written(Struct, frozen=True, kw_only=True):
     contents: Mapping[str, bytes] = {}
 
 
-class Checkpoint(Struct, frozen=True, kw_only=True):
-    """What the first ``version`` events of a conversation come to, as bytes that only their writer reads."""
-
-    version: int
-    data: bytes
-
-
-class Listed(Struct, frozen=True, kw_only=True):
-    """A conversation in a list: how many events it has, and when the first and the last of them happened."""
-
-    conversation: str
-    title: str
-    created: str
-    updated: str
-    version: int
-    erased: str | None = None
-
-
-class Damage(Struct, frozen=True, kw_only=True):
-    """Something in a store that is not what it was: where, and what is wrong with it."""
-
-    conversation: str | None
-    place: str
-    what: str
-
-
-class StoreStats(Struct, frozen=True, kw_only=True):
-    """How much a store holds."""
-
-    schema: int
-    conversations: int
-    erased: int
-    events: int
-    contents: int
-    content_bytes: int
-
-
-__all__ = ["Checkpoint", "Damage", "EventKind", "Listed", "Record", "StoreStats", "Written"]
+__all__ = ["EventKind", "Record", "Written"]

@@ -13,6 +13,7 @@ from lamella.core.messages.model import Message, Role
 from lamella.core.messages.request import Request, find_seams
 from lamella.core.prompt.layers.library import build_library
 from lamella.core.prompt.layers.model import Layer, LayerId, Segment, hash_pieces, make_layer
+from lamella.core.prompt.layers.strip import build_strip
 from lamella.core.prompt.layers.turn import build_user
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.values import describe, replace
@@ -104,7 +105,7 @@ def make_envelope(prompt: Prompt, budget: Budget) -> Envelope:
         prompt.system_layer,
         build_library(prompt.standing_library),
         _build_turn(prompt, tokens.by_layer[LayerId.L3]),
-        _build_strip(prompt, tokens.by_layer[LayerId.L4]),
+        build_strip(prompt.strip),
         build_user(prompt.user),
     )
     prefix_hash, whole = hash_prefix(messages), hash_layers(layers)
@@ -125,11 +126,6 @@ def _build_turn(prompt: Prompt, tokens: int) -> Layer:
     if prompt.rounds:
         pieces = (*pieces, *(said.text for said in prompt.rounds))
     return make_layer(LayerId.L3, segments=prompt.turn_segments, pieces=pieces, tokens=tokens)
-
-
-def _build_strip(prompt: Prompt, tokens: int) -> Layer:
-    pieces = [part for segment in prompt.strip for part in (segment.text, "\n\n") if part]
-    return make_layer(LayerId.L4, segments=prompt.strip, pieces=pieces[:-1], tokens=tokens)
 
 
 def count_tokens(prompt: Prompt, budget: Budget) -> TokenCounts:

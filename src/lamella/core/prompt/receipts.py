@@ -1,7 +1,6 @@
 """Applying a receipt: a state before a compaction becomes the state after it, the same way every time."""
 
 from collections.abc import Collection, Sequence
-from typing import assert_never
 
 from lamella.core.artifacts.model import Kind
 from lamella.core.budget.counting import Measure
@@ -22,6 +21,11 @@ from lamella.core.values import replace
 UNDONE = "undo"
 FOLDED = "fold"
 _SHRINKS = {StepName.PREVIEW: Form.PREVIEW, StepName.HANDLE: Form.HANDLE}
+_STANDS_IN = {
+    StepName.OLDEST_STAGES: SegmentKind.DIGEST,
+    StepName.RECENT_STAGES: SegmentKind.DIGEST,
+    StepName.SUMMARY: SegmentKind.SUMMARY,
+}
 
 
 def apply_receipt(state: State, receipt: Receipt, terms: Terms, *, measure: Measure) -> State:
@@ -50,20 +54,15 @@ def fold_for_receipt(state: State, terms: Terms, measure: Measure) -> State:
 
 
 def apply_step(state: State, step: Step, measure: Measure) -> State:
-    """The state without what one step takes out. Ids that are not there are passed over."""
-    match step.name:
-        case StepName.PREVIEW | StepName.HANDLE:
-            return _shrink(state, step.removed, _SHRINKS[step.name], measure=measure)
-        case StepName.TOOL_RESULTS:
-            return _stub(state, frozenset(step.removed), measure)
-        case StepName.CHITCHAT | StepName.EXPENDABLE:
-            return _remove(state, step, None, measure=measure)
-        case StepName.OLDEST_STAGES | StepName.RECENT_STAGES:
-            return _remove(state, step, SegmentKind.DIGEST, measure=measure)
-        case StepName.SUMMARY:
-            return _remove(state, step, SegmentKind.SUMMARY, measure=measure)
-        case _:
-            assert_never(step.name)
+    """The state without what one step takes out. Ids that are not there are passed over.
+
+    What is not said of a step here takes messages out, and nothing stands in for them.
+    """
+    if step.name in _SHRINKS:
+        return _shrink(state, step.removed, _SHRINKS[step.name], measure=measure)
+    if step.name is StepName.TOOL_RESULTS:
+        return _stub(state, frozenset(step.removed), measure)
+    return _remove(state, step, _STANDS_IN.get(step.name), measure=measure)
 
 
 def settle(state: State, terms: Terms, measure: Measure) -> State:

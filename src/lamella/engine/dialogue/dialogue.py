@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+from lamella.core.budget.thresholds import is_over
 from lamella.core.compaction.fitting import Rules, check_fits
 from lamella.core.ledger.entry import Entry, make_prefix
 from lamella.core.log.call import Call
@@ -259,7 +260,8 @@ class Dialogue:
     def _seal(self, opened: State, rules: Rules, *, before: Prompt | None = None) -> Envelope:
         """The request as it may be sent: it fits, and breaks no law beside the one before it."""
         envelope = make_envelope(waiting(opened), rules.budget)
-        check_fits(envelope, rules.budget)
+        if is_over(envelope.total, rules.budget.hard, rules.budget):
+            check_fits(envelope, rules.budget)
         check_laws(envelope, before=before or self._before.last)
         return envelope
 

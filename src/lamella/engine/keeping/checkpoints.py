@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from lamella.core.log.log import Log
-from lamella.core.log.records import Checkpoint, Damage, EventKind, Record
+from lamella.core.log.records import EventKind, Record
 from lamella.core.log.snapshot import (
     Snapshot,
     is_of_another_format,
@@ -17,6 +17,7 @@ from lamella.core.log.snapshot import (
 from lamella.core.values import replace
 from lamella.engine.keeping.counting import UNCOUNTED, Counted, are_whole, list_counts, list_tokens, split_counts
 from lamella.errors import LamellaError, StoreDamagedError
+from lamella.holdings import Checkpoint, Damage
 from lamella.ports import Store
 
 # Folding so many events takes about as long as reading a snapshot of a thousand.

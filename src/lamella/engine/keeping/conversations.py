@@ -8,7 +8,6 @@ from itertools import accumulate
 from msgspec import Struct
 
 from lamella.core.log.branch import check_node
-from lamella.core.log.chronicle import Chronicle
 from lamella.core.log.events.changes import ForkEvent, RenameEvent
 from lamella.core.log.events.codec import read_event, write_event
 from lamella.core.log.events.hashes import referenced_artifacts, retold_hashes
@@ -17,11 +16,12 @@ from lamella.core.log.ids import Voice
 from lamella.core.log.log import Log
 from lamella.core.log.nodes import Node, derive_id
 from lamella.core.log.receipts import find_faulty_receipts
-from lamella.core.log.records import Damage, EventKind, Listed, Record, StoreStats, Written
+from lamella.core.log.records import EventKind, Record, Written
 from lamella.core.log.writing import write_erasure
 from lamella.engine.keeping.checkpoints import find_damaged_checkpoints
 from lamella.engine.keeping.counting import are_whole
 from lamella.errors import CallError, DivergedError, ErasedError, StoreDamagedError
+from lamella.holdings import ChatListing, Chronicle, Damage, StoreStats
 from lamella.ports import Clock, Store
 
 _EXCERPT = 60
@@ -241,7 +241,7 @@ class Conversations:
     def close(self) -> None:
         self._store.close()
 
-    def list_alive(self) -> list[Listed]:
+    def list_alive(self) -> list[ChatListing]:
         """Every conversation that was not erased, the last changed first."""
         return [listed for listed in self._store.list_conversations() if listed.erased is None]
 

@@ -2,8 +2,9 @@
 
 from tests.conformance.stores.material import attach, counted, erasure, say
 
-from lamella.core.log.records import Checkpoint, EventKind, Record, Written
+from lamella.core.log.records import EventKind, Record, Written
 from lamella.core.text.content import hash_bytes
+from lamella.holdings import Checkpoint
 from lamella.ports import Store
 
 NOTE = "# Budget\n\nRoof: 4,200 €\n".encode()

@@ -19,16 +19,13 @@ from lamella.core.values import replace
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
 
-def price(use: CacheUse, _at: datetime | None) -> Decimal:
-    """A token read costs one, any other ten."""
-    return Decimal(use.read + 10 * (use.write + use.uncached))
+def price(use: CacheUse, at: datetime | None, *, output: int = 0) -> Decimal:
+    """A token read costs one, any other ten, and one that comes back a hundred."""
+    del at
+    return Decimal(use.read + 10 * (use.write + use.uncached) + 100 * output)
 
 
-def price_all(use: CacheUse, output: int, at: datetime | None) -> Decimal:
-    return price(use, at) + 100 * output
-
-
-TARIFF = Tariff(profile=CacheProfile(name="p"), price=price, measure=QUARTERS, price_all=price_all)
+TARIFF = Tariff(profile=CacheProfile(name="p"), price=price)
 
 
 def asked(story: Story, turn: Turn) -> Envelope:
@@ -76,7 +73,7 @@ def test_what_is_cached_is_told_by_layer() -> None:
 
 
 def test_where_no_price_is_known_there_is_no_cost() -> None:
-    tariff = replace(TARIFF, price=lambda _use, _at: None)
+    tariff = Tariff(profile=TARIFF.profile)
     entry, _ = enter_turn(Books(), asked(Story(), Turn(text="one")), tariff=tariff, at=None)
     assert entry.cost is None
     assert entry.cache is not None

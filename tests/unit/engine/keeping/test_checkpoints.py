@@ -10,7 +10,7 @@ from lamella import Note, ToolResult
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.log.log import FORMAT, Log
 from lamella.core.log.nodes import Node
-from lamella.core.log.records import Checkpoint, EventKind, Record, Written
+from lamella.core.log.records import EventKind, Record, Written
 from lamella.core.log.snapshot import Snapshot, make_snapshot, read_snapshot, write_snapshot
 from lamella.core.text.content import hash_text
 from lamella.core.values import replace
@@ -19,6 +19,7 @@ from lamella.engine.keeping.checkpoints import EVENTS, Checkpoints
 from lamella.engine.keeping.conversations import Conversations
 from lamella.engine.keeping.counting import list_counts, list_tokens
 from lamella.errors import ConflictError, StoreDamagedError, StoreUnavailableError
+from lamella.holdings import Checkpoint
 from lamella.ports import Store
 
 FORTY = 10**40

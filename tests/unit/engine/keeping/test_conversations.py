@@ -15,10 +15,11 @@ from lamella.adapters.stores.memory import MemoryStore
 from lamella.adapters.stores.opening import open_sqlite
 from lamella.core.log.ids import Voice
 from lamella.core.log.log import Log
-from lamella.core.log.records import Damage, EventKind, Written
+from lamella.core.log.records import EventKind, Written
 from lamella.core.text.content import hash_bytes, hash_text
 from lamella.engine.keeping.conversations import Conversations, ImportOutcome
 from lamella.errors import CallError, ConflictError, DivergedError, ErasedError, StoreDamagedError
+from lamella.holdings import Damage
 from lamella.ports import Store
 
 AT = "2026-03-01T12:00:00Z"

@@ -14,7 +14,6 @@ from lamella.adapters.archive.markdown.recovery.recovery import recover_files
 from lamella.adapters.archive.markdown.recovery.rewrite import rewrite_records
 from lamella.adapters.archive.markdown.scribe import Scribe
 from lamella.core.log.branch import check_node
-from lamella.core.log.chronicle import Chronicle
 from lamella.core.log.log import Log
 from lamella.core.log.nodes import derive_id
 from lamella.core.log.receipts import find_faulty_receipts
@@ -22,6 +21,7 @@ from lamella.core.log.records import Record
 from lamella.core.text.content import encode_text
 from lamella.core.values import replace
 from lamella.errors import BadInputError, StoreDamagedError
+from lamella.holdings import Chronicle
 from lamella.ports import Sources
 
 Held = Callable[[str, Sequence[str]], Mapping[str, bytes]]

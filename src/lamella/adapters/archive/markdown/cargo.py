@@ -7,11 +7,11 @@ from lamella.adapters.archive.markdown.refs import Ref, list_refs
 from lamella.core.artifacts.kinds import KINDS, Medium, later_kind
 from lamella.core.artifacts.model import Kind, Policy
 from lamella.core.artifacts.wanted import Wanted
-from lamella.core.log.chronicle import Chronicle
 from lamella.core.log.events.codec import read_event
 from lamella.core.log.events.message import MessageEvent
 from lamella.core.log.records import EventKind, Record
 from lamella.errors import BadInputError
+from lamella.holdings import Chronicle
 from lamella.ports import Sources
 
 ASKING = (EventKind.MESSAGE, EventKind.EDIT)

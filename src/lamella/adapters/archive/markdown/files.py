@@ -20,9 +20,9 @@ from lamella.adapters.archive.markdown.archive import (
 from lamella.adapters.archive.markdown.front import split_front
 from lamella.adapters.archive.markdown.names import name_file, same_file
 from lamella.adapters.archive.markdown.page.messages import show_log
-from lamella.core.log.chronicle import Chronicle
 from lamella.core.text.content import encode_text
 from lamella.errors import BadInputError, SourceMissingError, SourceUnreadableError, StoreUnavailableError
+from lamella.holdings import Chronicle
 from lamella.ports import Sources
 
 _ENDING = ".md"

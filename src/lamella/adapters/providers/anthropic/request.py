@@ -20,10 +20,10 @@ from lamella.adapters.providers.wire.body import (
 )
 from lamella.adapters.providers.wire.fields import as_json
 from lamella.adapters.providers.wire.marks import Block, Ends, MarkRules, plan_marks
-from lamella.core.ledger.profile import ModelProfile, choose_lifetime
 from lamella.core.messages.delta import ToolCall
 from lamella.core.messages.model import Message, Role
 from lamella.core.messages.request import Request
+from lamella.profiles import ModelProfile, choose_lifetime
 
 FORMAT = "anthropic"
 _UNMARKABLE = ("thinking", "redacted_thinking")

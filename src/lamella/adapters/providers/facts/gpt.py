@@ -4,8 +4,8 @@ from decimal import Decimal
 
 from lamella.adapters.providers.facts.day import FACTS_DATE
 from lamella.core.ledger.cache import CacheProfile
-from lamella.core.ledger.profile import Lifetime, LifetimeClock, ModelProfile, UsageFields
 from lamella.core.values import replace
+from lamella.profiles import Lifetime, LifetimeClock, ModelProfile, UsageFields
 
 _HALF_HOUR = 1_800
 

@@ -6,8 +6,8 @@ no provider documents are unknown here, never guessed.
 
 from lamella.adapters.providers.facts.caches import BuiltInProfiles
 from lamella.adapters.providers.registry import PROVIDERS
-from lamella.core.ledger.profile import GENERIC_MODEL, ModelProfile
 from lamella.core.values import replace
+from lamella.profiles import GENERIC_MODEL, ModelProfile
 
 MODELS: tuple[tuple[str, ModelProfile], ...] = tuple(fact for row in PROVIDERS for fact in row.models)
 

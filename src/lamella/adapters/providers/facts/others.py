@@ -4,8 +4,8 @@ from decimal import Decimal
 
 from lamella.adapters.providers.facts.day import FACTS_DATE
 from lamella.core.ledger.cache import CacheProfile
-from lamella.core.ledger.profile import ModelProfile, UsageFields
 from lamella.core.values import replace
+from lamella.profiles import ModelProfile, UsageFields
 
 _MILLION = 1_000_000
 _COMPATIBLE = ModelProfile(

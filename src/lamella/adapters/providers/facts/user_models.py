@@ -11,10 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from lamella.adapters.providers.facts.models import BuiltInModels
 from lamella.adapters.providers.registry import bare_model
 from lamella.core.ledger.cache import CacheProfile
-from lamella.core.ledger.profile import Lifetime, LifetimeClock, ModelProfile, UsageFields
 from lamella.core.values import replace
 from lamella.errors import SettingError
 from lamella.ports import ModelBook
+from lamella.profiles import Lifetime, LifetimeClock, ModelProfile, UsageFields
 
 _CACHE_FIELDS = ("minimum", "granularity", "lifetime", "bills_writes")
 

@@ -9,8 +9,8 @@ from lamella.ports import ChatProvider, ModelBook
 if TYPE_CHECKING:
     from lamella.adapters.providers.wire.body import Body
     from lamella.adapters.providers.wire.dialect import Dialect
-    from lamella.core.ledger.profile import ModelProfile
     from lamella.core.messages.request import Request
+    from lamella.profiles import ModelProfile
 
 
 def _open(model: str, *, key: str, models: ModelBook, options: ProviderOptions) -> ChatProvider:

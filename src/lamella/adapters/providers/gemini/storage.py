@@ -14,9 +14,9 @@ from lamella.adapters.providers.gemini.sdk import explain
 from lamella.adapters.providers.registry import bare_model
 from lamella.adapters.providers.wire.body import system_text
 from lamella.adapters.providers.wire.fields import as_json
-from lamella.core.ledger.profile import ModelProfile
 from lamella.core.messages.request import Request
 from lamella.errors import CallError, NotAvailableError, ProviderError, ProviderRefusedError
+from lamella.profiles import ModelProfile
 
 if TYPE_CHECKING:
     from google.genai import Client

@@ -21,13 +21,13 @@ from lamella.adapters.providers.wire.body import Body
 from lamella.adapters.providers.wire.fields import Fields, count_at, fields_at
 from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.ledger.cache import CacheProfile
-from lamella.core.ledger.profile import ModelProfile, UsageFields
 from lamella.core.log.call import CacheUse
 from lamella.core.messages.delta import Delta, Stop, StopReason
 from lamella.core.messages.model import Message
 from lamella.core.messages.request import Request
 from lamella.core.messages.usage import Usage
 from lamella.core.values import replace
+from lamella.profiles import ModelProfile, UsageFields
 
 T = TypeVar("T")
 

@@ -3,9 +3,9 @@
 from lamella.adapters.providers.registry import bare_model
 from lamella.adapters.providers.wire.body import Body, cut, encode, extras, native_reply, schema, spoken, system_text
 from lamella.adapters.providers.wire.openai_cache import Part, PartLayout, plan_cache
-from lamella.core.ledger.profile import ModelProfile
 from lamella.core.messages.model import Message, Role
 from lamella.core.messages.request import Request
+from lamella.profiles import ModelProfile
 
 FORMAT = "openai_responses"
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from lamella.adapters.providers.wire.body import Body
 from lamella.adapters.providers.wire.fields import Fields
-from lamella.core.ledger.profile import ModelProfile
 from lamella.core.messages.delta import Reply
 from lamella.core.messages.request import Request
+from lamella.profiles import ModelProfile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,8 @@ from hashlib import sha256
 from lamella.adapters.providers.wire.body import Body, find_chosen, tail_messages
 from lamella.adapters.providers.wire.fields import as_json
 from lamella.adapters.providers.wire.marks import Block, Ends, MarkRules, plan_marks
-from lamella.core.ledger.profile import Lifetime, ModelProfile, choose_lifetime
 from lamella.core.messages.request import Request
+from lamella.profiles import Lifetime, ModelProfile, choose_lifetime
 
 _LONGEST_KEY = 64
 

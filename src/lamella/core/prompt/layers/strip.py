@@ -9,7 +9,7 @@ from lamella.core.log.ids import Voice
 from lamella.core.log.placement import Form
 from lamella.core.messages.model import Message, Role
 from lamella.core.prompt.layers.library import Standing
-from lamella.core.prompt.layers.model import Count, Segment, message_place
+from lamella.core.prompt.layers.model import Count, Layer, LayerId, Segment, make_layer, message_place
 from lamella.core.prompt.layers.opening import NOTHING_LEFT_OUT, Opening, StandIn
 from lamella.core.values import replace
 
@@ -148,6 +148,13 @@ def list_strip(talk: Talk, *, first: int, opening: Opening) -> tuple[Segment, ..
     # A system message that came or went moves what was said by one message.
     placed = [(segment, f"message:{index}") for segment, index in standing]
     return (*opened, *[s if s.place == place else replace(s, place=place) for s, place in placed])
+
+
+def build_strip(segments: Sequence[Segment]) -> Layer:
+    """L4: what stands in for messages taken out, what was said, and what tools gave in earlier turns."""
+    pieces = [part for segment in segments for part in (segment.text, "\n\n") if part]
+    tokens = sum([segment.tokens for segment in segments])
+    return make_layer(LayerId.L4, segments=segments, pieces=pieces[:-1], tokens=tokens)
 
 
 def past_messages(exchanges: Sequence[Exchange]) -> list[Message]:

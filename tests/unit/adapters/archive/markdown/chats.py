@@ -8,7 +8,6 @@ from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.artifacts.make import make_artifact, make_tool_result
 from lamella.core.artifacts.model import Artifact, Kind, Policy, Source
 from lamella.core.artifacts.wanted import Wanted
-from lamella.core.log.chronicle import Chronicle
 from lamella.core.log.events.message import MessageEvent
 from lamella.core.log.log import Log
 from lamella.core.values import replace
@@ -16,6 +15,7 @@ from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.keeping.conversations import Conversations, ImportOutcome
 from lamella.engine.keeping.stored import Backend, StoredChat
+from lamella.holdings import Chronicle
 from lamella.ports import Sources
 from lamella.wiring import open_desk
 

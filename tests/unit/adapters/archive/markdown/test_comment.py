@@ -8,11 +8,11 @@ from tests.unit.adapters.archive.markdown.chats import NAME, chat, make_desk, pa
 from lamella.adapters.archive.markdown.cargo import Cargo, FileRef
 from lamella.adapters.archive.markdown.comment import parse_comment, render_comment, split_comment
 from lamella.core.artifacts.model import Kind
-from lamella.core.log.chronicle import Chronicle
 from lamella.core.log.records import EventKind, Record
 from lamella.core.text.content import hash_bytes
 from lamella.engine.dialogue.ask import Ask
 from lamella.errors import BadInputError
+from lamella.holdings import Chronicle
 
 ARROWS = "--> <!-- --!> ---> \u2028 \x00 </script>"
 

@@ -11,12 +11,12 @@ from tests.unit.raw import parse_body
 from lamella import Chat, Note
 from lamella.adapters.archive.markdown.archive import parse_archive, render_archive
 from lamella.adapters.sources.opening import open_sources
-from lamella.core.log.chronicle import Chronicle
 from lamella.core.log.records import EventKind
 from lamella.core.text.content import hash_text
 from lamella.core.values import replace
 from lamella.engine.keeping.conversations import Conversations
 from lamella.errors import BadInputError
+from lamella.holdings import Chronicle
 
 WRONG = hash_text("never written")
 

@@ -9,7 +9,6 @@ import pytest
 from tests.unit.adapters.archive.markdown.chats import NAME, chat, make_desk, said, take_in, take_out
 
 from lamella.adapters.archive.markdown import load_archive, parse_archive, save_archive
-from lamella.core.log.chronicle import Chronicle
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.keeping.stored import Backend, StoredChat
 from lamella.errors import (
@@ -19,6 +18,7 @@ from lamella.errors import (
     StoreUnavailableError,
     TextError,
 )
+from lamella.holdings import Chronicle
 
 
 @pytest.fixture

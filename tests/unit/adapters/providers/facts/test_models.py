@@ -8,7 +8,7 @@ from lamella.adapters.providers.facts.caches import BuiltInProfiles
 from lamella.adapters.providers.facts.day import FACTS_DATE
 from lamella.adapters.providers.facts.models import MODELS as FACTS
 from lamella.adapters.providers.facts.models import BuiltInModels
-from lamella.core.ledger.profile import LifetimeClock, choose_lifetime
+from lamella.profiles import LifetimeClock, choose_lifetime
 
 MODELS = BuiltInModels()
 

@@ -9,8 +9,8 @@ import pytest
 from lamella.adapters.providers.facts.models import BuiltInModels
 from lamella.adapters.providers.facts.user_models import ModelIn, load_profiles, parse_profiles
 from lamella.core.ledger.cache import GENERIC_PROFILE, CacheProfile
-from lamella.core.ledger.profile import ModelProfile, UsageFields
 from lamella.errors import SettingError
+from lamella.profiles import ModelProfile, UsageFields
 
 OWN = """
 [[model]]

@@ -116,11 +116,11 @@ def test_an_exchange_that_nothing_joined_has_no_answer_but_its_reply() -> None:
 def test_a_layer_is_its_segments_with_a_blank_line_between_and_weighs_what_they_weigh() -> None:
     block = make_stand_in(SegmentKind.SUMMARY, "told", count=QUARTERS.count)
     opening = open_with(NOTHING_LEFT_OUT, left_out=0, blocks=(block,), count=QUARTERS.count)
-    layer = build_strip(talk(exchange(0)), first=0, opening=opening)
+    layer = build_strip(list_strip(talk(exchange(0)), first=0, opening=opening))
     assert layer.id is LayerId.L4
     assert layer.text == "told\n\n0?\n\n0."
     assert layer.tokens == sum(segment.tokens for segment in layer.segments) == 3
-    assert build_strip(Talk(), first=0, opening=NOTHING_LEFT_OUT).pieces == ()
+    assert build_strip(list_strip(Talk(), first=0, opening=NOTHING_LEFT_OUT)).pieces == ()
 
 
 def test_of_a_result_that_stands_twice_the_newer_is_what_the_strip_holds() -> None:

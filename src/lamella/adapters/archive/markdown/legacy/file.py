@@ -15,13 +15,13 @@ from lamella.adapters.archive.markdown.page.stamps import read_epoch, read_time
 from lamella.adapters.archive.markdown.recovery.lookup import Lookup
 from lamella.adapters.archive.markdown.scribe import Scribe
 from lamella.core.artifacts.model import Artifact
-from lamella.core.log.chronicle import Chronicle
 from lamella.core.log.events.artifact import gather_contents
 from lamella.core.log.events.message import make_open_message
 from lamella.core.log.log import Log
 from lamella.core.log.turn import Turn
 from lamella.core.text.content import encode_text
 from lamella.errors import BadInputError
+from lamella.holdings import Chronicle
 from lamella.ports import Sources
 
 _NEVER = "1970-01-01T00:00:00Z"

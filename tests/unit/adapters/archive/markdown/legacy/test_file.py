@@ -16,9 +16,9 @@ from tests.unit.adapters.archive.markdown.chats import (
 
 from lamella.adapters.archive.markdown.archive import parse_archive, render_archive
 from lamella.adapters.sources.opening import open_sources
-from lamella.core.log.chronicle import Chronicle
 from lamella.core.log.records import EventKind
 from lamella.errors import BadInputError
+from lamella.holdings import Chronicle
 
 FRONT = """---
 epoch: 1726179477500

@@ -14,11 +14,11 @@ from tests.unit.adapters.archive.markdown.chats import (
 )
 
 from lamella.adapters.archive.markdown.archive import parse_archive, render_archive
-from lamella.core.log.chronicle import Chronicle
 from lamella.core.log.records import EventKind
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.keeping.stored import Backend
 from lamella.errors import BadInputError
+from lamella.holdings import Chronicle
 
 EDITED = "The messages were edited by hand; the file's text is used, and the branch as it was is kept beside it."
 STAMP = "[Timestamp: 2026/11/15 10:00:07]"
