@@ -19,6 +19,7 @@ EXPORTS = [
     "CallError",
     "Canvas",
     "Chat",
+    "ChatListing",
     "Code",
     "CompactionMark",
     "ConflictError",

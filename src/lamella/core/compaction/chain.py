@@ -47,15 +47,7 @@ def plan_compaction(
     """
     stages, missing = resolve_stages(chain.stages, path)
     draft = begin_draft(
-        state,
-        turn,
-        chain=chain,
-        measure=measure,
-        place=place,
-        window=window,
-        goal=goal,
-        stages=stages,
-        as_is=as_is,
+        state, turn, chain=chain, measure=measure, place=place, window=window, goal=goal, stages=stages, as_is=as_is
     )
     steps: list[Step] = []
     skipped: list[Skip] = []

@@ -73,18 +73,21 @@ UNIQUE_IDS = Law(name="unique_ids", statement="No id stands twice in a layer.", 
 def _check_hashes(envelope: Envelope, _before: Prompt | None) -> Iterable[str]:
     # Hashing what a request holds is most of what building it costs, and hashing it again would find nothing that
     # comparing the objects does not: they cannot change, and what was put in place of another is another object.
-    sealed = {(id(thing), id(digest)) for thing, digest in envelope.seals}
-    for layer in envelope.layers:
-        if (id(layer.pieces), id(layer.hash)) not in sealed and layer.hash != hash_pieces(layer.pieces):
+    named: list[tuple[object, str]] = [(layer.pieces, layer.hash) for layer in envelope.layers]
+    named += [(envelope.messages, envelope.prefix_hash), (envelope.layers, envelope.hash)]
+    *layers_sealed, prefix_sealed, whole_sealed = [
+        any(thing is one and digest is other for one, other in envelope.seals) for thing, digest in named
+    ]
+    for layer, sealed in zip(envelope.layers, layers_sealed, strict=True):
+        if not sealed and layer.hash != hash_pieces(layer.pieces):
             yield f"the hash of {layer.id} is not that of its text"
         for segment in layer.segments:
             # What is its own content has no other hash than that of its text, which is derived when asked for.
             if segment.content is not None and segment.kind in _OWN_TEXT and segment.content != hash_text(segment.text):
                 yield f"the hash of {segment.id} is not that of its text"
-    prefix, whole = (id(envelope.messages), id(envelope.prefix_hash)), (id(envelope.layers), id(envelope.hash))
-    if prefix not in sealed and envelope.prefix_hash != hash_prefix(envelope.messages):
+    if not prefix_sealed and envelope.prefix_hash != hash_prefix(envelope.messages):
         yield "the prefix hash is not that of the system message"
-    if whole not in sealed and envelope.hash != hash_layers(envelope.layers):
+    if not whole_sealed and envelope.hash != hash_layers(envelope.layers):
         yield "the envelope's hash is not that of its layers"
 
 
