@@ -31,22 +31,14 @@ def advance(state: State, turn: Turn, place: Planner, measure: Measure) -> State
     if turn.receipts:
         state = apply_receipts(state, turn.receipts, turn.terms, measure)
     before, now = state, with_settings(state, turn)
-    library, warnings = now.library, turn.warnings
-    dropped: tuple[str, ...] = ()
-    if turn.drop:
-        library, dropped, told = _drop(now, turn)
-        warnings += told
-    attached: tuple[Artifact, ...] = ()
-    if turn.attached or turn.results:
-        attached, told = gather(turn, library)
-        warnings += (*told, *find_leaving(library, attached, image_notes=turn.terms.image_notes))
-    placement = place(before, turn)
+    library, dropped, warnings = _drop(now, turn) if turn.drop else (now.library, (), ())
     now = now if library is now.library else replace(now, library=library)
+    attached, told = _attach(library, turn) if turn.attached or turn.results else ((), ())
+    placement = place(before, turn)
     if placement.keep is not None:
         now = fold(now, turn.terms, measure, forms=placement.forms, attached=attached, told=turn.strip)
     first = int(has_system(now.system, now.shelf))
-    asked_at = first + now.talk.length
-    at = message_place(asked_at)
+    at = message_place(first + now.talk.length)
     shown = show_turn(attached, standing=now.standing, place=at, measure=measure) if attached else NOTHING_SHOWN
     asked = turn_id(now.conversation, now.head, turn)
     prompt = Prompt(
@@ -64,21 +56,19 @@ def advance(state: State, turn: Turn, place: Planner, measure: Measure) -> State
         talk=now.talk,
         user=make_said(asked, _USER, turn.text, place=at, measure=measure),
         first=first,
-        asked_at=asked_at,
+        asked_at=first + now.talk.length,
         attached=attached,
         shown=shown,
         dropped=dropped,
         rewritten=turn.rewritten,
         compacted=before.compacted,
-        warnings=warnings,
+        warnings=(*turn.warnings, *warnings, *told),
     )
     opened = replace(
         now,
         head=asked,
-        library=learn(now.library, attached, at=now.turns, image_notes=turn.terms.image_notes)
-        if attached
-        else now.library,
-        standing=merge_standing(now.standing, shown[2]) if shown[2] else now.standing,
+        library=learn(now.library, attached, at=now.turns, image_notes=turn.terms.image_notes),
+        standing=merge_standing(now.standing, shown[2]),
         last=prompt,
         waits=True,
         compacted=None,
@@ -129,6 +119,11 @@ def with_settings(state: State, turn: Turn) -> State:
         tools=turn.tools if turn.tools is not None else state.tools,
         model=turn.model if turn.model is not None else state.model,
     )
+
+
+def _attach(library: Mapping[str, LibraryEntry], turn: Turn) -> tuple[tuple[Artifact, ...], tuple[str, ...]]:
+    attached, warnings = gather(turn, library)
+    return attached, (*warnings, *find_leaving(library, attached, image_notes=turn.terms.image_notes))
 
 
 def _drop(state: State, turn: Turn) -> tuple[Mapping[str, LibraryEntry], tuple[str, ...], tuple[str, ...]]:
