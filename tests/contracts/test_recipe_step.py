@@ -5,9 +5,6 @@ from pathlib import Path
 import pytest
 from tests.contracts.recipes import SourceCopy, named_files
 
-# How many files of ``src`` a step touches now, and how many it should.
-AT_MOST, AIM = 4, 3
-
 STEP = '''"""Asides: turns in brackets, which people do not want answered again."""
 
 from lamella.core.compaction.draft import Draft
@@ -82,23 +79,20 @@ def copy(tmp_path: Path) -> SourceCopy:
     return SourceCopy(tmp_path)
 
 
-def test_a_step_is_a_member_a_function_a_row_and_what_it_does(copy: SourceCopy) -> None:
+def test_a_step_is_a_member_a_function_and_a_row(copy: SourceCopy) -> None:
     steps = "core/compaction/steps/__init__.py"
     copy.put("core/log/receipt.py", '    ASIDES = "asides"\n', before="    PREVIEW = ")
     copy.add("core/compaction/steps/asides.py", STEP)
     taken = "from lamella.core.compaction.steps.asides import cut_asides\n"
     copy.put(steps, taken, before="from lamella.core.compaction.steps.library ")
     copy.put(steps, "    StepName.ASIDES: cut_asides,\n", before="    StepName.PREVIEW: ")
-    case = "        case StepName.ASIDES:\n            return _remove(state, step, None, measure)\n"
-    copy.put("core/prompt/receipts.py", case, before="        case StepName.SUMMARY:")
     assert copy.run(SHRINKING) == "done\n"
     assert copy.changed() == sorted([*named_files("A step of the chain"), "core/compaction/steps/asides.py"])
-    assert AIM <= len(copy.changed()) <= AT_MOST
+    assert len(copy.changed()) <= 3
 
 
 def test_a_law_is_a_value_and_its_place_among_the_others(copy: SourceCopy) -> None:
-    laws = "core/prompt/laws.py"
-    copy.put(laws, LAW, before="LAWS: tuple[Law, ...] = (")
-    copy.put(laws, "    QUIET,\n", before="    LAYER_ORDER_LAW,")
+    copy.put("core/prompt/laws.py", LAW, before="LAWS: ")
+    copy.put("core/prompt/laws.py", "    QUIET,\n", before="    LAYER_ORDER_LAW,")
     assert "quiet" in copy.run(SHOUTING)
     assert copy.changed() == named_files("A law")

@@ -33,7 +33,7 @@ def ask_all(past: Sequence[Turn]) -> State:
     state = START
     for number, turn in enumerate(past, start=1):
         measure = COUNTER.measure(turn.model or state.model)
-        opened = advance(state, replace(turn, reply=None, reply_id=None), place, measure)
+        opened = advance(state, replace(turn, reply=None, reply_id=None), place, measure=measure)
         if number == len(past) and turn.reply is None:
             return opened
         state = answer(opened, turn.reply or "", reply_id=turn.reply_id)

@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from datetime import datetime
+from types import MappingProxyType
 
 from lamella.attach import Attachment, Tool, ToolResult
 from lamella.core.log.call import Call
@@ -14,20 +15,29 @@ from lamella.engine.keeping.marks import CompactionMark, find_marks
 from lamella.engine.keeping.stored import Backend, StoredChat
 from lamella.engine.script import play_script, read_script, write_script
 from lamella.engine.sending.pool import ProviderPool
-from lamella.engine.sending.sending import Delivery, Event, answer, send
+from lamella.engine.sending.sending import Delivery, Event, Runner, answer
 from lamella.engine.sending.tools import SECONDS, STEPS, Toolbox, ToolFunction
 from lamella.errors import CallError, NotAvailableError
+
+NO_RUNNERS: Mapping[str, Runner] = MappingProxyType({})
 
 
 class Chat(Discourse):
     """A conversation in a store: what it acknowledges is durable, and opening it again goes on where it was left."""
 
     def __init__(
-        self, desk: Backend, conversation: str, settings: dict[str, object], *, office: ProviderPool | None = None
+        self,
+        desk: Backend,
+        conversation: str,
+        settings: dict[str, object],
+        *,
+        office: ProviderPool | None = None,
+        runners: Mapping[str, Runner] = NO_RUNNERS,
     ) -> None:
         self._desk = desk
         self._stored = StoredChat(desk, conversation, settings)
         self._office = office
+        self._runners = runners
         self._sending = False
         super().__init__(self._stored, system=None)
 
@@ -55,8 +65,9 @@ class Chat(Discourse):
         Tools that are functions are run here, in at most ``steps`` rounds and ``seconds`` a call. In place of a text,
         a turn that ``edit``, ``regenerate`` or ``give`` gave is sent.
         """
-        if runner != "chat":
-            raise NotAvailableError(f"There is no runner {runner!r} yet.", hint="Use runner='chat'.")
+        if runner not in self._runners:
+            known = ", ".join(self._runners) or "none"
+            raise NotAvailableError(f"There is no runner {runner!r} here.", hint=f"Choose one of: {known}.")
         toolbox = None if tools is None else make_toolbox(tools, seconds=check_seconds(seconds))
         if isinstance(text, TurnView):
             return self._go_on(text, toolbox, max_tokens=max_tokens, steps=check_steps(steps))
@@ -74,7 +85,8 @@ class Chat(Discourse):
             fold=fold,
         )
         post = self._find_post(self._stored.model_for(asked), max_tokens)
-        return self._alone(send(self._stored, asked, post, toolbox=toolbox, steps=check_steps(steps)))
+        events = self._runners[runner](self._stored, asked, post, toolbox=toolbox, steps=check_steps(steps))
+        return self._alone(events)
 
     def resume(
         self,

@@ -13,6 +13,7 @@ from lamella.engine.keeping.copying import copy_store
 from lamella.engine.keeping.forking import fork_into
 from lamella.engine.keeping.stored import Backend
 from lamella.engine.sending.pool import ProviderPool
+from lamella.engine.sending.sending import Runner
 from lamella.errors import NotAvailableError
 from lamella.holdings import ChatListing, Damage, StoreStats
 from lamella.ports import Archive, Store
@@ -32,6 +33,7 @@ class Engine:
         desk: Backend,
         office: ProviderPool,
         *,
+        runners: Mapping[str, Runner],
         model: str | None = None,
         archive: Archive | None = None,
         open_store: Callable[[str], Store] | None = None,
@@ -39,6 +41,7 @@ class Engine:
     ) -> None:
         self._desk = desk
         self._office = office
+        self._runners = runners
         self._archive = archive
         self._open_store = open_store
         self._fit = fit
@@ -51,7 +54,7 @@ class Engine:
         name = check_text(conversation, "conversation", may_be_empty=False)
         given = settings.get("model")
         self._office.name(given if isinstance(given, str) else None)
-        return Chat(self._desk, name, {**self._settings, **settings}, office=self._office)
+        return Chat(self._desk, name, {**self._settings, **settings}, office=self._office, runners=self._runners)
 
     async def conversation(self, conversation: str, **settings: object) -> Chat:
         """The same, for programs that send."""

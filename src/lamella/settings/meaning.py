@@ -15,12 +15,12 @@ from lamella.core.log.receipt import STEP_ORDER, StepName
 from lamella.core.log.terms import CarryForward, History, Layout, Terms
 from lamella.core.planning.layouts import place
 from lamella.errors import LamellaError, NotAvailableError, SettingError
+from lamella.runners.registry import RUNNERS
 from lamella.settings.model import ChainSettings, CompactionSettings, Settings
 
 if TYPE_CHECKING:
     from lamella.engine.dialogue.world import World
 
-RUNNERS = ("chat",)
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
 # Documented choices that this version does not offer, and what to use meanwhile.

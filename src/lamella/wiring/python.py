@@ -15,6 +15,7 @@ from lamella.engine.checks import (
 from lamella.engine.discourse import Discourse
 from lamella.engine.engine import Engine
 from lamella.ports import ChatProvider, Summarizer
+from lamella.runners.registry import RUNNERS
 from lamella.wiring.archives import MarkdownArchive
 from lamella.wiring.providers import fit_settings, open_office
 from lamella.wiring.services import read_services
@@ -80,6 +81,7 @@ def open_engine(
     return Engine(
         desk,
         office,
+        runners=RUNNERS,
         model=named,
         archive=MarkdownArchive(),
         open_store=open_store,

@@ -69,7 +69,7 @@ def begin_draft(
     """
     folded = settle(fold_for_receipt(state, turn.terms, measure), turn.terms, measure)
     if as_is is None or not _is_folded(as_is, state):
-        as_is = waiting(advance(folded, turn, place, measure))
+        as_is = waiting(advance(folded, turn, place, measure=measure))
     return Draft(
         state=folded,
         turn=turn,
@@ -86,7 +86,7 @@ def begin_draft(
 def shrink_draft(draft: Draft, step: Step) -> Draft:
     """The draft without what one step takes out, weighed on the messages that would be sent."""
     state = settle(apply_step(draft.state, step, draft.measure), draft.turn.terms, draft.measure)
-    return replace(draft, state=state, prompt=waiting(advance(state, draft.turn, draft.place, draft.measure)))
+    return replace(draft, state=state, prompt=waiting(advance(state, draft.turn, draft.place, measure=draft.measure)))
 
 
 def _is_folded(as_is: Prompt, state: State) -> bool:

@@ -41,14 +41,14 @@ def fit_turn(
     needs: tuple[SummaryNeed, ...] = ()
     if summaries is not None and turn.terms.history is History.STRIP:
         turn, needs = retell(state, turn, rules.measure, place=rules.place, chain=rules.chain, summaries=summaries)
-    opened = advance(state, turn, rules.place, rules.measure)
+    opened = advance(state, turn, rules.place, measure=rules.measure)
     if needs or not _must_shrink(opened, state, rules):
         return turn, opened, needs
     condensed, needs = condense_turn(state, turn, opened, chain=rules.chain, budget=rules.budget, summaries=summaries)
     if needs:
         return turn, opened, needs
     if condensed is not turn:
-        turn, opened = condensed, advance(state, condensed, rules.place, rules.measure)
+        turn, opened = condensed, advance(state, condensed, rules.place, measure=rules.measure)
         if not _must_shrink(opened, state, rules):
             return turn, opened, ()
     plan = plan_compaction(
@@ -66,7 +66,7 @@ def fit_turn(
     if plan.needs or plan.receipt is None:
         return turn, opened, plan.needs
     turn = replace(turn, receipts=(plan.receipt,))
-    return turn, advance(state, turn, rules.place, rules.measure), ()
+    return turn, advance(state, turn, rules.place, measure=rules.measure), ()
 
 
 def _must_shrink(opened: State, state: State, rules: Rules) -> bool:

@@ -30,7 +30,7 @@ def retell(
 
     It is as it was, unless it begins an epoch in which a summary of hidden turns could stand.
     """
-    now = advance(state, turn, place, measure)
+    now = advance(state, turn, place, measure=measure)
     oldest = _readable(now.talk.exchanges[: count_summarised(now.talk.hidden)], chain)
     if not oldest or now.epoch == state.epoch:
         return turn, ()

@@ -7,9 +7,10 @@ from lamella.core.compaction.asking import Summaries, SummaryNeed, ask_alone, as
 from lamella.core.compaction.checking import check_summary
 from lamella.core.compaction.draft import Draft
 from lamella.core.log.receipt import Skip, Step, StepName
-from lamella.core.prompt.layers.model import SegmentKind
-from lamella.core.prompt.layers.opening import StandIn, render_stand_in
-from lamella.core.prompt.layers.strip import Exchange
+from lamella.core.prompt.laws import legal_cuts
+from lamella.core.prompt.layers.model import Layer, LayerId, SegmentKind
+from lamella.core.prompt.layers.opening import NOTHING_LEFT_OUT, StandIn, render_stand_in
+from lamella.core.prompt.layers.strip import Exchange, list_strip
 from lamella.core.text.exact import list_exact
 
 
@@ -23,6 +24,7 @@ def propose_summary(draft: Draft, summaries: Summaries | None) -> Step | Summary
         return None
     if summaries is None:
         return Skip(name=StepName.SUMMARY, why="no summariser is given")
+    oldest = oldest[: _count_legal(draft, len(oldest))]
     told = _told(draft)
     key = key_of(oldest, [block.content for block in told])
     if key not in summaries:
@@ -47,6 +49,15 @@ def _oldest(draft: Draft) -> Sequence[Exchange]:
     readable = sum(1 for weight in weights if weight <= rules.reads)
     enough = next((index + 1 for index, weight in enumerate(weights) if weight >= needed), len(weights))
     return draft.free[: min(readable, max(enough, rules.turns))]
+
+
+def _count_legal(draft: Draft, turns: int) -> int:
+    """At most so many of the oldest turns, and only as many as leave the strip where its laws let it be cut."""
+    segments = list_strip(draft.state.talk, first=0, opening=NOTHING_LEFT_OUT)
+    allowed = legal_cuts(Layer(id=LayerId.L4, segments=segments, pieces=(), hash="", tokens=0))
+    ends = {segment.id: index for index, segment in enumerate(segments, start=1)}
+    legal = [n for n, one in enumerate(draft.free[:turns], start=1) if ends[one.replies[-1].id] in allowed]
+    return legal[-1] if legal else 0
 
 
 def _need(draft: Draft, oldest: Sequence[Exchange], told: Sequence[StandIn], *, key: str) -> SummaryNeed:

@@ -25,20 +25,20 @@ Planner = Callable[[State, Turn], Placement]
 _USER, _REPLY = Voice.USER, Voice.REPLY
 
 
-def advance(state: State, turn: Turn, place: Planner, measure: Measure) -> State:
+def advance(state: State, turn: Turn, place: Planner, *, measure: Measure) -> State:
     """The state once a turn is asked: its prompt is ``last`` and waits, and an answer that is known is given."""
     state = answer(state, "") if state.waits else state
     if turn.receipts:
-        state = apply_receipts(state, turn.receipts, turn.terms, measure)
+        state = apply_receipts(state, turn.receipts, turn.terms, measure=measure)
     before, now = state, with_settings(state, turn)
-    library, dropped, warnings = _drop(now, turn) if turn.drop else (now.library, (), ())
-    now = now if library is now.library else replace(now, library=library)
-    attached, told = _attach(library, turn) if turn.attached or turn.results else ((), ())
+    library, attached, dropped, warnings = _take_in(now, turn)
     placement = place(before, turn)
+    now = now if library is now.library else replace(now, library=library)
     if placement.keep is not None:
         now = fold(now, turn.terms, measure, forms=placement.forms, attached=attached, told=turn.strip)
     first = int(has_system(now.system, now.shelf))
-    at = message_place(first + now.talk.length)
+    asked_at = first + now.talk.length
+    at = message_place(asked_at)
     shown = show_turn(attached, standing=now.standing, place=at, measure=measure) if attached else NOTHING_SHOWN
     asked = turn_id(now.conversation, now.head, turn)
     prompt = Prompt(
@@ -56,19 +56,21 @@ def advance(state: State, turn: Turn, place: Planner, measure: Measure) -> State
         talk=now.talk,
         user=make_said(asked, _USER, turn.text, place=at, measure=measure),
         first=first,
-        asked_at=first + now.talk.length,
+        asked_at=asked_at,
         attached=attached,
         shown=shown,
         dropped=dropped,
         rewritten=turn.rewritten,
         compacted=before.compacted,
-        warnings=(*turn.warnings, *warnings, *told),
+        warnings=warnings,
     )
     opened = replace(
         now,
         head=asked,
-        library=learn(now.library, attached, at=now.turns, image_notes=turn.terms.image_notes),
-        standing=merge_standing(now.standing, shown[2]),
+        library=learn(now.library, attached, at=now.turns, image_notes=turn.terms.image_notes)
+        if attached
+        else now.library,
+        standing=merge_standing(now.standing, shown[2]) if shown[2] else now.standing,
         last=prompt,
         waits=True,
         compacted=None,
@@ -121,9 +123,20 @@ def with_settings(state: State, turn: Turn) -> State:
     )
 
 
-def _attach(library: Mapping[str, LibraryEntry], turn: Turn) -> tuple[tuple[Artifact, ...], tuple[str, ...]]:
-    attached, warnings = gather(turn, library)
-    return attached, (*warnings, *find_leaving(library, attached, image_notes=turn.terms.image_notes))
+def _take_in(
+    state: State, turn: Turn
+) -> tuple[Mapping[str, LibraryEntry], tuple[Artifact, ...], tuple[str, ...], tuple[str, ...]]:
+    """The library less what is dropped, what is attached, what was dropped, and what is to be said of all that."""
+    library, warnings = state.library, turn.warnings
+    dropped: tuple[str, ...] = ()
+    attached: tuple[Artifact, ...] = ()
+    if turn.drop:
+        library, dropped, told = _drop(state, turn)
+        warnings += told
+    if turn.attached or turn.results:
+        attached, told = gather(turn, library)
+        warnings += (*told, *find_leaving(library, attached, image_notes=turn.terms.image_notes))
+    return library, attached, dropped, warnings
 
 
 def _drop(state: State, turn: Turn) -> tuple[Mapping[str, LibraryEntry], tuple[str, ...], tuple[str, ...]]:

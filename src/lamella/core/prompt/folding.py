@@ -50,7 +50,7 @@ def fold(
     exchanges = (*folded.talk.exchanges[:start], *plain) if plain != ended else folded.talk.exchanges
     closed = sum([len(exchange.rounds) for exchange in ended])
     talk = replace(folded.talk, exchanges=exchanges, epoch_start=len(exchanges), spoken=folded.talk.spoken - closed)
-    return draw_curtain(replace(folded, talk=talk), terms, measure, told)
+    return draw_curtain(replace(folded, talk=talk), terms, measure, told=told)
 
 
 def fold_library(
@@ -122,13 +122,10 @@ def stub_tool(tool: Standing, measure: Measure) -> Standing:
     if tool.form is Form.HANDLE:
         return tool
     text = render_tool_stub(tool.artifact)
-    if len(text) >= sum(map(len, tool.pieces)):
-        # A short result is its own best stub.
-        return tool
     return make_standing(tool.artifact, form=Form.HANDLE, place=tool.place, pieces=(text,), tokens=measure.count(text))
 
 
-def draw_curtain(state: State, terms: Terms, measure: Measure, told: str | None = None) -> State:
+def draw_curtain(state: State, terms: Terms, measure: Measure, *, told: str | None = None) -> State:
     """How many of the earlier exchanges are not shown, by the history mode, and what stands in for them."""
     talk = state.talk
     if terms.history is History.FULL:

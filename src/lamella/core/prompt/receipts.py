@@ -1,7 +1,6 @@
 """Applying a receipt: a state before a compaction becomes the state after it, the same way every time."""
 
 from collections.abc import Collection, Sequence
-from typing import assert_never
 
 from lamella.core.artifacts.model import Kind
 from lamella.core.budget.counting import Measure
@@ -22,9 +21,14 @@ from lamella.core.values import replace
 UNDONE = "undo"
 FOLDED = "fold"
 _SHRINKS = {StepName.PREVIEW: Form.PREVIEW, StepName.HANDLE: Form.HANDLE}
+_STANDS_IN = {
+    StepName.OLDEST_STAGES: SegmentKind.DIGEST,
+    StepName.RECENT_STAGES: SegmentKind.DIGEST,
+    StepName.SUMMARY: SegmentKind.SUMMARY,
+}
 
 
-def apply_receipt(state: State, receipt: Receipt, terms: Terms, measure: Measure) -> State:
+def apply_receipt(state: State, receipt: Receipt, terms: Terms, *, measure: Measure) -> State:
     """The state once a compaction is committed: an epoch begins, and what the receipt names is taken out."""
     now = fold_for_receipt(state, terms, measure)
     for step in receipt.steps:
@@ -33,10 +37,10 @@ def apply_receipt(state: State, receipt: Receipt, terms: Terms, measure: Measure
     return replace(now, shrunk_to=receipt.tokens_after, compacted=_first_moved(receipt))
 
 
-def apply_receipts(state: State, receipts: Sequence[Receipt], terms: Terms, measure: Measure) -> State:
+def apply_receipts(state: State, receipts: Sequence[Receipt], terms: Terms, *, measure: Measure) -> State:
     """The state once several compactions are committed, one after another."""
     for receipt in receipts:
-        state = apply_receipt(state, receipt, terms, measure)
+        state = apply_receipt(state, receipt, terms, measure=measure)
     return state
 
 
@@ -50,20 +54,15 @@ def fold_for_receipt(state: State, terms: Terms, measure: Measure) -> State:
 
 
 def apply_step(state: State, step: Step, measure: Measure) -> State:
-    """The state without what one step takes out. Ids that are not there are passed over."""
-    match step.name:
-        case StepName.PREVIEW | StepName.HANDLE:
-            return _shrink(state, step.removed, _SHRINKS[step.name], measure)
-        case StepName.TOOL_RESULTS:
-            return _stub(state, frozenset(step.removed), measure)
-        case StepName.CHITCHAT | StepName.EXPENDABLE:
-            return _remove(state, step, None, measure)
-        case StepName.OLDEST_STAGES | StepName.RECENT_STAGES:
-            return _remove(state, step, SegmentKind.DIGEST, measure)
-        case StepName.SUMMARY:
-            return _remove(state, step, SegmentKind.SUMMARY, measure)
-        case _:
-            assert_never(step.name)
+    """The state without what one step takes out. Ids that are not there are passed over.
+
+    What is not said of a step here takes messages out, and nothing stands in for them.
+    """
+    if step.name in _SHRINKS:
+        return _shrink(state, step.removed, _SHRINKS[step.name], measure=measure)
+    if step.name is StepName.TOOL_RESULTS:
+        return _stub(state, frozenset(step.removed), measure)
+    return _remove(state, step, _STANDS_IN.get(step.name), measure=measure)
 
 
 def settle(state: State, terms: Terms, measure: Measure) -> State:
@@ -90,7 +89,7 @@ def settle(state: State, terms: Terms, measure: Measure) -> State:
     return replace(now, talk=replace(talk, exchanges=tuple(exchanges)), standing=standing)
 
 
-def _shrink(state: State, names: Collection[str], form: Form, measure: Measure) -> State:
+def _shrink(state: State, names: Collection[str], form: Form, *, measure: Measure) -> State:
     smaller = {
         name: shelve(state.library[name].artifact, form=form, count=measure.count)
         for name in names
@@ -120,7 +119,7 @@ def _is_result(said: Said, names: Collection[str]) -> bool:
     return said.id in names and said.segment.kind == TOOL_KIND and said.segment.form is Form.FULL
 
 
-def _remove(state: State, step: Step, stands_in: SegmentKind | None, measure: Measure) -> State:
+def _remove(state: State, step: Step, stands_in: SegmentKind | None, *, measure: Measure) -> State:
     count, talk = measure.count, state.talk
     exchanges, messages, start = remove_messages(talk, frozenset(step.removed), count=count)
     opening = talk.opening

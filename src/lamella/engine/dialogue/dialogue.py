@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+from lamella.core.budget.thresholds import is_over
 from lamella.core.compaction.fitting import Rules, check_fits
 from lamella.core.ledger.entry import Entry, make_prefix
 from lamella.core.log.call import Call
@@ -77,7 +78,7 @@ class Dialogue:
         if turns and turns[-1].reply is None:
             earlier = Past(turns[:-1])
             self._before = earlier.fold(self._start, measure)
-            self._state = advance(self._before, turns[-1], self._rules.place, measure)
+            self._state = advance(self._before, turns[-1], self._rules.place, measure=measure)
         else:
             self._before = self._state = self._past.fold(self._start, measure)
 
@@ -143,7 +144,7 @@ class Dialogue:
         turn = replace(self._read(asked, state), rewritten=rewritten)
         rules = replace(self._rules, measure=self._world.counter.measure(turn.model or state.model))
         committed = self._past.receipts
-        settled = apply_receipts(state, committed, turn.terms, rules.measure) if committed else state
+        settled = apply_receipts(state, committed, turn.terms, measure=rules.measure) if committed else state
         turn, opened = self._fitter.fit(settled, turn, rules, path=self._past.path)
         receipt = turn.receipts[-1] if turn.receipts else None
         envelope = self._seal(opened, rules, before=state.last)
@@ -259,7 +260,8 @@ class Dialogue:
     def _seal(self, opened: State, rules: Rules, *, before: Prompt | None = None) -> Envelope:
         """The request as it may be sent: it fits, and breaks no law beside the one before it."""
         envelope = make_envelope(waiting(opened), rules.budget)
-        check_fits(envelope, rules.budget)
+        if is_over(envelope.total, rules.budget.hard, rules.budget):
+            check_fits(envelope, rules.budget)
         check_laws(envelope, before=before or self._before.last)
         return envelope
 
@@ -269,7 +271,7 @@ class Dialogue:
         state = self._leave()
         turn = replace(self._read(asked, state), receipts=self._past.receipts)
         measure = self._world.counter.measure(turn.model or state.model)
-        envelope = make_envelope(waiting(advance(state, turn, self._rules.place, measure)), self._rules.budget)
+        envelope = make_envelope(waiting(advance(state, turn, self._rules.place, measure=measure)), self._rules.budget)
         entry, _ = self._accounts.enter(envelope, at=at)
         return self._accounts.view_ahead(envelope, entry, number=len(self._past.turns) + 1)
 
@@ -302,7 +304,7 @@ class Dialogue:
         if receipt is None:
             return None
         turn = replace(turn, receipts=(*turn.receipts, receipt))
-        opened = advance(self._before, turn, rules.place, rules.measure)
+        opened = advance(self._before, turn, rules.place, measure=rules.measure)
         envelope = self._seal(opened, rules)
         entry, books = self._accounts.enter(envelope, at=at)
         if self._journal is not None:
@@ -316,7 +318,7 @@ class Dialogue:
         """The state before the next turn, or before the one that waits, under the receipts that go before it."""
         state = self._before
         receipts = self._past.turns[-1].receipts if self._state.waits else self._past.receipts
-        return apply_receipts(state, receipts, terms, self._rules.measure)
+        return apply_receipts(state, receipts, terms, measure=self._rules.measure)
 
     def plan(self, *, to: float | None = None, at: datetime | None = None) -> Proposal:
         """What compacting now would take out, down to a share of what fits, by default to the target."""
@@ -375,7 +377,7 @@ class Dialogue:
             sent = waiting(self._state)
         else:
             turn = Turn(text="", terms=self._terms, receipts=self._past.receipts)
-            sent = waiting(advance(self._state, turn, self._rules.place, self._rules.measure))
+            sent = waiting(advance(self._state, turn, self._rules.place, measure=self._rules.measure))
         return self._recaller.find(past or self._past, query, sent=sent, limit=limit)
 
     def find_undone(self, receipt: str | None = None) -> Sequence[Receipt]:

@@ -9,9 +9,11 @@ from threading import Thread
 from time import monotonic
 from typing import TypeVar
 
+from lamella.core.budget.thresholds import must_shrink
 from lamella.core.compaction.asking import SummaryNeed, SummaryText
 from lamella.core.compaction.chain import Plan, plan_compaction
 from lamella.core.compaction.fitting import Rules, fit_turn
+from lamella.core.log.terms import History
 from lamella.core.log.turn import Turn
 from lamella.core.prompt.advance import advance, waiting
 from lamella.core.prompt.prompt import Prompt
@@ -87,6 +89,10 @@ class Fitter:
 
     def fit(self, state: State, turn: Turn, rules: Rules, *, path: Sequence[str]) -> tuple[Turn, State]:
         """The turn as it is asked, made smaller where that is needed, and the state that then waits."""
+        retells = self._summarizer is not None and turn.terms.history is History.STRIP
+        opened = advance(state, turn, rules.place, measure=rules.measure)
+        if not retells and not must_shrink(waiting(opened).total, rules.budget, shrunk_to=state.shrunk_to):
+            return turn, opened
         while True:
             fitted, opened, needs = fit_turn(state, turn, rules, summaries=self._known(), path=path)
             if not needs:
@@ -105,7 +111,7 @@ class Fitter:
         automatic: bool = False,
     ) -> Plan:
         """A compaction down to the goal before this turn, whose prompt without one is ``as_is``."""
-        asked = as_is or waiting(advance(state, turn, rules.place, rules.measure))
+        asked = as_is or waiting(advance(state, turn, rules.place, measure=rules.measure))
         while True:
             plan = plan_compaction(
                 state,

@@ -26,7 +26,7 @@ class Past:
         """The state that these turns lead to, all of them counted by one measure."""
         state = start
         for turn in self.turns:
-            state = advance(state, turn, place, measure)
+            state = advance(state, turn, place, measure=measure)
         return state
 
     def ask(self, turn: Turn, *, message: str) -> None:

@@ -48,7 +48,7 @@ def propose(
     """What compacting would take out before this turn, down to a share of what fits, by default to the target."""
     budget = rules.budget
     goal = int((budget.target if to is None else check_share(to)) * budget.limit)
-    as_is = waiting(advance(state, turn, rules.place, rules.measure))
+    as_is = waiting(advance(state, turn, rules.place, measure=rules.measure))
     before = count_tokens(as_is, budget)
     # Folding alone may free a little; where there is room enough, that is no reason to move the prefix.
     if before.total <= goal:

@@ -107,6 +107,14 @@ class Delivery(Struct, frozen=True, kw_only=True):
     window: int | None = None
 
 
+class Runner(Protocol):
+    """A way of answering: what is asked becomes events, and the answer is written down."""
+
+    def __call__(
+        self, chat: "SendingChat", asked: Ask, delivery: Delivery, *, toolbox: Toolbox | None, steps: int
+    ) -> AsyncGenerator[Event, None]: ...
+
+
 class SendingChat(Protocol):
     """A conversation that can be asked, answered, given results, and made smaller while a turn waits."""
 

@@ -36,6 +36,13 @@ from lamella.views.answers import view_answer
 from lamella.views.turns import view_turn
 
 _LARGEST = 50_000_000
+_PolicyOption = Annotated[
+    str | None,
+    typer.Option(help="What becomes of what is attached: follow, snapshot or pin.", metavar="NAME", show_default=False),
+]
+_PreviewOption = Annotated[
+    bool, typer.Option("--preview", help="Show what would be sent, and its cost; send and keep nothing.")
+]
 
 
 def ask(
@@ -56,15 +63,8 @@ def ask(
         ),
     ] = None,
     system: Annotated[str | None, typer.Option(help="The system prompt, from this question on.")] = None,
-    policy: Annotated[
-        str | None,
-        typer.Option(
-            help="What becomes of what is attached: follow, snapshot or pin.", metavar="NAME", show_default=False
-        ),
-    ] = None,
-    preview: Annotated[
-        bool, typer.Option("--preview", help="Show what would be sent, and its cost; send and keep nothing.")
-    ] = False,
+    policy: _PolicyOption = None,
+    preview: _PreviewOption = False,
     max_tokens: AnswerOption = 1_024,
     as_json: JsonOption = False,
     store: StoreOption = None,

@@ -72,7 +72,7 @@ class Story:
 
     def open(self, turn: Turn = NOW) -> State:
         """The state in which a turn waits for its reply."""
-        return advance(self.state, self.bind(turn), self.rules.place, self.rules.measure)
+        return advance(self.state, self.bind(turn), self.rules.place, measure=self.rules.measure)
 
     def say(self, text: str, reply: str, turn: Turn | None = None) -> "Story":
         """One more turn, as typed or as given, and its answer."""
@@ -86,7 +86,7 @@ class Story:
 
     def prompt(self, turn: Turn = NOW) -> Prompt:
         """What would be sent as things stand."""
-        return waiting(advance(self.state, self.bind(turn), self.rules.place, self.rules.measure))
+        return waiting(advance(self.state, self.bind(turn), self.rules.place, measure=self.rules.measure))
 
     def plan(self, *, goal: int = 0, turn: Turn = NOW, summaries: Summaries | None = None) -> Plan:
         """What the chain would do before a turn."""
@@ -111,7 +111,7 @@ class Story:
         return receipt
 
     def apply(self, receipt: Receipt) -> None:
-        self.state = apply_receipt(self.state, receipt, self.terms, self.rules.measure)
+        self.state = apply_receipt(self.state, receipt, self.terms, measure=self.rules.measure)
 
     def draft(self, *, goal: int = 0, turn: Turn = NOW) -> Draft:
         stages, _ = resolve_stages(self.rules.chain.stages, self.path)
@@ -136,7 +136,7 @@ class Story:
         check_fits(envelope, self.rules.budget)
         state = self.state
         for receipt in fitted.receipts:
-            state = apply_receipt(state, receipt, self.terms, self.rules.measure)
+            state = apply_receipt(state, receipt, self.terms, measure=self.rules.measure)
         return Fit(state, fitted.receipts[-1] if fitted.receipts else None, envelope, ())
 
     def ask(self, turn: Turn = NOW) -> Envelope:

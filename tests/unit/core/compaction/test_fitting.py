@@ -170,7 +170,7 @@ def test_a_turn_that_had_to_be_made_room_for_carries_its_receipt_and_is_asked_af
     turn, opened, needs = fit_turn(story.state, story.bind(NOW), story.rules, path=story.path)
     (receipt,) = turn.receipts
     assert needs == ()
-    assert opened == advance(story.state, turn, story.rules.place, story.rules.measure)
+    assert opened == advance(story.state, turn, story.rules.place, measure=story.rules.measure)
     assert waiting(opened).total == receipt.tokens_after
     assert opened.shrunk_to == receipt.tokens_after
 

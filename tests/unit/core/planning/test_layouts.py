@@ -21,7 +21,7 @@ NEW = State(conversation="chat")
 
 def after_a_turn(terms: Terms) -> State:
     turn = Turn(text="one", system=PROMPT, tools=(SEARCH,), model="m", terms=terms, reply="yes")
-    return advance(NEW, turn, place, MEASURE)
+    return advance(NEW, turn, place, measure=MEASURE)
 
 
 def test_every_layout_has_a_planner_and_a_turn_is_placed_by_that_of_its_own() -> None:

@@ -25,7 +25,7 @@ BOTH = pytest.mark.parametrize("terms", [LIBRARY, IN_PLACE], ids=["library", "in
 
 def go(state: State, *turns: Turn, terms: Terms = IN_PLACE) -> State:
     for turn in turns:
-        state = advance(state, replace(turn, terms=terms), place, QUARTERS)
+        state = advance(state, replace(turn, terms=terms), place, measure=QUARTERS)
     return state
 
 
@@ -87,8 +87,12 @@ def test_a_state_is_not_changed_by_going_on_from_it(terms: Terms) -> None:
 
 def test_the_placement_says_whether_what_was_sent_moves() -> None:
     state = go(NEW, Turn(text="one", attached=(note("a.md", "A"),), reply="yes"))
-    stays = waiting(advance(state, Turn(text="two", terms=IN_PLACE), lambda _state, _turn: Placement(), QUARTERS))
-    moves = waiting(advance(state, Turn(text="two", terms=IN_PLACE), lambda _state, _turn: Placement(keep=0), QUARTERS))
+    stays = waiting(
+        advance(state, Turn(text="two", terms=IN_PLACE), lambda _state, _turn: Placement(), measure=QUARTERS)
+    )
+    moves = waiting(
+        advance(state, Turn(text="two", terms=IN_PLACE), lambda _state, _turn: Placement(keep=0), measure=QUARTERS)
+    )
     assert (stays.epoch, moves.epoch) == (0, 1)
     assert [len(one.shelf) for one in (stays, moves)] == [0, 1]
     assert stays.messages[0] == waiting(go(NEW, Turn(text="one", attached=(note("a.md", "A"),)))).messages[0]
@@ -104,7 +108,7 @@ def test_the_planner_is_asked_with_the_state_before_the_turn_and_after_its_recei
 
     state = go(NEW, Turn(text="one", model="m", reply="yes"))
     receipt = make_receipt("chat", parent="", steps=(), skipped=(), tokens=(9, 4), target=4, automatic=False)
-    advance(state, Turn(text="two", model="n", receipts=(receipt,), terms=IN_PLACE), watching, QUARTERS)
+    advance(state, Turn(text="two", model="n", receipts=(receipt,), terms=IN_PLACE), watching, measure=QUARTERS)
     (before,) = seen
     assert (before.model, before.compacted, before.shrunk_to) == ("m", "fold", 4)
 
@@ -113,7 +117,7 @@ def test_a_form_in_the_placement_is_the_one_that_stands_on_the_shelf() -> None:
     state = go(NEW, Turn(text="one", attached=(note("a.md", "word " * 400),), reply="yes"))
     forms = {"a.md": Form.HANDLE}
     asked = advance(
-        state, Turn(text="two", terms=IN_PLACE), lambda _state, _turn: Placement(keep=0, forms=forms), QUARTERS
+        state, Turn(text="two", terms=IN_PLACE), lambda _state, _turn: Placement(keep=0, forms=forms), measure=QUARTERS
     )
     (entry,) = waiting(asked).segments(LayerId.L2)
     assert (entry.id, entry.form) == ("a.md", Form.HANDLE)

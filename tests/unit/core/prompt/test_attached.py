@@ -92,7 +92,7 @@ def test_what_is_learnt_stands_at_its_first_seen_place_with_its_newest_text() ->
         ("c.md", "C", 3),
     ]
     assert [entry.artifact.text for entry in before.values()] == ["A", "B"]
-    assert learn(before, [], at=3, image_notes=False) is before
+    assert learn(before, [], at=3, image_notes=False) == before
 
 
 def test_attached_again_a_policy_stays_and_a_smaller_form_does_not() -> None:

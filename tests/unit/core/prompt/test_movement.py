@@ -170,8 +170,8 @@ def prompts(layouts: Sequence[Layout]) -> list[Prompt]:
     for number, layout in enumerate(layouts):
         note = Note(path=f"{number}.md", text="text").attachment()
         turn = Turn(text="q", attached=(note,), terms=Terms(layout=layout))  # type: ignore[arg-type]
-        made.append(waiting(advance(state, turn, place, measure)))
-        state = advance(state, replace(turn, reply="r"), place, measure)
+        made.append(waiting(advance(state, turn, place, measure=measure)))
+        state = advance(state, replace(turn, reply="r"), place, measure=measure)
     return made
 
 

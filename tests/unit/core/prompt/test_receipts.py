@@ -116,7 +116,7 @@ def receipt_of(*steps: Step) -> Receipt:
 @BOTH
 def test_a_receipt_begins_an_epoch_and_says_what_it_came_to(terms: Terms) -> None:
     told = worked(terms)
-    after = apply_receipt(told.state, receipt_of(), terms, QUARTERS)
+    after = apply_receipt(told.state, receipt_of(), terms, measure=QUARTERS)
     assert after.epoch == told.state.epoch + 1
     assert (after.shrunk_to, after.compacted) == (40, "fold")
     assert list(after.shelf) == ["a.md"]
@@ -136,7 +136,7 @@ def test_a_receipt_begins_an_epoch_and_says_what_it_came_to(terms: Terms) -> Non
 )
 def test_what_moved_is_named_after_the_step_that_moved_the_earliest_bytes(names: tuple[str, ...], moved: str) -> None:
     steps = [Step(name=StepName(name), removed=()) for name in names]
-    assert apply_receipt(worked().state, receipt_of(*steps), IN_PLACE, QUARTERS).compacted == moved
+    assert apply_receipt(worked().state, receipt_of(*steps), IN_PLACE, measure=QUARTERS).compacted == moved
 
 
 @pytest.mark.parametrize(("name", "form"), [(StepName.PREVIEW, Form.PREVIEW), (StepName.HANDLE, Form.HANDLE)])
@@ -154,9 +154,9 @@ def test_an_entry_made_smaller_stands_so_and_is_remembered_so(name: StepName, fo
 def test_a_compaction_keeps_tool_results_of_the_epoch_unless_it_names_them() -> None:
     told = worked()
     found = result("x", "found " * 80)
-    kept = apply_receipt(told.state, receipt_of(), IN_PLACE, QUARTERS)
+    kept = apply_receipt(told.state, receipt_of(), IN_PLACE, measure=QUARTERS)
     cut = apply_receipt(
-        told.state, receipt_of(Step(name=StepName.TOOL_RESULTS, removed=(found.id,))), IN_PLACE, QUARTERS
+        told.state, receipt_of(Step(name=StepName.TOOL_RESULTS, removed=(found.id,))), IN_PLACE, measure=QUARTERS
     )
     assert [one.standing[found.id].form for one in (kept, cut)] == [Form.FULL, Form.HANDLE]
     # The library came into the system message, so that everything else stands one message later.
@@ -166,7 +166,7 @@ def test_a_compaction_keeps_tool_results_of_the_epoch_unless_it_names_them() -> 
 def test_a_result_whose_turn_left_stands_nowhere() -> None:
     told = worked()
     gone = Step(name=StepName.EXPENDABLE, removed=message_ids(told.state.talk.exchanges[0]))
-    after = apply_receipt(told.state, receipt_of(gone), IN_PLACE, QUARTERS)
+    after = apply_receipt(told.state, receipt_of(gone), IN_PLACE, measure=QUARTERS)
     assert list(after.standing) == ["a.md"]
     assert [exchange.user.text for exchange in after.talk.exchanges] == ["two?", "three?"]
     assert (after.talk.spoken, after.talk.opening.left_out) == (4, 2)
@@ -174,7 +174,7 @@ def test_a_result_whose_turn_left_stands_nowhere() -> None:
 
 def test_settling_changes_nothing_that_stands_where_it_says() -> None:
     told = worked()
-    after = apply_receipt(told.state, receipt_of(), IN_PLACE, QUARTERS)
+    after = apply_receipt(told.state, receipt_of(), IN_PLACE, measure=QUARTERS)
     assert settle(after, IN_PLACE, QUARTERS) == after
 
 

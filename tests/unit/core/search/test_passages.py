@@ -164,10 +164,10 @@ def test_what_calls_gave_comes_between_the_question_and_the_reply_under_the_id_t
 def test_what_calls_gave_stands_in_its_epoch_and_can_be_found_after_it(layout: Layout) -> None:
     measure, terms = OfflineCounter().measure(None), Terms(layout=layout)
     turn = Turn(text="Which?", rounds=(ROUND,), terms=terms)
-    asked = advance(State(conversation="chat"), turn, place, measure)
+    asked = advance(State(conversation="chat"), turn, place, measure=measure)
     found = list_passages([turn], (asked.head,))[1]
     assert found.id in find_in_full(waiting(asked))
-    later = advance(answer(asked, "Both."), Turn(text="And now?", terms=terms), place, measure)
+    later = advance(answer(asked, "Both."), Turn(text="And now?", terms=terms), place, measure=measure)
     assert (found.id in find_in_full(waiting(later))) is (layout is Layout.IN_PLACE)
-    folded = advance(answer(asked, "Both."), Turn(text="And now?", terms=terms, fold=True), place, measure)
+    folded = advance(answer(asked, "Both."), Turn(text="And now?", terms=terms, fold=True), place, measure=measure)
     assert found.id not in find_in_full(waiting(folded))

@@ -44,7 +44,7 @@ def live(turns: list[Turn]) -> State:
     """Every turn asked and answered as it is in a conversation under way."""
     state = START
     for turn in turns:
-        opened = advance(state, replace(turn, reply=None, reply_id=None), place, MEASURE)
+        opened = advance(state, replace(turn, reply=None, reply_id=None), place, measure=MEASURE)
         state = answer(opened, turn.reply or "", reply_id=turn.reply_id)
     return state
 
@@ -68,7 +68,7 @@ def test_the_next_turn_is_the_one_that_asking_turn_by_turn_gives(terms: Terms, t
     folded, asked = fold(*past), live(past)
     assert folded.waits is (past[-1].reply is None)
     following = Turn(text="next", attached=(note("a.md", "A2"),), terms=terms)
-    sent, expected = (waiting(advance(state, following, place, MEASURE)) for state in (folded, asked))
+    sent, expected = (waiting(advance(state, following, place, measure=MEASURE)) for state in (folded, asked))
     assert sent.messages == expected.messages
     assert [sent.segments(layer) for layer in LayerId] == [expected.segments(layer) for layer in LayerId]
     assert (sent.epoch, sent.total, sent.warnings) == (expected.epoch, expected.total, expected.warnings)

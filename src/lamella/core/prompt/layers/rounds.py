@@ -19,10 +19,10 @@ TOOL_KIND = "tool"
 
 def build_rounds(turn: str, rounds: Sequence[ToolRound], measure: Measure) -> tuple[Said, ...]:
     """The messages of a turn's rounds, in order; ``turn`` is the id of the question that they belong to."""
-    return tuple(chain.from_iterable(_build(turn, number, one, measure) for number, one in enumerate(rounds)))
+    return tuple(chain.from_iterable(_build(turn, number, one, measure=measure) for number, one in enumerate(rounds)))
 
 
-def _build(turn: str, number: int, one: ToolRound, measure: Measure) -> Iterator[Said]:
+def _build(turn: str, number: int, one: ToolRound, *, measure: Measure) -> Iterator[Said]:
     called = "".join(render_call(call) for call in one.calls)
     text = f"{one.text}\n{called}" if one.text else called
     tokens = measure.count(text) if text else 0
@@ -101,12 +101,12 @@ def list_calls(rounds: Sequence[Said], measure: Measure) -> tuple[Segment, ...]:
             calls.update((call.id, call) for call in said.message.calls)
             told = said.message.text
         else:
-            lines.append(_line(calls[said.message.call], said, told, measure))
+            lines.append(_line(calls[said.message.call], said, told, measure=measure))
             told = ""
     return tuple(lines)
 
 
-def _line(call: ToolCall, said: Said, told: str, measure: Measure) -> Segment:
+def _line(call: ToolCall, said: Said, told: str, *, measure: Measure) -> Segment:
     """A call with how it ended; what the model said with its calls stands before the first of them."""
     ended = "failed" if said.message.failed else "done"
     text = f"{told}\n" if told else ""

@@ -117,7 +117,7 @@ def test_an_update_joins_the_copy_that_it_updates_and_what_is_new_stands_at_the_
     assert (joined.tokens, joined.place, joined.form) == (7 + update.tokens, HERE, Form.UPDATE)
     assert after["z.md"] is before["z.md"]
     assert len(before["a.md"].pieces) == 1
-    assert merge_standing(before, ()) is before
+    assert merge_standing(before, ()) == before
 
 
 def test_what_was_typed_is_one_segment_also_where_nothing_was() -> None:

@@ -1,0 +1,10 @@
+"""The registry of runners: one row per way of answering, by the name that people choose it by."""
+
+from collections.abc import Mapping
+
+from lamella.engine.sending.sending import Runner
+from lamella.runners.chat import run_chat
+
+RUNNERS: Mapping[str, Runner] = {
+    "chat": run_chat,
+}
