@@ -6,6 +6,7 @@ from itertools import pairwise
 from msgspec import Struct
 
 from lamella.core.log.events.compaction import CompactionEvent
+from lamella.core.log.receipt import find_voided
 
 NEVER_UNDONE = float("inf")
 
@@ -45,7 +46,7 @@ class Compactions(Struct):
     def undo(self, receipt: str, *, path: Mapping[str, int], at: int) -> None:
         """Void a compaction and all later ones of the branch."""
         branch = [entry for entry, _ in self._along(path) if entry.undone_at == NEVER_UNDONE]
-        found = next((index for index, entry in enumerate(branch) if entry.event.id == receipt), None)
+        found = find_voided([entry.event.id for entry in branch], receipt)
         if found is None:
             raise ValueError(f"there is no compaction {receipt} to undo")
         for entry in branch[found:]:

@@ -1,5 +1,6 @@
 """The receipt: what a compaction did, in the words in which it can be shown, repeated and undone."""
 
+from collections.abc import Sequence
 from enum import StrEnum
 
 from msgspec import Struct
@@ -63,6 +64,16 @@ class Receipt(Struct, frozen=True, kw_only=True):
     tokens_after: int
     target: int
     automatic: bool = True
+
+
+def find_voided(names: Sequence[str], receipt: str | None) -> int | None:
+    """From which of these compactions on an undo voids them: the one named, by default the last; none if it is not there.
+
+    All later ones go with it: they were made from what it left.
+    """
+    if receipt is None:
+        return len(names) - 1 if names else None
+    return names.index(receipt) if receipt in names else None
 
 
 def make_receipt(

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from lamella.core.budget.counting import Measure
-from lamella.core.log.receipt import Receipt
+from lamella.core.log.receipt import Receipt, find_voided
 from lamella.core.log.turn import Turn
 from lamella.core.planning.layouts import place
 from lamella.core.prompt.advance import advance
@@ -52,12 +52,13 @@ class Past:
         """The compaction named, by default the last, and all after it; an error if there is none."""
         committed = self.committed()
         names = [one.id for one in committed]
-        if not committed or (receipt is not None and receipt not in names):
+        found = find_voided(names, receipt)
+        if found is None:
             raise CallError(
                 "There is no compaction to undo." if receipt is None else f"There is no compaction {receipt!r} here.",
                 hint=f"Receipts in force: {', '.join(names) or 'none'}.",
             )
-        return committed[names.index(receipt) if receipt is not None else -1 :]
+        return committed[found:]
 
     def without(self, voided: Iterable[Receipt]) -> "Past":
         """The same past, had these compactions never been."""
