@@ -67,7 +67,7 @@ class Receipt(Struct, frozen=True, kw_only=True):
 
 
 def find_voided(names: Sequence[str], receipt: str | None) -> int | None:
-    """From which of these compactions on an undo voids them: the one named, by default the last; none if it is not there.
+    """From which of these compactions on an undo voids them: the one named, by default the last; none if none is.
 
     All later ones go with it: they were made from what it left.
     """
