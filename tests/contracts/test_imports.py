@@ -40,7 +40,6 @@ EXPORTS = [
     "Layer",
     "LedgerRow",
     "LedgerSums",
-    "ChatListing",
     "Message",
     "Note",
     "Office",

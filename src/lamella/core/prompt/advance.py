@@ -67,10 +67,8 @@ def advance(state: State, turn: Turn, place: Planner, *, measure: Measure) -> St
     opened = replace(
         now,
         head=asked,
-        library=learn(now.library, attached, at=now.turns, image_notes=turn.terms.image_notes)
-        if attached
-        else now.library,
-        standing=merge_standing(now.standing, shown[2]) if shown[2] else now.standing,
+        library=learn(now.library, attached, at=now.turns, image_notes=turn.terms.image_notes),
+        standing=merge_standing(now.standing, shown[2]),
         last=prompt,
         waits=True,
         compacted=None,
