@@ -19,6 +19,7 @@ EXPORTS = [
     "CallError",
     "Canvas",
     "Chat",
+    "ChatListing",
     "Code",
     "CompactionMark",
     "ConflictError",
@@ -39,7 +40,6 @@ EXPORTS = [
     "Layer",
     "LedgerRow",
     "LedgerSums",
-    "ChatListing",
     "Message",
     "Note",
     "Office",
@@ -135,8 +135,8 @@ def test_the_rooms_of_the_core_have_one_order_and_no_exception_to_it() -> None:
 def test_the_import_contracts_are_those_of_the_architecture() -> None:
     contracts = _contracts()
     order = [
-        "faces", "wiring", "settings", "adapters | lamella.runners", "engine | lamella.views", "ports", "core",
-        "errors",
+        "faces", "wiring", "settings", "adapters | lamella.runners", "engine | lamella.views", "ports",
+        "holdings | lamella.profiles", "core", "errors",
     ]  # fmt: skip
     assert _named(contracts, "The flow points one way")["layers"] == [f"lamella.{name}" for name in order]
     forbidden = next(c for c in contracts if c["type"] == "forbidden" and c["source_modules"] == ["lamella.core"])
