@@ -1,6 +1,6 @@
 """Run the measures, print each beside its bound, and write them to ``build/bench.json``.
 
-All of them, or those named: ``python -m bench build memory stores sending local compaction start``.
+All of them, or those named: ``python -m bench build replay memory stores sending local compaction start``.
 """
 
 import json
@@ -14,6 +14,7 @@ from bench.build import measure_builds, slope
 from bench.compaction import LAYOUTS, bench_compaction
 from bench.local import Served, make_talk, play_layered, play_naive, share_of_earlier
 from bench.memory import measure_memory
+from bench.replay import AT_TURNS, measure_replay, replay_slope
 from bench.sending import measure_overhead
 from bench.start import measure_starts
 from bench.stores import Kept, measure_raw_commits, measure_store
@@ -23,7 +24,7 @@ from bench.verdicts import Verdicts
 def bench_build(verdicts: Verdicts) -> None:
     """Building a turn beside joining and hashing the same bytes once."""
     for layout in LAYOUTS:
-        print(f"build per turn, {layout}: 10 new notes of 4 kB a turn, unlimited window", flush=True)
+        print(f"build per turn, {layout}: 10 new notes of 4 kB a turn, unlimited window, ledger on", flush=True)
         points = measure_builds(layout)
         for point in points:
             print(
@@ -33,6 +34,18 @@ def bench_build(verdicts: Verdicts) -> None:
             )
         verdicts.at_most(f"{layout}: build over join and hash at turn {points[-1].turn:,}", points[-1].ratio, 5.0)
         verdicts.at_most(f"{layout}: growth with the request's bytes, log-log slope", slope(points), 1.05)
+
+
+def bench_replay(verdicts: Verdicts) -> None:
+    """Building every turn of long small talk beside the bytes that its requests send."""
+    for layout in LAYOUTS:
+        print(f"replay, {layout}: small talk, every request rendered, ledger on", flush=True)
+        short, long = (measure_replay(turns, layout) for turns in AT_TURNS)
+        for one in (short, long):
+            print(f"  {one.turns:>5,} turns: {one.sent_bytes / 1e6:8.1f} MB sent, {one.seconds:7.2f} s", flush=True)
+        verdicts.at_most(
+            f"{layout}: growth of replay with the bytes sent, log-log slope", replay_slope(short, long), 1.05
+        )
 
 
 def bench_memory(verdicts: Verdicts) -> None:
@@ -120,6 +133,7 @@ def bench_start(verdicts: Verdicts) -> None:
 _STARTS = {"--version": 12.0, "chats list": 25.0}
 MEASURES: dict[str, Callable[[Verdicts], None]] = {
     "build": bench_build,
+    "replay": bench_replay,
     "memory": bench_memory,
     "stores": bench_stores,
     "sending": bench_sending,

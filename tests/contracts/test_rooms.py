@@ -123,7 +123,7 @@ def _walk_apart_from_hashing(node: ast.AST) -> Iterator[ast.AST]:
 
 def _is_pure(module: str) -> bool:
     return module.partition(".")[0] in PURE_MODULES or module.startswith(
-        ("lamella.core.", "lamella.errors", "lamella.views.", "lamella.holdings", "lamella.profiles")
+        ("lamella.core.", "lamella.errors", "lamella.holdings", "lamella.views.")
     )
 
 

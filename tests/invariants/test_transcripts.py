@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.invariants.lasting import Lasting
-from tests.invariants.moves import Deed, Kept, Move
+from tests.invariants.moves import Deed, Kept, Move, kept_plans
 from tests.invariants.strategies import Plan, plans
 
 from lamella import Chat, Turn
@@ -83,3 +84,22 @@ def test_a_transcript_of_a_kept_conversation_sends_what_it_sent(plan: Plan, roun
     replayed = list(replay_transcript(parse_transcript(data, name="kept"), overrides={}, beside=Path("nowhere")))
     assert sent(replayed) == sent(turns)
     assert [turn.tokens for turn in replayed] == [turn.tokens for turn in turns]
+
+
+PLANNED_ANEW = (Deed.SETTINGS, Deed.COMPACT, Deed.UNDO)
+
+
+@TRIED
+@given(kept_plans())
+def test_a_branch_that_was_edited_is_replayed_with_the_epochs_it_began(kept: Kept) -> None:
+    moves = tuple(move for move in kept.moves if move.deed not in PLANNED_ANEW)
+    store = MemoryStore()
+    with TemporaryDirectory() as folder:
+        played = Lasting(replace(kept, moves=moves), Path(folder), lambda: store)
+        played.walk([False] * len(moves))
+        played.reopen()
+        replayed = {turn.envelope.message_id: turn for turn in played.stored.replay()}
+    asked = {turn.envelope.message_id: turn for turn in played.turns}
+    for name, turn in replayed.items():
+        if name in asked:
+            assert sent([turn]) == sent([asked[name]])

@@ -213,3 +213,11 @@ def test_sums_marks_and_what_an_edit_gives_are_there_in_python(url: str) -> None
     sums, kinds, answers = asyncio.run(talk())
     assert (sums.calls, kinds, "".join(answers)) == (1, ["done"], "At six.")
     assert issubclass(ConflictError, StoreError)
+
+
+def test_the_window_and_layout_that_fit_a_model_are_told_by_both(url: str) -> None:
+    told = json.loads(run("config", "show", "--model", "local", "--json").out)["chat"]
+    with lamella.open(url) as engine:
+        fitting = engine.fit("local")
+    assert {name: told[name] for name in fitting} == dict(fitting)
+    assert told["model"] == "local"

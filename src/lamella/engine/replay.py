@@ -33,7 +33,10 @@ def replay(runner: Dialogue, turns: Iterable[ScriptedTurn]) -> Iterator[TurnView
 
 def _play(runner: Dialogue, scripted: ScriptedTurn) -> TurnView:
     """The last request of a turn: the one after all its rounds of tools."""
-    first = turn = runner.ask(scripted.asked, at=scripted.at)
+    asked = scripted.asked
+    # A history that was rewritten before a turn began an epoch then, and does again.
+    rewritten = asked.rewritten if isinstance(asked, Turn) else None
+    first = turn = runner.ask(asked, at=scripted.at, rewritten=rewritten)
     for one in scripted.rounds:
         said = Reply(text=one.text, stop=StopReason.TOOLS, calls=one.calls, carried=one.carried)
         runner.reply(Answer(reply=said), at=scripted.at)

@@ -74,7 +74,6 @@ def _script(turn: Turn, at: datetime | None, *, keep_model: bool) -> ScriptedTur
         attached=tuple(replace(artifact, condensed=None) for artifact in turn.attached),
         model=turn.model if keep_model else None,
         strip=None,
-        rewritten=None,
         rounds=(),
         reply=None,
         reply_id=None,
@@ -116,7 +115,8 @@ def _write_turn(turn: Turn, at: datetime | None, before: SystemParts) -> dict[st
         "system": {} if turn.system is None else _list_changes(turn.system, before),
         "model": turn.model,
         "drop": list(turn.drop),
-        "fold": turn.fold,
+        # A history that was rewritten before a turn began an epoch, and a transcript says so by folding.
+        "fold": turn.fold or turn.rewritten is not None,
         "rounds": [_write_round(one) for one in turn.rounds],
         "reply": turn.reply,
     }

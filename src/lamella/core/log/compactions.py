@@ -66,7 +66,8 @@ class Compactions(Struct):
 
     def _along(self, path: Mapping[str, int]) -> Iterator[tuple[_Entry, str | None]]:
         """Every compaction that a branch went on from, undone or not, with the message asked next, if there is one."""
-        following = dict(pairwise((*path, "")))
+        # Nothing goes before the first question but what was compacted to send it.
+        following = dict(pairwise(("", *path, "")))
         for entry in self._entries:
             child = following.get(entry.event.parent)
             if child == "":

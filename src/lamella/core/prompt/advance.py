@@ -12,7 +12,7 @@ from lamella.core.prompt.attached import drop_known, find_leaving, gather, learn
 from lamella.core.prompt.folding import fold
 from lamella.core.prompt.layers.library import LibraryEntry
 from lamella.core.prompt.layers.model import message_place
-from lamella.core.prompt.layers.rounds import build_rounds
+from lamella.core.prompt.layers.rounds import build_rounds, stub_result
 from lamella.core.prompt.layers.strip import Exchange, make_said
 from lamella.core.prompt.layers.turn import NOTHING_SHOWN, merge_standing, show_turn
 from lamella.core.prompt.prompt import Prompt, has_system
@@ -81,8 +81,11 @@ def advance(state: State, turn: Turn, place: Planner, *, measure: Measure) -> St
 
 def add_rounds(state: State, rounds: Sequence[ToolRound]) -> State:
     """The state whose waiting turn has had these rounds of tools, and no others."""
-    prompt = waiting(state)
-    return replace(state, last=replace(prompt, rounds=build_rounds(prompt.user.id, rounds, prompt.measure)))
+    prompt, stubbed = waiting(state), state.talk.stubbed
+    said = build_rounds(prompt.user.id, rounds, prompt.measure)
+    if stubbed:
+        said = tuple(stub_result(one, prompt.measure) if one.id in stubbed else one for one in said)
+    return replace(state, last=replace(prompt, rounds=said))
 
 
 def answer(state: State, reply: str, *, reply_id: str | None = None) -> State:

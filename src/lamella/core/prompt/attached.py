@@ -105,6 +105,8 @@ def learn(library: Library, attached: Sequence[Artifact], *, at: int, image_note
 
     What is attached again stands in full again.
     """
+    if not attached:
+        return library
     learnt = dict(library)
     for artifact in attached:
         entry = learnt.get(artifact.id)

@@ -73,23 +73,22 @@ UNIQUE_IDS = Law(name="unique_ids", statement="No id stands twice in a layer.", 
 def _check_hashes(envelope: Envelope, _before: Prompt | None) -> Iterable[str]:
     # Hashing what a request holds is most of what building it costs, and hashing it again would find nothing that
     # comparing the objects does not: they cannot change, and what was put in place of another is another object.
-    for layer in envelope.layers:
-        if not _is_sealed(envelope, layer.pieces, layer.hash) and layer.hash != hash_pieces(layer.pieces):
+    named: list[tuple[object, str]] = [(layer.pieces, layer.hash) for layer in envelope.layers]
+    named += [(envelope.messages, envelope.prefix_hash), (envelope.layers, envelope.hash)]
+    *layers_sealed, prefix_sealed, whole_sealed = [
+        any(thing is one and digest is other for one, other in envelope.seals) for thing, digest in named
+    ]
+    for layer, sealed in zip(envelope.layers, layers_sealed, strict=True):
+        if not sealed and layer.hash != hash_pieces(layer.pieces):
             yield f"the hash of {layer.id} is not that of its text"
         for segment in layer.segments:
             # What is its own content has no other hash than that of its text, which is derived when asked for.
             if segment.content is not None and segment.kind in _OWN_TEXT and segment.content != hash_text(segment.text):
                 yield f"the hash of {segment.id} is not that of its text"
-    sealed = _is_sealed(envelope, envelope.messages, envelope.prefix_hash)
-    if not sealed and envelope.prefix_hash != hash_prefix(envelope.messages):
+    if not prefix_sealed and envelope.prefix_hash != hash_prefix(envelope.messages):
         yield "the prefix hash is not that of the system message"
-    if not _is_sealed(envelope, envelope.layers, envelope.hash) and envelope.hash != hash_layers(envelope.layers):
+    if not whole_sealed and envelope.hash != hash_layers(envelope.layers):
         yield "the envelope's hash is not that of its layers"
-
-
-def _is_sealed(envelope: Envelope, thing: object, digest: str) -> bool:
-    """Whether this very object was hashed to this very digest when the envelope was made."""
-    return any(one is thing and other is digest for one, other in envelope.seals)
 
 
 TRUE_HASHES = Law(name="true_hashes", statement="Every hash is the hash of what it names.", check=_check_hashes)

@@ -101,8 +101,9 @@ def _shrink(state: State, names: Collection[str], form: Form, *, measure: Measur
 
 
 def _stub(state: State, names: Collection[str], measure: Measure) -> State:
-    exchanges = tuple(_stub_in(exchange, names, measure) for exchange in state.talk.exchanges)
-    return replace(state, talk=replace(state.talk, exchanges=exchanges))
+    talk = state.talk
+    exchanges = tuple(_stub_in(exchange, names, measure) for exchange in talk.exchanges)
+    return replace(state, talk=replace(talk, exchanges=exchanges, stubbed=talk.stubbed.union(names)))
 
 
 def _stub_in(exchange: Exchange, names: Collection[str], measure: Measure) -> Exchange:

@@ -265,11 +265,11 @@ class Dialogue:
         check_laws(envelope, before=before or self._before.last)
         return envelope
 
-    def preview(self, asked: Ask, *, at: datetime | None = None) -> TurnView:
+    def preview(self, asked: Ask, *, at: datetime | None = None, rewritten: Rewrite | None = None) -> TurnView:
         """The turn that asking this would give if nothing has to go for it. Nothing changes."""
         check_zone(at)
         state = self._leave()
-        turn = replace(self._read(asked, state), receipts=self._past.receipts)
+        turn = replace(self._read(asked, state), receipts=self._past.receipts, rewritten=rewritten)
         measure = self._world.counter.measure(turn.model or state.model)
         envelope = make_envelope(waiting(advance(state, turn, self._rules.place, measure=measure)), self._rules.budget)
         entry, _ = self._accounts.enter(envelope, at=at)

@@ -77,8 +77,7 @@ class _Copy:
         """One turn with what was compacted before it; one that went on without an answer gets the empty one."""
         parent, at = self._head, told.message.at
         self.compact(turn.receipts, at=at)
-        # What was rewritten was so in the other conversation: here nothing was sent before.
-        asked = replace(turn, id=None, rewritten=None)
+        asked = replace(turn, id=None)
         self._head = turn_id(self._name, parent, asked)
         self._ids[told.message.id] = self._head
         self.parts.append(write_message(asked, message_id=self._head, parent=parent, at=at))

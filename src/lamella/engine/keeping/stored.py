@@ -132,19 +132,19 @@ class StoredChat:
     def ask(self, asked: Ask, *, at: datetime | None = None) -> TurnView:
         """The next turn, written down. A conflict with another writer changes nothing: ``reload`` and ask again."""
         self._book.begin()
-        left, question = self._find_empty_reply(), self._log.head
-        runner = self._running() if left is None else self._resume(self._log.path(left), leaves=question)
+        runner = self._next_runner()
         turn = runner.ask(self._with_lasting(asked), at=at, rewritten=self._log.rewritten)
         self._runner = runner
         return turn
 
-    def _find_empty_reply(self) -> str | None:
-        """The empty reply that the open turn stood with before: something may have been compacted after that."""
+    def _next_runner(self) -> Dialogue:
+        """What asks next. An open turn is left with the empty reply it had before: it may be compacted after that."""
         head = self._log.nodes.get(self._log.head)
-        if head is None or head.role is not Voice.USER:
-            return None
-        empty = message_id(self.id, parent=head.id, role=Voice.REPLY, text="")
-        return empty if empty in self._log.nodes else None
+        if head is not None and head.role is Voice.USER:
+            empty = message_id(self.id, parent=head.id, role=Voice.REPLY, text="")
+            if empty in self._log.nodes:
+                return self._resume(self._log.path(empty), leaves=head.id)
+        return self._running()
 
     def _with_lasting(self, asked: Ask) -> Ask:
         """What is asked, under what holds although no turn of the branch says so."""
@@ -259,7 +259,7 @@ class StoredChat:
 
     def preview(self, asked: Ask, *, at: datetime | None = None) -> TurnView:
         """The turn that asking this would give if nothing has to go for it. Nothing is written down."""
-        return self._running().preview(self._with_lasting(asked), at=at)
+        return self._next_runner().preview(self._with_lasting(asked), at=at, rewritten=self._log.rewritten)
 
     def shrink_waiting(self, *, at: datetime | None = None) -> TurnView | None:
         """The turn that waits, made smaller, written down; none if nothing in it may go."""

@@ -1,6 +1,7 @@
 """``lamella config``: every setting, and where its value was found."""
 
 import json
+from typing import Annotated
 
 import typer
 from msgspec import to_builtins
@@ -31,7 +32,14 @@ def config() -> None:
 
 
 @config_app.command()
-def show(*, as_json: JsonOption = False) -> int:
+def show(
+    *,
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="What a new chat gets along with this model.", show_default=False),
+    ] = None,
+    as_json: JsonOption = False,
+) -> int:
     """Every setting with its value, and whether it is the default or from a profile, a file or the environment.
 
     Then what a new conversation of `lamella chat` gets along with its model. Exit 2 if a value would be refused.
@@ -42,7 +50,7 @@ def show(*, as_json: JsonOption = False) -> int:
     if as_json:
         if bad:
             raise bad[0]
-        typer.echo(json.dumps({**_body(found), "keys": keys, "chat": _begin_chat(services)}, ensure_ascii=False))
+        typer.echo(json.dumps({**_body(found), "keys": keys, "chat": _begin_chat(services, model)}, ensure_ascii=False))
         return 0
     for name, value in _values(found).items():
         typer.echo(f"{name:<20}{found.origins[name]:<14}{show_line(_told(value))}")
@@ -51,21 +59,21 @@ def show(*, as_json: JsonOption = False) -> int:
     for error in bad:
         print_failure(error, as_json=False)
     if not bad:
-        typer.echo(f"{'a new chat':<20}{show_line(_tell_chat(services))}")
+        typer.echo(f"{'a new chat':<20}{show_line(_tell_chat(services, model))}")
     return max(map(exit_code, bad), default=0)
 
 
-def _begin_chat(services: Services) -> dict[str, object]:
+def _begin_chat(services: Services, named: str | None) -> dict[str, object]:
     """What a conversation that begins now gets, and what keeps its model from being asked."""
-    model = services.settings.model or DEMO_MODEL
+    model = named or services.settings.model or DEMO_MODEL
     fitting = fit_settings(model, begins=True, services=services)
     settings = {name: fitting.get(name, getattr(services.settings, name)) for name in ("layout", "window", "reserve")}
     unready = tell_unready(model, services=services)
     return {"model": mask(model), **settings, "missing": unready and mask(unready.message)}
 
 
-def _tell_chat(services: Services) -> str:
-    chat = _begin_chat(services)
+def _tell_chat(services: Services, model: str | None) -> str:
+    chat = _begin_chat(services, model)
     told = f"model {chat['model']}, layout {chat['layout']}, window {chat['window']:,}, reserve {chat['reserve']:,}"
     return f"{told}; it cannot be asked yet: {chat['missing']}" if chat["missing"] else told
 

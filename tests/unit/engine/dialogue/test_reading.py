@@ -15,7 +15,7 @@ from lamella.core.artifacts.model import Artifact, Kind, Source
 from lamella.core.artifacts.wanted import Wanted
 from lamella.core.prompt.layers.model import LayerId
 from lamella.engine.dialogue.reading import TurnReader
-from lamella.errors import NotAvailableError, SourceMissingError, SourceOutsideError
+from lamella.errors import ArtifactError, NotAvailableError, SourceMissingError, SourceOutsideError
 from lamella.ports import Sources
 
 PROMOTES = pytest.mark.moves_prefix(reason="in layout library what was attached goes into the system message")
@@ -159,3 +159,19 @@ def test_a_reader_reads_its_medium_with_no_catalog_beside_it_and_no_other_medium
     for kind in (Kind.OFFICE, Kind.NOTE, Kind.FOLDER, Kind.TAG, Kind.IMAGE):
         with pytest.raises(SourceMissingError, match="x has no text, and there is no vault"):
             reader.read_wanted([Wanted(kind=kind, name="x")])
+
+
+@PROMOTES
+def test_what_is_pinned_by_its_id_is_attached_as_it_is_known(converse: type[Watched]) -> None:
+    chat = converse()
+    chat.ask("one", attach=[Note(path="a.md", text="# A")])
+    chat.reply("yes")
+    assert attached(chat.ask("two", pin=["a.md"])) == [("a.md", "reference")]
+    turn = chat.ask("three", drop=["a.md"])
+    assert any("a.md" in warning and "pin" in warning for warning in turn.envelope.warnings)
+
+
+def test_what_is_not_known_cannot_be_pinned(converse: type[Watched]) -> None:
+    with pytest.raises(ArtifactError, match=r"nobody\.md cannot be pinned") as caught:
+        converse().ask("one", pin=["nobody.md"])
+    assert "policy pin" in caught.value.hint

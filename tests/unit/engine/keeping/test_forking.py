@@ -9,6 +9,7 @@ from lamella import Chat, Note, ToolOutput
 from lamella.core.messages.delta import Reply, StopReason, ToolCall
 from lamella.core.values import replace
 from lamella.engine.dialogue.answer import Answer
+from lamella.engine.dialogue.ask import Ask
 from lamella.engine.keeping.conversations import Conversations
 from lamella.engine.keeping.forking import fork_into
 from lamella.engine.keeping.stored import Backend
@@ -38,8 +39,12 @@ def make_desk() -> Backend:
 
 
 def sent(chat: Chat) -> str:
-    """What the next turn sends; ids of results follow from the conversation, and are left out."""
-    messages = [message.to_dict() for message in chat.preview("And now?").messages]
+    """What the next turn sends, whether or not the history before it was rewritten.
+
+    Ids of results follow from the conversation, and are left out.
+    """
+    turn = chat._stored._running().preview(Ask(text="And now?"))
+    messages = [message.to_dict() for message in turn.messages]
     return json.dumps(messages).split("by its id tool:look:")[0]
 
 

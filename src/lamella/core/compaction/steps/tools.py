@@ -1,6 +1,6 @@
 """Old tool results to the call that gets them back."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from lamella.core.compaction.draft import Draft
 from lamella.core.compaction.steps.taking import take_until
@@ -8,10 +8,13 @@ from lamella.core.log.placement import Form
 from lamella.core.log.receipt import Step, StepName
 from lamella.core.prompt.folding import stub_tool
 from lamella.core.prompt.layers.rounds import TOOL_KIND, stub_result
+from lamella.core.prompt.layers.strip import Said
+
+_KEPT_ROUNDS = 2
 
 
 def cut_tool_results(draft: Draft) -> Step | None:
-    """Oldest results first; those of the last exchange stay."""
+    """Oldest results first; those of the last exchange stay, and those of the last two rounds of the turn under way."""
     taken = take_until(_stubs(draft), draft.excess)
     return Step(name=StepName.TOOL_RESULTS, removed=taken) if taken else None
 
@@ -26,4 +29,17 @@ def _stubs(draft: Draft) -> Iterator[tuple[str, int]]:
                 yield tool.artifact.id, tool.tokens - stub_tool(tool, draft.measure).tokens
         for said in exchange.rounds:
             if said.segment.kind == TOOL_KIND and said.segment.form is Form.FULL:
-                yield said.id, said.segment.tokens - stub_result(said, draft.measure).segment.tokens
+                yield said.id, _freed(said, draft)
+    yield from ((said.id, _freed(said, draft)) for said in _list_earlier(draft.prompt.rounds))
+
+
+def _list_earlier(rounds: Sequence[Said]) -> Iterator[Said]:
+    """The results of a running turn's rounds but for the last two: the model is still working with those."""
+    starts = [index for index, said in enumerate(rounds) if said.message.calls]
+    for said in rounds[: starts[-_KEPT_ROUNDS]] if len(starts) > _KEPT_ROUNDS else ():
+        if said.segment.kind == TOOL_KIND and said.segment.form is Form.FULL:
+            yield said
+
+
+def _freed(said: Said, draft: Draft) -> int:
+    return said.segment.tokens - stub_result(said, draft.measure).segment.tokens

@@ -77,7 +77,8 @@ class Talk(Struct, frozen=True, kw_only=True):
     """Earlier turns, all of them still sent but the first ``hidden``, after the ``opening`` that stands in for others.
 
     Those from ``epoch_start`` on stand as they were sent first. ``stand_in`` tells of those that a history mode hides.
-    ``spoken`` is how many messages all of them are sent as.
+    ``spoken`` is how many messages all of them are sent as. ``stubbed`` are results that compactions cut to their
+    calls: those of the turn under way stand so as well.
     """
 
     exchanges: tuple[Exchange, ...] = ()
@@ -86,6 +87,7 @@ class Talk(Struct, frozen=True, kw_only=True):
     opening: Opening = NOTHING_LEFT_OUT
     hidden: int = 0
     stand_in: StandIn | None = None
+    stubbed: frozenset[str] = frozenset()
 
     @property
     def shown(self) -> tuple[Exchange, ...]:

@@ -89,6 +89,8 @@ def _refer(artifact: Artifact, *, place: str, measure: Measure) -> Segment:
 
 def merge_standing(before: Mapping[str, Standing], added: Sequence[Standing]) -> Mapping[str, Standing]:
     """What stands in the request once L3 is part of it: an update joins the copy it updates."""
+    if not added:
+        return before
     merged = dict(before)
     for standing in added:
         name = standing.artifact.id
