@@ -22,7 +22,7 @@ from typing import TypeVar
 from tests.contracts.places import ROOT
 
 import lamella
-from lamella import Chat, Note
+from lamella import Chat, Event, Note
 from lamella.testing import Line, ScriptedProvider
 
 PACKAGE = Path(lamella.__file__).parent
@@ -80,7 +80,7 @@ def follow() -> Iterator[list[Path]]:
 
 def walk_turns(vault: Path) -> dict[str, Walk]:
     """One send with a note, one plan of a single step, and one send after that was committed and undone."""
-    (vault / "spec.md").write_text("# Spec\n\nA desk, a booking and a token.\n", encoding="utf-8")
+    (vault / "spec.md").write_text("# Spec\n\nIt has three things: a desk, a booking, a token.\n", encoding="utf-8")
     engine = lamella.open("memory:", vault=str(vault), model="scripted:walk", provider=ScriptedProvider(*[ANSWER] * 12))
     chat = engine.chat("walk", layout="library")
     walks: dict[str, Walk] = {}
@@ -105,9 +105,8 @@ def walk_turns(vault: Path) -> dict[str, Walk]:
 
 
 def _send(chat: Chat, text: str, *attached: Note) -> None:
-    async def read_out() -> None:
-        async for _ in chat.send(text, attach=attached):
-            pass
+    async def read_out() -> list[Event]:
+        return [event async for event in chat.send(text, attach=attached)]
 
     asyncio.run(read_out())
 
