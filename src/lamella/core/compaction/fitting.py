@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
+from lamella.core.artifacts.model import Kind
 from lamella.core.budget.counting import Measure
 from lamella.core.budget.thresholds import Budget, is_over, must_shrink
 from lamella.core.compaction.asking import Summaries, SummaryNeed
@@ -16,7 +17,7 @@ from lamella.core.log.terms import History
 from lamella.core.log.turn import Turn
 from lamella.core.prompt.advance import Planner, advance, waiting
 from lamella.core.prompt.envelope import Envelope
-from lamella.core.prompt.layers.model import STAND_INS, LayerId, Segment
+from lamella.core.prompt.layers.model import STAND_INS, LayerId, Segment, SegmentKind
 from lamella.core.prompt.state import State
 from lamella.core.values import replace
 from lamella.errors import BudgetExceededError
@@ -39,12 +40,18 @@ def fit_turn(
     Receipts that were committed before are applied to the state already. With needs, fetch those and fit again.
     """
     needs: tuple[SummaryNeed, ...] = ()
-    if summaries is not None and turn.terms.history is History.STRIP:
+    # Once tools were called the question was sent: only a receipt may shrink what goes before it.
+    was_sent = bool(turn.rounds)
+    if summaries is not None and turn.terms.history is History.STRIP and not was_sent:
         turn, needs = retell(state, turn, rules.measure, place=rules.place, chain=rules.chain, summaries=summaries)
     opened = advance(state, turn, rules.place, measure=rules.measure)
     if needs or not _must_shrink(opened, state, rules):
         return turn, opened, needs
-    condensed, needs = condense_turn(state, turn, opened, chain=rules.chain, budget=rules.budget, summaries=summaries)
+    condensed = turn
+    if not was_sent:
+        condensed, needs = condense_turn(
+            state, turn, opened, chain=rules.chain, budget=rules.budget, summaries=summaries
+        )
     if needs:
         return turn, opened, needs
     if condensed is not turn:
@@ -95,15 +102,18 @@ def _protected(envelope: Envelope) -> Iterator[tuple[str, int]]:
         # Pinned, not to be fetched again, or attached lately: whatever is left of it but one line.
         if segment.form is not Form.HANDLE:
             yield segment.id, segment.tokens
+    asked = {segment.place for segment in envelope.segments(LayerId.L5)}
     for segment in envelope.segments(LayerId.L3):
-        yield f"{segment.id}, attached now", segment.tokens
+        called = segment.kind in (Kind.TOOL, SegmentKind.CALL) and segment.place not in asked
+        yield f"{segment.id}, {'called for' if called else 'attached'} now", segment.tokens
     yield from _weigh_strip(envelope.segments(LayerId.L4))
     for segment in envelope.segments(LayerId.L5):
         yield "what was typed now", segment.tokens
 
 
 def _weigh_strip(said: Sequence[Segment]) -> Iterator[tuple[str, int]]:
-    last = list(dict.fromkeys(segment.place for segment in said))[-2:]
+    questions = [index for index, segment in enumerate(said) if segment.kind == SegmentKind.USER]
+    last = {segment.place for segment in said[questions[-1] :]} if questions else set()
     talk = [segment for segment in said if segment.kind not in STAND_INS]
     yield "what stands in for earlier turns", sum(one.tokens for one in said if one.kind in STAND_INS)
     yield "the last exchange", sum(one.tokens for one in talk if one.place in last)

@@ -159,8 +159,9 @@ def judge_call(
 def glue_messages(prompt: Prompt) -> tuple[Message, ...]:
     """The request of an application that glues this turn's attachments into the last message, every turn.
 
-    Earlier turns stand in it as typed, with their rounds of tools while they are sent at all.
+    Earlier turns stand in it as typed, with their rounds of tools while they are sent at all; so do those of this one.
     """
+    after = [said.message for said in prompt.rounds]
     count, layer = prompt.measure.count, prompt.system_layer
     head = Message(role=Role.SYSTEM, pieces=layer.pieces, tokens=layer.tokens, weights=(layer.tokens,))
     messages = [head] if layer.pieces else []
@@ -170,12 +171,12 @@ def glue_messages(prompt: Prompt) -> tuple[Message, ...]:
             messages += [said.message for said in exchange.rounds]
         messages.append(exchange.answer or exchange.reply.message)
     if not prompt.attached:
-        return (*messages, prompt.user.message)
+        return (*messages, prompt.user.message, *after)
     glued = [_find_block(artifact, prompt) for artifact in prompt.attached if artifact.kind is not Kind.IMAGE]
     images = [image for artifact in prompt.attached if artifact.kind is Kind.IMAGE for image in artifact.images]
     if tuple(glued) == prompt.shown[1] and tuple(images) == prompt.shown[3]:
-        return (*messages, prompt.question)
-    return (*messages, render_user(glued, prompt.user.message.pieces, images, count=count))
+        return (*messages, prompt.question, *after)
+    return (*messages, render_user(glued, prompt.user.message.pieces, images, count=count), *after)
 
 
 def _find_block(artifact: Artifact, prompt: Prompt) -> str:

@@ -224,8 +224,6 @@ class Log(Struct, dict=True):
         if not isinstance(same.event, ReplyEvent) or not isinstance(reply.event, ReplyEvent):
             return reply
         event = replace(reply.event, calls=(*same.event.calls, *reply.event.calls))
-        if not same.rounds:
-            return replace(reply, event=event)
         return replace(reply, event=event, rounds=same.rounds, erased=same.erased)
 
     def _call(self, event: CallsEvent) -> None:
@@ -281,6 +279,10 @@ class Log(Struct, dict=True):
     def _switch(self, head: str) -> None:
         if head and head not in self.nodes:
             raise ValueError(f"there is no message {head}")
+        if head == self.head and head in self.rounds:
+            # The open question is asked once more from its start: what was called for in between is given up.
+            del self.rounds[head]
+            return
         if not self._answers_again(head):
             self.rewritten, self.left = Rewrite.BRANCH, NOTHING_SET
         self._arrive(head)

@@ -34,9 +34,16 @@ class Accounts:
         """The request that was sent last, as a cache sees it."""
         return self._books.last
 
-    def go_on(self, sent: Prompt | None, *, asked_at: datetime | None, answered_by: str | None) -> None:
+    def go_on(
+        self,
+        sent: Prompt | None,
+        *,
+        asked_at: datetime | None,
+        answered_by: str | None,
+        pause: float | None = None,
+    ) -> None:
         """Go on from what was sent last, and when; ``answered_by`` is the provider's name for its reply."""
-        self._asked_at, self._answered_by = asked_at, answered_by
+        self._asked_at, self._answered_by, self._pause = asked_at, answered_by, pause
         if sent is not None:
             request = see_request(sent, at=asked_at)
             self._books = Books(last=request, prompt=sent, cache=CacheModel(requests=((request, NO_FORK),)))

@@ -29,7 +29,7 @@ from lamella.engine.dialogue.past import Past
 from lamella.engine.dialogue.proposal import Proposal, propose
 from lamella.engine.dialogue.reading import read_turn
 from lamella.engine.dialogue.recalling import FOUND_AT_MOST, Recaller
-from lamella.engine.dialogue.rounds import check_outputs, close_round, skip_call
+from lamella.engine.dialogue.rounds import check_outputs, close_round, name_calls, skip_call
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.dialogue.world import Journal, LeftTurn, World
 from lamella.errors import CallError
@@ -70,6 +70,8 @@ class Dialogue:
         self._accounts = Accounts(world, ledger=ledger)
         # The answer whose calls wait for what they give.
         self._pending = pending
+        # The request of the turn that waits, as it was sent last.
+        self._sent: Prompt | None = None
         self._fold()
 
     def _fold(self) -> None:
@@ -88,14 +90,11 @@ class Dialogue:
         *,
         asked_at: datetime | None = None,
         answered_by: str | None = None,
-        pending: Reply | None = None,
+        pause: float | None = None,
     ) -> None:
-        """Go on from what was sent last: ``before``, or the last request of the past.
-
-        ``pending`` is an answer whose calls still wait for what they give.
-        """
-        self._pending = pending
-        self._accounts.go_on(before or self._state.last, asked_at=asked_at, answered_by=answered_by)
+        """Go on from what was sent last: ``before``, or the last request of the past."""
+        sent = before or self._state.last
+        self._accounts.go_on(sent, asked_at=asked_at, answered_by=answered_by, pause=pause)
 
     def mark_undone(self) -> None:
         """The next request differs from the one before it because a compaction was undone."""
@@ -103,8 +102,7 @@ class Dialogue:
 
     def mark_waiting_undone(self) -> None:
         """So does the one that waits."""
-        sent = replace(waiting(self._state), compacted=UNDONE)
-        self._state = replace(self._state, last=sent)
+        self._state = replace(self._state, last=replace(waiting(self._state), compacted=UNDONE))
 
     @property
     def model(self) -> str | None:
@@ -115,6 +113,11 @@ class Dialogue:
     def calls(self) -> Sequence[ToolCall]:
         """The calls of the last answer that wait for what they give."""
         return () if self._pending is None else self._pending.calls
+
+    @property
+    def is_in_round(self) -> bool:
+        """Whether tools were called in the turn that waits."""
+        return self._state.waits and bool(self._pending or self._past.turns[-1].rounds)
 
     def read_answer(self, given: object) -> Answer:
         """What a model answered, from the object that a provider's SDK gave."""
@@ -157,6 +160,7 @@ class Dialogue:
             self._past.answer("", message=state.head)
         self._past.ask(replace(turn, receipts=(*self._past.receipts, *turn.receipts)), message=opened.head)
         self._before, self._state, self._rules, self._pending = state, opened, rules, None
+        self._sent = opened.last
         self._accounts.begin(books, at=at)
         return self._view(envelope, entry, receipt)
 
@@ -194,11 +198,11 @@ class Dialogue:
                 "Another question was asked before this answer came; it is not recorded.",
                 hint="Send one turn at a time, or open the conversation once for each.",
             )
-        reply = Reply(text=given, stop=StopReason.END) if isinstance(given, str) else given.reply
+        reply = Reply(text=given, stop=StopReason.END) if isinstance(given, str) else name_calls(given.reply)
+        before, budget = self._before.last, self._rules.budget
         call = None
         if isinstance(given, Answer):
-            budget = self._rules.budget
-            call = self._accounts.judge(prompt, given, before=self._before.last, budget=budget, at=at)
+            call = self._accounts.judge(prompt, given, before=before, budget=budget, at=at)
         if reply.calls and call is not None:
             self._open_round(reply, call, at=at)
         else:
@@ -233,26 +237,33 @@ class Dialogue:
         return self._give(outputs, at=at)
 
     def _give(self, outputs: Sequence[ToolOutput], *, at: datetime | None) -> TurnView:
-        turn, longer = self._past.turns[-1], self._with_round(outputs)
+        """What tools gave is written down before it is looked at: whether it fits or not, they ran."""
+        self._take(outputs, at=at)
+        turn, sent = self._past.turns[-1], self._sent
         fitted, opened = self._fitter.fit(
-            self._settle(turn.terms), replace(longer, receipts=()), self._rules, path=self._past.path[:-1]
+            self._settle(turn.terms), replace(turn, receipts=()), self._rules, path=self._past.path[:-1]
         )
         receipt = fitted.receipts[-1] if fitted.receipts else None
-        envelope = self._seal(opened, self._rules)
+        envelope = self._seal(opened, self._rules, before=sent)
         entry, books = self._accounts.enter(envelope, at=at)
-        if self._journal is not None:
-            self._journal.write_results(longer.rounds[-1].outputs, parent=opened.head, at=at)
-            if receipt is not None:
-                self._journal.write_receipt(receipt, before=opened.head, at=at)
+        if receipt is not None and self._journal is not None:
+            self._journal.write_receipt(receipt, before=opened.head, at=at)
         self._past.turns[-1] = replace(fitted, receipts=(*turn.receipts, *fitted.receipts))
-        self._state, self._pending = opened, None
+        self._state, self._sent = opened, opened.last
         self._accounts.go_further(books)
         return self._view(envelope, entry, receipt)
+
+    def _take(self, outputs: Sequence[ToolOutput], *, at: datetime | None) -> None:
+        longer = self._with_round(outputs)
+        if self._journal is not None:
+            self._journal.write_results(longer.rounds[-1].outputs, parent=self._state.head, at=at)
+        self._past.turns[-1] = longer
+        self._state, self._pending = add_rounds(self._state, longer.rounds), None
 
     def _skip_round(self, *, at: datetime | None) -> None:
         """Calls that nobody answered are told so: what the model said is kept, and every call has its result."""
         if self._pending is not None:
-            self._give([skip_call(call) for call in self._pending.calls], at=at)
+            self._take([skip_call(call) for call in self._pending.calls], at=at)
 
     def _view(self, envelope: Envelope, entry: Entry, receipt: Receipt | None) -> TurnView:
         return self._accounts.view(envelope, entry, number=len(self._past.turns), receipt=receipt)
@@ -280,6 +291,7 @@ class Dialogue:
         if not self._state.waits:
             return None
         envelope = self._seal(self._state, self._rules)
+        self._sent = envelope.prompt
         receipts = self._past.turns[-1].receipts
         # The least that can be said of a turn: what moved.
         entry = Entry(prefix=make_prefix(self._before.last, envelope.prompt))
@@ -305,20 +317,19 @@ class Dialogue:
             return None
         turn = replace(turn, receipts=(*turn.receipts, receipt))
         opened = advance(self._before, turn, rules.place, measure=rules.measure)
-        envelope = self._seal(opened, rules)
+        envelope = self._seal(opened, rules, before=self._sent)
         entry, books = self._accounts.enter(envelope, at=at)
         if self._journal is not None:
             self._journal.write_receipt(receipt, before=opened.head, at=at)
         self._past.turns[-1] = turn
-        self._state = opened
+        self._state, self._sent = opened, opened.last
         self._accounts.go_further(books)
         return self._view(envelope, entry, receipt)
 
     def _settle(self, terms: Terms) -> State:
         """The state before the next turn, or before the one that waits, under the receipts that go before it."""
-        state = self._before
         receipts = self._past.turns[-1].receipts if self._state.waits else self._past.receipts
-        return apply_receipts(state, receipts, terms, measure=self._rules.measure)
+        return apply_receipts(self._before, receipts, terms, measure=self._rules.measure)
 
     def plan(self, *, to: float | None = None, at: datetime | None = None) -> Proposal:
         """What compacting now would take out, down to a share of what fits, by default to the target."""

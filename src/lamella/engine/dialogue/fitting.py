@@ -89,7 +89,8 @@ class Fitter:
 
     def fit(self, state: State, turn: Turn, rules: Rules, *, path: Sequence[str]) -> tuple[Turn, State]:
         """The turn as it is asked, made smaller where that is needed, and the state that then waits."""
-        retells = self._summarizer is not None and turn.terms.history is History.STRIP
+        strips = turn.terms.history is History.STRIP and not turn.rounds
+        retells = self._summarizer is not None and strips
         opened = advance(state, turn, rules.place, measure=rules.measure)
         if not retells and not must_shrink(waiting(opened).total, rules.budget, shrunk_to=state.shrunk_to):
             return turn, opened

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from lamella.core.messages.delta import Reply, ToolCall
 from lamella.core.messages.rounds import ToolOutput, ToolRound
+from lamella.core.values import replace
 from lamella.errors import CallError
 
 
@@ -18,6 +19,19 @@ def check_outputs(calls: Sequence[ToolCall], outputs: Sequence[ToolOutput]) -> N
             + (f"{', '.join(missing)} has none." if missing else f"{', '.join(unknown or given)} was not called once."),
             hint="Give one ToolOutput for each of the reply's calls, with the call's id.",
         )
+
+
+def name_calls(reply: Reply) -> Reply:
+    """The same answer, each of its calls under an id of its own: models repeat ids, and some give none.
+
+    The provider's own form of an answer whose ids are mended would name the wrong ones, so it is left out then.
+    """
+    names: dict[str, None] = {}
+    for number, call in enumerate(reply.calls, start=1):
+        name = call.id or f"call-{number}"
+        names[name if name not in names else f"{name}-{number}"] = None
+    calls = tuple(replace(call, id=name) for call, name in zip(reply.calls, names, strict=True))
+    return reply if calls == reply.calls else replace(reply, calls=calls, carried=None)
 
 
 def close_round(asked: Reply, outputs: Sequence[ToolOutput]) -> ToolRound:

@@ -48,6 +48,7 @@ from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.dialogue.world import World
 from lamella.engine.keeping.checkpoints import EVENTS
 from lamella.engine.keeping.journal import ChatJournal
+from lamella.engine.keeping.last_turn import find_answer, find_pause
 from lamella.engine.keeping.stored_log import StoredLog
 from lamella.errors import CallError
 from lamella.ports import Clock, Store
@@ -191,9 +192,12 @@ class StoredChat:
         return self._running().waiting()
 
     def regenerate(self, message: str | None = None, *, at: datetime | None = None) -> TurnView:
-        """Open a question again, by default the last one; the next reply starts a branch of its own."""
+        """Open a question again, by default the last one; the next reply starts a branch of its own.
+
+        Rounds of tools that were under way are given up: it is asked from its start.
+        """
         question = self._question(message or self._log.head)
-        if question != self._log.head:
+        if question != self._log.head or self._running().is_in_round:
             self._write(write_event(SwitchEvent(head=question), at=self._moment(at)))
         turn = self._running().waiting()
         if turn is None:
@@ -329,18 +333,13 @@ class StoredChat:
         dialogue = self._rebuild(told, self._log.committed(told), journal=journal)
         before = self._sent_last() if edits or self._log.rewritten or self._log.undone else None
         newest = told[-1] if told else None
-        calls = read_calls(newest) if newest is not None else ()
         dialogue.go_on(
             before,
             asked_at=read_time(newest.message) if newest is not None else None,
-            answered_by=calls[-1].id if calls else None,
-            pending=self._read_pending(newest) if newest is not None else None,
+            answered_by=find_answer(told),
+            pause=find_pause(told),
         )
         return dialogue
-
-    def _read_pending(self, told: Told) -> Reply | None:
-        """The answer of the open turn whose calls wait for what they give."""
-        return None if told.pending is None else read_pending(told, self._contents(tuple(told.pending.hashes())))
 
     def _sent_last(self) -> Prompt | None:
         """The request of the turn asked last, on whatever branch it was."""

@@ -11,7 +11,7 @@ from lamella.core.artifacts.make import make_tool_definition
 from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.messages.delta import ToolCall
 from lamella.core.messages.rounds import ToolOutput
-from lamella.errors import CallError
+from lamella.errors import CallError, LamellaError
 
 ToolFunction = Callable[..., object]
 _Run = Callable[[str], Awaitable[str]]
@@ -19,6 +19,8 @@ _Run = Callable[[str], Awaitable[str]]
 # How many rounds of tools a turn may take, and how many seconds one call, where nobody says.
 STEPS = 8
 SECONDS = 60.0
+# What one result may have, in characters: more would leave no room for anything else in most windows.
+LONGEST = 200_000
 
 
 class Toolbox:
@@ -49,11 +51,12 @@ class Toolbox:
             known = ", ".join(self._runs) or "none"
             return ToolOutput(call=call.id, output=f"There is no tool {call.name}. Tools: {known}.", failed=True)
         try:
-            return ToolOutput(call=call.id, output=await asyncio.wait_for(run(call.arguments), self._seconds))
+            output = check_output(await asyncio.wait_for(run(call.arguments), self._seconds))
         except TimeoutError:
             return ToolOutput(call=call.id, output=f"No result within {self._seconds:g} seconds.", failed=True)
-        except Exception as error:  # noqa: BLE001 - a tool may fail in any way, and the model should know how
-            return ToolOutput(call=call.id, output=f"{type(error).__name__}: {error}", failed=True)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a tool may fail in any way, and the model should know how
+            return ToolOutput(call=call.id, output=_tell(error), failed=True)
+        return ToolOutput(call=call.id, output=output)
 
 
 def _describe(tool: Tool | ToolFunction) -> tuple[ToolDefinition, _Run | None]:
@@ -64,11 +67,21 @@ def _describe(tool: Tool | ToolFunction) -> tuple[ToolDefinition, _Run | None]:
         raise CallError(
             f"A {type(tool).__name__} is no tool.", hint="Give a Tool, or a function with types and a docstring."
         )
+    if inspect.isgeneratorfunction(tool) or inspect.isasyncgenfunction(tool):
+        raise CallError(f"The tool {name} yields.", hint="Return what it gives, all at once.")
     told = inspect.getdoc(tool)
     if not told:
         raise CallError(f"The tool {name} has no docstring.", hint="Say in it what the tool does: the model reads it.")
-    model = _make_model(tool, name)
-    definition = make_tool_definition(name, description=told, parameters=_make_schema(model))
+    try:
+        model = _make_model(tool, name)
+        definition = make_tool_definition(name, description=told, parameters=_make_schema(model))
+    except LamellaError:
+        raise
+    except Exception as error:  # types of parameters can be anything, and so can what is wrong with them
+        raise CallError(
+            f"The parameters of the tool {name} cannot be described: {type(error).__name__}.",
+            hint="Use types that JSON has: str, int, float, bool, lists and dicts of them, Literal, Optional.",
+        ) from error
     return definition, _make_run(tool, model)
 
 
@@ -103,9 +116,17 @@ def _make_run(function: ToolFunction, model: Any) -> _Run:  # noqa: ANN401 - as 
         if inspect.iscoroutinefunction(function):
             return _as_text(await function(**given))
         # A function that waits for something holds up nobody else.
-        return _as_text(await asyncio.to_thread(function, **given))
+        return _as_text(await asyncio.to_thread(_call, function, given))
 
     return run
+
+
+def _call(function: ToolFunction, given: Mapping[str, object]) -> object:
+    try:
+        return function(**given)
+    except StopIteration as error:
+        # No future can carry this one.
+        raise RuntimeError("StopIteration") from error
 
 
 def _check_arguments(given: Mapping[str, object], model: Any) -> dict[str, object]:  # noqa: ANN401 - as above
@@ -118,6 +139,22 @@ def _check_arguments(given: Mapping[str, object], model: Any) -> dict[str, objec
         wrong = [f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {one['msg']}" for one in error.errors()]
         raise TypeError("; ".join(wrong)) from error
     return {name: getattr(checked, name) for name in type(checked).model_fields}
+
+
+def check_output(text: str) -> str:
+    """A result that can be sent and does not burst the window; the model is told what is wrong with another."""
+    if len(text) > LONGEST:
+        raise ValueError(f"the result has {len(text):,} characters, and at most {LONGEST:,} are taken; ask for less")
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise ValueError("the result has half of a character in it")
+    return text
+
+
+def _tell(error: BaseException) -> str:
+    try:
+        return f"{type(error).__name__}: {error}".encode(errors="replace").decode()
+    except Exception:  # noqa: BLE001 - an error that cannot be told is named
+        return type(error).__name__
 
 
 def _as_text(value: object) -> str:

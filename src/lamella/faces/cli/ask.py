@@ -75,6 +75,8 @@ def ask(
 
     lamella ask "What is decided here?" --attach examples/vault/decisions/one-index.md
     """
+    if chat is not None and not chat.strip():
+        raise UsageError("--chat is empty.", hint="Name the conversation to keep it in, or leave --chat out.")
     if store is not None and chat is None:
         raise UsageError("--store needs --chat.", hint="Say which conversation to keep it in, with --chat NAME.")
     text, piped = _read_question(question)

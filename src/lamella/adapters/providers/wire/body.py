@@ -2,7 +2,7 @@
 
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
-from json import JSONDecodeError, loads
+from json import JSONDecodeError, dumps, loads
 from typing import Any
 
 from lamella.adapters.providers.wire.fields import as_json
@@ -107,7 +107,9 @@ def read_arguments(text: str) -> Body:
     """A call's arguments as an object; what a model wrote badly is handed back as it wrote it, under one name."""
     try:
         found = loads(text) if text.strip() else {}
-    except ValueError:
+        # Half of a character, or lists in lists without end, can be read and not be written again.
+        dumps(found, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
         return {"unreadable": text}
     return found if isinstance(found, dict) else {"value": found}
 

@@ -14,7 +14,7 @@ def cut_chitchat(draft: Draft) -> Step | None:
     removed: list[str] = []
     after = ""
     for index, exchange in enumerate(draft.free):
-        bare = not exchange.attached and not exchange.tools
+        bare = not (exchange.attached or exchange.tools or exchange.rounds or exchange.lines)
         if index and bare and is_chitchat(exchange.user.text, after=after, words=words):
             removed.append(exchange.user.id)
         after = exchange.replies[-1].text
