@@ -75,6 +75,7 @@ TURN: Fields = {
     "model": (NAME, True),
     "drop": (LIST, False),
     "fold": (SWITCH, False),
+    "rounds": (LIST, False),
     "reply": (TEXT, False),
 }
 ATTACHMENT: Fields = {
@@ -90,7 +91,7 @@ ATTACHMENT: Fields = {
     "data": (TEXT, True),
     "media_type": (TEXT, True),
 }
-SYSTEM: Fields = dict.fromkeys(("base", "instructions", "project", "memory"), (TEXT, True))
+SYSTEM: Fields = dict.fromkeys(("base", "guidelines", "instructions", "project", "workflow", "memory"), (TEXT, True))
 TOOL: Fields = {"name": (TEXT, False), "arguments": (FREE, False), "output": (TEXT, False)}
 DEFINITION: Fields = {"name": (NAME, False), "description": (TEXT, False), "parameters": (FREE, False)}
 

@@ -199,10 +199,9 @@ class Dialogue:
                 hint="Send one turn at a time, or open the conversation once for each.",
             )
         reply = Reply(text=given, stop=StopReason.END) if isinstance(given, str) else name_calls(given.reply)
-        before, budget = self._before.last, self._rules.budget
-        call = None
+        call, budget = None, self._rules.budget
         if isinstance(given, Answer):
-            call = self._accounts.judge(prompt, given, before=before, budget=budget, at=at)
+            call = self._accounts.judge(prompt, given, before=self._before.last, budget=budget, at=at)
         if reply.calls and call is not None:
             self._open_round(reply, call, at=at)
         else:

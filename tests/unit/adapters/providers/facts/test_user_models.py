@@ -1,10 +1,10 @@
 """Profiles of the user's own: added, overridden, dated, and refused with the place of the mistake."""
 
-from dataclasses import fields
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from msgspec.structs import fields
 
 from lamella.adapters.providers.facts.models import BuiltInModels
 from lamella.adapters.providers.facts.user_models import ModelIn, load_profiles, parse_profiles
