@@ -2,17 +2,18 @@
 
 from collections.abc import Callable, Iterator
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, fields
 
 from lamella.core.artifacts.model import Kind
 from lamella.core.budget.thresholds import Budget
 from lamella.core.compaction.fitting import Rules
 from lamella.core.compaction.rules import ChainRules, KindRules, SummaryRules
 from lamella.core.log.receipt import STEP_ORDER, StepName
-from lamella.core.log.terms import CarryForward, History, Layout, Terms
+from lamella.core.log.terms import Terms
 from lamella.core.planning.layouts import place
 from lamella.errors import LamellaError, NotAvailableError, SettingError
 from lamella.runners.registry import RUNNERS
@@ -28,6 +29,10 @@ _LATER = {
     ("layout", "auto"): "library or in_place",
 }
 
+# The terms that are one of a few words.
+_CHOICES: dict[str, type[StrEnum]] = {
+    term.name: term.type for term in fields(Terms) if isinstance(term.type, type) and issubclass(term.type, StrEnum)
+}
 _ROOM = ("window", "reserve")
 _SHARES = ("warn", "target", "trigger", "hard")
 
@@ -45,22 +50,15 @@ def make_rules(settings: Settings, world: "World", *, runner: str = "chat") -> R
 
 def make_terms(settings: Settings) -> Terms:
     """What the bytes of a conversation's requests follow from."""
-    return Terms(
-        layout=_choose("layout", settings.layout, Layout),
-        carry_forward=_choose("carry_forward", settings.carry_forward, CarryForward),
-        history=_choose("history", settings.history, History),
-        history_turns=settings.history_turns,
-        image_notes=settings.image_notes,
-    )
+    values = {term.name: getattr(settings, term.name) for term in fields(Terms)}
+    return Terms(**{**values, **{name: _choose(name, values[name], choices) for name, choices in _CHOICES.items()}})
 
 
 def find_faults(settings: Settings) -> Iterator[tuple[tuple[str, ...], LamellaError]]:
     """Whatever ``make_rules`` would refuse, each with the settings that it is about."""
     checks: dict[tuple[str, ...], Callable[[], object]] = {
         _ROOM: lambda: Budget(window=settings.window, reserve=settings.reserve),
-        ("layout",): lambda: _choose("layout", settings.layout, Layout),
-        ("carry_forward",): lambda: _choose("carry_forward", settings.carry_forward, CarryForward),
-        ("history",): lambda: _choose("history", settings.history, History),
+        **{(name,): partial(_choose, name, getattr(settings, name), choices) for name, choices in _CHOICES.items()},
         ("history_turns",): lambda: _check_history_turns(settings),
         _SHARES: lambda: Budget(**{name: getattr(settings, name) for name in _SHARES}),
         ("compaction",): lambda: [make_compaction(settings.compaction, runner) for runner in RUNNERS],

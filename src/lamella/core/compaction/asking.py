@@ -1,6 +1,7 @@
 """Asking for summaries: the core says which text it needs and how to ask; whoever runs the turn fetches it."""
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -34,7 +35,7 @@ class SummaryNeed(Struct, frozen=True, kw_only=True):
         return describe(self, without=("messages",))
 
 
-class SummaryText(Struct, frozen=True, kw_only=True):
+class SummaryText(NamedTuple):
     """What a summariser answered: a text, or why there is none."""
 
     text: str = ""

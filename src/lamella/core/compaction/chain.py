@@ -1,8 +1,7 @@
 """The chain: steps in their order, until the request has come down to its goal. A plan is a value."""
 
 from collections.abc import Iterator, Sequence
-
-from msgspec import Struct
+from typing import NamedTuple
 
 from lamella.core.budget.counting import Measure
 from lamella.core.compaction.asking import Summaries, SummaryNeed
@@ -19,7 +18,7 @@ from lamella.core.prompt.state import State
 from lamella.core.values import replace
 
 
-class Plan(Struct, frozen=True, kw_only=True):
+class Plan(NamedTuple):
     """What a compaction would do, and the prompt it comes to. With ``needs``, those summaries are fetched first."""
 
     receipt: Receipt | None

@@ -2,8 +2,7 @@
 
 import re
 from collections.abc import Sequence
-
-from msgspec import Struct
+from typing import NamedTuple
 
 from lamella.core.text.fences import walk_lines
 
@@ -21,7 +20,7 @@ _INDENTED = re.compile(r"(?: {4}|\t)[ \t]*\S")
 _LIST_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]")
 
 
-class Candidate(Struct, frozen=True, kw_only=True):
+class Candidate(NamedTuple):
     """One turn that may go: what was asked, the reply, and the tool results between them, as one."""
 
     id: str

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from lamella.core.log.call import Call
-from lamella.core.log.compactions import NONE_COMMITTED, Committed
+from lamella.core.log.compactions import NONE_IN_FORCE, CompactionsInForce
 from lamella.core.log.events.artifact import Contents
 from lamella.core.log.events.call import read_call
 from lamella.core.log.events.compaction import CompactionEvent, read_receipt
@@ -36,7 +36,7 @@ def path_hashes(told: Iterable[Told]) -> tuple[str, ...]:
 
 
 def read_turns(
-    told: Iterable[Told], contents: Contents, committed: Committed = NONE_COMMITTED, *, usual: Terms
+    told: Iterable[Told], contents: Contents, committed: CompactionsInForce = NONE_IN_FORCE, *, usual: Terms
 ) -> list[Turn]:
     """A branch's turns with their contents, each with its reply and with what was compacted before it.
 
@@ -80,7 +80,7 @@ def read_calls(told: Told) -> tuple[Call, ...]:
         raise damaged(f"The message {node.id}", error) from error
 
 
-def committed_hashes(committed: Committed) -> tuple[str, ...]:
+def committed_hashes(committed: CompactionsInForce) -> tuple[str, ...]:
     """The hashes of the texts that a branch's compactions put in place of messages."""
     return tuple(dict.fromkeys(name for event in committed.events for name in event.hashes()))
 

@@ -11,7 +11,7 @@ from lamella.core.log.receipt import find_voided
 NEVER_UNDONE = float("inf")
 
 
-class Committed(Struct, frozen=True, kw_only=True):
+class CompactionsInForce(Struct, frozen=True, kw_only=True):
     """The compactions of a branch: by the message that was asked after them, and those since the last one."""
 
     before: Mapping[str, tuple[CompactionEvent, ...]] = {}
@@ -22,7 +22,7 @@ class Committed(Struct, frozen=True, kw_only=True):
         return (*(event for events in self.before.values() for event in events), *self.since)
 
 
-NONE_COMMITTED = Committed()
+NONE_IN_FORCE = CompactionsInForce()
 
 
 class _Entry(Struct):
@@ -52,7 +52,7 @@ class Compactions(Struct):
         for entry in branch[found:]:
             entry.undone_at = at
 
-    def on(self, path: Mapping[str, int], *, until: int | None = None) -> Committed:
+    def on(self, path: Mapping[str, int], *, until: int | None = None) -> CompactionsInForce:
         """Those in force on a branch, given when each of its messages was said; ``until`` a moment of the past."""
         before: dict[str, tuple[CompactionEvent, ...]] = {}
         since: tuple[CompactionEvent, ...] = ()
@@ -63,7 +63,7 @@ class Compactions(Struct):
                 since = (*since, entry.event)
             else:
                 before[child] = (*before.get(child, ()), entry.event)
-        return Committed(before=before, since=since)
+        return CompactionsInForce(before=before, since=since)
 
     def _along(self, path: Mapping[str, int]) -> Iterator[tuple[_Entry, str | None]]:
         """Every compaction that a branch went on from, undone or not, with the message asked next, if there is one."""

@@ -10,7 +10,7 @@ from typing import assert_never
 
 from msgspec import Struct, field
 
-from lamella.core.log.compactions import NONE_COMMITTED, Committed, Compactions
+from lamella.core.log.compactions import NONE_IN_FORCE, Compactions, CompactionsInForce
 from lamella.core.log.events.changes import (
     DeleteEvent,
     ErasureEvent,
@@ -115,10 +115,10 @@ class Log(Struct, dict=True):
         rounds = self.rounds.get(self.head)
         return rounds[-1] if rounds and rounds[-1].results is None else None
 
-    def committed(self, told: Sequence[Told], *, until: str | None = None) -> Committed:
+    def committed(self, told: Sequence[Told], *, until: str | None = None) -> CompactionsInForce:
         """The compactions in force on a branch, now or when a message was asked."""
         if not self.compactions:
-            return NONE_COMMITTED
+            return NONE_IN_FORCE
         until_event = None if until is None else self.nodes[until].number
         return self.compactions.on(self._said_at(told), until=until_event)
 

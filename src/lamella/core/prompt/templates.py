@@ -7,8 +7,7 @@ text is drawn in. A brace that names nothing stays as it was typed.
 import re
 from collections.abc import Callable, Sequence
 from enum import StrEnum
-
-from msgspec import Struct
+from typing import NamedTuple
 
 from lamella.core.artifacts.blocks import render_block
 from lamella.core.artifacts.kinds import later_kind
@@ -29,7 +28,7 @@ class TemplateKind(StrEnum):
     SELECTION = "selection"
 
 
-class Template(Struct, frozen=True, kw_only=True):
+class Template(NamedTuple):
     """One template in a text: what it names, and the token as typed."""
 
     kind: TemplateKind
@@ -37,7 +36,7 @@ class Template(Struct, frozen=True, kw_only=True):
     token: str
 
 
-class Resolved(Struct, frozen=True, kw_only=True):
+class Resolution(NamedTuple):
     """What a template stands for: its id, and the artifacts it draws in. No id: it names nothing, as ``why`` says."""
 
     id: str | None = None
@@ -45,7 +44,7 @@ class Resolved(Struct, frozen=True, kw_only=True):
     why: str | None = None
 
 
-class Expanded(Struct, frozen=True, kw_only=True):
+class Expansion(NamedTuple):
     """A text after its templates."""
 
     text: str
@@ -53,41 +52,36 @@ class Expanded(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
 
 
-Resolve = Callable[[Template], Resolved]
-_Replace = Callable[[Resolved, Sequence[Artifact]], str]
+Resolve = Callable[[Template], Resolution]
+_Replace = Callable[[Resolution, Sequence[Artifact]], str]
 
 
-def find_templates(text: str) -> tuple[Template, ...]:
-    """Everything in the text that could be a template; only resolving tells whether it names something."""
-    return tuple(_read(match) for match in _BRACES.finditer(text)) if "{" in text else ()
-
-
-def expand_typed(text: str, resolve: Resolve) -> Expanded:
+def expand_typed(text: str, resolve: Resolve) -> Expansion:
     """Typed text: each token that names something becomes its id in quotes, and what it names is attached."""
     return _expand(text, resolve, _quote)
 
 
-def expand_instructions(text: str, resolve: Resolve) -> Expanded:
+def expand_instructions(text: str, resolve: Resolve) -> Expansion:
     """L1's instructions: each token that names notes becomes their text, once. ``{}`` is literal here."""
     return _expand(text, resolve, _inline, skip=TemplateKind.SELECTION)
 
 
-def _quote(resolved: Resolved, _new: Sequence[Artifact] = ()) -> str:
+def _quote(resolved: Resolution, _new: Sequence[Artifact] = ()) -> str:
     return f'"{resolved.id}"'
 
 
-def _inline(resolved: Resolved, new: Sequence[Artifact]) -> str:
+def _inline(resolved: Resolution, new: Sequence[Artifact]) -> str:
     blocks = (render_block(artifact, kind=later_kind(artifact.kind)) for artifact in new)
     return "".join(blocks).rstrip("\n") if new else _quote(resolved)
 
 
-def _expand(text: str, resolve: Resolve, replace: _Replace, *, skip: TemplateKind | None = None) -> Expanded:
+def _expand(text: str, resolve: Resolve, replace: _Replace, *, skip: TemplateKind | None = None) -> Expansion:
     found: dict[str, Artifact] = {}
     warnings: list[str] = []
 
     def put(match: re.Match[str]) -> str:
         template = _read(match)
-        resolved = Resolved() if template.kind is skip or _names_nothing(template) else resolve(template)
+        resolved = Resolution() if template.kind is skip or _names_nothing(template) else resolve(template)
         if resolved.why is not None:
             warnings.append(f"{template.token} was left as typed: {resolved.why}")
         if resolved.id is None:
@@ -97,7 +91,7 @@ def _expand(text: str, resolve: Resolve, replace: _Replace, *, skip: TemplateKin
         return replace(resolved, new)
 
     expanded = _BRACES.sub(put, text)
-    return Expanded(text=expanded, artifacts=tuple(found.values()), warnings=tuple(warnings))
+    return Expansion(text=expanded, artifacts=tuple(found.values()), warnings=tuple(warnings))
 
 
 def _names_nothing(template: Template) -> bool:

@@ -5,7 +5,8 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from lamella.core.search.excerpts import cut_excerpt
 from lamella.core.search.terms import find_terms
@@ -47,8 +48,7 @@ class Found:
     excerpt: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Query:
+class _Query(NamedTuple):
     """What is looked for: terms, any of which will do, and spans as typed and as compared, each of which must stand."""
 
     terms: tuple[str, ...]
@@ -56,8 +56,7 @@ class _Query:
     exact: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Indexed:
+class _Indexed(NamedTuple):
     """A passage in the spellings in which spans are looked for, and how much it counts as long."""
 
     passage: Passage
@@ -66,13 +65,12 @@ class _Indexed:
     length: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Index:
+class Index(NamedTuple):
     """Passages made ready for any number of searches, and where each of their terms stands."""
 
-    passages: tuple[_Indexed, ...] = field(repr=False)
-    places: Mapping[str, Sequence[int]] = field(repr=False)
-    key: _Key = field(repr=False)
+    passages: tuple[_Indexed, ...]
+    places: Mapping[str, Sequence[int]]
+    key: _Key
 
 
 def build_index(passages: Sequence[Passage], *, key: _Key) -> Index:

@@ -1,7 +1,7 @@
 """The outline: what a long recoverable text shrinks to when it is carried forward as a preview."""
 
 import re
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from lamella.core.text.fences import walk_lines
 
@@ -12,10 +12,9 @@ SECTIONS_SHOWN = 20
 _HEADING = re.compile(r"^ {0,3}#{1,6}(?:[ \t]|$)")
 
 
-@dataclass(slots=True)
-class _Section:
+class _Section(NamedTuple):
     heading: str | None
-    body: list[str] = field(default_factory=list)
+    body: list[str]
 
 
 def build_outline(text: str) -> str:
@@ -40,10 +39,10 @@ def build_outline(text: str) -> str:
 
 def split_sections(text: str) -> list[_Section]:
     """A text cut before each heading; a heading inside a code fence is code."""
-    sections = [_Section(heading=None)]
+    sections = [_Section(heading=None, body=[])]
     for line, is_code in walk_lines(text):
         if not is_code and _HEADING.match(line):
-            sections.append(_Section(heading=line))
+            sections.append(_Section(heading=line, body=[]))
             continue
         sections[-1].body.append(line)
     return sections if sections[0].body and any(sections[0].body) else sections[1:] or sections

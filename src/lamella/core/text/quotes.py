@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import NamedTuple
 
 from lamella.core.text.scripts import WORD_ENDS, WORD_STARTS
 
@@ -41,22 +41,21 @@ _EVENTS = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quotation:
+class Quotation(NamedTuple):
     """A quoted span as it stands in the text; ``by_user`` if its sentence names the user as the one who said it."""
 
     text: str
     by_user: bool
 
 
-@dataclass(slots=True)
-class _Reading:
+class _Attribution:
     """Who said what: whoever is named last before a quotation, else first after it, else by what leads to its list."""
 
-    verdicts: list[bool] = field(default_factory=list)
-    named: bool | None = None
-    waiting: int = 0
-    lead: bool = False
+    def __init__(self) -> None:
+        self.verdicts: list[bool] = []
+        self.named: bool | None = None
+        self.waiting = 0
+        self.lead = False
 
     def meet(self, event: str | None) -> None:
         match event:
@@ -142,7 +141,7 @@ def _mask(text: str, spans: Sequence[_Span]) -> str:
 
 def _attribute(said: str) -> list[bool]:
     """For each mark of a quotation, whether the words are said to be the user's."""
-    reading = _Reading()
+    reading = _Attribution()
     by_user = False
     for line in said.split("\n"):
         listed = _LISTED.match(line) is not None

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from lamella.core.budget.thresholds import Budget
 from lamella.core.ledger.cache import NO_FORK, CacheModel, CacheRequest
-from lamella.core.ledger.entry import Books, Entry, enter_turn, judge_call, make_prefix, see_request
+from lamella.core.ledger.entry import Books, Entry, Tariff, enter_turn, judge_call, make_prefix, see_request
 from lamella.core.log.call import Call
 from lamella.core.log.receipt import Receipt
 from lamella.core.prompt.envelope import Envelope, make_envelope
@@ -22,6 +22,7 @@ class Accounts:
         self._world = world
         self._ledger = ledger
         self._books = Books()
+        self._tariffs: dict[str | None, Tariff] = {}
         self._page: LedgerPage | None = None
         self._asked_at: datetime | None = None
         self._pause: float | None = None
@@ -52,9 +53,16 @@ class Accounts:
         """The entry for a request, and the books after it, which are kept once it is written down."""
         prompt = envelope.prompt
         if self._ledger:
-            return enter_turn(self._books, envelope, tariff=self._world.tariff(prompt.model), at=at)
+            return enter_turn(self._books, envelope, tariff=self.find_tariff(prompt.model), at=at)
         entry = Entry(prefix=make_prefix(self._books.prompt, prompt))
         return entry, replace(self._books, prompt=prompt, last=see_request(prompt, at=at))
+
+    def find_tariff(self, model: str | None) -> Tariff:
+        """How a turn to a model is billed: looked up once."""
+        tariff = self._tariffs.get(model)
+        if tariff is None:
+            tariff = self._tariffs[model] = self._world.tariff(model)
+        return tariff
 
     def begin(self, books: Books, *, at: datetime | None) -> None:
         """A turn was asked."""
@@ -106,7 +114,7 @@ class Accounts:
             page.entry if page is not None else Entry(prefix=make_prefix(before, prompt)),
             prompt,
             given.reply,
-            tariff=self._world.tariff(prompt.model),
+            tariff=self.find_tariff(prompt.model),
             by_layer=envelope.tokens.by_layer,
             timing=given.timing,
             foreseen=given.foreseen,

@@ -198,14 +198,14 @@ class Dialogue:
                 "Another question was asked before this answer came; it is not recorded.",
                 hint="Send one turn at a time, or open the conversation once for each.",
             )
-        reply = Reply(text=given, stop=StopReason.END) if isinstance(given, str) else name_calls(given.reply)
-        call, budget = None, self._rules.budget
-        if isinstance(given, Answer):
-            call = self._accounts.judge(prompt, given, before=self._before.last, budget=budget, at=at)
-        if reply.calls and call is not None:
-            self._open_round(reply, call, at=at)
-        else:
-            self._close(reply.text, call, at=at)
+        if isinstance(given, str):
+            self._close(given, None, at=at)
+            return Reply(text=given, stop=StopReason.END)
+        call = self._accounts.judge(prompt, given, before=self._before.last, budget=self._rules.budget, at=at)
+        if not given.reply.calls:
+            self._close(given.reply.text, call, at=at)
+            return given.reply
+        self._open_round(reply := name_calls(given.reply), call, at=at)
         return reply
 
     def _open_round(self, reply: Reply, call: Call, *, at: datetime | None) -> None:
@@ -341,7 +341,7 @@ class Dialogue:
             to=to,
             path=self._past.path,
             sent=self._accounts.sent,
-            tariff=self._world.tariff(self.model),
+            tariff=self._accounts.find_tariff(self.model),
             at=at,
         )
         return replace(proposal, upon=tuple(one.id for one in self._past.committed()))
@@ -384,11 +384,11 @@ class Dialogue:
         ``past`` is the past where it is known better than here.
         """
         if self._state.waits:
-            sent = waiting(self._state)
+            state = self._state
         else:
             turn = Turn(text="", terms=self._terms, receipts=self._past.receipts)
-            sent = waiting(advance(self._state, turn, self._rules.place, measure=self._rules.measure))
-        return self._recaller.find(past or self._past, query, sent=sent, limit=limit)
+            state = advance(self._state, turn, self._rules.place, measure=self._rules.measure)
+        return self._recaller.find(past or self._past, query, sent=waiting(state), limit=limit)
 
     def find_undone(self, receipt: str | None = None) -> Sequence[Receipt]:
         """The compactions that an undo would void."""

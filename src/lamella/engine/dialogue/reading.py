@@ -11,8 +11,8 @@ from lamella.core.log.terms import Terms
 from lamella.core.log.turn import SystemParts, Turn
 from lamella.core.prompt.state import State
 from lamella.core.prompt.templates import (
-    Expanded,
-    Resolved,
+    Expansion,
+    Resolution,
     Template,
     TemplateKind,
     expand_instructions,
@@ -103,7 +103,7 @@ class TurnReader:
         """What two tags or folders of a turn leave out is left out once."""
         self.warnings += [warning for warning in warnings if warning not in self.warnings]
 
-    def resolve(self, template: Template) -> Resolved:
+    def resolve(self, template: Template) -> Resolution:
         """What a template names, from what is attached or known, else from the vault."""
         match template.kind:
             case TemplateKind.ACTIVE_NOTE:
@@ -117,19 +117,19 @@ class TurnReader:
             case TemplateKind.FOLDER:
                 return self._resolve_folder(template.name)
 
-    def _resolve_active(self) -> Resolved:
+    def _resolve_active(self) -> Resolution:
         active = next(iter(_named_by(TemplateKind.ACTIVE_NOTE, self._attached)), None)
         if active is None:
-            return Resolved(why="no active note is attached.")
-        return Resolved(id=active.id, artifacts=(active,))
+            return Resolution(why="no active note is attached.")
+        return Resolution(id=active.id, artifacts=(active,))
 
-    def _resolve_selection(self) -> Resolved:
+    def _resolve_selection(self) -> Resolution:
         selected = tuple(_named_by(TemplateKind.SELECTION, self._attached))
         if not selected:
-            return Resolved()
-        return Resolved(id='", "'.join(a.id for a in selected), artifacts=selected)
+            return Resolution()
+        return Resolution(id='", "'.join(a.id for a in selected), artifacts=selected)
 
-    def _resolve_note(self, name: str) -> Resolved:
+    def _resolve_note(self, name: str) -> Resolution:
         """A link means what is attached now, else what the vault has, else what an earlier turn attached."""
         catalog = self._sources.catalog
         notes = match_note(name, _named_by(TemplateKind.NOTE, self._attached))
@@ -140,12 +140,14 @@ class TurnReader:
             notes = match_note(name, _named_by(TemplateKind.NOTE, self._known))
         found = list(dict.fromkeys((*(note.id for note in notes), *paths)))
         if not found:
-            return Resolved(why=f"no note is called {name}.")
+            return Resolution(why=f"no note is called {name}.")
         if len(found) > 1:
-            return Resolved(why=f"{len(found)} notes are called {name}: {', '.join(found[:3])}. Name one by its path.")
-        return Resolved(id=notes[0].id, artifacts=(notes[0],))
+            return Resolution(
+                why=f"{len(found)} notes are called {name}: {', '.join(found[:3])}. Name one by its path."
+            )
+        return Resolution(id=notes[0].id, artifacts=(notes[0],))
 
-    def _resolve_tags(self, names: str) -> Resolved:
+    def _resolve_tags(self, names: str) -> Resolution:
         tags = [name.strip() for name in names.split(",")]
         catalog = self._sources.catalog
         listed = {tag: catalog.list_notes(Kind.TAG, tag) for tag in tags} if catalog else {}
@@ -153,24 +155,24 @@ class TurnReader:
         for found in listed.values():
             self._say_unread(found.unread)
         if not paths:
-            return Resolved(why=f"no note carries {names}.")
+            return Resolution(why=f"no note carries {names}.")
         empty = (tag for tag in tags if not listed[tag].paths)
         self.warnings += [f"No note carries {tag}; nothing was attached for it." for tag in empty]
         for found in listed.values():
             self._say_links(found.links)
         notes = tuple(self._read_note(path, via=f"template:{names}") for path in paths)
-        return Resolved(id=", ".join(tags), artifacts=notes)
+        return Resolution(id=", ".join(tags), artifacts=notes)
 
-    def _resolve_folder(self, name: str) -> Resolved:
+    def _resolve_folder(self, name: str) -> Resolution:
         catalog = self._sources.catalog
         if catalog is None or not catalog.has_folder(name):
-            return Resolved()
+            return Resolution()
         listed = catalog.list_notes(Kind.FOLDER, name)
         notes = tuple(self._read_note(path, via=f"template:{name}") for path in listed.paths)
         self._say_links(listed.links)
         if not notes:
-            return Resolved(why="the folder holds no notes.")
-        return Resolved(id=name, artifacts=notes)
+            return Resolution(why="the folder holds no notes.")
+        return Resolution(id=name, artifacts=notes)
 
 
 def _named_by(template: TemplateKind, artifacts: Iterable[Artifact]) -> list[Artifact]:
@@ -182,10 +184,10 @@ def read_turn(asked: Ask, state: State, sources: Sources, *, terms: Terms) -> Tu
     """What is asked, once everything that it names is read and its templates are expanded."""
     reader = TurnReader(sources, known=_newest(state))
     attached = reader.read_wanted((*asked.attach, *_pin(asked, state)))
-    typed = expand_typed(asked.text, reader.resolve) if "{" in asked.text else Expanded(text=asked.text)
+    typed = expand_typed(asked.text, reader.resolve) if "{" in asked.text else Expansion(text=asked.text)
     parts = {**state.system.as_typed(), **asked.system}
     instructions = parts.get("instructions", "")
-    drawn = expand_instructions(instructions, reader.resolve) if "{" in instructions else Expanded(text=instructions)
+    drawn = expand_instructions(instructions, reader.resolve) if "{" in instructions else Expansion(text=instructions)
     system = SystemParts(
         **{**parts, "instructions": drawn.text},
         inlined=drawn.artifacts,

@@ -12,7 +12,6 @@ from lamella.core.log.receipt import Receipt
 from lamella.core.messages.model import Message
 from lamella.core.messages.request import Request
 from lamella.core.prompt.envelope import Envelope, TokenCounts, make_request
-from lamella.core.values import describe
 from lamella.errors import CallError
 
 Speak = Callable[[str, Request], dict[str, Any]]
@@ -42,7 +41,7 @@ class TurnView(Struct, frozen=True, kw_only=True, eq=False):
     speak: Speak | None = None
 
     def __repr__(self) -> str:
-        return describe(self, without=("envelope", "page", "speak"))
+        return f"TurnView(number={self.number}, message={self.envelope.message_id!r}, tokens={self.tokens.total})"
 
     def __eq__(self, other: object) -> bool:
         # Who speaks to providers is no part of what is sent.

@@ -23,7 +23,7 @@ UNCOUNTED = -1
 Counted = tuple[bytes, int, int]
 
 
-class _Page(dict[str, int]):
+class _CountPage(dict[str, int]):
     """How one family counts, by text; ``known`` is every count by content hash, ``fresh`` what no store has yet of it.
 
     A block is counted where it is made, in its message, and in what it is compared with: from the second time on the
@@ -55,7 +55,7 @@ class CountingBook:
         self._counter = counter
         self._kept: list[bytes] = []
         self._texts: Mapping[int, Mapping[str, int]] = {}
-        self._pages: dict[str, _Page] = {}
+        self._pages: dict[str, _CountPage] = {}
         self._measures: dict[str, Measure] = {}
 
     def begin_with(self, kept: bytes, texts: Mapping[int, Mapping[str, int]]) -> None:
@@ -75,7 +75,7 @@ class CountingBook:
         """How this model counts, by this book."""
         plain = self._counter.measure(model)
         if plain.name not in self._measures:
-            page = _Page(plain, read_counts(self._kept, plain), self._texts.get(_who(plain), {}))
+            page = _CountPage(plain, read_counts(self._kept, plain), self._texts.get(_who(plain), {}))
             self._pages[plain.name] = page
             self._measures[plain.name] = replace(plain, count=page.__getitem__)
         return self._measures[plain.name]

@@ -19,7 +19,7 @@ from lamella.core.log.branch import (
     read_turns,
 )
 from lamella.core.log.call import Call
-from lamella.core.log.compactions import Committed
+from lamella.core.log.compactions import CompactionsInForce
 from lamella.core.log.events.changes import DeleteEvent, ForkEvent, RenameEvent, SettingsEvent, SwitchEvent
 from lamella.core.log.events.codec import write_event
 from lamella.core.log.events.compaction import UndoEvent
@@ -349,11 +349,12 @@ class StoredChat:
         told = self._log.path(asked)
         return self._rebuild(told, self._log.committed(told, until=asked)).last
 
-    def _rebuild(self, told: Sequence[Told], committed: Committed, *, journal: ChatJournal | None = None) -> Dialogue:
+    def _rebuild(
+        self, told: Sequence[Told], committed: CompactionsInForce, *, journal: ChatJournal | None = None
+    ) -> Dialogue:
         """A branch as it was left, from the log and the contents it names."""
         contents = self._contents((*path_hashes(told), *committed_hashes(committed)))
-        usual = self._configured.terms
-        turns = read_turns(told, contents, committed, usual=usual)
+        turns = read_turns(told, contents, committed, usual=self._configured.terms)
         start = None if turns else self._configured.model
         model = next((turn.model for turn in reversed(turns) if turn.model), start)
         past = Past(turns, path=name_messages(told), receipts=read_receipts(committed.since, contents))
@@ -361,7 +362,7 @@ class StoredChat:
             self._world,
             replace(self._configured.rules, measure=self._book.measure(model)),
             State(conversation=self.id, model=start),
-            terms=usual,
+            terms=self._configured.terms,
             past=past,
             pending=read_pending(told[-1], contents) if told else None,
             ledger=self._desk.ledger,

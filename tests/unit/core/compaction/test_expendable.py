@@ -12,12 +12,16 @@ from lamella.core.compaction.expendable import (
     rank_expendable,
     turn_expendability,
 )
-from lamella.core.values import replace
 
 
-def turn(position: int, **changes: object) -> Candidate:
-    plain = Candidate(id=f"t{position}", position=position, asked_tokens=100, answered_tokens=100)
-    return replace(plain, **changes)  # type: ignore[arg-type]
+def turn(position: int, *, asked_tokens: int = 100, answered_tokens: int = 100, has_code: bool = False) -> Candidate:
+    return Candidate(
+        id=f"t{position}",
+        position=position,
+        asked_tokens=asked_tokens,
+        answered_tokens=answered_tokens,
+        has_code=has_code,
+    )
 
 
 def test_the_documented_conversation_loses_the_documented_messages() -> None:

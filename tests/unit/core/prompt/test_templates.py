@@ -5,14 +5,25 @@ import pytest
 from lamella.core.artifacts.make import make_artifact
 from lamella.core.artifacts.model import Artifact, Kind, Source
 from lamella.core.prompt.templates import (
-    Resolved,
+    Resolution,
     Template,
     TemplateKind,
     expand_instructions,
     expand_typed,
-    find_templates,
     match_note,
 )
+
+
+def find_templates(text: str) -> tuple[Template, ...]:
+    """Everything in a text that is asked for."""
+    found: list[Template] = []
+
+    def note_down(template: Template) -> Resolution:
+        found.append(template)
+        return Resolution()
+
+    expand_typed(text, note_down)
+    return tuple(found)
 
 
 def note(path: str, title: str = "") -> Artifact:
@@ -48,14 +59,14 @@ def test_of_nested_braces_only_the_inner_pair_can_be_a_template() -> None:
 
 
 def test_a_typed_token_becomes_the_id_in_quotes_and_what_it_names_is_attached() -> None:
-    expanded = expand_typed("Sum up {[[a]]}!", lambda _: Resolved(id="docs/a.md", artifacts=(note("docs/a.md"),)))
+    expanded = expand_typed("Sum up {[[a]]}!", lambda _: Resolution(id="docs/a.md", artifacts=(note("docs/a.md"),)))
     assert expanded.text == 'Sum up "docs/a.md"!'
     assert [artifact.id for artifact in expanded.artifacts] == ["docs/a.md"]
 
 
 def test_a_token_that_names_nothing_stays_as_typed_and_says_why() -> None:
     expanded = expand_typed(
-        "f = {x} {[[y]]}", lambda t: Resolved(why="no such note.") if "[[" in t.token else Resolved()
+        "f = {x} {[[y]]}", lambda t: Resolution(why="no such note.") if "[[" in t.token else Resolution()
     )
     assert expanded.text == "f = {x} {[[y]]}"
     assert expanded.warnings == ("{[[y]]} was left as typed: no such note.",)
@@ -64,22 +75,22 @@ def test_a_token_that_names_nothing_stays_as_typed_and_says_why() -> None:
 
 def test_braces_around_nothing_but_white_space_and_dots_are_not_looked_up() -> None:
     typed = "f() { } {.} {./} { .. }"
-    assert expand_typed(typed, lambda _: Resolved(id="the whole vault")).text == typed
+    assert expand_typed(typed, lambda _: Resolution(id="the whole vault")).text == typed
 
 
 def test_a_token_used_twice_attaches_once() -> None:
-    expanded = expand_typed("{[[a]]} and {[[a]]}", lambda _: Resolved(id="a.md", artifacts=(note("a.md"),)))
+    expanded = expand_typed("{[[a]]} and {[[a]]}", lambda _: Resolution(id="a.md", artifacts=(note("a.md"),)))
     assert expanded.text == '"a.md" and "a.md"'
     assert len(expanded.artifacts) == 1
 
 
 def test_an_id_that_looks_like_a_template_is_not_expanded_again() -> None:
-    expanded = expand_typed("{[[a]]}", lambda _: Resolved(id="{[[a]]}.md", artifacts=(note("{[[a]]}.md"),)))
+    expanded = expand_typed("{[[a]]}", lambda _: Resolution(id="{[[a]]}.md", artifacts=(note("{[[a]]}.md"),)))
     assert expanded.text == '"{[[a]]}.md"'
 
 
 def test_in_instructions_the_text_is_drawn_in() -> None:
-    expanded = expand_instructions("Follow {[[a]]} always.", lambda _: Resolved(id="a.md", artifacts=(note("a.md"),)))
+    expanded = expand_instructions("Follow {[[a]]} always.", lambda _: Resolution(id="a.md", artifacts=(note("a.md"),)))
     assert expanded.text == (
         "Follow <note_context>\n<title>a</title>\n<path>a.md</path>\n<content>\ntext of a.md\n</content>\n"
         "</note_context> always."
@@ -87,7 +98,7 @@ def test_in_instructions_the_text_is_drawn_in() -> None:
 
 
 def test_in_instructions_an_empty_pair_of_braces_is_literal() -> None:
-    expanded = expand_instructions("Answer with {}.", lambda _: Resolved(id="a.md", artifacts=(note("a.md"),)))
+    expanded = expand_instructions("Answer with {}.", lambda _: Resolution(id="a.md", artifacts=(note("a.md"),)))
     assert (expanded.text, expanded.artifacts) == ("Answer with {}.", ())
 
 
