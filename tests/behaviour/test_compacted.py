@@ -1,7 +1,7 @@
 """Compacted chats in a store: where a compaction holds, what an undo voids, and that no chat gets stuck by either."""
 
 import pytest
-from tests.unit.engine.desks import make_chat, make_desk
+from tests.unit.engine.backends import make_backend, make_chat
 
 from lamella import BudgetExceededError, Chat, Note
 from lamella.adapters.stores.memory import MemoryStore
@@ -193,8 +193,10 @@ class Telling:
 
 
 def summarised(store: MemoryStore) -> Chat:
-    desk = make_desk(store)
-    return Chat(replace(desk, world=replace(desk.world, summarizer=Telling())), "chat", {"window": 3_000, "reserve": 0})
+    backend = make_backend(store)
+    return Chat(
+        replace(backend, world=replace(backend.world, summarizer=Telling())), "chat", {"window": 3_000, "reserve": 0}
+    )
 
 
 def held(store: MemoryStore) -> bytes:
@@ -209,12 +211,12 @@ def test_erasing_an_artifact_erases_the_summaries_too() -> None:
     chat.reply("Yes.")
     talk(chat, 80)
     assert b"They spoke of a secret." in held(store)
-    keeper = Conversations(store, make_desk(store).clock)
+    conversations = Conversations(store, make_backend(store).clock)
     with pytest.raises(CallError, match=r"never had an artifact 'b\.md'"):
-        keeper.erase_artifact("chat", "b.md")
+        conversations.erase_artifact("chat", "b.md")
     assert b"They spoke of a secret." in held(store)
-    keeper.erase_artifact("chat", "a.md")
-    assert list(keeper.verify_erased("chat")) == []
+    conversations.erase_artifact("chat", "a.md")
+    assert list(conversations.verify_erased("chat")) == []
     assert b"secret" not in held(store)
     chat.reload()
     turn = chat.ask("And now?")

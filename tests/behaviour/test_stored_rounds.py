@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from tests.unit.engine.desks import make_desk
+from tests.unit.engine.backends import make_backend
 
 from lamella.adapters.archive.markdown import parse_archive, render_archive
 from lamella.adapters.stores.memory import MemoryStore
@@ -22,7 +22,7 @@ class Tooled:
 
     def __init__(self, *, killed: bool, layout: str) -> None:
         self.store = MemoryStore()
-        self.desk = make_desk(self.store)
+        self.backend = make_backend(self.store)
         self._killed = killed
         self._layout = layout
         self._chat: StoredChat | None = None
@@ -30,7 +30,7 @@ class Tooled:
     @property
     def chat(self) -> StoredChat:
         if self._chat is None or self._killed:
-            self._chat = StoredChat(self.desk, "chat", {"layout": self._layout})
+            self._chat = StoredChat(self.backend, "chat", {"layout": self._layout})
         return self._chat
 
     def call(self, *names: str) -> None:
@@ -68,7 +68,7 @@ def test_killed_between_any_two_steps_it_sends_what_it_would_have(layout: str) -
     assert talk(through) == talk(killed)
     written = [[(one.kind, one.contents) for one in tooled.store.load("chat")] for tooled in (through, killed)]
     assert written[0] == written[1]
-    assert list(Conversations(killed.store, killed.desk.clock).verify("chat")) == []
+    assert list(Conversations(killed.store, killed.backend.clock).verify("chat")) == []
 
 
 def test_rounds_are_written_before_they_count() -> None:
@@ -91,7 +91,7 @@ def test_calls_that_nobody_made_are_told_so_when_the_conversation_goes_on(
     leave(tooled.chat)
     told = tooled.chat.turns()[0]
     assert [[result.failed for result in done.results or ()] for done in told.rounds] == [[True]]
-    assert list(Conversations(tooled.store, tooled.desk.clock).verify("chat")) == []
+    assert list(Conversations(tooled.store, tooled.backend.clock).verify("chat")) == []
 
 
 def test_the_calls_of_every_round_are_in_the_ledger_once() -> None:
@@ -104,12 +104,12 @@ def test_an_archive_carries_rounds_and_goes_on_as_the_store_does() -> None:
     tooled = Tooled(killed=True, layout="in_place")
     talk(tooled)
     tooled.call("e")
-    keeper = Conversations(tooled.store, tooled.desk.clock)
-    chronicle = keeper.take_out("chat")
+    conversations = Conversations(tooled.store, tooled.backend.clock)
+    chronicle = conversations.take_out("chat")
     parsed = parse_archive(render_archive(chronicle), sources=None)
     assert parsed == chronicle
     other = Tooled(killed=True, layout="in_place")
-    Conversations(other.store, other.desk.clock).take_in(parsed)
+    Conversations(other.store, other.backend.clock).take_in(parsed)
     assert sent(other.give("e")) == sent(tooled.give("e"))
 
 
@@ -119,15 +119,15 @@ def test_a_result_can_be_erased_by_its_id() -> None:
     tooled.call("a")
     turn = tooled.give("a")
     tooled.chat.reply("A lot.")
-    keeper = Conversations(tooled.store, tooled.desk.clock)
+    conversations = Conversations(tooled.store, tooled.backend.clock)
     (name,) = {
         segment.id
         for layer in turn.envelope.layers
         for segment in layer.segments
         if segment.id.startswith("tool:look:")
     }
-    assert keeper.erase_artifact("chat", name) == 1
+    assert conversations.erase_artifact("chat", name) == 1
     after = tooled.chat.ask(Ask(text="And now?"))
     assert "found a" not in str(sent(after))
-    assert list(keeper.verify("chat")) == []
-    assert list(keeper.verify_erased("chat")) == []
+    assert list(conversations.verify("chat")) == []
+    assert list(conversations.verify_erased("chat")) == []

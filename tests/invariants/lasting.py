@@ -18,7 +18,7 @@ from lamella.engine.chat import Chat
 from lamella.engine.keeping.checkpoints import EVENTS
 from lamella.engine.keeping.stored import Backend
 from lamella.ports import Catalog, Look, NoteList, Reader, Sources, Store, Summarizer
-from lamella.wiring import open_desk
+from lamella.wiring import open_backend
 
 NAME = "lasting"
 # How far a compaction by hand goes: hardly, by half, as far as it can.
@@ -74,9 +74,9 @@ class CountingCatalog:
         return self._catalog.has_folder(path)
 
 
-def make_desk(store: Store, vault: Path | None) -> tuple[Backend, CountingSources]:
+def make_backend(store: Store, vault: Path | None) -> tuple[Backend, CountingSources]:
     """A desk that nothing has been done at yet, with readers and counters of its own."""
-    fresh = open_desk("memory:", vault=vault)
+    fresh = open_backend("memory:", vault=vault)
     counting = CountingSources(fresh.world.sources)
     return replace(fresh, store=store, world=replace(fresh.world, sources=counting)), counting
 
@@ -100,11 +100,11 @@ class Lasting(Player):
         self.stored = self._open({**plan_settings(kept.plan), **dict(kept.settings)})
 
     def _open(self, settings: dict[str, object]) -> Chat:
-        desk, counting = make_desk(self._open_store(), self._vault if self._plan.vault else None)
-        world = replace(desk.world, summarizer=self._summarizer)
-        desk = replace(desk, world=world, checkpoint_every=self.checkpoint_every)
-        chat = Chat(desk, NAME, settings)
-        self._desk, self._counting = desk, counting
+        backend, counting = make_backend(self._open_store(), self._vault if self._plan.vault else None)
+        world = replace(backend.world, summarizer=self._summarizer)
+        backend = replace(backend, world=world, checkpoint_every=self.checkpoint_every)
+        chat = Chat(backend, NAME, settings)
+        self._backend, self._counting = backend, counting
         return chat
 
     def reopen(self, settings: dict[str, object] | None = None) -> None:
@@ -116,7 +116,7 @@ class Lasting(Player):
 
     def close(self) -> None:
         self.reads += self._counting.reads
-        self._desk.store.close()
+        self._backend.store.close()
 
     def walk(self, reopened: Sequence[bool], *, after: Callable[[], None] = lambda: None) -> None:
         """Every move, opening the conversation anew before those that say so."""

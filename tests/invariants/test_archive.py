@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.invariants.lasting import NAME, Lasting, make_desk
+from tests.invariants.lasting import NAME, Lasting, make_backend
 from tests.invariants.moves import Kept, kept_plans
 from tests.invariants.test_parity import check_same
 
@@ -35,7 +35,7 @@ from lamella.engine.keeping.conversations import Conversations, ImportOutcome
 from lamella.errors import BadInputError
 from lamella.holdings import Chronicle
 from lamella.ports import Sources
-from lamella.wiring import open_desk
+from lamella.wiring import open_backend
 
 archived = settings(settings.get_profile("invariants"))
 written = settings(archived, max_examples=10 * archived.max_examples)
@@ -119,7 +119,7 @@ def _played(kept: Kept, folder: Path) -> tuple[Lasting, MemoryStore]:
 
 
 def _take_out(store: MemoryStore) -> Chronicle:
-    return Conversations(store, open_desk("memory:").clock).take_out(NAME)
+    return Conversations(store, open_backend("memory:").clock).take_out(NAME)
 
 
 @archived
@@ -132,10 +132,10 @@ def test_a_conversation_goes_on_from_its_archive_as_if_it_had_never_left(kept: K
         chronicle = _take_out(store)
         read = parse_archive(render_archive(chronicle, sources=sources or _nowhere(Path(folder))), sources=sources)
         assert read == chronicle
-        other, counting = make_desk(MemoryStore(), vault)
-        keeper = Conversations(other.store, other.clock)
-        assert keeper.take_in(read) is ImportOutcome.NEW
-        assert list(keeper.verify()) == []
+        other, counting = make_backend(MemoryStore(), vault)
+        conversations = Conversations(other.store, other.clock)
+        assert conversations.take_in(read) is ImportOutcome.NEW
+        assert list(conversations.verify()) == []
         before = counting.reads
         moved = Chat(other, NAME, {})
         assert (counting.reads) == before
@@ -158,9 +158,9 @@ def test_without_sources_whatever_is_not_in_the_vault_is_said(kept: Kept) -> Non
         missing = set(chronicle.contents) - set(read.contents)
         assert bool(missing) == bool(read.warnings)
         assert all("is left out: no vault was given to read it from." in warning for warning in read.warnings)
-        keeper = Conversations(MemoryStore(), open_desk("memory:").clock)
-        assert keeper.take_in(read) is ImportOutcome.NEW
-        assert list(keeper.verify()) == []
+        conversations = Conversations(MemoryStore(), open_backend("memory:").clock)
+        assert conversations.take_in(read) is ImportOutcome.NEW
+        assert list(conversations.verify()) == []
         if not missing:
             assert read == chronicle
 
@@ -190,9 +190,9 @@ def test_whatever_is_edited_by_hand_is_what_the_conversation_shows(kept: Kept, t
         pairs, _ = pair_messages(messages)
         wanted = [text for pair in pairs for text in (pair.user.text, pair.reply.text if pair.reply else "")]
         assert [_trimmed(text) for text in _shown(read)] == [_trimmed(text) for text in wanted]
-        keeper = Conversations(store, open_desk("memory:").clock)
-        assert keeper.take_in(read) in (ImportOutcome.EXTENDED, ImportOutcome.SAME)
-        assert list(keeper.verify()) == []
+        conversations = Conversations(store, open_backend("memory:").clock)
+        assert conversations.take_in(read) in (ImportOutcome.EXTENDED, ImportOutcome.SAME)
+        assert list(conversations.verify()) == []
         again = render_archive(_take_out(store), sources=_nowhere(Path(folder)))
         assert parse_archive(again, sources=None) == _take_out(store)
 
@@ -233,9 +233,9 @@ def _try(text: str) -> None:
         read = parse_archive(text, sources=None)
     except BadInputError:
         return
-    keeper = Conversations(MemoryStore(), open_desk("memory:").clock)
-    assert not read.records or keeper.take_in(read) is ImportOutcome.NEW
-    assert list(keeper.verify()) == []
+    conversations = Conversations(MemoryStore(), open_backend("memory:").clock)
+    assert not read.records or conversations.take_in(read) is ImportOutcome.NEW
+    assert list(conversations.verify()) == []
 
 
 def _damaged(text: str, random: Random) -> str:

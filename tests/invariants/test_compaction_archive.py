@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 from hypothesis import given, settings
 from tests.invariants.compacting import EAGER, GOOD, ScriptedTurn, TightLasting, tight_kept
-from tests.invariants.lasting import NAME, make_desk
+from tests.invariants.lasting import NAME, make_backend
 from tests.invariants.moves import Kept
 from tests.unit.raw import parse_body
 
@@ -28,8 +28,8 @@ TRIED = settings.get_profile("invariants")
 
 def follow(store: Store, vault: Path | None) -> list[object]:
     """What is sent next, what compacting then does, and what is sent after that; or why not."""
-    desk = make_desk(store, vault)[0]
-    chat = Chat(replace(desk, world=replace(desk.world, summarizer=ScriptedTurn())), NAME, {})
+    backend = make_backend(store, vault)[0]
+    chat = Chat(replace(backend, world=replace(backend.world, summarizer=ScriptedTurn())), NAME, {})
     came: list[object] = []
     for text in ("And now?", "And then?"):
         try:
@@ -78,11 +78,11 @@ def test_erasing_an_artifact_erases_every_summary_that_may_tell_of_it(kept: Kept
         path = str(Path(folder) / "chats.db")
         vault = walk(kept, folder, lambda: open_sqlite(path))
         store = open_sqlite(path)
-        keeper = Conversations(store, SystemClock())
+        conversations = Conversations(store, SystemClock())
         for artifact in attached_in(store)[:1]:
-            keeper.erase_artifact(NAME, artifact)
-            assert list(keeper.verify_erased(NAME)) == []
-            assert list(keeper.verify()) == []
+            conversations.erase_artifact(NAME, artifact)
+            assert list(conversations.verify_erased(NAME)) == []
+            assert list(conversations.verify()) == []
             assert GOOD.encode() not in b"\0".join(everything_in(store))
             assert follow(store, vault)
         store.close()
@@ -113,8 +113,8 @@ def test_erasing_a_conversation_leaves_no_word_of_its_summaries(kept: Kept) -> N
         walk(kept, folder, lambda: open_sqlite(str(path)))
         store = open_sqlite(str(path))
         if store.load(NAME):
-            keeper = Conversations(store, SystemClock())
-            keeper.erase(NAME)
-            assert list(keeper.verify_erased(NAME)) == []
+            conversations = Conversations(store, SystemClock())
+            conversations.erase(NAME)
+            assert list(conversations.verify_erased(NAME)) == []
             assert GOOD.encode() not in path.read_bytes()
         store.close()

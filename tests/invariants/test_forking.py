@@ -31,7 +31,7 @@ def test_a_fork_of_any_message_sends_what_going_on_from_it_would_send(kept: Kept
         played = Lasting(kept, Path(folder), lambda: store)
         played.walk([False] * len(kept.moves))
         played.reopen()
-        chat, backend = played.stored, played._desk
+        chat, backend = played.stored, played._backend
         for number, message in enumerate(all_messages(chat)[:6]):
             name = f"{NAME} {number}"
             fork_into(backend, NAME, message, name=name)

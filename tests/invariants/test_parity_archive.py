@@ -4,7 +4,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from hypothesis import given, settings
-from tests.invariants.lasting import NAME, Lasting, make_desk
+from tests.invariants.lasting import NAME, Lasting, make_backend
 from tests.invariants.moves import Kept, kept_plans
 
 from lamella import Note, Turn
@@ -21,7 +21,7 @@ TRIED = settings.get_profile("invariants")
 
 def follow(store: MemoryStore, vault: Path | None) -> list[Turn]:
     """What is sent next, and after that."""
-    chat = Chat(make_desk(store, vault)[0], NAME, {})
+    chat = Chat(make_backend(store, vault)[0], NAME, {})
     first = chat.ask("And now? {[[Alpha]]}", attach=[Note(path="a.md", text="Another text.")])
     chat.reply("Yes.")
     return [first, chat.regenerate(), chat.ask("And then?")]

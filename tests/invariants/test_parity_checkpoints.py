@@ -78,7 +78,7 @@ class Erasing:
     def __init__(self, store: Store, played: TightLasting) -> None:
         self._store = store
         self._played = played
-        self._keeper = Conversations(store, SystemClock())
+        self._conversations = Conversations(store, SystemClock())
         self._moves = 0
         self.erased = 0
 
@@ -91,14 +91,14 @@ class Erasing:
         check_logs(restored, fold(self._store))
         if self.erased:
             # What was attached again after its erasure is not erased, and that is all there is to say.
-            left = {damage.what for damage in self._keeper.verify_erased(NAME)}
+            left = {damage.what for damage in self._conversations.verify_erased(NAME)}
             assert left <= {"everything erased was attached again since"}
 
     def _erase(self) -> None:
         asked = [event for event in map(read_event, self._store.load(NAME)) if isinstance(event, MessageEvent)]
         names = list(dict.fromkeys(ref.id for event in asked for ref in event.attached))
         if names:
-            self._keeper.erase_artifact(NAME, names[self._moves % len(names)])
+            self._conversations.erase_artifact(NAME, names[self._moves % len(names)])
             self._played.stored.reload()
             self.erased += 1
 

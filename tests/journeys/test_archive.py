@@ -17,7 +17,7 @@ from lamella import ActiveNote, Note, Picture, Selection, ToolResult, Turn, Unkn
 from lamella.adapters.archive.markdown import parse_archive, render_archive
 from lamella.engine.chat import Chat
 from lamella.engine.keeping.conversations import ImportOutcome
-from lamella.wiring import load_archive, open_keeper, save_archive
+from lamella.wiring import load_archive, open_conversations, save_archive
 
 NAME = "talk"
 LAYOUTS = pytest.mark.parametrize("layout", ["library", "in_place"])
@@ -27,14 +27,14 @@ GO_ON = """
 import json, sys
 from pathlib import Path
 import lamella
-from lamella.wiring import load_archive, open_keeper
+from lamella.wiring import load_archive, open_conversations
 
 archive, vault, store = sys.argv[1:]
-keeper = open_keeper(store)
+conversations = open_conversations(store)
 chronicle = load_archive(Path(archive), vault=Path(vault))
-taken = keeper.take_in(chronicle)
-assert not list(keeper.verify())
-keeper.close()
+taken = conversations.take_in(chronicle)
+assert not list(conversations.verify())
+conversations.close()
 with lamella.open(store, vault=vault) as engine:
     turn = engine.chat(chronicle.conversation).ask("And now?")
     sent = [message.to_dict() for message in turn.messages]
@@ -123,17 +123,17 @@ def test_the_next_turn_after_export_and_import_is_the_same_to_the_byte(
     here, there = (f"sqlite:///{tmp_path}/{name}.db" for name in ("here", "there"))
     with lamella.open(here, vault=vault) as engine:
         talk(engine.chat(NAME, layout=layout), vault)
-    keeper = open_keeper(here)
-    chronicle = keeper.take_out(NAME)
+    conversations = open_conversations(here)
+    chronicle = conversations.take_out(NAME)
     path = save_archive(chronicle, tmp_path / "chats")
     read = load_archive(path, vault=vault)
     assert read == chronicle
-    keeper.close()
-    keeper = open_keeper(there)
-    assert keeper.take_in(read) is ImportOutcome.NEW
-    assert list(keeper.verify()) == []
-    assert keeper.take_out(NAME) == chronicle
-    keeper.close()
+    conversations.close()
+    conversations = open_conversations(there)
+    assert conversations.take_in(read) is ImportOutcome.NEW
+    assert list(conversations.verify()) == []
+    assert conversations.take_out(NAME) == chronicle
+    conversations.close()
     with lamella.open(here, vault=vault) as engine, lamella.open(there, vault=vault) as other:
         one, two = engine.chat(NAME), other.chat(NAME)
         assert one.branches() == two.branches()
@@ -144,9 +144,9 @@ def test_another_process_goes_on_from_the_file_alone(tmp_path: Path, vault: Path
     here = f"sqlite:///{tmp_path}/here.db"
     with lamella.open(here, vault=vault) as engine:
         with_branches(engine.chat(NAME, layout="in_place"), vault)
-    keeper = open_keeper(here)
-    path = save_archive(keeper.take_out(NAME), tmp_path / "chats")
-    keeper.close()
+    conversations = open_conversations(here)
+    path = save_archive(conversations.take_out(NAME), tmp_path / "chats")
+    conversations.close()
     command = [sys.executable, "-c", GO_ON, str(path), str(vault), f"sqlite:///{tmp_path}/there.db"]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
     with lamella.open(here, vault=vault) as engine:
@@ -165,16 +165,16 @@ def test_a_message_of_ten_megabytes_comes_back_to_the_byte(tmp_path: Path) -> No
         chat = engine.chat(NAME, window=1_000_000_000)
         chat.ask("short")
         chat.reply(text)
-    keeper = open_keeper(url)
-    chronicle = keeper.take_out(NAME)
-    keeper.close()
+    conversations = open_conversations(url)
+    chronicle = conversations.take_out(NAME)
+    conversations.close()
     path = save_archive(chronicle, tmp_path)
     assert load_archive(path, vault=None) == chronicle
 
 
 def test_a_chat_goes_between_two_machines_and_nobody_writes_over_the_other(tmp_path: Path) -> None:
     """Export, import elsewhere, go on there, bring it back; meanwhile somebody edits the file by hand."""
-    here, there = (open_keeper(f"sqlite:///{tmp_path}/{name}.db") for name in ("here", "there"))
+    here, there = (open_conversations(f"sqlite:///{tmp_path}/{name}.db") for name in ("here", "there"))
     folder = tmp_path / "shared"
     with lamella.open(f"sqlite:///{tmp_path}/here.db") as engine:
         chat = engine.chat(NAME)
@@ -188,10 +188,10 @@ def test_a_chat_goes_between_two_machines_and_nobody_writes_over_the_other(tmp_p
         chat.reply("four")
     assert save_archive(there.take_out(NAME), folder) == path
     path.write_text(path.read_text(encoding="utf-8").replace("**ai**: four", "**ai**: fourth"), encoding="utf-8")
-    for keeper in (here, there):
-        assert keeper.take_in(load_archive(path, vault=None)) is ImportOutcome.EXTENDED
-        assert keeper.take_in(load_archive(path, vault=None)) is ImportOutcome.SAME
-        assert list(keeper.verify()) == []
+    for conversations in (here, there):
+        assert conversations.take_in(load_archive(path, vault=None)) is ImportOutcome.EXTENDED
+        assert conversations.take_in(load_archive(path, vault=None)) is ImportOutcome.SAME
+        assert list(conversations.verify()) == []
     assert here.take_out(NAME) == there.take_out(NAME)
     log = here.load_log(NAME)
     assert [told.reply.text for told in log.path() if told.reply] == ["two", "fourth"]
@@ -207,16 +207,16 @@ SAVE = """
 import sys
 from pathlib import Path
 import lamella
-from lamella.wiring import open_keeper, save_archive
+from lamella.wiring import open_conversations, save_archive
 
 url = f"sqlite:///{sys.argv[1]}.db"
 with lamella.open(url, ledger=False) as engine:
-    chat, keeper = engine.chat("talk"), open_keeper(url)
+    chat, conversations = engine.chat("talk"), open_conversations(url)
     chat.rename("A talk")
     while True:
         chat.ask("x" * 50_000)
         chat.reply("y")
-        save_archive(keeper.take_out("talk"), Path(sys.argv[1]))
+        save_archive(conversations.take_out("talk"), Path(sys.argv[1]))
         print("saved", flush=True)
 """
 
@@ -245,18 +245,18 @@ def test_a_chat_of_another_program_goes_on_here_and_is_archived_like_any_other(t
         "**ai**: A text.\n[Timestamp: 2024/09/12 22:18:02]\n"
     )
     url = f"sqlite:///{tmp_path}/chats.db"
-    keeper = open_keeper(url)
+    conversations = open_conversations(url)
     chronicle = parse_archive(legacy, sources=None)
     (tmp_path / "legacy.md").write_text(legacy, encoding="utf-8")
     read = load_archive(tmp_path / "legacy.md", vault=vault)
     assert read.conversation == chronicle.conversation
     assert read.warnings == ("Message 1: old/place/spec.md was found as spec.md.",)
-    assert keeper.take_in(read) is ImportOutcome.NEW
+    assert conversations.take_in(read) is ImportOutcome.NEW
     with lamella.open(url, vault=vault) as engine:
         turn = engine.chat(read.conversation).ask("Again?", attach=[Note(path="spec.md")])
         assert "The text. **user**: quoted" in turn.messages[0].text
         assert turn.messages[-1].text.count("The text.") == 0
-    path = save_archive(keeper.take_out(read.conversation), tmp_path / "chats")
+    path = save_archive(conversations.take_out(read.conversation), tmp_path / "chats")
     assert path.name == "The spec.md"
-    assert load_archive(path, vault=vault) == keeper.take_out(read.conversation)
-    keeper.close()
+    assert load_archive(path, vault=vault) == conversations.take_out(read.conversation)
+    conversations.close()

@@ -44,9 +44,9 @@ import sys
 from lamella.core.values import replace
 from lamella.errors import ConflictError
 from lamella.engine.chat import Chat
-from lamella.wiring import open_desk
+from lamella.wiring import open_backend
 url, name, times = sys.argv[1], sys.argv[2], int(sys.argv[3])
-chat = Chat(replace(open_desk(url), checkpoint_every=3), "mine", {})
+chat = Chat(replace(open_backend(url), checkpoint_every=3), "mine", {})
 for number in range(times):
     while True:
         try:

@@ -18,7 +18,7 @@ from lamella.core.log.records import EventKind
 from lamella.core.messages.delta import Diagnosis
 from lamella.core.messages.usage import Usage
 from lamella.errors import OverloadedError
-from lamella.wiring import open_desk
+from lamella.wiring import open_backend
 
 MODEL = "anthropic:claude-opus-5-5"
 NOTE = Note(path="garden.md", text="# Garden\n" + "Beans along the fence, and peas behind them.\n" * 60)
@@ -134,7 +134,7 @@ def test_a_prefix_that_moved_without_a_trigger_is_warned_about(url: str) -> None
 
 def _add_unexplained(url: str) -> None:
     """A turn as a faulty version would have written it: nothing in this one does."""
-    desk = open_desk(url)
+    backend = open_backend(url)
     try:
         with lamella.open(url) as engine:
             chat = engine.chat("demo")
@@ -143,9 +143,9 @@ def _add_unexplained(url: str) -> None:
         name = message_id("demo", parent=parent, role=Voice.REPLY, text="Odd")
         calls = [{"outcome": "unexplained", "cause": "history_edited", "model": MODEL}]
         event = write_raw(EventKind.REPLY, "2026-11-16T10:00:00Z", id=name, parent=parent, text="Odd", calls=calls)
-        desk.store.append("demo", event, expected=len(desk.store.load("demo")))
+        backend.store.append("demo", event, expected=len(backend.store.load("demo")))
     finally:
-        desk.store.close()
+        backend.store.close()
 
 
 def test_retries_are_counted(url: str) -> None:

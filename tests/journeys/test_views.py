@@ -21,7 +21,7 @@ from lamella.views.receipts import view_plan, view_undo
 from lamella.views.stores import view_chats, view_stats
 from lamella.views.totals import Totals, view_totals
 from lamella.views.turns import view_head, view_turn
-from lamella.wiring import load_transcript, open_desk, replay_transcript
+from lamella.wiring import load_transcript, open_backend, replay_transcript
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CHAT = "garden"
@@ -76,40 +76,40 @@ def test_a_replay_of_nothing_prints_a_head_and_empty_sums(tmp_path: Path) -> Non
 
 
 def test_the_ledger_prints_the_view_of_its_rows(url: str) -> None:
-    desk = open_desk(url, create=False)
-    stored = StoredChat(desk, CHAT)
+    backend = open_backend(url, create=False)
+    stored = StoredChat(backend, CHAT)
     body = view_ledger(CHAT, make_rows(stored.turns(), stored.ledger()))
-    desk.store.close()
+    backend.store.close()
     assert printed("ledger", CHAT, "--store", url) == written(body)
 
 
 def test_a_plan_what_was_found_and_an_undo_are_printed_as_their_views(url: str) -> None:
-    desk = open_desk(url, create=False)
-    plan = StoredChat(desk, CHAT).plan(to=0.2)
+    backend = open_backend(url, create=False)
+    plan = StoredChat(backend, CHAT).plan(to=0.2)
     assert plan.receipt is not None
     assert printed("compact", CHAT, "--plan", "--to", "0.2", "--store", url) == written(
         view_plan(CHAT, plan, committed=False)
     )
     assert printed("compact", CHAT, "--to", "0.2", "--store", url) == written(view_plan(CHAT, plan, committed=True))
-    found = StoredChat(desk, CHAT).recall("beans April")
+    found = StoredChat(backend, CHAT).recall("beans April")
     assert found
     assert printed("recall", CHAT, "beans April", "--store", url) == written(view_recall(CHAT, "beans April", found))
     assert printed("compact", CHAT, "--undo", "--store", url) == written(view_undo(CHAT, [plan.receipt.id]))
-    desk.store.close()
+    backend.store.close()
 
 
 def test_the_conversations_and_the_counts_of_a_store_are_printed_as_their_views(url: str) -> None:
-    desk = open_desk(url, create=False)
-    keeper = Conversations(desk.store, desk.clock)
-    assert printed("chats", "list", "--store", url) == written({"chats": view_chats(keeper.list_alive())})
-    assert printed("store", "stats", "--store", url) == written(view_stats(keeper.stats()))
-    desk.store.close()
+    backend = open_backend(url, create=False)
+    conversations = Conversations(backend.store, backend.clock)
+    assert printed("chats", "list", "--store", url) == written({"chats": view_chats(conversations.list_alive())})
+    assert printed("store", "stats", "--store", url) == written(view_stats(conversations.stats()))
+    backend.store.close()
 
 
 def test_an_error_is_printed_as_its_view(url: str) -> None:
-    desk = open_desk(url, create=False)
+    backend = open_backend(url, create=False)
     with pytest.raises(LamellaError) as error:
-        Conversations(desk.store, desk.clock).load_log("gone")
-    desk.store.close()
+        Conversations(backend.store, backend.clock).load_log("gone")
+    backend.store.close()
     ran = run("ledger", "gone", "--json", "--store", url)
     assert (ran.exit, ran.out) == (2, written(view_error(error.value)))

@@ -27,16 +27,16 @@ class Chat(Discourse):
 
     def __init__(
         self,
-        desk: Backend,
+        backend: Backend,
         conversation: str,
         settings: dict[str, object],
         *,
-        office: ProviderPool | None = None,
+        pool: ProviderPool | None = None,
         runners: Mapping[str, Runner] = NO_RUNNERS,
     ) -> None:
-        self._desk = desk
-        self._stored = StoredChat(desk, conversation, settings)
-        self._office = office
+        self._backend = backend
+        self._stored = StoredChat(backend, conversation, settings)
+        self._pool = pool
         self._runners = runners
         self._sending = False
         super().__init__(self._stored, system=None)
@@ -71,8 +71,8 @@ class Chat(Discourse):
         toolbox = None if tools is None else make_toolbox(tools, seconds=check_seconds(seconds))
         if isinstance(text, TurnView):
             return self._go_on(text, toolbox, max_tokens=max_tokens, steps=check_steps(steps))
-        if self._office is not None:
-            self._office.name(model)
+        if self._pool is not None:
+            self._pool.name(model)
         asked = self._describe(
             text,
             attach=attach,
@@ -112,11 +112,11 @@ class Chat(Discourse):
     def _find_post(self, model: str | None, max_tokens: int | None) -> Delivery:
         if model is None:
             raise CallError("No model is named.", hint="Name one with model=, --model or LAMELLA_MODEL.")
-        if self._office is None:
+        if self._pool is None:
             raise CallError("Nothing is sent from here.", hint="Open the conversation with lamella.open(…).")
         window = self._stored.window
         length = check_answer(max_tokens, window=window)
-        return self._office.post(model, answer=length, window=None if max_tokens is None else window)
+        return self._pool.post(model, answer=length, window=None if max_tokens is None else window)
 
     async def _alone(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
         """One turn at a time: an answer belongs to the question that was asked last."""
@@ -136,7 +136,7 @@ class Chat(Discourse):
 
     def marks(self) -> Sequence[CompactionMark]:
         """Every compaction and every undo, each by the message after which it happened."""
-        return find_marks(self.id, self._desk.store.load(self.id))
+        return find_marks(self.id, self._backend.store.load(self.id))
 
     def replay(
         self, *, layout: str | None = None, window: int | None = None, model: str | None = None, head: str | None = None
@@ -146,12 +146,12 @@ class Chat(Discourse):
         What was compacted by hand is planned anew, as settings say; nothing is sent, read or written.
         """
         given = {"layout": layout, "window": window, "model": model}
-        script = read_script(self._desk, self.id, head)
-        return play_script(self._desk, script, {name: value for name, value in given.items() if value is not None})
+        script = read_script(self._backend, self.id, head)
+        return play_script(self._backend, script, {name: value for name, value in given.items() if value is not None})
 
     def transcript(self, head: str | None = None) -> dict[str, object]:
         """A branch as a transcript, by default the active one: data that ``lamella replay`` takes once it is JSON."""
-        return write_script(read_script(self._desk, self.id, head))
+        return write_script(read_script(self._backend, self.id, head))
 
     @property
     def id(self) -> str:

@@ -30,8 +30,8 @@ class Engine:
 
     def __init__(
         self,
-        desk: Backend,
-        office: ProviderPool,
+        backend: Backend,
+        pool: ProviderPool,
         *,
         runners: Mapping[str, Runner],
         model: str | None = None,
@@ -39,22 +39,22 @@ class Engine:
         open_store: Callable[[str], Store] | None = None,
         fit: Callable[[str], Mapping[str, object]] | None = None,
     ) -> None:
-        self._desk = desk
-        self._office = office
+        self._backend = backend
+        self._pool = pool
         self._runners = runners
         self._archive = archive
         self._open_store = open_store
         self._fit = fit
         self._settings = {} if model is None else {"model": model}
-        self._office.name(model)
-        self._keeper = Conversations(desk.store, desk.clock)
+        self._pool.name(model)
+        self._conversations = Conversations(backend.store, backend.clock)
 
     def chat(self, conversation: str, **settings: object) -> Chat:
         """A conversation, new or as it was left. Settings given here are written down and hold from now on."""
         name = check_text(conversation, "conversation", may_be_empty=False)
         given = settings.get("model")
-        self._office.name(given if isinstance(given, str) else None)
-        return Chat(self._desk, name, {**self._settings, **settings}, office=self._office, runners=self._runners)
+        self._pool.name(given if isinstance(given, str) else None)
+        return Chat(self._backend, name, {**self._settings, **settings}, pool=self._pool, runners=self._runners)
 
     async def conversation(self, conversation: str, **settings: object) -> Chat:
         """The same, for programs that send."""
@@ -66,20 +66,20 @@ class Engine:
 
     def chats(self) -> Sequence[ChatListing]:
         """Every conversation, the last changed first."""
-        return self._keeper.list_alive()
+        return self._conversations.list_alive()
 
     def search(self, words: str) -> Iterator[Hit]:
         """Every message of every branch of every conversation that holds the words, whatever their case."""
-        return self._keeper.search(check_text(words, "words", may_be_empty=False))
+        return self._conversations.search(check_text(words, "words", may_be_empty=False))
 
     def rename(self, conversation: str | Chat, title: str) -> None:
         """Give a conversation a title."""
-        self._keeper.rename(_name(conversation), check_text(title, "title"))
+        self._conversations.rename(_name(conversation), check_text(title, "title"))
 
     def fork(self, conversation: str | Chat, message: str, name: str) -> Chat:
         """A new conversation that goes on from a message of another; that one stays as it is."""
         named = check_text(name, "name", may_be_empty=False)
-        fork_into(self._desk, _name(conversation), check_text(message, "message"), name=named)
+        fork_into(self._backend, _name(conversation), check_text(message, "message"), name=named)
         return self.chat(named)
 
     def export_archive(self, conversation: str | Chat, folder: Place, *, vault: Place | None = None) -> Path:
@@ -89,7 +89,7 @@ class Engine:
         """
         archive, to = _there(self._archive, "archives"), check_folder(folder)
         assert to is not None
-        return archive.save(self._keeper.take_out(_name(conversation)), to, vault=check_folder(vault))
+        return archive.save(self._conversations.take_out(_name(conversation)), to, vault=check_folder(vault))
 
     def import_archive(self, file: Place, *, vault: Place | None = None) -> tuple[Chat, ImportOutcome, Sequence[str]]:
         """Bring an archived conversation in: the chat, what became of it here, and what was not as it should be.
@@ -98,40 +98,40 @@ class Engine:
         """
         archive, path = _there(self._archive, "archives"), check_folder(file)
         assert path is not None
-        chronicle = archive.load(path, vault=check_folder(vault), held=self._keeper.read_contents)
-        taken = self._keeper.take_in(chronicle)
+        chronicle = archive.load(path, vault=check_folder(vault), held=self._conversations.read_contents)
+        taken = self._conversations.take_in(chronicle)
         return self.chat(chronicle.conversation), taken, chronicle.warnings
 
     def copy_to(self, url: str) -> Iterator[tuple[str, str]]:
         """Copy every conversation into the store at a URL: each with what became of it there. Repeating it is safe."""
         target = _there(self._open_store, "stores")(check_text(url, "url", may_be_empty=False))
         try:
-            yield from copy_store(self._desk.store, target, self._desk.clock)
+            yield from copy_store(self._backend.store, target, self._backend.clock)
         finally:
             target.close()
 
     def verify(self, conversation: str | Chat | None = None) -> Iterator[Damage]:
         """Every hash and id derived again, of one conversation or of all: what is not as it was written."""
-        return self._keeper.verify(None if conversation is None else _name(conversation))
+        return self._conversations.verify(None if conversation is None else _name(conversation))
 
     def verify_erased(self, conversation: str) -> Iterator[Damage]:
         """What is left of an erased conversation, or of what was erased in one that goes on."""
-        return self._keeper.verify_erased(_name(conversation))
+        return self._conversations.verify_erased(_name(conversation))
 
     def stats(self) -> StoreStats:
         """How much the store holds."""
-        return self._keeper.stats()
+        return self._conversations.stats()
 
     def erase(self, conversation: str | Chat) -> None:
         """Remove a conversation's content and all that was derived from it, for good."""
-        self._keeper.erase(_name(conversation))
+        self._conversations.erase(_name(conversation))
 
     def erase_artifact(self, conversation: str | Chat, artifact: str) -> int:
         """Remove an artifact from a conversation for good, in all its versions; says how many contents went."""
-        return self._keeper.erase_artifact(_name(conversation), check_text(artifact, "artifact"))
+        return self._conversations.erase_artifact(_name(conversation), check_text(artifact, "artifact"))
 
     def close(self) -> None:
-        self._desk.store.close()
+        self._backend.store.close()
 
     def __enter__(self) -> Self:
         return self
@@ -148,7 +148,7 @@ class Engine:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            await self._office.close()
+            await self._pool.close()
         finally:
             self.close()
 

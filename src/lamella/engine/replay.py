@@ -24,23 +24,23 @@ class ScriptedTurn(Struct, frozen=True, kw_only=True):
     rounds: tuple[ToolRound, ...] = ()
 
 
-def replay(runner: Dialogue, turns: Iterable[ScriptedTurn]) -> Iterator[TurnView]:
+def replay(dialogue: Dialogue, turns: Iterable[ScriptedTurn]) -> Iterator[TurnView]:
     """Each turn as it would have been sent; nothing is kept of a turn once the next is asked for."""
     for scripted in turns:
-        yield _play(runner, scripted)
-        runner.reply(scripted.reply)
+        yield _play(dialogue, scripted)
+        dialogue.reply(scripted.reply)
 
 
-def _play(runner: Dialogue, scripted: ScriptedTurn) -> TurnView:
+def _play(dialogue: Dialogue, scripted: ScriptedTurn) -> TurnView:
     """The last request of a turn: the one after all its rounds of tools."""
     asked = scripted.asked
     # A history that was rewritten before a turn began an epoch then, and does again.
     rewritten = asked.rewritten if isinstance(asked, Turn) else None
-    first = turn = runner.ask(asked, at=scripted.at, rewritten=rewritten)
+    first = turn = dialogue.ask(asked, at=scripted.at, rewritten=rewritten)
     for one in scripted.rounds:
         said = Reply(text=one.text, stop=StopReason.TOOLS, calls=one.calls, carried=one.carried)
-        runner.reply(Answer(reply=said), at=scripted.at)
-        turn = runner.give(one.outputs, at=scripted.at)
+        dialogue.reply(Answer(reply=said), at=scripted.at)
+        turn = dialogue.give(one.outputs, at=scripted.at)
     if turn is not first:
         # What a turn moved it moved with its first request, and what was compacted for any of them was for the turn.
         turn.page.entry = replace(turn.ledger, prefix=first.prefix)

@@ -34,14 +34,14 @@ class Script(Struct, frozen=True, kw_only=True):
     turns: tuple[tuple[Turn, datetime | None], ...]
 
 
-def read_script(desk: Backend, conversation: str, head: str | None = None) -> Script:
+def read_script(backend: Backend, conversation: str, head: str | None = None) -> Script:
     """A branch of a conversation in a store, by default the active one. Nothing is read from any vault."""
-    log = Conversations(desk.store, desk.clock).load_log(conversation)
+    log = Conversations(backend.store, backend.clock).load_log(conversation)
     if head is not None and head not in log.nodes:
         raise CallError(f"{conversation} has no message {head!r}.", hint=f"Its branches: {', '.join(log.branches())}.")
-    told, configured = log.path(head), desk.configure(log.settings)
+    told, configured = log.path(head), backend.configure(log.settings)
     hashes = path_hashes(told)
-    contents = desk.store.read_contents(conversation, hashes) if hashes else {}
+    contents = backend.store.read_contents(conversation, hashes) if hashes else {}
     turns = read_turns(told, contents, usual=configured.terms)
     settings = {**_list_settings(configured, turns), **_keep(log.settings)}
     return Script(
@@ -51,19 +51,19 @@ def read_script(desk: Backend, conversation: str, head: str | None = None) -> Sc
     )
 
 
-def play_script(desk: Backend, script: Script, given: Mapping[str, object] | None = None) -> Iterator[TurnView]:
+def play_script(backend: Backend, script: Script, given: Mapping[str, object] | None = None) -> Iterator[TurnView]:
     """Each turn as it would be sent under the script's settings, with those on top that are given.
 
     A model that is given holds for every turn.
     """
-    configured = desk.configure({**script.settings, **(given or {})})
+    configured = backend.configure({**script.settings, **(given or {})})
     dialogue = Dialogue(
         # Everything is in the script, and no model is asked for summaries.
-        replace(desk.world, summarizer=None),
+        replace(backend.world, summarizer=None),
         configured.rules,
         State(conversation=script.conversation, model=configured.model),
         terms=configured.terms,
-        ledger=desk.ledger,
+        ledger=backend.ledger,
     )
     return replay(dialogue, [_script(turn, at, keep_model="model" not in (given or {})) for turn, at in script.turns])
 

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
         fit_settings,
         list_keys,
         mask_keys,
-        open_office,
+        open_pool,
         open_provider,
         read_answer,
         tell_unready,
     )
     from lamella.wiring.services import Services, load_configuration, load_settings, read_services
-    from lamella.wiring.stores import copy_conversations, list_conversations, open_desk, open_keeper
+    from lamella.wiring.stores import copy_conversations, list_conversations, open_backend, open_conversations
     from lamella.wiring.transcripts import (
         find_script,
         replay_script,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         save_transcript,
         write_request,
     )
-    from lamella.wiring.worlds import open_runner, open_world
+    from lamella.wiring.worlds import open_dialogue, open_world
 
 __all__ = [
     "DEMO_MODEL",
@@ -59,11 +59,11 @@ __all__ = [
     "make_rules",
     "mask",
     "mask_keys",
-    "open_desk",
-    "open_keeper",
-    "open_office",
+    "open_backend",
+    "open_conversations",
+    "open_dialogue",
+    "open_pool",
     "open_provider",
-    "open_runner",
     "open_sources",
     "open_world",
     "parse_transcript",
@@ -96,13 +96,13 @@ if not TYPE_CHECKING:
             "fit_settings",
             "list_keys",
             "mask_keys",
-            "open_office",
+            "open_pool",
             "open_provider",
             "read_answer",
             "tell_unready",
         ),
         "lamella.wiring.services": ("Services", "load_configuration", "load_settings", "read_services"),
-        "lamella.wiring.stores": ("copy_conversations", "list_conversations", "open_desk", "open_keeper"),
+        "lamella.wiring.stores": ("copy_conversations", "list_conversations", "open_backend", "open_conversations"),
         "lamella.wiring.transcripts": (
             "find_script",
             "replay_script",
@@ -110,7 +110,7 @@ if not TYPE_CHECKING:
             "save_transcript",
             "write_request",
         ),
-        "lamella.wiring.worlds": ("open_runner", "open_world"),
+        "lamella.wiring.worlds": ("open_dialogue", "open_world"),
     }
     _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -28,6 +28,6 @@ def save_archive(chronicle: Chronicle, folder: Path, *, vault: Path | None = Non
     return MarkdownArchive().save(chronicle, folder, vault=vault)
 
 
-def load_archive(path: Path, *, vault: Path | None = None, keeper: Conversations | None = None) -> Chronicle:
+def load_archive(path: Path, *, vault: Path | None = None, conversations: Conversations | None = None) -> Chronicle:
     """Read a conversation from markdown; its notes from what a store already holds of it, else from a vault."""
-    return MarkdownArchive().load(path, vault=vault, held=keeper.read_contents if keeper else None)
+    return MarkdownArchive().load(path, vault=vault, held=conversations.read_contents if conversations else None)

@@ -26,7 +26,7 @@ _WEIGHTS_RECORD = Path("~/.lamella/weights.json")
 _ANSWER_SHARE = 8
 
 
-def open_office(
+def open_pool(
     provider: "ChatProvider | None" = None,
     *,
     services: Services | None = None,
@@ -106,13 +106,13 @@ def tell_unready(model: str, *, services: Services | None = None) -> LamellaErro
 
     if runs_here(model):
         return None
-    office = open_office(services=services)
+    pool = open_pool(services=services)
     try:
-        office.post(model, answer=1)
+        pool.post(model, answer=1)
     except LamellaError as error:
         return error
     finally:
-        asyncio.run(office.close())
+        asyncio.run(pool.close())
     return None
 
 

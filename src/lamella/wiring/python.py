@@ -17,10 +17,10 @@ from lamella.engine.engine import Engine
 from lamella.ports import ChatProvider, Summarizer
 from lamella.runners.registry import RUNNERS
 from lamella.wiring.archives import MarkdownArchive
-from lamella.wiring.providers import fit_settings, open_office
+from lamella.wiring.providers import fit_settings, open_pool
 from lamella.wiring.services import read_services
-from lamella.wiring.stores import open_desk
-from lamella.wiring.worlds import open_runner
+from lamella.wiring.stores import open_backend
+from lamella.wiring.worlds import open_dialogue
 
 
 class Conversation(Discourse):
@@ -41,14 +41,14 @@ class Conversation(Discourse):
         summarizer: Summarizer | None = None,
         **settings: object,
     ) -> None:
-        runner = open_runner(
+        dialogue = open_dialogue(
             read_services(settings),
             conversation=check_text(conversation, "conversation", may_be_empty=False),
             vault=check_folder(vault),
             ledger=ledger,
             summarizer=check_summarizer(summarizer),
         )
-        super().__init__(runner, system=system)
+        super().__init__(dialogue, system=system)
 
 
 def open_engine(
@@ -70,8 +70,8 @@ def open_engine(
     """
     named = None if model is None else check_text(model, "model", may_be_empty=False)
     services = read_services()
-    office = open_office(check_provider(provider), services=services, patience=check_patience(patience, tries))
-    desk = open_desk(
+    pool = open_pool(check_provider(provider), services=services, patience=check_patience(patience, tries))
+    backend = open_backend(
         check_text(url, "url"),
         services=services,
         vault=check_folder(vault),
@@ -79,8 +79,8 @@ def open_engine(
         summarizer=check_summarizer(summarizer),
     )
     return Engine(
-        desk,
-        office,
+        backend,
+        pool,
         runners=RUNNERS,
         model=named,
         archive=MarkdownArchive(),

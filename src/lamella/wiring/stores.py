@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from lamella.ports import Summarizer
 
 
-def open_desk(
+def open_backend(
     url: str | None = None,
     *,
     services: Services | None = None,
@@ -24,11 +24,11 @@ def open_desk(
     summarizer: "Summarizer | None" = None,
     create: bool = True,
 ) -> "Backend":
-    """A desk over the store at a URL, or the configured one: everything that conversations which last work with.
+    """A backend over the store at a URL, or the configured one: everything that conversations which last work with.
 
     Unless ``create``, a store that is not there is an error.
     """
-    # Lists do without a desk, and all that a turn walks through takes long to import.
+    # Lists do without a backend, and all that a turn walks through takes long to import.
     from lamella.engine.keeping.stored import Backend, ChatRules
     from lamella.settings.meaning import make_rules, make_terms
     from lamella.wiring.faults import check_meaning
@@ -47,7 +47,9 @@ def open_desk(
     return Backend(store=store, clock=SystemClock(), world=world, configure=configure, ledger=ledger)
 
 
-def open_keeper(url: str | None = None, *, services: Services | None = None, create: bool = True) -> "Conversations":
+def open_conversations(
+    url: str | None = None, *, services: Services | None = None, create: bool = True
+) -> "Conversations":
     """What can be done with whole conversations, at a URL or in the configured store.
 
     Unless ``create``, a store that is not there is an error.

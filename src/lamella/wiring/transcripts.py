@@ -16,8 +16,8 @@ from lamella.engine.script import Script, play_script, read_script, write_script
 from lamella.errors import LamellaError, UsageError
 from lamella.wiring.faults import check_meaning, tell_place
 from lamella.wiring.services import Services, read_services
-from lamella.wiring.stores import has_store, open_desk
-from lamella.wiring.worlds import open_runner
+from lamella.wiring.stores import has_store, open_backend
+from lamella.wiring.worlds import open_dialogue
 
 # A replay keeps nothing.
 _NOWHERE = "memory:"
@@ -31,8 +31,8 @@ def replay_transcript(
     own = (services or read_services()).under({**transcript.settings(), **given})
     check_meaning(own.found)
     vault = beside / os.fsdecode(transcript.vault.encode()) if transcript.vault is not None else None
-    runner = open_runner(own, conversation=transcript.conversation, vault=vault)
-    return _numbered(replay(runner, _scripted(transcript, keep_model="model" in given)))
+    dialogue = open_dialogue(own, conversation=transcript.conversation, vault=vault)
+    return _numbered(replay(dialogue, _scripted(transcript, keep_model="model" in given)))
 
 
 def find_script(chat: str, url: str | None = None, *, services: Services | None = None) -> Script | None:
@@ -40,11 +40,11 @@ def find_script(chat: str, url: str | None = None, *, services: Services | None 
     services = services or read_services()
     if not has_store(url or services.settings.store):
         return None
-    desk = open_desk(url, services=services, create=False)
+    backend = open_backend(url, services=services, create=False)
     try:
-        return read_script(desk, chat) if desk.store.load(chat) else None
+        return read_script(backend, chat) if backend.store.load(chat) else None
     finally:
-        desk.store.close()
+        backend.store.close()
 
 
 def replay_script(
@@ -52,7 +52,7 @@ def replay_script(
 ) -> Iterator[TurnView]:
     """Every turn of a kept conversation as it would be sent."""
     given = {name: value for name, value in overrides.items() if value is not None}
-    return _numbered(play_script(open_desk(_NOWHERE, services=services), script, given))
+    return _numbered(play_script(open_backend(_NOWHERE, services=services), script, given))
 
 
 def save_transcript(script: Script, folder: Path) -> Path:

@@ -24,7 +24,7 @@ def open_world(vault: Path | None, *, services: Services | None = None, summariz
     )
 
 
-def open_runner(
+def open_dialogue(
     services: Services,
     *,
     conversation: str,
@@ -32,7 +32,7 @@ def open_runner(
     ledger: bool = True,
     summarizer: Summarizer | None = None,
 ) -> Dialogue:
-    """A runner for one conversation in memory, under the settings that were read."""
+    """A dialogue for one conversation in memory, under the settings that were read."""
     world = open_world(vault, services=services, summarizer=summarizer)
     rules = make_rules(services.settings, world)
     start = State(conversation=conversation, model=services.settings.model)

@@ -16,7 +16,7 @@ from lamella.errors import (
     SettingError,
     SourceMissingError,
 )
-from lamella.wiring import open_desk, open_office
+from lamella.wiring import open_backend, open_pool
 
 
 @pytest.fixture
@@ -245,7 +245,7 @@ def test_a_model_has_a_window_and_a_layout_that_fit_it(url: str) -> None:
 
 
 def test_an_engine_without_parts_says_which_it_lacks() -> None:
-    engine = Engine(open_desk("memory:"), open_office(), runners={})
+    engine = Engine(open_backend("memory:"), open_pool(), runners={})
     talk(engine)
     for use in (
         lambda: engine.fit("local"),

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.unit.engine.desks import Ticking
+from tests.unit.engine.backends import Ticking
 
 from lamella import Chat, Note, Picture, Selection, Tool, ToolOutput, ToolResult
 from lamella.core.messages.delta import Reply, StopReason, ToolCall
@@ -11,7 +11,7 @@ from lamella.core.values import replace
 from lamella.engine.dialogue.answer import Answer
 from lamella.engine.script import play_script, read_script, write_script
 from lamella.errors import CallError
-from lamella.wiring import open_desk, parse_transcript
+from lamella.wiring import open_backend, parse_transcript
 
 CALLS = (ToolCall(id="c1", name="look", arguments='{"page": 1}'), ToolCall(id="c2", name="look", arguments="[oops"))
 PNG = bytes.fromhex(
@@ -22,7 +22,7 @@ PNG = bytes.fromhex(
 
 @pytest.fixture
 def chat() -> Chat:
-    chat = Chat(replace(open_desk("memory:"), clock=Ticking()), "demo", {"layout": "in_place", "window": 9_000})
+    chat = Chat(replace(open_backend("memory:"), clock=Ticking()), "demo", {"layout": "in_place", "window": 9_000})
     chat.ask(
         "one",
         attach=[Note(path="a.md", text="A\r\r\nnote."), Selection(path="b.md", lines=(2, 3), text="b", policy="pin")],
@@ -39,7 +39,7 @@ def chat() -> Chat:
 
 
 def test_a_transcript_has_everything_that_was_said(chat: Chat) -> None:
-    body = json.loads(json.dumps(write_script(read_script(chat._desk, "demo"))))
+    body = json.loads(json.dumps(write_script(read_script(chat._backend, "demo"))))
     first, second = body.pop("turns")
     assert {name: body[name] for name in ("lamella", "conversation", "model", "window", "layout")} == {
         "lamella": 1, "conversation": "demo", "model": "openai:gpt-5", "window": 9_000, "layout": "in_place",
@@ -66,29 +66,29 @@ def test_a_transcript_has_everything_that_was_said(chat: Chat) -> None:
     assert second["attach"][0].keys() == {"kind", "data", "media_type", "title"}
     assert (second["system"], second["drop"], second["fold"]) == ({"workflow": ""}, ["a.md"], True)
     assert "reply" not in second
-    assert parse_transcript(json.dumps(write_script(read_script(chat._desk, "demo"))).encode(), name="t").turns
+    assert parse_transcript(json.dumps(write_script(read_script(chat._backend, "demo"))).encode(), name="t").turns
 
 
 def test_a_script_is_played_under_its_settings_or_under_others(chat: Chat) -> None:
-    script = read_script(chat._desk, "demo")
-    first, second = play_script(chat._desk, script)
+    script = read_script(chat._backend, "demo")
+    first, second = play_script(chat._backend, script)
     assert [message.role for message in first.messages] == ["system", "user", "assistant", "tool", "tool"]
     assert (second.envelope.layout, second.tokens.limit, second.envelope.model) == ("in_place", 4_904, "openai:gpt-5")
-    other = list(play_script(chat._desk, script, {"layout": "library", "window": 7_000, "model": "local"}))
+    other = list(play_script(chat._backend, script, {"layout": "library", "window": 7_000, "model": "local"}))
     assert [(turn.envelope.layout, turn.envelope.model) for turn in other] == [("library", "local")] * 2
     assert other[0].tokens.limit == 2_904
 
 
 def test_playing_writes_nothing_and_reads_one_branch(chat: Chat) -> None:
-    version = len(chat._desk.store.load("demo"))
+    version = len(chat._backend.store.load("demo"))
     first = chat.turns()[0].message.id
     assert [turn.number for turn in chat.replay(head=first)] == [1]
     assert len(chat.transcript(first)["turns"]) == 1  # type: ignore[arg-type]
-    assert len(chat._desk.store.load("demo")) == version
+    assert len(chat._backend.store.load("demo")) == version
 
 
 def test_a_branch_or_a_conversation_that_is_not_there_is_told(chat: Chat) -> None:
     with pytest.raises(CallError, match="no message 'nobody'"):
-        read_script(chat._desk, "demo", "nobody")
+        read_script(chat._backend, "demo", "nobody")
     with pytest.raises(CallError, match="no conversation 'other'"):
-        read_script(chat._desk, "other")
+        read_script(chat._backend, "other")

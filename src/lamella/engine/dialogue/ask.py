@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from lamella.core.artifacts.model import Artifact, ToolDefinition
 from lamella.core.artifacts.wanted import Wanted
+from lamella.core.log.turn import PART_NAMES, SystemParts
 
 
 class Ask(Struct, frozen=True, kw_only=True):
@@ -24,3 +25,8 @@ class Ask(Struct, frozen=True, kw_only=True):
     drop: tuple[str, ...] = ()
     pin: tuple[str, ...] = ()
     fold: bool = False
+
+
+def repeat_system(parts: SystemParts | None) -> dict[str, str]:
+    """A system prompt, asked for again: a part that was taken away is empty, not as it was before."""
+    return {} if parts is None else {**dict.fromkeys(PART_NAMES, ""), **parts.as_typed()}

@@ -27,30 +27,30 @@ from lamella.engine.keeping.stored import Backend
 from lamella.errors import CallError
 
 
-def fork_into(desk: Backend, conversation: str, message: str, *, name: str) -> None:
+def fork_into(backend: Backend, conversation: str, message: str, *, name: str) -> None:
     """Copy a branch up to a message into a new conversation, with its settings, title and what was compacted on it.
 
     Messages have ids of their own there: an id follows from the conversation, too.
     """
-    log = Conversations(desk.store, desk.clock).load_log(conversation)
+    log = Conversations(backend.store, backend.clock).load_log(conversation)
     if message not in log.nodes:
         raise CallError(
             f"{conversation} has no message {message!r}.", hint="See its messages with `lamella chats show`."
         )
-    if desk.store.load(name):
+    if backend.store.load(name):
         raise CallError(f"There is a conversation {name!r} already.", hint="Choose another name for the new one.")
     told = log.path(message)
     committed = log.committed(told)
     hashes = (*path_hashes(told), *committed_hashes(committed))
-    contents = desk.store.read_contents(conversation, hashes) if hashes else {}
-    turns = read_turns(told, contents, committed, usual=desk.configure(log.settings).terms)
+    contents = backend.store.read_contents(conversation, hashes) if hashes else {}
+    turns = read_turns(told, contents, committed, usual=backend.configure(log.settings).terms)
     copy = _Copy(conversation, name)
     copy.begin(log.settings, at=log.created)
     for turn, one in zip(turns, told, strict=True):
         copy.tell(turn, one, last=one is told[-1])
     copy.compact(read_receipts(committed.since, contents), at=told[-1].message.at)
-    copy.end(log.title, at=desk.clock.now().isoformat().replace("+00:00", "Z"))
-    desk.store.append(name, join_written(*copy.parts), expected=0, title=log.title or None)
+    copy.end(log.title, at=backend.clock.now().isoformat().replace("+00:00", "Z"))
+    backend.store.append(name, join_written(*copy.parts), expected=0, title=log.title or None)
 
 
 class _Copy:

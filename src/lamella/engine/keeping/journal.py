@@ -22,7 +22,7 @@ from lamella.engine.dialogue.world import LeftTurn
 
 
 class ChatJournal:
-    """Writes down what one runner asks and answers.
+    """Writes down what one dialogue asks and answers.
 
     ``edits`` names the message that its first turn replaces, ``leaves`` one that it leaves with the empty reply again.
     """

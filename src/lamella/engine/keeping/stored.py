@@ -29,7 +29,6 @@ from lamella.core.log.nodes import Told, name_messages
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.records import Written
 from lamella.core.log.terms import Rewrite, Terms
-from lamella.core.log.turn import PART_NAMES, SystemParts
 from lamella.core.messages.delta import Reply, ToolCall
 from lamella.core.messages.rounds import ToolOutput
 from lamella.core.prompt.movement import find_movement
@@ -38,7 +37,7 @@ from lamella.core.prompt.state import State
 from lamella.core.search.index import Found
 from lamella.core.values import replace
 from lamella.engine.dialogue.answer import Answer
-from lamella.engine.dialogue.ask import Ask
+from lamella.engine.dialogue.ask import Ask, repeat_system
 from lamella.engine.dialogue.dialogue import Dialogue
 from lamella.engine.dialogue.fitting import Fitter
 from lamella.engine.dialogue.past import Past
@@ -82,20 +81,22 @@ class StoredChat:
     Settings given by name are written down with the next event, so that the conversation goes on under them.
     """
 
-    def __init__(self, desk: Backend, conversation: str, settings: Mapping[str, object] | None = None) -> None:
-        self._desk = desk
-        self._kept = StoredLog(desk.store, conversation, counter=desk.world.counter, every=desk.checkpoint_every)
+    def __init__(self, backend: Backend, conversation: str, settings: Mapping[str, object] | None = None) -> None:
+        self._backend = backend
+        self._kept = StoredLog(
+            backend.store, conversation, counter=backend.world.counter, every=backend.checkpoint_every
+        )
         self._log, self._book = self._kept.log, self._kept.book
-        self._world = replace(desk.world, counter=self._book)
+        self._world = replace(backend.world, counter=self._book)
         self._changed = dict(settings or {})
-        self._runner: Dialogue | None = None
+        self._dialogue: Dialogue | None = None
         self.reload()
 
     def _configure(self) -> None:
         """The settings as written down, with those on top that were given and are not written down yet."""
         written = self._log.settings
         self._changed = {name: value for name, value in self._changed.items() if written.get(name) != value}
-        self._configured = self._desk.configure({**written, **self._changed})
+        self._configured = self._backend.configure({**written, **self._changed})
 
     @property
     def id(self) -> str:
@@ -133,12 +134,12 @@ class StoredChat:
     def ask(self, asked: Ask, *, at: datetime | None = None) -> TurnView:
         """The next turn, written down. A conflict with another writer changes nothing: ``reload`` and ask again."""
         self._book.begin()
-        runner = self._next_runner()
-        turn = runner.ask(self._with_lasting(asked), at=at, rewritten=self._log.rewritten)
-        self._runner = runner
+        dialogue = self._next_dialogue()
+        turn = dialogue.ask(self._with_lasting(asked), at=at, rewritten=self._log.rewritten)
+        self._dialogue = dialogue
         return turn
 
-    def _next_runner(self) -> Dialogue:
+    def _next_dialogue(self) -> Dialogue:
         """What asks next. An open turn is left with the empty reply it had before: it may be compacted after that."""
         head = self._log.nodes.get(self._log.head)
         if head is not None and head.role is Voice.USER:
@@ -152,7 +153,7 @@ class StoredChat:
         system, tools, model = read_lasting(self._log.left)
         return replace(
             asked,
-            system={**(_as_typed(system) if system else {}), **asked.system},
+            system={**repeat_system(system), **asked.system},
             tools=tools if asked.tools is None else asked.tools,
             model=asked.model or self._chosen_model() or model or self._first_model(),
         )
@@ -171,7 +172,7 @@ class StoredChat:
         reply = self._running().reply(given, at=at)
         if len(self._log.nodes) == before and not reply.calls:
             # The same answer once more leads back to the branch it is on, with what was compacted after it.
-            self._runner = None
+            self._dialogue = None
         return reply
 
     @property
@@ -217,19 +218,19 @@ class StoredChat:
         told = Told(message=node, reply=None)
         self._book.begin()
         original = read_message(node, self._contents(path_hashes([told])), usual=self._configured.terms)
-        runner = self._resume(self._log.path(node.parent), edits=message)
+        dialogue = self._resume(self._log.path(node.parent), edits=message)
         asked = Ask(
             text=text,
             attach=tuple(replace(artifact, condensed=None) for artifact in original.attached),
             results=original.results,
-            system=_as_typed(original.system) if original.system else {},
+            system=repeat_system(original.system),
             tools=original.tools,
             model=self._chosen_model() or original.model,
             drop=original.drop,
             fold=original.fold,
         )
-        turn = runner.ask(asked, at=at, rewritten=Rewrite.HISTORY_EDITED)
-        self._runner = runner
+        turn = dialogue.ask(asked, at=at, rewritten=Rewrite.HISTORY_EDITED)
+        self._dialogue = dialogue
         return turn
 
     def delete(self, message: str, *, at: datetime | None = None) -> None:
@@ -263,7 +264,7 @@ class StoredChat:
 
     def preview(self, asked: Ask, *, at: datetime | None = None) -> TurnView:
         """The turn that asking this would give if nothing has to go for it. Nothing is written down."""
-        return self._next_runner().preview(self._with_lasting(asked), at=at, rewritten=self._log.rewritten)
+        return self._next_dialogue().preview(self._with_lasting(asked), at=at, rewritten=self._log.rewritten)
 
     def shrink_waiting(self, *, at: datetime | None = None) -> TurnView | None:
         """The turn that waits, made smaller, written down; none if nothing in it may go."""
@@ -279,13 +280,13 @@ class StoredChat:
 
     def undo(self, receipt: str | None = None, *, at: datetime | None = None) -> Receipt:
         """Void a compaction, by default the last, and all after it on this branch."""
-        runner = self._running()
-        voided = runner.find_undone(receipt)
+        dialogue = self._running()
+        voided = dialogue.find_undone(receipt)
         self._append(write_event(UndoEvent(receipt=voided[0].id), at=self._moment(at)))
         # It has the whole branch and what was sent last: neither is read and folded again for the next turn.
-        runner.go_back(voided)
+        dialogue.go_back(voided)
         if self._log.moves_by_undo():
-            runner.mark_undone()
+            dialogue.mark_undone()
         return voided[0]
 
     def receipts(self) -> Sequence[Receipt]:
@@ -304,7 +305,7 @@ class StoredChat:
         """Read what others wrote since."""
         self._kept.reload()
         self._configure()
-        self._runner = None
+        self._dialogue = None
         self._fitter = Fitter(self._world.summarizer, timeout=self._world.summary_timeout)
 
     def _go(self, event: ForkEvent | SwitchEvent, at: datetime | None) -> None:
@@ -314,7 +315,7 @@ class StoredChat:
 
     def _write(self, written: Written, *, title: str | None = None) -> None:
         self._append(written, title=title)
-        self._runner = None
+        self._dialogue = None
 
     def _append(self, written: Written, *, title: str | None = None) -> None:
         if self._changed:
@@ -324,9 +325,9 @@ class StoredChat:
         self._changed = {}
 
     def _running(self) -> Dialogue:
-        if self._runner is None:
-            self._runner = self._resume(self._log.path())
-        return self._runner
+        if self._dialogue is None:
+            self._dialogue = self._resume(self._log.path())
+        return self._dialogue
 
     def _resume(self, told: Sequence[Told], *, edits: str | None = None, leaves: str | None = None) -> Dialogue:
         journal = ChatJournal(self.id, append=self._append, moment=self._moment, edits=edits, leaves=leaves)
@@ -365,7 +366,7 @@ class StoredChat:
             terms=self._configured.terms,
             past=past,
             pending=read_pending(told[-1], contents) if told else None,
-            ledger=self._desk.ledger,
+            ledger=self._backend.ledger,
             journal=journal,
             fitter=self._fitter,
         )
@@ -377,7 +378,7 @@ class StoredChat:
         return dialogue
 
     def _contents(self, hashes: Sequence[str]) -> Mapping[str, bytes]:
-        return self._desk.store.read_contents(self.id, hashes) if hashes else {}
+        return self._backend.store.read_contents(self.id, hashes) if hashes else {}
 
     def _question(self, message: str) -> str:
         node = self._log.nodes.get(message)
@@ -392,9 +393,4 @@ class StoredChat:
         )
 
     def _moment(self, at: datetime | None) -> str:
-        return (at or self._desk.clock.now()).astimezone(UTC).isoformat().replace("+00:00", "Z")
-
-
-def _as_typed(parts: SystemParts) -> dict[str, str]:
-    """Every part as it was given; one that was taken away is empty, not as it was before."""
-    return {**dict.fromkeys(PART_NAMES, ""), **parts.as_typed()}
+        return (at or self._backend.clock.now()).astimezone(UTC).isoformat().replace("+00:00", "Z")

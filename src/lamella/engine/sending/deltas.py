@@ -1,4 +1,4 @@
-"""Guests: what a provider that somebody else wrote says, checked before it counts as an answer."""
+"""Deltas: what a provider that somebody else wrote says, checked before it counts as an answer."""
 
 from collections.abc import AsyncGenerator, AsyncIterable, Coroutine
 from contextlib import suppress

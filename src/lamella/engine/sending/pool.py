@@ -1,4 +1,4 @@
-"""The post office: providers opened when the first turn is sent to them, kept, and closed together."""
+"""A provider pool: providers opened when the first turn is sent to them, kept, and closed together."""
 
 from collections.abc import Awaitable, Callable
 from typing import Protocol

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lamella.wiring import open_desk, open_keeper
+from lamella.wiring import open_backend, open_conversations
 
 if TYPE_CHECKING:
     from lamella.engine.keeping.conversations import Conversations
@@ -28,21 +28,21 @@ StoreOption = Annotated[
 @contextmanager
 def opened(url: str | None, *, create: bool = False) -> Iterator["Conversations"]:
     """The conversations at a URL, or at the configured one. Only what brings some in may ``create`` a store."""
-    keeper = open_keeper(url, create=create)
+    conversations = open_conversations(url, create=create)
     try:
-        yield keeper
+        yield conversations
     finally:
-        keeper.close()
+        conversations.close()
 
 
 @contextmanager
-def opened_desk(url: str | None) -> Iterator["Backend"]:
+def opened_backend(url: str | None) -> Iterator["Backend"]:
     """What conversations at a URL, or at the configured one, work with."""
-    desk = open_desk(url or None, create=False)
+    backend = open_backend(url or None, create=False)
     try:
-        yield desk
+        yield backend
     finally:
-        desk.store.close()
+        backend.store.close()
 
 
 @contextmanager
@@ -52,8 +52,8 @@ def opened_chat(url: str | None, chat: str) -> Iterator["StoredChat"]:
     from lamella.engine.keeping.conversations import Conversations
     from lamella.engine.keeping.stored import StoredChat
 
-    with opened_desk(url) as desk:
-        stored = StoredChat(desk, chat)
+    with opened_backend(url) as backend:
+        stored = StoredChat(backend, chat)
         if not stored.version:
-            Conversations(desk.store, desk.clock).load_log(chat)
+            Conversations(backend.store, backend.clock).load_log(chat)
         yield stored

@@ -113,7 +113,7 @@ async def _send(opened: OpenChat, asked: Ask, output: PlainOutput) -> Turn:
     try:
         turn = await follow(send(opened.stored, asked, opened.find_post()), output)
     finally:
-        await opened.office.close()
+        await opened.pool.close()
     assert turn is not None
     return turn
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lamella.errors import UsageError
-from lamella.faces.cli.access import ChatName, JsonOption, StoreOption, opened, opened_chat, opened_desk
+from lamella.faces.cli.access import ChatName, JsonOption, StoreOption, opened, opened_backend, opened_chat
 from lamella.faces.cli.terminal.console import make_console
 from lamella.faces.cli.terminal.lines import show_line
 from lamella.faces.cli.terminal.progress import told_if_slow
@@ -56,9 +56,9 @@ def show(
     from lamella.faces.cli.tables.said import tell_said
     from lamella.views.chats import view_said
 
-    with opened_desk(store) as desk:
-        log = Conversations(desk.store, desk.clock).load_log(chat)
-        marks = find_marks(chat, desk.store.load(chat)) if log.compactions else ()
+    with opened_backend(store) as backend:
+        log = Conversations(backend.store, backend.clock).load_log(chat)
+        marks = find_marks(chat, backend.store.load(chat)) if log.compactions else ()
     if branch is not None and branch not in log.nodes:
         raise UsageError(f"{chat} has no message {branch}.", hint=f"Its branches: {', '.join(log.branches())}.")
     console = make_console()
@@ -92,34 +92,38 @@ def export(
         raise UsageError("Name conversations, or say --all.", hint="See `lamella chats list`.")
     if transcript and vault is not None:
         raise UsageError("--transcript excludes --vault.", hint="A transcript has the text of every note with it.")
-    with opened_desk(store) as desk:
-        keeper = _keep(desk)
-        names = [row.conversation for row in keeper.list_alive()] if every else chat or []
+    with opened_backend(store) as backend:
+        conversations = _keep(backend)
+        names = [row.conversation for row in conversations.list_alive()] if every else chat or []
         with told_if_slow("Exporting") as waiting:
             for done, name in enumerate(names):
                 waiting.count(done, len(names))
-                place = _save_transcript(desk, name, to) if transcript else _save_archive(keeper, name, to, vault=vault)
+                place = (
+                    _save_transcript(backend, name, to)
+                    if transcript
+                    else _save_archive(conversations, name, to, vault=vault)
+                )
                 with waiting.hidden():
                     typer.echo(str(place))
 
 
-def _keep(desk: "Backend") -> "Conversations":
+def _keep(backend: "Backend") -> "Conversations":
     from lamella.engine.keeping.conversations import Conversations  # lists do without
 
-    return Conversations(desk.store, desk.clock)
+    return Conversations(backend.store, backend.clock)
 
 
-def _save_archive(keeper: "Conversations", name: str, folder: Path, *, vault: Path | None) -> Path:
+def _save_archive(conversations: "Conversations", name: str, folder: Path, *, vault: Path | None) -> Path:
     from lamella.wiring import save_archive  # only those who write archives need them
 
-    return save_archive(keeper.take_out(name), folder, vault=vault)
+    return save_archive(conversations.take_out(name), folder, vault=vault)
 
 
-def _save_transcript(desk: "Backend", name: str, folder: Path) -> Path:
+def _save_transcript(backend: "Backend", name: str, folder: Path) -> Path:
     from lamella.engine.script import read_script  # only those who write transcripts need them
     from lamella.wiring import save_transcript
 
-    return save_transcript(read_script(desk, name), folder)
+    return save_transcript(read_script(backend, name), folder)
 
 
 @chats.command("import")
@@ -132,11 +136,11 @@ def import_chats(
     """Bring archived conversations in; one that is there already is extended, never doubled."""
     from lamella.wiring import load_archive  # only those who read archives need them
 
-    with opened(store, create=True) as keeper, told_if_slow("Importing") as waiting:
+    with opened(store, create=True) as conversations, told_if_slow("Importing") as waiting:
         for done, file in enumerate(files):
             waiting.count(done, len(files))
-            chronicle = load_archive(file, vault=vault, keeper=keeper)
-            taken = keeper.take_in(chronicle)
+            chronicle = load_archive(file, vault=vault, conversations=conversations)
+            taken = conversations.take_in(chronicle)
             with waiting.hidden():
                 typer.echo(f"{taken}  {show_line(chronicle.conversation)}  {show_line(chronicle.title)}".rstrip())
                 for warning in chronicle.warnings:
@@ -162,14 +166,14 @@ def fork(
         raise UsageError("Name one message to go on from.", hint=f"See `lamella chats show {chat}`.")
     head = message or at or ""
     if into is None:
-        with opened(store) as keeper:
-            keeper.fork(chat, head)
+        with opened(store) as conversations:
+            conversations.fork(chat, head)
         typer.echo(f"{chat} goes on from {head}.")
         return
     from lamella.engine.keeping.forking import fork_into  # only those who fork into another need it
 
-    with opened_desk(store) as desk:
-        fork_into(desk, chat, head, name=into)
+    with opened_backend(store) as backend:
+        fork_into(backend, chat, head, name=into)
     typer.echo(f"{show_line(into)} goes on from {head} of {chat}. Talk in it: lamella chat {show_line(into)}")
 
 
@@ -222,8 +226,8 @@ def rename(
     *, chat: ChatName, title: Annotated[str, typer.Argument(help="The new title.")], store: StoreOption = None
 ) -> None:
     """Give a conversation a title."""
-    with opened(store) as keeper:
-        keeper.rename(chat, title)
+    with opened(store) as conversations:
+        conversations.rename(chat, title)
     typer.echo(f"{chat} is now called {show_line(title)}.")
 
 
@@ -239,12 +243,12 @@ def delete(
     what = f"{artifact} in {chat}" if artifact else chat
     if not yes and not typer.confirm(f"Erase {what} for good?"):
         raise UsageError("Nothing was erased.", hint="Say --yes to erase without being asked.")
-    with opened(store) as keeper:
+    with opened(store) as conversations:
         if artifact:
-            contents = keeper.erase_artifact(chat, artifact)
+            contents = conversations.erase_artifact(chat, artifact)
             what = f"{artifact}: {contents:,} {'content' if contents == 1 else 'contents'}"
         else:
-            keeper.erase(chat)
+            conversations.erase(chat)
             what = chat
     typer.echo(f"Erased {what}. See that nothing is left: lamella store verify --erased {chat}")
 
@@ -257,8 +261,8 @@ def search(
 ) -> None:
     """Every message, on every branch, that holds the words. Exit 1 if there is none."""
     found = False
-    with opened(store) as keeper, told_if_slow("Searching") as waiting:
-        for hit in keeper.search(words):
+    with opened(store) as conversations, told_if_slow("Searching") as waiting:
+        for hit in conversations.search(words):
             found = True
             with waiting.hidden():
                 typer.echo(f"{show_line(hit.conversation)}  {hit.message}  {hit.role}: {show_line(hit.excerpt)}")

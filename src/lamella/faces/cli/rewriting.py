@@ -48,6 +48,6 @@ async def _follow(opened: OpenChat, turn: Turn, output: PlainOutput) -> Turn:
         post = opened.find_post(turn.envelope.model)
         done = await follow(answer(opened.stored, turn, post), output)
     finally:
-        await opened.office.close()
+        await opened.pool.close()
     assert done is not None
     return done

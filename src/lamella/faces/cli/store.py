@@ -16,8 +16,8 @@ store_app = typer.Typer(name="store", help="Migrate, verify, measure and copy th
 @store_app.command()
 def migrate(*, store: StoreOption = None) -> None:
     """Bring the store to this version's schema. Opening does this by itself; this says what version it has."""
-    with opened(store, create=True) as keeper:
-        typer.echo(f"The store has schema {keeper.stats().schema}.")
+    with opened(store, create=True) as conversations:
+        typer.echo(f"The store has schema {conversations.stats().schema}.")
 
 
 @store_app.command()
@@ -25,8 +25,8 @@ def stats(
     *, store: StoreOption = None, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
 ) -> None:
     """How much the store holds."""
-    with opened(store) as keeper:
-        found = view_stats(keeper.stats())
+    with opened(store) as conversations:
+        found = view_stats(conversations.stats())
     if as_json:
         typer.echo(json.dumps(found))
         return
@@ -45,8 +45,8 @@ def verify(
     store: StoreOption = None,
 ) -> int:
     """Derive every hash and id again. Exit 1 and one line for each damage, if there is any."""
-    with opened(store) as keeper, told_if_slow("Verifying"):
-        damages = list(keeper.verify_erased(erased) if erased else keeper.verify(chat))
+    with opened(store) as conversations, told_if_slow("Verifying"):
+        damages = list(conversations.verify_erased(erased) if erased else conversations.verify(chat))
     for damage in damages:
         typer.echo(f"{damage.conversation or 'store'}  {damage.place}: {damage.what}", err=True)
     subject = f"nothing is left of what was erased in {erased}" if erased else "every hash and id is true"

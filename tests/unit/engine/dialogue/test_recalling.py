@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 import pytest
-from tests.unit.engine.desks import make_chat, make_desk
+from tests.unit.engine.backends import make_backend, make_chat
 
 from lamella import Chat, Conversation, Message, Note, ToolResult
 from lamella.adapters.stores.memory import MemoryStore
@@ -12,7 +12,7 @@ from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.recalling import ANSWER_CHARACTERS, RECALL_TOOL, Recaller, answer_recall, spell
 from lamella.engine.keeping.conversations import Conversations
 from lamella.errors import CallError
-from lamella.wiring import open_runner, read_services
+from lamella.wiring import open_dialogue, read_services
 
 SPEC = "# Spec\r\n\tA desk has the code «Ä-17».\n\n" + "It stands by the window. " * 40
 CHATS: list[Callable[..., Conversation | Chat]] = [Conversation, make_chat]
@@ -93,8 +93,8 @@ def test_what_was_erased_is_not_recalled_although_the_chat_was_open() -> None:
     chat.ask("one more", drop=["spec.md"])
     chat.reply("yes")
     assert chat.recall("window")
-    desk = make_desk(store)
-    Conversations(desk.store, desk.clock).erase_artifact("chat", "spec.md")
+    backend = make_backend(store)
+    Conversations(backend.store, backend.clock).erase_artifact("chat", "spec.md")
     assert chat.recall("window") == ()
 
 
@@ -118,7 +118,7 @@ class CountedSpelling:
 
 
 def test_what_is_searched_is_indexed_once_until_the_branch_changes() -> None:
-    runner = open_runner(read_services({"history": "window", "history_turns": 1}), conversation="chat")
+    runner = open_dialogue(read_services({"history": "window", "history_turns": 1}), conversation="chat")
     counted = CountedSpelling()
     runner._recaller = Recaller(counted)
     for text in ("Of desks and shelves", "Of chairs"):

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Sequence
 
 import pytest
-from tests.unit.engine.desks import Failing, Ticking, make_chat, make_desk
+from tests.unit.engine.backends import Failing, Ticking, make_backend, make_chat
 from tests.unit.engine.keeping.test_counting import Tallying
 
 from lamella import Note, ToolResult
@@ -28,9 +28,9 @@ AT = "2026-03-01T12:00:00Z"
 
 
 def open_chat(store: Store, *, every: int = 4, counter: Tallying | None = None, **settings: object) -> Chat:
-    desk = make_desk(store)
-    world = replace(desk.world, counter=counter or Tallying())
-    return Chat(replace(desk, world=world, checkpoint_every=every), "chat", settings)
+    backend = make_backend(store)
+    world = replace(backend.world, counter=counter or Tallying())
+    return Chat(replace(backend, world=world, checkpoint_every=every), "chat", settings)
 
 
 def converse(chat: Chat, turns: int = 4, *, begin: int = 0) -> None:
@@ -432,9 +432,9 @@ def converse_with_note(chat: Chat) -> None:
 
 def test_an_erasure_removes_checkpoints_and_verify_proves_it(store: MemoryStore) -> None:
     converse_with_note(open_chat(store))
-    keeper = Conversations(store, Ticking())
+    conversations = Conversations(store, Ticking())
     assert versions(store) == [4]
-    keeper.erase_artifact("chat", "a.md")
+    conversations.erase_artifact("chat", "a.md")
     assert versions(store) == []
     converse(open_chat(store), 1, begin=2)
     assert versions(store) == [8]

@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.unit.engine.desks import Failing, Ticking, make_chat
+from tests.unit.engine.backends import Failing, Ticking, make_chat
 from tests.unit.pictures import png
 from tests.unit.raw import write_raw
 

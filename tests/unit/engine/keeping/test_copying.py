@@ -1,7 +1,7 @@
 """Copying a store: every conversation once, whatever the target has already."""
 
 import pytest
-from tests.unit.engine.desks import Ticking, make_desk
+from tests.unit.engine.backends import Ticking, make_backend
 from tests.unit.raw import write_raw
 
 from lamella import Note
@@ -24,7 +24,7 @@ def target() -> MemoryStore:
 
 
 def say(store: MemoryStore, conversation: str, text: str) -> None:
-    chat = Chat(make_desk(store), conversation, {})
+    chat = Chat(make_backend(store), conversation, {})
     chat.ask(text, attach=[Note(path="a.md", text=f"Note on {text}.")])
     chat.reply("yes")
 

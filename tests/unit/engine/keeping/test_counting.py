@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 
 import pytest
-from tests.unit.engine.desks import Failing, Ticking, make_desk
+from tests.unit.engine.backends import Failing, Ticking, make_backend
 
 from lamella import Note
 from lamella.adapters.stores.memory import MemoryStore
@@ -41,8 +41,8 @@ class Tallying:
 
 def sit_down(store: Store, counter: Tallying) -> Backend:
     """A desk of a process that has counted nothing yet."""
-    desk = make_desk(store)
-    return replace(desk, world=replace(desk.world, counter=counter))
+    backend = make_backend(store)
+    return replace(backend, world=replace(backend.world, counter=counter))
 
 
 def open_chat(store: Store, counter: Tallying | None = None, **settings: object) -> Chat:
@@ -216,12 +216,12 @@ def test_what_another_has_counted_meanwhile_is_not_counted_again(store: MemorySt
 def test_nothing_counted_before_an_erasure_is_left_and_verify_proves_it(store: MemoryStore) -> None:
     chat = open_chat(store)
     converse(chat)
-    keeper = Conversations(store, Ticking())
-    keeper.erase_artifact("chat", "a.md")
+    conversations = Conversations(store, Ticking())
+    conversations.erase_artifact("chat", "a.md")
     assert not any(kept(store))
-    assert list(keeper.verify_erased("chat")) == []
+    assert list(conversations.verify_erased("chat")) == []
     open_chat(store).ask("And plums?")
-    assert list(keeper.verify_erased("chat")) == []
+    assert list(conversations.verify_erased("chat")) == []
     assert names(["Apples.\n"]).isdisjoint(read_counts(kept(store), PLAIN))
 
 

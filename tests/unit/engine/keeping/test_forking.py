@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.unit.engine.desks import Ticking
+from tests.unit.engine.backends import Ticking
 
 from lamella import Chat, Note, ToolOutput
 from lamella.core.messages.delta import Reply, StopReason, ToolCall
@@ -14,7 +14,7 @@ from lamella.engine.keeping.conversations import Conversations
 from lamella.engine.keeping.forking import fork_into
 from lamella.engine.keeping.stored import Backend
 from lamella.errors import CallError
-from lamella.wiring import open_desk
+from lamella.wiring import open_backend
 
 CALL = ToolCall(id="c1", name="look", arguments='{"page":1}')
 
@@ -22,7 +22,7 @@ CALL = ToolCall(id="c1", name="look", arguments='{"page":1}')
 @pytest.fixture(params=["library", "in_place"])
 def chat(request: pytest.FixtureRequest) -> Chat:
     """Five turns with a note, a round of tools and another model, in either layout."""
-    chat = Chat(make_desk(), "demo", {"layout": request.param, "model": "openai:gpt-5"})
+    chat = Chat(make_backend(), "demo", {"layout": request.param, "model": "openai:gpt-5"})
     chat.ask("one", attach=[Note(path="a.md", text="A note.")], system="Be terse.")
     chat._stored.reply(Answer(reply=Reply(text="Let me look.", stop=StopReason.TOOLS, calls=(CALL,))))
     chat.give([ToolOutput(call="c1", output="Page one.")])
@@ -34,8 +34,8 @@ def chat(request: pytest.FixtureRequest) -> Chat:
     return chat
 
 
-def make_desk() -> Backend:
-    return replace(open_desk("memory:"), clock=Ticking())
+def make_backend() -> Backend:
+    return replace(open_backend("memory:"), clock=Ticking())
 
 
 def sent(chat: Chat) -> str:
@@ -53,9 +53,9 @@ def said(chat: Chat) -> list[str]:
 
 
 def fork(chat: Chat, message: str, name: str = "other") -> Chat:
-    fork_into(chat._desk, chat.id, message, name=name)
-    assert list(Conversations(chat._desk.store, Ticking()).verify()) == []
-    return Chat(chat._desk, name, {})
+    fork_into(chat._backend, chat.id, message, name=name)
+    assert list(Conversations(chat._backend.store, Ticking()).verify()) == []
+    return Chat(chat._backend, name, {})
 
 
 def test_a_fork_sends_what_the_conversation_would_send(chat: Chat) -> None:
@@ -66,14 +66,14 @@ def test_a_fork_sends_what_the_conversation_would_send(chat: Chat) -> None:
 
 
 def test_a_fork_ends_where_it_was_made_and_the_other_stays(chat: Chat) -> None:
-    before, records = said(chat), list(chat._desk.store.load("demo"))
+    before, records = said(chat), list(chat._backend.store.load("demo"))
     first = chat.turns()[0]
     assert first.reply is not None
     other = fork(chat, first.reply.id)
     assert said(other) == ["one", "yes"]
     assert said(fork(chat, first.message.id, "third")) == ["one"]
     chat.reload()
-    assert (said(chat), list(chat._desk.store.load("demo"))) == (before, records)
+    assert (said(chat), list(chat._backend.store.load("demo"))) == (before, records)
 
 
 def test_a_fork_keeps_what_was_compacted_and_can_undo_it(chat: Chat) -> None:
@@ -112,7 +112,7 @@ def test_an_answer_that_was_deleted_is_an_empty_one_in_the_fork(chat: Chat) -> N
 
 
 def test_what_was_erased_is_not_in_the_fork(chat: Chat) -> None:
-    Conversations(chat._desk.store, Ticking()).erase_artifact("demo", "a.md")
+    Conversations(chat._backend.store, Ticking()).erase_artifact("demo", "a.md")
     chat.reload()
     other = fork(chat, chat.head)
     assert "A note." not in sent(other)
@@ -125,4 +125,4 @@ def test_what_was_erased_is_not_in_the_fork(chat: Chat) -> None:
 )
 def test_a_wrong_message_and_a_name_that_is_taken_are_refused(chat: Chat, message: str, name: str, told: str) -> None:
     with pytest.raises(CallError, match=told):
-        fork_into(chat._desk, "demo", message or chat.head, name=name)
+        fork_into(chat._backend, "demo", message or chat.head, name=name)

@@ -4,7 +4,7 @@ import json
 from datetime import UTC, datetime
 
 import pytest
-from tests.unit.engine.desks import Failing
+from tests.unit.engine.backends import Failing
 
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.artifacts.make import make_artifact

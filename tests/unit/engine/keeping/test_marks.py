@@ -4,15 +4,15 @@ from pathlib import Path
 
 import lamella
 from lamella.engine.keeping.marks import CompactionMark, find_marks
-from lamella.wiring import open_desk
+from lamella.wiring import open_backend
 
 
 def find(url: str) -> tuple[CompactionMark, ...]:
-    desk = open_desk(url, create=False)
+    backend = open_backend(url, create=False)
     try:
-        return find_marks("garden", desk.store.load("garden"))
+        return find_marks("garden", backend.store.load("garden"))
     finally:
-        desk.store.close()
+        backend.store.close()
 
 
 def test_compactions_and_undos_stand_after_the_messages_they_followed(tmp_path: Path) -> None:

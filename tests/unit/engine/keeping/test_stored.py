@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.engine.desks import Failing, Ticking, make_chat, make_desk
+from tests.unit.engine.backends import Failing, Ticking, make_backend, make_chat
 from tests.unit.pictures import png
 from tests.unit.raw import write_raw
 from tests.unit.seen import attached, library, sent
@@ -531,7 +531,7 @@ def test_an_erased_conversation_is_not_opened(store: MemoryStore) -> None:
 def test_after_an_artifact_was_erased_the_conversation_goes_on_without_it(store: MemoryStore, layout: str) -> None:
     chat = make_chat(store, layout=layout)
     old = converse(chat, 2)
-    Conversations(store, make_desk(store).clock).erase_artifact("chat", "a.md")
+    Conversations(store, make_backend(store).clock).erase_artifact("chat", "a.md")
     with pytest.raises(ConflictError):
         chat.ask("q3")
     chat.reload()
@@ -546,16 +546,16 @@ def test_after_an_artifact_was_erased_the_conversation_goes_on_without_it(store:
 def test_pictures_of_the_active_note_are_sent_again_as_they_were(store: MemoryStore, tmp_path: Path) -> None:
     (tmp_path / "p.md").write_text("![[dot.png]]")
     (tmp_path / "dot.png").write_bytes(png(2, 2))
-    chat = StoredChat(make_desk(store, vault=tmp_path), "chat", {"layout": "in_place"})
+    chat = StoredChat(make_backend(store, vault=tmp_path), "chat", {"layout": "in_place"})
     turn = chat.ask(Ask(text="look", attach=(ActiveNote(path="p.md").attachment(),)))
     (tmp_path / "dot.png").unlink()
-    again = StoredChat(make_desk(store), "chat").regenerate()
+    again = StoredChat(make_backend(store), "chat").regenerate()
     assert again.messages == turn.messages
     assert [image.data for image in again.messages[-1].images] == [png(2, 2)]
 
 
 def test_the_version_is_the_number_of_events(store: MemoryStore) -> None:
-    chat = StoredChat(make_desk(store), "chat")
+    chat = StoredChat(make_backend(store), "chat")
     chat.ask(Ask(text="one"))
     chat.rename("T")
     assert (chat.version, chat.id, chat.title) == (2, "chat", "T")

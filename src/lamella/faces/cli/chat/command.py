@@ -67,7 +67,7 @@ def chat(
             talk.failed = True
         finally:
             talk.leave()
-            runner.run(opened.office.close())
+            runner.run(opened.pool.close())
             _part(opened, options)
     return 1 if talk.failed and not at_terminal else 0
 

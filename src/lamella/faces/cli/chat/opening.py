@@ -19,7 +19,7 @@ from lamella.engine.sending.sending import Delivery
 from lamella.errors import CallError, UsageError
 from lamella.ports import TokenCounter
 from lamella.views.turns import cover_reported
-from lamella.wiring import DEMO_MODEL, Services, fit_settings, open_desk, open_office, read_services
+from lamella.wiring import DEMO_MODEL, Services, fit_settings, open_backend, open_pool, read_services
 
 if TYPE_CHECKING:
     from lamella.adapters.providers.local.provider import Progress
@@ -67,7 +67,7 @@ class OpenChat:
     """
 
     stored: StoredChat
-    office: ProviderPool
+    pool: ProviderPool
     answer: int
     model: str
     counter: TokenCounter
@@ -76,7 +76,7 @@ class OpenChat:
 
     def find_post(self, model: str | None = None) -> Delivery:
         """What sends to a model, by default to the one that was chosen; another branch may have its own."""
-        return self.office.post(model or self.model, answer=self.answer)
+        return self.pool.post(model or self.model, answer=self.answer)
 
     def cover(self, turn: Turn, *, read: int | None, prompt: int | None) -> Mapping[str, int]:
         """What of each layer was cached, where so many tokens of the whole prompt were read from the cache."""
@@ -87,15 +87,15 @@ class OpenChat:
 def opened_to_talk(options: ChatOptions, progress: "Callable[[Progress], None]") -> Iterator[OpenChat]:
     """A conversation to talk in. What a model lacks, such as a key, is an error before anything is said."""
     services = read_services()
-    desk = open_desk(options.store or None, services=services, vault=options.vault)
+    backend = open_backend(options.store or None, services=services, vault=options.vault)
     try:
-        stored, model = _choose_model(desk, _choose_chat(desk, options), options.model, services=services)
+        stored, model = _choose_model(backend, _choose_chat(backend, options), options.model, services=services)
         opened = OpenChat(
             stored=stored,
-            office=_open_office(options, progress, services=services),
+            pool=_open_pool(options, progress, services=services),
             answer=options.answer,
             model=model,
-            counter=desk.world.counter,
+            counter=backend.world.counter,
             begins=not stored.turns(),
             kept=None if options.store == UNKEPT else stored.id,
         )
@@ -103,7 +103,7 @@ def opened_to_talk(options: ChatOptions, progress: "Callable[[Progress], None]")
             opened.find_post()
         yield opened
     finally:
-        desk.store.close()
+        backend.store.close()
 
 
 def tell_demo(model: str) -> None:
@@ -112,42 +112,42 @@ def tell_demo(model: str) -> None:
         typer.echo(DEMO_TOLD, err=True)
 
 
-def _choose_chat(desk: Backend, options: ChatOptions) -> str:
+def _choose_chat(backend: Backend, options: ChatOptions) -> str:
     if not options.last:
-        return options.chat or _make_name(desk)
+        return options.chat or _make_name(backend)
     if options.chat is not None:
         raise UsageError("--last excludes naming a conversation.", hint="Leave one of them out.")
-    alive = Conversations(desk.store, desk.clock).list_alive()
+    alive = Conversations(backend.store, backend.clock).list_alive()
     if not alive:
         raise CallError("There is no conversation yet.", hint="Begin one: lamella chat")
     return alive[0].conversation
 
 
-def _make_name(desk: Backend) -> str:
+def _make_name(backend: Backend) -> str:
     """A name that can be typed and that nobody has, erased conversations included."""
-    taken = {listed.conversation for listed in desk.store.list_conversations()}
+    taken = {listed.conversation for listed in backend.store.list_conversations()}
     while (name := f"{datetime.now(UTC):%Y-%m-%d}-{token_hex(2)}") in taken:
         pass
     return name
 
 
-def _open_office(
+def _open_pool(
     options: ChatOptions, progress: "Callable[[Progress], None] | None", *, services: Services
 ) -> ProviderPool:
-    office = open_office(services=services, progress=progress)
-    office.name(options.model)
-    return office
+    pool = open_pool(services=services, progress=progress)
+    pool.name(options.model)
+    return pool
 
 
-def _choose_model(desk: Backend, chat: str, wished: str | None, *, services: Services) -> tuple[StoredChat, str]:
+def _choose_model(backend: Backend, chat: str, wished: str | None, *, services: Services) -> tuple[StoredChat, str]:
     """The model that was asked for, else the one of the conversation or of the settings, else the demo model."""
-    stored = StoredChat(desk, chat)
+    stored = StoredChat(backend, chat)
     known = _find_model(stored)
     model = wished or known or DEMO_MODEL
     if stored.version and model == known:
         return stored, model
     fitting = fit_settings(model, begins=not stored.version, services=services)
-    return StoredChat(desk, chat, {"model": model, **fitting}), model
+    return StoredChat(backend, chat, {"model": model, **fitting}), model
 
 
 def _find_model(stored: StoredChat) -> str | None:

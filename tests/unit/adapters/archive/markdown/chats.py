@@ -17,7 +17,7 @@ from lamella.engine.keeping.conversations import Conversations, ImportOutcome
 from lamella.engine.keeping.stored import Backend, StoredChat
 from lamella.holdings import Chronicle
 from lamella.ports import Sources
-from lamella.wiring import open_desk
+from lamella.wiring import open_backend
 
 NAME = "0190-chat"
 
@@ -34,25 +34,25 @@ class TickingClock:
         return now
 
 
-def make_desk(vault: Path | None = None) -> Backend:
+def make_backend(vault: Path | None = None) -> Backend:
     """A desk with an empty store."""
-    return replace(open_desk("memory:", vault=vault, ledger=False), store=MemoryStore(), clock=TickingClock())
+    return replace(open_backend("memory:", vault=vault, ledger=False), store=MemoryStore(), clock=TickingClock())
 
 
-def sources_of(desk: Backend) -> Sources:
+def sources_of(backend: Backend) -> Sources:
     """What the desk's vault has now."""
-    return desk.world.sources()
+    return backend.world.sources()
 
 
-def take_out(desk: Backend, name: str = NAME) -> Chronicle:
-    return Conversations(desk.store, desk.clock).take_out(name)
+def take_out(backend: Backend, name: str = NAME) -> Chronicle:
+    return Conversations(backend.store, backend.clock).take_out(name)
 
 
-def take_in(desk: Backend, chronicle: Chronicle) -> ImportOutcome:
+def take_in(backend: Backend, chronicle: Chronicle) -> ImportOutcome:
     """Bring a conversation in, and see that all of it verifies."""
-    keeper = Conversations(desk.store, desk.clock)
-    taken = keeper.take_in(chronicle)
-    assert list(keeper.verify(chronicle.conversation)) == []
+    conversations = Conversations(backend.store, backend.clock)
+    taken = conversations.take_in(chronicle)
+    assert list(conversations.verify(chronicle.conversation)) == []
     return taken
 
 
@@ -102,15 +102,15 @@ def search(output: str) -> Artifact:
     return make_tool_result("search", arguments={"q": "x"}, output=output)
 
 
-def chat(desk: Backend, *exchanges: tuple[str, str], name: str = NAME) -> StoredChat:
+def chat(backend: Backend, *exchanges: tuple[str, str], name: str = NAME) -> StoredChat:
     """A conversation of these questions and answers."""
-    stored = StoredChat(desk, name)
+    stored = StoredChat(backend, name)
     for question, answer in exchanges:
         stored.ask(Ask(text=question))
         stored.reply(answer)
     return stored
 
 
-def next_turn(desk: Backend, name: str = NAME) -> TurnView:
+def next_turn(backend: Backend, name: str = NAME) -> TurnView:
     """What would be sent next."""
-    return StoredChat(desk, name).ask(Ask(text="And now?"))
+    return StoredChat(backend, name).ask(Ask(text="And now?"))

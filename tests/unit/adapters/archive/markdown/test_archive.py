@@ -9,7 +9,7 @@ from tests.unit.adapters.archive.markdown.chats import (
     chat,
     fold,
     given,
-    make_desk,
+    make_backend,
     next_turn,
     note,
     page,
@@ -42,17 +42,17 @@ def vault(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def desk(vault: Path) -> Backend:
-    return make_desk(vault)
+def backend(vault: Path) -> Backend:
+    return make_backend(vault)
 
 
 def picture() -> Artifact:
     return make_image(make_image_value(png(2, 2), media_type="image/png", width=2, height=2), title="dot")
 
 
-def had(desk: Backend) -> StoredChat:
+def had(backend: Backend) -> StoredChat:
     """A conversation with one of everything, an edit and a branch."""
-    stored = StoredChat(desk, NAME, {"layout": "in_place"})
+    stored = StoredChat(backend, NAME, {"layout": "in_place"})
     stored.rename("One of everything")
     everything = (
         note("a.md"),
@@ -73,15 +73,15 @@ def had(desk: Backend) -> StoredChat:
     return stored
 
 
-def test_what_is_written_is_read_back_exactly(desk: Backend) -> None:
-    had(desk)
-    chronicle = take_out(desk)
-    assert parse_archive(render_archive(chronicle), sources=sources_of(desk)) == chronicle
+def test_what_is_written_is_read_back_exactly(backend: Backend) -> None:
+    had(backend)
+    chronicle = take_out(backend)
+    assert parse_archive(render_archive(chronicle), sources=sources_of(backend)) == chronicle
 
 
-def test_the_visible_text_is_what_the_user_saw(desk: Backend) -> None:
-    had(desk)
-    text = render_archive(take_out(desk))
+def test_the_visible_text_is_what_the_user_saw(backend: Backend) -> None:
+    had(backend)
+    text = render_archive(take_out(backend))
     assert text.startswith(
         f"---\nlamella: 1\nconversation: {NAME}\ntitle: One of everything\ncreated: 2026-11-15T10:00"
     )
@@ -92,63 +92,63 @@ def test_the_visible_text_is_what_the_user_saw(desk: Backend) -> None:
     assert "You are terse" not in visible
 
 
-def test_the_text_of_a_note_is_not_in_the_archive_and_all_else_is(desk: Backend) -> None:
-    had(desk)
-    text = render_archive(take_out(desk))
+def test_the_text_of_a_note_is_not_in_the_archive_and_all_else_is(backend: Backend) -> None:
+    had(backend)
+    text = render_archive(take_out(backend))
     assert "text of a" not in text
     assert "text of b" not in text
     for riding in ("the page", "selected words", "found", "read from a PDF", "iVBORw0KGgo"):
         assert riding in text
 
 
-def test_with_the_sources_at_hand_files_they_do_not_give_ride_along(desk: Backend, vault: Path) -> None:
-    stored = had(desk)
+def test_with_the_sources_at_hand_files_they_do_not_give_ride_along(backend: Backend, vault: Path) -> None:
+    stored = had(backend)
     stored.ask(Ask(text="Third", attach=(given("elsewhere.md", "only ever given as text"),)))
     (vault / "a.md").write_text("edited since", encoding="utf-8")
-    chronicle = take_out(desk)
-    text = render_archive(chronicle, sources=sources_of(desk))
+    chronicle = take_out(backend)
+    text = render_archive(chronicle, sources=sources_of(backend))
     assert "only ever given as text" in text
     assert '"text of a"' in text
     assert "text of b" not in text
-    assert parse_archive(text, sources=sources_of(desk)) == chronicle
+    assert parse_archive(text, sources=sources_of(backend)) == chronicle
 
 
-def test_the_older_text_of_an_edited_note_rides_and_the_newest_is_named(desk: Backend, vault: Path) -> None:
-    stored = StoredChat(desk, NAME)
+def test_the_older_text_of_an_edited_note_rides_and_the_newest_is_named(backend: Backend, vault: Path) -> None:
+    stored = StoredChat(backend, NAME)
     stored.ask(Ask(text="one", attach=(note("a.md"),)))
     (vault / "a.md").write_text("newer text", encoding="utf-8")
     stored.ask(Ask(text="two", attach=(note("a.md"),)))
-    chronicle = take_out(desk)
+    chronicle = take_out(backend)
     text = render_archive(chronicle)
     assert "text of a" in text
     assert "newer text" not in text
-    assert parse_archive(text, sources=sources_of(desk)) == chronicle
+    assert parse_archive(text, sources=sources_of(backend)) == chronicle
 
 
-def test_a_snapshot_is_never_read_again_so_it_rides(desk: Backend, vault: Path) -> None:
-    StoredChat(desk, NAME).ask(Ask(text="one", attach=(given("a.md", "text of a", policy=Policy.SNAPSHOT),)))
-    chronicle = take_out(desk)
+def test_a_snapshot_is_never_read_again_so_it_rides(backend: Backend, vault: Path) -> None:
+    StoredChat(backend, NAME).ask(Ask(text="one", attach=(given("a.md", "text of a", policy=Policy.SNAPSHOT),)))
+    chronicle = take_out(backend)
     text = render_archive(chronicle)
     (vault / "a.md").write_text("newer text", encoding="utf-8")
-    assert parse_archive(text, sources=sources_of(desk)) == chronicle
+    assert parse_archive(text, sources=sources_of(backend)) == chronicle
 
 
-def test_what_was_erased_does_not_come_back_from_the_vault(desk: Backend) -> None:
-    had(desk)
-    Conversations(desk.store, desk.clock).erase_artifact(NAME, "a.md")
-    chronicle = take_out(desk)
+def test_what_was_erased_does_not_come_back_from_the_vault(backend: Backend) -> None:
+    had(backend)
+    Conversations(backend.store, backend.clock).erase_artifact(NAME, "a.md")
+    chronicle = take_out(backend)
     text = render_archive(chronicle)
     assert '"path":"a.md"}' not in text.partition('"files"')[2]
-    assert parse_archive(text, sources=sources_of(desk)) == chronicle
+    assert parse_archive(text, sources=sources_of(backend)) == chronicle
 
 
-def test_a_changed_note_is_used_as_it_is_now_and_it_is_said(desk: Backend, vault: Path) -> None:
-    had(desk)
-    text = render_archive(take_out(desk))
+def test_a_changed_note_is_used_as_it_is_now_and_it_is_said(backend: Backend, vault: Path) -> None:
+    had(backend)
+    text = render_archive(take_out(backend))
     (vault / "a.md").write_text("quite another text", encoding="utf-8")
-    read = parse_archive(text, sources=sources_of(desk))
+    read = parse_archive(text, sources=sources_of(backend))
     assert read.warnings == ("a.md has changed since; its text of now is used.",)
-    other = make_desk(vault)
+    other = make_backend(vault)
     take_in(other, read)
     sent = "".join(message.text for message in next_turn(other).messages)
     assert "quite another text" in sent
@@ -156,150 +156,150 @@ def test_a_changed_note_is_used_as_it_is_now_and_it_is_said(desk: Backend, vault
     assert len(fold(read).branches()) == 2
 
 
-def test_a_moved_note_is_found_by_its_name_and_nothing_else_changes(desk: Backend, vault: Path) -> None:
-    had(desk)
-    chronicle = take_out(desk)
+def test_a_moved_note_is_found_by_its_name_and_nothing_else_changes(backend: Backend, vault: Path) -> None:
+    had(backend)
+    chronicle = take_out(backend)
     text = render_archive(chronicle)
     (vault / "a.md").rename(vault / "deep" / "A.md")
-    read = parse_archive(text, sources=sources_of(desk))
+    read = parse_archive(text, sources=sources_of(backend))
     assert read.warnings == ("a.md has moved to deep/A.md; its text is the same.",)
     assert (read.records, read.contents) == (chronicle.records, chronicle.contents)
 
 
-def test_a_note_that_moved_and_changed_is_said_to_have_done_both(desk: Backend, vault: Path) -> None:
-    had(desk)
-    text = render_archive(take_out(desk))
+def test_a_note_that_moved_and_changed_is_said_to_have_done_both(backend: Backend, vault: Path) -> None:
+    had(backend)
+    text = render_archive(take_out(backend))
     (vault / "a.md").unlink()
     (vault / "deep" / "a.md").write_text("moved and edited", encoding="utf-8")
-    read = parse_archive(text, sources=sources_of(desk))
+    read = parse_archive(text, sources=sources_of(backend))
     assert read.warnings == ("a.md has moved to deep/a.md and changed; its text of now is used.",)
     assert b"moved and edited" in read.contents.values()
 
 
-def test_an_ambiguous_note_is_left_out_and_never_guessed(desk: Backend, vault: Path) -> None:
-    had(desk)
-    text = render_archive(take_out(desk))
+def test_an_ambiguous_note_is_left_out_and_never_guessed(backend: Backend, vault: Path) -> None:
+    had(backend)
+    text = render_archive(take_out(backend))
     (vault / "a.md").unlink()
     for place in ("deep", "other"):
         (vault / place).mkdir(exist_ok=True)
         (vault / place / "a.md").write_text(f"in {place}", encoding="utf-8")
-    read = parse_archive(text, sources=sources_of(desk))
+    read = parse_archive(text, sources=sources_of(backend))
     assert read.warnings == ("a.md is left out: it is not there, and 2 notes have its name: deep/a.md, other/a.md.",)
     assert "a.md" not in attached(read)[0]
-    assert take_in(make_desk(vault), read) == "new"
+    assert take_in(make_backend(vault), read) == "new"
 
 
-def test_of_two_notes_of_one_name_the_one_with_the_same_text_is_no_guess(desk: Backend, vault: Path) -> None:
-    had(desk)
-    chronicle = take_out(desk)
+def test_of_two_notes_of_one_name_the_one_with_the_same_text_is_no_guess(backend: Backend, vault: Path) -> None:
+    had(backend)
+    chronicle = take_out(backend)
     text = render_archive(chronicle)
     (vault / "a.md").rename(vault / "deep" / "a.md")
     (vault / "other").mkdir()
     (vault / "other" / "a.md").write_text("another note", encoding="utf-8")
-    read = parse_archive(text, sources=sources_of(desk))
+    read = parse_archive(text, sources=sources_of(backend))
     assert read.warnings == ("a.md has moved to deep/a.md; its text is the same.",)
     assert read.records == chronicle.records
 
 
-def test_a_missing_note_is_left_out_and_the_conversation_goes_on(desk: Backend, vault: Path) -> None:
-    stored = had(desk)
+def test_a_missing_note_is_left_out_and_the_conversation_goes_on(backend: Backend, vault: Path) -> None:
+    stored = had(backend)
     stored.fork(stored.turns()[0].message.id)
     stored.reply("Another answer")
     stored.ask(Ask(text="Third"))
     stored.delete(stored.turns()[1].message.id)
     stored.ask(Ask(text="Fourth"))
-    text = render_archive(take_out(desk))
+    text = render_archive(take_out(backend))
     (vault / "a.md").unlink()
-    read = parse_archive(text, sources=sources_of(desk))
+    read = parse_archive(text, sources=sources_of(backend))
     assert read.warnings == ("a.md is left out: it is not there.",)
-    other = make_desk(vault)
+    other = make_backend(vault)
     take_in(other, read)
     turn = next_turn(other)
     assert "text of a" not in "".join(message.text for message in turn.messages)
-    assert said(read) == said(take_out(desk))
-    assert len(fold(read).branches()) == len(fold(take_out(desk)).branches())
+    assert said(read) == said(take_out(backend))
+    assert len(fold(read).branches()) == len(fold(take_out(backend)).branches())
 
 
-def test_without_a_vault_every_named_file_is_left_out_and_said(desk: Backend) -> None:
-    had(desk)
-    read = parse_archive(render_archive(take_out(desk)), sources=None)
+def test_without_a_vault_every_named_file_is_left_out_and_said(backend: Backend) -> None:
+    had(backend)
+    read = parse_archive(render_archive(take_out(backend)), sources=None)
     assert read.warnings == (
         "a.md is left out: no vault was given to read it from.",
         "deep/b, [c].md is left out: no vault was given to read it from.",
     )
     kept = [page("https://example.org/x", ""), selection("a.md", "selected words"), picture()]
     assert attached(read)[0] == [*(artifact.id for artifact in kept), "paper.pdf"]
-    assert take_in(make_desk(), read) == "new"
+    assert take_in(make_backend(), read) == "new"
 
 
-def test_what_the_store_holds_is_read_from_no_file(desk: Backend, vault: Path) -> None:
-    had(desk)
-    chronicle = take_out(desk)
+def test_what_the_store_holds_is_read_from_no_file(backend: Backend, vault: Path) -> None:
+    had(backend)
+    chronicle = take_out(backend)
     text = render_archive(chronicle)
     (vault / "a.md").write_text("quite another text", encoding="utf-8")
-    for sources in (None, sources_of(desk)):
-        assert parse_archive(text, sources=sources, held=desk.store.read_contents) == chronicle
-    empty = make_desk(vault)
+    for sources in (None, sources_of(backend)):
+        assert parse_archive(text, sources=sources, held=backend.store.read_contents) == chronicle
+    empty = make_backend(vault)
     assert parse_archive(text, sources=None, held=empty.store.read_contents).warnings
 
 
-def test_two_notes_of_one_text_are_both_found_while_one_of_them_stands(desk: Backend, vault: Path) -> None:
+def test_two_notes_of_one_text_are_both_found_while_one_of_them_stands(backend: Backend, vault: Path) -> None:
     (vault / "twin.md").write_text("text of a", encoding="utf-8")
-    StoredChat(desk, NAME).ask(Ask(text="one", attach=(note("a.md"), note("twin.md"))))
-    chronicle = take_out(desk)
+    StoredChat(backend, NAME).ask(Ask(text="one", attach=(note("a.md"), note("twin.md"))))
+    chronicle = take_out(backend)
     text = render_archive(chronicle)
     (vault / "a.md").unlink()
-    read = parse_archive(text, sources=sources_of(desk))
+    read = parse_archive(text, sources=sources_of(backend))
     assert (read.records, read.contents) == (chronicle.records, chronicle.contents)
 
 
-def test_a_note_drawn_into_instructions_comes_back_exactly_or_is_said(desk: Backend, vault: Path) -> None:
-    stored = StoredChat(desk, NAME)
+def test_a_note_drawn_into_instructions_comes_back_exactly_or_is_said(backend: Backend, vault: Path) -> None:
+    stored = StoredChat(backend, NAME)
     stored.ask(Ask(text="one", system={"instructions": "Use {[[a]]}."}))
     stored.reply("two")
-    chronicle = take_out(desk)
+    chronicle = take_out(backend)
     text = render_archive(chronicle)
-    assert parse_archive(text, sources=sources_of(desk)) == chronicle
+    assert parse_archive(text, sources=sources_of(backend)) == chronicle
     (vault / "a.md").write_text("drawn in anew", encoding="utf-8")
-    read = parse_archive(text, sources=sources_of(desk))
+    read = parse_archive(text, sources=sources_of(backend))
     assert read.warnings == ("a.md has changed since; its text of now is used.",)
-    other = make_desk(vault)
+    other = make_backend(vault)
     take_in(other, read)
     assert "drawn in anew" in next_turn(other).messages[0].text
 
 
-def test_a_file_saved_with_other_line_ends_or_a_mark_reads_the_same(desk: Backend) -> None:
-    had(desk)
-    chronicle = take_out(desk)
+def test_a_file_saved_with_other_line_ends_or_a_mark_reads_the_same(backend: Backend) -> None:
+    had(backend)
+    chronicle = take_out(backend)
     text = render_archive(chronicle)
     for saved in (text.replace("\n", "\r\n"), "\ufeff" + text, text.replace("\n", "\r")):
-        assert parse_archive(saved, sources=sources_of(desk)) == chronicle
+        assert parse_archive(saved, sources=sources_of(backend)) == chronicle
 
 
-def test_an_id_changed_by_hand_is_refused(desk: Backend) -> None:
-    had(desk)
-    text = render_archive(take_out(desk)).replace(f"conversation: {NAME}", "conversation: other", 1)
+def test_an_id_changed_by_hand_is_refused(backend: Backend) -> None:
+    had(backend)
+    text = render_archive(take_out(backend)).replace(f"conversation: {NAME}", "conversation: other", 1)
     with pytest.raises(BadInputError, match=f"names the conversation 'other'; the comment holds '{NAME}'"):
         parse_archive(text, sources=None)
 
 
-def test_events_that_do_not_fit_together_are_refused(desk: Backend) -> None:
-    chat(desk, ("one", "two"))
-    text = render_archive(take_out(desk)).replace('"parent":""', '"parent":"nobody"')
+def test_events_that_do_not_fit_together_are_refused(backend: Backend) -> None:
+    chat(backend, ("one", "two"))
+    text = render_archive(take_out(backend)).replace('"parent":""', '"parent":"nobody"')
     with pytest.raises(BadInputError, match="comment is damaged: Event 1"):
         parse_archive(text, sources=None)
 
 
-def test_a_conversation_without_messages_is_an_archive_too(desk: Backend) -> None:
-    StoredChat(desk, NAME).rename("Only a title")
-    chronicle = take_out(desk)
+def test_a_conversation_without_messages_is_an_archive_too(backend: Backend) -> None:
+    StoredChat(backend, NAME).rename("Only a title")
+    chronicle = take_out(backend)
     assert parse_archive(render_archive(chronicle), sources=None) == chronicle
 
 
-def test_a_code_file_is_named_and_a_pdf_cannot_be_read_from_a_vault(desk: Backend, vault: Path) -> None:
+def test_a_code_file_is_named_and_a_pdf_cannot_be_read_from_a_vault(backend: Backend, vault: Path) -> None:
     (vault / "x.py").write_text("print()", encoding="utf-8")
-    StoredChat(desk, NAME).ask(Ask(text="one", attach=(given("x.py", "print()", kind=Kind.CODE),)))
-    chronicle = take_out(desk)
+    StoredChat(backend, NAME).ask(Ask(text="one", attach=(given("x.py", "print()", kind=Kind.CODE),)))
+    chronicle = take_out(backend)
     text = render_archive(chronicle)
     assert "print()" not in text
     assert parse_archive(text, sources=open_sources(vault)()) == chronicle

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.unit.adapters.archive.markdown.chats import NAME, chat, make_desk, page, take_out
+from tests.unit.adapters.archive.markdown.chats import NAME, chat, make_backend, page, take_out
 
 from lamella.adapters.archive.markdown.cargo import Cargo, FileRef
 from lamella.adapters.archive.markdown.comment import parse_comment, render_comment, split_comment
@@ -18,10 +18,10 @@ ARROWS = "--> <!-- --!> ---> \u2028 \x00 </script>"
 
 
 def talk() -> Chronicle:
-    desk = make_desk()
-    stored = chat(desk, ("one", "two"))
+    backend = make_backend()
+    stored = chat(backend, ("one", "two"))
     stored.ask(Ask(text=ARROWS, attach=(page("https://example.org", ARROWS),)))
-    return take_out(desk)
+    return take_out(backend)
 
 
 def inside(comment: str) -> str:
@@ -56,11 +56,11 @@ def test_the_comment_is_one_json_object_with_an_event_per_line() -> None:
 
 
 def test_more_events_leave_the_lines_before_them_as_they_are() -> None:
-    desk = make_desk()
-    stored = chat(desk, ("one", "two"))
-    before = render(take_out(desk)).splitlines()
+    backend = make_backend()
+    stored = chat(backend, ("one", "two"))
+    before = render(take_out(backend)).splitlines()
     stored.ask(Ask(text="three"))
-    after = render(take_out(desk)).splitlines()
+    after = render(take_out(backend)).splitlines()
     assert [line.rstrip(",") for line in after[: len(before) - 3]] == [line.rstrip(",") for line in before[:-3]]
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from tests.unit.adapters.archive.markdown.chats import NAME, make_desk, take_in, take_out
+from tests.unit.adapters.archive.markdown.chats import NAME, make_backend, take_in, take_out
 from tests.unit.raw import parse_body
 
 from lamella import Chat, Note
@@ -31,14 +31,14 @@ class Telling:
 @pytest.fixture
 def compacted() -> Chronicle:
     """A conversation whose oldest turns stand as a summary."""
-    desk = make_desk()
-    telling = replace(desk, world=replace(desk.world, summarizer=Telling()))
+    backend = make_backend()
+    telling = replace(backend, world=replace(backend.world, summarizer=Telling()))
     chat = Chat(telling, NAME, {"compaction": {"steps": ["summary"]}})
     for number in range(8):
         chat.ask(f"Question {number}?")
         chat.reply(f"Answer {number}. " + "because " * 300)
     assert chat.compact(0.001) is not None
-    return take_out(desk)
+    return take_out(backend)
 
 
 def summary_of(chronicle: Chronicle) -> tuple[int, Mapping[str, object]]:
@@ -49,7 +49,7 @@ def summary_of(chronicle: Chronicle) -> tuple[int, Mapping[str, object]]:
 
 def test_a_compaction_as_it_was_made_comes_back(compacted: Chronicle) -> None:
     assert parse_archive(render_archive(compacted), sources=None) == compacted
-    assert take_in(make_desk(), compacted) == "new"
+    assert take_in(make_backend(), compacted) == "new"
 
 
 def _other_message(text: str, chronicle: Chronicle) -> str:
@@ -105,17 +105,17 @@ def test_verifying_names_what_importing_refuses(compacted: Chronicle) -> None:
     wrong = compacted.records[number - 1].body.replace(steps[0]["removed"][0], "0000")
     records = list(compacted.records)
     records[number - 1] = replace(records[number - 1], body=wrong)
-    desk = make_desk()
-    keeper = Conversations(desk.store, desk.clock)
-    keeper.take_in(replace(compacted, records=tuple(records)))
-    (damage,) = keeper.verify(NAME)
+    backend = make_backend()
+    conversations = Conversations(backend.store, backend.clock)
+    conversations.take_in(replace(compacted, records=tuple(records)))
+    (damage,) = conversations.verify(NAME)
     assert (damage.place, damage.what) == (f"event {number}", "names a message that was never said: 0000")
 
 
 def test_a_compaction_that_took_out_an_unanswered_question_holds_when_a_file_has_changed_since(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("text of a", encoding="utf-8")
-    desk = make_desk(tmp_path)
-    chat = Chat(desk, NAME, {"compaction": {"steps": ["expendable"]}})
+    backend = make_backend(tmp_path)
+    chat = Chat(backend, NAME, {"compaction": {"steps": ["expendable"]}})
     for number in range(6):
         chat.ask(f"Question {number}?", attach=[Note(path="a.md")] if number == 0 else [])
         chat.reply(f"Answer {number}. " + "because " * 300)
@@ -123,9 +123,9 @@ def test_a_compaction_that_took_out_an_unanswered_question_holds_when_a_file_has
     assert answer is not None
     chat.delete(answer.id)
     assert chat.compact(0.001) is not None
-    archived = render_archive(take_out(desk), sources=open_sources(tmp_path)())
+    archived = render_archive(take_out(backend), sources=open_sources(tmp_path)())
     (tmp_path / "a.md").write_text("another text of a", encoding="utf-8")
-    later = make_desk(tmp_path)
+    later = make_backend(tmp_path)
     assert take_in(later, parse_archive(archived, sources=open_sources(tmp_path)())) == "new"
     asked = [m.text.rsplit("\n")[-1] for m in Chat(later, NAME, {}).ask("And now?").messages if m.role == "user"]
     assert asked == ["Question 5?", "And now?"]

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.unit.adapters.archive.markdown.chats import NAME, chat, make_desk, said, take_in, take_out
+from tests.unit.adapters.archive.markdown.chats import NAME, chat, make_backend, said, take_in, take_out
 
 from lamella.adapters.archive.markdown import load_archive, parse_archive, save_archive
 from lamella.engine.dialogue.ask import Ask
@@ -22,148 +22,148 @@ from lamella.holdings import Chronicle
 
 
 @pytest.fixture
-def desk() -> Backend:
-    return make_desk()
+def backend() -> Backend:
+    return make_backend()
 
 
-def talk(desk: Backend, title: str = "A talk", name: str = NAME) -> Chronicle:
-    chat(desk, ("one", "two"), name=name).rename(title)
-    return take_out(desk, name)
+def talk(backend: Backend, title: str = "A talk", name: str = NAME) -> Chronicle:
+    chat(backend, ("one", "two"), name=name).rename(title)
+    return take_out(backend, name)
 
 
 def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_a_conversation_is_saved_under_its_title_and_loads_as_it_was(desk: Backend, tmp_path: Path) -> None:
+def test_a_conversation_is_saved_under_its_title_and_loads_as_it_was(backend: Backend, tmp_path: Path) -> None:
     folder = tmp_path / "new" / "chats"
-    chronicle = talk(desk)
+    chronicle = talk(backend)
     path = save_archive(chronicle, folder)
     assert path == folder / "A talk.md"
     assert names(folder) == ["A talk.md"]
     assert load_archive(path, None) == chronicle
 
 
-def test_saving_again_updates_the_same_file(desk: Backend, tmp_path: Path) -> None:
-    path = save_archive(talk(desk), tmp_path)
-    StoredChat(desk, NAME).ask(Ask(text="three"))
-    assert save_archive(take_out(desk), tmp_path) == path
+def test_saving_again_updates_the_same_file(backend: Backend, tmp_path: Path) -> None:
+    path = save_archive(talk(backend), tmp_path)
+    StoredChat(backend, NAME).ask(Ask(text="three"))
+    assert save_archive(take_out(backend), tmp_path) == path
     assert names(tmp_path) == ["A talk.md"]
     assert said(load_archive(path, None)) == ["one", "two", "three"]
 
 
-def test_saving_what_is_there_already_does_not_touch_the_file(desk: Backend, tmp_path: Path) -> None:
-    path = save_archive(talk(desk), tmp_path)
+def test_saving_what_is_there_already_does_not_touch_the_file(backend: Backend, tmp_path: Path) -> None:
+    path = save_archive(talk(backend), tmp_path)
     before = path.stat()
-    assert save_archive(take_out(desk), tmp_path) == path
+    assert save_archive(take_out(backend), tmp_path) == path
     assert (path.stat().st_mtime_ns, path.stat().st_ino) == (before.st_mtime_ns, before.st_ino)
 
 
-def test_a_renamed_file_is_found_by_its_id_and_keeps_its_name(desk: Backend, tmp_path: Path) -> None:
-    save_archive(talk(desk), tmp_path).rename(tmp_path / "My own name.MD")
-    StoredChat(desk, NAME).rename("Another title")
-    assert save_archive(take_out(desk), tmp_path) == tmp_path / "My own name.MD"
+def test_a_renamed_file_is_found_by_its_id_and_keeps_its_name(backend: Backend, tmp_path: Path) -> None:
+    save_archive(talk(backend), tmp_path).rename(tmp_path / "My own name.MD")
+    StoredChat(backend, NAME).rename("Another title")
+    assert save_archive(take_out(backend), tmp_path) == tmp_path / "My own name.MD"
     assert names(tmp_path) == ["My own name.MD"]
 
 
-def test_another_conversation_of_the_same_title_gets_a_number(desk: Backend, tmp_path: Path) -> None:
+def test_another_conversation_of_the_same_title_gets_a_number(backend: Backend, tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
-        save_archive(talk(desk, "Same", name=name), tmp_path)
-    save_archive(talk(desk, "SAME", name="d"), tmp_path)
+        save_archive(talk(backend, "Same", name=name), tmp_path)
+    save_archive(talk(backend, "SAME", name="d"), tmp_path)
     assert names(tmp_path) == ["SAME 4.md", "Same 2.md", "Same 3.md", "Same.md"]
 
 
-def test_a_note_that_has_the_name_is_not_written_over(desk: Backend, tmp_path: Path) -> None:
+def test_a_note_that_has_the_name_is_not_written_over(backend: Backend, tmp_path: Path) -> None:
     (tmp_path / "A talk.md").write_text("a note of mine", encoding="utf-8")
     (tmp_path / "A talk 2.md").mkdir()
-    assert save_archive(talk(desk), tmp_path).name == "A talk 3.md"
+    assert save_archive(talk(backend), tmp_path).name == "A talk 3.md"
     assert (tmp_path / "A talk.md").read_text(encoding="utf-8") == "a note of mine"
 
 
-def test_other_files_in_the_folder_are_no_obstacle(desk: Backend, tmp_path: Path) -> None:
+def test_other_files_in_the_folder_are_no_obstacle(backend: Backend, tmp_path: Path) -> None:
     (tmp_path / "binary.md").write_bytes(b"---\n\xff\xfe\x00\n---\n")
     (tmp_path / "broken.md").write_text('---\nlamella: 1\ntitle: "half\n---\n', encoding="utf-8")
     (tmp_path / "empty.md").touch()
     (tmp_path / "nowhere.md").symlink_to(tmp_path / "gone.md")
     (tmp_path / "unclosed.md").write_text("---\n" + "x: y\n" * 2_000, encoding="utf-8")
-    path = save_archive(talk(desk), tmp_path)
+    path = save_archive(talk(backend), tmp_path)
     assert load_archive(path, None).conversation == NAME
 
 
-def test_a_file_with_long_front_matter_is_still_found(desk: Backend, tmp_path: Path) -> None:
-    path = save_archive(talk(desk), tmp_path)
+def test_a_file_with_long_front_matter_is_still_found(backend: Backend, tmp_path: Path) -> None:
+    path = save_archive(talk(backend), tmp_path)
     many = "".join(f"  - tag {n}\n" for n in range(2_000))
     path.write_text(path.read_text(encoding="utf-8").replace("---\n", f"---\ntags:\n{many}", 1), encoding="utf-8")
-    StoredChat(desk, NAME).ask(Ask(text="three"))
-    assert save_archive(take_out(desk), tmp_path) == path
+    StoredChat(backend, NAME).ask(Ask(text="three"))
+    assert save_archive(take_out(backend), tmp_path) == path
     assert "  - tag 1999\n" in path.read_text(encoding="utf-8")
 
 
-def test_what_people_added_around_the_messages_stays(desk: Backend, tmp_path: Path) -> None:
-    path = save_archive(talk(desk), tmp_path)
+def test_what_people_added_around_the_messages_stays(backend: Backend, tmp_path: Path) -> None:
+    path = save_archive(talk(backend), tmp_path)
     text = path.read_text(encoding="utf-8")
     text = text.replace("created:", "tags: [mine]\ncreated:", 1).replace("**user**: one", "# Mine\n\n**user**: one", 1)
     path.write_text(text, encoding="utf-8")
-    StoredChat(desk, NAME).ask(Ask(text="three"))
-    save_archive(take_out(desk), tmp_path)
+    StoredChat(backend, NAME).ask(Ask(text="three"))
+    save_archive(take_out(backend), tmp_path)
     text = path.read_text(encoding="utf-8")
     assert "\ntags: [mine]\n---\n\n# Mine\n\n**user**: one\n" in text
-    assert load_archive(path, None) == take_out(desk)
+    assert load_archive(path, None) == take_out(backend)
 
 
-def test_edits_by_hand_are_not_written_over_until_they_are_known(desk: Backend, tmp_path: Path) -> None:
-    path = save_archive(talk(desk), tmp_path)
+def test_edits_by_hand_are_not_written_over_until_they_are_known(backend: Backend, tmp_path: Path) -> None:
+    path = save_archive(talk(backend), tmp_path)
     edited = path.read_text(encoding="utf-8").replace("**ai**: two", "**ai**: deux")
     path.write_text(edited, encoding="utf-8")
     with pytest.raises(BadInputError, match=r"A talk\.md was edited by hand") as caught:
-        save_archive(take_out(desk), tmp_path)
+        save_archive(take_out(backend), tmp_path)
     assert "Import it first" in caught.value.hint
     assert path.read_text(encoding="utf-8") == edited
-    take_in(desk, load_archive(path, None))
-    StoredChat(desk, NAME).ask(Ask(text="three"))
-    assert save_archive(take_out(desk), tmp_path) == path
+    take_in(backend, load_archive(path, None))
+    StoredChat(backend, NAME).ask(Ask(text="three"))
+    assert save_archive(take_out(backend), tmp_path) == path
     assert said(load_archive(path, None)) == ["one", "deux", "three"]
 
 
-def test_a_damaged_file_of_the_conversation_is_not_written_over(desk: Backend, tmp_path: Path) -> None:
-    path = save_archive(talk(desk), tmp_path)
+def test_a_damaged_file_of_the_conversation_is_not_written_over(backend: Backend, tmp_path: Path) -> None:
+    path = save_archive(talk(backend), tmp_path)
     path.write_text(path.read_text(encoding="utf-8")[:-200], encoding="utf-8")
     with pytest.raises(BadInputError, match="cannot be read") as caught:
-        save_archive(take_out(desk), tmp_path)
+        save_archive(take_out(backend), tmp_path)
     assert "Move the file away" in caught.value.hint
 
 
-def test_of_two_copies_the_one_with_the_title_is_updated(desk: Backend, tmp_path: Path) -> None:
-    path = save_archive(talk(desk), tmp_path)
+def test_of_two_copies_the_one_with_the_title_is_updated(backend: Backend, tmp_path: Path) -> None:
+    path = save_archive(talk(backend), tmp_path)
     (tmp_path / "A copy.md").write_bytes(path.read_bytes())
-    assert save_archive(take_out(desk), tmp_path) == path
+    assert save_archive(take_out(backend), tmp_path) == path
 
 
-def test_permissions_and_links_of_a_file_are_kept(desk: Backend, tmp_path: Path) -> None:
-    path = save_archive(talk(desk), tmp_path / "real")
+def test_permissions_and_links_of_a_file_are_kept(backend: Backend, tmp_path: Path) -> None:
+    path = save_archive(talk(backend), tmp_path / "real")
     path.chmod(0o640)
     folder = tmp_path / "links"
     folder.mkdir()
     link = folder / "link.md"
     link.symlink_to(path)
-    StoredChat(desk, NAME).ask(Ask(text="three"))
-    assert save_archive(take_out(desk), folder) == link
+    StoredChat(backend, NAME).ask(Ask(text="three"))
+    assert save_archive(take_out(backend), folder) == link
     assert link.is_symlink()
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     assert said(load_archive(path, None))[-1] == "three"
     assert names(tmp_path / "real") == ["A talk.md"]
 
 
-def test_a_new_file_has_the_permissions_of_any_new_file(desk: Backend, tmp_path: Path) -> None:
+def test_a_new_file_has_the_permissions_of_any_new_file(backend: Backend, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.touch()
-    assert save_archive(talk(desk), tmp_path).stat().st_mode == other.stat().st_mode
+    assert save_archive(talk(backend), tmp_path).stat().st_mode == other.stat().st_mode
 
 
-def test_a_folder_that_is_a_file_is_an_error_with_a_hint(desk: Backend, tmp_path: Path) -> None:
+def test_a_folder_that_is_a_file_is_an_error_with_a_hint(backend: Backend, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StoreUnavailableError, match="cannot be written to") as caught:
-        save_archive(talk(desk), tmp_path / "file")
+        save_archive(talk(backend), tmp_path / "file")
     assert "disk has room" in caught.value.hint
 
 
@@ -190,15 +190,17 @@ except StoreUnavailableError as error:
 
 
 @pytest.mark.parametrize("saved", [0, 1])
-def test_a_disk_that_takes_no_more_leaves_the_old_file_and_no_other(desk: Backend, tmp_path: Path, saved: int) -> None:
+def test_a_disk_that_takes_no_more_leaves_the_old_file_and_no_other(
+    backend: Backend, tmp_path: Path, saved: int
+) -> None:
     folder = tmp_path / "chats"
     folder.mkdir()
-    talk(desk)
+    talk(backend)
     for _ in range(saved):
-        save_archive(take_out(desk), folder)
+        save_archive(take_out(backend), folder)
     before = {name: (folder / name).read_bytes() for name in names(folder)}
-    StoredChat(desk, NAME).ask(Ask(text="three"))
-    newer = save_archive(take_out(desk), tmp_path / "elsewhere")
+    StoredChat(backend, NAME).ask(Ask(text="three"))
+    newer = save_archive(take_out(backend), tmp_path / "elsewhere")
     run = subprocess.run([sys.executable, "-c", FULL, newer, folder], capture_output=True, text=True, check=True)
     assert "File too large" in run.stdout
     assert {name: (folder / name).read_bytes() for name in names(folder)} == before

@@ -7,7 +7,7 @@ from tests.unit.adapters.archive.markdown.chats import (
     attached,
     first_asked,
     fold,
-    make_desk,
+    make_backend,
     next_turn,
     said,
     take_in,
@@ -67,10 +67,10 @@ def vault(tmp_path: Path) -> Path:
 def read(text: str, vault: Path | None = None) -> Chronicle:
     """The conversation in a file; it comes in, verifies and goes on."""
     chronicle = parse_archive(text, sources=open_sources(vault)() if vault else None)
-    desk = make_desk(vault)
-    assert take_in(desk, chronicle) == "new"
-    assert take_in(desk, parse_archive(text, sources=open_sources(vault)() if vault else None)) == "same"
-    assert next_turn(desk, chronicle.conversation).messages
+    backend = make_backend(vault)
+    assert take_in(backend, chronicle) == "new"
+    assert take_in(backend, parse_archive(text, sources=open_sources(vault)() if vault else None)) == "same"
+    assert next_turn(backend, chronicle.conversation).messages
     return chronicle
 
 
@@ -115,9 +115,9 @@ def test_windows_line_ends_make_no_difference(vault: Path) -> None:
 
 def test_the_same_chat_has_the_same_id_when_it_has_grown(vault: Path) -> None:
     shorter = FRONT + TALK.partition("**user**: And then?")[0]
-    desk = make_desk(vault)
-    assert take_in(desk, parse_archive(shorter, sources=open_sources(vault)())) == "new"
-    assert take_in(desk, parse_archive(FRONT + TALK, sources=open_sources(vault)())) == "extended"
+    backend = make_backend(vault)
+    assert take_in(backend, parse_archive(shorter, sources=open_sources(vault)())) == "new"
+    assert take_in(backend, parse_archive(FRONT + TALK, sources=open_sources(vault)())) == "extended"
 
 
 def test_without_an_epoch_the_id_comes_from_the_first_message() -> None:
@@ -214,10 +214,10 @@ def test_blocks_in_an_answer_are_part_of_the_answer() -> None:
 
 
 def test_an_imported_chat_is_written_as_an_archive_like_any_other(vault: Path) -> None:
-    desk = make_desk(vault)
+    backend = make_backend(vault)
     chronicle = parse_archive(FRONT + TALK, sources=open_sources(vault)())
-    take_in(desk, chronicle)
-    out = take_out(desk, chronicle.conversation)
+    take_in(backend, chronicle)
+    out = take_out(backend, chronicle.conversation)
     assert parse_archive(render_archive(out), sources=open_sources(vault)()) == out
     assert out.title == "Notes on tea"
 

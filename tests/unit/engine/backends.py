@@ -12,7 +12,7 @@ from lamella.engine.keeping.stored import Backend
 from lamella.errors import StoreUnavailableError
 from lamella.holdings import ChatListing, Checkpoint, Damage, StoreStats
 from lamella.ports import Store
-from lamella.wiring import open_desk
+from lamella.wiring import open_backend
 
 
 class Ticking:
@@ -88,11 +88,11 @@ class Failing:
             raise StoreUnavailableError("The disk is full.", hint="Make room and try again.")
 
 
-def make_desk(store: Store, *, vault: Path | None = None, ledger: bool = True) -> Backend:
+def make_backend(store: Store, *, vault: Path | None = None, ledger: bool = True) -> Backend:
     """A desk over a store, as the wiring makes it."""
-    return replace(open_desk("memory:", vault=vault, ledger=ledger), store=store, clock=Ticking())
+    return replace(open_backend("memory:", vault=vault, ledger=ledger), store=store, clock=Ticking())
 
 
 def make_chat(store: Store | None = None, **settings: object) -> Chat:
     """A chat over a store; one opened on the same store sees the same conversation."""
-    return Chat(make_desk(MemoryStore() if store is None else store), "chat", settings)
+    return Chat(make_backend(MemoryStore() if store is None else store), "chat", settings)
