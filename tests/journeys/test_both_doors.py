@@ -114,6 +114,22 @@ def test_a_question_is_answered_again_and_the_answer_printed(url: str, kept: str
     assert said(url) == ["What grows here?", "Peas."]
 
 
+def test_a_question_is_answered_again_by_another_model_in_either_door(url: str, kept: str, tmp_path: Path) -> None:
+    (tmp_path / "other.json").write_text('["Leeks."]', encoding="utf-8")
+    other = f"scripted:{tmp_path / 'other.json'}"
+    ran = run("chats", "regenerate", kept, name_question(url, 0), "--model", other, "--store", url)
+    assert (ran.exit, ran.out) == (0, "Leeks.\n")
+    with lamella.open(url) as engine:
+        chat = engine.chat(kept)
+        assert chat.regenerate().envelope.model == other, "who answered last is asked again"
+        turn = chat.regenerate(model="scripted:third")
+        assert turn.envelope.model == "scripted:third"
+        assert ["Beans." in str(message.to_dict()) for message in turn.messages] == [False, True]
+        chat.reply("Garlic.")
+        assert list(engine.verify()) == []
+    assert said(url) == ["What grows here?", "Garlic."]
+
+
 @pytest.mark.parametrize("words", [("edit", "nobody", "x", "y"), ("regenerate", "nobody"), ("remove", "nobody", "x")])
 def test_asking_again_begins_no_conversation(url: str, kept: str, words: tuple[str, ...]) -> None:
     ran = run("chats", *words, "--store", url)

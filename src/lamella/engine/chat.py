@@ -178,10 +178,16 @@ class Chat(Discourse):
         """Ask another text in place of a message, with the same attachments."""
         return self._stored.edit(check_text(message, "message"), check_text(text, "text"), at=check_time(at))
 
-    def regenerate(self, message: str | None = None, *, at: datetime | None = None) -> TurnView:
-        """Open a question again, by default the last; the next reply stands beside the old one."""
+    def regenerate(
+        self, message: str | None = None, *, model: str | None = None, at: datetime | None = None
+    ) -> TurnView:
+        """Open a question again, by default the last; the next reply stands beside the old one.
+
+        ``model`` is who answers it this time and from then on, by default who was asked.
+        """
         named = None if message is None else check_text(message, "message")
-        return self._stored.regenerate(named, at=check_time(at))
+        other = None if model is None else check_text(model, "model")
+        return self._stored.regenerate(named, model=other, at=check_time(at))
 
     def delete(self, message: str, *, at: datetime | None = None) -> None:
         """Go on without a message; a question goes with its answer."""

@@ -192,10 +192,12 @@ class StoredChat:
         """The turn that waits for its answer, if one does."""
         return self._running().waiting()
 
-    def regenerate(self, message: str | None = None, *, at: datetime | None = None) -> TurnView:
+    def regenerate(
+        self, message: str | None = None, *, model: str | None = None, at: datetime | None = None
+    ) -> TurnView:
         """Open a question again, by default the last one; the next reply starts a branch of its own.
 
-        Rounds of tools that were under way are given up: it is asked from its start.
+        Rounds of tools that were under way are given up: it is asked from its start. Another model is asked anew.
         """
         question = self._question(message or self._log.head)
         if question != self._log.head or self._running().is_in_round:
@@ -203,6 +205,8 @@ class StoredChat:
         turn = self._running().waiting()
         if turn is None:
             raise self._missing(question)
+        if model not in (None, turn.envelope.model):
+            return self.edit(question, None, model=model, at=at)
         rewritten = self._log.rewritten
         prompt = turn.envelope.prompt
         before = self._sent_last() if rewritten or self._log.undone else prompt
@@ -210,8 +214,8 @@ class StoredChat:
         turn.page.entry = replace(turn.ledger, prefix=Prefix(movement=movement, common_tokens=None))
         return turn
 
-    def edit(self, message: str, text: str, *, at: datetime | None = None) -> TurnView:
-        """Ask another text in place of a message, with the same attachments; the old branch stays."""
+    def edit(self, message: str, text: str | None, *, model: str | None = None, at: datetime | None = None) -> TurnView:
+        """Ask another text in place of a message, or its own again, with its attachments; the old branch stays."""
         node = self._log.nodes.get(message)
         if node is None or node.role is not Voice.USER:
             raise self._missing(message)
@@ -220,12 +224,12 @@ class StoredChat:
         original = read_message(node, self._contents(path_hashes([told])), usual=self._configured.terms)
         dialogue = self._resume(self._log.path(node.parent), edits=message)
         asked = Ask(
-            text=text,
+            text=original.typed if text is None else text,
             attach=tuple(replace(artifact, condensed=None) for artifact in original.attached),
             results=original.results,
             system=repeat_system(original.system),
             tools=original.tools,
-            model=self._chosen_model() or original.model,
+            model=model or self._chosen_model() or original.model,
             drop=original.drop,
             fold=original.fold,
         )

@@ -25,9 +25,9 @@ def ask_instead(
 
 
 def answer_again(chat: str, message: str | None, *, model: str | None, answer_tokens: int, store: str | None) -> None:
-    """Have a question answered again, by default the last."""
+    """Have a question answered again, by default the last, by another model if one is named."""
     options = ChatOptions(store=store, chat=chat, model=model, answer=answer_tokens)
-    _send(options, lambda stored: stored.regenerate(message))
+    _send(options, lambda stored: stored.regenerate(message, model=model))
 
 
 def _send(options: ChatOptions, open_turn: Callable[[StoredChat], Turn]) -> None:
