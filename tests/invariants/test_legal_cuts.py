@@ -70,6 +70,15 @@ def test_every_other_cut_of_the_library_would_lose_what_cannot_be_fetched_again(
             assert "verbatim" in broken_laws(cut(seen.envelope, LayerId.L2, at), before=seen.envelope)
 
 
+def test_what_a_turn_only_refers_to_may_not_be_cut_away_under_it() -> None:
+    chat = Conversation()
+    for _ in range(2):
+        turn = chat.ask("Why?", attach=[Selection(path="x.md", text="picked")])
+        chat.reply("So.")
+    assert [segment.form for segment in segments_of(turn.envelope, LayerId.L3)] == [Form.REFERENCE]
+    assert "verbatim" in broken_laws(cut(turn.envelope, LayerId.L2, 1), before=turn.envelope)
+
+
 def test_a_layer_may_always_be_left_whole() -> None:
     turn = Conversation().ask("Why?", attach=[Note(path="a.md", text="a")], results=[ToolResult(name="t", output="o")])
     for layer in turn.envelope.layers:

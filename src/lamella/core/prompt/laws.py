@@ -173,7 +173,7 @@ def _find_lost(before: Prompt, now: Envelope) -> Iterable[str]:
     kept = {segment.id for segment in now.by_id[LayerId.L2].segments}
     if now.message_id == before.message_id:
         # The same turn, sent on after its tools gave something: what is attached to it is not earlier yet.
-        kept.update(segment.id for segment in now.by_id[LayerId.L3].segments)
+        kept.update(segment.id for segment in now.by_id[LayerId.L3].segments if segment.form is Form.FULL)
     for earlier in ([standing.segment for standing in before.standing_library], before.turn_segments):
         for segment in earlier:
             if segment.kind in _KEPT_KINDS and segment.id not in kept and segment.id not in now.prompt.dropped:
