@@ -27,6 +27,6 @@ class Ask(Struct, frozen=True, kw_only=True):
     fold: bool = False
 
 
-def repeat_system(parts: SystemParts | None) -> dict[str, str]:
+def repeat_system(parts: SystemParts) -> dict[str, str]:
     """A system prompt, asked for again: a part that was taken away is empty, not as it was before."""
-    return {} if parts is None else {**dict.fromkeys(PART_NAMES, ""), **parts.as_typed()}
+    return {**dict.fromkeys(PART_NAMES, ""), **parts.as_typed()}

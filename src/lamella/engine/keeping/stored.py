@@ -153,7 +153,7 @@ class StoredChat:
         system, tools, model = read_lasting(self._log.left)
         return replace(
             asked,
-            system={**repeat_system(system), **asked.system},
+            system={**repeat_system(system), **asked.system} if system else asked.system,
             tools=tools if asked.tools is None else asked.tools,
             model=asked.model or self._chosen_model() or model or self._first_model(),
         )
@@ -227,7 +227,7 @@ class StoredChat:
             text=original.typed if text is None else text,
             attach=tuple(replace(artifact, condensed=None) for artifact in original.attached),
             results=original.results,
-            system=repeat_system(original.system),
+            system=repeat_system(original.system) if original.system else {},
             tools=original.tools,
             model=model or self._chosen_model() or original.model,
             drop=original.drop,
