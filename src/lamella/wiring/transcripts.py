@@ -32,7 +32,7 @@ def replay_transcript(
     check_meaning(own.found)
     vault = beside / os.fsdecode(transcript.vault.encode()) if transcript.vault is not None else None
     dialogue = open_dialogue(own, conversation=transcript.conversation, vault=vault)
-    return _numbered(replay(dialogue, _scripted(transcript, keep_model="model" in given)))
+    return _numbered(replay(dialogue, _scripted(transcript, keep_model="model" not in given)))
 
 
 def find_script(chat: str, url: str | None = None, *, services: Services | None = None) -> Script | None:
@@ -107,5 +107,5 @@ def _scripted(transcript: Transcript, *, keep_model: bool) -> Iterator[ScriptedT
     """The turns as asked; a model given from outside holds for all of them."""
     for number, turn in enumerate(transcript.turns, start=1):
         asked = read_turn(turn, number, system=transcript.system if number == 1 else None)
-        asked = replace(asked, model=None) if keep_model else asked
+        asked = asked if keep_model else replace(asked, model=None)
         yield ScriptedTurn(asked=asked, reply=turn.reply, at=turn.at, rounds=read_rounds(turn, number))

@@ -109,12 +109,6 @@ class Log(Struct, dict=True):
         told.reverse()
         return told
 
-    @property
-    def pending(self) -> StoredRound | None:
-        """Calls of the open question that were asked for and not answered yet."""
-        rounds = self.rounds.get(self.head)
-        return rounds[-1] if rounds and rounds[-1].results is None else None
-
     def committed(self, told: Sequence[Told], *, until: str | None = None) -> CompactionsInForce:
         """The compactions in force on a branch, now or when a message was asked."""
         if not self.compactions:
