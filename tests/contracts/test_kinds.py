@@ -10,12 +10,10 @@ from tests.contracts.places import SRC, python_files, tree
 import lamella
 from lamella.adapters.archive.attachments import AttachmentIn
 from lamella.core.artifacts.blocks import neutralise, render_block
-from lamella.core.artifacts.kinds import KINDS, BlockForm, Embeds, KindSpec, Medium, Promotion
+from lamella.core.artifacts.kinds import KINDS, TEXT_KINDS, BlockForm, Embeds, KindSpec, Medium, Promotion
 from lamella.core.artifacts.make import make_artifact, make_tool_result
 from lamella.core.artifacts.model import Artifact, Kind, Source, Trust
 from lamella.core.prompt.templates import TemplateKind
-
-TEXT_KINDS = [kind for kind, spec in KINDS.items() if spec.is_text]
 
 
 def test_every_kind_has_one_row_in_the_registry() -> None:
@@ -75,7 +73,7 @@ def _artifact(kind: Kind, text: str) -> Artifact:
     return make_artifact(kind, text=text, source=Source() if kind is Kind.UNKNOWN else source)
 
 
-@pytest.mark.parametrize("kind", TEXT_KINDS)
+@pytest.mark.parametrize("kind", sorted(TEXT_KINDS))
 def test_the_block_of_a_kind_begins_and_ends_with_its_tag_and_cannot_be_broken_out_of(kind: Kind) -> None:
     tag = KINDS[kind].tag
     block = render_block(_artifact(kind, f"text\n</{tag}>\nmore"))

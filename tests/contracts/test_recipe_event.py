@@ -23,7 +23,7 @@ from lamella.core.log.log import Log
 from lamella.core.log.records import EventKind
 from lamella.core.log.snapshot import make_snapshot, read_snapshot, write_snapshot
 from lamella.core.log.turn import Turn
-from lamella.core.log.writing import join_written, write_message
+from lamella.core.log.events.codec import join_written, write_message
 from lamella.errors import StoreDamagedError
 
 event = StarEvent(message="m", why="good")

@@ -3,8 +3,8 @@
 import json
 from collections.abc import Mapping
 
-from lamella.core.artifacts.make import canonical_json
 from lamella.core.log.records import EventKind, Record, Written
+from lamella.core.text.content import canonical_json
 
 
 def write_raw(kind: EventKind, at: str, **body: object) -> Written:

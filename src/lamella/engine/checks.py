@@ -32,7 +32,8 @@ def check_text(value: object, name: str, *, may_be_empty: bool = True) -> str:
         raise CallError(f"{name} is {_kind(value)}, not a text.", hint=f"Give {name} a str.")
     if not value and not may_be_empty:
         raise CallError(f"{name} is empty.", hint=f"Give {name} a text, or leave it out.")
-    encode_text(value)
+    if not value.isascii():
+        encode_text(value)
     return value
 
 
@@ -58,7 +59,7 @@ def check_fields(one: _Described) -> None:
                 f"A {type(one).__name__}'s {field.name} is {_kind(value)}.",
                 hint=f"Give it {_WANTED.get(field.name, 'a str')}.",
             )
-        if isinstance(value, str) and field.name not in _CHECKED_LATER:
+        if isinstance(value, str) and not value.isascii() and field.name not in _CHECKED_LATER:
             encode_text(value)
 
 

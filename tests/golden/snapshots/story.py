@@ -4,10 +4,10 @@ import json
 from hashlib import sha256
 from pathlib import Path
 
-from lamella.core.artifacts.make import canonical_json
 from lamella.core.log.log import FORMAT, Log
 from lamella.core.log.records import EventKind, Record
 from lamella.core.log.snapshot import Snapshot, make_snapshot, write_snapshot
+from lamella.core.text.content import canonical_json
 from lamella.core.values import replace
 
 FOLDER = Path(__file__).parent

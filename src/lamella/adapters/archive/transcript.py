@@ -10,10 +10,11 @@ from pydantic_core import ErrorDetails, PydanticCustomError, from_json
 
 from lamella.adapters.archive.attachments import AttachmentIn, read_attachment
 from lamella.adapters.archive.strict_json import MAX_BYTES, check_json, explain_broken
-from lamella.core.artifacts.make import canonical_json, make_tool_definition, make_tool_result
+from lamella.core.artifacts.make import make_tool_definition, make_tool_result
 from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.messages.delta import ToolCall
 from lamella.core.messages.rounds import ToolOutput, ToolRound
+from lamella.core.text.content import canonical_json
 from lamella.engine.dialogue.ask import Ask
 from lamella.errors import BadInputError, SourceTooLargeError, TranscriptError
 

@@ -7,7 +7,7 @@ from lamella.adapters.stores.checkpoints import remove_checkpoints
 from lamella.adapters.stores.database import Database, Transaction, marks, split
 from lamella.adapters.stores.rows import RECORD_COLUMNS, read_record, write_record
 from lamella.core.log.records import EventKind, Written
-from lamella.errors import ConflictError, ErasedError
+from lamella.errors import ConflictError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,14 +58,6 @@ def lock_state(database: Database, transaction: Transaction, change: Change) -> 
         raise ConflictError(conversation=change.conversation, expected=change.expected, found=0)
     version, head, erased, schema = found[0]
     return LockedState(version=version, head=head, erased=erased, schema=schema)
-
-
-def refuse_erased(conversation: str, erased: str | None) -> None:
-    """Only a tombstone is left of an erased conversation."""
-    if erased is not None:
-        raise ErasedError(
-            f"The conversation {conversation} was erased at {erased}.", hint="Begin a new one under another id."
-        )
 
 
 def has_landed(transaction: Transaction, change: Change, state: LockedState) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from lamella.core.log.records import EventKind, Record, Written
 from lamella.core.text.content import encode_text, hash_bytes
-from lamella.errors import CallError, TextError
+from lamella.errors import CallError, ErasedError, TextError
 
 FIRST = ""
 
@@ -53,6 +53,14 @@ def check_written(conversation: str, written: Written) -> None:
     if loose := set(written.contents).difference(*(record.contents for record in written.records)):
         raise CallError(
             f"The content {min(loose)} is brought by no event.", hint="Name its hash in the contents of its event."
+        )
+
+
+def refuse_erased(conversation: str, erased: str | None) -> None:
+    """Only a tombstone is left of an erased conversation."""
+    if erased is not None:
+        raise ErasedError(
+            f"The conversation {conversation} was erased at {erased}.", hint="Begin a new one under another id."
         )
 
 

@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import RLock
 
-from lamella.adapters.stores.appending import refuse_erased
 from lamella.adapters.stores.chain import (
     FIRST,
     check_contents,
@@ -15,6 +14,7 @@ from lamella.adapters.stores.chain import (
     clean_title,
     find_erased,
     link_all,
+    refuse_erased,
 )
 from lamella.adapters.stores.schema import load_migrations
 from lamella.core.log.records import Record, Written

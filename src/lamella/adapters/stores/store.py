@@ -4,14 +4,8 @@ import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 
-from lamella.adapters.stores.appending import (
-    Change,
-    append_events,
-    has_landed,
-    lock_state,
-    refuse_erased,
-)
-from lamella.adapters.stores.chain import check_name, check_named, check_written
+from lamella.adapters.stores.appending import Change, append_events, has_landed, lock_state
+from lamella.adapters.stores.chain import check_name, check_named, check_written, refuse_erased
 from lamella.adapters.stores.checkpoints import CheckpointWrite, find_checkpoints, write_checkpoint
 from lamella.adapters.stores.database import Database, Transaction, marks, split
 from lamella.adapters.stores.erasing import bury

@@ -6,14 +6,18 @@ what makes counting one block at a time exact (see ``core.budget.counting``).
 
 import re
 
-from lamella.core.artifacts.kinds import KINDS, BlockForm
+from lamella.core.artifacts.kinds import KINDS, TEXT_KINDS, BlockForm
 from lamella.core.artifacts.model import Artifact, Kind
 from lamella.core.text.content import escape_line
 
 # Every tag that a block of ours may close with: those of the kinds, and those that stand inside blocks. Whatever ends
 # in ``_context`` is one, too, so that a block of another version cannot be closed either.
 _INNER = ("content", "preview", "diff", "output", "conversation_summary", "stage_digest", "exact", "summary")
-_TAGS = (*_INNER, "[a-z_]+_context", *dict.fromkeys(re.escape(spec.tag) for spec in KINDS.values() if spec.is_text))
+_TAGS = (
+    *_INNER,
+    "[a-z_]+_context",
+    *dict.fromkeys(re.escape(spec.tag) for kind, spec in KINDS.items() if kind in TEXT_KINDS),
+)
 _CLOSERS = re.compile(rf"<(?=\s*/\s*(?:{'|'.join(_TAGS)})\s*>)", re.IGNORECASE)
 
 

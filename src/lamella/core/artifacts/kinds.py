@@ -88,11 +88,6 @@ class KindSpec(Struct, frozen=True, kw_only=True):
     embeds: Embeds = Embeds.NONE
     templates: tuple[str, ...] = ()
 
-    @property
-    def is_text(self) -> bool:
-        """Whether an artifact of this kind has a text of its own, and with it a block."""
-        return self.block not in (BlockForm.EXPANDS, BlockForm.IMAGE_PART)
-
 
 _URL = ("url", "text")
 _SELECTION = ("path", "url", "lines", "text")
@@ -143,16 +138,14 @@ _ROWS = (
 # fmt: on
 
 KINDS: Mapping[Kind, KindSpec] = MappingProxyType({spec.kind: spec for spec in _ROWS})
+# Those whose artifacts have a text of their own, and with it a block.
+TEXT_KINDS = frozenset(spec.kind for spec in _ROWS if spec.block not in (BlockForm.EXPANDS, BlockForm.IMAGE_PART))
 
-_LATER: Mapping[Kind, Kind] = MappingProxyType(
+# What something of a kind is once its turn is over: the active note is active only then, and a note after it.
+LATER_KIND: Mapping[Kind, Kind] = MappingProxyType(
     {kind: Kind.NOTE if spec.promotion is Promotion.AS_NOTE else kind for kind, spec in KINDS.items()}
 )
 _SUFFIXES: Mapping[str, Kind] = MappingProxyType({suffix: spec.kind for spec in _ROWS for suffix in spec.suffixes})
-
-
-def later_kind(kind: Kind) -> Kind:
-    """What something of a kind is once its turn is over: the active note is active only then, and a note after it."""
-    return _LATER[kind]
 
 
 def kind_of_file(name: str) -> Kind | None:

@@ -1,12 +1,11 @@
 """Making artifacts: the only way in, so that every one is normalised, hashed and named by its kind's rule."""
 
-import json
 from collections.abc import Mapping, Sequence
 
 from lamella.core.artifacts.embeds import embedded_images
-from lamella.core.artifacts.kinds import KINDS, Embeds
+from lamella.core.artifacts.kinds import KINDS, TEXT_KINDS, Embeds
 from lamella.core.artifacts.model import Artifact, Image, Kind, Policy, Source, ToolDefinition
-from lamella.core.text.content import encode_text, hash_bytes, hash_text, normalise
+from lamella.core.text.content import canonical_json, encode_text, hash_bytes, hash_text, normalise
 from lamella.errors import ArtifactError
 
 
@@ -21,7 +20,7 @@ def make_artifact(
 ) -> Artifact:
     """An artifact of any kind that has text of its own."""
     spec = KINDS[kind]
-    if not spec.is_text:
+    if kind not in TEXT_KINDS:
         raise ArtifactError(
             f"A {kind} is not a text.",
             hint="Expand a folder or tag to its notes; make an image with `Image`.",
@@ -77,17 +76,6 @@ def make_tool_definition(name: str, *, description: str, parameters: Mapping[str
 def make_image_value(data: bytes, *, media_type: str, width: int, height: int) -> Image:
     """A picture with its hash."""
     return Image(media_type=media_type, data=data, width=width, height=height, hash=hash_bytes(data))
-
-
-def canonical_json(value: object) -> str:
-    """JSON with sorted keys and fixed separators: equal values give equal bytes."""
-    try:
-        return json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    except (TypeError, ValueError) as error:
-        raise ArtifactError(
-            f"A value cannot be written as JSON: {error}.",
-            hint="Tool arguments and schemas are made of texts, finite numbers, lists and objects.",
-        ) from error
 
 
 def _check_names(title: str, source: Source) -> None:

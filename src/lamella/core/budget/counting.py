@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-from lamella.core.artifacts.make import canonical_json
 from lamella.core.artifacts.model import Image, ToolDefinition
 from lamella.core.messages.model import Message
+from lamella.core.text.content import canonical_json
 
 _MERGES_LEFT = " \t\n\r\v\f/\x1c\x1d\x1e\x1f\x85\xa0"
 

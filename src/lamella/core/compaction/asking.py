@@ -5,12 +5,11 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from lamella.core.artifacts.make import canonical_json
 from lamella.core.budget.counting import Measure, weigh
 from lamella.core.messages.model import Message, Role
 from lamella.core.prompt.layers.strip import Exchange
 from lamella.core.prompt.state import State
-from lamella.core.text.content import hash_text
+from lamella.core.text.content import canonical_json, hash_text
 from lamella.core.values import describe
 
 _WISH = (

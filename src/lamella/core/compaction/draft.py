@@ -1,5 +1,7 @@
 """The draft: a request that is not sent yet, with what it weighs, on its way to becoming smaller."""
 
+from functools import cached_property
+
 from msgspec import Struct
 
 from lamella.core.budget.counting import Measure
@@ -15,7 +17,7 @@ from lamella.core.prompt.state import State
 from lamella.core.values import replace
 
 
-class Draft(Struct, frozen=True, kw_only=True):
+class Draft(Struct, frozen=True, kw_only=True, dict=True):
     """A state and the turn that is to be asked in it, with its prompt. ``goal`` is the size to come down to, in tokens.
 
     ``stages`` are those that are done, with their messages as the whole log has them.
@@ -39,7 +41,7 @@ class Draft(Struct, frozen=True, kw_only=True):
     def excess(self) -> int:
         return self.prompt.total - self.goal
 
-    @property
+    @cached_property
     def free(self) -> tuple[Exchange, ...]:
         """The exchanges that may go: all that are shown but the last, which the model is answering to."""
         return self.state.talk.exchanges[self.state.talk.hidden : -1]

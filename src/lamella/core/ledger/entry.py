@@ -12,8 +12,8 @@ from lamella.core.artifacts.blocks import render_block
 from lamella.core.artifacts.model import Artifact, Kind
 from lamella.core.budget.counting import Measure, count_images, count_tools, weigh
 from lamella.core.ledger.cache import CacheModel, CacheProfile, CacheRequest, PerfectCache, shared_tokens
-from lamella.core.ledger.verdict import judge
-from lamella.core.log.call import CacheUse, Call, Cause, Cost, Movement, Timing, Verdict, reported_use
+from lamella.core.ledger.verdict import judge, reported_use
+from lamella.core.log.call import CacheUse, Call, Cause, Cost, Movement, Timing, Verdict
 from lamella.core.log.placement import Form
 from lamella.core.messages.delta import Reply
 from lamella.core.messages.model import Message, Role

@@ -47,3 +47,11 @@ def _served(wanted: int, read: int, profile: CacheProfile) -> Outcome:
     if wanted or read:
         return Outcome.HIT
     return Outcome.TOO_SHORT if profile.minimum else Outcome.COLD
+
+
+def reported_use(usage: Usage) -> CacheUse | None:
+    """What a provider reported, by price class; none where it says too little to be billed."""
+    if usage.plain is None:
+        return None
+    write = (usage.write or 0) + (usage.write_long or 0)
+    return CacheUse(read=usage.read or 0, write=write, uncached=usage.plain)

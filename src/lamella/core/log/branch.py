@@ -30,8 +30,9 @@ def path_hashes(told: Iterable[Told]) -> tuple[str, ...]:
         named = named_hashes(turn.message.event)
         if named:
             hashes.update(dict.fromkeys(named))
-        for one in turn.open if turn.reply is None else turn.reply.rounds:
-            hashes.update(dict.fromkeys(one.hashes()))
+        rounds = turn.open if turn.reply is None else turn.reply.rounds
+        if rounds:
+            hashes.update(dict.fromkeys(name for one in rounds for name in one.hashes()))
     return tuple(hashes)
 
 

@@ -126,11 +126,3 @@ class Call(Struct, frozen=True, kw_only=True):
     id: str | None = None
     diagnosis: Diagnosis | None = None
     retries: int = 0
-
-
-def reported_use(usage: Usage) -> CacheUse | None:
-    """What a provider reported, by price class; none where it says too little to be billed."""
-    if usage.plain is None:
-        return None
-    write = (usage.write or 0) + (usage.write_long or 0)
-    return CacheUse(read=usage.read or 0, write=write, uncached=usage.plain)

@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from enum import StrEnum
 from hashlib import sha256
 
-from lamella.core.artifacts.make import canonical_json
 from lamella.core.log.turn import Turn
 from lamella.core.messages.delta import ToolCall
 from lamella.core.messages.rounds import ToolOutput
-from lamella.core.text.content import encode_text, hash_text, short_hash
+from lamella.core.text.content import canonical_json, encode_text, hash_text, short_hash
 
 _ID_DIGITS = 16
 

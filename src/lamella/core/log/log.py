@@ -191,17 +191,18 @@ class Log(Struct, dict=True):
                 self.nodes[name] = replace(node, erased=tuple(sorted(gone.union(node.erased))))
 
     def _ask(self, message: Node) -> None:
-        self._add(message, follows=message.parent == self.head)
+        asked = message.event
+        self._add(message, follows=asked.parent == self.head)
         # Asked anew it starts anew, whatever tools gave back for it before.
-        self.rounds.pop(message.id, None)
-        self._begin_turn(message.id)
+        self.rounds.pop(asked.id, None)
+        self._begin_turn(asked.id)
 
     def _answer(self, reply: Node) -> None:
-        parent = reply.parent
+        parent = reply.event.parent
         follows = parent != "" and parent == self.head == self.last_asked
         if parent in self.rounds:
             reply = self._take_rounds(reply, list_whole(self.rounds[parent]))
-        self._add(self._with_earlier(reply) if reply.id in self.nodes else reply, follows=follows)
+        self._add(self._with_earlier(reply) if reply.event.id in self.nodes else reply, follows=follows)
         self.rounds.pop(parent, None)
 
     def _take_rounds(self, reply: Node, rounds: tuple[StoredRound, ...]) -> Node:
@@ -238,13 +239,14 @@ class Log(Struct, dict=True):
 
     def _add(self, node: Node, *, follows: bool) -> None:
         """Most of a log follows the message before it, under a new id; the rest is looked at."""
-        if follows and node.id not in self.nodes:
+        name = node.event.id
+        if follows and name not in self.nodes:
             self._place(node)
-            self.head = node.id
+            self.head = name
             return
         self._check(node)
         self._place(node)
-        self._arrive(node.id)
+        self._arrive(name)
 
     def _begin_turn(self, question: str) -> None:
         """What was to be told of the next request was told of this one."""
@@ -267,8 +269,9 @@ class Log(Struct, dict=True):
             raise ValueError(f"message {node.id} is there already, and says something else")
 
     def _place(self, node: Node) -> None:
-        self.nodes[node.id] = node
-        self._followed.add(node.parent)
+        said = node.event
+        self.nodes[said.id] = node
+        self._followed.add(said.parent)
 
     def _switch(self, head: str) -> None:
         if head and head not in self.nodes:

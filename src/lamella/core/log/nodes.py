@@ -86,8 +86,8 @@ def list_whole(rounds: tuple[StoredRound, ...]) -> tuple[StoredRound, ...]:
 
 def name_messages(told: Iterable[Told]) -> tuple[str, ...]:
     """The ids of a branch's questions and replies, in their order."""
-    pairs = ((turn.message, turn.reply) for turn in told)
-    return tuple(node.id for pair in pairs for node in pair if node is not None)
+    nodes = [node for turn in told for node in (turn.message, turn.reply)]
+    return tuple([node.event.id for node in nodes if node is not None])
 
 
 def name_attached(node: Node) -> tuple[str, ...]:

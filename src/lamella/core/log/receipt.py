@@ -5,8 +5,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from lamella.core.artifacts.make import canonical_json
-from lamella.core.text.content import short_hash
+from lamella.core.text.content import canonical_json, short_hash
 from lamella.core.values import describe
 
 

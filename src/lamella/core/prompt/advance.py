@@ -7,15 +7,16 @@ from lamella.core.budget.counting import Measure
 from lamella.core.log.ids import Voice, message_id, turn_id
 from lamella.core.log.placement import Placement
 from lamella.core.log.turn import Turn
+from lamella.core.messages.model import Message
 from lamella.core.messages.rounds import ToolRound
 from lamella.core.prompt.attached import drop_known, find_leaving, gather, learn
 from lamella.core.prompt.folding import fold
 from lamella.core.prompt.layers.library import LibraryEntry
 from lamella.core.prompt.layers.model import message_place
 from lamella.core.prompt.layers.rounds import build_rounds, stub_result
-from lamella.core.prompt.layers.strip import Exchange, make_said
-from lamella.core.prompt.layers.turn import NOTHING_SHOWN, merge_standing, show_turn
-from lamella.core.prompt.prompt import Prompt, has_system
+from lamella.core.prompt.layers.strip import Exchange, Said, make_said
+from lamella.core.prompt.layers.turn import NOTHING_SHOWN, Shown, merge_standing, show_turn
+from lamella.core.prompt.prompt import Prompt, ask_with, has_system
 from lamella.core.prompt.receipts import apply_receipts
 from lamella.core.prompt.state import State
 from lamella.core.values import replace
@@ -25,22 +26,27 @@ Planner = Callable[[State, Turn], Placement]
 _USER, _REPLY = Voice.USER, Voice.REPLY
 
 
-def advance(state: State, turn: Turn, place: Planner, *, measure: Measure) -> State:
-    """The state once a turn is asked: its prompt is ``last`` and waits, and an answer that is known is given."""
-    state = answer(state, "") if state.waits else state
+def advance(state: State, turn: Turn, place: Planner, *, measure: Measure, followed: bool = False) -> State:
+    """The state once a turn is asked and, if it was, answered. One that is ``followed`` by others needs no prompt."""
+    before = answer(state, "") if state.waits else state
     if turn.receipts:
-        state = apply_receipts(state, turn.receipts, turn.terms, measure=measure)
-    before, now = state, with_settings(state, turn)
-    library, attached, dropped, warnings = _take_in(now, turn)
+        before = apply_receipts(before, turn.receipts, turn.terms, measure=measure)
+    now, attached, dropped, warnings = _take_in(with_settings(before, turn), turn)
     placement = place(before, turn)
-    now = now if library is now.library else replace(now, library=library)
     if placement.keep is not None:
         now = fold(now, turn.terms, measure, forms=placement.forms, attached=attached, told=turn.strip)
     first = int(has_system(now.system, now.shelf))
     asked_at = first + now.talk.length
-    at = message_place(asked_at)
-    shown = show_turn(attached, standing=now.standing, place=at, measure=measure) if attached else NOTHING_SHOWN
-    asked = turn_id(now.conversation, now.head, turn)
+    at, asked = message_place(asked_at), turn_id(now.conversation, now.head, turn)
+    user = make_said(asked, _USER, turn.text, place=at, measure=measure)
+    question, shown, opened = user.message, NOTHING_SHOWN, now
+    if attached:
+        shown = show_turn(attached, standing=now.standing, place=at, measure=measure)
+        question = ask_with(shown, question, count=measure.count)
+        opened = _learn(now, attached, shown, image_notes=turn.terms.image_notes)
+    if followed and turn.reply is not None and not turn.rounds:
+        reply = _reply(now, asked, turn.reply, name=turn.reply_id, at=asked_at + 1, measure=measure)
+        return _close(opened, user, question, shown=shown, reply=reply)
     prompt = Prompt(
         conversation_id=now.conversation,
         epoch=now.epoch,
@@ -54,7 +60,8 @@ def advance(state: State, turn: Turn, place: Planner, *, measure: Measure) -> St
         shelf=now.shelf,
         standing=now.standing,
         talk=now.talk,
-        user=make_said(asked, _USER, turn.text, place=at, measure=measure),
+        user=user,
+        question=question,
         first=first,
         asked_at=asked_at,
         attached=attached,
@@ -64,17 +71,15 @@ def advance(state: State, turn: Turn, place: Planner, *, measure: Measure) -> St
         compacted=before.compacted,
         warnings=warnings,
     )
-    opened = replace(
-        now,
-        head=asked,
-        library=learn(now.library, attached, at=now.turns, image_notes=turn.terms.image_notes),
-        standing=merge_standing(now.standing, shown[2]),
-        last=prompt,
-        waits=True,
-        compacted=None,
-    )
+    opened = replace(opened, head=asked, last=prompt, waits=True, compacted=None)
     opened = add_rounds(opened, turn.rounds) if turn.rounds else opened
     return opened if turn.reply is None else answer(opened, turn.reply, reply_id=turn.reply_id)
+
+
+def _learn(state: State, attached: tuple[Artifact, ...], shown: Shown, *, image_notes: bool) -> State:
+    """The state that knows what is attached, and where it stands from now on."""
+    library = learn(state.library, attached, at=state.turns, image_notes=image_notes)
+    return replace(state, library=library, standing=merge_standing(state.standing, shown[2]))
 
 
 def add_rounds(state: State, rounds: Sequence[ToolRound]) -> State:
@@ -89,20 +94,34 @@ def add_rounds(state: State, rounds: Sequence[ToolRound]) -> State:
 def answer(state: State, reply: str, *, reply_id: str | None = None) -> State:
     """The state after the reply to the turn that waits; one that was never answered gets the empty reply."""
     prompt = waiting(state)
-    name = reply_id or message_id(state.conversation, parent=prompt.user.id, role=_REPLY, text=reply)
-    at = message_place(prompt.asked_at + len(prompt.rounds) + 1)
+    at = prompt.asked_at + len(prompt.rounds) + 1
+    said = _reply(state, prompt.user.id, reply, name=reply_id, at=at, measure=prompt.measure)
+    return _close(state, prompt.user, prompt.question, shown=prompt.shown, reply=said, sent=prompt)
+
+
+def _reply(state: State, asked: str, text: str, *, name: str | None, at: int, measure: Measure) -> Said:
+    name = name or message_id(state.conversation, parent=asked, role=_REPLY, text=text)
+    return make_said(name, _REPLY, text, place=message_place(at), measure=measure)
+
+
+def _close(
+    state: State, user: Said, question: Message, *, shown: Shown, reply: Said, sent: Prompt | None = None
+) -> State:
+    """The state after one more exchange, for which this was sent."""
+    rounds = () if sent is None else sent.rounds
     exchange = Exchange(
-        user=prompt.user,
-        sent=prompt.question,
-        tools=tuple([one for one in prompt.shown[2] if one.artifact.kind is Kind.TOOL]),
-        rounds=prompt.rounds,
-        reply=make_said(name, _REPLY, reply, place=at, measure=prompt.measure),
-        attached=bool(prompt.attached),
+        user=user,
+        sent=question,
+        tools=tuple([one for one in shown[2] if one.artifact.kind is Kind.TOOL]) if shown[2] else (),
+        rounds=rounds,
+        reply=reply,
+        attached=bool(shown[0]),
         number=state.turns,
     )
-    spoken = state.talk.spoken + 2 + len(prompt.rounds)
-    talk = replace(state.talk, exchanges=(*state.talk.exchanges, exchange), spoken=spoken)
-    return replace(state, head=name, talk=talk, turns=state.turns + 1, waits=False)
+    talk = state.talk
+    talk = replace(talk, exchanges=talk.exchanges.plus(exchange), spoken=talk.spoken + 2 + len(rounds))
+    turns = state.turns + 1
+    return replace(state, head=reply.id, talk=talk, turns=turns, last=sent, waits=False, compacted=None)
 
 
 def waiting(state: State) -> Prompt:
@@ -124,20 +143,19 @@ def with_settings(state: State, turn: Turn) -> State:
     )
 
 
-def _take_in(
-    state: State, turn: Turn
-) -> tuple[Mapping[str, LibraryEntry], tuple[Artifact, ...], tuple[str, ...], tuple[str, ...]]:
-    """The library less what is dropped, what is attached, what was dropped, and what is to be said of all that."""
-    library, warnings = state.library, turn.warnings
+def _take_in(state: State, turn: Turn) -> tuple[State, tuple[Artifact, ...], tuple[str, ...], tuple[str, ...]]:
+    """The state less what is dropped, what is attached, what was dropped, and what is to be said of all that."""
+    warnings = turn.warnings
     dropped: tuple[str, ...] = ()
     attached: tuple[Artifact, ...] = ()
     if turn.drop:
         library, dropped, told = _drop(state, turn)
+        state = replace(state, library=library)
         warnings += told
     if turn.attached or turn.results:
-        attached, told = gather(turn, library)
-        warnings += (*told, *find_leaving(library, attached, image_notes=turn.terms.image_notes))
-    return library, attached, dropped, warnings
+        attached, told = gather(turn, state.library)
+        warnings += (*told, *find_leaving(state.library, attached, image_notes=turn.terms.image_notes))
+    return state, attached, dropped, warnings
 
 
 def _drop(state: State, turn: Turn) -> tuple[Mapping[str, LibraryEntry], tuple[str, ...], tuple[str, ...]]:

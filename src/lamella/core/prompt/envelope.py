@@ -10,7 +10,7 @@ from lamella.core.budget.counting import count_images, count_pieces, count_tools
 from lamella.core.budget.thresholds import Budget, warn_of
 from lamella.core.log.terms import Layout
 from lamella.core.messages.model import Message, Role
-from lamella.core.messages.request import Request, find_seams
+from lamella.core.messages.request import Request, Seams, find_seams
 from lamella.core.prompt.layers.library import build_library
 from lamella.core.prompt.layers.model import Layer, LayerId, Segment, hash_pieces, make_layer
 from lamella.core.prompt.layers.strip import build_strip
@@ -54,7 +54,7 @@ class Envelope(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def message_id(self) -> str:
-        return self.prompt.user.id
+        return self.prompt.user.segment.id
 
     @property
     def epoch(self) -> int:
@@ -172,7 +172,7 @@ def make_request(
         tools=prompt.tools,
         answer=answer,
         conversation=prompt.conversation_id,
-        seams=replace(find_seams(messages), messages=stays),
+        seams=replace(find_seams(messages), messages=stays) if prompt.first else Seams(messages=stays),
         pause=pause,
         compare=compare,
     )

@@ -13,7 +13,7 @@ from lamella.core.prompt.layers.library import Standing, fold_shelf, make_standi
 from lamella.core.prompt.layers.model import SYSTEM_PLACE, SegmentKind
 from lamella.core.prompt.layers.opening import StandIn, make_stand_in, measure_opening, render_stand_in
 from lamella.core.prompt.layers.rounds import list_calls
-from lamella.core.prompt.layers.strip import Exchange, Said, join_answer, make_said
+from lamella.core.prompt.layers.strip import Exchange, Said, Series, join_answer, make_said
 from lamella.core.prompt.prompt import render_user
 from lamella.core.prompt.state import State
 from lamella.core.text.exact import list_exact
@@ -47,7 +47,7 @@ def fold(
     start = folded.talk.epoch_start
     ended = folded.talk.exchanges[start:]
     plain = tuple(_close(exchange, measure) for exchange in ended)
-    exchanges = (*folded.talk.exchanges[:start], *plain) if plain != ended else folded.talk.exchanges
+    exchanges = Series((*folded.talk.exchanges[:start], *plain)) if plain != ended else folded.talk.exchanges
     closed = sum([len(exchange.rounds) for exchange in ended])
     talk = replace(folded.talk, exchanges=exchanges, epoch_start=len(exchanges), spoken=folded.talk.spoken - closed)
     return draw_curtain(replace(folded, talk=talk), terms, measure, told=told)
@@ -163,7 +163,7 @@ def _outline(hidden: Sequence[Exchange], measure: Measure, told: str | None) -> 
 def _measure_again(state: State, measure: Measure) -> State:
     """Another family of models counts differently: what was counted before is counted again."""
     talk = state.talk
-    exchanges = tuple(_measure_exchange(exchange, measure) for exchange in talk.exchanges)
+    exchanges = Series(_measure_exchange(exchange, measure) for exchange in talk.exchanges)
     return replace(
         state,
         talk=replace(talk, exchanges=exchanges, opening=measure_opening(talk.opening, measure.count)),

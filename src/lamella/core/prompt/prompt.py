@@ -6,6 +6,7 @@ was typed; then the rounds of tools of this turn.
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from operator import attrgetter
 
 from msgspec import Struct
 
@@ -20,9 +21,11 @@ from lamella.core.prompt.layers.library import LibraryEntry, Standing
 from lamella.core.prompt.layers.model import SYSTEM_PLACE, Count, Layer, LayerId, Segment, message_place
 from lamella.core.prompt.layers.opening import NOTHING_LEFT_OUT, Opening, open_with
 from lamella.core.prompt.layers.strip import Said, Talk, list_strip, past_messages
-from lamella.core.prompt.layers.system import build_system
+from lamella.core.prompt.layers.system import NO_SYSTEM, build_system
 from lamella.core.prompt.layers.turn import NOTHING_SHOWN, Shown
 from lamella.core.values import describe, replace
+
+_parts_of = attrgetter(*PART_NAMES)
 
 
 class Prompt(Struct, frozen=True, kw_only=True, dict=True):
@@ -48,6 +51,7 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
     standing: Mapping[str, Standing]
     talk: Talk
     user: Said
+    question: Message
     first: int
     asked_at: int
     attached: tuple[Artifact, ...] = ()
@@ -63,12 +67,12 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def message_id(self) -> str:
-        return self.user.id
+        return self.user.segment.id
 
     @cached_property
     def system_layer(self) -> Layer:
         """L1."""
-        return build_system(self.system, count=self.measure.count)
+        return build_system(self.system, count=self.measure.count) if any(_parts_of(self.system)) else NO_SYSTEM
 
     @cached_property
     def messages(self) -> tuple[Message, ...]:
@@ -82,14 +86,6 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
             opening = [block.text for block in self.opening.stand_ins]
             messages[first] = head_message(messages[first], opening, count=count)
         return tuple(messages)
-
-    @cached_property
-    def question(self) -> Message:
-        """The user's message of this turn: what is attached, then what was typed."""
-        _, pieces, _, images = self.shown
-        if not pieces and not images:
-            return self.user.message
-        return render_user(pieces, self.user.message.pieces, images, count=self.measure.count)
 
     @cached_property
     def opening(self) -> Opening:
@@ -156,7 +152,7 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
 
 def has_system(system: SystemParts, shelf: Mapping[str, Standing]) -> bool:
     """Whether a request has a system message: an empty L1 still sends the library."""
-    return bool(shelf) or any(getattr(system, name) for name in PART_NAMES)
+    return bool(shelf) or any(_parts_of(system))
 
 
 def render_system(system: Layer, shelf: Sequence[Standing], *, count: Count) -> Message | None:
@@ -167,6 +163,12 @@ def render_system(system: Layer, shelf: Sequence[Standing], *, count: Count) -> 
         return None
     weights = (count(head[0]), *[standing.segment.tokens for standing in shelf])
     return Message(role=Role.SYSTEM, pieces=(*head, *shelved), tokens=sum(weights), weights=weights)
+
+
+def ask_with(shown: Shown, typed: Message, *, count: Count) -> Message:
+    """The user's message of a turn: what is attached, then what was typed."""
+    _, pieces, _, images = shown
+    return render_user(pieces, typed.pieces, images, count=count) if pieces or images else typed
 
 
 def render_user(turn: Sequence[str], typed: Sequence[str], images: Sequence[Image], *, count: Count) -> Message:

@@ -12,7 +12,7 @@ from lamella.core.prompt.layers.library import shelve
 from lamella.core.prompt.layers.model import Count, SegmentKind, message_place
 from lamella.core.prompt.layers.opening import Opening, StandIn, make_stand_in, open_with
 from lamella.core.prompt.layers.rounds import TOOL_KIND, stub_result
-from lamella.core.prompt.layers.strip import Exchange, Said, Talk, count_messages, join_answer
+from lamella.core.prompt.layers.strip import Exchange, Said, Series, Talk, count_messages, join_answer
 from lamella.core.prompt.prompt import has_system
 from lamella.core.prompt.state import State
 from lamella.core.values import replace
@@ -48,7 +48,7 @@ def fold_for_receipt(state: State, terms: Terms, measure: Measure) -> State:
     """The state that a compaction starts from: folded, but for tool results, of which it says itself what becomes."""
     start = state.talk.epoch_start
     kept = tuple(keep_tools(exchange, exchange.tools, measure) for exchange in state.talk.exchanges[start:])
-    talk = replace(state.talk, exchanges=(*state.talk.exchanges[:start], *kept))
+    talk = replace(state.talk, exchanges=Series((*state.talk.exchanges[:start], *kept)))
     folded = fold_library(replace(state, talk=talk), terms, measure)
     return draw_curtain(folded, terms, measure)
 
@@ -86,7 +86,7 @@ def settle(state: State, terms: Terms, measure: Measure) -> State:
             exchanges[index] = replace(exchange, tools=tools)
             standing.update((tool.artifact.id, tool) for tool in tools)
         at += count_messages((exchange,))
-    return replace(now, talk=replace(talk, exchanges=tuple(exchanges)), standing=standing)
+    return replace(now, talk=replace(talk, exchanges=Series(exchanges)), standing=standing)
 
 
 def _shrink(state: State, names: Collection[str], form: Form, *, measure: Measure) -> State:
@@ -102,7 +102,7 @@ def _shrink(state: State, names: Collection[str], form: Form, *, measure: Measur
 
 def _stub(state: State, names: Collection[str], measure: Measure) -> State:
     talk = state.talk
-    exchanges = tuple(_stub_in(exchange, names, measure) for exchange in talk.exchanges)
+    exchanges = Series(_stub_in(exchange, names, measure) for exchange in talk.exchanges)
     return replace(state, talk=replace(talk, exchanges=exchanges, stubbed=talk.stubbed.union(names)))
 
 
@@ -129,7 +129,7 @@ def _remove(state: State, step: Step, stands_in: SegmentKind | None, *, measure:
         opening = _stand_in(opening, block)
     opening = open_with(opening, left_out=messages, count=count)
     spoken = count_messages(exchanges)
-    left = replace(talk, exchanges=exchanges, epoch_start=start, opening=opening, spoken=spoken)
+    left = replace(talk, exchanges=Series(exchanges), epoch_start=start, opening=opening, spoken=spoken)
     return replace(state, talk=left)
 
 

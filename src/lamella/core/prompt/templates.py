@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from lamella.core.artifacts.blocks import render_block
-from lamella.core.artifacts.kinds import later_kind
+from lamella.core.artifacts.kinds import LATER_KIND
 from lamella.core.artifacts.model import Artifact
 
 _BRACES = re.compile(r"\{([^{}\n]*)\}")
@@ -71,7 +71,7 @@ def _quote(resolved: Resolution, _new: Sequence[Artifact] = ()) -> str:
 
 
 def _inline(resolved: Resolution, new: Sequence[Artifact]) -> str:
-    blocks = (render_block(artifact, kind=later_kind(artifact.kind)) for artifact in new)
+    blocks = (render_block(artifact, kind=LATER_KIND[artifact.kind]) for artifact in new)
     return "".join(blocks).rstrip("\n") if new else _quote(resolved)
 
 

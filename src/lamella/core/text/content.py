@@ -1,9 +1,10 @@
 """Text on its way in: normalised once, hashed once, and made safe to stand on a line of a block."""
 
+import json
 import re
 from hashlib import sha256
 
-from lamella.errors import TextError
+from lamella.errors import ArtifactError, TextError
 
 SHORT_HASH = 12
 
@@ -51,6 +52,17 @@ def _no_utf8(text: str, error: UnicodeEncodeError) -> TextError:
         f"Character {error.start + 1:,} of a text is U+{ord(text[error.start]):04X}, half of a pair.",
         hint="Lone surrogates cannot be sent to any model. Remove it, or write the whole character.",
     )
+
+
+def canonical_json(value: object) -> str:
+    """JSON with sorted keys and fixed separators: equal values give equal bytes."""
+    try:
+        return json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except (TypeError, ValueError) as error:
+        raise ArtifactError(
+            f"A value cannot be written as JSON: {error}.",
+            hint="Tool arguments and schemas are made of texts, finite numbers, lists and objects.",
+        ) from error
 
 
 def escape_line(text: str) -> str:

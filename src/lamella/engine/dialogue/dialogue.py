@@ -154,7 +154,7 @@ class Dialogue:
         entry, books = self._accounts.enter(envelope, at=at)
         if self._journal is not None:
             left = LeftTurn(id=unanswered, skipped=skipped) if unanswered is not None else None
-            self._journal.write_turn(turn, parent=state.head, left=left, receipt=receipt, at=at)
+            self._journal.write_turn(turn, message=opened.head, parent=state.head, left=left, receipt=receipt, at=at)
         if unanswered is not None:
             self._past.turns[-1] = self._with_round(skipped)
             self._past.answer("", message=state.head)
@@ -221,7 +221,7 @@ class Dialogue:
         state, parent = answer(self._state, text), self._state.head
         if self._journal is not None:
             # Those of the rounds were written down with them.
-            self._journal.write_reply(text, parent=parent, at=at, calls=() if call is None else (call,))
+            self._journal.write_reply(text, message=state.head, parent=parent, at=at, calls=[call] if call else [])
         if call is not None:
             self._accounts.note(call)
         self._accounts.end()

@@ -24,9 +24,9 @@ class Past:
 
     def fold(self, start: State, measure: Measure) -> State:
         """The state that these turns lead to, all of them counted by one measure."""
-        state = start
-        for turn in self.turns:
-            state = advance(state, turn, place, measure=measure)
+        state, newest = start, len(self.turns) - 1
+        for number, turn in enumerate(self.turns):
+            state = advance(state, turn, place, measure=measure, followed=number < newest)
         return state
 
     def ask(self, turn: Turn, *, message: str) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from lamella.core.artifacts.embeds import embedded_images
 from lamella.core.artifacts.ids import path_id
-from lamella.core.artifacts.kinds import KINDS, BlockForm, Embeds, later_kind
+from lamella.core.artifacts.kinds import KINDS, LATER_KIND, TEXT_KINDS, BlockForm, Embeds
 from lamella.core.artifacts.model import Artifact, Image, Kind, Policy, Source
 from lamella.core.artifacts.wanted import Wanted
 from lamella.core.log.terms import Terms
@@ -55,7 +55,7 @@ class TurnReader:
 
     def _snapshot(self, item: Wanted) -> Artifact | None:
         """What was attached as a snapshot is not read again, also when its file has gone."""
-        if not KINDS[item.kind].is_text or item.policy not in (None, Policy.SNAPSHOT):
+        if item.kind not in TEXT_KINDS or item.policy not in (None, Policy.SNAPSHOT):
             return None
         name = path_id(Source(path=item.name), "")
         taken = (a for a in self._known if a.id == name and a.policy is Policy.SNAPSHOT)
@@ -185,27 +185,32 @@ def read_turn(asked: Ask, state: State, sources: Sources, *, terms: Terms) -> Tu
     reader = TurnReader(sources, known=_newest(state))
     attached = reader.read_wanted((*asked.attach, *_pin(asked, state)))
     typed = expand_typed(asked.text, reader.resolve) if "{" in asked.text else Expansion(text=asked.text)
-    parts = {**state.system.as_typed(), **asked.system}
-    instructions = parts.get("instructions", "")
-    drawn = expand_instructions(instructions, reader.resolve) if "{" in instructions else Expansion(text=instructions)
-    system = SystemParts(
-        **{**parts, "instructions": drawn.text},
-        inlined=drawn.artifacts,
-        typed_instructions=instructions,
-    )
+    changes = asked.system or "{" in state.system.typed_instructions
+    system, told = _read_system(asked, state, reader) if changes else (None, ())
     return Turn(
         text=typed.text,
         typed=asked.text,
         attached=(*attached, *typed.artifacts),
         results=asked.results,
-        system=None if system == state.system else system,
+        system=system,
         tools=asked.tools,
         model=asked.model or (state.model if state.terms is None else None),
         drop=asked.drop,
         fold=asked.fold,
         terms=terms,
-        warnings=(*reader.warnings, *typed.warnings, *drawn.warnings),
+        warnings=(*reader.warnings, *typed.warnings, *told),
     )
+
+
+def _read_system(asked: Ask, state: State, reader: TurnReader) -> tuple[SystemParts | None, tuple[str, ...]]:
+    """The system prompt with what its templates mean now, none where it is as it was; and what is to be said of it."""
+    parts = {**state.system.as_typed(), **asked.system}
+    instructions = parts.get("instructions", "")
+    drawn = expand_instructions(instructions, reader.resolve) if "{" in instructions else Expansion(text=instructions)
+    system = SystemParts(
+        **{**parts, "instructions": drawn.text}, inlined=drawn.artifacts, typed_instructions=instructions
+    )
+    return None if system == state.system else system, drawn.warnings
 
 
 def _pin(asked: Ask, state: State) -> Iterator[Artifact]:
@@ -221,4 +226,4 @@ def _pin(asked: Ask, state: State) -> Iterator[Artifact]:
 def _newest(state: State) -> list[Artifact]:
     """What a link can mean without reading: what is known, as it is in a later turn."""
     known = [entry.artifact for entry in state.library.values()]
-    return [a if a.kind is later_kind(a.kind) else replace(a, kind=later_kind(a.kind)) for a in known]
+    return [a if a.kind is LATER_KIND[a.kind] else replace(a, kind=LATER_KIND[a.kind]) for a in known]

@@ -41,7 +41,8 @@ class TurnView(Struct, frozen=True, kw_only=True, eq=False):
     speak: Speak | None = None
 
     def __repr__(self) -> str:
-        return f"TurnView(number={self.number}, message={self.envelope.message_id!r}, tokens={self.tokens.total})"
+        said, weighed = self.envelope.prompt.user.segment, self.envelope.tokens
+        return f"TurnView(number={self.number}, message={said.id!r}, tokens={weighed.total})"
 
     def __eq__(self, other: object) -> bool:
         # Who speaks to providers is no part of what is sent.

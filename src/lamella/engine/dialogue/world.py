@@ -47,12 +47,16 @@ class Journal(Protocol):
         self,
         turn: Turn,
         *,
+        message: str,
         parent: str,
         left: LeftTurn | None,
         receipt: Receipt | None,
         at: datetime | None,
     ) -> None:
-        """A turn after its parent, with what is compacted before it; the turn that is ``left`` gets an empty reply."""
+        """A turn after its parent, as the message of this id, with what is compacted before it.
+
+        The turn that is ``left`` gets an empty reply.
+        """
         ...
 
     def write_calls(self, reply: Reply, *, parent: str, at: datetime | None, call: Call) -> None:
@@ -63,6 +67,10 @@ class Journal(Protocol):
         """What the tools gave back for the calls written last."""
         ...
 
-    def write_reply(self, text: str, *, parent: str, at: datetime | None, calls: Sequence[Call] = ()) -> None: ...
+    def write_reply(
+        self, text: str, *, message: str, parent: str, at: datetime | None, calls: Sequence[Call] = ()
+    ) -> None:
+        """What the turn asked last was answered with, as the message of this id."""
+        ...
 
     def write_receipt(self, receipt: Receipt, *, at: datetime | None, before: str | None = None) -> None: ...

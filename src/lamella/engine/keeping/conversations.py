@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from lamella.core.log.branch import check_node
 from lamella.core.log.events.changes import ForkEvent, RenameEvent
-from lamella.core.log.events.codec import read_event, write_event
+from lamella.core.log.events.codec import read_event, write_erasure, write_event
 from lamella.core.log.events.hashes import referenced_artifacts, retold_hashes
 from lamella.core.log.events.kinds import Event
 from lamella.core.log.ids import Voice
@@ -17,7 +17,6 @@ from lamella.core.log.log import Log
 from lamella.core.log.nodes import Node, derive_id
 from lamella.core.log.receipts import find_faulty_receipts
 from lamella.core.log.records import EventKind, Record, Written
-from lamella.core.log.writing import write_erasure
 from lamella.engine.keeping.checkpoints import find_damaged_checkpoints
 from lamella.engine.keeping.counting import are_whole
 from lamella.errors import CallError, DivergedError, ErasedError, StoreDamagedError

@@ -57,6 +57,7 @@ class CountingBook:
         self._texts: Mapping[int, Mapping[str, int]] = {}
         self._pages: dict[str, _CountPage] = {}
         self._measures: dict[str, Measure] = {}
+        self._by_model: dict[str | None, Measure] = {}
 
     def begin_with(self, kept: bytes, texts: Mapping[int, Mapping[str, int]]) -> None:
         """Start from what was kept with a snapshot: counts by hash, and those of messages by who counted them."""
@@ -73,7 +74,12 @@ class CountingBook:
 
     def measure(self, model: str | None) -> Measure:
         """How this model counts, by this book."""
-        plain = self._counter.measure(model)
+        known = self._by_model.get(model)
+        if known is None:
+            known = self._by_model[model] = self._open(self._counter.measure(model))
+        return known
+
+    def _open(self, plain: Measure) -> Measure:
         if plain.name not in self._measures:
             page = _CountPage(plain, read_counts(self._kept, plain), self._texts.get(_who(plain), {}))
             self._pages[plain.name] = page

@@ -5,21 +5,21 @@ from collections.abc import Mapping, Sequence
 from lamella.core.log.branch import committed_hashes, path_hashes, read_receipts, read_turns
 from lamella.core.log.events.call import read_call
 from lamella.core.log.events.changes import RenameEvent, SettingsEvent
-from lamella.core.log.events.codec import write_event
+from lamella.core.log.events.codec import (
+    join_written,
+    write_calls,
+    write_event,
+    write_message,
+    write_receipt,
+    write_reply,
+    write_results,
+)
 from lamella.core.log.events.reply import ReplyEvent
 from lamella.core.log.ids import Voice, message_id, round_result_id, turn_id
 from lamella.core.log.nodes import Told
 from lamella.core.log.receipt import Receipt, make_receipt
 from lamella.core.log.records import Written
 from lamella.core.log.turn import Turn
-from lamella.core.log.writing import (
-    join_written,
-    write_calls,
-    write_message,
-    write_receipt,
-    write_reply,
-    write_results,
-)
 from lamella.core.messages.delta import Reply, StopReason
 from lamella.core.values import replace
 from lamella.engine.keeping.conversations import Conversations

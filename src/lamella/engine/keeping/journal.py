@@ -1,14 +1,10 @@
-"""The journal of a stored conversation: turns and replies as events."""
+"""The journal of a stored conversation: its log as the store has it, and turns and replies written there as events."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from lamella.core.log.call import Call
-from lamella.core.log.ids import Voice, message_id, turn_id
-from lamella.core.log.receipt import Receipt
-from lamella.core.log.records import Written
-from lamella.core.log.turn import Turn
-from lamella.core.log.writing import (
+from lamella.core.log.events.codec import (
     join_written,
     write_calls,
     write_message,
@@ -16,9 +12,45 @@ from lamella.core.log.writing import (
     write_reply,
     write_results,
 )
+from lamella.core.log.receipt import Receipt
+from lamella.core.log.records import Record, Written
+from lamella.core.log.turn import Turn
 from lamella.core.messages.delta import Reply
 from lamella.core.messages.rounds import ToolOutput
+from lamella.core.values import replace
 from lamella.engine.dialogue.world import LeftTurn
+from lamella.engine.keeping.checkpoints import Checkpoints
+from lamella.engine.keeping.counting import CountingBook
+from lamella.ports import Store, TokenCounter
+
+
+class StoredLog:
+    """The log of one conversation, the book that counts its texts, and its checkpoints, one after ``every`` events."""
+
+    def __init__(self, store: Store, conversation: str, *, counter: TokenCounter, every: int) -> None:
+        self._store = store
+        self._checkpoints = Checkpoints(store, conversation, every=every)
+        restored = self._checkpoints.restore()
+        self.log = restored.log
+        self.book = CountingBook(counter)
+        self.book.begin_with(restored.counts, restored.texts)
+
+    def reload(self) -> None:
+        """Read what others wrote since."""
+        self._take(self._store.load(self.log.conversation, after=self.log.version))
+
+    def append(self, written: Written, *, title: str | None = None) -> None:
+        """Write events down, the last of them with what was counted for them."""
+        last = replace(written.records[-1], counts=self.book.write())
+        counted = replace(written, records=(*written.records[:-1], last))
+        self._store.append(self.log.conversation, counted, expected=self.log.version, title=title)
+        self._take(counted.records)
+        self._checkpoints.keep(self.log)
+
+    def _take(self, records: Sequence[Record]) -> None:
+        self.log.extend(records)
+        self.book.learn([record.counts for record in records])
+        self._checkpoints.take(records)
 
 
 class ChatJournal:
@@ -29,14 +61,12 @@ class ChatJournal:
 
     def __init__(
         self,
-        conversation: str,
         *,
         append: Callable[[Written], None],
         moment: Callable[[datetime | None], str],
         edits: str | None = None,
         leaves: str | None = None,
     ) -> None:
-        self._conversation = conversation
         self._append = append
         self._moment = moment
         self._edits = edits
@@ -46,6 +76,7 @@ class ChatJournal:
         self,
         turn: Turn,
         *,
+        message: str,
         parent: str,
         left: LeftTurn | None,
         receipt: Receipt | None,
@@ -64,8 +95,7 @@ class ChatJournal:
             parts.append(write_reply("", message_id=parent, parent=answers, at=moment))
         if receipt is not None:
             parts.append(write_receipt(receipt, at=moment))
-        name = turn_id(self._conversation, parent, turn)
-        parts.append(write_message(turn, message_id=name, parent=parent, at=moment, edits=self._edits))
+        parts.append(write_message(turn, message_id=message, parent=parent, at=moment, edits=self._edits))
         self._append(join_written(*parts))
         self._edits = self._leaves = None
 
@@ -81,7 +111,8 @@ class ChatJournal:
         """What the tools gave back."""
         self._append(write_results(outputs, parent=parent, at=self._moment(at)))
 
-    def write_reply(self, text: str, *, parent: str, at: datetime | None, calls: Sequence[Call] = ()) -> None:
+    def write_reply(
+        self, text: str, *, message: str, parent: str, at: datetime | None, calls: Sequence[Call] = ()
+    ) -> None:
         """A reply to the turn asked last, with the model calls that gave it."""
-        name = message_id(self._conversation, parent=parent, role=Voice.REPLY, text=text)
-        self._append(write_reply(text, message_id=name, parent=parent, at=self._moment(at), calls=calls))
+        self._append(write_reply(text, message_id=message, parent=parent, at=self._moment(at), calls=calls))

@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 
 from msgspec import Struct
 
-from lamella.core.artifacts.make import canonical_json
 from lamella.core.compaction.fitting import Rules
 from lamella.core.ledger.entry import Prefix
 from lamella.core.log.branch import (
@@ -23,7 +22,7 @@ from lamella.core.log.compactions import CompactionsInForce
 from lamella.core.log.events.changes import DeleteEvent, ForkEvent, RenameEvent, SettingsEvent, SwitchEvent
 from lamella.core.log.events.codec import write_event
 from lamella.core.log.events.compaction import UndoEvent
-from lamella.core.log.events.message import read_lasting
+from lamella.core.log.events.message import NOTHING_SET, MessageEvent, read_lasting
 from lamella.core.log.ids import Voice, message_id
 from lamella.core.log.nodes import Told, name_messages
 from lamella.core.log.receipt import Receipt
@@ -35,6 +34,7 @@ from lamella.core.prompt.movement import find_movement
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.prompt.state import State
 from lamella.core.search.index import Found
+from lamella.core.text.content import canonical_json
 from lamella.core.values import replace
 from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.ask import Ask, repeat_system
@@ -46,9 +46,8 @@ from lamella.engine.dialogue.recalling import FOUND_AT_MOST
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.dialogue.world import World
 from lamella.engine.keeping.checkpoints import EVENTS
-from lamella.engine.keeping.journal import ChatJournal
+from lamella.engine.keeping.journal import ChatJournal, StoredLog
 from lamella.engine.keeping.last_turn import find_answer, find_pause
-from lamella.engine.keeping.stored_log import StoredLog
 from lamella.errors import CallError
 from lamella.ports import Clock, Store
 
@@ -142,7 +141,7 @@ class StoredChat:
     def _next_dialogue(self) -> Dialogue:
         """What asks next. An open turn is left with the empty reply it had before: it may be compacted after that."""
         head = self._log.nodes.get(self._log.head)
-        if head is not None and head.role is Voice.USER:
+        if head is not None and isinstance(head.event, MessageEvent):
             empty = message_id(self.id, parent=head.id, role=Voice.REPLY, text="")
             if empty in self._log.nodes:
                 return self._resume(self._log.path(empty), leaves=head.id)
@@ -150,17 +149,18 @@ class StoredChat:
 
     def _with_lasting(self, asked: Ask) -> Ask:
         """What is asked, under what holds although no turn of the branch says so."""
-        system, tools, model = read_lasting(self._log.left)
-        return replace(
-            asked,
-            system={**repeat_system(system), **asked.system} if system else asked.system,
-            tools=tools if asked.tools is None else asked.tools,
-            model=asked.model or self._chosen_model() or model or self._first_model(),
-        )
-
-    def _first_model(self) -> str | None:
-        """The model that settings name, for a conversation that has none yet."""
-        return self._configured.model if self._running().model is None else None
+        left = self._log.left
+        if left is not NOTHING_SET:
+            system, tools, _ = read_lasting(left)
+            asked = replace(
+                asked,
+                system={**repeat_system(system), **asked.system} if system else asked.system,
+                tools=tools if asked.tools is None else asked.tools,
+            )
+        model = asked.model or self._chosen_model() or left.model
+        if model is None and self._running().model is None:
+            model = self._configured.model
+        return asked if model == asked.model else replace(asked, model=model)
 
     def _chosen_model(self) -> str | None:
         """The model that settings name, if they were changed to it since the last turn."""
@@ -207,8 +207,7 @@ class StoredChat:
             raise self._missing(question)
         if model not in (None, turn.envelope.model):
             return self.edit(question, None, model=model, at=at)
-        rewritten = self._log.rewritten
-        prompt = turn.envelope.prompt
+        rewritten, prompt = self._log.rewritten, turn.envelope.prompt
         before = self._sent_last() if rewritten or self._log.undone else prompt
         movement = find_movement(before, replace(prompt, rewritten=rewritten))
         turn.page.entry = replace(turn.ledger, prefix=Prefix(movement=movement, common_tokens=None))
@@ -257,7 +256,8 @@ class StoredChat:
 
     def model_for(self, asked: Ask) -> str:
         """The model that a turn goes to: the one it names, else the one that holds."""
-        model = self._with_lasting(asked).model or self._running().model or self._configured.model
+        named = asked.model or self._chosen_model() or self._log.left.model
+        model = named or self._running().model or self._configured.model
         if model is None:
             raise CallError("No model is named.", hint="Name one with model=, --model or LAMELLA_MODEL.")
         return model
@@ -334,7 +334,7 @@ class StoredChat:
         return self._dialogue
 
     def _resume(self, told: Sequence[Told], *, edits: str | None = None, leaves: str | None = None) -> Dialogue:
-        journal = ChatJournal(self.id, append=self._append, moment=self._moment, edits=edits, leaves=leaves)
+        journal = ChatJournal(append=self._append, moment=self._moment, edits=edits, leaves=leaves)
         dialogue = self._rebuild(told, self._log.committed(told), journal=journal)
         before = self._sent_last() if edits or self._log.rewritten or self._log.undone else None
         newest = told[-1] if told else None

@@ -253,10 +253,11 @@ async def _try_again(
 
 async def _stream(turn: TurnView, sent: _Attempt, post: Delivery) -> AsyncGenerator[Event, None]:
     """The deltas of one try as events."""
-    if turn.envelope.model is None:
+    model = turn.envelope.prompt.model
+    if model is None:
         raise CallError("No model is named.", hint="Name one with model=, --model or LAMELLA_MODEL.")
-    check_room(turn.tokens.total, answer=post.answer, window=post.window)
-    request = turn.chat_request(model=turn.envelope.model, answer=post.answer)
+    check_room(turn.envelope.tokens.total, answer=post.answer, window=post.window)
+    request = turn.chat_request(model=model, answer=post.answer)
     sent.foreseen = await foresee(post.provider, request)
     async with aclosing(read_answer(post.provider, request)) as deltas:
         async for delta in deltas:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lamella.core.artifacts.kinds import KINDS, BlockForm, Embeds, Medium, Promotion, kind_of_file, later_kind
+from lamella.core.artifacts.kinds import KINDS, LATER_KIND, BlockForm, Embeds, Medium, Promotion, kind_of_file
 from lamella.core.artifacts.model import Kind, Trust
 
 NOT_RECOVERABLE = {Kind.SELECTED_TEXT, Kind.WEB_SELECTION, Kind.IMAGE, Kind.UNKNOWN}
@@ -59,7 +59,7 @@ def test_what_can_be_attached_in_a_transcript_is_every_kind_but_tool_results() -
 
 
 def test_only_the_active_note_is_something_else_once_its_turn_is_over() -> None:
-    later = {kind: later_kind(kind) for kind in Kind if later_kind(kind) is not kind}
+    later = {kind: LATER_KIND[kind] for kind in Kind if LATER_KIND[kind] is not kind}
     assert later == {Kind.ACTIVE_NOTE: Kind.NOTE}
 
 

@@ -3,7 +3,6 @@
 import pytest
 
 from lamella.core.artifacts.make import (
-    canonical_json,
     default_title,
     make_artifact,
     make_image,
@@ -12,6 +11,7 @@ from lamella.core.artifacts.make import (
     make_tool_result,
 )
 from lamella.core.artifacts.model import Artifact, Kind, Policy, Source, Trust
+from lamella.core.text.content import canonical_json
 from lamella.errors import ArtifactError, BadInputError
 
 

@@ -14,6 +14,7 @@ from lamella.core.messages.delta import Reply, StopReason
 from lamella.core.messages.usage import Usage
 from lamella.core.prompt.advance import waiting
 from lamella.core.prompt.envelope import Envelope, make_envelope
+from lamella.core.prompt.layers.strip import Series
 from lamella.core.values import replace
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -93,7 +94,7 @@ def test_a_move_that_nothing_on_record_explains_was_not_triggered() -> None:
     now = waiting(story.open())
     (exchange,) = now.talk.exchanges
     other = replace(exchange, sent=replace(exchange.sent, pieces=("edited",)))
-    edited = replace(now, talk=replace(now.talk, exchanges=(other,)))
+    edited = replace(now, talk=replace(now.talk, exchanges=Series([other])))
     assert make_prefix(before, now).triggered
     assert not make_prefix(before, edited).triggered
     assert make_prefix(before, replace(edited, rewritten=Rewrite.HISTORY_EDITED)).triggered

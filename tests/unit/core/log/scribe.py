@@ -3,14 +3,13 @@
 from collections.abc import Iterable, Sequence
 
 from lamella.core.log.call import Call
-from lamella.core.log.events.codec import write_event
+from lamella.core.log.events.codec import write_calls, write_event, write_message, write_reply, write_results
 from lamella.core.log.events.kinds import Event
 from lamella.core.log.ids import Voice, message_id, turn_id
 from lamella.core.log.log import Log
 from lamella.core.log.nodes import derive_id
 from lamella.core.log.records import Record, Written
 from lamella.core.log.turn import Turn
-from lamella.core.log.writing import write_calls, write_message, write_reply, write_results
 from lamella.core.messages.delta import NativeReply, Reply, StopReason, ToolCall
 from lamella.core.messages.rounds import ToolOutput
 

@@ -9,13 +9,13 @@ from lamella.core.artifacts.model import Kind, Source
 from lamella.core.log.branch import path_hashes, read_calls, read_turns
 from lamella.core.log.call import Call, Cause, Movement, Outcome, Verdict
 from lamella.core.log.events.changes import DeleteEvent, ForkEvent, RenameEvent, SettingsEvent, SwitchEvent
+from lamella.core.log.events.codec import write_erasure
 from lamella.core.log.events.message import NOTHING_SET, TurnSetup
 from lamella.core.log.ids import turn_id
 from lamella.core.log.log import Log
 from lamella.core.log.records import EventKind, Record
 from lamella.core.log.terms import Rewrite, Terms
 from lamella.core.log.turn import SystemParts, Turn
-from lamella.core.log.writing import write_erasure
 from lamella.core.messages.usage import Usage
 from lamella.errors import StoreDamagedError
 

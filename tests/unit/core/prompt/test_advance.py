@@ -40,7 +40,7 @@ def test_a_turn_that_is_asked_waits_with_its_prompt_and_is_no_talk_yet(terms: Te
     assert state.waits
     assert waiting(state).user.text == "one"
     assert state.head == waiting(state).user.id == turn_id("chat", "", Turn(text="one"))
-    assert state.talk.exchanges == ()
+    assert not state.talk.exchanges
     assert (state.turns, state.talk.spoken) == (0, 0)
 
 

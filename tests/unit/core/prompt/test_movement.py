@@ -12,6 +12,7 @@ from lamella.core.log.terms import Layout, Terms
 from lamella.core.log.turn import Turn
 from lamella.core.planning.layouts import place
 from lamella.core.prompt.advance import advance, waiting
+from lamella.core.prompt.layers.strip import Series
 from lamella.core.prompt.movement import extends, find_movement
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.prompt.state import State
@@ -193,7 +194,7 @@ def test_a_request_in_the_same_epoch_whose_history_differs_was_edited() -> None:
     first, second = prompts([Layout.IN_PLACE, Layout.IN_PLACE])
     (exchange,) = second.talk.exchanges
     rewritten = replace(exchange, sent=replace(exchange.sent, pieces=("edited",)))
-    edited = replace(second, talk=replace(second.talk, exchanges=(rewritten,)))
+    edited = replace(second, talk=replace(second.talk, exchanges=Series([rewritten])))
     assert find_movement(first, edited) == Movement(cause=Cause.HISTORY_EDITED)
 
 

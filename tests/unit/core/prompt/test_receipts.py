@@ -10,7 +10,7 @@ from lamella.core.log.placement import Form
 from lamella.core.log.receipt import Receipt, Step, StepName, make_receipt
 from lamella.core.log.terms import Terms
 from lamella.core.prompt.layers.model import LayerId
-from lamella.core.prompt.layers.strip import Exchange
+from lamella.core.prompt.layers.strip import Exchange, Series
 from lamella.core.prompt.receipts import apply_receipt, apply_step, fold_for_receipt, remove_messages, settle
 from lamella.core.values import replace
 
@@ -78,7 +78,7 @@ def test_an_answer_does_not_go_without_its_question() -> None:
 def test_a_turn_that_took_in_a_reply_leaves_with_it_or_not_at_all() -> None:
     told = story()
     joined, _, _ = remove(told, told.state.talk.exchanges[1].user.id)
-    talk = replace(told.state.talk, exchanges=joined)
+    talk = replace(told.state.talk, exchanges=Series(joined))
     own = message_ids(told.state.talk.exchanges[0])
     partly, _, _ = remove_messages(talk, set(own), count=QUARTERS.count)
     assert partly == joined
@@ -89,7 +89,7 @@ def test_a_turn_that_took_in_a_reply_leaves_with_it_or_not_at_all() -> None:
 
 def test_ids_that_are_not_there_are_passed_over() -> None:
     told = story()
-    assert remove(told, "nothing", "there") == (told.state.talk.exchanges, 0, 0)
+    assert remove(told, "nothing", "there") == (tuple(told.state.talk.exchanges), 0, 0)
 
 
 def test_the_epoch_still_starts_at_the_same_turn() -> None:

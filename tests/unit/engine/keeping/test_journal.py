@@ -9,7 +9,6 @@ from tests.unit.engine.backends import Failing
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.artifacts.make import make_artifact
 from lamella.core.artifacts.model import Kind, Source
-from lamella.core.log.ids import Voice, message_id, turn_id
 from lamella.core.log.records import Written
 from lamella.core.log.turn import Turn
 from lamella.engine.dialogue.world import LeftTurn
@@ -31,12 +30,17 @@ class Book:
 
 
 def keep(book: Book, *, edits: str | None = None) -> ChatJournal:
-    return ChatJournal("chat", append=book.written.append, moment=_moment, edits=edits)
+    return ChatJournal(append=book.written.append, moment=_moment, edits=edits)
 
 
 def write(journal: ChatJournal, turn: Turn, parent: str, *, unanswered: str | None = None) -> None:
     journal.write_turn(
-        turn, parent=parent, left=None if unanswered is None else LeftTurn(id=unanswered), receipt=None, at=None
+        turn,
+        message="m",
+        parent=parent,
+        left=None if unanswered is None else LeftTurn(id=unanswered),
+        receipt=None,
+        at=None,
     )
 
 
@@ -48,7 +52,7 @@ def test_a_turn_is_one_event_with_its_contents() -> None:
     book, turn = Book(), Turn(text="one", attached=(NOTE,))
     write(keep(book), turn, "p")
     ((kind, body),) = book.bodies(0)
-    assert (kind, body["id"], body["parent"]) == ("message", turn_id("chat", "p", turn), "p")
+    assert (kind, body["id"], body["parent"]) == ("message", "m", "p")
     assert book.written[0].contents == {NOTE.hash: b"A"}
     assert book.written[0].records[0].at == "now"
 
@@ -62,11 +66,10 @@ def test_a_turn_that_was_never_answered_gets_its_empty_reply_in_the_same_append(
     assert list(book.written[0].contents) == [NOTE.hash]
 
 
-def test_a_reply_has_the_id_that_follows_from_its_text_and_its_question() -> None:
+def test_a_reply_stands_under_its_id_and_its_question() -> None:
     book, at = Book(), datetime(2026, 3, 1, tzinfo=UTC)
-    keep(book).write_reply("yes", parent="p", at=at)
-    name = message_id("chat", parent="p", role=Voice.REPLY, text="yes")
-    assert book.bodies(0) == [("reply", {"id": name, "parent": "p", "text": "yes"})]
+    keep(book).write_reply("yes", message="a", parent="p", at=at)
+    assert book.bodies(0) == [("reply", {"id": "a", "parent": "p", "text": "yes"})]
     assert book.written[0].records[0].at == at.isoformat()
 
 
@@ -87,7 +90,7 @@ def test_an_edit_that_was_not_taken_is_still_an_edit_when_tried_again() -> None:
     def append(written: Written) -> None:
         failing.append("chat", written, expected=0)
 
-    journal = ChatJournal("chat", append=append, moment=_moment, edits="old")
+    journal = ChatJournal(append=append, moment=_moment, edits="old")
     failing.down = True
     with pytest.raises(StoreUnavailableError):
         write(journal, Turn(text="one"), "")

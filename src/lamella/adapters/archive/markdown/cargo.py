@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from lamella.adapters.archive.markdown.refs import Ref, list_refs
-from lamella.core.artifacts.kinds import KINDS, Medium, later_kind
+from lamella.core.artifacts.kinds import KINDS, LATER_KIND, Medium
 from lamella.core.artifacts.model import Kind, Policy
 from lamella.core.artifacts.wanted import Wanted
 from lamella.core.log.events.codec import read_event
@@ -46,7 +46,7 @@ def part_contents(chronicle: Chronicle, sources: Sources | None) -> Cargo:
     # What a tool gave back is what it was then, whatever becomes of a file with the same text.
     riding |= {name for record in chronicle.records if record.kind is EventKind.RESULTS for name in record.contents}
     named = {
-        (ref.hash, ref.path): FileRef(hash=ref.hash, kind=later_kind(ref.kind), path=ref.path)
+        (ref.hash, ref.path): FileRef(hash=ref.hash, kind=LATER_KIND[ref.kind], path=ref.path)
         for ref in refs
         if ref.path is not None and ref.hash in chronicle.contents and ref.hash not in riding
     }

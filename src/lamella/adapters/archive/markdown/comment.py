@@ -12,12 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lamella.adapters.archive.markdown.cargo import ASKING, Cargo, FileRef
-from lamella.core.artifacts.make import canonical_json
 from lamella.core.artifacts.model import Kind
 from lamella.core.log.events.codec import read_event
 from lamella.core.log.events.hashes import named_hashes
 from lamella.core.log.records import EventKind, Record
-from lamella.core.text.content import encode_text, hash_bytes
+from lamella.core.text.content import canonical_json, encode_text, hash_bytes
 from lamella.errors import BadInputError
 from lamella.holdings import Chronicle
 

@@ -4,6 +4,7 @@ All of it follows from the fields of ``Terms``: a field that is added there is s
 """
 
 from functools import lru_cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType, defstruct
@@ -14,6 +15,7 @@ from lamella.core.log.terms import Terms
 
 _FIELDS = fields(Terms)
 _NAMES = tuple(field.name for field in _FIELDS)
+_given = attrgetter(*_NAMES)
 _USUAL = Terms()
 # The first events gave these only where they were chosen. They are written always, and missing they are as usual; what
 # came later is missing where it is as it was before there was a choice.
@@ -53,7 +55,7 @@ def leave_terms(event: Given) -> Given:
 
 def settle_terms(event: GivenTerms, usual: Terms) -> Terms:
     """The terms that an event gives; what it leaves open, as older ones do, is as usual."""
-    return _settle(tuple([getattr(event, name) for name in _NAMES]), usual)
+    return _settle(_given(event), usual)
 
 
 # Thousands of turns share a few terms; settling them was a third of what reading a long conversation took.

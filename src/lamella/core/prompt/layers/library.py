@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from msgspec import Struct
 
 from lamella.core.artifacts.blocks import render_block, render_condensed, render_handle, render_preview
-from lamella.core.artifacts.kinds import KINDS, Promotion, later_kind
+from lamella.core.artifacts.kinds import KINDS, LATER_KIND, Promotion
 from lamella.core.artifacts.model import Artifact, Policy
 from lamella.core.log.placement import Form
 from lamella.core.log.terms import CarryForward
@@ -59,7 +59,7 @@ def make_standing(
     """An artifact as it stands, with its entry in L2."""
     segment = Segment(
         id=artifact.id,
-        kind=later_kind(artifact.kind),
+        kind=LATER_KIND[artifact.kind],
         form=form,
         place=place,
         content=artifact.hash,
@@ -82,7 +82,7 @@ def shelve(artifact: Artifact, *, form: Form, count: Count, shown: Standing | No
 
     ``shown`` is how it stood in its own turn; text that would be the same is the same object, counted once.
     """
-    kind = later_kind(artifact.kind)
+    kind = LATER_KIND[artifact.kind]
     smaller = render_smaller(artifact, form) if may_shrink(artifact) else None
     if smaller is not None:
         return make_standing(artifact, form=form, place=SYSTEM_PLACE, pieces=(smaller,), tokens=count(smaller))
@@ -102,11 +102,11 @@ def may_shrink(artifact: Artifact) -> bool:
 def render_smaller(artifact: Artifact, form: Form) -> str | None:
     """The artifact as its outline or as one line, or none where that is not what is wanted or would not be smaller."""
     if form is Form.PREVIEW:
-        text = render_preview(artifact, build_outline(artifact.text), kind=later_kind(artifact.kind))
+        text = render_preview(artifact, build_outline(artifact.text), kind=LATER_KIND[artifact.kind])
     elif form is Form.HANDLE:
         text = render_handle(artifact)
     elif form is Form.SUMMARY and artifact.condensed is not None:
-        text = render_condensed(artifact, artifact.condensed, kind=later_kind(artifact.kind))
+        text = render_condensed(artifact, artifact.condensed, kind=LATER_KIND[artifact.kind])
     else:
         return None
     return text if len(text) < len(artifact.text) else None

@@ -1,6 +1,8 @@
 """L4, the conversation strip: earlier turns as the user saw them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Generic, TypeVar, overload
 
 from msgspec import Struct
 
@@ -15,6 +17,9 @@ from lamella.core.values import replace
 
 # Members by name of their own: see docs/decisions/msgspec.md.
 _FULL, _ASKS, _USER, _ASSISTANT = Form.FULL, Voice.USER, Role.USER, Role.ASSISTANT
+_KINDS = {voice: voice.value for voice in Voice}
+
+Item = TypeVar("Item")
 
 
 class Said(Struct, frozen=True, kw_only=True, gc=False):
@@ -73,6 +78,55 @@ class Exchange(Struct, frozen=True, kw_only=True, gc=False):
         return (self.sent, *(said.message for said in self.rounds), answer) if self.rounds else (self.sent, answer)
 
 
+class Series(Sequence[Item], Generic[Item]):
+    """Items in order. Those that grew from one another share their items; each shows only its own."""
+
+    __slots__ = ("_items", "_length")
+
+    def __init__(self, items: Iterable[Item] = ()) -> None:
+        self._items = list(items)
+        self._length = len(self._items)
+
+    def plus(self, item: Item) -> "Series[Item]":
+        """The series with one more at its end."""
+        items = self._items
+        if items:
+            items.append(item)
+        # Whoever appended first has the place. Another branch, or another thread, goes on in a copy.
+        if not items or items[self._length] is not item:
+            items = [*items[: self._length], item]
+        longer: Series[Item] = Series.__new__(Series)
+        longer._items, longer._length = items, self._length + 1
+        return longer
+
+    def __len__(self) -> int:
+        return self._length
+
+    @overload
+    def __getitem__(self, index: int) -> Item: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Item, ...]: ...
+    def __getitem__(self, index: int | slice) -> Item | tuple[Item, ...]:
+        if isinstance(index, int):
+            return self._items[range(self._length)[index]]
+        within = range(self._length)[index]
+        if within.step == 1:
+            return tuple(self._items[within.start : within.stop])
+        return tuple([self._items[place] for place in within])
+
+    def __iter__(self) -> Iterator[Item]:
+        return islice(self._items, self._length)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Series) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return f"Series({list(self)!r})"
+
+
 class Talk(Struct, frozen=True, kw_only=True):
     """Earlier turns, all of them still sent but the first ``hidden``, after the ``opening`` that stands in for others.
 
@@ -81,7 +135,7 @@ class Talk(Struct, frozen=True, kw_only=True):
     calls: those of the turn under way stand so as well.
     """
 
-    exchanges: tuple[Exchange, ...] = ()
+    exchanges: Series[Exchange] = Series()
     spoken: int = 0
     epoch_start: int = 0
     opening: Opening = NOTHING_LEFT_OUT
@@ -91,7 +145,7 @@ class Talk(Struct, frozen=True, kw_only=True):
 
     @property
     def shown(self) -> tuple[Exchange, ...]:
-        return self.exchanges[self.hidden :] if self.hidden else self.exchanges
+        return self.exchanges[self.hidden :]
 
     @property
     def length(self) -> int:
@@ -106,7 +160,7 @@ def make_said(message_id: str, voice: Voice, text: str, *, place: str | None, me
         message=Message(role=_USER if voice is _ASKS else _ASSISTANT, pieces=(text,) if text else (), tokens=tokens),
         segment=Segment(
             id=message_id,
-            kind=voice.value,
+            kind=_KINDS[voice],
             form=_FULL,
             place=place,
             text=text,

@@ -6,14 +6,14 @@ from lamella.core.log.placement import Form
 from lamella.core.log.turn import PART_NAMES, SystemParts
 from lamella.core.prompt.layers.model import SYSTEM_PLACE, Count, Layer, LayerId, Segment, SegmentKind, make_layer
 
-_EMPTY = make_layer(LayerId.L1, segments=(), pieces=(), tokens=0)
+NO_SYSTEM = make_layer(LayerId.L1, segments=(), pieces=(), tokens=0)
 
 
 def build_system(parts: SystemParts, *, count: Count) -> Layer:
     """L1 as one segment per part that has text."""
     named = parts.named()
     if not named:
-        return _EMPTY
+        return NO_SYSTEM
     segments = [
         Segment(
             id=name,

@@ -11,9 +11,8 @@ from tests.unit.steady import steady
 
 from lamella.core.log.call import CacheUse, Call, Cause, Cost, Movement, Outcome, Timing, Verdict
 from lamella.core.log.events.call import read_call, store_call
-from lamella.core.log.events.codec import read_event
+from lamella.core.log.events.codec import read_event, write_reply
 from lamella.core.log.events.reply import ReplyEvent
-from lamella.core.log.writing import write_reply
 from lamella.core.messages.delta import Diagnosis
 from lamella.core.messages.usage import Usage
 from lamella.core.values import replace

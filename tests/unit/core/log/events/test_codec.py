@@ -14,7 +14,6 @@ from tests.unit.core.log.events.told import (
     TURNS,
 )
 
-from lamella.core.artifacts.make import canonical_json
 from lamella.core.log.events.changes import (
     DeleteEvent,
     ErasureEvent,
@@ -25,12 +24,21 @@ from lamella.core.log.events.changes import (
     StageEvent,
     SwitchEvent,
 )
-from lamella.core.log.events.codec import make_record, read_event, write_event
+from lamella.core.log.events.codec import (
+    join_written,
+    make_record,
+    read_event,
+    write_erasure,
+    write_event,
+    write_message,
+    write_receipt,
+    write_reply,
+)
 from lamella.core.log.events.compaction import UndoEvent
 from lamella.core.log.events.kinds import CLASSES, EventKind
 from lamella.core.log.events.message import make_open_message
 from lamella.core.log.records import Record, Written
-from lamella.core.log.writing import join_written, write_erasure, write_message, write_receipt, write_reply
+from lamella.core.text.content import canonical_json
 from lamella.core.values import replace
 
 RECORDED = json.loads((Path(__file__).parent / "recorded.json").read_text(encoding="utf-8"))

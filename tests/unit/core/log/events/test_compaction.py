@@ -6,15 +6,13 @@ from hypothesis import strategies as st
 from tests.unit.raw import parse_body
 from tests.unit.steady import steady
 
-from lamella.core.artifacts.make import canonical_json
-from lamella.core.log.events.codec import read_event
+from lamella.core.log.events.codec import read_event, write_receipt
 from lamella.core.log.events.compaction import CompactionEvent, make_compaction, read_receipt
 from lamella.core.log.events.hashes import named_hashes, retold_hashes
 from lamella.core.log.receipt import Receipt, Skip, Step, StepName, make_receipt
 from lamella.core.log.receipts import find_faulty_receipts
 from lamella.core.log.records import Record, Written
-from lamella.core.log.writing import write_receipt
-from lamella.core.text.content import hash_text
+from lamella.core.text.content import canonical_json, hash_text
 from lamella.core.values import replace
 
 AT = "2026-03-01T12:00:00Z"

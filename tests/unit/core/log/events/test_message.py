@@ -11,10 +11,10 @@ from tests.unit.core.prompt.inputs import artifacts, turns
 from tests.unit.raw import parse_body
 from tests.unit.steady import steady
 
-from lamella.core.artifacts.make import canonical_json, make_image, make_tool_result
+from lamella.core.artifacts.make import make_image, make_tool_result
 from lamella.core.artifacts.model import Artifact, Kind
 from lamella.core.log.events.artifact import Contents, read_artifact, store_artifact
-from lamella.core.log.events.codec import read_event
+from lamella.core.log.events.codec import read_event, write_message
 from lamella.core.log.events.hashes import named_hashes, referenced_artifacts, retold_hashes
 from lamella.core.log.events.message import (
     NOTHING_SET,
@@ -29,8 +29,7 @@ from lamella.core.log.events.message import (
 from lamella.core.log.records import EventKind, Record, Written
 from lamella.core.log.terms import Terms
 from lamella.core.log.turn import SystemParts, Turn
-from lamella.core.log.writing import write_message
-from lamella.core.text.content import hash_bytes, hash_text
+from lamella.core.text.content import canonical_json, hash_bytes, hash_text
 from lamella.core.values import replace
 
 NEEDLE = "zebra crossing"

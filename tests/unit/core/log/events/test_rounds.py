@@ -9,14 +9,13 @@ from tests.unit.steady import steady
 
 from lamella.core.log.branch import path_hashes, read_calls, read_pending, read_turns
 from lamella.core.log.events.changes import DeleteEvent, ForkEvent, SwitchEvent
-from lamella.core.log.events.codec import make_record, read_event, write_event
+from lamella.core.log.events.codec import make_record, read_event, write_erasure, write_event
 from lamella.core.log.events.hashes import named_hashes
 from lamella.core.log.events.rounds import ERASED_OUTPUT, CallsEvent, ResultsEvent, make_calls, make_results
 from lamella.core.log.ids import round_result_id
 from lamella.core.log.log import Log
 from lamella.core.log.snapshot import Snapshot, join_snapshots, make_snapshot, read_snapshot, write_snapshot
 from lamella.core.log.terms import Terms
-from lamella.core.log.writing import write_erasure
 from lamella.core.messages.delta import NativeReply, Reply, StopReason, ToolCall
 from lamella.core.messages.rounds import ToolOutput, ToolRound
 from lamella.core.text.content import hash_text

@@ -6,7 +6,6 @@ from msgspec.structs import fields
 from tests.unit.core.log.events.told import AT
 from tests.unit.raw import parse_body
 
-from lamella.core.artifacts.make import canonical_json
 from lamella.core.log.events.codec import make_record, read_event, write_event
 from lamella.core.log.events.kinds import EventKind
 from lamella.core.log.events.message import MessageEvent, make_message, make_open_message
@@ -14,6 +13,7 @@ from lamella.core.log.events.terms import settle_terms
 from lamella.core.log.records import Record
 from lamella.core.log.terms import CarryForward, History, Layout, Terms
 from lamella.core.log.turn import Turn
+from lamella.core.text.content import canonical_json
 from lamella.core.values import replace
 
 NAMES = {field.name for field in fields(Terms)}

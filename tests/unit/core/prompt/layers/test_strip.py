@@ -1,5 +1,8 @@
 """L4: earlier turns as exchanges, the messages they are sent as, and where each segment of them stands."""
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.unit.core.compaction.talking import QUARTERS, Story, attaching, result
 
 from lamella.core.log.ids import Voice
@@ -11,6 +14,7 @@ from lamella.core.prompt.layers.opening import NOTHING_LEFT_OUT, make_stand_in, 
 from lamella.core.prompt.layers.rounds import build_rounds, list_calls
 from lamella.core.prompt.layers.strip import (
     Exchange,
+    Series,
     Talk,
     build_strip,
     count_messages,
@@ -41,7 +45,7 @@ def exchange(number: int, *, rounds: tuple[ToolRound, ...] = ()) -> Exchange:
 
 
 def talk(*exchanges: Exchange, hidden: int = 0) -> Talk:
-    return Talk(exchanges=exchanges, spoken=count_messages(exchanges), hidden=hidden)
+    return Talk(exchanges=Series(exchanges), spoken=count_messages(exchanges), hidden=hidden)
 
 
 def test_what_is_said_is_a_message_of_its_role_and_a_segment_that_weighs_the_same() -> None:
@@ -69,7 +73,7 @@ def test_what_is_hidden_is_neither_shown_nor_counted() -> None:
     assert (one.spoken, one.length) == (8, 4)
     assert [shown.user.id for shown in one.shown] == ["q1", "q2"]
     everything = replace(one, hidden=0)
-    assert (everything.length, everything.shown) == (8, everything.exchanges)
+    assert (everything.length, everything.shown) == (8, tuple(everything.exchanges))
 
 
 def test_every_segment_is_placed_in_the_message_that_holds_it() -> None:
@@ -131,3 +135,43 @@ def test_of_a_result_that_stands_twice_the_newer_is_what_the_strip_holds() -> No
     assert [len(one.tools) for one in exchanges] == [1, 1]
     tools = [s for s in list_strip(story.state.talk, first=0, opening=NOTHING_LEFT_OUT) if s.kind == "tool"]
     assert [(segment.form.value, segment.place) for segment in tools] == [("full", "message:2")]
+
+
+@given(st.data())
+def test_series_that_grew_from_one_another_are_as_tuples_would_be(data: st.DataObject) -> None:
+    grown: list[tuple[Series[str], tuple[str, ...]]] = [(Series(), ())]
+    for number in range(data.draw(st.integers(0, 12))):
+        series, items = data.draw(st.sampled_from(grown))
+        grown.append((series.plus(f"item {number}"), (*items, f"item {number}")))
+    for series, items in grown:
+        start, stop = data.draw(st.tuples(st.integers(-14, 14), st.integers(-14, 14)))
+        assert (tuple(series), len(series), series[start:stop]) == (items, len(items), items[start:stop])
+        assert series[::-1] == items[::-1]
+        assert [series[place] for place in range(-len(items), len(items))] == [*items, *items]
+
+
+def test_the_same_item_twice_stands_twice() -> None:
+    item = object()
+    one = Series[object]().plus(item)
+    assert tuple(one.plus(item)) == tuple(one.plus(item)) == (item, item)
+    assert tuple(one) == (item,)
+
+
+def test_an_empty_series_that_many_begin_with_keeps_nothing_of_theirs() -> None:
+    empty = Series[str]()
+    assert (tuple(empty.plus("a")), tuple(empty.plus("b")), tuple(empty)) == (("a",), ("b",), ())
+
+
+def test_an_index_beyond_its_own_items_is_beyond_it_although_another_grew() -> None:
+    one = Series(["a"])
+    one.plus("b")
+    with pytest.raises(IndexError):
+        one[1]
+
+
+def test_series_of_equal_items_are_equal() -> None:
+    assert Series(["a", "b"]) == Series(["a"]).plus("b")
+    assert hash(Series(["a", "b"])) == hash(Series(["a"]).plus("b"))
+    assert Series(["a"]) != Series(["b"])
+    assert Series(["a"]) != ("a",)
+    assert repr(Series(["a"])) == "Series(['a'])"

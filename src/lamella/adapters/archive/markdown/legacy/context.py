@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from lamella.adapters.archive.markdown.page.context import parse_context
 from lamella.adapters.archive.markdown.recovery.lookup import Lookup
-from lamella.core.artifacts.kinds import KINDS, BlockForm, Medium, kind_of_file
+from lamella.core.artifacts.kinds import KINDS, TEXT_KINDS, BlockForm, Medium, kind_of_file
 from lamella.core.artifacts.model import Artifact, Kind
 from lamella.core.artifacts.wanted import Wanted
 from lamella.errors import BadInputError
@@ -75,5 +75,5 @@ class ContextReader:
 def _kind(name: str) -> Kind:
     """Documents are known by their endings; every other text that such a program attaches it calls a note."""
     kind = kind_of_file(name)
-    is_document = kind is not None and kind is not Kind.CODE and KINDS[kind].is_text
+    is_document = kind in TEXT_KINDS and kind is not Kind.CODE
     return kind if kind is not None and is_document else Kind.NOTE
