@@ -282,8 +282,7 @@ class Dialogue:
         turn = replace(self._read(asked, state), receipts=self._past.receipts, rewritten=rewritten)
         measure = self._world.counter.measure(turn.model or state.model)
         envelope = make_envelope(waiting(advance(state, turn, self._rules.place, measure=measure)), self._rules.budget)
-        entry, _ = self._accounts.enter(envelope, at=at)
-        return self._accounts.view_ahead(envelope, entry, number=len(self._past.turns) + 1)
+        return self._accounts.view_ahead(envelope, number=len(self._past.turns) + 1, at=at)
 
     def waiting(self) -> TurnView | None:
         """The turn that waits for its reply, to be sent again; raises if it no longer fits."""
