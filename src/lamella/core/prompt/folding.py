@@ -12,7 +12,7 @@ from lamella.core.log.terms import History, Terms
 from lamella.core.prompt.layers.library import Standing, fold_shelf, make_standing
 from lamella.core.prompt.layers.model import SYSTEM_PLACE, SegmentKind
 from lamella.core.prompt.layers.opening import StandIn, make_stand_in, measure_opening, render_stand_in
-from lamella.core.prompt.layers.rounds import list_calls
+from lamella.core.prompt.layers.rounds import list_calls, weigh_calls
 from lamella.core.prompt.layers.strip import Exchange, Said, join_answer, make_said
 from lamella.core.prompt.prompt import render_user
 from lamella.core.prompt.state import State
@@ -194,7 +194,7 @@ def _say_again(said: Said, voice: Voice, measure: Measure) -> Said:
 
 
 def _measure_round(said: Said, measure: Measure) -> Said:
-    tokens = measure.count(said.text) if said.text else 0
+    tokens = weigh_calls(said.text, said.message.carried, measure)
     return Said(message=replace(said.message, tokens=tokens), segment=replace(said.segment, tokens=tokens))
 
 

@@ -20,8 +20,8 @@ from lamella.core.log.writing import (
     write_reply,
     write_results,
 )
-from lamella.core.messages.delta import Reply, StopReason
 from lamella.core.values import replace
+from lamella.engine.dialogue.rounds import reopen_round
 from lamella.engine.keeping.conversations import Conversations
 from lamella.engine.keeping.stored import Backend
 from lamella.errors import CallError
@@ -88,8 +88,9 @@ class _Copy:
     def _tell_rounds(self, turn: Turn, told: Told) -> None:
         for number, (one, stored) in enumerate(zip(turn.rounds, told.rounds, strict=True)):
             at = told.message.at
-            said = Reply(text=one.text, stop=StopReason.TOOLS, calls=one.calls, carried=one.carried)
-            self.parts.append(write_calls(said, parent=self._head, at=at, made=map(read_call, stored.made)))
+            self.parts.append(
+                write_calls(reopen_round(one), parent=self._head, at=at, made=map(read_call, stored.made))
+            )
             self.parts.append(write_results(one.outputs, parent=self._head, at=at))
             calls = {call.id: call for call in one.calls}
             for place, output in enumerate(one.outputs):
