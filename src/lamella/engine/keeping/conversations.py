@@ -128,7 +128,8 @@ class Conversations:
             raise CallError(
                 f"{conversation} has no message {message!r}.", hint="See its messages with `lamella chats show`."
             )
-        self._append(log, write_event(ForkEvent(head=message), at=self._moment()))
+        if message != log.head:
+            self._append(log, write_event(ForkEvent(head=message), at=self._moment()))
 
     def rename(self, conversation: str, title: str) -> None:
         """Give a conversation a title."""

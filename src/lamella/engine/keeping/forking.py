@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from lamella.core.log.branch import committed_hashes, path_hashes, read_receipts, read_turns
+from lamella.core.log.branch import committed_hashes, path_hashes, read_pending, read_receipts, read_turns
 from lamella.core.log.events.call import read_call
 from lamella.core.log.events.changes import RenameEvent, SettingsEvent
 from lamella.core.log.events.codec import write_event
@@ -20,6 +20,7 @@ from lamella.core.log.writing import (
     write_reply,
     write_results,
 )
+from lamella.core.messages.delta import Reply
 from lamella.core.values import replace
 from lamella.engine.dialogue.rounds import reopen_round
 from lamella.engine.keeping.conversations import Conversations
@@ -48,6 +49,7 @@ def fork_into(backend: Backend, conversation: str, message: str, *, name: str) -
     copy.begin(log.settings, at=log.created)
     for turn, one in zip(turns, told, strict=True):
         copy.tell(turn, one, last=one is told[-1])
+    copy.wait(read_pending(told[-1], contents), told[-1])
     copy.compact(read_receipts(committed.since, contents), at=told[-1].message.at)
     copy.end(log.title, at=backend.clock.now().isoformat().replace("+00:00", "Z"))
     backend.store.append(name, join_written(*copy.parts), expected=0, title=log.title or None)
@@ -84,6 +86,12 @@ class _Copy:
         self._tell_rounds(turn, told)
         if told.reply is not None or not last:
             self._answer(told)
+
+    def wait(self, pending: Reply | None, told: Told) -> None:
+        """Calls of the last turn that nobody has answered yet: they wait in the copy as well."""
+        if pending is not None and told.pending is not None:
+            made = map(read_call, told.pending.made)
+            self.parts.append(write_calls(pending, parent=self._head, at=told.message.at, made=made))
 
     def _tell_rounds(self, turn: Turn, told: Told) -> None:
         for number, (one, stored) in enumerate(zip(turn.rounds, told.rounds, strict=True)):
