@@ -76,13 +76,13 @@ class Dialogue:
 
     def _fold(self) -> None:
         """The state that the past leads to."""
-        turns, measure = self._past.turns, self._rules.measure
+        turns, place, measure = self._past.turns, self._rules.place, self._rules.measure
         if turns and turns[-1].reply is None:
             earlier = Past(turns[:-1])
-            self._before = earlier.fold(self._start, measure)
-            self._state = advance(self._before, turns[-1], self._rules.place, measure=measure)
+            self._before = earlier.fold(self._start, place, measure=measure)
+            self._state = advance(self._before, turns[-1], place, measure=measure)
         else:
-            self._before = self._state = self._past.fold(self._start, measure)
+            self._before = self._state = self._past.fold(self._start, place, measure=measure)
 
     def go_on(
         self,
