@@ -35,7 +35,7 @@ def advance(state: State, turn: Turn, place: Planner, *, measure: Measure) -> St
     placement = place(before, turn)
     now = now if library is now.library else replace(now, library=library)
     if placement.keep is not None:
-        now = fold(now, turn.terms, measure, forms=placement.forms, attached=attached, told=turn.strip)
+        now = fold(now, turn.terms, measure, placement=placement, attached=attached, told=turn.strip)
     first = int(has_system(now.system, now.shelf))
     asked_at = first + now.talk.length
     at = message_place(asked_at)

@@ -87,9 +87,17 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
     def question(self) -> Message:
         """The user's message of this turn: what is attached, then what was typed."""
         _, pieces, _, images = self.shown
+        if self.placement.keep:
+            pieces = (*self.moved, *pieces)
         if not pieces and not images:
             return self.user.message
         return render_user(pieces, self.user.message.pieces, images, count=self.measure.count)
+
+    @property
+    def moved(self) -> list[str]:
+        """What stood in earlier messages and stands in the question now, because the fold kept those before them."""
+        place = message_place(self.asked_at)
+        return [standing.pieces[-1] for standing in self.standing_library if standing.place == place]
 
     @cached_property
     def opening(self) -> Opening:
