@@ -33,11 +33,8 @@ def fork_into(backend: Backend, conversation: str, message: str, *, name: str) -
 
     Messages have ids of their own there: an id follows from the conversation, too.
     """
-    log = Conversations(backend.store, backend.clock).load_log(conversation)
-    if message not in log.nodes:
-        raise CallError(
-            f"{conversation} has no message {message!r}.", hint="See its messages with `lamella chats show`."
-        )
+    conversations = Conversations(backend.store, backend.clock)
+    log = conversations.load_log_with(conversation, message)
     if backend.store.load(name):
         raise CallError(f"There is a conversation {name!r} already.", hint="Choose another name for the new one.")
     told = log.path(message)
@@ -51,7 +48,7 @@ def fork_into(backend: Backend, conversation: str, message: str, *, name: str) -
         copy.tell(turn, one, last=one is told[-1])
     copy.wait(read_pending(told[-1], contents), told[-1])
     copy.compact(read_receipts(committed.since, contents), at=told[-1].message.at)
-    copy.end(log.title, at=backend.clock.now().isoformat().replace("+00:00", "Z"))
+    copy.end(log.title, at=conversations.moment())
     backend.store.append(name, join_written(*copy.parts), expected=0, title=log.title or None)
 
 
