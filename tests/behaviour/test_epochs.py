@@ -35,6 +35,12 @@ def test_in_place_a_changed_part_of_l1_begins_an_epoch(converse: type[Watched], 
     turn = opened(converse).ask("two", system={part: "Changed."})
     assert turn.envelope.epoch == 1
     assert str(turn.prefix.movement) == f"system_changed({part})"
+    assert turn.why == "the system prompt changed"
+
+
+def test_a_turn_says_why_things_stand_where_they_do(converse: type[Watched]) -> None:
+    assert opened(converse).ask("two").why == "nothing that was sent has to move"
+    assert converse().ask("one").why == "what earlier turns attached goes into the system message"
 
 
 @FOLDS

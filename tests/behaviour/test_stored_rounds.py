@@ -10,11 +10,17 @@ from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.log.records import EventKind
 from lamella.core.messages.delta import NativeReply, Reply, StopReason, ToolCall
 from lamella.core.messages.rounds import ToolOutput
+from lamella.core.messages.usage import Usage
 from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.keeping.conversations import Conversations
 from lamella.engine.keeping.stored import StoredChat
+from lamella.errors import BudgetExceededError
+
+# What a model thought, as its provider wants it back: more letters than tokens were counted for.
+THOUGHTS = " deep thoughts" * 500
+USAGE = Usage(plain=50, output=400)
 
 
 class Tooled:
@@ -35,15 +41,16 @@ class Tooled:
 
     def call(self, *names: str) -> None:
         calls = tuple(ToolCall(id=name, name="look", arguments=f'{{"at":"{name}"}}') for name in names)
-        carried = NativeReply(format="wire", json=f'["{names}"]')
-        self.chat.reply(Answer(reply=Reply(text="Let me see.", stop=StopReason.TOOLS, calls=calls, carried=carried)))
+        carried = NativeReply(format="wire", json=f'["{names}"]' + THOUGHTS)
+        said = Reply(text="Let me see.", stop=StopReason.TOOLS, calls=calls, carried=carried, usage=USAGE)
+        self.chat.reply(Answer(reply=said))
 
     def give(self, *names: str) -> TurnView:
         return self.chat.give([ToolOutput(call=name, output=f"found {name}") for name in names])
 
 
 def sent(turn: TurnView) -> list[object]:
-    return [(message.to_dict(), message.carried) for message in turn.messages]
+    return [(message.to_dict(), message.carried, message.tokens) for message in turn.messages]
 
 
 def talk(tooled: Tooled) -> list[list[object]]:
@@ -69,6 +76,34 @@ def test_killed_between_any_two_steps_it_sends_what_it_would_have(layout: str) -
     written = [[(one.kind, one.contents) for one in tooled.store.load("chat")] for tooled in (through, killed)]
     assert written[0] == written[1]
     assert list(Conversations(killed.store, killed.backend.clock).verify("chat")) == []
+
+
+def test_what_a_provider_wants_back_is_counted_in_budget_and_ledger_while_it_is_sent() -> None:
+    tooled = Tooled(killed=True, layout="in_place")
+    tooled.chat.ask(Ask(text="What is there?"))
+    tooled.call("a")
+    first = tooled.give("a")
+    tooled.call("b")
+    second = tooled.give("b")
+    assert [message.tokens for message in second.messages if message.carried] == [400, 400]
+    assert second.tokens.by_layer["L3_TURN"] > 800
+    assert first.cache is not None
+    assert second.cache is not None
+    assert first.cache.total > 400
+    assert second.cache.read > 400
+    assert second.cache.total == second.tokens.total > 800
+    tooled.chat.reply("A lot.")
+    assert tooled.chat.ask(Ask(text="Fold it.", fold=True)).tokens.total < 400
+
+
+def test_thoughts_alone_make_a_turn_too_large() -> None:
+    chat = StoredChat(make_backend(MemoryStore()), "chat", {"window": 600, "reserve": 100})
+    chat.ask(Ask(text="What is there?"))
+    calls = (ToolCall(id="a", name="look", arguments="{}"),)
+    carried = NativeReply(format="wire", json=THOUGHTS)
+    chat.reply(Answer(reply=Reply(text="", stop=StopReason.TOOLS, calls=calls, carried=carried)))
+    with pytest.raises(BudgetExceededError):
+        chat.give([ToolOutput(call="a", output="found")])
 
 
 def test_rounds_are_written_before_they_count() -> None:

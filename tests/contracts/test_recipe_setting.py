@@ -53,6 +53,7 @@ with lamella.open("sqlite:///one.db") as engine:
     chat = engine.chat("garden", mood="calm")
     assert mood(chat) == "calm"
     assert [turn["user"] for turn in chat.transcript()["turns"]] == ["Hello?"]
+    assert chat.transcript()["mood"] == "glad"
 """
 
 

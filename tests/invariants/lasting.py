@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from tests.invariants.items import Item, attachment_of, result_of
 from tests.invariants.moves import Deed, Kept, Move
@@ -155,18 +156,22 @@ class Lasting(Player):
 
     def ask_stored(self, step: Step, items: Sequence[Item], drop: Sequence[str], at: datetime) -> Turn:
         """The call a program would make of a conversation that lasts."""
+        return self.stored.ask(**self.asked(step, items, drop, at))
+
+    def asked(self, step: Step, items: Sequence[Item], drop: Sequence[str], at: datetime) -> dict[str, Any]:
+        """What such a call is made with."""
         expand = [Folder(path="docs") if name == "folder" else Tag(tag="#red") for name in step.expand]
-        return self.stored.ask(
-            " ".join(step.typed),
-            attach=[*(attachment_of(item) for item in items if item.kind != "tool"), *expand],
-            results=[result_of(item) for item in items if item.kind == "tool"],
-            tools=None if step.definitions is None else DEFINITIONS[step.definitions],
-            system=dict(step.system) or None,
-            model=step.model,
-            drop=drop,
-            fold=step.fold,
-            at=at,
-        )
+        return {
+            "text": " ".join(step.typed),
+            "attach": [*(attachment_of(item) for item in items if item.kind != "tool"), *expand],
+            "results": [result_of(item) for item in items if item.kind == "tool"],
+            "tools": None if step.definitions is None else DEFINITIONS[step.definitions],
+            "system": dict(step.system) or None,
+            "model": step.model,
+            "drop": drop,
+            "fold": step.fold,
+            "at": at,
+        }
 
     def _do(self, deed: Deed, move: Move, at: datetime) -> Turn | None:
         chat, pick = self.stored, move.pick

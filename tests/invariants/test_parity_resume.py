@@ -73,7 +73,7 @@ def branches_of(kept: Kept) -> list[list[Turn]]:
 def check(past: Sequence[Turn]) -> None:
     asked = ask_all(past)
     model = next((turn.model for turn in reversed(past) if turn.model), None)
-    resumed = Past(past).fold(START, COUNTER.measure(model))
+    resumed = Past(past).fold(START, place, measure=COUNTER.measure(model))
     assert resumed.waits is asked.waits
     assert compared(resumed.last) == compared(asked.last)
     assert without_layout(resumed) == without_layout(asked)

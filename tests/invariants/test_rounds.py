@@ -9,6 +9,7 @@ from lamella.core.log.turn import Turn
 from lamella.core.messages.delta import ToolCall
 from lamella.core.messages.model import Role
 from lamella.core.messages.rounds import ToolOutput, ToolRound
+from lamella.core.planning.layouts import place
 from lamella.core.prompt.advance import add_rounds, answer, waiting
 from lamella.core.prompt.envelope import make_envelope
 from lamella.core.prompt.laws import check_laws
@@ -94,7 +95,7 @@ def test_a_conversation_with_rounds_resumes_to_what_it_was(asked_under: Terms, t
     for turn in talk:
         opened = add_rounds(story.open(replace(turn, rounds=(), reply=None)), turn.rounds)
         story.state = answer(opened, turn.reply or "")
-    resumed = Past([story.bind(turn) for turn in talk]).fold(start, QUARTERS)
+    resumed = Past([story.bind(turn) for turn in talk]).fold(start, place, measure=QUARTERS)
     assert resumed == story.state
     assert waiting(story.open()).messages == _next(resumed, story)
 

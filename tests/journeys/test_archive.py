@@ -17,7 +17,7 @@ from lamella import ActiveNote, Note, Picture, Selection, ToolResult, Turn, Unkn
 from lamella.adapters.archive.markdown import parse_archive, render_archive
 from lamella.engine.chat import Chat
 from lamella.engine.keeping.conversations import ImportOutcome
-from lamella.wiring import load_archive, open_conversations, save_archive
+from lamella.wiring import open_archive, open_conversations
 
 NAME = "talk"
 LAYOUTS = pytest.mark.parametrize("layout", ["library", "in_place"])
@@ -27,11 +27,11 @@ GO_ON = """
 import json, sys
 from pathlib import Path
 import lamella
-from lamella.wiring import load_archive, open_conversations
+from lamella.wiring import open_archive, open_conversations
 
 archive, vault, store = sys.argv[1:]
 conversations = open_conversations(store)
-chronicle = load_archive(Path(archive), vault=Path(vault))
+chronicle = open_archive().load(Path(archive), vault=Path(vault))
 taken = conversations.take_in(chronicle)
 assert not list(conversations.verify())
 conversations.close()
@@ -125,8 +125,8 @@ def test_the_next_turn_after_export_and_import_is_the_same_to_the_byte(
         talk(engine.chat(NAME, layout=layout), vault)
     conversations = open_conversations(here)
     chronicle = conversations.take_out(NAME)
-    path = save_archive(chronicle, tmp_path / "chats")
-    read = load_archive(path, vault=vault)
+    path = open_archive().save(chronicle, tmp_path / "chats")
+    read = open_archive().load(path, vault=vault)
     assert read == chronicle
     conversations.close()
     conversations = open_conversations(there)
@@ -145,7 +145,7 @@ def test_another_process_goes_on_from_the_file_alone(tmp_path: Path, vault: Path
     with lamella.open(here, vault=vault) as engine:
         with_branches(engine.chat(NAME, layout="in_place"), vault)
     conversations = open_conversations(here)
-    path = save_archive(conversations.take_out(NAME), tmp_path / "chats")
+    path = open_archive().save(conversations.take_out(NAME), tmp_path / "chats")
     conversations.close()
     command = [sys.executable, "-c", GO_ON, str(path), str(vault), f"sqlite:///{tmp_path}/there.db"]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -168,8 +168,8 @@ def test_a_message_of_ten_megabytes_comes_back_to_the_byte(tmp_path: Path) -> No
     conversations = open_conversations(url)
     chronicle = conversations.take_out(NAME)
     conversations.close()
-    path = save_archive(chronicle, tmp_path)
-    assert load_archive(path, vault=None) == chronicle
+    path = open_archive().save(chronicle, tmp_path)
+    assert open_archive().load(path, vault=None) == chronicle
 
 
 def test_a_chat_goes_between_two_machines_and_nobody_writes_over_the_other(tmp_path: Path) -> None:
@@ -180,24 +180,24 @@ def test_a_chat_goes_between_two_machines_and_nobody_writes_over_the_other(tmp_p
         chat = engine.chat(NAME)
         chat.ask("one")
         chat.reply("two")
-    path = save_archive(here.take_out(NAME), folder)
-    assert there.take_in(load_archive(path, vault=None)) is ImportOutcome.NEW
+    path = open_archive().save(here.take_out(NAME), folder)
+    assert there.take_in(open_archive().load(path, vault=None)) is ImportOutcome.NEW
     with lamella.open(f"sqlite:///{tmp_path}/there.db") as engine:
         chat = engine.chat(NAME)
         chat.ask("three")
         chat.reply("four")
-    assert save_archive(there.take_out(NAME), folder) == path
+    assert open_archive().save(there.take_out(NAME), folder) == path
     path.write_text(path.read_text(encoding="utf-8").replace("**ai**: four", "**ai**: fourth"), encoding="utf-8")
     for conversations in (here, there):
-        assert conversations.take_in(load_archive(path, vault=None)) is ImportOutcome.EXTENDED
-        assert conversations.take_in(load_archive(path, vault=None)) is ImportOutcome.SAME
+        assert conversations.take_in(open_archive().load(path, vault=None)) is ImportOutcome.EXTENDED
+        assert conversations.take_in(open_archive().load(path, vault=None)) is ImportOutcome.SAME
         assert list(conversations.verify()) == []
     assert here.take_out(NAME) == there.take_out(NAME)
     log = here.load_log(NAME)
     assert [told.reply.text for told in log.path() if told.reply] == ["two", "fourth"]
     assert len(log.branches()) == 2
-    assert save_archive(here.take_out(NAME), folder) == path
-    assert load_archive(path, vault=None) == here.take_out(NAME)
+    assert open_archive().save(here.take_out(NAME), folder) == path
+    assert open_archive().load(path, vault=None) == here.take_out(NAME)
     here.close()
     there.close()
 
@@ -207,7 +207,7 @@ SAVE = """
 import sys
 from pathlib import Path
 import lamella
-from lamella.wiring import open_conversations, save_archive
+from lamella.wiring import open_archive, open_conversations
 
 url = f"sqlite:///{sys.argv[1]}.db"
 with lamella.open(url, ledger=False) as engine:
@@ -216,7 +216,7 @@ with lamella.open(url, ledger=False) as engine:
     while True:
         chat.ask("x" * 50_000)
         chat.reply("y")
-        save_archive(conversations.take_out("talk"), Path(sys.argv[1]))
+        open_archive().save(conversations.take_out("talk"), Path(sys.argv[1]))
         print("saved", flush=True)
 """
 
@@ -233,7 +233,7 @@ def test_a_process_killed_while_it_saves_leaves_a_whole_file(tmp_path: Path) -> 
             time.sleep(chance.random() / 5)
             saving.send_signal(signal.SIGKILL)
         (path,) = folder.glob("*.md")
-        chronicle = load_archive(path, vault=None)
+        chronicle = open_archive().load(path, vault=None)
         assert chronicle.records
         assert render_archive(chronicle) == path.read_text(encoding="utf-8")
 
@@ -248,7 +248,7 @@ def test_a_chat_of_another_program_goes_on_here_and_is_archived_like_any_other(t
     conversations = open_conversations(url)
     chronicle = parse_archive(legacy, sources=None)
     (tmp_path / "legacy.md").write_text(legacy, encoding="utf-8")
-    read = load_archive(tmp_path / "legacy.md", vault=vault)
+    read = open_archive().load(tmp_path / "legacy.md", vault=vault)
     assert read.conversation == chronicle.conversation
     assert read.warnings == ("Message 1: old/place/spec.md was found as spec.md.",)
     assert conversations.take_in(read) is ImportOutcome.NEW
@@ -256,7 +256,7 @@ def test_a_chat_of_another_program_goes_on_here_and_is_archived_like_any_other(t
         turn = engine.chat(read.conversation).ask("Again?", attach=[Note(path="spec.md")])
         assert "The text. **user**: quoted" in turn.messages[0].text
         assert turn.messages[-1].text.count("The text.") == 0
-    path = save_archive(conversations.take_out(read.conversation), tmp_path / "chats")
+    path = open_archive().save(conversations.take_out(read.conversation), tmp_path / "chats")
     assert path.name == "The spec.md"
-    assert load_archive(path, vault=vault) == conversations.take_out(read.conversation)
+    assert open_archive().load(path, vault=vault) == conversations.take_out(read.conversation)
     conversations.close()

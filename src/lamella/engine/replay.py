@@ -6,12 +6,12 @@ from datetime import datetime
 from msgspec import Struct
 
 from lamella.core.log.turn import Turn
-from lamella.core.messages.delta import Reply, StopReason
 from lamella.core.messages.rounds import ToolRound
 from lamella.core.values import replace
 from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.dialogue import Dialogue
+from lamella.engine.dialogue.rounds import reopen_round
 from lamella.engine.dialogue.turn import TurnView
 
 
@@ -38,7 +38,7 @@ def _play(dialogue: Dialogue, scripted: ScriptedTurn) -> TurnView:
     rewritten = asked.rewritten if isinstance(asked, Turn) else None
     first = turn = dialogue.ask(asked, at=scripted.at, rewritten=rewritten)
     for one in scripted.rounds:
-        said = Reply(text=one.text, stop=StopReason.TOOLS, calls=one.calls, carried=one.carried)
+        said = reopen_round(one)
         dialogue.reply(Answer(reply=said), at=scripted.at)
         turn = dialogue.give(one.outputs, at=scripted.at)
     if turn is not first:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from lamella.core.artifacts.kinds import KINDS
 from lamella.core.artifacts.make import default_title
@@ -21,9 +22,6 @@ from lamella.engine.keeping.conversations import Conversations
 from lamella.engine.keeping.stored import Backend, ChatRules
 from lamella.engine.replay import ScriptedTurn, replay
 from lamella.errors import CallError
-
-_BUDGET = ("window", "reserve", "warn", "target", "trigger", "hard")
-_TERMS = ("layout", "carry_forward", "history", "history_turns", "image_notes")
 
 
 class Script(Struct, frozen=True, kw_only=True):
@@ -101,8 +99,7 @@ def _list_settings(configured: ChatRules, turns: Sequence[Turn]) -> dict[str, ob
     # The terms are those of the last turn: what settings say by now may be something else.
     terms = turns[-1].terms if turns else configured.terms
     model = next((turn.model for turn in turns if turn.model), configured.model)
-    named = {"model": model} | {name: getattr(configured.rules.budget, name) for name in _BUDGET}
-    named |= {name: getattr(terms, name) for name in _TERMS}
+    named = {"model": model, **asdict(configured.rules.budget), **asdict(terms)}
     return {name: str(value) if isinstance(value, str) else value for name, value in named.items() if value is not None}
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lamella.settings.files import place_user_file
     from lamella.settings.masks import mask
     from lamella.settings.meaning import make_rules
-    from lamella.wiring.archives import load_archive, save_archive
+    from lamella.wiring.archives import open_archive
     from lamella.wiring.faults import find_bad_settings
     from lamella.wiring.providers import (
         fit_settings,
@@ -52,13 +52,13 @@ __all__ = [
     "list_conversations",
     "list_keys",
     "list_notes",
-    "load_archive",
     "load_configuration",
     "load_settings",
     "load_transcript",
     "make_rules",
     "mask",
     "mask_keys",
+    "open_archive",
     "open_backend",
     "open_conversations",
     "open_dialogue",
@@ -73,7 +73,6 @@ __all__ = [
     "read_transcript",
     "replay_script",
     "replay_transcript",
-    "save_archive",
     "save_transcript",
     "tell_unready",
     "write_request",
@@ -90,7 +89,7 @@ if not TYPE_CHECKING:
         "lamella.settings.files": ("place_user_file",),
         "lamella.settings.masks": ("mask",),
         "lamella.settings.meaning": ("make_rules",),
-        "lamella.wiring.archives": ("load_archive", "save_archive"),
+        "lamella.wiring.archives": ("open_archive",),
         "lamella.wiring.faults": ("find_bad_settings",),
         "lamella.wiring.providers": (
             "fit_settings",

@@ -16,7 +16,7 @@ from lamella.engine.discourse import Discourse
 from lamella.engine.engine import Engine
 from lamella.ports import ChatProvider, Summarizer
 from lamella.runners.registry import RUNNERS
-from lamella.wiring.archives import MarkdownArchive
+from lamella.wiring.archives import open_archive
 from lamella.wiring.providers import fit_settings, open_pool
 from lamella.wiring.services import read_services
 from lamella.wiring.stores import open_backend
@@ -83,7 +83,7 @@ def open_engine(
         pool,
         runners=RUNNERS,
         model=named,
-        archive=MarkdownArchive(),
+        archive=open_archive(),
         open_store=open_store,
         fit=partial(fit_settings, begins=True, services=services),
     )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from lamella.core.messages.delta import ToolCall
+from lamella.core.messages.delta import NativeReply, ToolCall
 from lamella.core.messages.rounds import ToolOutput, ToolRound
 from lamella.core.prompt.state import State
 from lamella.engine.dialogue.ask import Ask
@@ -53,6 +53,8 @@ def test_the_last_request_of_a_turn_with_rounds_is_shown_with_what_its_first_one
         text="Let me look.",
         calls=(ToolCall(id="c1", name="look", arguments="{}"),),
         outputs=(ToolOutput(call="c1", output="Page one."),),
+        carried=NativeReply(format="wire", json="thoughts " * 90),
+        tokens=70,
     )
     script = [
         ScriptedTurn(asked=Ask(text="q0"), reply="a0", at=NOON, rounds=(one, one)),
@@ -60,5 +62,6 @@ def test_the_last_request_of_a_turn_with_rounds_is_shown_with_what_its_first_one
     ]
     first, second = replay(dialogue(), script)
     assert [message.role for message in first.messages] == ["user", *["assistant", "tool"] * 2]
+    assert [message.tokens for message in first.messages if message.carried] == [70, 70]
     assert (first.number, first.prefix.cause, first.ledger.calls) == (1, "first_turn", ())
     assert second.number == 2

@@ -11,11 +11,6 @@ from lamella.adapters.tokens.o200k import CountMemo, encode
 from lamella.adapters.tokens.own import OwnTokens, open_vocabulary
 from lamella.core.budget.counting import Measure
 
-OWN_ERROR = (
-    "exact for text, by the vocabulary in the model's file; what the chat template adds is counted as at most a token "
-    "a message too many, without a system message that it may bring itself"
-)
-
 
 class OfflineCounter:
     """Counts with o200k_base: exact for OpenAI, an estimate with a stated error for others.
@@ -67,7 +62,6 @@ class OfflineCounter:
             per_message=family.per_message,
             per_request=family.per_request,
             factor=family.factor,
-            error=family.error,
         )
 
     def _scaled(self, factor: float, text: str) -> int:
@@ -83,7 +77,6 @@ def _make_own(tokens: OwnTokens, family: Family) -> Measure:
         per_message=tokens.per_message,
         per_request=tokens.per_request,
         factor=1.0,
-        error=OWN_ERROR,
     )
 
 

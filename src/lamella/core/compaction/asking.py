@@ -20,7 +20,7 @@ _SHOWN_CHARACTERS = 80
 
 
 class SummaryNeed(Struct, frozen=True, kw_only=True):
-    """A summary that would help: the request to send, how many turns it covers, and how long the answer may be.
+    """A summary that would help: the request to send, and how long the answer may be.
 
     ``key`` is the hash of the text covered, so that the same text is summarised once.
     """
@@ -28,7 +28,6 @@ class SummaryNeed(Struct, frozen=True, kw_only=True):
     key: str
     messages: tuple[Message, ...]
     max_tokens: int
-    turns: int
 
     def __repr__(self) -> str:
         return describe(self, without=("messages",))

@@ -101,7 +101,7 @@ def _needs(artifact: Artifact, chain: ChainRules, measure: Measure, *, summaries
         if key not in summaries:
             text = _TASK + render_block(replace(artifact, text=part))
             message = Message(role=Role.USER, pieces=(text,), tokens=measure.count(text))
-            yield SummaryNeed(key=key, messages=(message,), max_tokens=chain.summary.writes, turns=0)
+            yield SummaryNeed(key=key, messages=(message,), max_tokens=chain.summary.writes)
 
 
 def _condense(artifact: Artifact, chain: ChainRules, measure: Measure, *, summaries: Summaries) -> tuple[str, str]:

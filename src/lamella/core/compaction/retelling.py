@@ -37,7 +37,7 @@ def retell(
     key = key_of(oldest)
     if key not in summaries:
         messages = ask_alone(oldest, measure=measure)
-        return turn, (SummaryNeed(key=key, messages=messages, max_tokens=STRIP_TOKENS, turns=len(oldest)),)
+        return turn, (SummaryNeed(key=key, messages=messages, max_tokens=STRIP_TOKENS),)
     answer = summaries[key]
     why = answer.why or check_summary(
         answer.text,

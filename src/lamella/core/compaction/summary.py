@@ -65,7 +65,7 @@ def _need(draft: Draft, oldest: Sequence[Exchange], told: Sequence[StandIn], *, 
     max_tokens = draft.chain.summary.writes
     live = ask_live(oldest, state=draft.state, measure=draft.measure, writes=max_tokens, window=draft.window)
     messages = live or ask_alone(oldest, measure=draft.measure, told=before)
-    return SummaryNeed(key=key, messages=messages, max_tokens=max_tokens, turns=len(oldest))
+    return SummaryNeed(key=key, messages=messages, max_tokens=max_tokens)
 
 
 def _find_fault(draft: Draft, oldest: Sequence[Exchange], told: Sequence[StandIn], *, text: str) -> str | None:

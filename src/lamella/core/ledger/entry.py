@@ -174,7 +174,7 @@ def glue_messages(prompt: Prompt) -> tuple[Message, ...]:
         return (*messages, prompt.user.message, *after)
     glued = [_find_block(artifact, prompt) for artifact in prompt.attached if artifact.kind is not Kind.IMAGE]
     images = [image for artifact in prompt.attached if artifact.kind is Kind.IMAGE for image in artifact.images]
-    if tuple(glued) == prompt.shown[1] and tuple(images) == prompt.shown[3]:
+    if not prompt.placement.keep and tuple(glued) == prompt.shown[1] and tuple(images) == prompt.shown[3]:
         return (*messages, prompt.question, *after)
     return (*messages, render_user(glued, prompt.user.message.pieces, images, count=count), *after)
 

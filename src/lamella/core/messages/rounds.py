@@ -17,13 +17,15 @@ class ToolOutput(Struct, frozen=True, kw_only=True, gc=False):
 class ToolRound(Struct, frozen=True, kw_only=True, gc=False):
     """One round: what the model said with its calls, and an output for every call.
 
-    ``carried`` is the model's side of it in the form of the provider that answered.
+    ``carried`` is the model's side of it in the form of the provider that answered, and ``tokens`` what that provider
+    counted when it was put out, if it said so.
     """
 
     text: str
     calls: tuple[ToolCall, ...]
     outputs: tuple[ToolOutput, ...]
     carried: NativeReply | None = None
+    tokens: int | None = None
 
 
 def round_messages(tool_round: ToolRound) -> tuple[Message, ...]:

@@ -16,7 +16,7 @@ from lamella.core.prompt.layers.model import message_place
 from lamella.core.prompt.layers.rounds import build_rounds, stub_result
 from lamella.core.prompt.layers.strip import Exchange, Said, make_said
 from lamella.core.prompt.layers.turn import NOTHING_SHOWN, Shown, merge_standing, show_turn
-from lamella.core.prompt.prompt import Prompt, ask_with, has_system
+from lamella.core.prompt.prompt import Prompt, ask_with, find_moved, has_system
 from lamella.core.prompt.receipts import apply_receipts
 from lamella.core.prompt.state import State
 from lamella.core.values import replace
@@ -34,15 +34,16 @@ def advance(state: State, turn: Turn, place: Planner, *, measure: Measure, follo
     now, attached, dropped, warnings = _take_in(with_settings(before, turn), turn)
     placement = place(before, turn)
     if placement.keep is not None:
-        now = fold(now, turn.terms, measure, forms=placement.forms, attached=attached, told=turn.strip)
+        now = fold(now, turn.terms, measure, placement=placement, attached=attached, told=turn.strip)
     first = int(has_system(now.system, now.shelf))
     asked_at = first + now.talk.length
     at, asked = message_place(asked_at), turn_id(now.conversation, now.head, turn)
     user = make_said(asked, _USER, turn.text, place=at, measure=measure)
     question, shown, opened = user.message, NOTHING_SHOWN, now
-    if attached:
+    if attached or placement.keep:
         shown = show_turn(attached, standing=now.standing, place=at, measure=measure)
-        question = ask_with(shown, question, count=measure.count)
+        moved = find_moved(now.library, now.standing, at) if placement.keep else ()
+        question = ask_with(shown, question, count=measure.count, moved=moved)
         opened = _learn(now, attached, shown, image_notes=turn.terms.image_notes)
     if followed and turn.reply is not None and not turn.rounds:
         reply = _reply(now, asked, turn.reply, name=turn.reply_id, at=asked_at + 1, measure=measure)

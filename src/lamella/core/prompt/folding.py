@@ -3,18 +3,18 @@
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from lamella.core.artifacts.blocks import render_tool_stub
+from lamella.core.artifacts.blocks import render_tool_stub, render_update
 from lamella.core.artifacts.model import Artifact
 from lamella.core.budget.counting import Measure
 from lamella.core.log.ids import Voice
-from lamella.core.log.placement import Form
+from lamella.core.log.placement import Form, Placement
 from lamella.core.log.terms import History, Terms
-from lamella.core.prompt.layers.library import Standing, fold_shelf, make_standing
-from lamella.core.prompt.layers.model import SYSTEM_PLACE, SegmentKind
+from lamella.core.prompt.layers.library import Standing, carried_form, fold_shelf, make_standing, shelve
+from lamella.core.prompt.layers.model import SYSTEM_PLACE, SegmentKind, message_place
 from lamella.core.prompt.layers.opening import StandIn, make_stand_in, measure_opening, render_stand_in
-from lamella.core.prompt.layers.rounds import list_calls
-from lamella.core.prompt.layers.strip import Exchange, Said, Series, join_answer, make_said
-from lamella.core.prompt.prompt import render_user
+from lamella.core.prompt.layers.rounds import list_calls, weigh_calls
+from lamella.core.prompt.layers.strip import Exchange, Said, Series, count_messages, join_answer, make_said
+from lamella.core.prompt.prompt import has_system, render_user
 from lamella.core.prompt.state import State
 from lamella.core.text.exact import list_exact
 from lamella.core.text.talk import build_talk_outline
@@ -34,16 +34,19 @@ def fold(
     terms: Terms,
     measure: Measure,
     *,
-    forms: Mapping[str, Form],
+    placement: Placement,
     attached: Sequence[Artifact] = (),
     told: str | None = None,
 ) -> State:
     """Everything earlier goes into the library and the strip; of tool results the calls stay.
 
-    A note whose text, as known or as attached now, is drawn into L1 stands there and not on the shelf. ``told`` is a
-    summary of the oldest turns that the history mode does not show.
+    Where a placement keeps messages, only what stands behind them folds. A note whose text, as known or as attached
+    now, is drawn into L1 stands there and not on the shelf. ``told`` is a summary of the oldest turns that the history
+    mode does not show.
     """
-    folded = fold_library(state, terms, measure, forms=forms, attached=attached)
+    if placement.keep:
+        return _fold_behind(state, terms, measure, placement=placement)
+    folded = fold_library(state, terms, measure, forms=placement.forms, attached=attached)
     start = folded.talk.epoch_start
     ended = folded.talk.exchanges[start:]
     plain = tuple(_close(exchange, measure) for exchange in ended)
@@ -51,6 +54,55 @@ def fold(
     closed = sum([len(exchange.rounds) for exchange in ended])
     talk = replace(folded.talk, exchanges=exchanges, epoch_start=len(exchanges), spoken=folded.talk.spoken - closed)
     return draw_curtain(replace(folded, talk=talk), terms, measure, told=told)
+
+
+def _fold_behind(state: State, terms: Terms, measure: Measure, *, placement: Placement) -> State:
+    """An epoch begins behind the turns that begin before the first message that is not kept.
+
+    Of the turns behind it the talk stays. What they brought and is known stands in the next question, first seen first;
+    their tool results and pictures are over, as in any fold.
+    """
+    forms, keep = placement.forms, placement.keep or 0
+    talk, first = state.talk, int(has_system(state.system, state.shelf))
+    cut, end = talk.hidden, first
+    while cut < len(talk.exchanges) and end < keep:
+        end += count_messages(talk.exchanges[cut : cut + 1])
+        cut += 1
+    closed = [_close(exchange, measure) for exchange in talk.exchanges[cut:]]
+    spoken = talk.spoken - sum([len(exchange.rounds) for exchange in talk.exchanges[cut:]])
+    talk = replace(talk, exchanges=Series((*talk.exchanges[:cut], *closed)), spoken=spoken)
+    held = {piece for exchange in talk.exchanges[talk.hidden : cut] for piece in exchange.sent.pieces}
+    standing = {name: one for name, one in state.standing.items() if _stands_before(one, end)}
+    place = message_place(first + talk.length)
+    for name, entry in state.library.items():
+        if name not in standing:
+            form = forms.get(name) or entry.form or carried_form(entry.artifact, terms.carry_forward)
+            old = state.standing.get(name)
+            left = [piece for piece in old.pieces if piece in held or _is_shelved(state, name, piece)] if old else []
+            standing[name] = _stand_again(entry.artifact, form, left, place=place, measure=measure)
+    return replace(state, talk=talk, standing=standing, epoch=state.epoch + 1, terms=terms)
+
+
+def _stands_before(standing: Standing, end: int) -> bool:
+    """Whether the newest piece of something stands in the system message or in one of the first so many messages."""
+    place = standing.place
+    return place == SYSTEM_PLACE or (place is not None and int(place.partition(":")[2]) < end)
+
+
+def _is_shelved(state: State, name: str, piece: str) -> bool:
+    return name in state.shelf and piece in state.shelf[name].pieces
+
+
+def _stand_again(artifact: Artifact, form: Form, left: Sequence[str], *, place: str, measure: Measure) -> Standing:
+    """What is known in a question that it did not come with; a piece of it that is ``left`` above is replaced by it."""
+    fresh = shelve(artifact, form=form, count=measure.count)
+    if not left or fresh.form is not Form.FULL:
+        form, text = fresh.form, fresh.pieces[-1]
+    else:
+        form, text = Form.UPDATE, render_update(artifact, diff=None)
+    pieces = (*left, text)
+    tokens = sum(measure.count(piece) for piece in pieces)
+    return make_standing(artifact, form=form, place=place, pieces=pieces, tokens=tokens)
 
 
 def fold_library(
@@ -194,7 +246,7 @@ def _say_again(said: Said, voice: Voice, measure: Measure) -> Said:
 
 
 def _measure_round(said: Said, measure: Measure) -> Said:
-    tokens = measure.count(said.text) if said.text else 0
+    tokens = weigh_calls(said.text, said.message.carried, measure)
     return Said(message=replace(said.message, tokens=tokens), segment=replace(said.segment, tokens=tokens))
 
 

@@ -96,7 +96,12 @@ TRUE_HASHES = Law(name="true_hashes", statement="Every hash is the hash of what 
 
 def _check_growth(envelope: Envelope, before: Prompt | None) -> Iterable[str]:
     now = envelope.prompt
-    if before is None or before.epoch != now.epoch or before.terms.layout is not now.terms.layout:
+    if before is None:
+        return
+    if before.epoch != now.epoch or before.terms.layout is not now.terms.layout:
+        kept = now.placement.keep or 0
+        if kept and not extends(before.messages[:kept], envelope.messages):
+            yield f"the request does not keep the first {kept} messages of the one before it"
         return
     if not extends(before.messages, envelope.messages):
         yield f"the request does not extend the one before it, within epoch {now.epoch}"
@@ -104,7 +109,7 @@ def _check_growth(envelope: Envelope, before: Prompt | None) -> Iterable[str]:
 
 GROWING_PREFIX = Law(
     name="growing_prefix",
-    statement="Within an epoch, each request extends the one before it.",
+    statement="Within an epoch, each request extends the one before it; a fold keeps as many messages as it says.",
     check=_check_growth,
 )
 

@@ -4,7 +4,7 @@ The system message is L1 and the library; then earlier messages; then one user m
 was typed; then the rounds of tools of this turn.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from operator import attrgetter
 
@@ -165,10 +165,16 @@ def render_system(system: Layer, shelf: Sequence[Standing], *, count: Count) -> 
     return Message(role=Role.SYSTEM, pieces=(*head, *shelved), tokens=sum(weights), weights=weights)
 
 
-def ask_with(shown: Shown, typed: Message, *, count: Count) -> Message:
-    """The user's message of a turn: what is attached, then what was typed."""
-    _, pieces, _, images = shown
+def ask_with(shown: Shown, typed: Message, *, count: Count, moved: Sequence[str] = ()) -> Message:
+    """The user's message of a turn: what moved there from earlier messages, what is attached, then what was typed."""
+    _, attached, _, images = shown
+    pieces = (*moved, *attached)
     return render_user(pieces, typed.pieces, images, count=count) if pieces or images else typed
+
+
+def find_moved(library: Iterable[str], standing: Mapping[str, Standing], place: str) -> list[str]:
+    """What stood in earlier messages and stands in the question now, because the fold kept those before them."""
+    return [one.pieces[-1] for one in (standing[name] for name in library) if one.pieces and one.place == place]
 
 
 def render_user(turn: Sequence[str], typed: Sequence[str], images: Sequence[Image], *, count: Count) -> Message:

@@ -1,5 +1,6 @@
 """The accounts of a dialogue: its books between turns, and the page of the turn that is under way."""
 
+from copy import copy
 from datetime import datetime
 
 from lamella.core.budget.thresholds import Budget
@@ -88,13 +89,7 @@ class Accounts:
 
     def view(self, envelope: Envelope, entry: Entry, *, number: int, receipt: Receipt | None) -> TurnView:
         """A turn as people see it, on a new page."""
-        turn = self.view_ahead(envelope, entry, number=number, receipt=receipt)
-        self._page = turn.page
-        return turn
-
-    def view_ahead(self, envelope: Envelope, entry: Entry, *, number: int, receipt: Receipt | None = None) -> TurnView:
-        """A turn that is not asked yet; nothing is noted."""
-        return TurnView(
+        turn = TurnView(
             number=number,
             envelope=envelope,
             page=LedgerPage(entry=entry, envelope=envelope),
@@ -103,6 +98,15 @@ class Accounts:
             pause=self._pause,
             speak=self._world.dialects.build if self._world.dialects else None,
         )
+        self._page = turn.page
+        return turn
+
+    def view_ahead(self, envelope: Envelope, *, number: int, at: datetime | None) -> TurnView:
+        """A turn that is not asked yet, as it will be seen then; nothing is noted."""
+        ahead = copy(self)
+        entry, books = ahead.enter(envelope, at=at)
+        ahead.begin(books, at=at)
+        return ahead.view(envelope, entry, number=number, receipt=None)
 
     def judge(
         self, prompt: Prompt, given: Answer, *, before: Prompt | None, budget: Budget, at: datetime | None

@@ -76,13 +76,13 @@ class Dialogue:
 
     def _fold(self) -> None:
         """The state that the past leads to."""
-        turns, measure = self._past.turns, self._rules.measure
+        turns, place, measure = self._past.turns, self._rules.place, self._rules.measure
         if turns and turns[-1].reply is None:
             earlier = Past(turns[:-1])
-            self._before = earlier.fold(self._start, measure)
-            self._state = advance(self._before, turns[-1], self._rules.place, measure=measure)
+            self._before = earlier.fold(self._start, place, measure=measure)
+            self._state = advance(self._before, turns[-1], place, measure=measure)
         else:
-            self._before = self._state = self._past.fold(self._start, measure)
+            self._before = self._state = self._past.fold(self._start, place, measure=measure)
 
     def go_on(
         self,
@@ -282,8 +282,7 @@ class Dialogue:
         turn = replace(self._read(asked, state), receipts=self._past.receipts, rewritten=rewritten)
         measure = self._world.counter.measure(turn.model or state.model)
         envelope = make_envelope(waiting(advance(state, turn, self._rules.place, measure=measure)), self._rules.budget)
-        entry, _ = self._accounts.enter(envelope, at=at)
-        return self._accounts.view_ahead(envelope, entry, number=len(self._past.turns) + 1)
+        return self._accounts.view_ahead(envelope, number=len(self._past.turns) + 1, at=at)
 
     def waiting(self) -> TurnView | None:
         """The turn that waits for its reply, to be sent again; raises if it no longer fits."""

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Sequence
 from lamella.core.budget.counting import Measure
 from lamella.core.log.receipt import Receipt, find_voided
 from lamella.core.log.turn import Turn
-from lamella.core.planning.layouts import place
-from lamella.core.prompt.advance import advance
+from lamella.core.prompt.advance import Planner, advance
 from lamella.core.prompt.state import State
 from lamella.core.values import replace
 from lamella.errors import CallError
@@ -22,7 +21,7 @@ class Past:
         self.path = list(path)
         self.receipts = tuple(receipts)
 
-    def fold(self, start: State, measure: Measure) -> State:
+    def fold(self, start: State, place: Planner, *, measure: Measure) -> State:
         """The state that these turns lead to, all of them counted by one measure."""
         state, newest = start, len(self.turns) - 1
         for number, turn in enumerate(self.turns):

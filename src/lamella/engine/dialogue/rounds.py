@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from lamella.core.messages.delta import Reply, ToolCall
+from lamella.core.messages.delta import Reply, StopReason, ToolCall
 from lamella.core.messages.rounds import ToolOutput, ToolRound
+from lamella.core.messages.usage import Usage
 from lamella.core.values import replace
 from lamella.errors import CallError
 
@@ -42,6 +43,18 @@ def close_round(asked: Reply, outputs: Sequence[ToolOutput]) -> ToolRound:
         calls=asked.calls,
         outputs=tuple([given[call.id] for call in asked.calls]),
         carried=asked.carried,
+        tokens=asked.usage.output,
+    )
+
+
+def reopen_round(closed: ToolRound) -> Reply:
+    """The answer that a round began with, as far as the round has it."""
+    return Reply(
+        text=closed.text,
+        stop=StopReason.TOOLS,
+        calls=closed.calls,
+        usage=Usage(output=closed.tokens),
+        carried=closed.carried,
     )
 
 

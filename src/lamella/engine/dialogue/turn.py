@@ -71,6 +71,11 @@ class TurnView(Struct, frozen=True, kw_only=True, eq=False):
         return make_request(self.envelope, model=model, answer=answer, pause=self.pause, compare=self.after)
 
     @property
+    def why(self) -> str:
+        """Why things stand where they do in this request, in a few words of its planner."""
+        return self.envelope.prompt.placement.why
+
+    @property
     def messages(self) -> tuple[Message, ...]:
         return self.envelope.messages
 

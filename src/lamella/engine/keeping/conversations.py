@@ -58,6 +58,15 @@ class Conversations:
         """A conversation's log; an error if there is none."""
         return self._load(conversation)[1]
 
+    def load_log_with(self, conversation: str, message: str) -> Log:
+        """A conversation's log that has a message; an error if it has none."""
+        log = self.load_log(conversation)
+        if message not in log.nodes:
+            raise CallError(
+                f"{conversation} has no message {message!r}.", hint="See its messages with `lamella chats show`."
+            )
+        return log
+
     def _load(self, conversation: str) -> tuple[Sequence[Record], Log]:
         """A conversation's events, and what they fold to."""
         log, records = Log(conversation), self._store.load(conversation)
@@ -122,17 +131,14 @@ class Conversations:
 
     def fork(self, conversation: str, message: str) -> None:
         """Go on from a message; the branch left behind stays."""
-        log = self.load_log(conversation)
-        if message not in log.nodes:
-            raise CallError(
-                f"{conversation} has no message {message!r}.", hint="See its messages with `lamella chats show`."
-            )
-        self._append(log, write_event(ForkEvent(head=message), at=self._moment()))
+        log = self.load_log_with(conversation, message)
+        if message != log.head:
+            self._append(log, write_event(ForkEvent(head=message), at=self.moment()))
 
     def rename(self, conversation: str, title: str) -> None:
         """Give a conversation a title."""
         log = self.load_log(conversation)
-        self._append(log, write_event(RenameEvent(title=title), at=self._moment()), title=title)
+        self._append(log, write_event(RenameEvent(title=title), at=self.moment()), title=title)
 
     def _append(self, log: Log, written: Written, *, title: str | None = None) -> None:
         self._store.append(log.conversation, written, expected=log.version, title=title)
@@ -141,7 +147,7 @@ class Conversations:
         """Remove a conversation's content for good; its tombstone stays. Repeating it ends what was interrupted."""
         if all(listed.conversation != conversation for listed in self._store.list_conversations()):
             raise _unknown(conversation)
-        self._store.erase_conversation(conversation, at=self._moment())
+        self._store.erase_conversation(conversation, at=self.moment())
 
     def erase_artifact(self, conversation: str, artifact: str) -> int:
         """Remove an artifact from a conversation for good, and say how many contents went.
@@ -159,7 +165,7 @@ class Conversations:
                 hint=f"See its attachments with `lamella chats show {conversation}`.",
             )
         contents = tuple({**own, **dict.fromkeys(_find_contents(records, retold_hashes))})
-        written = write_erasure(artifact, contents, at=self._moment())
+        written = write_erasure(artifact, contents, at=self.moment())
         self._store.erase_contents(conversation, contents, written, expected=log.version)
         return len(contents)
 
@@ -244,7 +250,8 @@ class Conversations:
         """Every conversation that was not erased, the last changed first."""
         return [listed for listed in self._store.list_conversations() if listed.erased is None]
 
-    def _moment(self) -> str:
+    def moment(self) -> str:
+        """Now, as it is written down."""
         return self._clock.now().isoformat().replace("+00:00", "Z")
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from lamella.core.log.branch import committed_hashes, path_hashes, read_receipts, read_turns
+from lamella.core.log.branch import committed_hashes, path_hashes, read_pending, read_receipts, read_turns
 from lamella.core.log.events.call import read_call
 from lamella.core.log.events.changes import RenameEvent, SettingsEvent
 from lamella.core.log.events.codec import (
@@ -20,8 +20,9 @@ from lamella.core.log.nodes import Told
 from lamella.core.log.receipt import Receipt, make_receipt
 from lamella.core.log.records import Written
 from lamella.core.log.turn import Turn
-from lamella.core.messages.delta import Reply, StopReason
+from lamella.core.messages.delta import Reply
 from lamella.core.values import replace
+from lamella.engine.dialogue.rounds import reopen_round
 from lamella.engine.keeping.conversations import Conversations
 from lamella.engine.keeping.stored import Backend
 from lamella.errors import CallError
@@ -32,11 +33,8 @@ def fork_into(backend: Backend, conversation: str, message: str, *, name: str) -
 
     Messages have ids of their own there: an id follows from the conversation, too.
     """
-    log = Conversations(backend.store, backend.clock).load_log(conversation)
-    if message not in log.nodes:
-        raise CallError(
-            f"{conversation} has no message {message!r}.", hint="See its messages with `lamella chats show`."
-        )
+    conversations = Conversations(backend.store, backend.clock)
+    log = conversations.load_log_with(conversation, message)
     if backend.store.load(name):
         raise CallError(f"There is a conversation {name!r} already.", hint="Choose another name for the new one.")
     told = log.path(message)
@@ -48,8 +46,9 @@ def fork_into(backend: Backend, conversation: str, message: str, *, name: str) -
     copy.begin(log.settings, at=log.created)
     for turn, one in zip(turns, told, strict=True):
         copy.tell(turn, one, last=one is told[-1])
+    copy.wait(read_pending(told[-1], contents), told[-1])
     copy.compact(read_receipts(committed.since, contents), at=told[-1].message.at)
-    copy.end(log.title, at=backend.clock.now().isoformat().replace("+00:00", "Z"))
+    copy.end(log.title, at=conversations.moment())
     backend.store.append(name, join_written(*copy.parts), expected=0, title=log.title or None)
 
 
@@ -85,11 +84,18 @@ class _Copy:
         if told.reply is not None or not last:
             self._answer(told)
 
+    def wait(self, pending: Reply | None, told: Told) -> None:
+        """Calls of the last turn that nobody has answered yet: they wait in the copy as well."""
+        if pending is not None and told.pending is not None:
+            made = map(read_call, told.pending.made)
+            self.parts.append(write_calls(pending, parent=self._head, at=told.message.at, made=made))
+
     def _tell_rounds(self, turn: Turn, told: Told) -> None:
         for number, (one, stored) in enumerate(zip(turn.rounds, told.rounds, strict=True)):
             at = told.message.at
-            said = Reply(text=one.text, stop=StopReason.TOOLS, calls=one.calls, carried=one.carried)
-            self.parts.append(write_calls(said, parent=self._head, at=at, made=map(read_call, stored.made)))
+            self.parts.append(
+                write_calls(reopen_round(one), parent=self._head, at=at, made=map(read_call, stored.made))
+            )
             self.parts.append(write_results(one.outputs, parent=self._head, at=at))
             calls = {call.id: call for call in one.calls}
             for place, output in enumerate(one.outputs):

@@ -218,9 +218,9 @@ class StoredChat:
         node = self._log.nodes.get(message)
         if node is None or node.role is not Voice.USER:
             raise self._missing(message)
-        told = Told(message=node, reply=None)
         self._book.begin()
-        original = read_message(node, self._contents(path_hashes([told])), usual=self._configured.terms)
+        contents = self._contents(path_hashes([Told(message=node, reply=None)]))
+        original = read_message(node, contents, usual=self._configured.terms)
         dialogue = self._resume(self._log.path(node.parent), edits=message)
         asked = Ask(
             text=original.typed if text is None else text,
@@ -315,7 +315,9 @@ class StoredChat:
     def _go(self, event: ForkEvent | SwitchEvent, at: datetime | None) -> None:
         if event.head not in self._log.nodes:
             raise self._missing(event.head)
-        self._write(write_event(event, at=self._moment(at)))
+        # Going where one is changes nothing: least of all are calls given up that wait there.
+        if event.head != self._log.head:
+            self._write(write_event(event, at=self._moment(at)))
 
     def _write(self, written: Written, *, title: str | None = None) -> None:
         self._append(written, title=title)
@@ -337,10 +339,9 @@ class StoredChat:
         journal = ChatJournal(append=self._append, moment=self._moment, edits=edits, leaves=leaves)
         dialogue = self._rebuild(told, self._log.committed(told), journal=journal)
         before = self._sent_last() if edits or self._log.rewritten or self._log.undone else None
-        newest = told[-1] if told else None
         dialogue.go_on(
             before,
-            asked_at=read_time(newest.message) if newest is not None else None,
+            asked_at=read_time(told[-1].message) if told else None,
             answered_by=find_answer(told),
             pause=find_pause(told),
         )

@@ -114,9 +114,9 @@ def _keep(backend: "Backend") -> "Conversations":
 
 
 def _save_archive(conversations: "Conversations", name: str, folder: Path, *, vault: Path | None) -> Path:
-    from lamella.wiring import save_archive  # only those who write archives need them
+    from lamella.wiring import open_archive  # only those who write archives need them
 
-    return save_archive(conversations.take_out(name), folder, vault=vault)
+    return open_archive().save(conversations.take_out(name), folder, vault=vault)
 
 
 def _save_transcript(backend: "Backend", name: str, folder: Path) -> Path:
@@ -134,12 +134,13 @@ def import_chats(
     store: StoreOption = None,
 ) -> None:
     """Bring archived conversations in; one that is there already is extended, never doubled."""
-    from lamella.wiring import load_archive  # only those who read archives need them
+    from lamella.wiring import open_archive  # only those who read archives need them
 
+    archive = open_archive()
     with opened(store, create=True) as conversations, told_if_slow("Importing") as waiting:
         for done, file in enumerate(files):
             waiting.count(done, len(files))
-            chronicle = load_archive(file, vault=vault, conversations=conversations)
+            chronicle = archive.load(file, vault=vault, held=conversations.read_contents)
             taken = conversations.take_in(chronicle)
             with waiting.hidden():
                 typer.echo(f"{taken}  {show_line(chronicle.conversation)}  {show_line(chronicle.title)}".rstrip())

@@ -33,7 +33,6 @@ QUARTERS = Measure(
     per_message=0,
     per_request=0,
     factor=1.0,
-    error="none",
 )
 ROOM = Budget(window=1_000_000, reserve=0)
 NOW = Turn(text="And now?")

@@ -1,18 +1,55 @@
-"""History modes: all of the talk, the last turns, or the last turns after an outline; one builder makes them all."""
+"""Folding: history modes, which one builder makes, and folds from a message on, by placements made by hand."""
 
 import pytest
-from tests.unit.core.compaction.talking import FOLDING, QUARTERS, Story, make_rules, removed
+from tests.unit.core.compaction.talking import (
+    FOLDING,
+    QUARTERS,
+    Story,
+    attaching,
+    make_rules,
+    note,
+    removed,
+    result,
+    selection,
+)
 
 from lamella import Conversation
 from lamella.core.budget.thresholds import Budget
 from lamella.core.compaction.rules import ChainRules
-from lamella.core.log.placement import Form
+from lamella.core.log.call import Cause
+from lamella.core.log.placement import Form, Placement
 from lamella.core.log.receipt import StepName
 from lamella.core.log.terms import History, Layout, Terms
+from lamella.core.log.turn import SystemParts, Turn
+from lamella.core.messages.delta import ToolCall
+from lamella.core.messages.rounds import ToolOutput, ToolRound
+from lamella.core.planning.layouts import place
+from lamella.core.prompt.envelope import Envelope
 from lamella.core.prompt.folding import SHOWN_TURNS
 from lamella.core.prompt.layers.model import LayerId
+from lamella.core.prompt.movement import extends, find_movement
+from lamella.core.prompt.state import State
 from lamella.core.values import replace
 from lamella.errors import SettingError
+
+CALL = ToolCall(id="c", name="look", arguments="{}")
+ROUND = ToolRound(text="", calls=(CALL,), outputs=(ToolOutput(call="c", output="found"),))
+# The system message, then three turns: messages 1-2, 3-6 with a round of tools, 7-8.
+TURNS = (
+    attaching(note("a.md", "A one"), note("b.md", "B one")),
+    replace(attaching(note("b.md", "B two"), result("x", "X found")), rounds=(ROUND,)),
+    attaching(note("c.md", "C one"), selection("s.md", "S one")),
+)
+
+
+class Placing:
+    """The planner of the layout, until a placement is made by hand."""
+
+    def __init__(self) -> None:
+        self.made: Placement | None = None
+
+    def __call__(self, state: State, turn: Turn) -> Placement:
+        return place(state, turn) if self.made is None else self.made
 
 
 def told(
@@ -156,3 +193,123 @@ def test_modes_that_make_no_sense_are_refused() -> None:
     for wrong in ({"history": "half"}, {"history": "window", "history_turns": 0}):
         with pytest.raises(SettingError, match="history"):
             Conversation(**wrong)
+
+
+@pytest.fixture
+def story() -> Story:
+    story = Story(replace(make_rules(), place=Placing()))
+    story.state = replace(story.state, system=SystemParts(base="Be terse."))
+    for number, turn in enumerate(TURNS):
+        story.say(f"q{number}", f"a{number}", turn)
+    return story
+
+
+def place_by_hand(story: Story, keep: int | None, **forms: Form) -> None:
+    assert isinstance(story.rules.place, Placing)
+    named = {f"{name}.md": form for name, form in forms.items()}
+    story.rules.place.made = Placement(keep=keep, forms=named, why="by hand")
+
+
+def fold_at(story: Story, keep: int, **forms: Form) -> Envelope:
+    place_by_hand(story, keep, **forms)
+    return story.ask()
+
+
+def places(envelope: Envelope) -> list[tuple[str, Form, str | None]]:
+    return [(one.id.partition("#")[0], one.form, one.place) for one in envelope.segments(LayerId.L2)]
+
+
+def test_what_stands_before_the_cut_stays_and_what_stood_behind_it_is_asked_with_now(story: Story) -> None:
+    before = story.state.last
+    assert before is not None
+    envelope = fold_at(story, 3)
+    assert extends(before.messages[:3], envelope.messages)
+    assert [message.text for message in envelope.messages[3:7]] == [
+        envelope.segments(LayerId.L4)[2].text + "[User query]:\nq1",
+        envelope.segments(LayerId.L4)[4].text + "a1",
+        "q2",
+        "a2",
+    ]
+    assert places(envelope) == [
+        ("a.md", Form.FULL, "message:1"),
+        ("b.md", Form.UPDATE, "message:7"),
+        ("c.md", Form.FULL, "message:7"),
+        ("s.md", Form.FULL, "message:7"),
+    ]
+    asked = envelope.messages[7].text
+    assert [asked.index(text) for text in ("B two", "C one", "S one", "[User query]:\nAnd now?")] == sorted(
+        asked.index(text) for text in ("B two", "C one", "S one", "[User query]:\nAnd now?")
+    )
+    assert "This text replaces the copy above." in asked
+    assert envelope.tokens.by_layer[LayerId.L3] == 0
+    assert envelope.layers[2].pieces == ()
+
+
+def test_the_cause_is_a_fold_that_names_the_first_piece_that_went(story: Story) -> None:
+    before = story.state.last
+    envelope = fold_at(story, 3)
+    movement = find_movement(before, envelope.prompt)
+    assert (movement.cause, movement.segment) == (Cause.EPOCH_FOLDED, envelope.segments(LayerId.L4)[2].id)
+    assert envelope.prompt.placement.why == "by hand"
+
+
+@pytest.mark.parametrize(("keep", "kept"), [(1, 1), (2, 3), (3, 3), (4, 7), (6, 7), (7, 7), (8, 9), (99, 9)])
+def test_a_turn_that_begins_before_the_cut_stays_whole(story: Story, keep: int, kept: int) -> None:
+    before = story.state.last
+    assert before is not None
+    sent = [*before.messages, story.state.talk.exchanges[-1].reply.message]
+    envelope = fold_at(story, keep)
+    assert extends(sent[:kept], envelope.messages)
+    assert not extends(sent[: kept + 1], envelope.messages) or kept == len(sent)
+    assert envelope.epoch == before.epoch + 1
+
+
+def test_the_next_turn_extends_a_request_that_was_folded_in_its_middle_and_refers_to_what_moved(story: Story) -> None:
+    place_by_hand(story, 3)
+    story.say("q3", "a3", attaching(note("c.md", "C one")))
+    folded = story.state.last
+    assert folded is not None
+    assert [(one.id, one.form) for one in folded.segments(LayerId.L3)] == [("c.md", Form.REFERENCE)]
+    place_by_hand(story, None)
+    later = story.ask(attaching(note("b.md", "B two"), note("a.md", "A two")))
+    assert extends(folded.messages, later.messages)
+    assert {one.id: one.form for one in later.segments(LayerId.L3)} == {
+        "b.md": Form.REFERENCE,
+        "a.md": Form.UPDATE,
+    }
+
+
+def test_a_second_cut_and_a_fold_of_everything_go_on_from_it(story: Story) -> None:
+    place_by_hand(story, 3)
+    story.say("q3", "a3")
+    again = fold_at(story, 5)
+    assert [place for _, _, place in places(again)] == ["message:1", *["message:9"] * 3]
+    story.say("q4", "a4")
+    assert isinstance(story.rules.place, Placing)
+    story.rules.place.made = None
+    whole = story.ask(FOLDING)
+    assert [(form, place) for _, form, place in places(whole)] == [(Form.FULL, "system")] * 4
+    assert [message.text for message in whole.messages[5:]] == ["q2", "a2", "q3", "a3", "q4", "a4", "And now?"]
+
+
+def test_a_form_is_that_of_the_placement_for_what_moves_and_nothing_before_the_cut_changes(story: Story) -> None:
+    story.say("q3", "a3", attaching(note("long.md", "# Long\n" + "words " * 2_000)))
+    envelope = fold_at(story, 7, a=Form.HANDLE, long=Form.HANDLE)
+    forms = {name: form for name, form, _ in places(envelope)}
+    assert (forms["a.md"], forms["long.md"]) == (Form.FULL, Form.HANDLE)
+    assert "words words" not in envelope.messages[-1].text
+
+
+def test_a_compaction_after_it_takes_in_everything_as_after_any_turn(story: Story) -> None:
+    place_by_hand(story, 3)
+    story.say("q3", "a3")
+    assert isinstance(story.rules.place, Placing)
+    story.rules.place.made = None
+    story.compact(goal=0)
+    assert {place for _, _, place in places(story.ask())} == {"system"}
+
+
+def test_nothing_moves_into_the_question_where_all_of_it_stands_before_the_cut(story: Story) -> None:
+    envelope = fold_at(story, 99)
+    assert (envelope.messages[-1].text, envelope.prompt.moved) == ("And now?", [])
+    assert envelope.prompt.talk == story.state.talk

@@ -4,7 +4,7 @@ import pytest
 from tests.conftest import Watched
 
 from lamella import Envelope, LawBrokenError, Note, Selection, ToolResult
-from lamella.core.log.placement import Form
+from lamella.core.log.placement import Form, Placement
 from lamella.core.prompt.laws import LAWS, check_laws, find_breaches, legal_cuts
 from lamella.core.prompt.layers.model import Layer, LayerId, Segment, make_layer
 from lamella.core.values import replace
@@ -132,6 +132,15 @@ def test_a_rewritten_message_in_an_epoch_breaks_growing_prefix(pair: tuple[Envel
     forged = replace(second, messages=(second.messages[0], rewritten, *second.messages[2:]))
     assert broken(forged, first) == ["growing_prefix"]
     assert broken(replace(forged, prompt=replace(forged.prompt, epoch=1)), first) == []
+
+
+def test_a_fold_that_moves_what_it_says_it_keeps_breaks_growing_prefix(pair: tuple[Envelope, Envelope]) -> None:
+    first, second = pair
+    rewritten = replace(second.messages[1], pieces=("rewritten",))
+    forged = replace(second, messages=(second.messages[0], rewritten, *second.messages[2:]))
+    for keep, laws in ((0, []), (1, []), (2, ["growing_prefix"])):
+        prompt = replace(forged.prompt, epoch=1, placement=Placement(keep=keep))
+        assert broken(replace(forged, prompt=prompt), first) == laws
 
 
 def test_a_broken_law_is_raised_as_a_bug_with_its_name_and_findings(pair: tuple[Envelope, Envelope]) -> None:

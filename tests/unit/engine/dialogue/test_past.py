@@ -7,6 +7,7 @@ from lamella.core.artifacts.make import make_artifact, make_tool_result
 from lamella.core.artifacts.model import Artifact, Kind, Source
 from lamella.core.budget.thresholds import Budget
 from lamella.core.compaction.fitting import Rules, fit_turn
+from lamella.core.log.placement import Placement
 from lamella.core.log.receipt import Receipt, make_receipt
 from lamella.core.log.terms import Layout, Rewrite, Terms
 from lamella.core.log.turn import SystemParts, Turn
@@ -37,7 +38,7 @@ def under(terms: Terms, *turns: Turn) -> list[Turn]:
 
 
 def fold(*turns: Turn) -> State:
-    return Past(turns).fold(START, MEASURE)
+    return Past(turns).fold(START, place, measure=MEASURE)
 
 
 def live(turns: list[Turn]) -> State:
@@ -79,7 +80,16 @@ def test_the_next_turn_is_the_one_that_asking_turn_by_turn_gives(terms: Terms, t
 
 def test_nothing_past_is_a_conversation_that_begins() -> None:
     start = State(conversation="chat", model="openai:gpt-5", measured_by=MEASURE.name)
-    assert Past().fold(start, MEASURE) == start
+    assert Past().fold(start, place, measure=MEASURE) == start
+
+
+def test_a_past_is_folded_by_the_planner_that_it_is_asked_with() -> None:
+    stays = Placement(why="a planner of one's own")
+    past = under(LIBRARY, told("one", attached=(note("a.md", "A"),)), told("two"))
+    state = Past(past).fold(START, lambda _state, _turn: stays, measure=MEASURE)
+    assert state.last is not None
+    assert state.last.placement is stays
+    assert (state.epoch, state.shelf) == (0, {})
 
 
 def test_a_turn_that_waits_is_open_in_the_state_it_was_asked_in() -> None:

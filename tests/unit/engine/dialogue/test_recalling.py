@@ -1,17 +1,22 @@
 """Recalling: originals come back byte for byte with their place, and only those that left the prompt."""
 
+import asyncio
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 from tests.unit.engine.backends import make_backend, make_chat
 
+import lamella
 from lamella import Chat, Conversation, Message, Note, ToolResult
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.search.index import Found
 from lamella.engine.dialogue.ask import Ask
-from lamella.engine.dialogue.recalling import ANSWER_CHARACTERS, RECALL_TOOL, Recaller, answer_recall, spell
+from lamella.engine.dialogue.recalling import ANSWER_CHARACTERS, Recaller, answer_recall, spell
 from lamella.engine.keeping.conversations import Conversations
 from lamella.errors import CallError
+from lamella.providers import ToolCall, ToolOutput
+from lamella.testing import Line, ScriptedProvider
 from lamella.wiring import open_dialogue, read_services
 
 SPEC = "# Spec\r\n\tA desk has the code «Ä-17».\n\n" + "It stands by the window. " * 40
@@ -192,9 +197,20 @@ def test_what_is_sent_as_a_summary_can_be_read_whole() -> None:
     assert [found.passage.text for found in chat.recall("stripes")] == [text]
 
 
-def test_the_tool_is_defined_with_its_arguments() -> None:
-    assert RECALL_TOOL.name == "recall"
-    assert '"required":["query"]' in RECALL_TOOL.parameters
+def test_a_model_that_is_given_the_tool_reads_what_left_its_prompt() -> None:
+    wants = ToolCall(id="c", name="recall", arguments='{"query": "window", "limit": 1}')
+    provider = ScriptedProvider(Line(text="yes"), Line(text="", calls=(wants,)), Line(text="Four seats."))
+    chat = lamella.open("memory:", model="scripted:x", provider=provider).chat("demo")
+
+    async def send(text: str, **given: Any) -> list[ToolOutput]:  # noqa: ANN401 - what send takes
+        return [event.output async for event in chat.send(text, **given) if event.output]
+
+    asyncio.run(send("What is in it?", attach=[Note(path="spec.md", text=SPEC)]))
+    (output,) = asyncio.run(send("And now?", drop=["spec.md"], tools=[chat.recall_tool]))
+    original = SPEC.replace("\r\n", "\n")
+    assert output.output == f"[turn 1, note spec.md, {len(original):,} characters]\n{original}"
+    told = chat.recall_tool.definition()
+    assert (told.name, '"required":["query"]' in told.parameters) == ("recall", True)
 
 
 def test_texts_are_compared_without_case_and_in_compatible_characters() -> None:

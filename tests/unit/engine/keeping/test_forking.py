@@ -1,12 +1,14 @@
 """Forking into a new conversation: a branch told again under another name."""
 
 import json
+from collections.abc import Callable
 
 import pytest
 from tests.unit.engine.backends import Ticking
 
 from lamella import Chat, Note, ToolOutput
-from lamella.core.messages.delta import Reply, StopReason, ToolCall
+from lamella.core.messages.delta import NativeReply, Reply, StopReason, ToolCall
+from lamella.core.messages.usage import Usage
 from lamella.core.values import replace
 from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.ask import Ask
@@ -74,6 +76,48 @@ def test_a_fork_ends_where_it_was_made_and_the_other_stays(chat: Chat) -> None:
     assert said(fork(chat, first.message.id, "third")) == ["one"]
     chat.reload()
     assert (said(chat), list(chat._backend.store.load("demo"))) == (before, records)
+
+
+def test_a_fork_of_a_question_whose_calls_wait_waits_for_them_as_well(chat: Chat) -> None:
+    chat.ask("And page two?")
+    carried = NativeReply(format="wire", json='["thoughts"]')
+    first = Reply(text="", stop=StopReason.TOOLS, calls=(CALL,), usage=Usage(output=30), carried=carried)
+    chat._stored.reply(Answer(reply=first))
+    chat.give([ToolOutput(call="c1", output="Page two.")])
+    chat._stored.reply(Answer(reply=replace(first, text="Once more.")))
+    other = fork(chat, chat.head)
+    assert [call.id for call in other.calls] == [call.id for call in chat.calls] == ["c1"]
+    assert other.ledger() == chat.ledger()
+    found = [ToolOutput(call="c1", output="The end.")]
+    ours, theirs = other.give(found), chat.give(found)
+    assert ours.messages[-4:] == theirs.messages[-4:]
+    assert ours.messages[-2].carried == carried
+    assert other.reply("It ends.").text == "It ends."
+    assert list(Conversations(other._backend.store, Ticking()).verify()) == []
+
+
+@pytest.mark.parametrize("go", [Chat.fork, Chat.switch])
+def test_going_on_from_where_one_is_changes_nothing_and_keeps_calls_that_wait(
+    chat: Chat, go: Callable[[Chat, str], None]
+) -> None:
+    chat.ask("And page two?")
+    chat._stored.reply(Answer(reply=Reply(text="", stop=StopReason.TOOLS, calls=(CALL,))))
+    version = chat._stored.version
+    go(chat, chat.head)
+    assert (chat._stored.version, [call.id for call in chat.calls]) == (version, ["c1"])
+    Conversations(chat._backend.store, Ticking()).fork(chat.id, chat.head)
+    chat.reload()
+    assert (chat._stored.version, [call.id for call in chat.calls]) == (version, ["c1"])
+
+
+def test_coming_back_to_a_question_whose_calls_wait_finds_them(chat: Chat) -> None:
+    chat.ask("And page two?")
+    chat._stored.reply(Answer(reply=Reply(text="", stop=StopReason.TOOLS, calls=(CALL,))))
+    waits = chat.head
+    chat.fork(chat.turns()[0].message.id)
+    assert not chat.calls
+    chat.fork(waits)
+    assert [call.id for call in chat.calls] == ["c1"]
 
 
 def test_a_fork_keeps_what_was_compacted_and_can_undo_it(chat: Chat) -> None:

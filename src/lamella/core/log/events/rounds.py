@@ -8,6 +8,7 @@ from lamella.core.log.events.artifact import Contents, read_kept
 from lamella.core.log.events.call import StoredCall
 from lamella.core.messages.delta import NativeReply, Reply, StopReason, ToolCall
 from lamella.core.messages.rounds import ToolOutput, ToolRound
+from lamella.core.messages.usage import UNKNOWN_USAGE, Usage
 from lamella.core.text.content import encode_text, hash_text
 
 ERASED_OUTPUT = "[This result was erased.]"
@@ -121,17 +122,29 @@ def read_round(stored: StoredRound, contents: Contents) -> ToolRound:
         calls=_read_calls(stored),
         outputs=tuple(_read_output(result, contents) for result in stored.results or ()),
         carried=_read_native(stored.carried, contents),
+        tokens=_read_usage(stored).output,
     )
 
 
 def read_waiting(stored: StoredRound, contents: Contents) -> Reply:
     """An answer whose calls wait for their outputs."""
     carried = _read_native(stored.carried, contents)
-    return Reply(text=stored.text, stop=StopReason.TOOLS, calls=_read_calls(stored), carried=carried)
+    return Reply(
+        text=stored.text,
+        stop=StopReason.TOOLS,
+        calls=_read_calls(stored),
+        usage=_read_usage(stored),
+        carried=carried,
+    )
 
 
 def _read_calls(stored: StoredRound) -> tuple[ToolCall, ...]:
     return tuple(ToolCall(id=call.id, name=call.name, arguments=call.arguments) for call in stored.calls)
+
+
+def _read_usage(stored: StoredRound) -> Usage:
+    """What the provider reported of the call that gave the answer."""
+    return stored.made[-1].usage if stored.made else UNKNOWN_USAGE
 
 
 def _read_output(result: StoredResult, contents: Contents) -> ToolOutput:

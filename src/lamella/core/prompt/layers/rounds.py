@@ -6,7 +6,7 @@ from itertools import chain
 from lamella.core.budget.counting import Measure
 from lamella.core.log.ids import round_result_id
 from lamella.core.log.placement import Form
-from lamella.core.messages.delta import ToolCall
+from lamella.core.messages.delta import NativeReply, ToolCall
 from lamella.core.messages.model import Message, Role
 from lamella.core.messages.rounds import ToolOutput, ToolRound
 from lamella.core.prompt.layers.model import Segment, SegmentKind
@@ -25,7 +25,7 @@ def build_rounds(turn: str, rounds: Sequence[ToolRound], measure: Measure) -> tu
 def _build(turn: str, number: int, one: ToolRound, *, measure: Measure) -> Iterator[Said]:
     called = "".join(render_call(call) for call in one.calls)
     text = f"{one.text}\n{called}" if one.text else called
-    tokens = measure.count(text) if text else 0
+    tokens = weigh_calls(text, one.carried, measure, counted=one.tokens)
     yield Said(
         message=Message(
             role=Role.ASSISTANT,
@@ -48,6 +48,19 @@ def _build(turn: str, number: int, one: ToolRound, *, measure: Measure) -> Itera
     for at, output in enumerate(one.outputs):
         name = round_result_id(turn, place=(number, at), call=calls[output.call], output=output)
         yield _result(name, output, measure)
+
+
+def weigh_calls(text: str, carried: NativeReply | None, measure: Measure, *, counted: int | None = None) -> int:
+    """What an answer with calls weighs when it is handed back: in its provider's own form where there is one.
+
+    That form may hold thoughts that are in no text. As JSON it is counted too high, signatures most of all, so it is
+    no more than the provider ``counted`` when the model put it out.
+    """
+    said = measure.count(text) if text else 0
+    if carried is None:
+        return said
+    whole = measure.count(carried.json)
+    return max(said, whole if counted is None else min(whole, counted))
 
 
 def _result(name: str, output: ToolOutput, measure: Measure) -> Said:

@@ -71,12 +71,6 @@ class Exchange(Struct, frozen=True, kw_only=True, gc=False):
     def said_tokens(self) -> int:
         return sum(said.segment.tokens for said in self.said)
 
-    @property
-    def messages(self) -> tuple[Message, ...]:
-        """Its messages as they are sent now."""
-        answer = self.answer or self.reply.message
-        return (self.sent, *(said.message for said in self.rounds), answer) if self.rounds else (self.sent, answer)
-
 
 class Series(Sequence[Item], Generic[Item]):
     """Items in order. Those that grew from one another share their items; each shows only its own."""

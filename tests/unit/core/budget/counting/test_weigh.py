@@ -12,7 +12,6 @@ LETTERS = Measure(
     per_message=3,
     per_request=5,
     factor=1.0,
-    error="none",
 )
 PICTURE = make_image_value(b"bytes", media_type="image/png", width=7, height=11)
 TOOL = make_tool_definition("search", description="Finds.", parameters={})

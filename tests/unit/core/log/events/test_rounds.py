@@ -83,6 +83,7 @@ def test_a_reply_takes_the_rounds_of_its_question_with_it(scribe: Scribe) -> Non
         calls=tuple(ToolCall(id=n, name=n, arguments=f'{{"of":"{n}"}}') for n in ("one", "two")),
         outputs=(ToolOutput(call="one", output="1"), ToolOutput(call="two", output="!2", failed=True)),
         carried=NativeReply(format="wire", json="[]"),
+        tokens=CALL.usage.output,
     )
     assert [len(turn.rounds), len(later.rounds), scribe.log.rounds] == [2, 0, {}]
     assert set(path_hashes(scribe.log.path())) == set(scribe.contents)
@@ -119,6 +120,7 @@ def test_after_a_crash_between_calls_and_results_the_calls_are_pending(scribe: S
         text="And this.",
         stop=StopReason.TOOLS,
         calls=(ToolCall(id="two", name="two", arguments='{"of":"two"}'),),
+        usage=CALL.usage,
         carried=NativeReply(format="wire", json="{}"),
     )
     assert read_calls(told) == (CALL,)

@@ -10,6 +10,7 @@ from lamella.core.messages.rounds import ToolOutput, ToolRound
 from lamella.core.prompt.layers.model import SegmentKind
 from lamella.core.prompt.layers.rounds import TOOL_KIND, build_rounds, list_calls, render_call, stub_result
 from lamella.core.text.content import hash_text
+from lamella.core.values import replace
 
 SEARCH = ToolCall(id="c1", name="search", arguments='{"q":"tides"}')
 CLOCK = ToolCall(id="c2", name="clock", arguments="{}")
@@ -47,6 +48,27 @@ def test_a_call_is_counted_and_shown_although_it_is_no_text_of_the_message() -> 
     shown = 'Let me look.\nsearch({"q":"tides"})\nclock({})\n'
     assert asked.segment.text == shown
     assert asked.message.tokens == asked.segment.tokens == QUARTERS.count(shown)
+
+
+@pytest.mark.parametrize(
+    ("json", "counted", "weighs"),
+    [
+        ("x" * 400, None, 100),
+        ("x" * 400, 70, 70),
+        ("x" * 400, 500, 100),
+        ("[]", None, None),
+        ("x" * 400, 1, None),
+    ],
+    ids=["as JSON", "as its provider counted", "not more than is sent", "not less", "than what is said"],
+)
+def test_a_round_that_is_handed_back_in_its_own_form_weighs_what_that_does(
+    json: str, counted: int | None, weighs: int | None
+) -> None:
+    """Thoughts that a provider wants back are in no text; what the model put out is what it is handed."""
+    carried = replace(FIRST, carried=NativeReply(format="anthropic", json=json), tokens=counted)
+    asked = build_rounds("q", (carried,), QUARTERS)[0]
+    said = build_rounds("q", (replace(FIRST, carried=None, tokens=counted),), QUARTERS)[0].segment.tokens
+    assert asked.message.tokens == asked.segment.tokens == (said if weighs is None else weighs)
 
 
 def test_a_round_without_words_has_no_text_and_still_weighs_its_calls() -> None:

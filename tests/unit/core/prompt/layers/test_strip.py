@@ -59,12 +59,12 @@ def test_what_is_said_is_a_message_of_its_role_and_a_segment_that_weighs_the_sam
 
 def test_an_exchange_is_two_messages_and_those_of_its_rounds_between_them() -> None:
     plain, called = exchange(0), exchange(1, rounds=(ROUND, ROUND))
-    assert [message.role.value for message in plain.messages] == ["user", "assistant"]
-    assert [message.role.value for message in called.messages] == [
+    assert [message.role.value for message in past_messages((plain,))] == ["user", "assistant"]
+    assert [message.role.value for message in past_messages((called,))] == [
         "user", "assistant", "tool", "assistant", "tool", "assistant",
     ]  # fmt: skip
     assert count_messages((plain, called)) == 8
-    assert tuple(past_messages((plain, called))) == (*plain.messages, *called.messages)
+    assert past_messages((plain, called)) == [*past_messages((plain,)), *past_messages((called,))]
     assert (plain.said_tokens, [said.id for said in plain.said]) == (2, ["q0", "a0"])
 
 
@@ -107,7 +107,7 @@ def test_replies_that_joined_and_lines_of_calls_stand_in_one_message() -> None:
     assert folded.answer.tokens == QUARTERS.count(lines[0].text) + QUARTERS.count("0.\n\n1.")
     assert [said.id for said in folded.replies] == ["a0", "a1"]
     assert [said.id for said in folded.said] == ["q0", "a0", "a1"]
-    assert folded.messages == (first.sent, folded.answer)
+    assert past_messages((folded,)) == [first.sent, folded.answer]
     places = [(segment.id, segment.place) for segment in list_strip(talk(folded), first=0, opening=NOTHING_LEFT_OUT)]
     assert places == [("q0", "message:0"), *((name, "message:1") for name in (lines[0].id, "a0", "a1"))]
 
