@@ -8,11 +8,12 @@ from datetime import UTC, datetime
 from msgspec import Struct
 
 from lamella.core.artifacts.kinds import KINDS
-from lamella.core.artifacts.make import default_title
+from lamella.core.artifacts.make import canonical_json, default_title
 from lamella.core.artifacts.model import Artifact
 from lamella.core.log.branch import path_hashes, read_time, read_turns
 from lamella.core.log.turn import PART_NAMES, SystemParts, Turn
-from lamella.core.messages.rounds import ToolRound
+from lamella.core.messages.delta import ToolCall
+from lamella.core.messages.rounds import ToolRound, read_arguments
 from lamella.core.prompt.state import State
 from lamella.core.values import replace
 from lamella.engine.dialogue.dialogue import Dialogue
@@ -165,9 +166,7 @@ def _write_result(result: Artifact) -> dict[str, object]:
 def _write_round(one: ToolRound) -> dict[str, object]:
     return {
         "text": one.text,
-        "calls": [
-            {"id": call.id, "name": call.name, "arguments": _read_arguments(call.arguments)} for call in one.calls
-        ],
+        "calls": [_write_call(call) for call in one.calls],
         "results": [
             {"call": given.call, "output": given.output, **({"failed": True} if given.failed else {})}
             for given in one.outputs
@@ -175,10 +174,8 @@ def _write_round(one: ToolRound) -> dict[str, object]:
     }
 
 
-def _read_arguments(arguments: str) -> dict[str, object]:
-    """What a call was made with; a model may write what is no object, and a transcript has only those."""
-    try:
-        given = json.loads(arguments) if arguments.strip() else {}
-    except ValueError:
-        given = arguments
-    return given if isinstance(given, dict) else {"arguments": given}
+def _write_call(call: ToolCall) -> dict[str, object]:
+    """A call with its arguments as an object, and with the model's own bytes where the object would not give them."""
+    arguments = read_arguments(call.arguments)
+    written = {} if canonical_json(arguments) == call.arguments else {"written": call.arguments}
+    return {"id": call.id, "name": call.name, "arguments": arguments, **written}

@@ -1,6 +1,7 @@
 """Scripts: kept conversations that are played again, and written as transcripts."""
 
 import json
+from pathlib import Path
 
 import pytest
 from tests.unit.engine.backends import Ticking
@@ -11,7 +12,7 @@ from lamella.core.values import replace
 from lamella.engine.dialogue.answer import Answer
 from lamella.engine.script import play_script, read_script, write_script
 from lamella.errors import CallError
-from lamella.wiring import open_backend, parse_transcript
+from lamella.wiring import open_backend, parse_transcript, replay_transcript
 
 CALLS = (ToolCall(id="c1", name="look", arguments='{"page": 1}'), ToolCall(id="c2", name="look", arguments="[oops"))
 PNG = bytes.fromhex(
@@ -53,8 +54,8 @@ def test_a_transcript_has_everything_that_was_said(chat: Chat) -> None:
         {
             "text": "",
             "calls": [
-                {"id": "c1", "name": "look", "arguments": {"page": 1}},
-                {"id": "c2", "name": "look", "arguments": {"arguments": "[oops"}},
+                {"id": "c1", "name": "look", "arguments": {"page": 1}, "written": '{"page": 1}'},
+                {"id": "c2", "name": "look", "arguments": {"arguments": "[oops"}, "written": "[oops"},
             ],
             "results": [
                 {"call": "c1", "output": "Page one."},
@@ -67,6 +68,36 @@ def test_a_transcript_has_everything_that_was_said(chat: Chat) -> None:
     assert (second["system"], second["drop"], second["fold"]) == ({"workflow": ""}, ["a.md"], True)
     assert "reply" not in second
     assert parse_transcript(json.dumps(write_script(read_script(chat._backend, "demo"))).encode(), name="t").turns
+
+
+@pytest.mark.parametrize("layout", ["library", "in_place"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        '{"page":1}',
+        '{ "b": 1,\n"a": "\\u00fc" }',
+        '{"a":1,"a":2}',
+        '{"a":1.0e2}',
+        '{"a":1e999}',
+        '{"a":NaN}',
+        '{"a":"\\ud800"}',
+        "[1, 2]",
+        "[oops",
+        " ",
+        "",
+    ],
+)
+def test_a_transcript_sends_the_arguments_of_a_call_as_the_model_wrote_them(layout: str, arguments: str) -> None:
+    chat = Chat(replace(open_backend("memory:"), clock=Ticking()), "demo", {"layout": layout, "model": "openai:gpt-5"})
+    chat.ask("one", tools=[Tool(name="look", description="Looks.")])
+    call = ToolCall(id="c1", name="look", arguments=arguments)
+    chat._stored.reply(Answer(reply=Reply(text="", stop=StopReason.TOOLS, calls=(call,))))
+    chat.give([ToolOutput(call="c1", output="Page one.")])
+    chat.reply("yes")
+    sent = chat.ask("two").messages
+    transcript = parse_transcript(json.dumps(chat.transcript(), ensure_ascii=False).encode(), name="t")
+    *_, last = replay_transcript(transcript, overrides={}, beside=Path())
+    assert last.messages == sent
 
 
 def test_a_script_is_played_under_its_settings_or_under_others(chat: Chat) -> None:

@@ -13,7 +13,7 @@ from lamella.adapters.archive.strict_json import MAX_BYTES, check_json, explain_
 from lamella.core.artifacts.make import canonical_json, make_tool_definition, make_tool_result
 from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.messages.delta import ToolCall
-from lamella.core.messages.rounds import ToolOutput, ToolRound
+from lamella.core.messages.rounds import ToolOutput, ToolRound, read_arguments
 from lamella.engine.dialogue.ask import Ask
 from lamella.errors import BadInputError, SourceTooLargeError, TranscriptError
 
@@ -67,13 +67,14 @@ class ToolDefinitionIn(BaseModel):
 
 
 class CallIn(BaseModel):
-    """A call that the model made."""
+    """A call that the model made; ``written`` are its arguments byte for byte, where an object does not give them."""
 
     model_config = _STRICT
 
     id: _Name
     name: _Name
-    arguments: dict[str, JsonValue] = Field(default_factory=dict)
+    arguments: dict[str, JsonValue] | None = None
+    written: str | None = None
 
 
 class ResultIn(BaseModel):
@@ -225,9 +226,21 @@ def _read_round(given: RoundIn, place: str) -> ToolRound:
             raise TranscriptError(f"{place}: there is a result for {name}, which was not called.", hint=_ROUND_HINT)
     return ToolRound(
         text=given.text,
-        calls=tuple(ToolCall(id=c.id, name=c.name, arguments=canonical_json(c.arguments)) for c in given.calls),
+        calls=tuple(ToolCall(id=call.id, name=call.name, arguments=_read_call(call, place)) for call in given.calls),
         outputs=tuple(ToolOutput(call=n, output=outputs[n].output, failed=outputs[n].failed) for n in called),
     )
+
+
+def _read_call(call: CallIn, place: str) -> str:
+    """The arguments of a call as they are sent."""
+    if call.written is None:
+        return canonical_json(call.arguments or {})
+    if call.arguments not in (None, read_arguments(call.written)):
+        raise TranscriptError(
+            f"{place}: the call {call.id} has other `arguments` than those `written`.",
+            hint="What is `written` would be sent. Remove it, or say the same in both.",
+        )
+    return call.written
 
 
 def _check_each_once(names: Sequence[str], told: str) -> None:

@@ -215,6 +215,20 @@ def test_a_round_whose_calls_and_results_do_not_pair_is_refused(calls: object, r
     assert "one result" in caught.value.hint
 
 
+def test_arguments_that_contradict_what_was_written_are_refused() -> None:
+    def read(**call: object) -> str:
+        round_ = {"calls": [{"id": "c1", "name": "look", **call}], "results": [RESULT]}
+        (one,) = read_rounds(parse(turns=[{"user": "q", "rounds": [round_]}]).turns[0], 3)
+        return one.calls[0].arguments
+
+    assert read(written='{ "a": 1 }') == read(written='{ "a": 1 }', arguments={"a": 1}) == '{ "a": 1 }'
+    assert read() == "{}"
+    with pytest.raises(TranscriptError) as caught:
+        read(written='{ "a": 1 }', arguments={"a": 2})
+    assert caught.value.message.startswith("In turn 3, round 1: the call c1 has other `arguments`")
+    assert "Remove it" in caught.value.hint
+
+
 def test_a_round_without_calls_is_refused() -> None:
     error = refused(json.dumps({"lamella": 1, "turns": [{"user": "q", "rounds": [{"calls": [], "results": []}]}]}))
     assert "turns[0].rounds[0].calls: this field is empty" in error.message
