@@ -19,6 +19,7 @@ from lamella.errors import BadInputError, SourceTooLargeError, TranscriptError
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, strict=True)
 _ROUND_HINT = "Give each call of a round an id of its own, and one result with that id as its `call`."
+_RESULT_ID = "(?s)^tool:.*:[0-9a-f]{12}$"
 _NUMBER = re.compile(r"\s*[+-]?[\d.]+\s*")
 
 
@@ -78,13 +79,14 @@ class CallIn(BaseModel):
 
 
 class ResultIn(BaseModel):
-    """What came back for a call, by its id."""
+    """What came back for a call, by its id; ``id`` is what it is known by, if that is not what follows."""
 
     model_config = _STRICT
 
     call: _Name
     output: str
     failed: bool = False
+    id: Annotated[str, Field(pattern=_RESULT_ID)] | None = None
 
 
 class RoundIn(BaseModel):
@@ -188,7 +190,13 @@ def parse_transcript(data: bytes, *, name: str) -> Transcript:
     check_json(data, name)
     if transcript.lamella != 1:
         raise _other_format(name, transcript.lamella)
+    _check_each_once(_list_result_ids(transcript), f"{name}: two results have the id")
     return transcript
+
+
+def _list_result_ids(transcript: Transcript) -> list[str]:
+    rounds = (one for turn in transcript.turns for one in turn.rounds)
+    return [result.id for one in rounds for result in one.results if result.id is not None]
 
 
 def read_turn(turn: TurnIn, number: int, *, system: SystemIn | None) -> Ask:
@@ -227,7 +235,7 @@ def _read_round(given: RoundIn, place: str) -> ToolRound:
     return ToolRound(
         text=given.text,
         calls=tuple(ToolCall(id=call.id, name=call.name, arguments=_read_call(call, place)) for call in given.calls),
-        outputs=tuple(ToolOutput(call=n, output=outputs[n].output, failed=outputs[n].failed) for n in called),
+        outputs=tuple(ToolOutput(**outputs[name].model_dump()) for name in called),
     )
 
 

@@ -49,7 +49,7 @@ _USER, _REPLY = Voice.USER, Voice.REPLY
 
 # What a log folds to, and how snapshots of it are written. Whoever changes either raises the number, so that older
 # snapshots are not used; a golden file of each number holds this one to what it was.
-FORMAT = 3
+FORMAT = 4
 Change = DeleteEvent | ForkEvent | SwitchEvent | RenameEvent | ErasureEvent | SettingsEvent | StageEvent | SilentEvent
 
 
@@ -234,7 +234,9 @@ class Log(Struct, dict=True):
             raise ValueError(f"there are results for {event.parent}, which waits for none")
         if sorted(call.id for call in rounds[-1].calls) != sorted(result.call for result in event.results):
             raise ValueError(f"the results for {event.parent} are not one for each call")
-        self.rounds[event.parent] = (*rounds[:-1], replace(rounds[-1], results=event.results))
+        if event.names and len(event.names) != len(event.results):
+            raise ValueError(f"{len(event.names)} names are given for the {len(event.results)} results")
+        self.rounds[event.parent] = (*rounds[:-1], replace(rounds[-1], results=event.results, names=event.names))
 
     def _add(self, node: Node, *, follows: bool) -> None:
         """Most of a log follows the message before it, under a new id; the rest is looked at."""

@@ -10,11 +10,16 @@ from lamella.core.messages.model import Message, Role
 
 
 class ToolOutput(Struct, frozen=True, kw_only=True, gc=False):
-    """What a tool gave back for a call, which is named by its id; ``failed`` says that the tool did not do it."""
+    """What a tool gave back for a call, which is named by its id; ``failed`` says that the tool did not do it.
+
+    ``id`` is what it is known by where that does not follow from its place and its words: it was told elsewhere first,
+    or its words were erased.
+    """
 
     call: str
     output: str
     failed: bool = False
+    id: str | None = None
 
 
 class ToolRound(Struct, frozen=True, kw_only=True, gc=False):

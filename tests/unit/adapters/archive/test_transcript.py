@@ -229,6 +229,18 @@ def test_arguments_that_contradict_what_was_written_are_refused() -> None:
     assert "Remove it" in caught.value.hint
 
 
+def test_an_id_of_a_result_is_taken_once_and_has_its_form() -> None:
+    def tell(*names: str) -> str:
+        rounds = [{"calls": [CALL], "results": [{**RESULT, "id": name}]} for name in names]
+        return json.dumps({"lamella": 1, "turns": [{"user": "q", "rounds": [one]} for one in rounds]})
+
+    name = "tool:look:0123456789ab"
+    (one,) = read_rounds(parse_transcript(tell(name).encode(), name="t").turns[0], 1)
+    assert one.outputs[0].id == name
+    assert refused(tell(name, name)).message.endswith(f"two results have the id {name}.")
+    assert "turns[0].rounds[0].results[0].id" in refused(tell("a.md")).message
+
+
 def test_a_round_without_calls_is_refused() -> None:
     error = refused(json.dumps({"lamella": 1, "turns": [{"user": "q", "rounds": [{"calls": [], "results": []}]}]}))
     assert "turns[0].rounds[0].calls: this field is empty" in error.message
