@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
@@ -227,3 +228,54 @@ def test_every_call_takes_one_output(outputs: list[ToolOutput]) -> None:
         chat.give(outputs)
     assert len(chat.calls) == 1
     assert chat.give([ToolOutput(call="c1", output="sun")]).messages[-1].text == "sun"
+
+
+@pytest.mark.parametrize("heard", [1, 2])
+def test_tools_whose_outputs_somebody_heard_are_not_run_again_after_the_iterator_was_closed(heard: int) -> None:
+    ran: list[str] = []
+
+    def note(word: str) -> str:
+        """Notes a word."""
+        ran.append(word)
+        return f"noted {word}"
+
+    calls = line(("a", "note", {"word": "one"}), ("b", "note", {"word": "two"}))
+    provider = ScriptedProvider(calls, Line(text="Both noted."))
+    chat = lamella.open("memory:", model="scripted:x", provider=provider).chat("tools", layout="in_place")
+
+    async def stop_early() -> None:
+        outputs = 0
+        async with aclosing(chat.send("Note them.", tools=[note])) as events:
+            async for event in events:
+                outputs += event.output is not None
+                if outputs == heard:
+                    return
+
+    async def go_on() -> None:
+        async for _ in chat.resume(tools=[note]):
+            pass
+
+    asyncio.run(stop_early())
+    assert chat.calls == ()
+    asyncio.run(go_on())
+    assert sorted(ran) == ["one", "two"]
+    texts = [message.text for message in chat.ask("Thanks").messages]
+    assert texts == ["Note them.", "", "noted one", "noted two", "Both noted.", "Thanks"]
+
+
+def test_what_tools_gave_is_told_although_it_leaves_no_room_to_go_on() -> None:
+    def read() -> str:
+        """Reads much."""
+        return "word " * 9_000
+
+    provider = ScriptedProvider(line(("a", "read", {})), Line(text="Long."))
+    chat = lamella.open("memory:", model="scripted:x", provider=provider).chat("tools", window=6_000, reserve=500)
+    told: list[Event] = []
+
+    async def main() -> None:
+        async for event in chat.send("Read.", tools=[read]):
+            told.append(event)
+
+    with pytest.raises(lamella.LamellaError):
+        asyncio.run(main())
+    assert [len(event.output.output) for event in told if event.output] == [45_000]
