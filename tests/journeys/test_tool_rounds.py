@@ -4,14 +4,14 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from pathlib import Path
 
 import pytest
 
 import lamella
-from lamella import Conversation, Tool
+from lamella import Conversation, Message, Tool
 from lamella.engine.sending.sending import Event
 from lamella.providers import ToolCall, ToolOutput
 from lamella.testing import Line, ScriptedProvider
@@ -279,3 +279,32 @@ def test_what_tools_gave_is_told_although_it_leaves_no_room_to_go_on() -> None:
     with pytest.raises(lamella.LamellaError):
         asyncio.run(main())
     assert [len(event.output.output) for event in told if event.output] == [45_000]
+
+
+def test_rounds_go_on_once_the_summary_that_makes_room_for_them_is_there() -> None:
+    class Summary:
+        asked = 0
+
+        def summarize(self, messages: Sequence[Message], *, max_tokens: int) -> str:
+            del messages, max_tokens
+            self.asked += 1
+            return "- They talked."
+
+    def read(page: int) -> str:
+        """Reads a page."""
+        return f"word{page} " * 700
+
+    summary = Summary()
+    calls = [line((f"c{page}", "read", {"page": page})) for page in range(4)]
+    provider = ScriptedProvider(*[Line(text="Fine. " * 20)] * 12, *calls, Line(text="Read."))
+    engine = lamella.open("memory:", model="scripted:x", provider=provider, summarizer=summary)
+    chat = engine.chat("tools", layout="in_place", window=9_000, reserve=500)
+    for number in range(12):
+        collect(chat, f"Question {number}: " + "long text " * 120)
+    before = summary.asked
+    collect(chat, "Read four pages.", tools=[read])
+    assert summary.asked > before
+    assert [len(told.rounds) for told in chat.turns()][-1] == 4
+    last = chat.turns()[-1].reply
+    assert last is not None
+    assert last.text == "Read."
