@@ -237,7 +237,7 @@ class Dialogue:
         """
         if self._pending is not None:
             check_outputs(self._pending.calls, outputs)
-            self._take(outputs, at=at)
+            self.take(outputs, at=at)
             self._taken = (self._state, tuple(outputs))
         elif self._taken != (self._state, tuple(outputs)):
             raise CallError("No tool was called.", hint="Give results for the calls of the reply before.")
@@ -259,7 +259,8 @@ class Dialogue:
         self._accounts.go_further(books)
         return self._view(envelope, entry, receipt)
 
-    def _take(self, outputs: Sequence[ToolOutput], *, at: datetime | None) -> None:
+    def take(self, outputs: Sequence[ToolOutput], *, at: datetime | None = None) -> None:
+        """What the calls of the last answer are said to have given, which is not sent on: the turn goes on or ends."""
         longer = self._with_round(outputs)
         if self._journal is not None:
             self._journal.write_results(longer.rounds[-1].outputs, parent=self._state.head, at=at)
@@ -269,7 +270,7 @@ class Dialogue:
     def _skip_round(self, *, at: datetime | None) -> None:
         """Calls that nobody answered are told so: what the model said is kept, and every call has its result."""
         if self._pending is not None:
-            self._take([skip_call(call) for call in self._pending.calls], at=at)
+            self.take([skip_call(call) for call in self._pending.calls], at=at)
 
     def _view(self, envelope: Envelope, entry: Entry, receipt: Receipt | None) -> TurnView:
         return self._accounts.view(envelope, entry, number=len(self._past.turns), receipt=receipt)
