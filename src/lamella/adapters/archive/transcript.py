@@ -5,7 +5,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ValidationError,
+)
 from pydantic_core import ErrorDetails, PydanticCustomError, from_json
 
 from lamella.adapters.archive.attachments import AttachmentIn, read_attachment
@@ -30,8 +39,15 @@ def _refuse_numbers(value: object) -> object:
     return value
 
 
+def _refuse_blank(name: str) -> str:
+    if not name.strip():
+        raise PydanticCustomError("blank", "this field is blank")
+    return name
+
+
 _Time = Annotated[AwareDatetime, BeforeValidator(_refuse_numbers), Field(strict=False)]
-_Name = Annotated[str, Field(min_length=1)]
+_Id = Annotated[str, Field(min_length=1)]
+_Name = Annotated[str, Field(min_length=1), AfterValidator(_refuse_blank)]
 
 
 class SystemIn(BaseModel):
@@ -72,7 +88,7 @@ class CallIn(BaseModel):
 
     model_config = _STRICT
 
-    id: _Name
+    id: _Id
     name: _Name
     arguments: dict[str, JsonValue] | None = None
     written: str | None = None
@@ -83,7 +99,7 @@ class ResultIn(BaseModel):
 
     model_config = _STRICT
 
-    call: _Name
+    call: _Id
     output: str
     failed: bool = False
     id: Annotated[str, Field(pattern=_RESULT_ID)] | None = None

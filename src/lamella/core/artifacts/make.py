@@ -63,12 +63,14 @@ def make_image(image: Image, *, title: str = "", path: str | None = None) -> Art
 
 def make_tool_result(name: str, *, arguments: Mapping[str, object], output: str) -> Artifact:
     """A tool's call and its output: one artifact, so that neither can be lost without the other."""
+    _check_tool(name)
     source = Source(tool=name, arguments=canonical_json(arguments))
     return make_artifact(Kind.TOOL, text=output, source=source, title=name)
 
 
 def make_tool_definition(name: str, *, description: str, parameters: Mapping[str, object]) -> ToolDefinition:
     """A tool definition whose equal schemas are equal bytes."""
+    _check_tool(name)
     definition = ToolDefinition(name=name, description=description, parameters=canonical_json(parameters))
     encode_text(definition.name + definition.description + definition.parameters)
     return definition
@@ -88,6 +90,11 @@ def canonical_json(value: object) -> str:
             f"A value cannot be written as JSON: {error}.",
             hint="Tool arguments and schemas are made of texts, finite numbers, lists and objects.",
         ) from error
+
+
+def _check_tool(name: str) -> None:
+    if not name.strip():
+        raise ArtifactError("A tool has no name.", hint="Give it the `name` that the model calls it by.")
 
 
 def _check_names(title: str, source: Source) -> None:
