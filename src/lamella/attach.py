@@ -52,11 +52,13 @@ class _File:
         if self.text is None:
             return self.wanted()
         source = Source(path=self.path)
-        return make_artifact(self.kind, text=self.text, source=source, title=self.title, policy=_policy(self.policy))
+        return make_artifact(
+            self.kind, text=self.text, source=source, title=self.title, policy=find_policy(self.policy)
+        )
 
     def wanted(self) -> Wanted:
         """The file, to be read from a vault."""
-        return Wanted(kind=self.kind, name=self.path, policy=_policy(self.policy), title=self.title)
+        return Wanted(kind=self.kind, name=self.path, policy=find_policy(self.policy), title=self.title)
 
 
 class Note(_File):
@@ -107,7 +109,9 @@ class _Page:
 
     def attachment(self) -> Artifact:
         source = Source(url=self.url)
-        return make_artifact(self.kind, text=self.text, source=source, title=self.title, policy=_policy(self.policy))
+        return make_artifact(
+            self.kind, text=self.text, source=source, title=self.title, policy=find_policy(self.policy)
+        )
 
 
 class Url(_Page):
@@ -136,7 +140,7 @@ class Folder:
     policy: str | None = None
 
     def attachment(self) -> Wanted:
-        return Wanted(kind=Kind.FOLDER, name=self.path, policy=_policy(self.policy))
+        return Wanted(kind=Kind.FOLDER, name=self.path, policy=find_policy(self.policy))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +151,7 @@ class Tag:
     policy: str | None = None
 
     def attachment(self) -> Wanted:
-        return Wanted(kind=Kind.TAG, name=self.tag, policy=_policy(self.policy))
+        return Wanted(kind=Kind.TAG, name=self.tag, policy=find_policy(self.policy))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +167,7 @@ class Dataview:
     def attachment(self) -> Artifact:
         source = Source(path=self.path, query=self.query)
         return make_artifact(
-            Kind.DATAVIEW, text=self.text, source=source, title=self.title, policy=_policy(self.policy)
+            Kind.DATAVIEW, text=self.text, source=source, title=self.title, policy=find_policy(self.policy)
         )
 
 
@@ -182,7 +186,7 @@ class Selection:
         kind = Kind.SELECTED_TEXT if self.path is not None else Kind.WEB_SELECTION
         lines = None if self.lines is None else (self.lines[0], self.lines[1])
         source = Source(path=self.path, url=self.url, lines=lines)
-        return make_artifact(kind, text=self.text, source=source, title=self.title, policy=_policy(self.policy))
+        return make_artifact(kind, text=self.text, source=source, title=self.title, policy=find_policy(self.policy))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,8 +243,6 @@ class Tool:
     run: Callable[..., object] | None = field(default=None, repr=False)
 
     def definition(self) -> ToolDefinition:
-        if not self.name:
-            raise ArtifactError("A tool has no name.", hint="Give it the `name` that the model calls it by.")
         return make_tool_definition(self.name, description=self.description, parameters=self.parameters)
 
 
@@ -258,7 +260,8 @@ def knows_ending(path: str) -> bool:
     return kind_of_file(path) is not None
 
 
-def _policy(name: str | None) -> Policy | None:
+def find_policy(name: str | None) -> Policy | None:
+    """The policy of a name, if one is given."""
     if name is None:
         return None
     try:

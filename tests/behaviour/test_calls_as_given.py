@@ -1,10 +1,15 @@
 """Calls as models give them: with ids twice or none, and answers that are asked for once more."""
 
+import json
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
 import lamella
-from lamella import Conversation
+from lamella import Chat, Conversation, Turn
 from lamella.providers import ToolOutput
+from lamella.wiring import parse_transcript, replay_transcript
 
 
 def look(word: str) -> str:
@@ -51,3 +56,45 @@ def test_a_selection_stands_while_tools_are_called() -> None:
     chat.reply(answer("a"))
     turn = chat.give([ToolOutput(call="a", output="that")])
     assert "word for word" in turn.messages[0].text
+
+
+def as_sent(turn: Turn) -> list[object]:
+    return [message.to_dict() for message in turn.messages]
+
+
+def leave_by_asking(chat: Chat) -> list[Turn]:
+    return []
+
+
+def leave_by_replying(chat: Chat) -> list[Turn]:
+    chat.reply("Enough.")
+    return []
+
+
+def leave_by_calling_again(chat: Chat) -> list[Turn]:
+    chat.reply(answer("z"))
+    turn = chat.give([ToolOutput(call="z", output="found")])
+    chat.reply("That one.")
+    return [turn]
+
+
+@pytest.mark.parametrize("layout", ["library", "in_place"])
+@pytest.mark.parametrize("rounds", [0, 1])
+@pytest.mark.parametrize("leave", [leave_by_asking, leave_by_replying, leave_by_calling_again])
+def test_calls_that_were_given_up_are_replayed_as_they_were_sent(
+    layout: str, rounds: int, leave: Callable[[Chat], list[Turn]]
+) -> None:
+    chat = lamella.open("memory:", model="openai:gpt-5").chat("words", layout=layout)
+    turns = [chat.ask("Which?", tools=[look])]
+    chat.reply(answer("a"))
+    for _ in range(rounds):
+        turns = [chat.give([ToolOutput(call="a", output="nothing")])]
+        chat.reply(answer("a"))
+    turns = leave(chat) or turns
+    turns.append(chat.ask("Never mind."))
+    chat.reply("Fine.")
+    turns.append(chat.ask("Anything else?"))
+    sent = [as_sent(turn) for turn in turns]
+    assert [as_sent(turn) for turn in chat.replay()] == sent
+    transcript = parse_transcript(json.dumps(chat.transcript()).encode(), name="t")
+    assert [as_sent(turn) for turn in replay_transcript(transcript, overrides={}, beside=Path())] == sent

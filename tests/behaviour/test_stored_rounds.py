@@ -166,3 +166,22 @@ def test_a_result_can_be_erased_by_its_id() -> None:
     assert "found a" not in str(sent(after))
     assert list(conversations.verify("chat")) == []
     assert list(conversations.verify_erased("chat")) == []
+
+
+def test_the_line_of_an_erased_result_names_the_id_that_the_result_had() -> None:
+    lines = []
+    for erases in (False, True):
+        tooled = Tooled(killed=True, layout="library")
+        tooled.chat.ask(Ask(text="What is there?"))
+        tooled.call("a")
+        turn = tooled.give("a")
+        tooled.chat.reply("A lot.")
+        (name,) = [segment.id for layer in turn.envelope.layers for segment in layer.segments if segment.kind == "tool"]
+        if erases:
+            Conversations(tooled.store, tooled.backend.clock).erase_artifact("chat", name)
+        lines.append(tooled.chat.ask(Ask(text="And now?")).messages[1].text)
+        assert name in lines[-1]
+        assert [found.passage.text for found in tooled.chat.recall(name)] == [
+            "[This result was erased.]" if erases else "found a"
+        ]
+    assert lines[0] == lines[1]

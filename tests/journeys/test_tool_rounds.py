@@ -4,13 +4,14 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
 
 import lamella
-from lamella import Conversation, Tool
+from lamella import Conversation, Message, Tool
 from lamella.engine.sending.sending import Event
 from lamella.providers import ToolCall, ToolOutput
 from lamella.testing import Line, ScriptedProvider
@@ -227,3 +228,83 @@ def test_every_call_takes_one_output(outputs: list[ToolOutput]) -> None:
         chat.give(outputs)
     assert len(chat.calls) == 1
     assert chat.give([ToolOutput(call="c1", output="sun")]).messages[-1].text == "sun"
+
+
+@pytest.mark.parametrize("heard", [1, 2])
+def test_tools_whose_outputs_somebody_heard_are_not_run_again_after_the_iterator_was_closed(heard: int) -> None:
+    ran: list[str] = []
+
+    def note(word: str) -> str:
+        """Notes a word."""
+        ran.append(word)
+        return f"noted {word}"
+
+    calls = line(("a", "note", {"word": "one"}), ("b", "note", {"word": "two"}))
+    provider = ScriptedProvider(calls, Line(text="Both noted."))
+    chat = lamella.open("memory:", model="scripted:x", provider=provider).chat("tools", layout="in_place")
+
+    async def stop_early() -> None:
+        outputs = 0
+        async with aclosing(chat.send("Note them.", tools=[note])) as events:
+            async for event in events:
+                outputs += event.output is not None
+                if outputs == heard:
+                    return
+
+    async def go_on() -> None:
+        async for _ in chat.resume(tools=[note]):
+            pass
+
+    asyncio.run(stop_early())
+    assert chat.calls == ()
+    asyncio.run(go_on())
+    assert sorted(ran) == ["one", "two"]
+    texts = [message.text for message in chat.ask("Thanks").messages]
+    assert texts == ["Note them.", "", "noted one", "noted two", "Both noted.", "Thanks"]
+
+
+def test_what_tools_gave_is_told_although_it_leaves_no_room_to_go_on() -> None:
+    def read() -> str:
+        """Reads much."""
+        return "word " * 9_000
+
+    provider = ScriptedProvider(line(("a", "read", {})), Line(text="Long."))
+    chat = lamella.open("memory:", model="scripted:x", provider=provider).chat("tools", window=6_000, reserve=500)
+    told: list[Event] = []
+
+    async def main() -> None:
+        async for event in chat.send("Read.", tools=[read]):
+            told.append(event)
+
+    with pytest.raises(lamella.LamellaError):
+        asyncio.run(main())
+    assert [len(event.output.output) for event in told if event.output] == [45_000]
+
+
+def test_rounds_go_on_once_the_summary_that_makes_room_for_them_is_there() -> None:
+    class Summary:
+        asked = 0
+
+        def summarize(self, messages: Sequence[Message], *, max_tokens: int) -> str:
+            del messages, max_tokens
+            self.asked += 1
+            return "- They talked."
+
+    def read(page: int) -> str:
+        """Reads a page."""
+        return f"word{page} " * 700
+
+    summary = Summary()
+    calls = [line((f"c{page}", "read", {"page": page})) for page in range(4)]
+    provider = ScriptedProvider(*[Line(text="Fine. " * 20)] * 12, *calls, Line(text="Read."))
+    engine = lamella.open("memory:", model="scripted:x", provider=provider, summarizer=summary)
+    chat = engine.chat("tools", layout="in_place", window=9_000, reserve=500)
+    for number in range(12):
+        collect(chat, f"Question {number}: " + "long text " * 120)
+    before = summary.asked
+    collect(chat, "Read four pages.", tools=[read])
+    assert summary.asked > before
+    assert [len(told.rounds) for told in chat.turns()][-1] == 4
+    last = chat.turns()[-1].reply
+    assert last is not None
+    assert last.text == "Read."

@@ -186,7 +186,7 @@ class Chat(Discourse):
         ``model`` is who answers it this time and from then on, by default who was asked.
         """
         named = None if message is None else check_text(message, "message")
-        other = None if model is None else check_text(model, "model")
+        other = None if model is None else check_text(model, "model", may_be_empty=False)
         return self._stored.regenerate(named, model=other, at=check_time(at))
 
     def delete(self, message: str, *, at: datetime | None = None) -> None:

@@ -27,11 +27,11 @@ _LISTS = {
 
 
 def check_text(value: object, name: str, *, may_be_empty: bool = True) -> str:
-    """A text that can be written as UTF-8."""
+    """A text that can be written as UTF-8; one that may not be empty is not blank either."""
     if not isinstance(value, str):
         raise CallError(f"{name} is {_kind(value)}, not a text.", hint=f"Give {name} a str.")
-    if not value and not may_be_empty:
-        raise CallError(f"{name} is empty.", hint=f"Give {name} a text, or leave it out.")
+    if not may_be_empty and not value.strip():
+        raise CallError(f"{name} is {'blank' if value else 'empty'}.", hint=f"Give {name} a text, or leave it out.")
     if not value.isascii():
         encode_text(value)
     return value

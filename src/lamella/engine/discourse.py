@@ -9,6 +9,7 @@ from lamella.core.log.receipt import Receipt
 from lamella.core.messages.delta import Reply, ToolCall
 from lamella.core.messages.rounds import ToolOutput
 from lamella.core.search.index import Found
+from lamella.core.values import replace
 from lamella.engine.checks import check_each, check_fields, check_parts, check_text, check_time
 from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.ask import Ask
@@ -163,7 +164,8 @@ class Discourse:
         for output in given:
             check_text(output.call, "call")
             check_text(output.output, "output")
-        return self._walker.give(given, at=check_time(at))
+        # An id that a result has from elsewhere is not its id here.
+        return self._walker.give([replace(output, id=None) for output in given], at=check_time(at))
 
     def plan(self, to: float | None = None) -> Proposal:
         """What compacting would take out and bring, down to a share of what fits. Nothing changes yet."""

@@ -11,7 +11,7 @@ from lamella.core.values import replace
 from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.dialogue import Dialogue
-from lamella.engine.dialogue.rounds import reopen_round
+from lamella.engine.dialogue.rounds import is_skipped, reopen_round
 from lamella.engine.dialogue.turn import TurnView
 
 
@@ -32,7 +32,7 @@ def replay(dialogue: Dialogue, turns: Iterable[ScriptedTurn]) -> Iterator[TurnVi
 
 
 def _play(dialogue: Dialogue, scripted: ScriptedTurn) -> TurnView:
-    """The last request of a turn: the one after all its rounds of tools."""
+    """The last request of a turn: the one after all its rounds of tools that were not given up."""
     asked = scripted.asked
     # A history that was rewritten before a turn began an epoch then, and does again.
     rewritten = asked.rewritten if isinstance(asked, Turn) else None
@@ -40,7 +40,10 @@ def _play(dialogue: Dialogue, scripted: ScriptedTurn) -> TurnView:
     for one in scripted.rounds:
         said = reopen_round(one)
         dialogue.reply(Answer(reply=said), at=scripted.at)
-        turn = dialogue.give(one.outputs, at=scripted.at)
+        if is_skipped(one):
+            dialogue.take(one.outputs, at=scripted.at)
+        else:
+            turn = dialogue.give(one.outputs, at=scripted.at)
     if turn is not first:
         # What a turn moved it moved with its first request, and what was compacted for any of them was for the turn.
         turn.page.entry = replace(turn.ledger, prefix=first.prefix)

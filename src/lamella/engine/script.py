@@ -9,11 +9,13 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from lamella.core.artifacts.kinds import KINDS
-from lamella.core.artifacts.make import default_title
+from lamella.core.artifacts.make import canonical_json, default_title
 from lamella.core.artifacts.model import Artifact
 from lamella.core.log.branch import path_hashes, read_time, read_turns
+from lamella.core.log.ids import round_result_id
 from lamella.core.log.turn import PART_NAMES, SystemParts, Turn
-from lamella.core.messages.rounds import ToolRound
+from lamella.core.messages.delta import ToolCall
+from lamella.core.messages.rounds import ToolRound, read_arguments
 from lamella.core.prompt.state import State
 from lamella.core.values import replace
 from lamella.engine.dialogue.dialogue import Dialogue
@@ -114,7 +116,7 @@ def _write_turn(turn: Turn, at: datetime | None, before: SystemParts) -> dict[st
         "drop": list(turn.drop),
         # A history that was rewritten before a turn began an epoch, and a transcript says so by folding.
         "fold": turn.fold or turn.rewritten is not None,
-        "rounds": [_write_round(one) for one in turn.rounds],
+        "rounds": [_write_round(turn, number, one) for number, one in enumerate(turn.rounds)],
         "reply": turn.reply,
     }
     kept = {name: value for name, value in written.items() if value}
@@ -159,23 +161,22 @@ def _write_result(result: Artifact) -> dict[str, object]:
     return {"name": result.source.tool, "arguments": arguments, "output": _write_text(result.text)}
 
 
-def _write_round(one: ToolRound) -> dict[str, object]:
-    return {
-        "text": one.text,
-        "calls": [
-            {"id": call.id, "name": call.name, "arguments": _read_arguments(call.arguments)} for call in one.calls
-        ],
-        "results": [
-            {"call": given.call, "output": given.output, **({"failed": True} if given.failed else {})}
-            for given in one.outputs
-        ],
-    }
+def _write_round(turn: Turn, number: int, one: ToolRound) -> dict[str, object]:
+    calls = {call.id: call for call in one.calls}
+    results: list[dict[str, object]] = []
+    for at, given in enumerate(one.outputs):
+        follows = round_result_id(
+            turn.id or "", place=(number, at), call=calls[given.call], output=replace(given, id=None)
+        )
+        known: dict[str, object] = {"failed": given.failed, "id": None if given.id == follows else given.id}
+        results.append(
+            {"call": given.call, "output": given.output, **{name: one for name, one in known.items() if one}}
+        )
+    return {"text": one.text, "calls": [_write_call(call) for call in one.calls], "results": results}
 
 
-def _read_arguments(arguments: str) -> dict[str, object]:
-    """What a call was made with; a model may write what is no object, and a transcript has only those."""
-    try:
-        given = json.loads(arguments) if arguments.strip() else {}
-    except ValueError:
-        given = arguments
-    return given if isinstance(given, dict) else {"arguments": given}
+def _write_call(call: ToolCall) -> dict[str, object]:
+    """A call with its arguments as an object, and with the model's own bytes where the object would not give them."""
+    arguments = read_arguments(call.arguments)
+    written = {} if canonical_json(arguments) == call.arguments else {"written": call.arguments}
+    return {"id": call.id, "name": call.name, "arguments": arguments, **written}

@@ -39,6 +39,7 @@ _SHARES = ("warn", "target", "trigger", "hard")
 
 def make_rules(settings: Settings, world: "World", *, runner: str = "chat") -> Rules:
     """What settings mean for a conversation; raises if they contradict each other."""
+    _check_model(settings)
     _check_history_turns(settings)
     return Rules(
         measure=world.counter.measure(settings.model),
@@ -59,6 +60,7 @@ def find_faults(settings: Settings) -> Iterator[tuple[tuple[str, ...], LamellaEr
     checks: dict[tuple[str, ...], Callable[[], object]] = {
         _ROOM: lambda: Budget(window=settings.window, reserve=settings.reserve),
         **{(name,): partial(_choose, name, getattr(settings, name), choices) for name, choices in _CHOICES.items()},
+        ("model",): lambda: _check_model(settings),
         ("history_turns",): lambda: _check_history_turns(settings),
         _SHARES: lambda: Budget(**{name: getattr(settings, name) for name in _SHARES}),
         ("compaction",): lambda: [make_compaction(settings.compaction, runner) for runner in RUNNERS],
@@ -68,6 +70,11 @@ def find_faults(settings: Settings) -> Iterator[tuple[tuple[str, ...], LamellaEr
             check()
         except LamellaError as error:
             yield names, error
+
+
+def _check_model(settings: Settings) -> None:
+    if settings.model is not None and not settings.model.strip():
+        raise SettingError("model is blank.", hint="Name one, as in anthropic:NAME, or leave it out.")
 
 
 def _check_history_turns(settings: Settings) -> None:

@@ -33,7 +33,7 @@ def check_meaning(found: Configuration) -> None:
 
 def tell_place(error: LamellaError, place: str) -> LamellaError:
     """The same error; its message says where it happened, once."""
-    if place and not error.message.startswith(f"{place}: "):
+    if place and not error.message.startswith((f"{place}: ", f"{place}, ")):
         error.message = f"{place}: {error.message}"
         error.args = (error.message,)
     return error

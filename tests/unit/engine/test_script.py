@@ -1,17 +1,21 @@
 """Scripts: kept conversations that are played again, and written as transcripts."""
 
 import json
+from pathlib import Path
 
 import pytest
 from tests.unit.engine.backends import Ticking
 
 from lamella import Chat, Note, Picture, Selection, Tool, ToolOutput, ToolResult
+from lamella.core.log.nodes import name_round
 from lamella.core.messages.delta import Reply, StopReason, ToolCall
 from lamella.core.values import replace
 from lamella.engine.dialogue.answer import Answer
+from lamella.engine.keeping.conversations import Conversations
+from lamella.engine.keeping.forking import fork_into
 from lamella.engine.script import play_script, read_script, write_script
 from lamella.errors import CallError
-from lamella.wiring import open_backend, parse_transcript
+from lamella.wiring import open_backend, parse_transcript, replay_transcript
 
 CALLS = (ToolCall(id="c1", name="look", arguments='{"page": 1}'), ToolCall(id="c2", name="look", arguments="[oops"))
 PNG = bytes.fromhex(
@@ -53,8 +57,8 @@ def test_a_transcript_has_everything_that_was_said(chat: Chat) -> None:
         {
             "text": "",
             "calls": [
-                {"id": "c1", "name": "look", "arguments": {"page": 1}},
-                {"id": "c2", "name": "look", "arguments": {"arguments": "[oops"}},
+                {"id": "c1", "name": "look", "arguments": {"page": 1}, "written": '{"page": 1}'},
+                {"id": "c2", "name": "look", "arguments": {"arguments": "[oops"}, "written": "[oops"},
             ],
             "results": [
                 {"call": "c1", "output": "Page one."},
@@ -67,6 +71,58 @@ def test_a_transcript_has_everything_that_was_said(chat: Chat) -> None:
     assert (second["system"], second["drop"], second["fold"]) == ({"workflow": ""}, ["a.md"], True)
     assert "reply" not in second
     assert parse_transcript(json.dumps(write_script(read_script(chat._backend, "demo"))).encode(), name="t").turns
+
+
+@pytest.mark.parametrize("layout", ["library", "in_place"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        '{"page":1}',
+        '{ "b": 1,\n"a": "\\u00fc" }',
+        '{"a":1,"a":2}',
+        '{"a":1.0e2}',
+        '{"a":1e999}',
+        '{"a":NaN}',
+        '{"a":"\\ud800"}',
+        "[1, 2]",
+        "[oops",
+        " ",
+        "",
+    ],
+)
+def test_a_transcript_sends_the_arguments_of_a_call_as_the_model_wrote_them(layout: str, arguments: str) -> None:
+    chat = Chat(replace(open_backend("memory:"), clock=Ticking()), "demo", {"layout": layout, "model": "openai:gpt-5"})
+    chat.ask("one", tools=[Tool(name="look", description="Looks.")])
+    call = ToolCall(id="c1", name="look", arguments=arguments)
+    chat._stored.reply(Answer(reply=Reply(text="", stop=StopReason.TOOLS, calls=(call,))))
+    chat.give([ToolOutput(call="c1", output="Page one.")])
+    chat.reply("yes")
+    sent = chat.ask("two").messages
+    transcript = parse_transcript(json.dumps(chat.transcript(), ensure_ascii=False).encode(), name="t")
+    *_, last = replay_transcript(transcript, overrides={}, beside=Path())
+    assert last.messages == sent
+
+
+@pytest.mark.parametrize("layout", ["library", "in_place"])
+def test_results_that_were_erased_or_told_elsewhere_first_keep_their_ids_when_played_again(layout: str) -> None:
+    chat = Chat(replace(open_backend("memory:"), clock=Ticking()), "demo", {"layout": layout, "model": "openai:gpt-5"})
+    chat.ask("one", tools=[Tool(name="look", description="Looks.")])
+    chat._stored.reply(Answer(reply=Reply(text="", stop=StopReason.TOOLS, calls=CALLS)))
+    chat.give([ToolOutput(call="c1", output="Page one."), ToolOutput(call="c2", output="No page.", failed=True)])
+    chat.reply("yes")
+    first = chat.turns()[0]
+    (name, _) = name_round(first.message.id, 0, first.rounds[0])
+    fork_into(chat._backend, "demo", chat.head, name="other")
+    Conversations(chat._backend.store, Ticking()).erase_artifact("demo", name)
+    chat.reload()
+    for one in (chat, Chat(chat._backend, "other", {})):
+        sent = one.ask("two").messages
+        assert layout == "in_place" or name in "".join(message.text for message in sent)
+        *_, last = one.replay()
+        assert last.messages == sent
+        transcript = parse_transcript(json.dumps(one.transcript()).encode(), name="t")
+        *_, last = replay_transcript(transcript, overrides={}, beside=Path())
+        assert last.messages == sent
 
 
 def test_a_script_is_played_under_its_settings_or_under_others(chat: Chat) -> None:

@@ -5,7 +5,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ValidationError,
+)
 from pydantic_core import ErrorDetails, PydanticCustomError, from_json
 
 from lamella.adapters.archive.attachments import AttachmentIn, read_attachment
@@ -13,13 +22,14 @@ from lamella.adapters.archive.strict_json import MAX_BYTES, check_json, explain_
 from lamella.core.artifacts.make import make_tool_definition, make_tool_result
 from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.messages.delta import ToolCall
-from lamella.core.messages.rounds import ToolOutput, ToolRound
+from lamella.core.messages.rounds import ToolOutput, ToolRound, read_arguments
 from lamella.core.text.content import canonical_json
 from lamella.engine.dialogue.ask import Ask
 from lamella.errors import BadInputError, SourceTooLargeError, TranscriptError
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, strict=True)
 _ROUND_HINT = "Give each call of a round an id of its own, and one result with that id as its `call`."
+_RESULT_ID = "(?s)^tool:.*:[0-9a-f]{12}$"
 _NUMBER = re.compile(r"\s*[+-]?[\d.]+\s*")
 
 
@@ -30,8 +40,15 @@ def _refuse_numbers(value: object) -> object:
     return value
 
 
+def _refuse_blank(name: str) -> str:
+    if not name.strip():
+        raise PydanticCustomError("blank", "this field is blank")
+    return name
+
+
 _Time = Annotated[AwareDatetime, BeforeValidator(_refuse_numbers), Field(strict=False)]
-_Name = Annotated[str, Field(min_length=1)]
+_Id = Annotated[str, Field(min_length=1)]
+_Name = Annotated[str, Field(min_length=1), AfterValidator(_refuse_blank)]
 
 
 class SystemIn(BaseModel):
@@ -68,23 +85,25 @@ class ToolDefinitionIn(BaseModel):
 
 
 class CallIn(BaseModel):
-    """A call that the model made."""
+    """A call that the model made; ``written`` are its arguments byte for byte, where an object does not give them."""
 
     model_config = _STRICT
 
-    id: _Name
+    id: _Id
     name: _Name
-    arguments: dict[str, JsonValue] = Field(default_factory=dict)
+    arguments: dict[str, JsonValue] | None = None
+    written: str | None = None
 
 
 class ResultIn(BaseModel):
-    """What came back for a call, by its id."""
+    """What came back for a call, by its id; ``id`` is what it is known by, if that is not what follows."""
 
     model_config = _STRICT
 
-    call: _Name
+    call: _Id
     output: str
     failed: bool = False
+    id: Annotated[str, Field(pattern=_RESULT_ID)] | None = None
 
 
 class RoundIn(BaseModel):
@@ -188,7 +207,13 @@ def parse_transcript(data: bytes, *, name: str) -> Transcript:
     check_json(data, name)
     if transcript.lamella != 1:
         raise _other_format(name, transcript.lamella)
+    _check_each_once(_list_result_ids(transcript), f"{name}: two results have the id")
     return transcript
+
+
+def _list_result_ids(transcript: Transcript) -> list[str]:
+    rounds = (one for turn in transcript.turns for one in turn.rounds)
+    return [result.id for one in rounds for result in one.results if result.id is not None]
 
 
 def read_turn(turn: TurnIn, number: int, *, system: SystemIn | None) -> Ask:
@@ -226,9 +251,21 @@ def _read_round(given: RoundIn, place: str) -> ToolRound:
             raise TranscriptError(f"{place}: there is a result for {name}, which was not called.", hint=_ROUND_HINT)
     return ToolRound(
         text=given.text,
-        calls=tuple(ToolCall(id=c.id, name=c.name, arguments=canonical_json(c.arguments)) for c in given.calls),
-        outputs=tuple(ToolOutput(call=n, output=outputs[n].output, failed=outputs[n].failed) for n in called),
+        calls=tuple(ToolCall(id=call.id, name=call.name, arguments=_read_call(call, place)) for call in given.calls),
+        outputs=tuple(ToolOutput(**outputs[name].model_dump()) for name in called),
     )
+
+
+def _read_call(call: CallIn, place: str) -> str:
+    """The arguments of a call as they are sent."""
+    if call.written is None:
+        return canonical_json(call.arguments or {})
+    if call.arguments not in (None, read_arguments(call.written)):
+        raise TranscriptError(
+            f"{place}: the call {call.id} has other `arguments` than those `written`.",
+            hint="What is `written` would be sent. Remove it, or say the same in both.",
+        )
+    return call.written
 
 
 def _check_each_once(names: Sequence[str], told: str) -> None:

@@ -62,12 +62,14 @@ def make_image(image: Image, *, title: str = "", path: str | None = None) -> Art
 
 def make_tool_result(name: str, *, arguments: Mapping[str, object], output: str) -> Artifact:
     """A tool's call and its output: one artifact, so that neither can be lost without the other."""
+    _check_tool(name)
     source = Source(tool=name, arguments=canonical_json(arguments))
     return make_artifact(Kind.TOOL, text=output, source=source, title=name)
 
 
 def make_tool_definition(name: str, *, description: str, parameters: Mapping[str, object]) -> ToolDefinition:
     """A tool definition whose equal schemas are equal bytes."""
+    _check_tool(name)
     definition = ToolDefinition(name=name, description=description, parameters=canonical_json(parameters))
     encode_text(definition.name + definition.description + definition.parameters)
     return definition
@@ -76,6 +78,11 @@ def make_tool_definition(name: str, *, description: str, parameters: Mapping[str
 def make_image_value(data: bytes, *, media_type: str, width: int, height: int) -> Image:
     """A picture with its hash."""
     return Image(media_type=media_type, data=data, width=width, height=height, hash=hash_bytes(data))
+
+
+def _check_tool(name: str) -> None:
+    if not name.strip():
+        raise ArtifactError("A tool has no name.", hint="Give it the `name` that the model calls it by.")
 
 
 def _check_names(title: str, source: Source) -> None:

@@ -12,7 +12,8 @@ from lamella.core.log.events.hashes import named_hashes
 from lamella.core.log.events.message import read_turn
 from lamella.core.log.events.reply import ReplyEvent
 from lamella.core.log.events.rounds import StoredRound, read_round, read_waiting
-from lamella.core.log.nodes import UNREADABLE, Node, Told, damaged
+from lamella.core.log.ids import Voice
+from lamella.core.log.nodes import UNREADABLE, Node, Told, damaged, name_round
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.terms import Terms
 from lamella.core.log.turn import Turn
@@ -123,9 +124,14 @@ def read_time(node: Node) -> datetime | None:
 
 
 def _read_rounds(node: Node, rounds: Iterable[StoredRound], contents: Contents) -> tuple[ToolRound, ...]:
+    question = node.parent if node.role is Voice.REPLY else node.id
     try:
         left = _without(node.erased, contents) if node.erased else contents
-        return tuple(read_round(one, left) for one in rounds)
+        return tuple(
+            # An id that follows from what is said need not be derived here.
+            read_round(one, left, names=name_round(question, number, one) if node.erased or one.names else ())
+            for number, one in enumerate(rounds)
+        )
     except UNREADABLE as error:
         raise damaged(f"The message {node.id}", error) from error
 

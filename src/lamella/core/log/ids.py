@@ -47,6 +47,8 @@ def round_result_id(turn: str, *, place: tuple[int, int], call: ToolCall, output
 
     ``place`` is the number of the round and of the result in it.
     """
+    if output.id is not None:
+        return output.id
     return name_result(turn, place=place, call=(call.name, call.arguments), output=hash_text(output.output))
 
 

@@ -25,7 +25,7 @@ from lamella.core.log.events.codec import read_event
 from lamella.core.log.events.compaction import CompactionEvent, UndoEvent
 from lamella.core.log.events.hashes import named_hashes
 from lamella.core.log.events.kinds import Event
-from lamella.core.log.events.message import NOTHING_SET, MessageEvent, TurnSetup
+from lamella.core.log.events.message import NOTHING_SET, EditEvent, MessageEvent, TurnSetup
 from lamella.core.log.events.reply import ReplyEvent
 from lamella.core.log.events.rounds import CallsEvent, ResultsEvent, StoredRound, begin_round
 from lamella.core.log.ids import Voice, message_id
@@ -49,7 +49,7 @@ _USER, _REPLY = Voice.USER, Voice.REPLY
 
 # What a log folds to, and how snapshots of it are written. Whoever changes either raises the number, so that older
 # snapshots are not used; a golden file of each number holds this one to what it was.
-FORMAT = 3
+FORMAT = 4
 Change = DeleteEvent | ForkEvent | SwitchEvent | RenameEvent | ErasureEvent | SettingsEvent | StageEvent | SilentEvent
 
 
@@ -58,7 +58,8 @@ class Log(Struct, dict=True):
 
     ``chose_model`` and ``left`` are what holds although no turn of the branch says so: a model chosen since the last
     turn, and what the last question had set when it was deleted. ``undone_before`` are questions that were the first
-    to be asked after an undo. ``rounds`` are the tool rounds of questions that wait for their answer.
+    to be asked after an undo. ``rounds`` are the tool rounds of questions that wait for their answer. ``asked`` are
+    questions that were asked otherwise since, by another model for example, as they were for each reply.
     """
 
     conversation: str
@@ -77,6 +78,7 @@ class Log(Struct, dict=True):
     compacted_since: bool = False
     undone_before: set[str] = set()
     rounds: dict[str, tuple[StoredRound, ...]] = {}
+    asked: dict[str, MessageEvent | EditEvent] = {}
     _leaves: dict[str, None] = {}
 
     @cached_property
@@ -102,12 +104,24 @@ class Log(Struct, dict=True):
             node = self.nodes[name]
             if isinstance(node.event, ReplyEvent):
                 reply, node = node, self.nodes[node.event.parent]
-                told.append(Told(message=node, reply=reply))
+                told.append(Told(message=self._as_asked(node, name), reply=reply))
             else:
-                told.append(Told(message=node, reply=None, open=self.rounds.get(name, ())))
+                told.append(Told(message=self._as_asked(node, name), reply=None, open=self.rounds.get(name, ())))
             name = node.event.parent
         told.reverse()
         return told
+
+    def _as_asked(self, question: Node, message: str) -> Node:
+        """A question as it was asked for a reply, or for itself where it is open once more."""
+        event = self.asked.get(message)
+        return question if event is None else replace(question, event=event)
+
+    def find_question(self, message: str) -> Node | None:
+        """A question as the active branch has it, else as it was asked last; none if there is none of that id."""
+        node = self.nodes.get(message)
+        if node is None or node.role is not _USER:
+            return None
+        return next((told.message for told in self.path() if told.message.id == message), node)
 
     def committed(self, told: Sequence[Told], *, until: str | None = None) -> CompactionsInForce:
         """The compactions in force on a branch, now or when a message was asked."""
@@ -184,9 +198,11 @@ class Log(Struct, dict=True):
 
     def _erase(self, hashes: frozenset[str]) -> None:
         """Mark the messages that hold what is erased: the same content attached again is theirs no more."""
+        before = [(event.id, name) for event in self.asked.values() for name in named_hashes(event)]
         for name, node in self.nodes.items():
             rounds = (*self.rounds.get(name, ()), *node.rounds)
-            gone = hashes.intersection((*named_hashes(node.event), *_names_in(rounds)))
+            earlier = (content for question, content in before if question == name)
+            gone = hashes.intersection((*named_hashes(node.event), *earlier, *_names_in(rounds)))
             if gone:
                 self.nodes[name] = replace(node, erased=tuple(sorted(gone.union(node.erased))))
 
@@ -195,6 +211,7 @@ class Log(Struct, dict=True):
         self._add(message, follows=asked.parent == self.head)
         # Asked anew it starts anew, whatever tools gave back for it before.
         self.rounds.pop(asked.id, None)
+        self.asked.pop(asked.id, None)
         self._begin_turn(asked.id)
 
     def _answer(self, reply: Node) -> None:
@@ -202,8 +219,21 @@ class Log(Struct, dict=True):
         follows = parent != "" and parent == self.head == self.last_asked
         if parent in self.rounds:
             reply = self._take_rounds(reply, list_whole(self.rounds[parent]))
+        self._stand(reply.event.id, parent)
         self._add(self._with_earlier(reply) if reply.event.id in self.nodes else reply, follows=follows)
         self.rounds.pop(parent, None)
+
+    def _stand(self, message: str, like: str) -> None:
+        """A reply answers its question as that is open now, and a question is open again as it was for a reply.
+
+        A reply given once more stays one to what it answered if something was asked after it: that was built on it.
+        """
+        if not self.asked or (message in self._followed and self.nodes[message].role is _REPLY):
+            return
+        if like in self.asked:
+            self.asked[message] = self.asked[like]
+        else:
+            self.asked.pop(message, None)
 
     def _take_rounds(self, reply: Node, rounds: tuple[StoredRound, ...]) -> Node:
         """A reply with the rounds of its question; what was erased of them stays so."""
@@ -235,7 +265,9 @@ class Log(Struct, dict=True):
             raise ValueError(f"there are results for {event.parent}, which waits for none")
         if sorted(call.id for call in rounds[-1].calls) != sorted(result.call for result in event.results):
             raise ValueError(f"the results for {event.parent} are not one for each call")
-        self.rounds[event.parent] = (*rounds[:-1], replace(rounds[-1], results=event.results))
+        if event.names and len(event.names) != len(event.results):
+            raise ValueError(f"{len(event.names)} names are given for the {len(event.results)} results")
+        self.rounds[event.parent] = (*rounds[:-1], replace(rounds[-1], results=event.results, names=event.names))
 
     def _add(self, node: Node, *, follows: bool) -> None:
         """Most of a log follows the message before it, under a new id; the rest is looked at."""
@@ -245,6 +277,7 @@ class Log(Struct, dict=True):
             self.head = name
             return
         self._check(node)
+        self._keep_asked(node)
         self._place(node)
         self._arrive(name)
 
@@ -268,6 +301,14 @@ class Log(Struct, dict=True):
         if (same.parent, same.role, same.text) != (node.parent, node.role, node.text):
             raise ValueError(f"message {node.id} is there already, and says something else")
 
+    def _keep_asked(self, question: Node) -> None:
+        """Before a question is asked otherwise: its replies stay replies to what it was."""
+        before = self.nodes[question.id].question if question.id in self.nodes else None
+        if before is not None and question.event != before:
+            for name, node in self.nodes.items():
+                if node.parent == question.id and node.role is _REPLY:
+                    self.asked.setdefault(name, before)
+
     def _place(self, node: Node) -> None:
         said = node.event
         self.nodes[said.id] = node
@@ -282,6 +323,9 @@ class Log(Struct, dict=True):
             return
         if not self._answers_again(head):
             self.rewritten, self.left = Rewrite.BRANCH, NOTHING_SET
+        if self.asked and head and self.nodes[head].role is _USER:
+            here = (told.reply or told.message for told in self.path() if told.message.id == head)
+            self._stand(head, next((node.id for node in here), ""))
         self._arrive(head)
 
     def _answers_again(self, head: str) -> bool:
@@ -312,6 +356,8 @@ class Log(Struct, dict=True):
             left = NOTHING_SET
             if turn.reply is not None and turn.reply.id != target:
                 parent = self._graft(turn.reply, parent)
+            elif turn.reply is not None:
+                self._stand(parent, turn.reply.id)
         self.left = self.left.over(left)
         self._arrive(parent)
 
@@ -324,7 +370,10 @@ class Log(Struct, dict=True):
         if isinstance(event, MessageEvent):
             lasting = event.lasting.over(left)
             event = replace(event, system=lasting.system, tools=lasting.tools, model=lasting.model)
-        self._place(replace(node, event=replace(event, id=name), number=self.version))
+        self.asked.pop(name, None)
+        grafted = replace(node, event=replace(event, id=name), number=self.version)
+        self._keep_asked(grafted)
+        self._place(grafted)
         if node.id in self.rounds:
             self.rounds[name] = self.rounds[node.id]
         return name

@@ -99,12 +99,17 @@ def name_attached(node: Node) -> tuple[str, ...]:
 def name_results(question: str, rounds: Iterable[StoredRound]) -> Iterator[tuple[str, str]]:
     """What came back in the rounds of a question: the id of each result, and the hash of its output."""
     for number, one in enumerate(rounds):
-        calls = {call.id: (call.name, call.arguments) for call in one.calls}
-        for at, result in enumerate(one.results or ()):
-            yield (
-                name_result(question, place=(number, at), call=calls[result.call], output=result.output),
-                result.output,
-            )
+        hashes = (result.output for result in one.results or ())
+        yield from zip(name_round(question, number, one), hashes, strict=True)
+
+
+def name_round(question: str, number: int, one: StoredRound) -> tuple[str, ...]:
+    """The ids of the results of a question's round of this number."""
+    calls = {call.id: (call.name, call.arguments) for call in one.calls}
+    return one.names or tuple(
+        name_result(question, place=(number, at), call=calls[result.call], output=result.output)
+        for at, result in enumerate(one.results or ())
+    )
 
 
 def derive_id(conversation: str, event: MessageEvent | ReplyEvent) -> str:

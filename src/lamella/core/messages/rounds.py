@@ -1,5 +1,8 @@
 """Tool rounds: what the model asked for inside a turn and what it got, and the messages that say so."""
 
+import json
+from math import isfinite
+
 from msgspec import Struct
 
 from lamella.core.messages.delta import NativeReply, ToolCall
@@ -7,11 +10,16 @@ from lamella.core.messages.model import Message, Role
 
 
 class ToolOutput(Struct, frozen=True, kw_only=True, gc=False):
-    """What a tool gave back for a call, which is named by its id; ``failed`` says that the tool did not do it."""
+    """What a tool gave back for a call, which is named by its id; ``failed`` says that the tool did not do it.
+
+    ``id`` is what it is known by where that does not follow from its place and its words: it was told elsewhere first,
+    or its words were erased.
+    """
 
     call: str
     output: str
     failed: bool = False
+    id: str | None = None
 
 
 class ToolRound(Struct, frozen=True, kw_only=True, gc=False):
@@ -35,3 +43,24 @@ def round_messages(tool_round: ToolRound) -> tuple[Message, ...]:
         Message(role=Role.TOOL, pieces=(one.output,), call=one.call, failed=one.failed) for one in tool_round.outputs
     )
     return (said, *got)
+
+
+def read_arguments(arguments: str) -> dict[str, object]:
+    """What a call was made with, as an object that JSON can hold; what is none stands whole in one of its own."""
+    try:
+        given: object = (
+            json.loads(arguments, parse_constant=_refuse, parse_float=_read_float) if arguments.strip() else {}
+        )
+        # A character in halves can be escaped in JSON, and nothing can write it down.
+        json.dumps(given, ensure_ascii=False).encode()
+    except (RecursionError, ValueError):
+        given = arguments
+    return given if isinstance(given, dict) else {"arguments": given}
+
+
+def _read_float(text: str) -> float:
+    return number if isfinite(number := float(text)) else _refuse(text)
+
+
+def _refuse(text: str) -> float:
+    raise ValueError(f"{text} is no number")

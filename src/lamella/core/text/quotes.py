@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from enum import Enum, auto
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -20,12 +21,13 @@ _CLOSES = re.compile(rf'(?<=\S)"{WORD_ENDS}')
 _AROUND = ' \t"“”„«»「」『』'
 _QUOTED_LINE = re.compile(r"^ {0,3}>+ (.*)$", re.MULTILINE)
 
+_QUOTED = "\0"
 _LISTED = re.compile(r"[ \t]*(?:[-*+>•]|\d{1,9}[.)])(?:[ \t]|$)|[ \t]*$")
+
+_ONLY_QUOTED = re.compile(rf"[\W_]*{_QUOTED}[\W_]*")
 
 # The second full stop of an abbreviation such as e.g. ends no sentence.
 _ENDS = r"(?:(?<!\.\w)\.|[!?…])[*_)]*(?=\s|$)|[。\uff01\uff1f]"
-_QUOTED = "\0"
-
 _TOLD = "told|informed|reminded|advised|warned|promised|showed|shown|given|gave|offered|answered|to|for|with"
 _TOLD_ID = "memberi ?tahu|menjawab|meminta|menanyai|mengingatkan|menawarkan|menyarankan|kepada|untuk|bagi"
 _THINGS = r"interface|guides?|manual|stor(?:y|ies)|ids?|names?|agents?|experience|accounts?|tables?"
@@ -73,6 +75,9 @@ class _Attribution:
     def end_sentence(self) -> None:
         self._settle(by_user=self.lead)
         self.named = None
+
+    def settle_led(self) -> None:
+        self._settle(by_user=True)
 
     def _settle(self, *, by_user: bool) -> None:
         self.verdicts += [by_user] * self.waiting
@@ -139,21 +144,51 @@ def _mask(text: str, spans: Sequence[_Span]) -> str:
     return "".join([*pieces, text[reached:].replace(_QUOTED, " ")])
 
 
+class _Place(Enum):
+    """Where a line stands: in talk of its own, after a line that leads to others, under that, or after a gap there."""
+
+    TALK = auto()
+    LED = auto()
+    UNDER = auto()
+    GAP = auto()
+
+
 def _attribute(said: str) -> list[bool]:
     """For each mark of a quotation, whether the words are said to be the user's."""
     reading = _Attribution()
-    by_user = False
+    by_user, place = False, _Place.TALK
     for line in said.split("\n"):
         listed = _LISTED.match(line) is not None
+        goes_on = listed or _goes_on(line, place)
         if listed or line.startswith("#"):
             reading.end_sentence()
-        reading.lead = listed and by_user
+        elif reading.lead:
+            # Whoever the next line names did not say what stands in the list already.
+            reading.settle_led()
+        reading.lead = goes_on and by_user
         last: str | None = None
         for event in _EVENTS.finditer(line):
             reading.meet(event.lastgroup)
             last = last if event.lastgroup in ("quoted", "ends") else event.lastgroup
-        if not listed:
-            leads = line.rstrip(" *_").endswith(":") or line.startswith("#")
-            by_user = leads and last == "user"
+        leads = not listed and (line.rstrip(" *_").endswith(":") or line.startswith("#"))
+        by_user = last == "user" if leads else goes_on and by_user
+        place = _Place.LED if leads else _follow(line, place, goes_on=goes_on)
     reading.end_sentence()
     return reading.verdicts
+
+
+def _goes_on(line: str, place: _Place) -> bool:
+    """Whether a line of talk stands under what leads to it; after a gap most stand for themselves."""
+    if place is _Place.GAP:
+        return line.startswith((" ", "\t")) or _ONLY_QUOTED.fullmatch(line) is not None
+    return place is not _Place.TALK and not line.startswith("#")
+
+
+def _follow(line: str, place: _Place, *, goes_on: bool) -> _Place:
+    """Where the line after one stands that leads to nothing itself."""
+    if not goes_on:
+        return _Place.TALK
+    if line.strip():
+        return _Place.UNDER
+    # What leads to a paragraph or a list may stand apart from it.
+    return _Place.GAP if place is _Place.UNDER else place

@@ -70,6 +70,8 @@ class Dialogue:
         self._accounts = Accounts(world, ledger=ledger)
         # The answer whose calls wait for what they give.
         self._pending = pending
+        # What they gave, in the state that has it and was not looked at yet: a summary may have to be fetched first.
+        self._taken: tuple[State, tuple[ToolOutput, ...]] | None = None
         # The request of the turn that waits, as it was sent last.
         self._sent: Prompt | None = None
         self._fold()
@@ -229,30 +231,36 @@ class Dialogue:
         self._before = self._state = state
 
     def give(self, outputs: Sequence[ToolOutput], *, at: datetime | None = None) -> TurnView:
-        """Hand back what the tools gave for the calls of the last answer; the same turn, to be sent on."""
-        if self._pending is None:
-            raise CallError("No tool was called.", hint="Give results for the calls of the reply before.")
-        check_outputs(self._pending.calls, outputs)
-        return self._give(outputs, at=at)
+        """Hand back what the tools gave for the calls of the last answer; the same turn, to be sent on.
 
-    def _give(self, outputs: Sequence[ToolOutput], *, at: datetime | None) -> TurnView:
-        """What tools gave is written down before it is looked at: whether it fits or not, they ran."""
-        self._take(outputs, at=at)
-        turn, sent = self._past.turns[-1], self._sent
+        That is written down before it is looked at: whether it fits or not, they ran. Given again it is only looked at.
+        """
+        if self._pending is not None:
+            check_outputs(self._pending.calls, outputs)
+            self.take(outputs, at=at)
+            self._taken = (self._state, tuple(outputs))
+        elif self._taken != (self._state, tuple(outputs)):
+            raise CallError("No tool was called.", hint="Give results for the calls of the reply before.")
+        turn = self._past.turns[-1]
         fitted, opened = self._fitter.fit(
             self._settle(turn.terms), replace(turn, receipts=()), self._rules, path=self._past.path[:-1]
         )
         receipt = fitted.receipts[-1] if fitted.receipts else None
-        envelope = self._seal(opened, self._rules, before=sent)
+        return self._send_on(replace(fitted, receipts=(*turn.receipts, *fitted.receipts)), opened, receipt, at=at)
+
+    def _send_on(self, turn: Turn, opened: State, receipt: Receipt | None, *, at: datetime | None) -> TurnView:
+        """The turn that waits, as it is sent from now on, with what was compacted for that."""
+        envelope = self._seal(opened, self._rules, before=self._sent)
         entry, books = self._accounts.enter(envelope, at=at)
         if receipt is not None and self._journal is not None:
             self._journal.write_receipt(receipt, before=opened.head, at=at)
-        self._past.turns[-1] = replace(fitted, receipts=(*turn.receipts, *fitted.receipts))
+        self._past.turns[-1] = turn
         self._state, self._sent = opened, opened.last
         self._accounts.go_further(books)
         return self._view(envelope, entry, receipt)
 
-    def _take(self, outputs: Sequence[ToolOutput], *, at: datetime | None) -> None:
+    def take(self, outputs: Sequence[ToolOutput], *, at: datetime | None = None) -> None:
+        """What the calls of the last answer are said to have given, which is not sent on: the turn goes on or ends."""
         longer = self._with_round(outputs)
         if self._journal is not None:
             self._journal.write_results(longer.rounds[-1].outputs, parent=self._state.head, at=at)
@@ -262,7 +270,7 @@ class Dialogue:
     def _skip_round(self, *, at: datetime | None) -> None:
         """Calls that nobody answered are told so: what the model said is kept, and every call has its result."""
         if self._pending is not None:
-            self._take([skip_call(call) for call in self._pending.calls], at=at)
+            self.take([skip_call(call) for call in self._pending.calls], at=at)
 
     def _view(self, envelope: Envelope, entry: Entry, receipt: Receipt | None) -> TurnView:
         return self._accounts.view(envelope, entry, number=len(self._past.turns), receipt=receipt)
@@ -314,15 +322,7 @@ class Dialogue:
         if receipt is None:
             return None
         turn = replace(turn, receipts=(*turn.receipts, receipt))
-        opened = advance(self._before, turn, rules.place, measure=rules.measure)
-        envelope = self._seal(opened, rules, before=self._sent)
-        entry, books = self._accounts.enter(envelope, at=at)
-        if self._journal is not None:
-            self._journal.write_receipt(receipt, before=opened.head, at=at)
-        self._past.turns[-1] = turn
-        self._state, self._sent = opened, opened.last
-        self._accounts.go_further(books)
-        return self._view(envelope, entry, receipt)
+        return self._send_on(turn, advance(self._before, turn, rules.place, measure=rules.measure), receipt, at=at)
 
     def _settle(self, terms: Terms) -> State:
         """The state before the next turn, or before the one that waits, under the receipts that go before it."""

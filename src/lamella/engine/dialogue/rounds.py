@@ -61,3 +61,8 @@ def reopen_round(closed: ToolRound) -> Reply:
 def skip_call(call: ToolCall) -> ToolOutput:
     """What a call is told that nobody ran: the conversation went on without it."""
     return ToolOutput(call=call.id, output="This call was not made: the conversation went on without it.", failed=True)
+
+
+def is_skipped(one: ToolRound) -> bool:
+    """Whether nobody ran the calls of a round: what they are told was never sent on by itself."""
+    return all(replace(output, id=None) == skip_call(call) for call, output in zip(one.calls, one.outputs, strict=True))

@@ -12,9 +12,11 @@ from lamella.core.log.events.changes import ForkEvent, RenameEvent
 from lamella.core.log.events.codec import read_event, write_erasure, write_event
 from lamella.core.log.events.hashes import referenced_artifacts, retold_hashes
 from lamella.core.log.events.kinds import Event
+from lamella.core.log.events.message import MessageEvent
+from lamella.core.log.events.reply import ReplyEvent
 from lamella.core.log.ids import Voice
 from lamella.core.log.log import Log
-from lamella.core.log.nodes import Node, derive_id
+from lamella.core.log.nodes import UNREADABLE, Node, damaged, derive_id
 from lamella.core.log.receipts import find_faulty_receipts
 from lamella.core.log.records import EventKind, Record, Written
 from lamella.engine.keeping.checkpoints import find_damaged_checkpoints
@@ -24,6 +26,8 @@ from lamella.holdings import ChatListing, Chronicle, Damage, StoreStats
 from lamella.ports import Clock, Store
 
 _EXCERPT = 60
+# How many damaged events of a conversation are told one by one.
+_TOLD = 100
 _BORDER = re.compile(r"\s+")
 _LEFT_CHECKPOINT = "left after erasure; erasing it again removes it"
 
@@ -69,11 +73,8 @@ class Conversations:
 
     def _load(self, conversation: str) -> tuple[Sequence[Record], Log]:
         """A conversation's events, and what they fold to."""
-        log, records = Log(conversation), self._store.load(conversation)
-        log.extend(records)
-        if not log.version:
-            raise _unknown(conversation)
-        return records, log
+        records = self._store.load(conversation)
+        return records, _fold(conversation, records)
 
     def take_out(self, conversation: str) -> Chronicle:
         """A whole conversation with all its contents."""
@@ -182,18 +183,21 @@ class Conversations:
 
     def _verify_log(self, conversation: str, *, checkpoints: bool) -> Iterator[Damage]:
         try:
-            records, log = self._load(conversation)
+            records = self._store.load(conversation)
         except ErasedError:
             return
         except StoreDamagedError as error:
             yield Damage(conversation=conversation, place="log", what=error.message)
             return
         yield from _find_damaged_counts(conversation, records)
+        try:
+            log = _fold(conversation, records)
+        except StoreDamagedError:
+            yield from _list_damaged_events(conversation, records)
+            return
         yield from self._find_damaged_receipts(conversation, records, log)
         for node in log.nodes.values():
-            what = _find_fault(conversation, node)
-            if what is not None:
-                yield Damage(conversation=conversation, place=f"message {node.id}", what=what)
+            yield from _find_faulty_message(conversation, node)
         if checkpoints:
             yield from self._verify_checkpoints(conversation, records)
 
@@ -259,6 +263,14 @@ def _parting(there: Sequence[Record], ours: Sequence[Record]) -> int:
     return next(i for i, (one, other) in enumerate(zip(there, ours, strict=False), start=1) if one != other)
 
 
+def _fold(conversation: str, records: Sequence[Record]) -> Log:
+    log = Log(conversation)
+    log.extend(records)
+    if not log.version:
+        raise _unknown(conversation)
+    return log
+
+
 def _unknown(conversation: str) -> CallError:
     return CallError(
         f"There is no conversation {conversation!r}.", hint="See `lamella chats list` for those there are."
@@ -301,6 +313,39 @@ def _find_damaged_counts(conversation: str, records: Iterable[Record]) -> Iterat
         if not are_whole(record.counts):
             what = "has counts that are damaged; its texts are counted again"
             yield Damage(conversation=conversation, place=f"event {number}", what=what)
+
+
+def _list_damaged_events(conversation: str, records: Iterable[Record]) -> Iterator[Damage]:
+    """What is wrong with events that do not fold to a log, as far as somebody would read on."""
+    found = list(_find_damaged_events(conversation, records))
+    yield from found[:_TOLD]
+    if len(found) > _TOLD:
+        yield Damage(conversation=conversation, place="log", what=f"has {len(found) - _TOLD:,} more damaged events")
+
+
+def _find_damaged_events(conversation: str, records: Iterable[Record]) -> Iterator[Damage]:
+    """Every event that is wrong by itself. Only the first that does not fit is told: others may fail for its sake."""
+    log, whole = Log(conversation), True
+    for number, record in enumerate(records, start=1):
+        try:
+            event = read_event(record)
+            if whole:
+                log.extend((record,))
+        except (*UNREADABLE, StoreDamagedError) as error:
+            told = (
+                error if isinstance(error, StoreDamagedError) else damaged(f"Event {number} of {conversation}", error)
+            )
+            yield Damage(conversation=conversation, place="log", what=told.message)
+            whole = False
+            continue
+        if isinstance(event, MessageEvent | ReplyEvent):
+            yield from _find_faulty_message(conversation, Node(event=event, at=record.at))
+
+
+def _find_faulty_message(conversation: str, node: Node) -> Iterator[Damage]:
+    what = _find_fault(conversation, node)
+    if what is not None:
+        yield Damage(conversation=conversation, place=f"message {node.id}", what=what)
 
 
 def _find_fault(conversation: str, node: Node) -> str | None:

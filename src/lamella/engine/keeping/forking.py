@@ -15,8 +15,8 @@ from lamella.core.log.events.codec import (
     write_results,
 )
 from lamella.core.log.events.reply import ReplyEvent
-from lamella.core.log.ids import Voice, message_id, round_result_id, turn_id
-from lamella.core.log.nodes import Told
+from lamella.core.log.ids import Voice, message_id, turn_id
+from lamella.core.log.nodes import Told, name_round
 from lamella.core.log.receipt import Receipt, make_receipt
 from lamella.core.log.records import Written
 from lamella.core.log.turn import Turn
@@ -31,7 +31,7 @@ from lamella.errors import CallError
 def fork_into(backend: Backend, conversation: str, message: str, *, name: str) -> None:
     """Copy a branch up to a message into a new conversation, with its settings, title and what was compacted on it.
 
-    Messages have ids of their own there: an id follows from the conversation, too.
+    Messages have ids of their own there: an id follows from the conversation, too. Nothing that is sent names them.
     """
     conversations = Conversations(backend.store, backend.clock)
     log = conversations.load_log_with(conversation, message)
@@ -60,7 +60,7 @@ class _Copy:
         self._conversation = conversation
         self._name = name
         self._head = ""
-        # What has another id there: messages, replies, and what tools gave.
+        # What has another id there: messages and replies.
         self._ids: dict[str, str] = {}
 
     def begin(self, settings: Mapping[str, object], *, at: str) -> None:
@@ -91,19 +91,14 @@ class _Copy:
             self.parts.append(write_calls(pending, parent=self._head, at=told.message.at, made=made))
 
     def _tell_rounds(self, turn: Turn, told: Told) -> None:
+        """Rounds of tools; their results keep their ids, since what is sent names them by those."""
         for number, (one, stored) in enumerate(zip(turn.rounds, told.rounds, strict=True)):
             at = told.message.at
-            self.parts.append(
-                write_calls(reopen_round(one), parent=self._head, at=at, made=map(read_call, stored.made))
-            )
-            self.parts.append(write_results(one.outputs, parent=self._head, at=at))
-            calls = {call.id: call for call in one.calls}
-            for place, output in enumerate(one.outputs):
-                there, here = (
-                    round_result_id(name, place=(number, place), call=calls[output.call], output=output)
-                    for name in (told.message.id, self._head)
-                )
-                self._ids[there] = here
+            made = map(read_call, stored.made)
+            self.parts.append(write_calls(reopen_round(one), parent=self._head, at=at, made=made))
+            names = name_round(told.message.id, number, stored)
+            outputs = [replace(output, id=name) for output, name in zip(one.outputs, names, strict=True)]
+            self.parts.append(write_results(outputs, parent=self._head, at=at))
 
     def _answer(self, told: Told) -> None:
         reply, question = told.reply, self._head

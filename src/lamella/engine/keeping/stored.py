@@ -215,8 +215,8 @@ class StoredChat:
 
     def edit(self, message: str, text: str | None, *, model: str | None = None, at: datetime | None = None) -> TurnView:
         """Ask another text in place of a message, or its own again, with its attachments; the old branch stays."""
-        node = self._log.nodes.get(message)
-        if node is None or node.role is not Voice.USER:
+        node = self._log.find_question(message)
+        if node is None:
             raise self._missing(message)
         self._book.begin()
         contents = self._contents(path_hashes([Told(message=node, reply=None)]))

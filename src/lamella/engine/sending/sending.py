@@ -36,7 +36,7 @@ from lamella.engine.dialogue.fitting import wait_apart
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.sending.deltas import foresee, read_answer
 from lamella.engine.sending.tools import STEPS, Toolbox
-from lamella.errors import CallError, ContextOverflowError, ProviderRetryError
+from lamella.errors import CallError, ContextOverflowError, LamellaError, ProviderRetryError
 from lamella.ports import ChatProvider, Clock
 
 STOPPED = "stopped"
@@ -187,16 +187,28 @@ async def answer(
             return
         left -= 1
         outputs = await toolbox.run(calls) if left >= 0 else tuple(_refuse(call, steps) for call in calls)
+        now = post.clock.now()
+        # Written down before anybody hears of it: whoever stops here would have the tools run once more.
+        given = await _give(chat, outputs, at=now)
         for output in outputs:
             yield Event(kind=EventName.TOOL, output=output)
-        now = post.clock.now()
-        turn = await wait_apart(partial(chat.give, outputs, at=now))
+        if isinstance(given, LamellaError):
+            raise given
+        turn = given
         yield Event(kind=EventName.ENVELOPE, turn=turn)
         if left < -1:
             # It was told that there are no more rounds and called again: its turn ends without an answer in words.
             chat.reply("", at=now)
             yield Event(kind=EventName.DONE, turn=turn)
             return
+
+
+async def _give(chat: SendingChat, outputs: Sequence[ToolOutput], *, at: datetime) -> TurnView | LamellaError:
+    """The turn with what its tools gave, or why it cannot go on with that, which is raised once they were heard."""
+    try:
+        return await wait_apart(partial(chat.give, outputs, at=at))
+    except LamellaError as error:
+        return error
 
 
 def _refuse(call: ToolCall, steps: int) -> ToolOutput:

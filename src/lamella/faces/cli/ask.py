@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from lamella import Turn
-from lamella.attach import Attachment, Unknown
+from lamella.attach import Attachment, Unknown, find_policy
 from lamella.engine.checks import check_text
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.sending.sending import send
@@ -79,6 +79,7 @@ def ask(
         raise UsageError("--chat is empty.", hint="Name the conversation to keep it in, or leave --chat out.")
     if store is not None and chat is None:
         raise UsageError("--store needs --chat.", hint="Say which conversation to keep it in, with --chat NAME.")
+    find_policy(policy)
     text, piped = _read_question(question)
     asked = Ask(
         text=check_text(text, "the question"),

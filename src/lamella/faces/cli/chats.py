@@ -171,6 +171,8 @@ def fork(
             conversations.fork(chat, head)
         typer.echo(f"{chat} goes on from {head}.")
         return
+    if not into.strip():
+        raise UsageError("--into is blank.", hint="Name the new conversation.")
     from lamella.engine.keeping.forking import fork_into  # only those who fork into another need it
 
     with opened_backend(store) as backend:

@@ -215,6 +215,32 @@ def test_a_round_whose_calls_and_results_do_not_pair_is_refused(calls: object, r
     assert "one result" in caught.value.hint
 
 
+def test_arguments_that_contradict_what_was_written_are_refused() -> None:
+    def read(**call: object) -> str:
+        round_ = {"calls": [{"id": "c1", "name": "look", **call}], "results": [RESULT]}
+        (one,) = read_rounds(parse(turns=[{"user": "q", "rounds": [round_]}]).turns[0], 3)
+        return one.calls[0].arguments
+
+    assert read(written='{ "a": 1 }') == read(written='{ "a": 1 }', arguments={"a": 1}) == '{ "a": 1 }'
+    assert read() == "{}"
+    with pytest.raises(TranscriptError) as caught:
+        read(written='{ "a": 1 }', arguments={"a": 2})
+    assert caught.value.message.startswith("In turn 3, round 1: the call c1 has other `arguments`")
+    assert "Remove it" in caught.value.hint
+
+
+def test_an_id_of_a_result_is_taken_once_and_has_its_form() -> None:
+    def tell(*names: str) -> str:
+        rounds = [{"calls": [CALL], "results": [{**RESULT, "id": name}]} for name in names]
+        return json.dumps({"lamella": 1, "turns": [{"user": "q", "rounds": [one]} for one in rounds]})
+
+    name = "tool:look:0123456789ab"
+    (one,) = read_rounds(parse_transcript(tell(name).encode(), name="t").turns[0], 1)
+    assert one.outputs[0].id == name
+    assert refused(tell(name, name)).message.endswith(f"two results have the id {name}.")
+    assert "turns[0].rounds[0].results[0].id" in refused(tell("a.md")).message
+
+
 def test_a_round_without_calls_is_refused() -> None:
     error = refused(json.dumps({"lamella": 1, "turns": [{"user": "q", "rounds": [{"calls": [], "results": []}]}]}))
     assert "turns[0].rounds[0].calls: this field is empty" in error.message

@@ -143,3 +143,11 @@ def test_a_kind_that_is_not_a_text_comes_with_what_to_do() -> None:
     with pytest.raises(ArtifactError) as caught:
         make_artifact(Kind.FOLDER, text="x", source=Source(path="a"))
     assert "Expand a folder" in caught.value.hint
+
+
+@pytest.mark.parametrize("name", ["", " ", "\r\n"])
+def test_a_tool_whose_name_says_nothing_is_refused(name: str) -> None:
+    with pytest.raises(ArtifactError, match="no name"):
+        make_tool_definition(name, description="", parameters={})
+    with pytest.raises(ArtifactError, match="no name"):
+        make_tool_result(name, arguments={}, output="")

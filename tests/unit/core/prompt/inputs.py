@@ -56,12 +56,14 @@ def artifacts(draw: st.DrawFn) -> Artifact:
     )
 
 
+# A tool is called by its name, so that says something.
+tool_names = names.filter(str.strip)
 results = st.builds(
-    lambda name, output, value: make_tool_result(name, arguments={"q": value}, output=output), names, texts, texts
+    lambda name, output, value: make_tool_result(name, arguments={"q": value}, output=output), tool_names, texts, texts
 )
 definitions = st.builds(
     lambda name, description: make_tool_definition(name, description=description, parameters={"type": "object"}),
-    names,
+    tool_names,
     texts,
 )
 prompts = st.builds(

@@ -86,6 +86,18 @@ def test_a_quotation_is_the_users_where_its_sentence_names_the_user(text: str, b
         ('The user said:\n- "one."\n\nAnd then:\n- "two"', [True, False]),
         ('# The user\n"one"', [True]),
         ('The user\nsaid "one"', [True]),
+        ('The user said:\n- "one"\n"two"', [True, True]),
+        ('The user said:\n- "one"\n  and "two"\n- "three"', [True, True, True]),
+        ('The user said:\n> one\n"two"', [True, True]),
+        ('The user said:\n- "one"\nThe model agreed.', [True]),
+        ('The user said:\n- "one"\nThe model said "two".', [True, False]),
+        ('The model said:\n- "one"\n"two"', [False, False]),
+        ('The user said:\n- "one"\n\n"two"', [True, True]),
+        ('The user said:\n- "one"\n\n  It was "two".', [True, True]),
+        ('The user said:\n- "one"\n\nThen "two" was made.', [True, False]),
+        ('The user said:\n- "one"\n# Files\n- "two"', [True, False]),
+        ('The user said:\n\n"one"', [True]),
+        ('The user said:\n\nFirst "one".\nAlso "two".\n\nThen "three".', [True, True, False]),
     ],
 )
 def test_a_list_belongs_to_whoever_the_line_before_it_names(text: str, by_user: list[bool]) -> None:

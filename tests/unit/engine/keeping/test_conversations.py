@@ -13,7 +13,7 @@ from tests.unit.raw import write_raw
 from lamella import Note, Picture
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.adapters.stores.opening import open_sqlite
-from lamella.core.log.ids import Voice
+from lamella.core.log.ids import Voice, message_id
 from lamella.core.log.log import Log
 from lamella.core.log.records import EventKind, Written
 from lamella.core.text.content import hash_bytes, hash_text
@@ -192,6 +192,32 @@ def test_verifying_names_the_event_that_leads_nowhere(store: MemoryStore) -> Non
     store.append("chat", write_raw(EventKind.FORK, AT, head="nobody"), expected=2)
     (damage,) = keep(store).verify()
     assert (damage.place, "Event 3 of chat" in damage.what) == ("log", True)
+
+
+def test_verifying_names_every_event_that_is_damaged_and_not_those_that_only_follow_it(store: MemoryStore) -> None:
+    names = say(store, "one")
+    bad = write_raw(EventKind.MESSAGE, AT, id="m", parent=names[-1])
+    follows = write_raw(
+        EventKind.REPLY, AT, id=message_id("chat", parent="m", role=Voice.REPLY, text="yes"), parent="m", text="yes"
+    )
+    false = write_raw(EventKind.REPLY, AT, id="invented", parent="m", text="no")
+    for version, written in enumerate((bad, follows, bad, false, bad), start=2):
+        store.append("chat", written, expected=version)
+    found = [(damage.place, damage.what.split(" cannot")[0]) for damage in keep(store).verify()]
+    assert found == [
+        ("log", "Event 3 of chat"),
+        ("log", "Event 5 of chat"),
+        ("message invented", "its id does not follow from its text"),
+        ("log", "Event 7 of chat"),
+    ]
+
+
+def test_verifying_tells_no_more_damaged_events_than_somebody_would_read(store: MemoryStore) -> None:
+    for version in range(140):
+        store.append("chat", write_raw(EventKind.MESSAGE, AT, id="m", parent=""), expected=version)
+    found = list(keep(store).verify())
+    assert len(found) == 101
+    assert found[-1].what == "has 40 more damaged events"
 
 
 @pytest.mark.parametrize(

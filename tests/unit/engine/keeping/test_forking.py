@@ -7,6 +7,8 @@ import pytest
 from tests.unit.engine.backends import Ticking
 
 from lamella import Chat, Note, ToolOutput
+from lamella.core.log.events.rounds import ERASED_OUTPUT
+from lamella.core.log.nodes import name_round
 from lamella.core.messages.delta import NativeReply, Reply, StopReason, ToolCall
 from lamella.core.messages.usage import Usage
 from lamella.core.values import replace
@@ -41,13 +43,9 @@ def make_backend() -> Backend:
 
 
 def sent(chat: Chat) -> str:
-    """What the next turn sends, whether or not the history before it was rewritten.
-
-    Ids of results follow from the conversation, and are left out.
-    """
+    """What the next turn sends, whether or not the history before it was rewritten."""
     turn = chat._stored._running().preview(Ask(text="And now?"))
-    messages = [message.to_dict() for message in turn.messages]
-    return json.dumps(messages).split("by its id tool:look:")[0]
+    return json.dumps([message.to_dict() for message in turn.messages])
 
 
 def said(chat: Chat) -> list[str]:
@@ -161,6 +159,27 @@ def test_what_was_erased_is_not_in_the_fork(chat: Chat) -> None:
     other = fork(chat, chat.head)
     assert "A note." not in sent(other)
     assert sent(other) == sent(chat)
+
+
+def test_results_have_the_ids_in_a_fork_of_a_fork_that_they_had(chat: Chat) -> None:
+    second = fork(chat, chat.head, "second")
+    third = fork(second, second.head, "third")
+    (name,) = name_round(chat.turns()[0].message.id, 0, chat.turns()[0].rounds[0])
+    assert third.turns()[0].rounds[0].names == (name,)
+    assert Conversations(chat._backend.store, Ticking()).erase_artifact("third", name) == 1
+    chat.reload()
+    third.reload()
+    assert "Page one." not in sent(third)
+    assert sent(second) == sent(chat)
+
+
+def test_an_erased_result_is_known_in_a_fork_by_the_id_that_it_had(chat: Chat) -> None:
+    before = sent(chat)
+    (name,) = name_round(chat.turns()[0].message.id, 0, chat.turns()[0].rounds[0])
+    Conversations(chat._backend.store, Ticking()).erase_artifact("demo", name)
+    chat.reload()
+    assert sent(chat) == before.replace("Page one.", ERASED_OUTPUT)
+    assert sent(fork(chat, chat.head)) == sent(chat)
 
 
 @pytest.mark.parametrize(

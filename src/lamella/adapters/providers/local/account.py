@@ -76,11 +76,12 @@ class AnswerTokens:
         """Whether these are all tokens that a next prompt could go on with.
 
         The token that ends an answer is not reported. Of an answer that was cut, neither are those of a last character
-        that still lacks a byte. Of one that was stopped, the engine may hold some that nobody was told.
+        that still lacks a byte. Of one that was stopped, the engine may hold some that nobody was told; where none are
+        told, beside tools, its text cannot say which they were.
         """
         match self._reason:
             case "":
-                return True
+                return bool(self.tokens) or not self.text
             case "length":
                 return self._output - (_BYTES_LEFT if self._plain else 0) <= len(said) <= self._output
             case _:

@@ -44,14 +44,10 @@ LOCAL_PROFILE = ModelProfile(
         read="prompt_tokens_details.cached_tokens",
     ),
 )
+_ALWAYS: Body = {"stream": True, "stream_options": {"include_usage": True}, "return_progress": True}
 # The ids of the tokens are reported with their probabilities only; one candidate is the fewest that can be asked for.
-_ALWAYS: Body = {
-    "stream": True,
-    "stream_options": {"include_usage": True},
-    "return_progress": True,
-    "logprobs": True,
-    "top_logprobs": 1,
-}
+# The engine refuses to stream them beside tools.
+_WITHOUT_TOOLS: Body = {"logprobs": True, "top_logprobs": 1}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,7 +192,7 @@ class LocalProvider:
     def _build(self, request: Request) -> Body:
         body = build_request(replace(request, messages=tell_rounds(request.messages)), LOCAL_PROFILE)
         further: Body = body.pop("extra_body", {})
-        return body | further | _ALWAYS
+        return body | further | _ALWAYS | ({} if request.tools else _WITHOUT_TOOLS)
 
     def _tell(self, chunk: Fields) -> None:
         told = fields_at(chunk, "prompt_progress")

@@ -1,6 +1,7 @@
 """Tool rounds: what the model asked of its tools inside a turn, and what came back, each written as it happens."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
 
 from msgspec import Struct
 
@@ -52,11 +53,15 @@ class CallsEvent(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
             yield self.carried.json
 
 
-class ResultsEvent(Struct, frozen=True, kw_only=True, gc=False):
-    """What the tools gave back for the calls before, in their order."""
+class ResultsEvent(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """What the tools gave back for the calls before, in their order.
+
+    ``names`` are the ids of results that were told elsewhere first: what was sent names them by those.
+    """
 
     parent: str
     results: tuple[StoredResult, ...]
+    names: tuple[str, ...] = ()
 
     def hashes(self) -> Iterator[str]:
         """The contents that it names."""
@@ -71,6 +76,7 @@ class StoredRound(Struct, frozen=True, kw_only=True, gc=False, array_like=True):
     carried: StoredNative | None
     made: tuple[StoredCall, ...]
     results: tuple[StoredResult, ...] | None = None
+    names: tuple[str, ...] = ()
 
     def hashes(self) -> Iterator[str]:
         """Every content that it names."""
@@ -99,7 +105,9 @@ def make_results(outputs: Iterable[ToolOutput], *, parent: str) -> tuple[Results
     given = tuple(outputs)
     results = tuple(StoredResult(call=one.call, output=hash_text(one.output), failed=one.failed) for one in given)
     contents = {hash_text(one.output): encode_text(one.output) for one in given}
-    return ResultsEvent(parent=parent, results=results), contents
+    # Either all of them were told elsewhere first, or none was.
+    names = tuple(one.id for one in given if one.id is not None)
+    return ResultsEvent(parent=parent, results=results, names=names), contents
 
 
 def make_rounds(rounds: Iterable[StoredRound], *, parent: str) -> Iterator[CallsEvent | ResultsEvent]:
@@ -107,7 +115,7 @@ def make_rounds(rounds: Iterable[StoredRound], *, parent: str) -> Iterator[Calls
     for one in rounds:
         yield CallsEvent(parent=parent, text=one.text, calls=one.calls, carried=one.carried, made=one.made)
         if one.results is not None:
-            yield ResultsEvent(parent=parent, results=one.results)
+            yield ResultsEvent(parent=parent, results=one.results, names=one.names)
 
 
 def begin_round(event: CallsEvent) -> StoredRound:
@@ -115,12 +123,16 @@ def begin_round(event: CallsEvent) -> StoredRound:
     return StoredRound(text=event.text, calls=event.calls, carried=event.carried, made=event.made)
 
 
-def read_round(stored: StoredRound, contents: Contents) -> ToolRound:
-    """A round with its contents. An output that was erased says so, for a call cannot stand without one."""
+def read_round(stored: StoredRound, contents: Contents, *, names: Sequence[str] = ()) -> ToolRound:
+    """A round with its contents. An output that was erased says so, for a call cannot stand without one.
+
+    ``names`` are the ids of its results, where they do not follow from what is left.
+    """
+    results = stored.results or ()
     return ToolRound(
         text=stored.text,
         calls=_read_calls(stored),
-        outputs=tuple(_read_output(result, contents) for result in stored.results or ()),
+        outputs=tuple(_read_output(one, name, contents) for one, name in zip_longest(results, names)),
         carried=_read_native(stored.carried, contents),
         tokens=_read_usage(stored).output,
     )
@@ -147,9 +159,10 @@ def _read_usage(stored: StoredRound) -> Usage:
     return stored.made[-1].usage if stored.made else UNKNOWN_USAGE
 
 
-def _read_output(result: StoredResult, contents: Contents) -> ToolOutput:
-    output = read_kept(result.output, contents)
-    return ToolOutput(call=result.call, output=ERASED_OUTPUT if output is None else output, failed=result.failed)
+def _read_output(result: StoredResult, name: str | None, contents: Contents) -> ToolOutput:
+    kept = read_kept(result.output, contents)
+    output = ERASED_OUTPUT if kept is None else kept
+    return ToolOutput(call=result.call, output=output, failed=result.failed, id=name)
 
 
 def _read_native(stored: StoredNative | None, contents: Contents) -> NativeReply | None:

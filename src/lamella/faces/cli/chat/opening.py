@@ -113,6 +113,8 @@ def tell_demo(model: str) -> None:
 
 
 def _choose_chat(backend: Backend, options: ChatOptions) -> str:
+    if options.chat is not None and not options.chat.strip():
+        raise UsageError("The conversation's name is blank.", hint="Name it, or leave the name out for a new one.")
     if not options.last:
         return options.chat or _make_name(backend)
     if options.chat is not None:
@@ -141,6 +143,8 @@ def _open_pool(
 
 def _choose_model(backend: Backend, chat: str, wished: str | None, *, services: Services) -> tuple[StoredChat, str]:
     """The model that was asked for, else the one of the conversation or of the settings, else the demo model."""
+    if wished is not None and not wished.strip():
+        raise UsageError("--model is blank.", hint="Name a model, as in --model local, or leave --model out.")
     stored = StoredChat(backend, chat)
     known = _find_model(stored)
     model = wished or known or DEMO_MODEL

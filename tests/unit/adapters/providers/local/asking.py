@@ -8,6 +8,7 @@ from typing import TypeVar
 from lamella.adapters.providers.local.cache import Forecast
 from lamella.adapters.providers.local.engine import EngineOptions
 from lamella.adapters.providers.local.provider import LocalProvider
+from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.messages.delta import Delta, Reply, fold_deltas
 from lamella.core.messages.model import Message, Role
 from lamella.core.messages.request import Request
@@ -38,8 +39,10 @@ def assistant(text: str) -> Message:
     return Message(role=Role.ASSISTANT, pieces=(text,))
 
 
-def request(*messages: Message, answer: int = 6, extras: str = '{"temperature": 0}') -> Request:
-    return Request(model="local", messages=messages, answer=answer, extras=extras)
+def request(
+    *messages: Message, answer: int = 6, extras: str = '{"temperature": 0}', tools: tuple[ToolDefinition, ...] = ()
+) -> Request:
+    return Request(model="local", messages=messages, answer=answer, extras=extras, tools=tools)
 
 
 async def ask(provider: LocalProvider, wanted: Request) -> Asked:

@@ -14,6 +14,7 @@ from tests.unit.adapters.providers.local.asking import SMALL, TERSE, ask, assist
 from lamella.adapters.providers.local.engine import EngineOptions, LlamaServer
 from lamella.adapters.providers.local.provider import LocalProvider, Progress
 from lamella.adapters.providers.local.weights import SMOLLM2, find_weights
+from lamella.core.artifacts.make import make_tool_definition
 from lamella.core.artifacts.model import Image
 from lamella.core.messages.delta import Stop, StopReason, TextDelta
 from lamella.core.messages.model import Message, Role
@@ -70,6 +71,39 @@ def test_the_same_prompt_is_cached_but_for_its_last_token(provider: LocalProvide
     again = run(ask(provider, wanted))
     assert again.forecast == again.reported
     assert again.reported.cached == again.reported.prompt - 1
+
+
+TOOLS = (make_tool_definition("look", description="Looks up a word.", parameters={"type": "object"}),)
+
+
+def test_a_model_that_may_call_tools_answers_and_its_cache_is_known(provider: LocalProvider) -> None:
+    hi = user("Say hi.")
+    first = run(ask(provider, request(TERSE, hi, answer=60, tools=TOOLS)))
+    assert first.reply.text
+    assert first.reply.stop is StopReason.END
+    later = (TERSE, hi, assistant(first.reply.text), user("Again."))
+    again = run(ask(provider, request(*later, tools=TOOLS)))
+    assert again.forecast == again.reported
+    plain = run(ask(provider, request(*later)))
+    assert (plain.forecast.prompt, plain.forecast.cached) == (plain.reported.prompt, plain.reported.cached)
+
+
+def test_an_answer_beside_tools_that_is_stopped_leaves_a_forecast_that_says_at_least(provider: LocalProvider) -> None:
+    async def stop() -> str:
+        stream = provider.stream(request(TERSE, user("Tell me a long story."), answer=100, tools=TOOLS))
+        text = ""
+        async for delta in stream:
+            text += delta.text if isinstance(delta, TextDelta) else ""
+            if len(text) > 20:
+                await leave(stream)
+                break
+        return text
+
+    said = run(stop())
+    wanted = request(TERSE, user("Tell me a long story."), assistant(said), user("On."), answer=1, tools=TOOLS)
+    again = run(ask(provider, wanted))
+    assert not again.forecast.exact
+    assert again.forecast.cached <= again.reported.cached
 
 
 @pytest.mark.parametrize("answer", [20, 12, 11, 10])
