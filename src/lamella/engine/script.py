@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from lamella.core.artifacts.kinds import KINDS
-from lamella.core.artifacts.make import canonical_json, default_title
+from lamella.core.artifacts.make import default_title
 from lamella.core.artifacts.model import Artifact
 from lamella.core.log.branch import path_hashes, read_time, read_turns
 from lamella.core.log.ids import round_result_id
@@ -17,6 +17,7 @@ from lamella.core.log.turn import PART_NAMES, SystemParts, Turn
 from lamella.core.messages.delta import ToolCall
 from lamella.core.messages.rounds import ToolRound, read_arguments
 from lamella.core.prompt.state import State
+from lamella.core.text.content import canonical_json
 from lamella.core.values import replace
 from lamella.engine.dialogue.dialogue import Dialogue
 from lamella.engine.dialogue.turn import TurnView
