@@ -4,7 +4,7 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ import pytest
 import lamella
 from lamella import Conversation, Tool
 from lamella.engine.sending.sending import Event
+from lamella.errors import CallError
 from lamella.providers import ToolCall, ToolOutput
 from lamella.testing import Line, ScriptedProvider
 
@@ -227,3 +228,85 @@ def test_every_call_takes_one_output(outputs: list[ToolOutput]) -> None:
         chat.give(outputs)
     assert len(chat.calls) == 1
     assert chat.give([ToolOutput(call="c1", output="sun")]).messages[-1].text == "sun"
+
+
+def chat_of(*lines: Line, tools: Sequence[Tool | Callable[..., object]] | None = None) -> lamella.Chat:
+    """A chat that was asked once, and answered by the first of these lines."""
+    chat = lamella.open("memory:", model="scripted:x", provider=ScriptedProvider(*lines)).chat("tools")
+    collect(chat, "Good day.", tools=tools)
+    return chat
+
+
+CALLS_WEATHER = line(("a", "weather", {"city": "Graz"}), text="Let me look.")
+
+
+def test_functions_are_remembered_for_later_turns() -> None:
+    chat = chat_of(Line(text="Hello."), CALLS_WEATHER, Line(text="Sun."), tools=[weather])
+    events = collect(chat, "Weather?")
+    assert [event.output.output for event in events if event.output] == ["Graz: sun"]
+    assert [told.reply.text for told in chat.turns() if told.reply] == ["Hello.", "Sun."]
+
+
+def test_functions_are_remembered_for_turns_that_go_on() -> None:
+    look_up = Tool(name="look_up", description="Looks up a word.")
+    lines = (line(("a", "look_up", {})), CALLS_WEATHER, Line(text="Sun."))
+    chat = chat_of(*lines, tools=[look_up, weather])
+    collect(chat, chat.give([ToolOutput(call="a", output="a rise of water")]))
+    assert [told.reply.text for told in chat.turns() if told.reply] == ["Sun."]
+
+
+def test_functions_given_in_ask_are_run_when_the_turn_is_sent() -> None:
+    lines = (CALLS_WEATHER, Line(text="Sun."))
+    chat = lamella.open("memory:", model="scripted:x", provider=ScriptedProvider(*lines)).chat("tools")
+    collect(chat, chat.ask("Weather?", tools=[weather]))
+    assert [told.reply.text for told in chat.turns() if told.reply] == ["Sun."]
+
+
+def test_of_two_functions_with_one_name_the_newer_is_run() -> None:
+    def newer(city: str) -> str:
+        """The weather in a city."""
+        return f"{city}: rain"
+
+    newer.__name__ = "weather"
+    chat = chat_of(Line(text="Hello."), CALLS_WEATHER, Line(text="Rain."), tools=[weather])
+    events = collect(chat, "Weather?", tools=[newer])
+    assert [event.output.output for event in events if event.output] == ["Graz: rain"]
+
+
+def test_a_tool_that_was_taken_away_is_not_run_and_the_model_is_told() -> None:
+    chat = chat_of(Line(text="Hello."), CALLS_WEATHER, Line(text="Well."), tools=[weather])
+    events = collect(chat, "Weather?", tools=[])
+    assert [event.output.output for event in events if event.output] == ["There is no tool weather. Tools: none."]
+
+
+def test_calls_for_which_no_function_is_known_here_are_an_error_and_the_turn_waits(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/chats.db"
+    with lamella.open(url, model="scripted:x", provider=ScriptedProvider(Line(text="Hello."))) as engine:
+        collect(engine.chat("tools"), "Good day.", tools=[weather])
+    with lamella.open(url, model="scripted:x", provider=ScriptedProvider(CALLS_WEATHER, Line(text="Sun."))) as engine:
+        chat = engine.chat("tools")
+        with pytest.raises(CallError, match="The model calls weather, for which no function was given here") as told:
+            collect(chat, "Weather?")
+        assert "chat.resume(tools=[weather])" in told.value.hint
+        assert [call.name for call in chat.calls] == ["weather"]
+        assert [one.text for one in chat.turns()[-1].open] == ["Let me look."]
+        with pytest.raises(CallError, match="The model calls weather"):
+            resume(chat)
+        resume(chat, tools=[weather])
+        assert [one.reply.text for one in chat.turns() if one.reply] == ["Hello.", "Sun."]
+
+
+def test_calls_that_are_the_callers_to_run_are_named_at_the_end() -> None:
+    look_up = Tool(name="look_up", description="Looks up a word.")
+    calls = line(("a", "look_up", {"word": "tide"}), ("b", "weather", {"city": "Graz"}))
+    chat = lamella.open("memory:", model="scripted:x", provider=ScriptedProvider(calls)).chat("tools")
+    *_, last = collect(chat, "What is a tide?", tools=[look_up, weather])
+    assert (last.kind, [call.name for call in last.calls]) == ("done", ["look_up", "weather"])
+    assert last.calls == tuple(chat.calls)
+
+
+def resume(chat: lamella.Chat, **given: object) -> list[Event]:
+    async def main() -> list[Event]:
+        return [event async for event in chat.resume(**given)]  # type: ignore[arg-type]
+
+    return asyncio.run(main())

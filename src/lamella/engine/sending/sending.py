@@ -60,7 +60,10 @@ class EventName(StrEnum):
 
 
 class Event(Struct, frozen=True, kw_only=True):
-    """Something that happened on the way. ``text`` is more of the answer, and only ever that."""
+    """Something that happened on the way. ``text`` is more of the answer, and only ever that.
+
+    ``calls`` are those that wait for the caller where a turn ends without an answer.
+    """
 
     kind: EventName
     text: str = ""
@@ -68,6 +71,7 @@ class Event(Struct, frozen=True, kw_only=True):
     said: str = ""
     call: ToolCall | None = None
     output: ToolOutput | None = None
+    calls: tuple[ToolCall, ...] = ()
     usage: Usage | None = None
     receipt: Receipt | None = None
     wait: float | None = None
@@ -171,8 +175,8 @@ async def answer(
 ) -> AsyncGenerator[Event, None]:
     """Send a turn that was asked, and record its answer; with tools, in as many rounds as it takes, up to ``steps``.
 
-    Calls that nobody here can run leave the turn open. It stops cleanly between any two rounds: what was called for and
-    what came back is written down by then.
+    Calls that are the caller's to run leave the turn open. It stops cleanly between any two rounds: what was called for
+    and what came back is written down by then.
     """
     left = steps
     while True:
@@ -182,11 +186,15 @@ async def answer(
                     turn = event.turn or turn
                     yield event
         calls = tuple(chat.calls)
-        if not calls or toolbox is None or not toolbox.can_run(calls):
+        if not calls:
             yield Event(kind=EventName.DONE, turn=turn)
             return
+        told, toolbox = turn.envelope.tools, toolbox or Toolbox()
+        if toolbox.leaves(calls, told):
+            yield Event(kind=EventName.DONE, turn=turn, calls=calls)
+            return
         left -= 1
-        outputs = await toolbox.run(calls) if left >= 0 else tuple(_refuse(call, steps) for call in calls)
+        outputs = await toolbox.run(calls, told) if left >= 0 else tuple(_refuse(call, steps) for call in calls)
         for output in outputs:
             yield Event(kind=EventName.TOOL, output=output)
         now = post.clock.now()
