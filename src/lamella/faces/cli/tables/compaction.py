@@ -97,4 +97,4 @@ def _more_or_less(amount: Decimal) -> str:
 def _tell_next(conversation: str, receipt: Receipt, *, committed: bool) -> str:
     if not committed:
         return "This is a plan; nothing has changed. Without --plan it is committed."
-    return f"CompactionsInForce as {receipt.id}. To take it back: lamella compact {show_line(conversation)} --undo"
+    return f"Committed as {receipt.id}. To take it back: lamella compact {show_line(conversation)} --undo"

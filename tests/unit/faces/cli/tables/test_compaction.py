@@ -48,7 +48,7 @@ def test_what_was_committed_says_how_to_take_it_back(capsys: pytest.CaptureFixtu
     print_planned("garden", planned(Outlook(moved=0, cost_now=None, saved_per_turn=None)), committed=True)
     lines = capsys.readouterr().out.splitlines()
     assert "0 cached tokens move; no price is known." in lines
-    assert lines[-1] == "CompactionsInForce as r1. To take it back: lamella compact garden --undo"
+    assert lines[-1] == "Committed as r1. To take it back: lamella compact garden --undo"
 
 
 def test_a_lower_share_is_half_of_what_the_next_request_takes() -> None:
