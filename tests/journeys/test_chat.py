@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 from collections.abc import Callable, Mapping
@@ -15,6 +16,7 @@ from tests.wire.openai_chat_server import chat_server
 from tests.wire.script import Fail, Say
 
 import lamella
+from lamella.faces.cli.access import name_command
 
 Chat = Callable[..., Ran]
 
@@ -57,6 +59,32 @@ def test_each_line_is_a_message_and_answers_are_all_of_stdout(
     assert ran.err.splitlines()[-1] == "Kept. Go on with: lamella chat talk"
     listed = json.loads(spawn("chats", "list", "--json", environment=home).out)["chats"]
     assert [(row["conversation"], row["title"]) for row in listed] == [("talk", "First?")]
+
+
+def test_the_command_to_go_on_with_leads_to_the_same_store_and_notes(
+    chat: Chat, script: Callable[..., str], notes: Path, tmp_path: Path
+) -> None:
+    store = f"sqlite:///{tmp_path}/my chats.db"
+    words = ("my talk", "--store", store, "--vault", str(notes))
+    ran = chat("First?", "/drop", words=(*words, "--model", script("Yes.")))
+    shown, kept = ran.err.splitlines()[-2:]
+    assert kept == f"Kept. Go on with: lamella chat 'my talk' --store '{store}' --vault {notes}"
+    assert shown == f"hint: As in /drop note.md; `lamella chats show 'my talk' --store '{store}'` has the ids."
+    again = chat("Second?", words=tuple(shlex.split(kept.partition("lamella chat ")[2])))
+    assert again.err.startswith("my talk goes on after 1 turn")
+
+
+def test_a_password_in_the_address_of_a_store_is_not_repeated() -> None:
+    assert name_command("chat", "a", store="postgresql://me:secret@host/chats") == (
+        "lamella chat a --store 'postgresql://me:***@host/chats'"
+    )
+
+
+def test_a_compaction_in_a_chat_is_taken_back_by_a_command_of_the_chat(chat: Chat, script: Callable[..., str]) -> None:
+    model = script(*["Yes, and here is why. " * 60] * 3)
+    ran = chat("First?", "Second?", "Third?", "/compact 0.002", "/undo", words=("talk", "--model", model))
+    assert "To take it back: /undo\n" in ran.out
+    assert "Undone: " in ran.out
 
 
 def test_a_conversation_goes_on_by_its_name_and_the_last_one_without(

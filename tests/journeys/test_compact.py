@@ -96,7 +96,7 @@ def test_the_table_of_a_commit_names_the_receipt_and_the_way_back(url: str) -> N
     out = compact(url, "--to", "0.3").out
     with lamella.open(url) as engine:
         (receipt,) = engine.chat(CHAT).receipts()
-    assert out.endswith(f"Committed as {receipt.id}. To take it back: lamella compact {CHAT} --undo\n")
+    assert out.endswith(f"Committed as {receipt.id}. To take it back: lamella compact {CHAT} --undo --store {url}\n")
 
 
 def test_an_undo_gives_back_every_byte(url: str, tmp_path: Path) -> None:

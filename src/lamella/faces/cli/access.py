@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lamella.wiring import open_backend, open_conversations
+from lamella.faces.cli.terminal.lines import show_command
+from lamella.wiring import mask, open_backend, open_conversations
 
 if TYPE_CHECKING:
     from lamella.engine.keeping.conversations import Conversations
@@ -23,6 +25,11 @@ StoreOption = Annotated[
         show_default=False,
     ),
 ]
+
+
+def name_command(*words: str, store: str | None, vault: Path | None = None) -> str:
+    """A command to go on with, in the store and over the notes that this one was given; a password is not repeated."""
+    return show_command(*words, store=None if store is None else mask(store), vault=vault)
 
 
 @contextmanager

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lamella.errors import UsageError
-from lamella.faces.cli.access import ChatName, JsonOption, StoreOption, opened, opened_backend, opened_chat
+from lamella.faces.cli.access import (
+    ChatName,
+    JsonOption,
+    StoreOption,
+    name_command,
+    opened,
+    opened_backend,
+    opened_chat,
+)
 from lamella.faces.cli.terminal.console import make_console
 from lamella.faces.cli.terminal.lines import show_line
 from lamella.faces.cli.terminal.progress import told_if_slow
@@ -31,7 +39,8 @@ def list_chats(*, store: StoreOption = None, as_json: JsonOption = False) -> Non
         typer.echo(json.dumps({"chats": rows}, ensure_ascii=False))
         return
     if not rows:
-        typer.echo("No conversations yet. Begin one with `lamella chat`, or bring some in with `lamella chats import`.")
+        begin, bring = (name_command(*words, store=store) for words in (("chat",), ("chats", "import")))
+        typer.echo(f"No conversations yet. Begin one with `{begin}`, or bring some in with `{bring}`.")
         return
     from rich.table import Table  # only a list that has rows is a table
 
@@ -89,7 +98,9 @@ def export(
 ) -> None:
     """Write conversations as markdown; saving again updates the same file, also after it was renamed."""
     if bool(chat) == every:
-        raise UsageError("Name conversations, or say --all.", hint="See `lamella chats list`.")
+        raise UsageError(
+            "Name conversations, or say --all.", hint=f"See `{name_command('chats', 'list', store=store)}`."
+        )
     if transcript and vault is not None:
         raise UsageError("--transcript excludes --vault.", hint="A transcript has the text of every note with it.")
     with opened_backend(store) as backend:
@@ -163,7 +174,8 @@ def fork(
 ) -> None:
     """Go on from an earlier message, or switch to a branch by its last one; the old branch stays."""
     if (message is None) == (at is None):
-        raise UsageError("Name one message to go on from.", hint=f"See `lamella chats show {chat}`.")
+        shown = name_command("chats", "show", chat, store=store)
+        raise UsageError("Name one message to go on from.", hint=f"See `{shown}`.")
     head = message or at or ""
     if into is None:
         with opened(store) as conversations:
@@ -174,7 +186,8 @@ def fork(
 
     with opened_backend(store) as backend:
         fork_into(backend, chat, head, name=into)
-    typer.echo(f"{show_line(into)} goes on from {head} of {chat}. Talk in it: lamella chat {show_line(into)}")
+    talk = name_command("chat", into, store=store)
+    typer.echo(f"{show_line(into)} goes on from {head} of {chat}. Talk in it: {talk}")
 
 
 MessageName = Annotated[str, typer.Argument(help="A message, as `lamella chats show` names it.")]
@@ -250,7 +263,8 @@ def delete(
         else:
             conversations.erase(chat)
             what = chat
-    typer.echo(f"Erased {what}. See that nothing is left: lamella store verify --erased {chat}")
+    proof = name_command("store", "verify", "--erased", chat, store=store)
+    typer.echo(f"Erased {what}. See that nothing is left: {proof}")
 
 
 @chats.command()

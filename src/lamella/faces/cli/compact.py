@@ -8,7 +8,7 @@ import typer
 from lamella.engine.dialogue.proposal import Proposal
 from lamella.engine.keeping.stored import StoredChat
 from lamella.errors import CallError, UsageError
-from lamella.faces.cli.access import ChatName, JsonOption, StoreOption, opened_chat
+from lamella.faces.cli.access import ChatName, JsonOption, StoreOption, name_command, opened_chat
 from lamella.faces.cli.tables.compaction import lower_share, print_planned
 from lamella.faces.cli.terminal.progress import told_if_slow
 from lamella.views.receipts import view_plan, view_undo
@@ -42,7 +42,8 @@ def compact(
         if undo:
             _undo(stored, receipt, as_json=as_json)
         else:
-            _compact(stored, to, plan=plan, as_json=as_json)
+            back = name_command("compact", chat, "--undo", store=store)
+            _compact(stored, to, undo=None if plan else back, as_json=as_json)
 
 
 def _check_words(*, plan: bool, undo: bool, receipt: str | None, to: float | None) -> None:
@@ -52,17 +53,17 @@ def _check_words(*, plan: bool, undo: bool, receipt: str | None, to: float | Non
         raise UsageError("--undo excludes --plan and --to.", hint="Undo first, then plan anew.")
 
 
-def _compact(stored: StoredChat, to: float | None, *, plan: bool, as_json: bool) -> None:
+def _compact(stored: StoredChat, to: float | None, *, undo: str | None, as_json: bool) -> None:
     with told_if_slow(f"Planning what {stored.id} can do without"):
         planned = stored.plan(to=to)
     if planned.receipt is None:
         raise _nothing(stored, planned)
-    if not plan:
+    if undo is not None:
         stored.commit(planned)
     if as_json:
-        typer.echo(json.dumps(view_plan(stored.id, planned, committed=not plan), ensure_ascii=False))
+        typer.echo(json.dumps(view_plan(stored.id, planned, committed=undo is not None), ensure_ascii=False))
     else:
-        print_planned(stored.id, planned, committed=not plan)
+        print_planned(stored.id, planned, undo=undo)
 
 
 def _nothing(stored: StoredChat, planned: Proposal) -> CallError:

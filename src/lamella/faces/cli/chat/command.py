@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from lamella.faces.cli.access import StoreOption
+from lamella.faces.cli.access import StoreOption, name_command
 from lamella.faces.cli.chat.attaching import NamedFiles
 from lamella.faces.cli.chat.input import PROMPT, Input, PipedInput
 from lamella.faces.cli.chat.opening import (
@@ -134,4 +134,5 @@ def _tell_last(opened: OpenChat) -> str:
 def _part(opened: OpenChat, options: ChatOptions) -> None:
     if opened.stored.turns() and options.store != UNKEPT:
         with suppress(OSError):
-            typer.echo(f"Kept. Go on with: lamella chat {show_line(opened.stored.id)}", err=True)
+            again = name_command("chat", opened.stored.id, store=options.store, vault=options.vault)
+            typer.echo(f"Kept. Go on with: {again}", err=True)

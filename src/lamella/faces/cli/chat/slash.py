@@ -61,14 +61,14 @@ def _detach(talk: TerminalChat, _rest: str) -> None:
 
 def _drop(talk: TerminalChat, rest: str) -> None:
     if not rest:
-        raise UsageError("/drop names nothing.", hint="As in /drop note.md; `lamella chats show` has the ids.")
+        raise UsageError("/drop names nothing.", hint=f"As in /drop note.md; `{talk.shown_by}` has the ids.")
     talk.drop.append(rest)
     typer.echo(f"{show_line(rest)} leaves the prompt with the next message.")
 
 
 def _pin(talk: TerminalChat, rest: str) -> None:
     if not rest:
-        raise UsageError("/pin names nothing.", hint="As in /pin note.md; `lamella chats show` has the ids.")
+        raise UsageError("/pin names nothing.", hint=f"As in /pin note.md; `{talk.shown_by}` has the ids.")
     talk.pins.append(rest)
     typer.echo(f"{show_line(rest)} stays whole in the prompt, from the next message on.")
 
@@ -86,7 +86,7 @@ def _compact(talk: TerminalChat, rest: str) -> None:
             hint=f"Aim lower, as in /compact {lower_share(planned):.2g}, or go on: there is room.",
         )
     talk.stored.commit(planned)
-    print_planned(talk.stored.id, planned, committed=True)
+    print_planned(talk.stored.id, planned, undo="/undo")
 
 
 def _share(rest: str) -> float | None:
@@ -150,7 +150,7 @@ def _edit(talk: TerminalChat, rest: str) -> None:
 
 def _delete(talk: TerminalChat, rest: str) -> None:
     if not rest:
-        raise UsageError("/delete names no message.", hint="`lamella chats show` has the ids.")
+        raise UsageError("/delete names no message.", hint=f"`{talk.shown_by}` has the ids.")
     talk.stored.delete(rest)
     typer.echo(f"Goes on without {show_line(rest)}; it stays on its branch.")
 

@@ -13,6 +13,7 @@ from lamella.engine.dialogue.ask import Ask
 from lamella.engine.keeping.stored import StoredChat
 from lamella.engine.sending.sending import Event, answer, send
 from lamella.errors import ConflictError, LamellaError
+from lamella.faces.cli.access import name_command
 from lamella.faces.cli.chat.attaching import NamedFiles
 from lamella.faces.cli.chat.input import find_mentions, find_missing
 from lamella.faces.cli.chat.opening import OpenChat
@@ -53,6 +54,11 @@ class TerminalChat:
     @property
     def stored(self) -> StoredChat:
         return self._opened.stored
+
+    @property
+    def shown_by(self) -> str:
+        """The command that shows what was said here, with its ids."""
+        return name_command("chats", "show", self.stored.id, store=self._opened.store)
 
     def say(self, text: str) -> None:
         """Send a message, with what waits for it and what it names."""
