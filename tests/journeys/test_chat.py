@@ -341,3 +341,18 @@ def test_the_demo_model_is_the_default_and_its_cache_serves_what_was_said(
 
 def test_json_is_not_a_word_that_a_chat_knows(chat: Chat) -> None:
     assert refusal(chat(words=("--json",)), code="bad_usage").startswith("No such option: --json")
+
+
+def test_a_question_is_answered_again_by_the_model_that_the_command_names(
+    chat: Chat, script: Callable[..., str], tmp_path: Path, home: Mapping[str, str]
+) -> None:
+    nowhere = f"scripted:{tmp_path / 'nowhere.json'}"
+    with lamella.open(f"sqlite:///{tmp_path}/chats.db") as engine:
+        engine.chat("talk", model=nowhere).ask("First?")
+    words = ("talk", "--store", f"sqlite:///{tmp_path}/chats.db")
+    assert chat("/retry", words=words).exit != 0
+    other = script("Yes.")
+    ran = chat("/retry", words=(*words, "--model", other))
+    assert (ran.exit, ran.out) == (0, "Yes.\n"), ran.err
+    calls = json.loads(spawn("ledger", *words, "--json", environment=home).out)["turns"][-1]["calls"]
+    assert [call["model"] for call in calls] == [other]

@@ -85,9 +85,12 @@ class TerminalChat:
         return self.stored.preview(self._ask(text), at=datetime.now(UTC))
 
     def say_again(self, message: str | None = None) -> None:
-        """Have a question answered again; the old answer stays on its branch, and in use if none comes."""
+        """Have a question answered again by the model that the status line names.
+
+        The old answer stays on its branch, and in use if none comes.
+        """
         before = self.stored.head
-        turn = self.stored.regenerate(message)
+        turn = self.stored.regenerate(message, model=self.stored.model_for(Ask(text="")))
         try:
             self._follow(answer(self.stored, turn, self._opened.find_post(turn.envelope.model)))
         finally:
