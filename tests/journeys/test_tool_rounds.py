@@ -4,10 +4,12 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from tests.journeys.running import run as run_command
+from tests.journeys.running import spawn
 
 import lamella
 from lamella import Conversation, Tool
@@ -310,3 +312,30 @@ def resume(chat: lamella.Chat, **given: object) -> list[Event]:
         return [event async for event in chat.resume(**given)]  # type: ignore[arg-type]
 
     return asyncio.run(main())
+
+
+def test_rounds_are_shown_at_the_terminal_and_what_waits_is_said(tmp_path: Path, home: Mapping[str, str]) -> None:
+    url = f"sqlite:///{tmp_path}/chats.db"
+    look_up = Tool(name="look_up", description="Looks up a word.")
+    lines = (CALLS_WEATHER, line(("b", "weather", {"city": "Nowhere"})), line(("c", "look_up", {}), text="And then."))
+    with lamella.open(url, model="scripted:x", provider=ScriptedProvider(*lines)) as engine:
+        collect(engine.chat("tools"), "Weather?", tools=[weather, look_up])
+    waits = ["… And then.", "> look_up({}) waits for its result"]
+    shown = [shown.strip() for shown in run_command("chats", "show", "tools", "--store", url).out.splitlines()]
+    assert shown[1:-1] == [
+        "… Let me look.",
+        '> weather({"city": "Graz"}) gave: Graz: sun',
+        '> weather({"city": "Nowhere"}) failed: LookupError: no such city',
+        *waits,
+    ]
+    assert shown[-1].startswith("A new message gives that up")
+    script = tmp_path / "replies.json"
+    script.write_text('["Never mind."]')
+    words = ("chat", "tools", "--store", url, "--model", f"scripted:{script}")
+    opened = spawn(*words, stdin=b"Something else.\n", environment=home)
+    assert opened.err.splitlines()[2:4] == waits
+    assert opened.err.splitlines()[4] == shown[-1]
+    later = run_command("chats", "show", "tools", "--store", url).out
+    assert "… And then." in later
+    assert "> look_up({}) failed: This call was not made: the conversation went on without it." in later
+    assert "gives that up" not in later

@@ -58,22 +58,27 @@ def show(
     branch: Annotated[str | None, typer.Option(help="Show another branch, by its last message.")] = None,
     store: StoreOption = None,
 ) -> None:
-    """What was said, with message ids to fork at, where it was compacted, and the other branches."""
+    """What was said and called for, with message ids to fork at, where it was compacted, and the other branches."""
     # What lists do without is imported here: it takes long.
     from lamella.engine.keeping.conversations import Conversations
     from lamella.engine.keeping.marks import find_marks
-    from lamella.faces.cli.tables.said import tell_said
-    from lamella.views.chats import view_said
+    from lamella.faces.cli.tables.said import GIVEN_UP, tell_said
+    from lamella.views.chats import list_rounds, view_rounds, view_said
 
     with opened_backend(store) as backend:
         log = Conversations(backend.store, backend.clock).load_log(chat)
         marks = find_marks(chat, backend.store.load(chat)) if log.compactions else ()
-    if branch is not None and branch not in log.nodes:
-        raise UsageError(f"{chat} has no message {branch}.", hint=f"Its branches: {', '.join(log.branches())}.")
+        if branch is not None and branch not in log.nodes:
+            raise UsageError(f"{chat} has no message {branch}.", hint=f"Its branches: {', '.join(log.branches())}.")
+        path = log.path(branch)
+        named = [name for told in path for one in list_rounds(told) for name in one.hashes()]
+        contents = backend.store.read_contents(chat, named) if named else {}
     console = make_console()
-    for told in log.path(branch):
-        for line in tell_said(view_said(told), marks):
+    for told in path:
+        for line in tell_said(view_said(told), marks, view_rounds(told, contents)):
             console.out(line, highlight=False)
+    if path and path[-1].pending:
+        console.out(GIVEN_UP, highlight=False)
     others = [name for name in log.branches() if name != (branch or log.head)]
     if others:
         console.out(f"other branches: {', '.join(others)}", highlight=False)

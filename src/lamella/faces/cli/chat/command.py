@@ -24,8 +24,10 @@ from lamella.faces.cli.chat.opening import (
 from lamella.faces.cli.chat.output import Output, PlainOutput
 from lamella.faces.cli.chat.slash import COMMANDS, ChatEnd, run_command
 from lamella.faces.cli.chat.talk import TerminalChat
+from lamella.faces.cli.tables.said import GIVEN_UP, tell_round
 from lamella.faces.cli.terminal.lines import show_line, show_lines
 from lamella.faces.cli.terminal.streams import discard_stdout
+from lamella.views.chats import view_rounds
 
 _GLANCE = 8
 
@@ -128,7 +130,8 @@ def _tell_last(opened: OpenChat) -> str:
     last = opened.stored.turns()[-1]
     lines = show_lines(last.reply.text if last.reply else "").strip().splitlines()
     more = ["…"] if len(lines) > _GLANCE else []
-    return "\n".join((f"{PROMPT}{show_line(last.message.text)}", *lines[:_GLANCE], *more))
+    waits = [*tell_round(view_rounds(last, {})[-1]), GIVEN_UP] if last.pending else []
+    return "\n".join((f"{PROMPT}{show_line(last.message.text)}", *lines[:_GLANCE], *more, *waits))
 
 
 def _part(opened: OpenChat, options: ChatOptions) -> None:
