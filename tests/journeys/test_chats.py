@@ -155,7 +155,7 @@ def test_a_conversation_that_is_not_there_is_named_with_what_to_do(run: Run, url
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("fork", "demo", "--at", "nobody"), "demo has no message 'nobody'."),
+        (("fork", "demo", "--at", "nobody"), 'The conversation demo has no such message: "nobody".'),
         (("show", "demo", "--branch", "nobody"), "demo has no message nobody."),
         (("delete", "demo", "--artifact", "other.md", "--yes"), "demo never had an artifact 'other.md'."),
         (("export",), "Name conversations, or say --all."),

@@ -20,6 +20,7 @@ from lamella.core.log.records import EventKind, Record, Written
 from lamella.core.log.writing import write_erasure
 from lamella.engine.keeping.checkpoints import find_damaged_checkpoints
 from lamella.engine.keeping.counting import are_whole
+from lamella.engine.keeping.messages import miss_message
 from lamella.errors import CallError, DivergedError, ErasedError, StoreDamagedError
 from lamella.holdings import ChatListing, Chronicle, Damage, StoreStats
 from lamella.ports import Clock, Store
@@ -125,9 +126,7 @@ class Conversations:
         """Go on from a message; the branch left behind stays."""
         log = self.load_log(conversation)
         if message not in log.nodes:
-            raise CallError(
-                f"{conversation} has no message {message!r}.", hint="See its messages with `lamella chats show`."
-            )
+            raise miss_message(log, message)
         self._append(log, write_event(ForkEvent(head=message), at=self._moment()))
 
     def rename(self, conversation: str, title: str) -> None:

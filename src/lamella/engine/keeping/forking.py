@@ -23,6 +23,7 @@ from lamella.core.log.writing import (
 from lamella.core.messages.delta import Reply, StopReason
 from lamella.core.values import replace
 from lamella.engine.keeping.conversations import Conversations
+from lamella.engine.keeping.messages import miss_message
 from lamella.engine.keeping.stored import Backend
 from lamella.errors import CallError
 
@@ -34,9 +35,7 @@ def fork_into(backend: Backend, conversation: str, message: str, *, name: str) -
     """
     log = Conversations(backend.store, backend.clock).load_log(conversation)
     if message not in log.nodes:
-        raise CallError(
-            f"{conversation} has no message {message!r}.", hint="See its messages with `lamella chats show`."
-        )
+        raise miss_message(log, message)
     if backend.store.load(name):
         raise CallError(f"There is a conversation {name!r} already.", hint="Choose another name for the new one.")
     told = log.path(message)

@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 
 from msgspec import Struct
 
-from lamella.core.artifacts.make import canonical_json
 from lamella.core.compaction.fitting import Rules
 from lamella.core.ledger.entry import Prefix
 from lamella.core.log.branch import (
@@ -48,6 +47,7 @@ from lamella.engine.dialogue.world import World
 from lamella.engine.keeping.checkpoints import EVENTS
 from lamella.engine.keeping.journal import ChatJournal
 from lamella.engine.keeping.last_turn import find_answer, find_pause
+from lamella.engine.keeping.messages import miss_message
 from lamella.engine.keeping.stored_log import StoredLog
 from lamella.errors import CallError
 from lamella.ports import Clock, Store
@@ -124,7 +124,7 @@ class StoredChat:
     def turns(self, head: str | None = None) -> Sequence[Told]:
         """The turns of a branch as they were said, by default of the active one."""
         if head is not None and not (isinstance(head, str) and head in self._log.nodes):
-            raise self._missing(str(head))
+            raise miss_message(self._log, str(head))
         return self._log.path(head)
 
     def branches(self) -> Sequence[str]:
@@ -204,7 +204,7 @@ class StoredChat:
             self._write(write_event(SwitchEvent(head=question), at=self._moment(at)))
         turn = self._running().waiting()
         if turn is None:
-            raise self._missing(question)
+            raise miss_message(self._log, question)
         if model not in (None, turn.envelope.model):
             return self.edit(question, None, model=model, at=at)
         rewritten = self._log.rewritten
@@ -218,7 +218,7 @@ class StoredChat:
         """Ask another text in place of a message, or its own again, with its attachments; the old branch stays."""
         node = self._log.nodes.get(message)
         if node is None or node.role is not Voice.USER:
-            raise self._missing(message)
+            raise miss_message(self._log, message)
         told = Told(message=node, reply=None)
         self._book.begin()
         original = read_message(node, self._contents(path_hashes([told])), usual=self._configured.terms)
@@ -240,7 +240,7 @@ class StoredChat:
     def delete(self, message: str, *, at: datetime | None = None) -> None:
         """Go on without a message, on a branch of its own; a question goes with its answer."""
         if message not in name_messages(self._log.path()):
-            raise self._missing(message)
+            raise miss_message(self._log, message)
         self._write(write_event(DeleteEvent(target=message), at=self._moment(at)))
 
     def fork(self, message: str, *, at: datetime | None = None) -> None:
@@ -314,7 +314,7 @@ class StoredChat:
 
     def _go(self, event: ForkEvent | SwitchEvent, at: datetime | None) -> None:
         if event.head not in self._log.nodes:
-            raise self._missing(event.head)
+            raise miss_message(self._log, event.head)
         self._write(write_event(event, at=self._moment(at)))
 
     def _write(self, written: Written, *, title: str | None = None) -> None:
@@ -387,14 +387,8 @@ class StoredChat:
     def _question(self, message: str) -> str:
         node = self._log.nodes.get(message)
         if node is None:
-            raise self._missing(message)
+            raise miss_message(self._log, message)
         return node.id if node.role is Voice.USER else node.parent
-
-    def _missing(self, message: str) -> CallError:
-        return CallError(
-            f"The conversation {self.id} has no such message: {canonical_json(message)}.",
-            hint="See its messages with `lamella chats show`.",
-        )
 
     def _moment(self, at: datetime | None) -> str:
         return (at or self._backend.clock.now()).astimezone(UTC).isoformat().replace("+00:00", "Z")
