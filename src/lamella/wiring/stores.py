@@ -32,6 +32,7 @@ def open_backend(
     from lamella.engine.keeping.stored import Backend, ChatRules
     from lamella.settings.meaning import make_rules, make_terms
     from lamella.wiring.faults import check_meaning
+    from lamella.wiring.providers import fit_room
     from lamella.wiring.worlds import open_world
 
     services = services or read_services()
@@ -39,6 +40,9 @@ def open_backend(
 
     def configure(given: Mapping[str, object]) -> "ChatRules":
         found = services.surroundings.configure(given)
+        room = fit_room(found, services)
+        if room:
+            found = services.surroundings.configure({**given, **room})
         check_meaning(found)
         rules, terms = make_rules(found.settings, world), make_terms(found.settings)
         return ChatRules(rules=rules, terms=terms, model=found.settings.model)
