@@ -339,3 +339,18 @@ def test_rounds_are_shown_at_the_terminal_and_what_waits_is_said(tmp_path: Path,
     assert "… And then." in later
     assert "> look_up({}) failed: This call was not made: the conversation went on without it." in later
     assert "gives that up" not in later
+
+
+@pytest.mark.parametrize("layout", ["library", "in_place"])
+def test_a_model_recalls_what_left_its_prompt_by_the_id_that_it_was_told(layout: str) -> None:
+    recalls = line(
+        ("r1", "recall", {"query": '"Graz: sun"'}), ("r2", "recall", {"query": "zebra"}), ("r3", "recall", {})
+    )
+    lines = (CALLS_WEATHER, Line(text="Sun."), recalls, Line(text="It said sun."))
+    chat = lamella.open("memory:", model="scripted:x", provider=ScriptedProvider(*lines)).chat("tools", layout=layout)
+    collect(chat, "Weather?", tools=[weather, chat.recall_tool])
+    outputs = [event.output.output for event in collect(chat, "What was it?") if event.output]
+    assert ("Graz: sun" in outputs[0].splitlines()) == (layout == "library"), "in_place it still stands in the prompt"
+    assert outputs[1].startswith("Nothing that left the prompt fits 'zebra'.")
+    assert outputs[2] == "recall takes a query, which is a text."
+    assert [told.reply.text for told in chat.turns() if told.reply] == ["Sun.", "It said sun."]

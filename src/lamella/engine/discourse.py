@@ -14,7 +14,7 @@ from lamella.engine.checks import check_each, check_fields, check_parts, check_t
 from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.proposal import Proposal
-from lamella.engine.dialogue.recalling import FOUND_AT_MOST
+from lamella.engine.dialogue.recalling import FOUND_AT_MOST, make_recall_tool
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.sending.tools import SECONDS, Toolbox, ToolFunction
 from lamella.errors import ArtifactError
@@ -197,6 +197,11 @@ class Discourse:
     def recall(self, query: str, limit: int = FOUND_AT_MOST) -> Sequence[Found]:
         """Messages, attachments and tool results that the prompt no longer holds in full, word for word, best first."""
         return self._walker.recall(check_text(query, "query"), limit=limit)
+
+    @property
+    def recall_tool(self) -> Tool:
+        """The same for the model: a tool to give in ``tools``, by which it reads what left its prompt."""
+        return make_recall_tool(self.recall)
 
 
 def make_toolbox(

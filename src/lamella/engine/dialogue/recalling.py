@@ -2,9 +2,9 @@
 
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
+from threading import Lock
 
-from lamella.core.artifacts.make import make_tool_definition
-from lamella.core.artifacts.model import ToolDefinition
+from lamella.attach import Tool
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.search.index import Found, Index, Passage, build_index, search
 from lamella.core.search.passages import find_in_full, list_passages
@@ -17,24 +17,21 @@ ANSWER_CHARACTERS = 20_000
 
 Recall = Callable[[str, int], Sequence[Found]]
 
-RECALL_TOOL: ToolDefinition = make_tool_definition(
-    "recall",
-    description=(
-        "Find earlier messages, notes and tool results of this conversation that no longer stand in the prompt, and "
-        "read them word for word. Use it when something was left out, shortened or summarised."
-    ),
-    parameters={
-        "type": "object",
-        "properties": {
-            "query": {
-                "type": "string",
-                "description": "Words, a path, a number or an id. What stands in double quotes must be there exactly.",
-            },
-            "limit": {"type": "integer", "minimum": 1, "maximum": 20, "description": "How many to give at most."},
-        },
-        "required": ["query"],
-    },
+_DESCRIPTION = (
+    "Find earlier messages, notes and tool results of this conversation that no longer stand in the prompt, and "
+    "read them word for word. Use it when something was left out, shortened or summarised."
 )
+_PARAMETERS: Mapping[str, object] = {
+    "type": "object",
+    "properties": {
+        "query": {
+            "type": "string",
+            "description": "Words, a path, a number or an id. What stands in double quotes must be there exactly.",
+        },
+        "limit": {"type": "integer", "minimum": 1, "maximum": 20, "description": "How many to give at most."},
+    },
+    "required": ["query"],
+}
 
 
 class Recaller:
@@ -63,6 +60,18 @@ class Recaller:
 def spell(text: str) -> str:
     """A text as it is compared: compatible characters are one, and so are upper and lower case."""
     return unicodedata.normalize("NFKC", text).casefold()
+
+
+def make_recall_tool(recall: Recall) -> Tool:
+    """A tool by which a model reads what left its prompt."""
+    # Calls of one answer run in threads at the same time, and the index they search is built once.
+    alone = Lock()
+
+    def run(**arguments: object) -> str:
+        with alone:
+            return answer_recall(arguments, recall)
+
+    return Tool(name="recall", description=_DESCRIPTION, parameters=_PARAMETERS, run=run)
 
 
 def answer_recall(arguments: Mapping[str, object], recall: Recall) -> str:

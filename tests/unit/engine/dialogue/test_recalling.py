@@ -9,7 +9,7 @@ from lamella import Chat, Conversation, Message, Note, ToolResult
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.search.index import Found
 from lamella.engine.dialogue.ask import Ask
-from lamella.engine.dialogue.recalling import ANSWER_CHARACTERS, RECALL_TOOL, Recaller, answer_recall, spell
+from lamella.engine.dialogue.recalling import ANSWER_CHARACTERS, Recaller, answer_recall, spell
 from lamella.engine.keeping.conversations import Conversations
 from lamella.errors import CallError
 from lamella.wiring import open_dialogue, read_services
@@ -193,8 +193,9 @@ def test_what_is_sent_as_a_summary_can_be_read_whole() -> None:
 
 
 def test_the_tool_is_defined_with_its_arguments() -> None:
-    assert RECALL_TOOL.name == "recall"
-    assert '"required":["query"]' in RECALL_TOOL.parameters
+    definition = Conversation().recall_tool.definition()
+    assert definition.name == "recall"
+    assert '"required":["query"]' in definition.parameters
 
 
 def test_texts_are_compared_without_case_and_in_compatible_characters() -> None:
