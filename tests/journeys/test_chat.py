@@ -356,3 +356,13 @@ def test_a_question_is_answered_again_by_the_model_that_the_command_names(
     assert (ran.exit, ran.out) == (0, "Yes.\n"), ran.err
     calls = json.loads(spawn("ledger", *words, "--json", environment=home).out)["turns"][-1]["calls"]
     assert [call["model"] for call in calls] == [other]
+
+
+def test_hints_of_a_chat_name_the_conversation_and_its_store(
+    chat: Chat, script: Callable[..., str], tmp_path: Path
+) -> None:
+    store = f"sqlite:///{tmp_path}/chats.db"
+    words = ("talk", "--store", store, "--model", script("One."))
+    ran = chat("First?", "/delete zzz", "Second?", "/compact", "/undo", words=words)
+    assert f"hint: See its messages with `lamella chats show talk --store {store}`." in ran.err
+    assert ran.err.count("hint: /retry has it answered, and another message leaves it.") == 2

@@ -259,7 +259,7 @@ def delete(
 ) -> None:
     """Erase a conversation, or one artifact of it, for good. A tombstone stays; what others share stays theirs."""
     what = f"{artifact} in {chat}" if artifact else chat
-    if not yes and not typer.confirm(f"Erase {what} for good?"):
+    if not yes and not _confirm(f"Erase {what} for good?"):
         raise UsageError("Nothing was erased.", hint="Say --yes to erase without being asked.")
     with opened(store) as conversations:
         if artifact:
@@ -272,13 +272,25 @@ def delete(
     typer.echo(f"Erased {what}. See that nothing is left: {proof}")
 
 
+def _confirm(question: str) -> bool:
+    """Whether somebody says yes; where nobody is there to be asked, nobody does."""
+    try:
+        return typer.confirm(question)
+    except typer.Abort as error:
+        if isinstance(error.__context__, KeyboardInterrupt):
+            raise
+        return False
+
+
 @chats.command()
 def search(
     *,
     words: Annotated[str, typer.Argument(help="Words to look for, as they stand there; capitals do not matter.")],
     store: StoreOption = None,
 ) -> None:
-    """Every message, on every branch, that holds the words. Exit 1 if there is none."""
+    """Every message, on every branch, that holds the words; attachments are not searched. Exit 1 if there is none."""
+    if not words.strip():
+        raise UsageError("There are no words to look for.", hint='As in: lamella chats search "high tide"')
     found = False
     with opened(store) as conversations, told_if_slow("Searching") as waiting:
         for hit in conversations.search(words):
@@ -286,5 +298,5 @@ def search(
             with waiting.hidden():
                 typer.echo(f"{show_line(hit.conversation)}  {hit.message}  {hit.role}: {show_line(hit.excerpt)}")
     if not found:
-        typer.echo("No message has these words.", err=True)
+        typer.echo("No message has these words. What was attached is not searched.", err=True)
         raise typer.Exit(1)

@@ -1,6 +1,7 @@
 """``lamella compact``: make a conversation smaller, see first what would go, and take it back."""
 
 import json
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -39,6 +40,7 @@ def compact(
     """
     _check_words(plan=plan, undo=undo, receipt=receipt, to=to)
     with opened_chat(store, chat) as stored:
+        _check_answered(stored)
         if undo:
             _undo(stored, receipt, as_json=as_json)
         else:
@@ -51,6 +53,17 @@ def _check_words(*, plan: bool, undo: bool, receipt: str | None, to: float | Non
         raise UsageError("--receipt needs --undo.", hint="Add --undo.")
     if undo and (plan or to is not None):
         raise UsageError("--undo excludes --plan and --to.", hint="Undo first, then plan anew.")
+
+
+def _check_answered(stored: StoredChat) -> None:
+    told = stored.turns()
+    if told and told[-1].reply is None:
+        name = quote(stored.id)
+        raise CallError(
+            "A turn waits for its reply.",
+            hint=f"Have it answered with `lamella chats regenerate {name}`, or go on in `lamella chat {name}`; then "
+            "compact or undo.",
+        )
 
 
 def _compact(stored: StoredChat, to: float | None, *, undo: str | None, as_json: bool) -> None:

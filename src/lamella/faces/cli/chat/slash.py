@@ -77,7 +77,14 @@ def _preview(talk: TerminalChat, rest: str) -> None:
     print_turn(make_console(), talk.foresee(rest))
 
 
+def _check_answered(talk: TerminalChat) -> None:
+    told = talk.stored.turns()
+    if told and told[-1].reply is None:
+        raise CallError("A turn waits for its reply.", hint="/retry has it answered, and another message leaves it.")
+
+
 def _compact(talk: TerminalChat, rest: str) -> None:
+    _check_answered(talk)
     planned = talk.stored.plan(to=_share(rest))
     if planned.receipt is None:
         raise CallError(
@@ -97,6 +104,7 @@ def _share(rest: str) -> float | None:
 
 
 def _undo(talk: TerminalChat, _rest: str) -> None:
+    _check_answered(talk)
     receipt = talk.stored.undo()
     typer.echo(f"Undone: {receipt.id}. The prompt is as if it had never been compacted.")
 

@@ -13,7 +13,7 @@ from lamella.engine.dialogue.ask import Ask
 from lamella.engine.keeping.stored import StoredChat
 from lamella.engine.sending.sending import Event, answer, send
 from lamella.errors import ConflictError, LamellaError
-from lamella.faces.cli.access import name_command
+from lamella.faces.cli.access import complete_hint, name_command
 from lamella.faces.cli.chat.attaching import NamedFiles
 from lamella.faces.cli.chat.input import find_mentions, find_missing
 from lamella.faces.cli.chat.opening import OpenChat
@@ -100,6 +100,7 @@ class TerminalChat:
     def tell_failure(self, error: LamellaError) -> None:
         """Two lines, as every failure is told."""
         self.failed = True
+        error.hint = complete_hint(error.hint, self._opened.store)
         print_failure(error, as_json=False)
 
     def warm(self) -> None:
