@@ -366,3 +366,17 @@ def test_hints_of_a_chat_name_the_conversation_and_its_store(
     ran = chat("First?", "/delete zzz", "Second?", "/compact", "/undo", words=words)
     assert f"hint: See its messages with `lamella chats show talk --store {store}`." in ran.err
     assert ran.err.count("hint: /retry has it answered, and another message leaves it.") == 2
+
+
+def test_a_command_that_fails_is_no_message_that_failed(chat: Chat, script: Callable[..., str]) -> None:
+    assert chat("First?", "/hlep", words=("--model", script("One."))).exit == 0
+    assert chat("First?", "Second?", "/help", words=("--model", script("One."))).exit == 1
+    assert chat("First?", "/retry", words=("--model", script("One."))).exit == 1
+
+
+def test_the_status_is_told_after_every_command_that_has_the_model_asked(
+    chat: Chat, script: Callable[..., str]
+) -> None:
+    model = script("One.", "Two.", "Three.", "Four.")
+    ran = chat("First?", "/retry", "/regenerate", "/edit Second?", "/branches", words=("talk", "--model", model))
+    assert (ran.exit, ran.err.count("tokens used (")) == (0, 4)

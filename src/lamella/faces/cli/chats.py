@@ -17,7 +17,7 @@ from lamella.faces.cli.access import (
     opened_chat,
 )
 from lamella.faces.cli.terminal.console import make_console
-from lamella.faces.cli.terminal.lines import show_line
+from lamella.faces.cli.terminal.lines import show_line, tell_count
 from lamella.faces.cli.terminal.progress import told_if_slow
 from lamella.views.stores import view_chats
 from lamella.wiring import list_conversations
@@ -264,7 +264,7 @@ def delete(
     with opened(store) as conversations:
         if artifact:
             contents = conversations.erase_artifact(chat, artifact)
-            what = f"{artifact}: {contents:,} {'content' if contents == 1 else 'contents'}"
+            what = f"{artifact}: {tell_count(contents, 'content')}"
         else:
             conversations.erase(chat)
             what = chat

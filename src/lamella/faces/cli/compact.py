@@ -11,6 +11,7 @@ from lamella.engine.keeping.stored import StoredChat
 from lamella.errors import CallError, UsageError
 from lamella.faces.cli.access import ChatName, JsonOption, StoreOption, name_command, opened_chat
 from lamella.faces.cli.tables.compaction import lower_share, print_planned
+from lamella.faces.cli.terminal.lines import tell_count
 from lamella.faces.cli.terminal.progress import told_if_slow
 from lamella.views.receipts import view_plan, view_undo
 
@@ -100,6 +101,6 @@ def _undo(stored: StoredChat, receipt: str | None, *, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(view_undo(stored.id, undone), ensure_ascii=False))
         return
-    what = "1 compaction" if len(undone) == 1 else f"{len(undone):,} compactions"
+    what = tell_count(len(undone), "compaction")
     size = stored.plan(to=1.0).before
     typer.echo(f"Undone: {what} ({', '.join(undone)}). The next request has {size.total:,} of {size.limit:,} tokens.")

@@ -20,28 +20,30 @@ from lamella.views.ledger import make_rows
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A word, what comes after it, what it does."""
+    """A word, what comes after it, what it does, and whether it has the model asked."""
 
     name: str
     takes: str = ""
     does: str
     run: Callable[[TerminalChat, str], None]
+    asks: bool = False
 
 
 class ChatEnd(Exception):  # noqa: N818 - a way out, not a failure
     """Someone wants to leave."""
 
 
-def run_command(talk: TerminalChat, line: str) -> None:
-    """Do what a line says that begins with a slash; what goes wrong is told."""
+def run_command(talk: TerminalChat, line: str) -> bool:
+    """Do what a line says that begins with a slash, and say whether the model was asked; what goes wrong is told."""
     word, _, rest = line.strip().partition(" ")
+    command = COMMANDS.get(word)
     try:
-        command = COMMANDS.get(word)
         if command is None:
             raise UsageError(f"There is no command {word}.", hint="See /help. A message may begin with // instead.")
         command.run(talk, rest.strip())
     except LamellaError as error:
         talk.tell_failure(error)
+    return command is not None and command.asks
 
 
 def _attach(talk: TerminalChat, rest: str) -> None:
@@ -198,9 +200,11 @@ COMMANDS = {
         Command(name="/recall", takes="WORDS", does="find what left the prompt", run=_recall),
         Command(name="/ledger", does="show what each turn cost, and why", run=_ledger),
         Command(name="/strata", does="show the layers of each turn, or stop showing them", run=_strata),
-        Command(name="/retry", does="have the last question answered again", run=_retry),
-        Command(name="/regenerate", takes="[ID]", does="have a question answered again", run=_regenerate),
-        Command(name="/edit", takes="[ID] TEXT", does="ask something else in place of a question", run=_edit),
+        Command(name="/retry", does="have the last question answered again", run=_retry, asks=True),
+        Command(name="/regenerate", takes="[ID]", does="have a question answered again", run=_regenerate, asks=True),
+        Command(
+            name="/edit", takes="[ID] TEXT", does="ask something else in place of a question", run=_edit, asks=True
+        ),
         Command(name="/delete", takes="ID", does="go on without a message", run=_delete),
         Command(name="/branches", does="list the branches; * is the active one", run=_branches),
         Command(name="/switch", takes="ID", does="go on from another branch, or from any message", run=_switch),

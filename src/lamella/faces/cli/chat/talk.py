@@ -30,7 +30,7 @@ _TITLE = 60
 class TerminalChat:
     """One conversation. ``waiting`` is what the next message brings along, ``drop`` what leaves with it.
 
-    ``pins`` is what stays whole from then on.
+    ``pins`` is what stays whole from then on. ``failed`` says that the last message has no answer.
 
     ``by_hand`` says that someone types: there is time to read ahead, and Ctrl-C stops an answer, not the talk.
     """
@@ -62,6 +62,7 @@ class TerminalChat:
 
     def say(self, text: str) -> None:
         """Send a message, with what waits for it and what it names."""
+        self.failed = True
         try:
             asked = self._ask(text)
             self._tell_missing(text)
@@ -77,6 +78,7 @@ class TerminalChat:
 
     def say_instead(self, message: str, text: str) -> None:
         """Ask a text in place of a question, with the same attachments; the old branch stays."""
+        self.failed = True
         turn = self.stored.edit(message, check_text(text, "the message"))
         self._follow(answer(self.stored, turn, self._opened.find_post(turn.envelope.model)))
 
@@ -89,6 +91,7 @@ class TerminalChat:
 
         The old answer stays on its branch, and in use if none comes.
         """
+        self.failed = True
         before = self.stored.head
         turn = self.stored.regenerate(message, model=self.stored.model_for(Ask(text="")))
         try:
@@ -99,7 +102,6 @@ class TerminalChat:
 
     def tell_failure(self, error: LamellaError) -> None:
         """Two lines, as every failure is told."""
-        self.failed = True
         error.hint = complete_hint(error.hint, self._opened.store)
         print_failure(error, as_json=False)
 
@@ -155,6 +157,7 @@ class TerminalChat:
             if not self._by_hand:
                 # Nobody is there to go on: the messages that wait in the pipe were meant to follow an answer.
                 raise
+            self.failed = False
             typer.echo("Stopped. What was said is kept; /retry asks again.", err=True)
             return
         self._forget_waiting()

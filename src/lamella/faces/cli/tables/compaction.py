@@ -9,7 +9,7 @@ from rich.text import Text
 from lamella import Receipt
 from lamella.engine.dialogue.proposal import Proposal
 from lamella.faces.cli.terminal.console import make_console
-from lamella.faces.cli.terminal.lines import show_line
+from lamella.faces.cli.terminal.lines import show_line, tell_count
 from lamella.views.amounts import plain
 
 _BAR = 28
@@ -77,7 +77,7 @@ def _row(step: str, tokens: str, what: str) -> Text:
 
 def _tell_removed(step: str, removed: Sequence[str]) -> str:
     if step not in _NAMED:
-        return "1 message" if len(removed) == 1 else f"{len(removed):,} messages"
+        return tell_count(len(removed), "message")
     names = [show_line(name if len(name) <= _ID_SHOWN else name[: _ID_SHOWN - 1] + "…") for name in removed]
     more = f" and {len(names) - _NAMES_SHOWN:,} more" if len(names) > _NAMES_SHOWN else ""
     return ", ".join(names[:_NAMES_SHOWN]) + more

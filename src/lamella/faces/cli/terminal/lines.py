@@ -22,6 +22,11 @@ def show_lines(text: str) -> str:
     return _UNSEEN_BUT_LINES.sub(_escape, text)
 
 
+def tell_count(number: int, noun: str) -> str:
+    """So many of something: 1 turn, 2 turns."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def show_command(*words: str, **options: object) -> str:
     """A command of ours as it can be pasted into a shell, with those options that have a value."""
     given = [word for name, value in options.items() if value is not None for word in (f"--{name}", str(value))]

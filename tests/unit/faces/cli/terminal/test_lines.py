@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamella.faces.cli.terminal.lines import cut_words, show_command, show_line, show_lines
+from lamella.faces.cli.terminal.lines import cut_words, show_command, show_line, show_lines, tell_count
 
 
 @given(st.text())
@@ -48,3 +48,7 @@ def test_a_shown_command_means_to_a_shell_what_it_names(name: str) -> None:
     program = f"lamella() {{ printf '%s|' \"$@\"; }}; {shown}"
     told = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=True)
     assert told.stdout == f"chat|{name}|--vault|my notes|"
+
+
+def test_one_of_something_is_told_as_one() -> None:
+    assert [tell_count(number, "turn") for number in (0, 1, 1_200)] == ["0 turns", "1 turn", "1,200 turns"]
