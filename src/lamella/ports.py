@@ -251,8 +251,11 @@ class Summarizer(Protocol):
 class Dialects(Protocol):
     """The wire formats of providers, for people who send with their own client."""
 
-    def build(self, name: str, request: Request) -> dict[str, Any]:
-        """The keyword arguments that send a request with the SDK of the format named."""
+    def speak(self, name: str, request: Request, any_model: bool, /) -> dict[str, Any]:  # noqa: FBT001 - by place only
+        """The keyword arguments that send a request with the SDK of the format named.
+
+        Unless ``any_model``, one that is known to be of another maker is refused.
+        """
         ...
 
     def read(self, answer: object) -> Reply:

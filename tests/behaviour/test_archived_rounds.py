@@ -9,7 +9,8 @@ from lamella.core.messages.delta import Reply, StopReason, ToolCall
 from lamella.core.messages.rounds import ToolOutput
 from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.ask import Ask
-from lamella.engine.keeping.stored import Backend, StoredChat
+from lamella.engine.keeping.backend import Backend
+from lamella.engine.keeping.stored import StoredChat
 from lamella.holdings import Chronicle
 
 

@@ -1,7 +1,8 @@
 """Rooms: every folder is one noun, says at its door what may enter, and keeps the core out of the world."""
 
 import ast
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Set
 from pathlib import Path
 
 from tests.contracts.places import CORE, ROOT, SRC, python_files, shown, tree
@@ -183,3 +184,20 @@ def _is_loose(node: ast.ClassDef) -> bool:
 def test_core_has_files_to_check() -> None:
     assert len(python_files("src/lamella/core")) > len(ROOMS["core"])
     assert CORE.is_dir()
+
+
+def find_class_names(module: ast.Module, names: Set[str]) -> Iterator[str]:
+    """Texts in which one of these names is a word; a text that is nothing else is a name to import by."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value not in names:
+            yield from (node.value for word in re.findall(r"\w+", node.value) if word in names)
+
+
+def test_no_face_tells_people_the_name_of_a_class() -> None:
+    defined = {
+        node.name for path in python_files("src") for node in ast.walk(tree(path)) if isinstance(node, ast.ClassDef)
+    }
+    names = {name for name in defined if re.match(r"[A-Z]\w*[a-z][A-Z]", name)}
+    assert [told for path in python_files("src/lamella/faces") for told in find_class_names(tree(path), names)] == []
+    slip = ast.parse('print(f"CompactionsInForce as {receipt}.")')
+    assert list(find_class_names(slip, names)) == ["CompactionsInForce as "]

@@ -16,8 +16,8 @@ from lamella.core.artifacts.wanted import Wanted
 from lamella.core.log.nodes import Told
 from lamella.core.values import replace
 from lamella.engine.chat import Chat
+from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.checkpoints import EVENTS
-from lamella.engine.keeping.stored import Backend
 from lamella.ports import Catalog, Look, NoteList, Reader, Sources, Store, Summarizer
 from lamella.wiring import open_backend
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.journeys.running import run
 from tests.unit.pictures import png
 
 import lamella
@@ -260,3 +261,16 @@ def test_a_chat_of_another_program_goes_on_here_and_is_archived_like_any_other(t
     assert path.name == "The spec.md"
     assert open_archive().load(path, vault=vault) == conversations.take_out(read.conversation)
     conversations.close()
+
+
+def test_a_transcript_is_not_imported_and_the_hint_says_what_to_do_with_it(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/chats.db"
+    with lamella.open(url) as engine:
+        engine.chat("demo").ask("Hi.")
+    assert run("chats", "export", "demo", "--transcript", "--to", str(tmp_path), "--store", url).exit == 0
+    (file,) = tmp_path.glob("*.json")
+    ran = run("chats", "import", str(file), "--store", url)
+    assert (ran.exit, ran.out) == (2, "")
+    assert ran.err.startswith(
+        f"error: {file.name}: The file is JSON; archives are markdown.\nhint: A transcript is replayed"
+    )

@@ -112,3 +112,17 @@ def test_a_branch_made_by_one_program_is_a_conflict_for_another_until_it_reloads
         mine.ask("q4")
         theirs.reload()
         assert said(theirs) == ["q1", "a1", "q2", "a2", "q3", "a3", "q4"]
+
+
+def test_a_message_of_another_branch_is_removed_after_going_there_as_the_hint_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = f"sqlite:///{tmp_path / 'chats.db'}"
+    names = talk(url)
+    assert main(["chats", "fork", "demo", names[1], "--store", url]) == 0
+    assert main(["chats", "remove", "demo", names[4], "--store", url]) == 2
+    told = capsys.readouterr().err
+    assert f"error: The message {names[4]} of demo is on another branch." in told
+    hinted = told.partition("`lamella ")[2].partition("`")[0]
+    assert main([*hinted.split(), "--store", url]) == 0
+    assert main(["chats", "remove", "demo", names[4], "--store", url]) == 0

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 from collections.abc import Callable, Mapping
@@ -15,6 +16,7 @@ from tests.wire.openai_chat_server import chat_server
 from tests.wire.script import Fail, Say
 
 import lamella
+from lamella.faces.cli.access import name_command
 
 Chat = Callable[..., Ran]
 
@@ -57,6 +59,32 @@ def test_each_line_is_a_message_and_answers_are_all_of_stdout(
     assert ran.err.splitlines()[-1] == "Kept. Go on with: lamella chat talk"
     listed = json.loads(spawn("chats", "list", "--json", environment=home).out)["chats"]
     assert [(row["conversation"], row["title"]) for row in listed] == [("talk", "First?")]
+
+
+def test_the_command_to_go_on_with_leads_to_the_same_store_and_notes(
+    chat: Chat, script: Callable[..., str], notes: Path, tmp_path: Path
+) -> None:
+    store = f"sqlite:///{tmp_path}/my chats.db"
+    words = ("my talk", "--store", store, "--vault", str(notes))
+    ran = chat("First?", "/drop", words=(*words, "--model", script("Yes.")))
+    shown, kept = ran.err.splitlines()[-2:]
+    assert kept == f"Kept. Go on with: lamella chat 'my talk' --store '{store}' --vault {notes}"
+    assert shown == f"hint: As in /drop note.md; `lamella chats show 'my talk' --store '{store}'` has the ids."
+    again = chat("Second?", words=tuple(shlex.split(kept.partition("lamella chat ")[2])))
+    assert again.err.startswith("my talk goes on after 1 turn")
+
+
+def test_a_password_in_the_address_of_a_store_is_not_repeated() -> None:
+    assert name_command("chat", "a", store="postgresql://me:secret@host/chats") == (
+        "lamella chat a --store 'postgresql://me:***@host/chats'"
+    )
+
+
+def test_a_compaction_in_a_chat_is_taken_back_by_a_command_of_the_chat(chat: Chat, script: Callable[..., str]) -> None:
+    model = script(*["Yes, and here is why. " * 60] * 3)
+    ran = chat("First?", "Second?", "Third?", "/compact 0.002", "/undo", words=("talk", "--model", model))
+    assert "To take it back: /undo\n" in ran.out
+    assert "Undone: " in ran.out
 
 
 def test_a_conversation_goes_on_by_its_name_and_the_last_one_without(
@@ -313,3 +341,42 @@ def test_the_demo_model_is_the_default_and_its_cache_serves_what_was_said(
 
 def test_json_is_not_a_word_that_a_chat_knows(chat: Chat) -> None:
     assert refusal(chat(words=("--json",)), code="bad_usage").startswith("No such option: --json")
+
+
+def test_a_question_is_answered_again_by_the_model_that_the_command_names(
+    chat: Chat, script: Callable[..., str], tmp_path: Path, home: Mapping[str, str]
+) -> None:
+    nowhere = f"scripted:{tmp_path / 'nowhere.json'}"
+    with lamella.open(f"sqlite:///{tmp_path}/chats.db") as engine:
+        engine.chat("talk", model=nowhere).ask("First?")
+    words = ("talk", "--store", f"sqlite:///{tmp_path}/chats.db")
+    assert chat("/retry", words=words).exit != 0
+    other = script("Yes.")
+    ran = chat("/retry", words=(*words, "--model", other))
+    assert (ran.exit, ran.out) == (0, "Yes.\n"), ran.err
+    calls = json.loads(spawn("ledger", *words, "--json", environment=home).out)["turns"][-1]["calls"]
+    assert [call["model"] for call in calls] == [other]
+
+
+def test_hints_of_a_chat_name_the_conversation_and_its_store(
+    chat: Chat, script: Callable[..., str], tmp_path: Path
+) -> None:
+    store = f"sqlite:///{tmp_path}/chats.db"
+    words = ("talk", "--store", store, "--model", script("One."))
+    ran = chat("First?", "/delete zzz", "Second?", "/compact", "/undo", words=words)
+    assert f"hint: See its messages with `lamella chats show talk --store {store}`." in ran.err
+    assert ran.err.count("hint: /retry has it answered, and another message leaves it.") == 2
+
+
+def test_a_command_that_fails_is_no_message_that_failed(chat: Chat, script: Callable[..., str]) -> None:
+    assert chat("First?", "/hlep", words=("--model", script("One."))).exit == 0
+    assert chat("First?", "Second?", "/help", words=("--model", script("One."))).exit == 1
+    assert chat("First?", "/retry", words=("--model", script("One."))).exit == 1
+
+
+def test_the_status_is_told_after_every_command_that_has_the_model_asked(
+    chat: Chat, script: Callable[..., str]
+) -> None:
+    model = script("One.", "Two.", "Three.", "Four.")
+    ran = chat("First?", "/retry", "/regenerate", "/edit Second?", "/branches", words=("talk", "--model", model))
+    assert (ran.exit, ran.err.count("tokens used (")) == (0, 4)

@@ -57,14 +57,12 @@ def say(url: str, conversation: str = "demo", *, title: str = "") -> list[str]:
         return [node.id for told in chat.turns() for node in (told.message, told.reply) if node]
 
 
-def test_a_list_of_nothing_says_how_to_begin(run: Run) -> None:
+def test_a_list_of_nothing_says_how_to_begin(run: Run, url: str) -> None:
     run("store", "migrate")
     printed = run("chats", "list")
     assert (printed.code, printed.err) == (0, "")
-    assert (
-        printed.out
-        == "No conversations yet. Begin one with `lamella chat`, or bring some in with `lamella chats import`.\n"
-    )
+    begin, bring = (f"`lamella {words} --store {url}`" for words in ("chat", "chats import"))
+    assert printed.out == f"No conversations yet. Begin one with {begin}, or bring some in with {bring}.\n"
     assert json.loads(run("chats", "list", "--json").out) == {"chats": []}
 
 
@@ -123,7 +121,11 @@ def test_searching_looks_at_every_message_of_every_branch(run: Run, url: str) ->
     printed = run("chats", "search", "GERMAN")
     assert (printed.code, printed.out) == (0, f"demo  {names[2]}  user: And in German?\n")
     missing = run("chats", "search", "cherries")
-    assert (missing.code, missing.out, missing.err) == (1, "", "No message has these words.\n")
+    assert (missing.code, missing.out, missing.err) == (
+        1,
+        "",
+        "No message has these words. What was attached is not searched.\n",
+    )
 
 
 def test_renaming_shows_in_the_list(run: Run, url: str) -> None:
@@ -148,19 +150,21 @@ def test_a_conversation_that_is_not_there_is_named_with_what_to_do(run: Run, url
     printed = run("chats", *words)
     assert (printed.code, printed.out) == (2, "")
     assert printed.err == (
-        "error: There is no conversation 'nobody'.\nhint: See `lamella chats list` for those there are.\n"
+        "error: There is no conversation 'nobody'.\n"
+        f"hint: See `lamella chats list --store {url}` for those there are.\n"
     )
 
 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("fork", "demo", "--at", "nobody"), "demo has no message 'nobody'."),
+        (("fork", "demo", "--at", "nobody"), 'The conversation demo has no such message: "nobody".'),
         (("show", "demo", "--branch", "nobody"), "demo has no message nobody."),
         (("delete", "demo", "--artifact", "other.md", "--yes"), "demo never had an artifact 'other.md'."),
         (("export",), "Name conversations, or say --all."),
         (("export", "demo", "--all"), "Name conversations, or say --all."),
         (("fork", "demo"), "Name one message to go on from."),
+        (("search", " "), "There are no words to look for."),
         (("dance",), "No such command 'dance'."),
     ],
 )
@@ -233,7 +237,7 @@ def test_erasing_asks_first_and_takes_no_for_an_answer(run: Run, url: str) -> No
     assert "Erase demo for good? [y/N]" in no.stdout
     assert "error: Nothing was erased." in no.stderr
     silent = answering("")
-    assert (silent.returncode, "error: Stopped." in silent.stderr) == (1, True)
+    assert (silent.returncode, "hint: Say --yes to erase without being asked." in silent.stderr) == (2, True)
     assert len(json.loads(run("chats", "list", "--json").out)["chats"]) == 1
     yes = answering("y\n")
     assert yes.returncode == 0

@@ -116,7 +116,7 @@ def test_debug_changes_nothing_where_there_is_no_error(good: str) -> None:
 def test_a_check_fails_when_the_prefix_moved_more_often_than_allowed(good: str, allowed: str, code: int) -> None:
     ran = run("replay", good, "--check", "--max-prefix-breaks", allowed)
     assert ran.exit == code
-    verdict = f"check {'passed' if code == 0 else 'failed'}: 3 turns hold every law; the prefix moved 1 times"
+    verdict = f"check {'passed' if code == 0 else 'failed'}: 3 turns hold every law; the prefix moved 1 time"
     assert verdict in (ran.err if code else ran.out)
     assert "Traceback" not in ran.err
 

@@ -96,7 +96,7 @@ def test_the_table_of_a_commit_names_the_receipt_and_the_way_back(url: str) -> N
     out = compact(url, "--to", "0.3").out
     with lamella.open(url) as engine:
         (receipt,) = engine.chat(CHAT).receipts()
-    assert out.endswith(f"CompactionsInForce as {receipt.id}. To take it back: lamella compact {CHAT} --undo\n")
+    assert out.endswith(f"Committed as {receipt.id}. To take it back: lamella compact {CHAT} --undo --store {url}\n")
 
 
 def test_an_undo_gives_back_every_byte(url: str, tmp_path: Path) -> None:
@@ -170,7 +170,13 @@ def test_an_erased_conversation_is_told(url: str) -> None:
 def test_a_turn_that_waits_for_its_reply_comes_first(url: str) -> None:
     ask_next(url)
     for words in ((), ("--plan",), ("--undo",)):
-        assert refusal(compact(url, "--json", *words), code="bad_call") == "A turn waits for its reply."
+        ran = compact(url, "--json", *words)
+        assert refusal(ran, code="bad_call") == "A turn waits for its reply."
+        assert f"`lamella chats regenerate {CHAT} --store {url}`" in ran.err
+
+
+def test_where_nothing_was_compacted_an_undo_says_so(url: str) -> None:
+    assert "hint: Nothing was compacted on this branch." in compact(url, "--undo").err
 
 
 def test_where_nothing_may_go_that_is_said(tmp_path: Path) -> None:

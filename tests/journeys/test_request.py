@@ -7,6 +7,8 @@ import pytest
 from tests.journeys.requests import GOLDEN, MODELS, TRANSCRIPT, golden_path, printed
 from tests.journeys.running import spawn
 
+import lamella
+
 
 @pytest.mark.parametrize(("provider", "model"), MODELS.items())
 def test_a_printed_request_is_the_golden_one(tmp_path: Path, provider: str, model: str) -> None:
@@ -78,3 +80,11 @@ def test_what_cannot_be_printed_is_refused(
     assert (ran.exit, ran.out) == (2, "")
     assert ran.err.startswith(what)
     assert "hint: " in ran.err
+
+
+def test_python_refuses_the_model_of_another_maker_unless_it_is_named() -> None:
+    turn = lamella.Conversation(model="anthropic:claude-opus-5-5").ask("Hi.")
+    with pytest.raises(lamella.BadInputError, match="claude-opus-5-5 does not speak openai"):
+        turn.request("openai")
+    assert turn.request("openai", model="anthropic/claude-opus-5-5")["model"] == "anthropic/claude-opus-5-5"
+    assert turn.request("anthropic")["model"] == "claude-opus-5-5"

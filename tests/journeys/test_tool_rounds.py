@@ -4,15 +4,18 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
 
 import pytest
+from tests.journeys.running import run as run_command
+from tests.journeys.running import spawn
 
 import lamella
 from lamella import Conversation, Message, Tool
 from lamella.engine.sending.sending import Event
+from lamella.errors import CallError
 from lamella.providers import ToolCall, ToolOutput
 from lamella.testing import Line, ScriptedProvider
 
@@ -224,7 +227,7 @@ def test_every_call_takes_one_output(outputs: list[ToolOutput]) -> None:
     chat = Conversation()
     chat.ask("Weather in Graz?", tools=[weather])
     chat.reply(reply_with_calls())
-    with pytest.raises(lamella.BadInputError):
+    with pytest.raises(lamella.BadInputError, match=r"nothing for weather \(c1\)|c1 more than once"):
         chat.give(outputs)
     assert len(chat.calls) == 1
     assert chat.give([ToolOutput(call="c1", output="sun")]).messages[-1].text == "sun"
@@ -308,3 +311,129 @@ def test_rounds_go_on_once_the_summary_that_makes_room_for_them_is_there() -> No
     last = chat.turns()[-1].reply
     assert last is not None
     assert last.text == "Read."
+
+
+def chat_of(*lines: Line, tools: Sequence[Tool | Callable[..., object]] | None = None) -> lamella.Chat:
+    """A chat that was asked once, and answered by the first of these lines."""
+    chat = lamella.open("memory:", model="scripted:x", provider=ScriptedProvider(*lines)).chat("tools")
+    collect(chat, "Good day.", tools=tools)
+    return chat
+
+
+CALLS_WEATHER = line(("a", "weather", {"city": "Graz"}), text="Let me look.")
+
+
+def test_functions_are_remembered_for_later_turns() -> None:
+    chat = chat_of(Line(text="Hello."), CALLS_WEATHER, Line(text="Sun."), tools=[weather])
+    events = collect(chat, "Weather?")
+    assert [event.output.output for event in events if event.output] == ["Graz: sun"]
+    assert [told.reply.text for told in chat.turns() if told.reply] == ["Hello.", "Sun."]
+
+
+def test_functions_are_remembered_for_turns_that_go_on() -> None:
+    look_up = Tool(name="look_up", description="Looks up a word.")
+    lines = (line(("a", "look_up", {})), CALLS_WEATHER, Line(text="Sun."))
+    chat = chat_of(*lines, tools=[look_up, weather])
+    collect(chat, chat.give([ToolOutput(call="a", output="a rise of water")]))
+    assert [told.reply.text for told in chat.turns() if told.reply] == ["Sun."]
+
+
+def test_functions_given_in_ask_are_run_when_the_turn_is_sent() -> None:
+    lines = (CALLS_WEATHER, Line(text="Sun."))
+    chat = lamella.open("memory:", model="scripted:x", provider=ScriptedProvider(*lines)).chat("tools")
+    collect(chat, chat.ask("Weather?", tools=[weather]))
+    assert [told.reply.text for told in chat.turns() if told.reply] == ["Sun."]
+
+
+def test_of_two_functions_with_one_name_the_newer_is_run() -> None:
+    def newer(city: str) -> str:
+        """The weather in a city."""
+        return f"{city}: rain"
+
+    newer.__name__ = "weather"
+    chat = chat_of(Line(text="Hello."), CALLS_WEATHER, Line(text="Rain."), tools=[weather])
+    events = collect(chat, "Weather?", tools=[newer])
+    assert [event.output.output for event in events if event.output] == ["Graz: rain"]
+
+
+def test_a_tool_that_was_taken_away_is_not_run_and_the_model_is_told() -> None:
+    chat = chat_of(Line(text="Hello."), CALLS_WEATHER, Line(text="Well."), tools=[weather])
+    events = collect(chat, "Weather?", tools=[])
+    assert [event.output.output for event in events if event.output] == ["There is no tool weather. Tools: none."]
+
+
+def test_calls_for_which_no_function_is_known_here_are_an_error_and_the_turn_waits(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/chats.db"
+    with lamella.open(url, model="scripted:x", provider=ScriptedProvider(Line(text="Hello."))) as engine:
+        collect(engine.chat("tools"), "Good day.", tools=[weather])
+    with lamella.open(url, model="scripted:x", provider=ScriptedProvider(CALLS_WEATHER, Line(text="Sun."))) as engine:
+        chat = engine.chat("tools")
+        with pytest.raises(CallError, match="The model calls weather, for which no function was given here") as told:
+            collect(chat, "Weather?")
+        assert "chat.resume(tools=[weather])" in told.value.hint
+        assert [call.name for call in chat.calls] == ["weather"]
+        assert [one.text for one in chat.turns()[-1].open] == ["Let me look."]
+        with pytest.raises(CallError, match="The model calls weather"):
+            resume(chat)
+        resume(chat, tools=[weather])
+        assert [one.reply.text for one in chat.turns() if one.reply] == ["Hello.", "Sun."]
+
+
+def test_calls_that_are_the_callers_to_run_are_named_at_the_end() -> None:
+    look_up = Tool(name="look_up", description="Looks up a word.")
+    calls = line(("a", "look_up", {"word": "tide"}), ("b", "weather", {"city": "Graz"}))
+    chat = lamella.open("memory:", model="scripted:x", provider=ScriptedProvider(calls)).chat("tools")
+    events = collect(chat, "What is a tide?", tools=[look_up, weather])
+    last = events[-1]
+    assert [event.output for event in events if event.output] == [], "a round is run as a whole, or not at all"
+    assert (last.kind, [call.name for call in last.calls]) == ("done", ["look_up", "weather"])
+    assert last.calls == tuple(chat.calls)
+
+
+def resume(chat: lamella.Chat, **given: object) -> list[Event]:
+    async def main() -> list[Event]:
+        return [event async for event in chat.resume(**given)]  # type: ignore[arg-type]
+
+    return asyncio.run(main())
+
+
+def test_rounds_are_shown_at_the_terminal_and_what_waits_is_said(tmp_path: Path, home: Mapping[str, str]) -> None:
+    url = f"sqlite:///{tmp_path}/chats.db"
+    look_up = Tool(name="look_up", description="Looks up a word.")
+    lines = (CALLS_WEATHER, line(("b", "weather", {"city": "Nowhere"})), line(("c", "look_up", {}), text="And then."))
+    with lamella.open(url, model="scripted:x", provider=ScriptedProvider(*lines)) as engine:
+        collect(engine.chat("tools"), "Weather?", tools=[weather, look_up])
+    waits = ["… And then.", "> look_up({}) waits for its result"]
+    shown = [shown.strip() for shown in run_command("chats", "show", "tools", "--store", url).out.splitlines()]
+    assert shown[1:-1] == [
+        "… Let me look.",
+        '> weather({"city": "Graz"}) gave: Graz: sun',
+        '> weather({"city": "Nowhere"}) failed: LookupError: no such city',
+        *waits,
+    ]
+    assert shown[-1].startswith("A new message gives that up")
+    script = tmp_path / "replies.json"
+    script.write_text('["Never mind."]')
+    words = ("chat", "tools", "--store", url, "--model", f"scripted:{script}")
+    opened = spawn(*words, stdin=b"Something else.\n", environment=home)
+    assert opened.err.splitlines()[2:4] == waits
+    assert opened.err.splitlines()[4] == shown[-1]
+    later = run_command("chats", "show", "tools", "--store", url).out
+    assert "… And then." in later
+    assert "> look_up({}) failed: This call was not made: the conversation went on without it." in later
+    assert "gives that up" not in later
+
+
+@pytest.mark.parametrize("layout", ["library", "in_place"])
+def test_a_model_recalls_what_left_its_prompt_by_the_id_that_it_was_told(layout: str) -> None:
+    recalls = line(
+        ("r1", "recall", {"query": '"Graz: sun"'}), ("r2", "recall", {"query": "zebra"}), ("r3", "recall", {})
+    )
+    lines = (CALLS_WEATHER, Line(text="Sun."), recalls, Line(text="It said sun."))
+    chat = lamella.open("memory:", model="scripted:x", provider=ScriptedProvider(*lines)).chat("tools", layout=layout)
+    collect(chat, "Weather?", tools=[weather, chat.recall_tool])
+    outputs = [event.output.output for event in collect(chat, "What was it?") if event.output]
+    assert ("Graz: sun" in outputs[0].splitlines()) == (layout == "library"), "in_place it still stands in the prompt"
+    assert outputs[1].startswith("Nothing that left the prompt fits 'zebra'.")
+    assert outputs[2] == "recall takes a query, which is a text."
+    assert [told.reply.text for told in chat.turns() if told.reply] == ["Sun.", "It said sun."]

@@ -10,9 +10,10 @@ from lamella.core.log.call import Call
 from lamella.core.log.nodes import Told
 from lamella.engine.checks import check_answer, check_seconds, check_steps, check_text, check_time
 from lamella.engine.dialogue.turn import TurnView
-from lamella.engine.discourse import Discourse, make_toolbox
+from lamella.engine.discourse import Discourse
+from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.marks import CompactionMark, find_marks
-from lamella.engine.keeping.stored import Backend, StoredChat
+from lamella.engine.keeping.stored import StoredChat
 from lamella.engine.script import play_script, read_script, write_script
 from lamella.engine.sending.pool import ProviderPool
 from lamella.engine.sending.sending import Delivery, Event, Runner, answer
@@ -62,13 +63,14 @@ class Chat(Discourse):
 
         Closing the iterator stops the model, and what it said until then is kept. An answer may have ``max_tokens``,
         1,024 if nothing is said; more than the request leaves of the window, if you say so much, is refused unsent.
-        Tools that are functions are run here, in at most ``steps`` rounds and ``seconds`` a call. In place of a text,
-        a turn that ``edit``, ``regenerate`` or ``give`` gave is sent.
+        Tools that are functions are run here, in at most ``steps`` rounds and ``seconds`` a call; the chat remembers
+        them. In place of a text, a turn that ``edit``, ``regenerate`` or ``give`` gave is sent.
         """
         if runner not in self._runners:
             known = ", ".join(self._runners) or "none"
             raise NotAvailableError(f"There is no runner {runner!r} here.", hint=f"Choose one of: {known}.")
-        toolbox = None if tools is None else make_toolbox(tools, seconds=check_seconds(seconds))
+        equipped = tools is not None or self._toolbox is not None
+        toolbox = self._equip(tools, seconds=check_seconds(seconds)) if equipped else None
         if isinstance(text, TurnView):
             return self._go_on(text, toolbox, max_tokens=max_tokens, steps=check_steps(steps))
         if self._pool is not None:
@@ -77,7 +79,7 @@ class Chat(Discourse):
             text,
             attach=attach,
             results=results,
-            tools=tools,
+            tools=None if tools is None or toolbox is None else toolbox.definitions,
             system=system,
             model=model,
             drop=drop,
@@ -97,7 +99,7 @@ class Chat(Discourse):
         seconds: float = SECONDS,
     ) -> AsyncGenerator[Event, None]:
         """Go on with a turn that was left open: run the calls that wait for their results, then send it on."""
-        toolbox = None if tools is None else make_toolbox(tools, seconds=check_seconds(seconds))
+        toolbox = self._equip(tools, seconds=check_seconds(seconds))
         return self._go_on(None, toolbox, max_tokens=max_tokens, steps=check_steps(steps))
 
     def _go_on(

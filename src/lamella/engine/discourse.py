@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Protocol, TypeVar
 
 from lamella.attach import Attachment, Tool, ToolResult
+from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.log.receipt import Receipt
 from lamella.core.messages.delta import Reply, ToolCall
 from lamella.core.messages.rounds import ToolOutput
@@ -16,7 +17,7 @@ from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.proposal import Proposal
 from lamella.engine.dialogue.recalling import FOUND_AT_MOST, make_recall_tool
 from lamella.engine.dialogue.turn import TurnView
-from lamella.engine.sending.tools import Toolbox, ToolFunction
+from lamella.engine.sending.tools import SECONDS, Toolbox, ToolFunction
 from lamella.errors import ArtifactError
 
 _Made = TypeVar("_Made")
@@ -55,6 +56,8 @@ class Discourse:
     def __init__(self, walker: DiscourseLike, *, system: str | Mapping[str, str] | None) -> None:
         self._walker = walker
         self._system = {} if system is None else check_parts(system)
+        # Whoever gave a function means it for as long as the model may call it, which is longer than one turn.
+        self._toolbox: Toolbox | None = None
 
     def ask(
         self,
@@ -78,7 +81,7 @@ class Discourse:
             text,
             attach=attach,
             results=results,
-            tools=tools,
+            tools=None if tools is None else self._equip(tools).definitions,
             system=system,
             model=model,
             drop=drop,
@@ -109,7 +112,7 @@ class Discourse:
             text,
             attach=attach,
             results=results,
-            tools=tools,
+            tools=None if tools is None else make_toolbox(tools).definitions,
             system=system,
             model=model,
             drop=drop,
@@ -124,7 +127,7 @@ class Discourse:
         *,
         attach: Sequence[Attachment] = (),
         results: Sequence[ToolResult] = (),
-        tools: Sequence[Tool | ToolFunction] | None = None,
+        tools: tuple[ToolDefinition, ...] | None = None,
         system: str | Mapping[str, str] | None = None,
         model: str | None = None,
         drop: Sequence[str] = (),
@@ -137,12 +140,17 @@ class Discourse:
             attach=tuple([_make(one, one.attachment) for one in check_each(attach, "attach", Attachment)]),
             results=tuple([_make(one, one.attachment) for one in check_each(results, "results", ToolResult)]),
             system={**self._system, **(check_parts(system) if system is not None else {})},
-            tools=None if tools is None else make_toolbox(tools).definitions,
+            tools=tools,
             model=None if model is None else check_text(model, "model", may_be_empty=False),
             drop=tuple([check_text(name, "drop") for name in check_each(drop, "drop", str)]),
             pin=tuple([check_text(name, "pin") for name in check_each(pin, "pin", str)]),
             fold=bool(fold),
         )
+
+    def _equip(self, tools: Sequence[Tool | ToolFunction] | None, *, seconds: float = SECONDS) -> Toolbox:
+        """These tools, and all that were given before; of two with one name the newer."""
+        self._toolbox = make_toolbox(() if tools is None else tools, seconds=seconds, before=self._toolbox)
+        return self._toolbox
 
     def reply(self, answer: object, *, at: datetime | None = None) -> Reply:
         """What the model answered to the turn asked last: a text, or the object that a provider's SDK gave.
@@ -194,17 +202,19 @@ class Discourse:
 
     @property
     def recall_tool(self) -> Tool:
-        """Recalling as a tool: given in ``tools``, it lets the model look by itself for what left its prompt."""
+        """The same for the model: a tool to give in ``tools``, by which it reads what left its prompt."""
         return make_recall_tool(self.recall)
 
 
-def make_toolbox(tools: Sequence[Tool | ToolFunction], **bounds: float) -> Toolbox:
+def make_toolbox(
+    tools: Sequence[Tool | ToolFunction], *, seconds: float = SECONDS, before: Toolbox | None = None
+) -> Toolbox:
     """The tools of a turn, once they are known to be tools."""
     given = check_each(tools, "tools", object)
     for one in given:
         if isinstance(one, Tool):
             check_fields(one)
-    return _refuse_depth(given, lambda: Toolbox(given, **bounds))
+    return _refuse_depth(given, lambda: Toolbox(given, seconds=seconds, before=before))
 
 
 def _make(one: Attachment | ToolResult, make: Callable[[], _Made]) -> _Made:

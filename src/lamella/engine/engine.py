@@ -8,10 +8,10 @@ from typing import Self, TypeVar
 
 from lamella.engine.chat import Chat
 from lamella.engine.checks import check_folder, check_text
+from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.conversations import Conversations, Hit, ImportOutcome
 from lamella.engine.keeping.copying import copy_store
 from lamella.engine.keeping.forking import fork_into
-from lamella.engine.keeping.stored import Backend
 from lamella.engine.sending.pool import ProviderPool
 from lamella.engine.sending.sending import Runner
 from lamella.errors import NotAvailableError

@@ -21,8 +21,8 @@ from lamella.core.text.content import canonical_json
 from lamella.core.values import replace
 from lamella.engine.dialogue.dialogue import Dialogue
 from lamella.engine.dialogue.turn import TurnView
+from lamella.engine.keeping.backend import Backend, ChatRules
 from lamella.engine.keeping.conversations import Conversations
-from lamella.engine.keeping.stored import Backend, ChatRules
 from lamella.engine.replay import ScriptedTurn, replay
 from lamella.errors import CallError
 

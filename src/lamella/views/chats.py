@@ -1,8 +1,9 @@
 """A conversation as it is read: what was said, and the branches on which it was."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
+from lamella.core.log.events.rounds import StoredRound, read_round
 from lamella.core.log.nodes import Node, Told, name_attached
 
 
@@ -19,6 +20,22 @@ class SaidBody(ReplyBody):
 
     attached: list[str]
     reply: ReplyBody | None
+
+
+class CallBody(TypedDict):
+    """A tool that the model called, and what came back; nothing while it waits for that."""
+
+    name: str
+    arguments: str
+    output: str | None
+    failed: bool
+
+
+class RoundBody(TypedDict):
+    """What the model said and called for before its answer."""
+
+    text: str
+    calls: list[CallBody]
 
 
 class BranchBody(TypedDict):
@@ -40,6 +57,31 @@ def view_said(told: Told) -> SaidBody:
         attached=list(name_attached(message)),
         reply=None if told.reply is None else _view_reply(told.reply),
     )
+
+
+def view_rounds(told: Told, contents: Mapping[str, bytes]) -> list[RoundBody]:
+    """A turn's rounds of tools, one that still waits included; ``contents`` has what came back."""
+    return [_view_round(one, contents) for one in list_rounds(told)]
+
+
+def list_rounds(told: Told) -> Sequence[StoredRound]:
+    """A turn's rounds of tools, answered or not; their ``hashes`` name what came back."""
+    return told.open if told.reply is None else told.reply.rounds
+
+
+def _view_round(stored: StoredRound, contents: Mapping[str, bytes]) -> RoundBody:
+    made = read_round(stored, contents)
+    given = {output.call: output for output in made.outputs}
+    calls = [
+        CallBody(
+            name=call.name,
+            arguments=call.arguments,
+            output=given[call.id].output if call.id in given else None,
+            failed=call.id in given and given[call.id].failed,
+        )
+        for call in made.calls
+    ]
+    return RoundBody(text=made.text, calls=calls)
 
 
 def view_branch(head: str, turns: Sequence[Told], *, active: bool) -> BranchBody:

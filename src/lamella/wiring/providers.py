@@ -87,15 +87,30 @@ def fit_settings(model: str, *, begins: bool, services: Services | None = None) 
 
     One that ``begins`` gets a layout whose prefix only grows, too: it is what a chat in one sitting is cheapest in.
     """
+    services = services or read_services()
+    fitting: dict[str, object] = {"layout": Layout.IN_PLACE.value} if begins else {}
+    room = _find_room(model, services.found, services)
+    if room["window"] < services.settings.window or not begins:
+        fitting |= room
+    return {name: value for name, value in fitting.items() if not services.found.is_set(name)}
+
+
+def fit_room(found: Configuration, services: Services) -> dict[str, int]:
+    """The window and the reserve of settings that name a model with a smaller window, as far as nobody set them."""
+    if found.settings.model is None or found.is_set("window"):
+        return {}
+    room = _find_room(found.settings.model, found, services)
+    if room["window"] == found.settings.window:
+        return {}
+    return {name: value for name, value in room.items() if not found.is_set(name)}
+
+
+def _find_room(model: str, found: Configuration, services: Services) -> dict[str, int]:
+    """As much of the window and of the reserve as a model has."""
     from lamella.adapters.providers.places import find_window
 
-    services = services or read_services()
-    settings = services.settings
-    window = min(find_window(model, services.models) or settings.window, settings.window)
-    fitting: dict[str, object] = {"layout": Layout.IN_PLACE.value} if begins else {}
-    if window < settings.window or not begins:
-        fitting |= {"window": window, "reserve": min(settings.reserve, window // _ANSWER_SHARE)}
-    return {name: value for name, value in fitting.items() if not services.found.is_set(name)}
+    window = min(find_window(model, services.models) or found.settings.window, found.settings.window)
+    return {"window": window, "reserve": min(found.settings.reserve, window // _ANSWER_SHARE)}
 
 
 def tell_unready(model: str, *, services: Services | None = None) -> LamellaError | None:

@@ -9,8 +9,8 @@ from lamella.adapters.stores.opening import locate_store, open_store
 from lamella.wiring.services import Services, read_services
 
 if TYPE_CHECKING:
+    from lamella.engine.keeping.backend import Backend, ChatRules
     from lamella.engine.keeping.conversations import Conversations
-    from lamella.engine.keeping.stored import Backend, ChatRules
     from lamella.holdings import ChatListing
     from lamella.ports import Summarizer
 
@@ -29,9 +29,10 @@ def open_backend(
     Unless ``create``, a store that is not there is an error.
     """
     # Lists do without a backend, and all that a turn walks through takes long to import.
-    from lamella.engine.keeping.stored import Backend, ChatRules
+    from lamella.engine.keeping.backend import Backend, ChatRules
     from lamella.settings.meaning import make_rules, make_terms
     from lamella.wiring.faults import check_meaning
+    from lamella.wiring.providers import fit_room
     from lamella.wiring.worlds import open_world
 
     services = services or read_services()
@@ -39,6 +40,9 @@ def open_backend(
 
     def configure(given: Mapping[str, object]) -> "ChatRules":
         found = services.surroundings.configure(given)
+        room = fit_room(found, services)
+        if room:
+            found = services.surroundings.configure({**given, **room})
         check_meaning(found)
         rules, terms = make_rules(found.settings, world), make_terms(found.settings)
         return ChatRules(rules=rules, terms=terms, model=found.settings.model)

@@ -8,7 +8,7 @@ from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.log.records import Record, Written
 from lamella.core.values import replace
 from lamella.engine.chat import Chat
-from lamella.engine.keeping.stored import Backend
+from lamella.engine.keeping.backend import Backend
 from lamella.errors import StoreUnavailableError
 from lamella.holdings import ChatListing, Checkpoint, Damage, StoreStats
 from lamella.ports import Store

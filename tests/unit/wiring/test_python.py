@@ -1,9 +1,13 @@
 """The conversation as a Python program meets it."""
 
+from pathlib import Path
+
 import pytest
 
+import lamella
 from lamella import BadInputError, LamellaError, Note
 from lamella.errors import SettingError
+from lamella.testing import ScriptedProvider
 from lamella.wiring.python import Conversation
 
 
@@ -49,3 +53,31 @@ def test_every_mistake_of_the_caller_is_one_family_of_errors() -> None:
 def test_a_system_given_as_text_is_the_base() -> None:
     chat = Conversation(system={"base": "B.", "memory": "M."})
     assert chat.ask("hi", system="C.").messages[0].text == "C.\n\nM."
+
+
+def window_of(url: str, name: str = "chat", **settings: object) -> int:
+    with lamella.open(url) as engine:
+        return engine.chat(name, **settings).ask("Hi.").tokens.limit
+
+
+def test_a_conversation_has_the_window_of_its_model_where_nobody_set_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"sqlite:///{tmp_path}/chats.db"
+    usual = window_of(url, "usual")
+    assert window_of(url, model="local") == 8_192 - 1_024
+    assert window_of(url) == 8_192 - 1_024, "also when it is opened by its name alone"
+    assert window_of(url, "own", model="local", window=4_096, reserve=96) == 4_000
+    assert window_of(url, "own") == 4_000
+    assert window_of(url, "unknown", model="scripted:x") == usual
+    assert window_of(url, "large", model="anthropic:claude-opus-5-5") == usual
+    assert window_of(url, "reserved", model="local", reserve=192) == 8_000
+    monkeypatch.setenv("LAMELLA_WINDOW", "20000")
+    assert window_of(url) == 20_000 - 4_096
+
+
+def test_a_note_that_is_larger_than_the_model_takes_is_refused_before_it_is_sent() -> None:
+    with lamella.open("memory:", model="local", provider=ScriptedProvider("Yes.")) as engine:
+        chat = engine.chat("notes")
+        with pytest.raises(lamella.BudgetExceededError):
+            chat.ask("What?", attach=[lamella.Selection(path="a.md", text="word " * 20_000)])

@@ -32,6 +32,12 @@ class WireDialects:
         """The keyword arguments that send a request with the SDK of a dialect."""
         return find_dialect(name).build(request, self._models.model(request.model))
 
+    def speak(self, name: str, request: Request, any_model: bool, /) -> Body:  # noqa: FBT001 - the shape of the port
+        """The same; unless ``any_model``, a model that is known to be of another maker is refused."""
+        if not any_model:
+            self.check_maker(name, request.model)
+        return self.build(name, request)
+
     def write(self, name: str, request: Request) -> Body:
         """The body that the SDK would send, without a key and without what only asks for a stream."""
         return find_dialect(name).write(self.build(name, request))
@@ -42,7 +48,7 @@ class WireDialects:
         if maker != dialect.maker and maker in {known.maker for known in DIALECTS}:
             raise CallError(
                 f"{model} does not speak {name}.",
-                hint="Name a model that does, or choose the provider that has this one.",
+                hint="Choose the provider that has it, or name it with model= or --model: gateways have such models.",
             )
 
     def read(self, answer: object) -> Reply:

@@ -96,7 +96,7 @@ class Accounts:
             compaction=receipt,
             after=self._answered_by,
             pause=self._pause,
-            speak=self._world.dialects.build if self._world.dialects else None,
+            speak=self._world.dialects.speak if self._world.dialects else None,
         )
         self._page = turn.page
         return turn

@@ -55,7 +55,7 @@ class Past:
         if found is None:
             raise CallError(
                 "There is no compaction to undo." if receipt is None else f"There is no compaction {receipt!r} here.",
-                hint=f"Receipts in force: {', '.join(names) or 'none'}.",
+                hint=f"Receipts in force: {', '.join(names)}." if names else "Nothing was compacted on this branch.",
             )
         return committed[found:]
 

@@ -12,13 +12,18 @@ from lamella.errors import CallError
 def check_outputs(calls: Sequence[ToolCall], outputs: Sequence[ToolOutput]) -> None:
     """Every call has one output, and every output its call."""
     called, given = [call.id for call in calls], [output.call for output in outputs]
-    missing = [name for name in called if name not in given]
+    missing = [f"{call.name} ({call.id})" for call in calls if call.id not in given]
     unknown = [name for name in given if name not in called]
-    if missing or unknown or len(set(given)) != len(given):
+    twice = [name for name in dict.fromkeys(given) if given.count(name) > 1]
+    wrong = [
+        f"nothing for {', '.join(missing)}" if missing else "",
+        f"{', '.join(unknown)} was not called" if unknown else "",
+        f"{', '.join(twice)} more than once" if twice else "",
+    ]
+    if any(wrong):
         raise CallError(
-            f"{len(outputs)} results are given for {len(calls)} calls: "
-            + (f"{', '.join(missing)} has none." if missing else f"{', '.join(unknown or given)} was not called once."),
-            hint="Give one ToolOutput for each of the reply's calls, with the call's id.",
+            f"The results do not match the calls: {'; '.join(one for one in wrong if one)}.",
+            hint="Give one ToolOutput for each of chat.calls, with the call's id; a round is handed back as a whole.",
         )
 
 

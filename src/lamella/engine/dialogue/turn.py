@@ -14,7 +14,8 @@ from lamella.core.messages.request import Request
 from lamella.core.prompt.envelope import Envelope, TokenCounts, make_request
 from lamella.errors import CallError
 
-Speak = Callable[[str, Request], dict[str, Any]]
+# What builds a request in a wire format; it is told whether a model of any maker will do.
+Speak = Callable[[str, Request, bool], dict[str, Any]]
 
 
 @dataclass(slots=True)
@@ -60,11 +61,14 @@ class TurnView(Struct, frozen=True, kw_only=True, eq=False):
         return self.page.entry
 
     def request(self, provider: str, *, model: str | None = None, max_tokens: int = 4_096) -> dict[str, Any]:
-        """The arguments that send this turn with a provider's own SDK."""
+        """The arguments that send this turn with a provider's own SDK.
+
+        A model that is known to be another maker's is refused, unless ``model`` names it: gateways have such models.
+        """
         name = model or self.envelope.model
         if self.speak is None or name is None:
             raise CallError("No model is named.", hint='Name one: turn.request("anthropic", model="…").')
-        return self.speak(provider, self.chat_request(model=name, answer=max_tokens))
+        return self.speak(provider, self.chat_request(model=name, answer=max_tokens), model is not None)
 
     def chat_request(self, *, model: str, answer: int) -> Request:
         """The turn as it is sent. The next pause is expected to be as long as the last."""

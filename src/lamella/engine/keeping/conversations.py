@@ -21,6 +21,7 @@ from lamella.core.log.receipts import find_faulty_receipts
 from lamella.core.log.records import EventKind, Record, Written
 from lamella.engine.keeping.checkpoints import find_damaged_checkpoints
 from lamella.engine.keeping.counting import are_whole
+from lamella.engine.keeping.messages import miss_message
 from lamella.errors import CallError, DivergedError, ErasedError, StoreDamagedError
 from lamella.holdings import ChatListing, Chronicle, Damage, StoreStats
 from lamella.ports import Clock, Store
@@ -66,9 +67,7 @@ class Conversations:
         """A conversation's log that has a message; an error if it has none."""
         log = self.load_log(conversation)
         if message not in log.nodes:
-            raise CallError(
-                f"{conversation} has no message {message!r}.", hint="See its messages with `lamella chats show`."
-            )
+            raise miss_message(log, message)
         return log
 
     def _load(self, conversation: str) -> tuple[Sequence[Record], Log]:

@@ -23,8 +23,8 @@ from lamella.core.log.turn import Turn
 from lamella.core.messages.delta import Reply
 from lamella.core.values import replace
 from lamella.engine.dialogue.rounds import reopen_round
+from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.conversations import Conversations
-from lamella.engine.keeping.stored import Backend
 from lamella.errors import CallError
 
 

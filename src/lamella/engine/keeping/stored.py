@@ -1,11 +1,8 @@
 """A conversation that lasts: every turn, reply and change of branch is an event in a store before it counts."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from msgspec import Struct
-
-from lamella.core.compaction.fitting import Rules
 from lamella.core.ledger.entry import Prefix
 from lamella.core.log.branch import (
     committed_hashes,
@@ -27,14 +24,13 @@ from lamella.core.log.ids import Voice, message_id
 from lamella.core.log.nodes import Told, name_messages
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.records import Written
-from lamella.core.log.terms import Rewrite, Terms
+from lamella.core.log.terms import Rewrite
 from lamella.core.messages.delta import Reply, ToolCall
 from lamella.core.messages.rounds import ToolOutput
 from lamella.core.prompt.movement import find_movement
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.prompt.state import State
 from lamella.core.search.index import Found
-from lamella.core.text.content import canonical_json
 from lamella.core.values import replace
 from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.ask import Ask, repeat_system
@@ -44,34 +40,11 @@ from lamella.engine.dialogue.past import Past
 from lamella.engine.dialogue.proposal import Proposal
 from lamella.engine.dialogue.recalling import FOUND_AT_MOST
 from lamella.engine.dialogue.turn import TurnView
-from lamella.engine.dialogue.world import World
-from lamella.engine.keeping.checkpoints import EVENTS
+from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.journal import ChatJournal, StoredLog
 from lamella.engine.keeping.last_turn import find_answer, find_pause
+from lamella.engine.keeping.messages import miss_message
 from lamella.errors import CallError
-from lamella.ports import Clock, Store
-
-
-class ChatRules(Struct, frozen=True, kw_only=True):
-    """What settings come to: the rules and terms of a conversation, and the model it starts with."""
-
-    rules: Rules
-    terms: Terms
-    model: str | None = None
-
-
-class Backend(Struct, frozen=True, kw_only=True):
-    """What a stored conversation works with. ``configure`` turns settings by name into rules.
-
-    A checkpoint is due after every ``checkpoint_every`` events.
-    """
-
-    store: Store
-    clock: Clock
-    world: World
-    configure: Callable[[Mapping[str, object]], ChatRules]
-    ledger: bool = True
-    checkpoint_every: int = EVENTS
 
 
 class StoredChat:
@@ -123,7 +96,7 @@ class StoredChat:
     def turns(self, head: str | None = None) -> Sequence[Told]:
         """The turns of a branch as they were said, by default of the active one."""
         if head is not None and not (isinstance(head, str) and head in self._log.nodes):
-            raise self._missing(str(head))
+            raise miss_message(self._log, str(head))
         return self._log.path(head)
 
     def branches(self) -> Sequence[str]:
@@ -204,7 +177,7 @@ class StoredChat:
             self._write(write_event(SwitchEvent(head=question), at=self._moment(at)))
         turn = self._running().waiting()
         if turn is None:
-            raise self._missing(question)
+            raise miss_message(self._log, question)
         if model not in (None, turn.envelope.model):
             return self.edit(question, None, model=model, at=at)
         rewritten, prompt = self._log.rewritten, turn.envelope.prompt
@@ -217,7 +190,7 @@ class StoredChat:
         """Ask another text in place of a message, or its own again, with its attachments; the old branch stays."""
         node = self._log.find_question(message)
         if node is None:
-            raise self._missing(message)
+            raise miss_message(self._log, message)
         self._book.begin()
         contents = self._contents(path_hashes([Told(message=node, reply=None)]))
         original = read_message(node, contents, usual=self._configured.terms)
@@ -239,7 +212,7 @@ class StoredChat:
     def delete(self, message: str, *, at: datetime | None = None) -> None:
         """Go on without a message, on a branch of its own; a question goes with its answer."""
         if message not in name_messages(self._log.path()):
-            raise self._missing(message)
+            raise miss_message(self._log, message)
         self._write(write_event(DeleteEvent(target=message), at=self._moment(at)))
 
     def fork(self, message: str, *, at: datetime | None = None) -> None:
@@ -314,7 +287,7 @@ class StoredChat:
 
     def _go(self, event: ForkEvent | SwitchEvent, at: datetime | None) -> None:
         if event.head not in self._log.nodes:
-            raise self._missing(event.head)
+            raise miss_message(self._log, event.head)
         # Going where one is changes nothing: least of all are calls given up that wait there.
         if event.head != self._log.head:
             self._write(write_event(event, at=self._moment(at)))
@@ -388,14 +361,8 @@ class StoredChat:
     def _question(self, message: str) -> str:
         node = self._log.nodes.get(message)
         if node is None:
-            raise self._missing(message)
+            raise miss_message(self._log, message)
         return node.id if node.role is Voice.USER else node.parent
-
-    def _missing(self, message: str) -> CallError:
-        return CallError(
-            f"The conversation {self.id} has no such message: {canonical_json(message)}.",
-            hint="See its messages with `lamella chats show`.",
-        )
 
     def _moment(self, at: datetime | None) -> str:
         return (at or self._backend.clock.now()).astimezone(UTC).isoformat().replace("+00:00", "Z")

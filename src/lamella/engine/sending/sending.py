@@ -60,7 +60,10 @@ class EventName(StrEnum):
 
 
 class Event(Struct, frozen=True, kw_only=True):
-    """Something that happened on the way. ``text`` is more of the answer, and only ever that."""
+    """Something that happened on the way. ``text`` is more of the answer, and only ever that.
+
+    ``calls`` are those that wait for the caller where a turn ends without an answer.
+    """
 
     kind: EventName
     text: str = ""
@@ -68,6 +71,7 @@ class Event(Struct, frozen=True, kw_only=True):
     said: str = ""
     call: ToolCall | None = None
     output: ToolOutput | None = None
+    calls: tuple[ToolCall, ...] = ()
     usage: Usage | None = None
     receipt: Receipt | None = None
     wait: float | None = None
@@ -171,22 +175,22 @@ async def answer(
 ) -> AsyncGenerator[Event, None]:
     """Send a turn that was asked, and record its answer; with tools, in as many rounds as it takes, up to ``steps``.
 
-    Calls that nobody here can run leave the turn open. It stops cleanly between any two rounds: what was called for and
-    what came back is written down by then.
+    Calls that are the caller's to run leave the turn open. It stops cleanly between any two rounds: what was called for
+    and what came back is written down by then.
     """
-    left = steps
+    left, toolbox = steps, toolbox or Toolbox()
     while True:
         if not chat.calls:
             async with aclosing(_answer_once(chat, turn, post, built=built)) as events:
                 async for event in events:
                     turn = event.turn or turn
                     yield event
-        calls = tuple(chat.calls)
-        if not calls or toolbox is None or not toolbox.can_run(calls):
-            yield Event(kind=EventName.DONE, turn=turn)
+        calls, told = tuple(chat.calls), turn.envelope.prompt.tools
+        if not calls or toolbox.leaves(calls, told):
+            yield Event(kind=EventName.DONE, turn=turn, calls=calls)
             return
         left -= 1
-        outputs = await toolbox.run(calls) if left >= 0 else tuple(_refuse(call, steps) for call in calls)
+        outputs = await toolbox.run(calls, told) if left >= 0 else tuple(_refuse(call, steps) for call in calls)
         now = post.clock.now()
         # Written down before anybody hears of it: whoever stops here would have the tools run once more.
         given = await _give(chat, outputs, at=now)

@@ -24,31 +24,51 @@ LONGEST = 200_000
 
 
 class Toolbox:
-    """The tools of one turn. Those that came as functions are run here; the calls of others are the caller's."""
+    """Tools as a program gave them. Those that came as functions are run here; the calls of others are the caller's.
 
-    def __init__(self, tools: Sequence[Tool | ToolFunction], *, seconds: float = SECONDS) -> None:
+    ``definitions`` are of ``tools``. What a conversation was told of earlier is still run as ``before`` has it.
+    """
+
+    def __init__(
+        self,
+        tools: Sequence[Tool | ToolFunction] = (),
+        *,
+        seconds: float = SECONDS,
+        before: "Toolbox | None" = None,
+    ) -> None:
         made = [_describe(tool) for tool in tools]
         self.definitions = tuple(definition for definition, _ in made)
-        self._runs = {definition.name: run for definition, run in made if run is not None}
+        # None stands for a tool whose calls are the caller's.
+        self._runs: dict[str, _Run | None] = {} if before is None else dict(before._runs)
+        self._runs.update({definition.name: run for definition, run in made})
         self._seconds = seconds
         names = [definition.name for definition in self.definitions]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise CallError(f"Two tools are called {twice[0]}.", hint="Give each tool a name of its own.")
 
-    def can_run(self, calls: Sequence[ToolCall]) -> bool:
-        """Whether all of these can be run here; a name that no tool has is told to the model."""
-        told = {definition.name for definition in self.definitions}
-        return all(call.name in self._runs or call.name not in told for call in calls)
+    def leaves(self, calls: Sequence[ToolCall], told: Sequence[ToolDefinition]) -> bool:
+        """Whether some of these are the caller's to run. Raises if one is of a tool that nobody gave here."""
+        names = {definition.name for definition in told}
+        left = [call.name for call in calls if call.name in names and self._runs.get(call.name) is None]
+        lost = sorted({name for name in left if name not in self._runs})
+        if lost:
+            raise CallError(
+                f"The model calls {', '.join(lost)}, for which no function was given here; the turn waits.",
+                hint=f"In Python give them with chat.resume(tools=[{', '.join(lost)}]), or hand back what they gave: "
+                "chat.send(chat.give([…])). Asking something else gives the calls up.",
+            )
+        return bool(left)
 
-    async def run(self, calls: Sequence[ToolCall]) -> tuple[ToolOutput, ...]:
+    async def run(self, calls: Sequence[ToolCall], told: Sequence[ToolDefinition]) -> tuple[ToolOutput, ...]:
         """What the calls give, all of them at once, in their order. One that fails is a failed result."""
-        return tuple(await asyncio.gather(*(self._run(call) for call in calls)))
+        names = tuple(definition.name for definition in told)
+        return tuple(await asyncio.gather(*(self._run(call, names) for call in calls)))
 
-    async def _run(self, call: ToolCall) -> ToolOutput:
-        run = self._runs.get(call.name)
+    async def _run(self, call: ToolCall, names: Sequence[str]) -> ToolOutput:
+        run = self._runs.get(call.name) if call.name in names else None
         if run is None:
-            known = ", ".join(self._runs) or "none"
+            known = ", ".join(names) or "none"
             return ToolOutput(call=call.id, output=f"There is no tool {call.name}. Tools: {known}.", failed=True)
         try:
             output = check_output(await asyncio.wait_for(run(call.arguments), self._seconds))

@@ -7,16 +7,24 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lamella.errors import UsageError
-from lamella.faces.cli.access import ChatName, JsonOption, StoreOption, opened, opened_backend, opened_chat
+from lamella.faces.cli.access import (
+    ChatName,
+    JsonOption,
+    StoreOption,
+    name_command,
+    opened,
+    opened_backend,
+    opened_chat,
+)
 from lamella.faces.cli.terminal.console import make_console
-from lamella.faces.cli.terminal.lines import show_line
+from lamella.faces.cli.terminal.lines import show_line, tell_count
 from lamella.faces.cli.terminal.progress import told_if_slow
 from lamella.views.stores import view_chats
 from lamella.wiring import list_conversations
 
 if TYPE_CHECKING:
+    from lamella.engine.keeping.backend import Backend
     from lamella.engine.keeping.conversations import Conversations
-    from lamella.engine.keeping.stored import Backend
 
 chats = typer.Typer(
     name="chats", help="List, read, search, change, move and erase conversations.", no_args_is_help=False
@@ -31,7 +39,8 @@ def list_chats(*, store: StoreOption = None, as_json: JsonOption = False) -> Non
         typer.echo(json.dumps({"chats": rows}, ensure_ascii=False))
         return
     if not rows:
-        typer.echo("No conversations yet. Begin one with `lamella chat`, or bring some in with `lamella chats import`.")
+        begin, bring = (name_command(*words, store=store) for words in (("chat",), ("chats", "import")))
+        typer.echo(f"No conversations yet. Begin one with `{begin}`, or bring some in with `{bring}`.")
         return
     from rich.table import Table  # only a list that has rows is a table
 
@@ -49,22 +58,27 @@ def show(
     branch: Annotated[str | None, typer.Option(help="Show another branch, by its last message.")] = None,
     store: StoreOption = None,
 ) -> None:
-    """What was said, with message ids to fork at, where it was compacted, and the other branches."""
+    """What was said and called for, with message ids to fork at, where it was compacted, and the other branches."""
     # What lists do without is imported here: it takes long.
     from lamella.engine.keeping.conversations import Conversations
     from lamella.engine.keeping.marks import find_marks
-    from lamella.faces.cli.tables.said import tell_said
-    from lamella.views.chats import view_said
+    from lamella.faces.cli.tables.said import GIVEN_UP, tell_said
+    from lamella.views.chats import list_rounds, view_rounds, view_said
 
     with opened_backend(store) as backend:
         log = Conversations(backend.store, backend.clock).load_log(chat)
         marks = find_marks(chat, backend.store.load(chat)) if log.compactions else ()
-    if branch is not None and branch not in log.nodes:
-        raise UsageError(f"{chat} has no message {branch}.", hint=f"Its branches: {', '.join(log.branches())}.")
+        if branch is not None and branch not in log.nodes:
+            raise UsageError(f"{chat} has no message {branch}.", hint=f"Its branches: {', '.join(log.branches())}.")
+        path = log.path(branch)
+        named = [name for told in path for one in list_rounds(told) for name in one.hashes()]
+        contents = backend.store.read_contents(chat, named) if named else {}
     console = make_console()
-    for told in log.path(branch):
-        for line in tell_said(view_said(told), marks):
+    for told in path:
+        for line in tell_said(view_said(told), marks, view_rounds(told, contents)):
             console.out(line, highlight=False)
+    if path and path[-1].pending:
+        console.out(GIVEN_UP, highlight=False)
     others = [name for name in log.branches() if name != (branch or log.head)]
     if others:
         console.out(f"other branches: {', '.join(others)}", highlight=False)
@@ -89,7 +103,9 @@ def export(
 ) -> None:
     """Write conversations as markdown; saving again updates the same file, also after it was renamed."""
     if bool(chat) == every:
-        raise UsageError("Name conversations, or say --all.", hint="See `lamella chats list`.")
+        raise UsageError(
+            "Name conversations, or say --all.", hint=f"See `{name_command('chats', 'list', store=store)}`."
+        )
     if transcript and vault is not None:
         raise UsageError("--transcript excludes --vault.", hint="A transcript has the text of every note with it.")
     with opened_backend(store) as backend:
@@ -164,7 +180,8 @@ def fork(
 ) -> None:
     """Go on from an earlier message, or switch to a branch by its last one; the old branch stays."""
     if (message is None) == (at is None):
-        raise UsageError("Name one message to go on from.", hint=f"See `lamella chats show {chat}`.")
+        shown = name_command("chats", "show", chat, store=store)
+        raise UsageError("Name one message to go on from.", hint=f"See `{shown}`.")
     head = message or at or ""
     if into is None:
         with opened(store) as conversations:
@@ -177,7 +194,8 @@ def fork(
 
     with opened_backend(store) as backend:
         fork_into(backend, chat, head, name=into)
-    typer.echo(f"{show_line(into)} goes on from {head} of {chat}. Talk in it: lamella chat {show_line(into)}")
+    talk = name_command("chat", into, store=store)
+    typer.echo(f"{show_line(into)} goes on from {head} of {chat}. Talk in it: {talk}")
 
 
 MessageName = Annotated[str, typer.Argument(help="A message, as `lamella chats show` names it.")]
@@ -244,16 +262,27 @@ def delete(
 ) -> None:
     """Erase a conversation, or one artifact of it, for good. A tombstone stays; what others share stays theirs."""
     what = f"{artifact} in {chat}" if artifact else chat
-    if not yes and not typer.confirm(f"Erase {what} for good?"):
+    if not yes and not _confirm(f"Erase {what} for good?"):
         raise UsageError("Nothing was erased.", hint="Say --yes to erase without being asked.")
     with opened(store) as conversations:
         if artifact:
             contents = conversations.erase_artifact(chat, artifact)
-            what = f"{artifact}: {contents:,} {'content' if contents == 1 else 'contents'}"
+            what = f"{artifact}: {tell_count(contents, 'content')}"
         else:
             conversations.erase(chat)
             what = chat
-    typer.echo(f"Erased {what}. See that nothing is left: lamella store verify --erased {chat}")
+    proof = name_command("store", "verify", "--erased", chat, store=store)
+    typer.echo(f"Erased {what}. See that nothing is left: {proof}")
+
+
+def _confirm(question: str) -> bool:
+    """Whether somebody says yes; where nobody is there to be asked, nobody does."""
+    try:
+        return typer.confirm(question)
+    except typer.Abort as error:
+        if isinstance(error.__context__, KeyboardInterrupt):
+            raise
+        return False
 
 
 @chats.command()
@@ -262,7 +291,9 @@ def search(
     words: Annotated[str, typer.Argument(help="Words to look for, as they stand there; capitals do not matter.")],
     store: StoreOption = None,
 ) -> None:
-    """Every message, on every branch, that holds the words. Exit 1 if there is none."""
+    """Every message, on every branch, that holds the words; attachments are not searched. Exit 1 if there is none."""
+    if not words.strip():
+        raise UsageError("There are no words to look for.", hint='As in: lamella chats search "high tide"')
     found = False
     with opened(store) as conversations, told_if_slow("Searching") as waiting:
         for hit in conversations.search(words):
@@ -270,5 +301,5 @@ def search(
             with waiting.hidden():
                 typer.echo(f"{show_line(hit.conversation)}  {hit.message}  {hit.role}: {show_line(hit.excerpt)}")
     if not found:
-        typer.echo("No message has these words.", err=True)
+        typer.echo("No message has these words. What was attached is not searched.", err=True)
         raise typer.Exit(1)

@@ -1,6 +1,7 @@
 """``lamella compact``: make a conversation smaller, see first what would go, and take it back."""
 
 import json
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -8,8 +9,9 @@ import typer
 from lamella.engine.dialogue.proposal import Proposal
 from lamella.engine.keeping.stored import StoredChat
 from lamella.errors import CallError, UsageError
-from lamella.faces.cli.access import ChatName, JsonOption, StoreOption, opened_chat
+from lamella.faces.cli.access import ChatName, JsonOption, StoreOption, name_command, opened_chat
 from lamella.faces.cli.tables.compaction import lower_share, print_planned
+from lamella.faces.cli.terminal.lines import tell_count
 from lamella.faces.cli.terminal.progress import told_if_slow
 from lamella.views.receipts import view_plan, view_undo
 
@@ -39,10 +41,12 @@ def compact(
     """
     _check_words(plan=plan, undo=undo, receipt=receipt, to=to)
     with opened_chat(store, chat) as stored:
+        _check_answered(stored)
         if undo:
             _undo(stored, receipt, as_json=as_json)
         else:
-            _compact(stored, to, plan=plan, as_json=as_json)
+            back = name_command("compact", chat, "--undo", store=store)
+            _compact(stored, to, undo=None if plan else back, as_json=as_json)
 
 
 def _check_words(*, plan: bool, undo: bool, receipt: str | None, to: float | None) -> None:
@@ -52,17 +56,28 @@ def _check_words(*, plan: bool, undo: bool, receipt: str | None, to: float | Non
         raise UsageError("--undo excludes --plan and --to.", hint="Undo first, then plan anew.")
 
 
-def _compact(stored: StoredChat, to: float | None, *, plan: bool, as_json: bool) -> None:
+def _check_answered(stored: StoredChat) -> None:
+    told = stored.turns()
+    if told and told[-1].reply is None:
+        name = quote(stored.id)
+        raise CallError(
+            "A turn waits for its reply.",
+            hint=f"Have it answered with `lamella chats regenerate {name}`, or go on in `lamella chat {name}`; then "
+            "compact or undo.",
+        )
+
+
+def _compact(stored: StoredChat, to: float | None, *, undo: str | None, as_json: bool) -> None:
     with told_if_slow(f"Planning what {stored.id} can do without"):
         planned = stored.plan(to=to)
     if planned.receipt is None:
         raise _nothing(stored, planned)
-    if not plan:
+    if undo is not None:
         stored.commit(planned)
     if as_json:
-        typer.echo(json.dumps(view_plan(stored.id, planned, committed=not plan), ensure_ascii=False))
+        typer.echo(json.dumps(view_plan(stored.id, planned, committed=undo is not None), ensure_ascii=False))
     else:
-        print_planned(stored.id, planned, committed=not plan)
+        print_planned(stored.id, planned, undo=undo)
 
 
 def _nothing(stored: StoredChat, planned: Proposal) -> CallError:
@@ -86,6 +101,6 @@ def _undo(stored: StoredChat, receipt: str | None, *, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(view_undo(stored.id, undone), ensure_ascii=False))
         return
-    what = "1 compaction" if len(undone) == 1 else f"{len(undone):,} compactions"
+    what = tell_count(len(undone), "compaction")
     size = stored.plan(to=1.0).before
     typer.echo(f"Undone: {what} ({', '.join(undone)}). The next request has {size.total:,} of {size.limit:,} tokens.")

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import pairwise
 
 import lamella
 from lamella.errors import LamellaError, UsageError
@@ -31,7 +32,7 @@ def run_words(arguments: Sequence[str] | None = None) -> int:
         discard_stdout()
         return 1 if "--check" in words else 0
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last door: a sentence, never a traceback
-        return _fail(error, debug=debug, as_json="--json" in words)
+        return _fail(error, words, debug=debug)
 
 
 def _find_run(words: Sequence[str]) -> Callable[[], object]:
@@ -58,7 +59,8 @@ def _run(run: Callable[[], object]) -> int:
     return result if isinstance(result, int) else 0
 
 
-def _fail(error: BaseException, *, debug: bool, as_json: bool) -> int:
+def _fail(error: BaseException, words: Sequence[str], *, debug: bool) -> int:
+    from lamella.faces.cli.access import complete_hint
     from lamella.faces.cli.terminal.failures import exit_code, print_failure
 
     if debug:
@@ -66,9 +68,17 @@ def _fail(error: BaseException, *, debug: bool, as_json: bool) -> int:
 
         traceback.print_exception(error)
     failure = _explain(error)
-    print_failure(failure, as_json=as_json)
+    failure.hint = complete_hint(failure.hint, _find_store(words))
+    print_failure(failure, as_json="--json" in words)
     finish_stdout()
     return INTERRUPTED if _is_interruption(error) else exit_code(failure)
+
+
+def _find_store(words: Sequence[str]) -> str | None:
+    """The store that a command was given, if it was."""
+    apart = [value for word, value in pairwise(words) if word == "--store"]
+    joined = [word.removeprefix("--store=") for word in words if word.startswith("--store=")]
+    return next(iter((*apart, *joined)), None)
 
 
 def _is_interruption(error: BaseException) -> bool:

@@ -13,6 +13,7 @@ from lamella import Turn
 from lamella.errors import UsageError
 from lamella.faces.cli.access import StoreOption
 from lamella.faces.cli.tables.replay import print_messages, print_table
+from lamella.faces.cli.terminal.lines import tell_count
 from lamella.faces.cli.terminal.progress import counted
 from lamella.faces.cli.transcripts import replay_named
 from lamella.views.totals import Totals, view_totals
@@ -92,8 +93,9 @@ def _verdict(totals: Totals, allowed: int | None, *, quiet: bool) -> int:
     good = allowed is None or totals.prefix_breaks <= allowed
     limit = "" if allowed is None else f", {allowed:,} allowed"
     typer.echo(
-        f"check {'passed' if good else 'failed'}: {totals.turns:,} turns hold every law; "
-        f"the prefix moved {totals.prefix_breaks:,} times{limit}.",
+        f"check {'passed' if good else 'failed'}: {tell_count(totals.turns, 'turn')} "
+        f"{'holds' if totals.turns == 1 else 'hold'} every law; "
+        f"the prefix moved {tell_count(totals.prefix_breaks, 'time')}{limit}.",
         err=quiet or not good,
     )
     return 0 if good else 1

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from lamella.faces.cli.access import StoreOption, opened
+from lamella.faces.cli.terminal.lines import tell_count
 from lamella.faces.cli.terminal.progress import told_if_slow
 from lamella.views.stores import view_stats
 from lamella.wiring import copy_conversations
@@ -50,7 +51,7 @@ def verify(
     for damage in damages:
         typer.echo(f"{damage.conversation or 'store'}  {damage.place}: {damage.what}", err=True)
     subject = f"nothing is left of what was erased in {erased}" if erased else "every hash and id is true"
-    typer.echo(f"verified: {subject}." if not damages else f"damaged: {len(damages):,} findings.")
+    typer.echo(f"verified: {subject}." if not damages else f"damaged: {tell_count(len(damages), 'finding')}.")
     return 1 if damages else 0
 
 

@@ -157,7 +157,7 @@ def test_a_fork_goes_on_from_its_message(store: MemoryStore) -> None:
     names = say(store, "one", "two")
     keep(store).fork("chat", names[1])
     assert make_chat(store).head == names[1]
-    with pytest.raises(CallError, match="has no message 'nobody'"):
+    with pytest.raises(CallError, match='has no such message: "nobody"'):
         keep(store).fork("chat", "nobody")
 
 

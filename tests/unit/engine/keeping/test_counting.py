@@ -13,9 +13,9 @@ from lamella.core.log.records import EventKind, Record, Written
 from lamella.core.text.content import hash_text
 from lamella.core.values import replace
 from lamella.engine.chat import Chat
+from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.conversations import Conversations
 from lamella.engine.keeping.counting import CountingBook, are_whole, read_counts, write_counts
-from lamella.engine.keeping.stored import Backend
 from lamella.errors import BudgetExceededError, ConflictError, StoreUnavailableError
 from lamella.ports import Store
 

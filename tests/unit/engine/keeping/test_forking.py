@@ -14,9 +14,9 @@ from lamella.core.messages.usage import Usage
 from lamella.core.values import replace
 from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.ask import Ask
+from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.conversations import Conversations
 from lamella.engine.keeping.forking import fork_into
-from lamella.engine.keeping.stored import Backend
 from lamella.errors import CallError
 from lamella.wiring import open_backend
 

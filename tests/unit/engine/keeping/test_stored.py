@@ -109,10 +109,13 @@ def test_an_edit_keeps_everything_that_the_message_was_asked_with(store: MemoryS
 def test_only_questions_of_this_conversation_can_be_edited(store: MemoryStore) -> None:
     chat = make_chat(store)
     old = converse(chat, 1)
-    for wrong in (old[1], "nobody", ""):
+    for wrong in ("nobody", ""):
         with pytest.raises(CallError, match="has no such message") as caught:
             chat.edit(wrong, "x")
-        assert "lamella chats show" in caught.value.hint
+        assert "`lamella chats show chat`" in caught.value.hint
+    with pytest.raises(CallError, match="is an answer") as caught:
+        chat.edit(old[1], "x")
+    assert old[0] in caught.value.hint
     assert names(chat) == old
 
 
@@ -237,9 +240,12 @@ def test_only_what_is_on_the_active_branch_can_be_deleted(store: MemoryStore) ->
     chat = make_chat(store)
     old = converse(chat)
     chat.fork(old[1])
-    for wrong in (old[3], "nobody", ""):
+    for wrong in ("nobody", ""):
         with pytest.raises(CallError, match="no such message"):
             chat.delete(wrong)
+    with pytest.raises(CallError, match=f"The message {old[3]} of chat is on another branch") as caught:
+        chat.delete(old[3])
+    assert f"`lamella chats fork chat {old[-1]}`" in caught.value.hint
     for go in (chat.fork, chat.switch):
         with pytest.raises(CallError, match="no such message"):
             go("nobody")

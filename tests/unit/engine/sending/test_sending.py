@@ -21,7 +21,8 @@ from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.dialogue import Dialogue
 from lamella.engine.dialogue.world import World
-from lamella.engine.keeping.stored import Backend, ChatRules, StoredChat
+from lamella.engine.keeping.backend import Backend, ChatRules
+from lamella.engine.keeping.stored import StoredChat
 from lamella.engine.sending.sending import Delivery, Event, EventName, RetryPolicy, send
 from lamella.errors import (
     CallError,

@@ -103,7 +103,7 @@ def explain_refusal(refusal: Refusal, target: Target) -> LamellaError:
     if status == 413 or (status < 500 and any(sign in told for sign in _OVERFLOWS)):
         smaller = f"a window of {target.window} or less" if target.window else "a smaller window"
         return ContextOverflowError(
-            said, hint=f"Attach less, or a part with --select PATH:10-20; {smaller} makes Lamella shrink earlier."
+            said, hint=f"Attach less, or only some lines of a file; {smaller} makes Lamella shrink earlier."
         )
     if status in (404, 405) or status < 400:
         return _missing(refusal, target, said)

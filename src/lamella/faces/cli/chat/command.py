@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from lamella.faces.cli.access import StoreOption
+from lamella.faces.cli.access import StoreOption, name_command
 from lamella.faces.cli.chat.attaching import NamedFiles
 from lamella.faces.cli.chat.input import PROMPT, Input, PipedInput
 from lamella.faces.cli.chat.opening import (
@@ -24,8 +24,10 @@ from lamella.faces.cli.chat.opening import (
 from lamella.faces.cli.chat.output import Output, PlainOutput
 from lamella.faces.cli.chat.slash import COMMANDS, ChatEnd, run_command
 from lamella.faces.cli.chat.talk import TerminalChat
-from lamella.faces.cli.terminal.lines import show_line, show_lines
+from lamella.faces.cli.tables.said import GIVEN_UP, tell_round
+from lamella.faces.cli.terminal.lines import show_line, show_lines, tell_count
 from lamella.faces.cli.terminal.streams import discard_stdout
+from lamella.views.chats import view_rounds
 
 _GLANCE = 8
 
@@ -106,17 +108,17 @@ def _talk(talk: TerminalChat, source: Input, *, at_terminal: bool) -> None:
 
 def _take(talk: TerminalChat, line: str, *, at_terminal: bool) -> None:
     if line.startswith("/") and not line.startswith("//"):
-        run_command(talk, line)
-    elif line.strip():
+        asked = run_command(talk, line)
+    elif asked := bool(line.strip()):
         talk.say(line[1:] if line.startswith("//") else line)
-        if not at_terminal:
-            typer.echo(f"[{talk.tell_standing()}]", err=True)
+    if asked and not at_terminal:
+        typer.echo(f"[{talk.tell_standing()}]", err=True)
 
 
 def _greet(opened: OpenChat) -> None:
     tell_demo(opened.model)
     turns = len(opened.stored.turns())
-    stands = f"goes on after {turns:,} {'turn' if turns == 1 else 'turns'}" if turns else "is new"
+    stands = f"goes on after {tell_count(turns, 'turn')}" if turns else "is new"
     told = f"{show_line(opened.stored.id)} {stands}, with {show_line(opened.model)}."
     typer.echo(f"{told} /help shows what else there is.", err=True)
     if turns:
@@ -128,10 +130,12 @@ def _tell_last(opened: OpenChat) -> str:
     last = opened.stored.turns()[-1]
     lines = show_lines(last.reply.text if last.reply else "").strip().splitlines()
     more = ["…"] if len(lines) > _GLANCE else []
-    return "\n".join((f"{PROMPT}{show_line(last.message.text)}", *lines[:_GLANCE], *more))
+    waits = [*tell_round(view_rounds(last, {})[-1]), GIVEN_UP] if last.pending else []
+    return "\n".join((f"{PROMPT}{show_line(last.message.text)}", *lines[:_GLANCE], *more, *waits))
 
 
 def _part(opened: OpenChat, options: ChatOptions) -> None:
     if opened.stored.turns() and options.store != UNKEPT:
         with suppress(OSError):
-            typer.echo(f"Kept. Go on with: lamella chat {show_line(opened.stored.id)}", err=True)
+            again = name_command("chat", opened.stored.id, store=options.store, vault=options.vault)
+            typer.echo(f"Kept. Go on with: {again}", err=True)

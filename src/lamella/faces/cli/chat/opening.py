@@ -12,11 +12,13 @@ import typer
 
 from lamella import Turn
 from lamella.engine.dialogue.ask import Ask
+from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.conversations import Conversations
-from lamella.engine.keeping.stored import Backend, StoredChat
+from lamella.engine.keeping.stored import StoredChat
 from lamella.engine.sending.pool import ProviderPool
 from lamella.engine.sending.sending import Delivery
 from lamella.errors import CallError, UsageError
+from lamella.faces.cli.access import name_command
 from lamella.ports import TokenCounter
 from lamella.views.turns import cover_reported
 from lamella.wiring import DEMO_MODEL, Services, fit_settings, open_backend, open_pool, read_services
@@ -63,7 +65,7 @@ class ChatOptions:
 class OpenChat:
     """A conversation, the model it is sent to, and what sends. ``begins`` says that nothing was said in it yet.
 
-    ``kept`` is its name where it is kept.
+    ``kept`` is its name where it is kept, ``store`` the store that was named, if one was.
     """
 
     stored: StoredChat
@@ -73,6 +75,7 @@ class OpenChat:
     counter: TokenCounter
     begins: bool
     kept: str | None = None
+    store: str | None = None
 
     def find_post(self, model: str | None = None) -> Delivery:
         """What sends to a model, by default to the one that was chosen; another branch may have its own."""
@@ -98,6 +101,7 @@ def opened_to_talk(options: ChatOptions, progress: "Callable[[Progress], None]")
             counter=backend.world.counter,
             begins=not stored.turns(),
             kept=None if options.store == UNKEPT else stored.id,
+            store=options.store,
         )
         if options.sends:
             opened.find_post()
@@ -121,7 +125,7 @@ def _choose_chat(backend: Backend, options: ChatOptions) -> str:
         raise UsageError("--last excludes naming a conversation.", hint="Leave one of them out.")
     alive = Conversations(backend.store, backend.clock).list_alive()
     if not alive:
-        raise CallError("There is no conversation yet.", hint="Begin one: lamella chat")
+        raise CallError("There is no conversation yet.", hint=f"Begin one: {name_command('chat', store=options.store)}")
     return alive[0].conversation
 
 

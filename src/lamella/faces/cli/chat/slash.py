@@ -20,28 +20,30 @@ from lamella.views.ledger import make_rows
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A word, what comes after it, what it does."""
+    """A word, what comes after it, what it does, and whether it has the model asked."""
 
     name: str
     takes: str = ""
     does: str
     run: Callable[[TerminalChat, str], None]
+    asks: bool = False
 
 
 class ChatEnd(Exception):  # noqa: N818 - a way out, not a failure
     """Someone wants to leave."""
 
 
-def run_command(talk: TerminalChat, line: str) -> None:
-    """Do what a line says that begins with a slash; what goes wrong is told."""
+def run_command(talk: TerminalChat, line: str) -> bool:
+    """Do what a line says that begins with a slash, and say whether the model was asked; what goes wrong is told."""
     word, _, rest = line.strip().partition(" ")
+    command = COMMANDS.get(word)
     try:
-        command = COMMANDS.get(word)
         if command is None:
             raise UsageError(f"There is no command {word}.", hint="See /help. A message may begin with // instead.")
         command.run(talk, rest.strip())
     except LamellaError as error:
         talk.tell_failure(error)
+    return command is not None and command.asks
 
 
 def _attach(talk: TerminalChat, rest: str) -> None:
@@ -61,14 +63,14 @@ def _detach(talk: TerminalChat, _rest: str) -> None:
 
 def _drop(talk: TerminalChat, rest: str) -> None:
     if not rest:
-        raise UsageError("/drop names nothing.", hint="As in /drop note.md; `lamella chats show` has the ids.")
+        raise UsageError("/drop names nothing.", hint=f"As in /drop note.md; `{talk.shown_by}` has the ids.")
     talk.drop.append(rest)
     typer.echo(f"{show_line(rest)} leaves the prompt with the next message.")
 
 
 def _pin(talk: TerminalChat, rest: str) -> None:
     if not rest:
-        raise UsageError("/pin names nothing.", hint="As in /pin note.md; `lamella chats show` has the ids.")
+        raise UsageError("/pin names nothing.", hint=f"As in /pin note.md; `{talk.shown_by}` has the ids.")
     talk.pins.append(rest)
     typer.echo(f"{show_line(rest)} stays whole in the prompt, from the next message on.")
 
@@ -77,7 +79,14 @@ def _preview(talk: TerminalChat, rest: str) -> None:
     print_turn(make_console(), talk.foresee(rest))
 
 
+def _check_answered(talk: TerminalChat) -> None:
+    told = talk.stored.turns()
+    if told and told[-1].reply is None:
+        raise CallError("A turn waits for its reply.", hint="/retry has it answered, and another message leaves it.")
+
+
 def _compact(talk: TerminalChat, rest: str) -> None:
+    _check_answered(talk)
     planned = talk.stored.plan(to=_share(rest))
     if planned.receipt is None:
         raise CallError(
@@ -86,7 +95,7 @@ def _compact(talk: TerminalChat, rest: str) -> None:
             hint=f"Aim lower, as in /compact {lower_share(planned):.2g}, or go on: there is room.",
         )
     talk.stored.commit(planned)
-    print_planned(talk.stored.id, planned, committed=True)
+    print_planned(talk.stored.id, planned, undo="/undo")
 
 
 def _share(rest: str) -> float | None:
@@ -97,6 +106,7 @@ def _share(rest: str) -> float | None:
 
 
 def _undo(talk: TerminalChat, _rest: str) -> None:
+    _check_answered(talk)
     receipt = talk.stored.undo()
     typer.echo(f"Undone: {receipt.id}. The prompt is as if it had never been compacted.")
 
@@ -150,7 +160,7 @@ def _edit(talk: TerminalChat, rest: str) -> None:
 
 def _delete(talk: TerminalChat, rest: str) -> None:
     if not rest:
-        raise UsageError("/delete names no message.", hint="`lamella chats show` has the ids.")
+        raise UsageError("/delete names no message.", hint=f"`{talk.shown_by}` has the ids.")
     talk.stored.delete(rest)
     typer.echo(f"Goes on without {show_line(rest)}; it stays on its branch.")
 
@@ -190,9 +200,11 @@ COMMANDS = {
         Command(name="/recall", takes="WORDS", does="find what left the prompt", run=_recall),
         Command(name="/ledger", does="show what each turn cost, and why", run=_ledger),
         Command(name="/strata", does="show the layers of each turn, or stop showing them", run=_strata),
-        Command(name="/retry", does="have the last question answered again", run=_retry),
-        Command(name="/regenerate", takes="[ID]", does="have a question answered again", run=_regenerate),
-        Command(name="/edit", takes="[ID] TEXT", does="ask something else in place of a question", run=_edit),
+        Command(name="/retry", does="have the last question answered again", run=_retry, asks=True),
+        Command(name="/regenerate", takes="[ID]", does="have a question answered again", run=_regenerate, asks=True),
+        Command(
+            name="/edit", takes="[ID] TEXT", does="ask something else in place of a question", run=_edit, asks=True
+        ),
         Command(name="/delete", takes="ID", does="go on without a message", run=_delete),
         Command(name="/branches", does="list the branches; * is the active one", run=_branches),
         Command(name="/switch", takes="ID", does="go on from another branch, or from any message", run=_switch),

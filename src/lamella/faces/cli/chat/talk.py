@@ -13,6 +13,7 @@ from lamella.engine.dialogue.ask import Ask
 from lamella.engine.keeping.stored import StoredChat
 from lamella.engine.sending.sending import Event, answer, send
 from lamella.errors import ConflictError, LamellaError
+from lamella.faces.cli.access import complete_hint, name_command
 from lamella.faces.cli.chat.attaching import NamedFiles
 from lamella.faces.cli.chat.input import find_mentions, find_missing
 from lamella.faces.cli.chat.opening import OpenChat
@@ -29,7 +30,7 @@ _TITLE = 60
 class TerminalChat:
     """One conversation. ``waiting`` is what the next message brings along, ``drop`` what leaves with it.
 
-    ``pins`` is what stays whole from then on.
+    ``pins`` is what stays whole from then on. ``failed`` says that the last message has no answer.
 
     ``by_hand`` says that someone types: there is time to read ahead, and Ctrl-C stops an answer, not the talk.
     """
@@ -54,8 +55,14 @@ class TerminalChat:
     def stored(self) -> StoredChat:
         return self._opened.stored
 
+    @property
+    def shown_by(self) -> str:
+        """The command that shows what was said here, with its ids."""
+        return name_command("chats", "show", self.stored.id, store=self._opened.store)
+
     def say(self, text: str) -> None:
         """Send a message, with what waits for it and what it names."""
+        self.failed = True
         try:
             asked = self._ask(text)
             self._tell_missing(text)
@@ -71,6 +78,7 @@ class TerminalChat:
 
     def say_instead(self, message: str, text: str) -> None:
         """Ask a text in place of a question, with the same attachments; the old branch stays."""
+        self.failed = True
         turn = self.stored.edit(message, check_text(text, "the message"))
         self._follow(answer(self.stored, turn, self._opened.find_post(turn.envelope.model)))
 
@@ -79,9 +87,13 @@ class TerminalChat:
         return self.stored.preview(self._ask(text), at=datetime.now(UTC))
 
     def say_again(self, message: str | None = None) -> None:
-        """Have a question answered again; the old answer stays on its branch, and in use if none comes."""
+        """Have a question answered again by the model that the status line names.
+
+        The old answer stays on its branch, and in use if none comes.
+        """
+        self.failed = True
         before = self.stored.head
-        turn = self.stored.regenerate(message)
+        turn = self.stored.regenerate(message, model=self.stored.model_for(Ask(text="")))
         try:
             self._follow(answer(self.stored, turn, self._opened.find_post(turn.envelope.model)))
         finally:
@@ -90,7 +102,7 @@ class TerminalChat:
 
     def tell_failure(self, error: LamellaError) -> None:
         """Two lines, as every failure is told."""
-        self.failed = True
+        error.hint = complete_hint(error.hint, self._opened.store)
         print_failure(error, as_json=False)
 
     def warm(self) -> None:
@@ -145,6 +157,7 @@ class TerminalChat:
             if not self._by_hand:
                 # Nobody is there to go on: the messages that wait in the pipe were meant to follow an answer.
                 raise
+            self.failed = False
             typer.echo("Stopped. What was said is kept; /retry asks again.", err=True)
             return
         self._forget_waiting()

@@ -1,6 +1,6 @@
 """Branches as they are listed: enough of each to tell it from the others."""
 
-from lamella.faces.cli.terminal.lines import cut_words, show_line
+from lamella.faces.cli.terminal.lines import cut_words, show_line, tell_count
 from lamella.views.chats import BranchBody
 
 _ROOM = 50
@@ -14,6 +14,6 @@ def tell_branch(branch: BranchBody) -> str:
         return f"{mark} {branch['branch']}  nothing was said"
     reply = last["reply"]
     when = (reply or last)["at"][:16].replace("T", " ")
-    length = "1 turn" if branch["turns"] == 1 else f"{branch['turns']:,} turns"
+    length = tell_count(branch["turns"], "turn")
     answer = cut_words(reply["text"], _ROOM) if reply else "no answer"
     return show_line(f"{mark} {branch['branch']}  {length}  {when}  {cut_words(last['text'], _ROOM)} → {answer}")

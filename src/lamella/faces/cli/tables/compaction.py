@@ -9,7 +9,7 @@ from rich.text import Text
 from lamella import Receipt
 from lamella.engine.dialogue.proposal import Proposal
 from lamella.faces.cli.terminal.console import make_console
-from lamella.faces.cli.terminal.lines import show_line
+from lamella.faces.cli.terminal.lines import show_line, tell_count
 from lamella.views.amounts import plain
 
 _BAR = 28
@@ -25,8 +25,8 @@ def lower_share(planned: Proposal) -> float:
     return max(planned.before.total / planned.before.limit / 2, 0.001)
 
 
-def print_planned(conversation: str, planned: Proposal, *, committed: bool) -> None:
-    """What goes or went, and what that brings."""
+def print_planned(conversation: str, planned: Proposal, *, undo: str | None = None) -> None:
+    """What goes, or went where there is a command to ``undo`` it, and what that brings."""
     console, receipt = make_console(), planned.receipt
     if receipt is None or planned.after is None:
         return
@@ -43,7 +43,7 @@ def print_planned(conversation: str, planned: Proposal, *, committed: bool) -> N
     if planned.outlook is not None:
         moved, now, later = planned.outlook.moved, planned.outlook.cost_now, planned.outlook.saved_per_turn
         console.print(Text(_tell_outlook(moved, now=now, saved=later)))
-    console.print(Text(_tell_next(conversation, receipt, committed=committed), style="bold"))
+    console.print(Text(_tell_next(receipt, undo), style="bold"))
 
 
 def _print_bars(console: Console, before: Mapping[str, int], after: Mapping[str, int]) -> None:
@@ -77,7 +77,7 @@ def _row(step: str, tokens: str, what: str) -> Text:
 
 def _tell_removed(step: str, removed: Sequence[str]) -> str:
     if step not in _NAMED:
-        return "1 message" if len(removed) == 1 else f"{len(removed):,} messages"
+        return tell_count(len(removed), "message")
     names = [show_line(name if len(name) <= _ID_SHOWN else name[: _ID_SHOWN - 1] + "…") for name in removed]
     more = f" and {len(names) - _NAMES_SHOWN:,} more" if len(names) > _NAMES_SHOWN else ""
     return ", ".join(names[:_NAMES_SHOWN]) + more
@@ -94,7 +94,7 @@ def _more_or_less(amount: Decimal) -> str:
     return f"${plain(abs(amount))} {'less' if amount < 0 else 'more'}"
 
 
-def _tell_next(conversation: str, receipt: Receipt, *, committed: bool) -> str:
-    if not committed:
+def _tell_next(receipt: Receipt, undo: str | None) -> str:
+    if undo is None:
         return "This is a plan; nothing has changed. Without --plan it is committed."
-    return f"CompactionsInForce as {receipt.id}. To take it back: lamella compact {show_line(conversation)} --undo"
+    return f"Committed as {receipt.id}. To take it back: {undo}"

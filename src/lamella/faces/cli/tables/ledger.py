@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.text import Text
 
 from lamella.faces.cli.terminal.console import make_console
-from lamella.faces.cli.terminal.lines import show_line
+from lamella.faces.cli.terminal.lines import show_line, tell_count
 from lamella.views.amounts import plain
 from lamella.views.ledger import Call, LedgerRow, LedgerSums, find_unexplained, sum_rows, written
 
@@ -130,8 +130,8 @@ def _count(count: int | None) -> str:
 
 
 def _sums(sums: LedgerSums, *, turns: int) -> Text:
-    line = Text(f"{turns:,} turn{'' if turns == 1 else 's'}", style="bold")
-    line.append(f" · {sums.calls:,} call{'' if sums.calls == 1 else 's'}", style="default")
+    line = Text(tell_count(turns, "turn"), style="bold")
+    line.append(f" · {tell_count(sums.calls, 'call')}", style="default")
     if not sums.calls:
         return line
     share = "" if sums.read_share is None else f" ({sums.read_share:.0%} of the input)"

@@ -9,7 +9,7 @@ from rich.text import Text
 from lamella import Layer, Segment, Turn
 from lamella.faces.cli.tables.receipts import tell_receipt
 from lamella.faces.cli.terminal.console import make_console
-from lamella.faces.cli.terminal.lines import show_line, show_lines
+from lamella.faces.cli.terminal.lines import show_line, show_lines, tell_count
 from lamella.views.amounts import plain
 from lamella.views.totals import Totals
 
@@ -136,11 +136,11 @@ def _money(turn: Turn) -> str:
 
 def _sums(totals: Totals) -> Text:
     line = Text("\n")
-    line.append(f"{totals.turns:,} turns", style="bold")
+    line.append(tell_count(totals.turns, "turn"), style="bold")
     line.append(f" · {totals.tokens:,} tokens sent · {totals.cache_read_share:.0%} cached")
-    line.append(f" · prefix moved {totals.prefix_breaks:,} times")
+    line.append(f" · prefix moved {tell_count(totals.prefix_breaks, 'time')}")
     if totals.compactions:
-        line.append(f" · compacted {totals.compactions:,} times")
+        line.append(f" · compacted {tell_count(totals.compactions, 'time')}")
     if totals.priced and totals.turns:
         line.append(f"\ncost ${plain(totals.cost)} · naive ${plain(totals.naive)}{_ratio(totals)}")
         line.append(f" · a perfect cache ${plain(totals.limit)}")

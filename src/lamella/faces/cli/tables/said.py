@@ -4,22 +4,40 @@ from collections.abc import Sequence
 
 from lamella.engine.keeping.marks import CompactionMark
 from lamella.faces.cli.tables.receipts import tell_mark
-from lamella.faces.cli.terminal.lines import show_line, show_lines
-from lamella.views.chats import SaidBody
+from lamella.faces.cli.terminal.lines import cut_words, show_line, show_lines
+from lamella.views.chats import CallBody, RoundBody, SaidBody
 
 _INDENT = " " * 18
+# Of a call and of what it gave, in characters: enough to know which it is.
+_GLANCE = 100
+GIVEN_UP = "A new message gives that up; in Python, chat.resume(tools=[…]) or chat.give([…]) goes on."
 
 
-def tell_said(said: SaidBody, marks: Sequence[CompactionMark]) -> list[str]:
-    """A turn in lines: question, what came with it, reply, and below each message what happened after it."""
+def tell_said(said: SaidBody, marks: Sequence[CompactionMark], rounds: Sequence[RoundBody] = ()) -> list[str]:
+    """A turn in lines: question, what came with it, rounds of tools, reply, and below each message what came after."""
     lines = [f"{said['message']}  user: {show_lines(said['text'])}"]
     lines += [f"{_INDENT}+ {show_line(name)}" for name in said["attached"]]
     lines += _tell_marks(said["message"], marks)
+    lines += [f"{_INDENT}{line}" for one in rounds for line in tell_round(one)]
     reply = said["reply"]
     if reply is not None:
         lines.append(f"{reply['message']}  reply: {show_lines(reply['text'])}")
         lines += _tell_marks(reply["message"], marks)
     return lines
+
+
+def tell_round(made: RoundBody) -> list[str]:
+    """What the model said before it called, each call, and what that gave."""
+    said = [f"… {line}" for line in show_lines(made["text"]).splitlines()]
+    return [*said, *(f"> {_tell_call(call)}" for call in made["calls"])]
+
+
+def _tell_call(call: CallBody) -> str:
+    called = f"{call['name']}({cut_words(call['arguments'], _GLANCE)})"
+    if call["output"] is None:
+        return f"{show_line(called)} waits for its result"
+    gave = show_line(cut_words(call["output"], _GLANCE))
+    return f"{show_line(called)} {'failed' if call['failed'] else 'gave'}: {gave}"
 
 
 def _tell_marks(message: str, marks: Sequence[CompactionMark]) -> list[str]:

@@ -13,8 +13,9 @@ from lamella.core.log.log import Log
 from lamella.core.values import replace
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.turn import TurnView
+from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.conversations import Conversations, ImportOutcome
-from lamella.engine.keeping.stored import Backend, StoredChat
+from lamella.engine.keeping.stored import StoredChat
 from lamella.holdings import Chronicle
 from lamella.ports import Sources
 from lamella.wiring import open_backend

@@ -27,8 +27,9 @@ from lamella.adapters.sources.opening import open_sources
 from lamella.core.artifacts.make import make_image, make_image_value
 from lamella.core.artifacts.model import Artifact, Kind, Policy
 from lamella.engine.dialogue.ask import Ask
+from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.conversations import Conversations
-from lamella.engine.keeping.stored import Backend, StoredChat
+from lamella.engine.keeping.stored import StoredChat
 from lamella.errors import BadInputError
 
 

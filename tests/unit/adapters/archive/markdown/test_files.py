@@ -10,7 +10,8 @@ from tests.unit.adapters.archive.markdown.chats import NAME, chat, make_backend,
 
 from lamella.adapters.archive.markdown import load_archive, parse_archive, save_archive
 from lamella.engine.dialogue.ask import Ask
-from lamella.engine.keeping.stored import Backend, StoredChat
+from lamella.engine.keeping.backend import Backend
+from lamella.engine.keeping.stored import StoredChat
 from lamella.errors import (
     BadInputError,
     SourceMissingError,

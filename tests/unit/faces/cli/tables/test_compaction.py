@@ -31,7 +31,7 @@ def test_steps_that_take_out_what_has_a_name_are_steps_of_the_chain() -> None:
 
 def test_a_plan_shows_layers_steps_and_what_it_brings(capsys: pytest.CaptureFixture[str]) -> None:
     outlook = Outlook(moved=1_200, cost_now=Decimal("0.0020"), saved_per_turn=Decimal("0.001"))
-    print_planned("garden", planned(outlook), committed=False)
+    print_planned("garden", planned(outlook))
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "garden  1,000 → 400 of 4,000 tokens  aimed at 500  █ stays  ░ goes"
     bars = {name: line for line in lines for name in BEFORE.by_layer if line.startswith(f"  {name}")}
@@ -45,10 +45,10 @@ def test_a_plan_shows_layers_steps_and_what_it_brings(capsys: pytest.CaptureFixt
 
 
 def test_what_was_committed_says_how_to_take_it_back(capsys: pytest.CaptureFixture[str]) -> None:
-    print_planned("garden", planned(Outlook(moved=0, cost_now=None, saved_per_turn=None)), committed=True)
+    print_planned("garden", planned(Outlook(moved=0, cost_now=None, saved_per_turn=None)), undo="/undo")
     lines = capsys.readouterr().out.splitlines()
     assert "0 cached tokens move; no price is known." in lines
-    assert lines[-1] == "CompactionsInForce as r1. To take it back: lamella compact garden --undo"
+    assert lines[-1] == "Committed as r1. To take it back: /undo"
 
 
 def test_a_lower_share_is_half_of_what_the_next_request_takes() -> None:

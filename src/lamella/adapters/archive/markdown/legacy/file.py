@@ -32,6 +32,12 @@ _TITLE_LENGTH = 60
 def parse_legacy(front: Front, body: str, sources: Sources | None) -> Chronicle:
     """The conversation in a file that is not an archive of Lamella."""
     page = parse_page(body, escaped=False)
+    if not page.messages and body.lstrip().startswith(("{", "[")):
+        raise BadInputError(
+            "The file is JSON; archives are markdown.",
+            hint="A transcript is replayed, not imported: `lamella replay FILE`. To move conversations, export them "
+            "without --transcript, or copy the store; docs/coming-from.md shows how a list of messages is taken over.",
+        )
     if not page.messages:
         raise BadInputError(
             "The file has no line that begins with `**user**: ` or `**ai**: `; it is no archive of a conversation.",

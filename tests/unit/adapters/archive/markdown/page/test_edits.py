@@ -16,7 +16,7 @@ from tests.unit.adapters.archive.markdown.chats import (
 from lamella.adapters.archive.markdown.archive import parse_archive, render_archive
 from lamella.core.log.records import EventKind
 from lamella.engine.dialogue.ask import Ask
-from lamella.engine.keeping.stored import Backend
+from lamella.engine.keeping.backend import Backend
 from lamella.errors import BadInputError
 from lamella.holdings import Chronicle
 

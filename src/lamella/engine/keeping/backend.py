@@ -1,0 +1,33 @@
+"""What stored conversations work with: a store, a clock, the world that turns read, and how settings become rules."""
+
+from collections.abc import Callable, Mapping
+
+from msgspec import Struct
+
+from lamella.core.compaction.fitting import Rules
+from lamella.core.log.terms import Terms
+from lamella.engine.dialogue.world import World
+from lamella.engine.keeping.checkpoints import EVENTS
+from lamella.ports import Clock, Store
+
+
+class ChatRules(Struct, frozen=True, kw_only=True):
+    """What settings come to: the rules and terms of a conversation, and the model it starts with."""
+
+    rules: Rules
+    terms: Terms
+    model: str | None = None
+
+
+class Backend(Struct, frozen=True, kw_only=True):
+    """What a stored conversation works with. ``configure`` turns settings by name into rules.
+
+    A checkpoint is due after every ``checkpoint_every`` events.
+    """
+
+    store: Store
+    clock: Clock
+    world: World
+    configure: Callable[[Mapping[str, object]], ChatRules]
+    ledger: bool = True
+    checkpoint_every: int = EVENTS

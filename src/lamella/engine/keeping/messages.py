@@ -1,0 +1,29 @@
+"""Messages by their ids: what is told of one that is not where it was looked for."""
+
+from shlex import quote
+
+from lamella.core.log.ids import Voice
+from lamella.core.log.log import Log
+from lamella.core.log.nodes import name_messages
+from lamella.core.text.content import canonical_json
+from lamella.errors import CallError
+
+
+def miss_message(log: Log, message: str) -> CallError:
+    """Why a message cannot be had: there is none, it is on another branch, or it is no question."""
+    name, node = log.conversation, log.nodes.get(message)
+    if node is None:
+        return CallError(
+            f"The conversation {name} has no such message: {canonical_json(message)}.",
+            hint=f"See its messages with `lamella chats show {quote(name)}`.",
+        )
+    if message in name_messages(log.path()) and node.role is Voice.REPLY:
+        return CallError(
+            f"The message {message} of {name} is an answer.",
+            hint=f"Name its question: {node.parent}, or regenerate it.",
+        )
+    head = next((head for head in log.branches() if message in name_messages(log.path(head))), message)
+    return CallError(
+        f"The message {message} of {name} is on another branch.",
+        hint=f"Go there first: `lamella chats fork {quote(name)} {head}`, or /switch {head} in a chat.",
+    )
