@@ -178,7 +178,7 @@ async def answer(
     Calls that are the caller's to run leave the turn open. It stops cleanly between any two rounds: what was called for
     and what came back is written down by then.
     """
-    left, toolbox = steps, toolbox or Toolbox()
+    left = steps
     while True:
         if not chat.calls:
             async with aclosing(_answer_once(chat, turn, post, built=built)) as events:
@@ -186,7 +186,7 @@ async def answer(
                     turn = event.turn or turn
                     yield event
         calls, told = tuple(chat.calls), turn.envelope.prompt.tools
-        if not calls or toolbox.leaves(calls, told):
+        if not calls or (toolbox := toolbox or Toolbox()).leaves(calls, told):
             yield Event(kind=EventName.DONE, turn=turn, calls=calls)
             return
         left -= 1
