@@ -186,11 +186,12 @@ async def answer(
                     turn = event.turn or turn
                     yield event
         calls, told = tuple(chat.calls), turn.envelope.prompt.tools
-        if not calls or (toolbox := toolbox or Toolbox()).leaves(calls, told):
+        tools = toolbox or (Toolbox() if calls else None)
+        if tools is None or not calls or tools.leaves(calls, told):
             yield Event(kind=EventName.DONE, turn=turn, calls=calls)
             return
         left -= 1
-        outputs = await toolbox.run(calls, told) if left >= 0 else tuple(_refuse(call, steps) for call in calls)
+        outputs = await tools.run(calls, told) if left >= 0 else tuple(_refuse(call, steps) for call in calls)
         now = post.clock.now()
         # Written down before anybody hears of it: whoever stops here would have the tools run once more.
         given = await _give(chat, outputs, at=now)

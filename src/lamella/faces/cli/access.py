@@ -15,7 +15,7 @@ from lamella.wiring import mask, open_backend, open_conversations
 if TYPE_CHECKING:
     from lamella.engine.keeping.backend import Backend
     from lamella.engine.keeping.conversations import Conversations
-from lamella.engine.keeping.stored import StoredChat
+    from lamella.engine.keeping.stored import StoredChat
 
 # Those that take --store, as hints write them.
 _COMMAND = re.compile(r"`(lamella (?:chats?|compact|ledger|recall|store (?:verify|stats))\b(?:(?!--store)[^`])*)`")

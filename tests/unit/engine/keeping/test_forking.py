@@ -184,7 +184,7 @@ def test_an_erased_result_is_known_in_a_fork_by_the_id_that_it_had(chat: Chat) -
 
 @pytest.mark.parametrize(
     ("message", "name", "told"),
-    [("nobody", "other", "no message 'nobody'"), ("", "demo", "conversation 'demo' already")],
+    [("nobody", "other", "no such message"), ("", "demo", "conversation 'demo' already")],
 )
 def test_a_wrong_message_and_a_name_that_is_taken_are_refused(chat: Chat, message: str, name: str, told: str) -> None:
     with pytest.raises(CallError, match=told):
