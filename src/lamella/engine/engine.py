@@ -53,7 +53,7 @@ class Engine:
         """A conversation, new or as it was left. Settings given here are written down and hold from now on."""
         name = check_text(conversation, "conversation", may_be_empty=False)
         given = settings.get("model")
-        self._pool.name(given if isinstance(given, str) else None)
+        self._pool.name(check_text(given, "model", may_be_empty=False) if isinstance(given, str) else None)
         return Chat(self._backend, name, {**self._settings, **settings}, pool=self._pool, runners=self._runners)
 
     async def conversation(self, conversation: str, **settings: object) -> Chat:

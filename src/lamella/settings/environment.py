@@ -23,14 +23,11 @@ _UNREAD: Mapping[object, str] = {
 
 
 def read_environment() -> dict[str, object]:
-    """The settings that variables have, each of its own type; the names of variables are taken in any case.
-
-    A model of no letters is none: an empty variable is how many take back what was set further out.
-    """
+    """The settings that variables have, each of its own type; the names of variables are taken in any case."""
     variables = {name.upper(): text for name, text in os.environ.items()}
     given = [name for name in NAMES if name_variable(name) in variables]
     values = {name: _read(name, variables[name_variable(name)]) for name in given}
-    return {name: value for name, value in values.items() if value is not None and (name, value) != ("model", "")}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def find_misspelt() -> dict[str, str]:

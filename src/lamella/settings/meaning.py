@@ -73,7 +73,8 @@ def find_faults(settings: Settings) -> Iterator[tuple[tuple[str, ...], LamellaEr
 
 
 def _check_model(settings: Settings) -> None:
-    if settings.model is not None and not settings.model.strip():
+    # No letters at all are how many say that there is none, in the environment above all.
+    if settings.model and not settings.model.strip():
         raise SettingError("model is blank.", hint="Name one, as in anthropic:NAME, or leave it out.")
 
 
