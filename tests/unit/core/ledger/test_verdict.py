@@ -55,6 +55,8 @@ def outcome(expected: Expected, read: int | None) -> Outcome:
         (Expected(None), 0, Outcome.EVICTED),
         (Expected(5_000), None, Outcome.UNKNOWN),
         (Expected(5_000, pause=None), 0, Outcome.EVICTED),
+        # Less than a step is no shortfall, and something was expected.
+        (Expected(128, profile=CacheProfile(name="steps", granularity=128)), 0, Outcome.HIT),
     ],
 )
 def test_what_the_provider_reports_is_held_against_what_was_expected(
