@@ -1,5 +1,6 @@
 """Recall: whatever is exact can be found again, in any script, whole or in part, and comes back verbatim."""
 
+import math
 import unicodedata
 
 import pytest
@@ -91,6 +92,29 @@ def test_excluded_passages_are_not_found_and_do_not_count() -> None:
     shown = search(build_index(passages, key=key), "budget", excluded={"c", "a"})
     assert shown == search(build_index(passages[1:2], key=key), "budget")
     assert [found.passage.id for found in shown] == ["b"]
+
+
+def test_a_score_is_what_the_formula_gives() -> None:
+    passages = [passage("a", "budget and budget"), passage("b", "the budget"), passage("c", "nothing at all here")]
+    index = build_index(passages, key=key)
+    # Two of three have the one word and none the other; on average they have three words.
+    rare, rarer = math.log(1 + 1.5 / 2.5), math.log(1 + 3.5 / 0.5)
+
+    def worth(number: int, length: int) -> float:
+        return rare * number * 2.2 / (number + 1.2 * (0.5 + 0.5 * length / 3))
+
+    part = rare / (rare + rarer)
+    scores = {found.passage.id: found.score for found in search(index, "budget plan")}
+    assert scores == pytest.approx({"a": worth(2, 3) * part, "b": worth(1, 2) * part}, abs=1e-6)
+    whole = {found.passage.id: found.score for found in search(index, "budget")}
+    bonus = 1 + 2.2 * rare
+    assert whole == pytest.approx({"a": worth(2, 3) + bonus, "b": worth(1, 2) + bonus}, abs=1e-6)
+
+
+def test_nothing_is_found_among_nothing() -> None:
+    assert search(build_index([], key=key), "budget") == ()
+    assert search(build_index([passage("a", "the budget")], key=key), "budget", excluded={"a"}) == ()
+    assert [found.passage.id for found in search(build_index([passage("a", "?!")], key=key), "?!")] == ["a"]
 
 
 @pytest.mark.parametrize(
