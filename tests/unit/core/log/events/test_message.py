@@ -95,6 +95,21 @@ def test_no_content_stands_in_a_body() -> None:
     assert retold_hashes(event(turn)) == (hash_text(f"told of {NEEDLE}"),)
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"attached": (note("a.md", "A"),)},
+        {"results": (make_tool_result("search", arguments={}, output="found"),)},
+        {"system": SystemParts(base="B.")},
+        {"strip": "They spoke."},
+    ],
+)
+def test_a_message_is_plain_unless_it_may_name_a_content(more: dict[str, object]) -> None:
+    plain = Turn(text="x", model="m", tools=())
+    assert event(plain).is_plain
+    assert not event(replace(plain, **more)).is_plain  # type: ignore[arg-type]
+
+
 def test_no_tools_and_the_tools_as_they_were_are_told_apart() -> None:
     assert "tools" not in parse_body(written(Turn(text="")).records[0])
     assert parse_body(written(Turn(text="", tools=())).records[0])["tools"] == []
