@@ -1,7 +1,16 @@
 """History modes: all of the talk, the last turns, or the last turns after an outline; one builder makes them all."""
 
 import pytest
-from tests.unit.core.compaction.talking import FOLDING, QUARTERS, Story, make_rules, removed
+from tests.unit.core.compaction.talking import (
+    FOLDING,
+    NOW,
+    QUARTERS,
+    Story,
+    attaching,
+    make_rules,
+    removed,
+    result,
+)
 
 from lamella import Conversation
 from lamella.core.budget.thresholds import Budget
@@ -9,7 +18,9 @@ from lamella.core.compaction.rules import ChainRules
 from lamella.core.log.placement import Form
 from lamella.core.log.receipt import StepName
 from lamella.core.log.terms import History, Layout, Terms
-from lamella.core.prompt.folding import SHOWN_TURNS
+from lamella.core.messages.delta import ToolCall
+from lamella.core.messages.rounds import ToolOutput, ToolRound
+from lamella.core.prompt.folding import SHOWN_TURNS, count_summarised
 from lamella.core.prompt.layers.model import LayerId
 from lamella.core.values import replace
 from lamella.errors import SettingError
@@ -65,6 +76,35 @@ def test_the_outline_and_its_exact_words_keep_to_their_caps() -> None:
     assert 100 <= QUARTERS.count(exact) <= 150
     assert "src/file_" in exact
     assert "earlier turns are left out.]" in outline
+
+
+def test_a_summary_stands_before_the_outline_of_the_turns_that_it_does_not_cover() -> None:
+    story = told(25, History.STRIP)
+    block = story.ask(replace(NOW, strip="They spoke of files.")).layer(LayerId.L4).segments[1].text
+    outline = block.partition("<content>\n")[2].partition("\n</content>")[0]
+    # Of the 23 turns that are not shown it covers the first 16, in whole groups of eight.
+    assert count_summarised(23) == 16
+    assert outline.startswith("They spoke of files.\n")
+    assert "Question 15 on" not in outline
+    assert all(f"Question {number} on" in outline for number in range(16, 23))
+
+
+def test_what_another_family_counted_is_counted_again_when_an_epoch_begins() -> None:
+    calls = (ToolCall(id="c", name="search", arguments="{}"),)
+    round_ = ToolRound(text="Let me look.", calls=calls, outputs=(ToolOutput(call="c", output="found " * 9),))
+    story = Story(make_rules(ChainRules(steps=(StepName.EXPENDABLE,))))
+    for number in range(4):
+        story.say(f"Question {number}?", f"Answer {number}. " + "because " * 30)
+    story.say("Look it up", "I did.", replace(NOW, rounds=(round_,)))
+    story.say("And this", "That, too.", replace(attaching(result("x", "found " * 9)), fold=True))
+    story.compact(goal=story.draft().tokens - 60)
+    halves = replace(QUARTERS, name="halves", count=lambda text: -(-len(text) // 2))
+    story.rules = replace(story.rules, measure=halves)
+    segments = story.ask(FOLDING).segments(LayerId.L4)
+    assert {segment.form for segment in segments} == {Form.FULL, Form.HANDLE}
+    assert [segment.tokens for segment in segments] == [halves.count(segment.text) for segment in segments]
+    assert "left out" in segments[0].text
+    assert any("<tool_call>" in segment.text for segment in segments)
 
 
 def test_what_is_shown_whole_is_the_same_in_every_mode() -> None:
