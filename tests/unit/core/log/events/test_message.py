@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 from hypothesis import given
-from tests.unit.core.log.events.told import AT, CONDENSED, PICTURE, PICTURED, note
+from tests.unit.core.log.events.told import AT, CONDENSED, PICTURE, PICTURED, TURNS, note
 from tests.unit.core.prompt.inputs import artifacts, turns
 from tests.unit.raw import parse_body
 from tests.unit.steady import steady
@@ -56,6 +56,12 @@ def test_every_turn_is_read_back_as_it_was_written(turn: Turn) -> None:
     made = written(turn)
     (record,) = made.records
     assert read(record, made.contents) == replace(turn, id="m")
+
+
+@pytest.mark.parametrize("turn", TURNS.values(), ids=TURNS)
+def test_every_field_of_a_turn_is_read_back(turn: Turn) -> None:
+    made = written(turn)
+    assert read(made.records[0], made.contents) == replace(turn, id="m")
 
 
 @steady
