@@ -194,7 +194,7 @@ def _say_again(said: Said, voice: Voice, measure: Measure) -> Said:
 
 
 def _measure_round(said: Said, measure: Measure) -> Said:
-    tokens = measure.count(said.text) if said.text else 0
+    tokens = measure.count(said.text)
     return Said(message=replace(said.message, tokens=tokens), segment=replace(said.segment, tokens=tokens))
 
 

@@ -8,6 +8,7 @@ from tests.unit.core.compaction.talking import (
     Story,
     attaching,
     make_rules,
+    note,
     removed,
     result,
 )
@@ -18,6 +19,7 @@ from lamella.core.compaction.rules import ChainRules
 from lamella.core.log.placement import Form
 from lamella.core.log.receipt import StepName
 from lamella.core.log.terms import History, Layout, Terms
+from lamella.core.log.turn import SystemParts
 from lamella.core.messages.delta import ToolCall
 from lamella.core.messages.rounds import ToolOutput, ToolRound
 from lamella.core.prompt.folding import SHOWN_TURNS, count_summarised
@@ -98,13 +100,14 @@ def test_what_another_family_counted_is_counted_again_when_an_epoch_begins() -> 
     story.say("Look it up", "I did.", replace(NOW, rounds=(round_,)))
     story.say("And this", "That, too.", replace(attaching(result("x", "found " * 9)), fold=True))
     story.compact(goal=story.draft().tokens - 60)
+    story.say("Look again", "I did.", replace(NOW, rounds=(round_,)))
     halves = replace(QUARTERS, name="halves", count=lambda text: -(-len(text) // 2))
     story.rules = replace(story.rules, measure=halves)
     segments = story.ask(FOLDING).segments(LayerId.L4)
     assert {segment.form for segment in segments} == {Form.FULL, Form.HANDLE}
     assert [segment.tokens for segment in segments] == [halves.count(segment.text) for segment in segments]
     assert "left out" in segments[0].text
-    assert any("<tool_call>" in segment.text for segment in segments)
+    assert sum("<tool_call>" in segment.text for segment in segments) == 2
 
 
 def test_what_is_shown_whole_is_the_same_in_every_mode() -> None:
@@ -165,6 +168,26 @@ def test_a_turn_that_a_compaction_took_out_makes_no_older_one_show_again() -> No
         receipt = story.compact(goal=story.draft().tokens - 60)
         assert removed(receipt, "expendable")
         assert set(asked(story)) < set(shown)
+
+
+def test_after_a_compaction_the_strip_still_begins_with_its_outline() -> None:
+    for layout in Layout:
+        story = told(20, History.STRIP, 4, layout=layout, chain=ChainRules(steps=(StepName.EXPENDABLE,)))
+        story.say("Question 20 folds", "Done.", FOLDING)
+        story.compact(goal=story.draft().tokens - 60)
+        (block,) = [s for s in story.ask().layer(LayerId.L4).segments if s.form is Form.SUMMARY]
+        assert "turns before; a record of what was said" in block.text
+
+
+def test_what_instructions_draw_in_is_referred_to_and_not_shelved() -> None:
+    drawn, other = note("drawn.md", "Write plainly."), note("other.md", "B")
+    system = SystemParts(instructions="Write plainly.", inlined=(drawn,), typed_instructions="{[[drawn]]}")
+    for layout in Layout:
+        story = Story(terms=Terms(layout=layout)).say("one", "yes", replace(attaching(drawn, other), system=system))
+        again = replace(attaching(drawn, other), fold=True)
+        assert [segment.form for segment in story.ask(again).segments(LayerId.L3)] == [Form.REFERENCE] * 2
+        assert [segment.id for segment in story.ask(again).segments(LayerId.L2)] == ["other.md"]
+        assert story.sent(again).count("Write plainly.") == 1
 
 
 def test_only_what_is_shown_is_taken_out() -> None:

@@ -25,7 +25,7 @@ def build_rounds(turn: str, rounds: Sequence[ToolRound], measure: Measure) -> tu
 def _build(turn: str, number: int, one: ToolRound, *, measure: Measure) -> Iterator[Said]:
     called = "".join(render_call(call) for call in one.calls)
     text = f"{one.text}\n{called}" if one.text else called
-    tokens = measure.count(text) if text else 0
+    tokens = measure.count(text)
     yield Said(
         message=Message(
             role=Role.ASSISTANT,
@@ -52,7 +52,7 @@ def _build(turn: str, number: int, one: ToolRound, *, measure: Measure) -> Itera
 
 def _result(name: str, output: ToolOutput, measure: Measure) -> Said:
     text = output.output
-    tokens = measure.count(text) if text else 0
+    tokens = measure.count(text)
     return Said(
         message=Message(
             role=Role.TOOL,
