@@ -12,7 +12,7 @@ from lamella.core.messages.model import Message, Role
 from lamella.core.messages.request import find_seams
 from lamella.core.messages.rounds import ToolOutput, ToolRound
 from lamella.core.prompt.advance import add_rounds, waiting
-from lamella.core.prompt.envelope import hash_layers, hash_prefix, make_envelope, make_request
+from lamella.core.prompt.envelope import ENVELOPE_VERSION, hash_layers, hash_prefix, make_envelope, make_request
 from lamella.core.prompt.laws import find_breaches
 from lamella.core.prompt.layers.model import LAYER_ORDER, LayerId, hash_pieces
 from lamella.core.text.content import hash_text
@@ -45,6 +45,7 @@ def test_an_envelope_is_its_prompt_in_five_layers_and_breaks_no_law(terms: Terms
     assert envelope.messages is prompt.messages
     assert list(find_breaches(envelope, before=story.state.last)) == []
     assert (envelope.conversation_id, envelope.message_id) == ("story", prompt.user.id)
+    assert envelope.version == ENVELOPE_VERSION == 1
     assert (envelope.epoch, envelope.layout, envelope.model) == (prompt.epoch, terms.layout, None)
 
 

@@ -55,6 +55,14 @@ def test_words_that_stand_together_are_found_together_wherever_that_is() -> None
         assert find("alpha beta", apart, together) == [1, 0]
 
 
+def test_words_stand_together_up_to_a_hundred_apart_if_a_half_begins_with_the_first() -> None:
+    apart = f"alpha {words(120)} beta {words(59)}"
+    for between in (59, 98):
+        together = f"alpha {words(between)} beta {words(179 - between)}"
+        assert find("alpha beta", apart, together) == [1, 0]
+    assert find("alpha beta", apart, f"alpha {words(99)} beta {words(80)}") == [0, 1]
+
+
 def test_two_long_texts_that_say_it_once_are_equals_whatever_their_length() -> None:
     assert find("needle", f"needle {words(5_000)}", f"needle {words(150)}") == [0, 1]
     assert find("needle", f"needle {words(80)}", f"needle {words(20)}") == [1, 0]

@@ -66,6 +66,19 @@ def test_a_difference_far_into_a_long_text_is_found() -> None:
     assert common_tokens([message(before)], [message(now)], MEASURE) == true_common(before, now)
 
 
+def test_only_the_line_in_which_two_texts_part_is_tokenised_again() -> None:
+    read: list[str] = []
+
+    def note_down(text: str) -> list[int]:
+        read.append(text)
+        return encode(text)
+
+    start = "".join(f"line {number}\n" for number in range(1_000))
+    before, now = message(start + "one old end"), message(start + "one new end")
+    assert common_tokens([before], [now], replace(MEASURE, encode=note_down)) == MEASURE.count(start) + 1
+    assert read == ["one old end", "one new end"]
+
+
 @pytest.mark.parametrize("ends", ["\n", " b", "/b", "\t", ""])
 def test_a_line_break_that_the_newer_text_goes_on_otherwise_after_is_not_shared(ends: str) -> None:
     before, now = "alpha\nbeta\n<a>", f"alpha\nbeta\n{ends}"
