@@ -24,7 +24,7 @@ def test_a_floor_is_read_as_it_was_recorded(tmp_path: Path) -> None:
     assert load_floor(tmp_path / "floor.json") == ONE
 
 
-def test_the_recorded_floor_is_of_a_hundred_mutants_in_rooms_that_there_are() -> None:
+def test_the_recorded_floor_is_of_a_hundred_mutants_in_every_room_that_there_is() -> None:
     floor = load_floor(FLOOR)
     assert floor.sample == 100
-    assert all((CORE / room / "__init__.py").exists() for room in floor.survivors)
+    assert set(floor.survivors) == {door.parent.name for door in CORE.glob("*/__init__.py")}

@@ -147,7 +147,7 @@ class PerfectCache(Struct, frozen=True, kw_only=True):
         ideal = replace(profile, minimum=0, granularity=1, bills_writes=False)
         total = use.read + use.write + use.uncached
         served = split_use(min(max(known, use.read), total), total, ideal)
-        return served, PerfectCache(seen={**seen, **new} if new else seen)
+        return served, PerfectCache(seen={**seen, **new})
 
 
 def find_fork(before: Sequence[Message], now: Sequence[Message]) -> Fork:
@@ -202,7 +202,7 @@ def _ends_apart(pieces: Sequence[str], at: int) -> bool:
 def _common_in_text(old: str, new: str, measure: Measure) -> int:
     same = _common_characters(old, new)
     clean = _last_clean_break(old, same)
-    sure = measure.count(old[:clean]) if clean else 0
+    sure = measure.count(old[:clean])
     tail_old = measure.encode(old[clean : same + _LOOKAHEAD])
     tail_new = measure.encode(new[clean : same + _LOOKAHEAD])
     return sure + int(_common_start(tail_old, tail_new) * measure.factor)

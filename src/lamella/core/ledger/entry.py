@@ -163,7 +163,7 @@ def glue_messages(prompt: Prompt) -> tuple[Message, ...]:
     """
     after = [said.message for said in prompt.rounds]
     count, layer = prompt.measure.count, prompt.system_layer
-    head = Message(role=Role.SYSTEM, pieces=layer.pieces, tokens=layer.tokens, weights=(layer.tokens,))
+    head = Message(role=Role.SYSTEM, pieces=layer.pieces, tokens=layer.tokens)
     messages = [head] if layer.pieces else []
     for exchange in prompt.talk.exchanges:
         messages.append(exchange.user.message)

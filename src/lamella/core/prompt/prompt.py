@@ -54,13 +54,13 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
     question: Message
     first: int
     asked_at: int
+    warnings: tuple[str, ...]
     attached: tuple[Artifact, ...] = ()
     shown: Shown = NOTHING_SHOWN
     rounds: tuple[Said, ...] = ()
     dropped: tuple[str, ...] = ()
     rewritten: Rewrite | None = None
     compacted: str | None = None
-    warnings: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return describe(self, without=("system", "tools", "library", "shelf", "standing", "talk", "shown", "measure"))

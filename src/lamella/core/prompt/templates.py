@@ -72,7 +72,7 @@ def _quote(resolved: Resolution, _new: Sequence[Artifact] = ()) -> str:
 
 def _inline(resolved: Resolution, new: Sequence[Artifact]) -> str:
     blocks = (render_block(artifact, kind=LATER_KIND[artifact.kind]) for artifact in new)
-    return "".join(blocks).rstrip("\n") if new else _quote(resolved)
+    return "".join(blocks).removesuffix("\n") if new else _quote(resolved)
 
 
 def _expand(text: str, resolve: Resolve, replace: _Replace, *, skip: TemplateKind | None = None) -> Expansion:

@@ -177,7 +177,7 @@ def _score_stretch(terms: Counter[str], rarity: dict[str, float], spread: float)
     worth = sum(
         rarity[term] * number * (_SATURATION + 1) / (number + _SATURATION * spread) for term, number in terms.items()
     )
-    return worth * sum(rarity[term] for term in terms) / sum(rarity.values()) if terms else 0.0
+    return worth * sum(rarity[term] for term in terms) / sum(rarity.values())
 
 
 def _stands_in(one: _Indexed, typed: str, compared: str, *, exact: bool) -> bool:

@@ -16,6 +16,7 @@ from tests.unit.core.compaction.talking import (
 
 from lamella.core.compaction.chain import Plan, plan_compaction
 from lamella.core.compaction.rules import ChainRules
+from lamella.core.compaction.steps.messages import cut_expendable
 from lamella.core.log.receipt import STEP_ORDER, StepName
 from lamella.core.log.terms import Terms
 from lamella.core.prompt.prompt import Prompt
@@ -99,6 +100,21 @@ def test_a_step_that_frees_nothing_does_not_count() -> None:
     assert names(receipt) == ["expendable"]
     assert receipt is not None
     assert receipt.steps[0].tokens_before == story.draft().tokens
+
+
+def test_a_step_that_goes_on_where_it_stopped_is_told_as_one() -> None:
+    story = chat(10, rules=make_rules(ChainRules(steps=(StepName.EXPENDABLE,))))
+    goal = story.tokens() - story.state.talk.exchanges[0].said_tokens
+    once = cut_expendable(story.draft(goal=goal))
+    receipt = story.plan(goal=goal).receipt
+    assert once is not None
+    assert receipt is not None
+    # The line that says what is left out weighs something as well, so that one more turn has to go.
+    (step,) = receipt.steps
+    assert list(once.removed) == story.path[:2]
+    assert list(step.removed) == story.path[:4]
+    assert (step.tokens_before, step.tokens_after) == (receipt.tokens_before, receipt.tokens_after)
+    assert receipt.tokens_after <= goal
 
 
 def test_each_step_begins_where_the_one_before_ended_and_frees_something() -> None:

@@ -21,7 +21,9 @@ def test_what_the_documented_step_keeps_is_kept(text: str) -> None:
     assert not is_chitchat(text, after=STATEMENT)
 
 
-@pytest.mark.parametrize("text", ["kuantitatif", "opsi B", "2", "APA 7", "revisi bab 2", "halo", "bab dua", "B"])
+@pytest.mark.parametrize(
+    "text", ["kuantitatif", "opsi B", "2", "APA 7", "revisi bab 2", "halo", "bab dua", "B", "ok X"]
+)
 def test_short_decisions_are_kept_where_the_documented_step_drops_whatever_is_short(text: str) -> None:
     assert len(text) < 15
     assert not is_chitchat(text, after=STATEMENT)

@@ -117,6 +117,12 @@ def test_a_turn_with_code_goes_later_than_its_neighbours() -> None:
     assert rank_expendable(turns, total_turns=40) == ("t3", "t5", "t4")
 
 
+def test_a_turn_has_what_its_messages_have_by_their_share_of_its_tokens() -> None:
+    assert turn_expendability(turn(0, asked_tokens=100, answered_tokens=300), total_turns=1) == 1.4
+    assert turn_expendability(turn(3, asked_tokens=250, answered_tokens=750), total_turns=4) == 0.95
+    assert turn_expendability(turn(3, asked_tokens=250, answered_tokens=750, has_code=True), total_turns=4) == 0.25
+
+
 def test_a_turn_without_tokens_is_ranked_by_its_age() -> None:
     empty = turn(0, asked_tokens=0, answered_tokens=0)
     assert turn_expendability(empty, total_turns=1) == turn_expendability(turn(0), total_turns=1)

@@ -17,8 +17,12 @@ from tests.unit.core.compaction.talking import (
 from lamella.core.artifacts.make import make_tool_definition
 from lamella.core.artifacts.model import Policy
 from lamella.core.budget.thresholds import Budget
+from lamella.core.compaction.asking import SummaryText
 from lamella.core.compaction.fitting import check_fits, fit_turn
+from lamella.core.log.terms import History, Terms
 from lamella.core.log.turn import SystemParts, Turn
+from lamella.core.messages.delta import ToolCall
+from lamella.core.messages.rounds import ToolOutput, ToolRound
 from lamella.core.prompt.advance import advance, waiting
 from lamella.core.prompt.envelope import make_envelope
 from lamella.core.values import replace
@@ -182,3 +186,17 @@ def test_what_is_over_the_hard_threshold_is_fitted_as_far_as_it_goes_and_refused
     with pytest.raises(BudgetExceededError):
         check_fits(envelope, story.rules.budget)
     check_fits(envelope, Budget(window=1_100, reserve=0))
+
+
+def test_in_a_strip_a_summary_is_asked_for_first_unless_the_question_was_sent() -> None:
+    story = Story(terms=Terms(history=History.STRIP, history_turns=2))
+    for number in range(12):
+        story.say(f"Question {number}?", f"Answer {number}. " + "because " * 30)
+    assert story.fit().needs == ()
+    (need,) = story.fit(summaries={}).needs
+    fitted = story.fit(summaries={need.key: SummaryText(text="They spoke of reasons.")})
+    assert fitted.needs == ()
+    assert "They spoke of reasons." in fitted.envelope.messages[0].text
+    call = ToolCall(id="c", name="search", arguments="{}")
+    done = ToolRound(text="", calls=(call,), outputs=(ToolOutput(call="c", output="found"),))
+    assert story.fit(replace(NOW, rounds=(done,)), summaries={}).needs == ()

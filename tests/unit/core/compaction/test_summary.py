@@ -7,6 +7,7 @@ from lamella.core.budget.counting import weigh
 from lamella.core.budget.thresholds import Budget
 from lamella.core.compaction.asking import SummaryNeed, SummaryText, ask_live, key_of
 from lamella.core.compaction.rules import ChainRules, SummaryRules
+from lamella.core.compaction.stages import StageRange
 from lamella.core.compaction.summary import propose_summary
 from lamella.core.log.placement import Form
 from lamella.core.log.receipt import Receipt, Skip, Step, StepName
@@ -15,6 +16,7 @@ from lamella.core.values import replace
 from lamella.errors import SettingError
 
 ONLY = (StepName.SUMMARY,)
+GONE = StageRange(stage="s", label="Begun", decision="d", first="nobody", last="nobody")
 GOOD = "They went through the questions one by one."
 
 
@@ -139,6 +141,19 @@ def test_an_answer_that_may_not_stand_is_skipped_with_the_reason(text: str, why:
 def test_an_answer_as_long_as_what_it_replaces_is_skipped() -> None:
     receipt = answer(also_expendable(told(4, words=8, turns=1)), "word " * 90)
     assert "not less than" in skipped(receipt)[0]
+
+
+def test_a_summary_that_is_not_smaller_with_its_frame_is_skipped_after_whatever_was_skipped_before_it() -> None:
+    story = told(4, words=8, turns=1)
+    chain = replace(story.rules.chain, steps=(*ONLY, StepName.EXPENDABLE), stages=(GONE,))
+    story.rules = replace(story.rules, chain=replace(chain, steps=(StepName.OLDEST_STAGES, *chain.steps)))
+    receipt = answer(story, "Short.")
+    assert receipt is not None
+    assert [one.why for one in receipt.skipped] == [
+        "the stage Begun stays: its first message, nobody, is not in this branch",
+        "with its exact words it is not smaller than what it replaces",
+    ]
+    assert names(receipt) == ["expendable"]
 
 
 def test_why_there_is_no_answer_is_kept_in_the_receipt() -> None:

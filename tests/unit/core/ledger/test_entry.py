@@ -3,14 +3,15 @@
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from tests.unit.core.compaction.talking import QUARTERS, ROOM, Story, attaching, note
+from tests.unit.core.compaction.talking import LIBRARY, QUARTERS, ROOM, Story, attaching, note
 
+from lamella.core.artifacts.blocks import render_block
 from lamella.core.ledger.cache import CacheProfile
 from lamella.core.ledger.entry import Books, Entry, Tariff, enter_turn, judge_call, make_prefix, see_request
-from lamella.core.log.call import CacheUse, Cause, Outcome, Timing
+from lamella.core.log.call import CacheUse, Cause, Cost, Outcome, Timing
 from lamella.core.log.terms import Rewrite
 from lamella.core.log.turn import SystemParts, Turn
-from lamella.core.messages.delta import Reply, StopReason
+from lamella.core.messages.delta import Diagnosis, Reply, StopReason
 from lamella.core.messages.usage import Usage
 from lamella.core.prompt.advance import waiting
 from lamella.core.prompt.envelope import Envelope, make_envelope
@@ -80,6 +81,24 @@ def test_where_no_price_is_known_there_is_no_cost() -> None:
     assert entry.cache is not None
 
 
+def test_what_costs_nothing_has_a_cost_of_nothing() -> None:
+    tariff = Tariff(profile=TARIFF.profile, price=lambda use, at, *, output=0: Decimal(0))
+    entry, _ = enter_turn(Books(), asked(Story(), Turn(text="one")), tariff=tariff, at=None)
+    assert entry.cost == Cost(amount=Decimal(0), naive=Decimal(0), limit=Decimal(0))
+
+
+def test_a_perfect_cache_serves_what_was_ever_sent_wherever_it_stands_now() -> None:
+    story, library = Story(terms=LIBRARY), attaching(note("a.md", "text " * 40))
+    first, second = entries(story, replace(library, text="one"), Turn(text="two"))
+    assert first.cost is not None
+    assert second.cost is not None
+    assert second.cache is not None
+    # The note went into the system message, so nothing is a prefix of anything; but it was sent before.
+    assert second.cache.read == 0
+    known = QUARTERS.count(render_block(*library.attached)) + QUARTERS.count("one")
+    assert second.cost.amount - second.cost.limit == 9 * known
+
+
 def test_a_request_is_seen_as_its_model_tools_and_messages() -> None:
     prompt = waiting(Story().open(Turn(text="one", model="m")))
     request = see_request(prompt, at=NOON)
@@ -106,7 +125,8 @@ def test_a_call_is_kept_with_what_was_predicted_reported_judged_and_billed() -> 
     prompt = story.state.last
     assert prompt is not None
     usage = Usage(plain=5, read=2, write=0, output=3)
-    reply = Reply(text="yes", stop=StopReason.END, usage=usage, id="r")
+    said = Diagnosis(verdict="missed", missed=3)
+    reply = Reply(text="yes", stop=StopReason.END, usage=usage, id="r", diagnosis=said)
     call = judge_call(
         entry,
         prompt,
@@ -122,6 +142,7 @@ def test_a_call_is_kept_with_what_was_predicted_reported_judged_and_billed() -> 
     assert (call.model, call.verdict.outcome, call.predicted) == ("m", Outcome.FIRST, entry.cache)
     assert (call.usage, call.billed) == (usage, Decimal(2 + 50 + 300))
     assert (call.stop, call.id, call.retries, call.timing.total) == ("end", "r", 1, 2.0)
+    assert (call.diagnosis, call.cost, call.by_layer) == (said, entry.cost, {"L5_USER": 1})
     foreseen = CacheUse(read=1, write=0, uncached=0)
     stopped = judge_call(
         entry,

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import pytest
 
 from lamella.core.ledger.cache import CacheProfile
-from lamella.core.ledger.verdict import judge
+from lamella.core.ledger.verdict import judge, reported_use
 from lamella.core.log.call import CacheUse, Cause, Movement, Outcome, Verdict
 from lamella.core.messages.usage import Usage
 
@@ -55,6 +55,8 @@ def outcome(expected: Expected, read: int | None) -> Outcome:
         (Expected(None), 0, Outcome.EVICTED),
         (Expected(5_000), None, Outcome.UNKNOWN),
         (Expected(5_000, pause=None), 0, Outcome.EVICTED),
+        # Less than a step is no shortfall, and something was expected.
+        (Expected(128, profile=CacheProfile(name="steps", granularity=128)), 0, Outcome.HIT),
     ],
 )
 def test_what_the_provider_reports_is_held_against_what_was_expected(
@@ -81,3 +83,16 @@ def test_a_prefix_that_moved_without_a_recorded_trigger_is_a_bug_and_says_so() -
 @pytest.mark.parametrize("found", list(Outcome))
 def test_every_outcome_has_its_words(found: Outcome) -> None:
     assert str(Verdict(outcome=found, movement=STILL))
+
+
+@pytest.mark.parametrize(
+    ("usage", "use"),
+    [
+        (Usage(read=5, write=5), None),
+        (Usage(plain=7), CacheUse(read=0, write=0, uncached=7)),
+        (Usage(plain=0, read=1, write=2, write_long=3), CacheUse(read=1, write=5, uncached=0)),
+    ],
+)
+def test_what_a_provider_reported_is_told_by_price_where_it_says_enough(usage: Usage, use: CacheUse | None) -> None:
+    assert reported_use(usage) == use
+    assert use is None or use.total == use.read + use.write + use.uncached

@@ -10,8 +10,9 @@ from lamella.core.log.branch import path_hashes, read_calls, read_turns
 from lamella.core.log.call import Call, Cause, Movement, Outcome, Verdict
 from lamella.core.log.events.changes import DeleteEvent, ForkEvent, RenameEvent, SettingsEvent, SwitchEvent
 from lamella.core.log.events.codec import write_erasure
+from lamella.core.log.events.compaction import CompactionEvent, UndoEvent
 from lamella.core.log.events.message import NOTHING_SET, TurnSetup
-from lamella.core.log.ids import turn_id
+from lamella.core.log.ids import Voice, message_id, turn_id
 from lamella.core.log.log import Log
 from lamella.core.log.records import EventKind, Record
 from lamella.core.log.terms import Rewrite, Terms
@@ -225,6 +226,26 @@ def test_a_model_is_chosen_by_settings_until_a_turn_is_asked_under_it(scribe: Sc
     assert scribe.log.chose_model
     scribe.ask("q1")
     assert not scribe.log.chose_model
+
+
+def test_an_undo_voids_the_compaction_that_it_names_and_those_after_it(scribe: Scribe) -> None:
+    names = say(scribe, 2)
+    for receipt in ("r1", "r2"):
+        scribe.do(
+            CompactionEvent(id=receipt, parent=names[-1], steps=(), skipped=(), tokens=(2, 1), target=1, automatic=True)
+        )
+    assert [event.id for event in scribe.log.committed(scribe.log.path()).since] == ["r1", "r2"]
+    scribe.do(UndoEvent(receipt="r1"))
+    assert scribe.log.committed(scribe.log.path()).events == ()
+    assert scribe.log.moves_by_undo()
+    check(scribe)
+
+
+def test_what_was_said_is_every_message_and_the_empty_answer_to_every_question(scribe: Scribe) -> None:
+    names = say(scribe, 1)
+    left = scribe.ask("q2")
+    empty = (message_id(CHAT, parent=name, role=Voice.REPLY, text="") for name in (names[0], left))
+    assert scribe.log.said() == {*names, left, *empty}
 
 
 def test_a_message_that_says_two_things_is_damage(scribe: Scribe) -> None:

@@ -22,3 +22,7 @@ def test_a_placement_is_a_value() -> None:
     assert Placement(keep=0, forms=forms) != Placement(keep=0)
     with pytest.raises(AttributeError):
         Placement().keep = 3  # type: ignore[misc]
+
+
+def test_the_forms_are_the_words_that_people_and_stores_know() -> None:
+    assert [form.value for form in Form] == ["full", "preview", "handle", "reference", "update", "summary"]

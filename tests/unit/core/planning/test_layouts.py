@@ -36,6 +36,7 @@ def test_every_layout_has_a_planner_and_a_turn_is_placed_by_that_of_its_own() ->
 def test_library_folds_everything_every_turn_and_takes_in_what_was_attached(state: State) -> None:
     placement = place_in_library(state, Turn(text="two"))
     assert (placement.keep, placement.promotes) == (0, True)
+    assert placement.why == "what earlier turns attached goes into the system message"
     assert placement.forms == {}
 
 
@@ -55,6 +56,7 @@ def test_in_place_the_first_turn_folds_what_there_is() -> None:
 def test_in_place_a_turn_that_changes_nothing_leaves_all_messages_where_they_stand(turn: Turn) -> None:
     placement = place(after_a_turn(IN_PLACE), replace(turn, terms=IN_PLACE))
     assert (placement.keep, placement.promotes) == (None, False)
+    assert placement.why == "nothing that was sent has to move"
 
 
 @pytest.mark.parametrize(

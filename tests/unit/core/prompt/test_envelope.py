@@ -9,9 +9,10 @@ from lamella.core.log.terms import Terms
 from lamella.core.log.turn import SystemParts
 from lamella.core.messages.delta import ToolCall
 from lamella.core.messages.model import Message, Role
+from lamella.core.messages.request import find_seams
 from lamella.core.messages.rounds import ToolOutput, ToolRound
 from lamella.core.prompt.advance import add_rounds, waiting
-from lamella.core.prompt.envelope import hash_layers, hash_prefix, make_envelope
+from lamella.core.prompt.envelope import ENVELOPE_VERSION, hash_layers, hash_prefix, make_envelope, make_request
 from lamella.core.prompt.laws import find_breaches
 from lamella.core.prompt.layers.model import LAYER_ORDER, LayerId, hash_pieces
 from lamella.core.text.content import hash_text
@@ -44,6 +45,7 @@ def test_an_envelope_is_its_prompt_in_five_layers_and_breaks_no_law(terms: Terms
     assert envelope.messages is prompt.messages
     assert list(find_breaches(envelope, before=story.state.last)) == []
     assert (envelope.conversation_id, envelope.message_id) == ("story", prompt.user.id)
+    assert envelope.version == ENVELOPE_VERSION == 1
     assert (envelope.epoch, envelope.layout, envelope.model) == (prompt.epoch, terms.layout, None)
 
 
@@ -68,6 +70,44 @@ def test_rounds_of_tools_are_part_of_the_turn_and_weigh_what_their_messages_weig
     assert envelope.layer(LayerId.L3).text == "".join(s.text for s in envelope.segments(LayerId.L3))
     assert list(find_breaches(envelope, before=plain.prompt)) == []
     assert envelope.hash != plain.hash
+
+
+@BOTH
+def test_what_is_attached_weighs_what_its_segments_weigh(terms: Terms) -> None:
+    for notes in ([], [note("b.md", "B")], [note("b.md", "B"), note("c.md", "C" * 90)]):
+        envelope = make_envelope(waiting(Story(terms=terms).open(attaching(*notes))), ROOM)
+        weights = sum(segment.tokens for segment in envelope.segments(LayerId.L3))
+        assert envelope.tokens.by_layer[LayerId.L3] == envelope.layer(LayerId.L3).tokens == weights
+
+
+def test_a_request_says_how_many_of_its_messages_stand_again_in_the_next() -> None:
+    for terms, asked, stays in [
+        (LIBRARY, NOW, 4),
+        (LIBRARY, attaching(note("b.md", "B")), 3),
+        (IN_PLACE, attaching(note("b.md", "B")), 4),
+    ]:
+        opened = told(terms).open(asked)
+        envelope = make_envelope(waiting(opened), ROOM)
+        request = make_request(envelope, model="m", answer=9, pause=1.5, compare="r")
+        assert len(envelope.messages) == 4
+        assert request.seams == replace(find_seams(envelope.messages), messages=stays)
+        assert (request.messages, request.tools) == (envelope.messages, envelope.tools)
+        assert (request.model, request.answer, request.conversation) == ("m", 9, "story")
+        assert (request.pause, request.compare) == (1.5, "r")
+        # The next request of the same turn has the question as it is, and its results after it.
+        called = make_envelope(waiting(add_rounds(opened, [ROUND])), ROOM)
+        seams = make_request(called, model="m", answer=9).seams
+        assert seams == replace(find_seams(called.messages), messages=6)
+
+
+def test_an_envelope_and_its_layers_show_no_text_when_they_are_printed() -> None:
+    envelope = make_envelope(waiting(told(LIBRARY).open(NOW)), ROOM)
+    shown = repr(envelope)
+    assert shown.startswith("Envelope(prefix_hash='sha256:")
+    assert not [name for name in ("prompt=", "layers=", "messages=", "seals=", "AAAA") if name in shown]
+    layer = repr(envelope.layer(LayerId.L2))
+    assert layer.startswith("Layer(id=")
+    assert not [name for name in ("segments=", "pieces=", "AAAA") if name in layer]
 
 
 def test_warnings_are_those_of_the_turn_and_then_those_of_the_budget() -> None:

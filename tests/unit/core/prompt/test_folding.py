@@ -3,6 +3,7 @@
 import pytest
 from tests.unit.core.compaction.talking import (
     FOLDING,
+    NOW,
     QUARTERS,
     Story,
     attaching,
@@ -25,7 +26,7 @@ from lamella.core.messages.delta import ToolCall
 from lamella.core.messages.rounds import ToolOutput, ToolRound
 from lamella.core.planning.layouts import place
 from lamella.core.prompt.envelope import Envelope
-from lamella.core.prompt.folding import SHOWN_TURNS
+from lamella.core.prompt.folding import SHOWN_TURNS, count_summarised
 from lamella.core.prompt.layers.model import LayerId
 from lamella.core.prompt.movement import extends, find_movement
 from lamella.core.prompt.state import State
@@ -104,6 +105,36 @@ def test_the_outline_and_its_exact_words_keep_to_their_caps() -> None:
     assert "earlier turns are left out.]" in outline
 
 
+def test_a_summary_stands_before_the_outline_of_the_turns_that_it_does_not_cover() -> None:
+    story = told(25, History.STRIP)
+    block = story.ask(replace(NOW, strip="They spoke of files.")).layer(LayerId.L4).segments[1].text
+    outline = block.partition("<content>\n")[2].partition("\n</content>")[0]
+    # Of the 23 turns that are not shown it covers the first 16, in whole groups of eight.
+    assert count_summarised(23) == 16
+    assert outline.startswith("They spoke of files.\n")
+    assert "Question 15 on" not in outline
+    assert all(f"Question {number} on" in outline for number in range(16, 23))
+
+
+def test_what_another_family_counted_is_counted_again_when_an_epoch_begins() -> None:
+    calls = (ToolCall(id="c", name="search", arguments="{}"),)
+    round_ = ToolRound(text="Let me look.", calls=calls, outputs=(ToolOutput(call="c", output="found " * 9),))
+    story = Story(make_rules(ChainRules(steps=(StepName.EXPENDABLE,))))
+    for number in range(4):
+        story.say(f"Question {number}?", f"Answer {number}. " + "because " * 30)
+    story.say("Look it up", "I did.", replace(NOW, rounds=(round_,)))
+    story.say("And this", "That, too.", replace(attaching(result("x", "found " * 9)), fold=True))
+    story.compact(goal=story.draft().tokens - 60)
+    story.say("Look again", "I did.", replace(NOW, rounds=(round_,)))
+    halves = replace(QUARTERS, name="halves", count=lambda text: -(-len(text) // 2))
+    story.rules = replace(story.rules, measure=halves)
+    segments = story.ask(FOLDING).segments(LayerId.L4)
+    assert {segment.form for segment in segments} == {Form.FULL, Form.HANDLE}
+    assert [segment.tokens for segment in segments] == [halves.count(segment.text) for segment in segments]
+    assert "left out" in segments[0].text
+    assert sum("<tool_call>" in segment.text for segment in segments) == 2
+
+
 def test_what_is_shown_whole_is_the_same_in_every_mode() -> None:
     for layout in Layout:
         sent = [told(5, history, 5, layout=layout).ask().messages for history in History]
@@ -162,6 +193,26 @@ def test_a_turn_that_a_compaction_took_out_makes_no_older_one_show_again() -> No
         receipt = story.compact(goal=story.draft().tokens - 60)
         assert removed(receipt, "expendable")
         assert set(asked(story)) < set(shown)
+
+
+def test_after_a_compaction_the_strip_still_begins_with_its_outline() -> None:
+    for layout in Layout:
+        story = told(20, History.STRIP, 4, layout=layout, chain=ChainRules(steps=(StepName.EXPENDABLE,)))
+        story.say("Question 20 folds", "Done.", FOLDING)
+        story.compact(goal=story.draft().tokens - 60)
+        (block,) = [s for s in story.ask().layer(LayerId.L4).segments if s.form is Form.SUMMARY]
+        assert "turns before; a record of what was said" in block.text
+
+
+def test_what_instructions_draw_in_is_referred_to_and_not_shelved() -> None:
+    drawn, other = note("drawn.md", "Write plainly."), note("other.md", "B")
+    system = SystemParts(instructions="Write plainly.", inlined=(drawn,), typed_instructions="{[[drawn]]}")
+    for layout in Layout:
+        story = Story(terms=Terms(layout=layout)).say("one", "yes", replace(attaching(drawn, other), system=system))
+        again = replace(attaching(drawn, other), fold=True)
+        assert [segment.form for segment in story.ask(again).segments(LayerId.L3)] == [Form.REFERENCE] * 2
+        assert [segment.id for segment in story.ask(again).segments(LayerId.L2)] == ["other.md"]
+        assert story.sent(again).count("Write plainly.") == 1
 
 
 def test_only_what_is_shown_is_taken_out() -> None:

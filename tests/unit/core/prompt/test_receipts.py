@@ -163,6 +163,14 @@ def test_a_compaction_keeps_tool_results_of_the_epoch_unless_it_names_them() -> 
     assert [one.standing[found.id].place for one in (kept, cut)] == ["message:1", "message:1"]
 
 
+def test_of_two_results_in_a_question_only_the_one_that_is_named_is_cut() -> None:
+    one, other = result("x", "found " * 80), result("y", "found " * 90)
+    told = Story().say("one?", "one.", attaching(one, other)).say("two?", "two.")
+    cut = Step(name=StepName.TOOL_RESULTS, removed=(one.id,))
+    after = apply_receipt(told.state, receipt_of(cut), IN_PLACE, measure=QUARTERS)
+    assert [after.standing[found.id].form for found in (one, other)] == [Form.HANDLE, Form.FULL]
+
+
 def test_a_result_whose_turn_left_stands_nowhere() -> None:
     told = worked()
     gone = Step(name=StepName.EXPENDABLE, removed=message_ids(told.state.talk.exchanges[0]))

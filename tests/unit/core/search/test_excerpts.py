@@ -1,5 +1,7 @@
 """Excerpts: a short text whole, of a long one the part where something was found."""
 
+import pytest
+
 from lamella.core.search.excerpts import EXCERPT_CHARS, cut_excerpt
 
 FILL = "word " * 200
@@ -45,6 +47,18 @@ def test_without_a_span_the_place_with_the_most_different_terms_is_shown() -> No
     assert cut(text, terms=("red",)).startswith("red red red word")
 
 
+@pytest.mark.parametrize(("apart", "shown"), [(120, "green one"), (121, "green two"), (360, "green two")])
+def test_terms_count_together_where_an_excerpt_can_show_both_with_what_leads_to_them(apart: int, shown: str) -> None:
+    far = "red ".ljust(apart, ".") + "green one"
+    assert far.index("green") == apart
+    assert shown in cut(f"{FILL}{far} {FILL}red green two {FILL}", terms=("red", "green"))
+
+
+def test_a_term_that_is_far_behind_does_not_count_any_more() -> None:
+    text = f"red {FILL}green one {FILL}red green two {FILL}"
+    assert "green two" in cut(text, terms=("red", "green"))
+
+
 def test_of_equal_places_the_first_is_shown() -> None:
     text = f"{FILL}red one {FILL}red two {FILL}"
     assert "red one" in cut(text, terms=("red",))
@@ -58,4 +72,5 @@ def test_the_end_of_a_text_is_shown_without_a_mark_after_it() -> None:
 
 def test_an_excerpt_begins_with_a_whole_word_where_one_begins_soon() -> None:
     assert cut(f"{FILL}needle {FILL}", "needle").startswith("… word")
+    assert cut("x" * 500 + "needle" + "x" * 100 + " y" * 400, "needle").startswith(f"… {'x' * 60}needle")
     assert cut("x" * 500 + "needle" + "x" * 500, "needle") == f"… {'x' * 60}needle{'x' * 174} …"

@@ -1,5 +1,6 @@
 """Recall: whatever is exact can be found again, in any script, whole or in part, and comes back verbatim."""
 
+import math
 import unicodedata
 
 import pytest
@@ -54,6 +55,14 @@ def test_words_that_stand_together_are_found_together_wherever_that_is() -> None
         assert find("alpha beta", apart, together) == [1, 0]
 
 
+def test_words_stand_together_up_to_a_hundred_apart_if_a_half_begins_with_the_first() -> None:
+    apart = f"alpha {words(120)} beta {words(59)}"
+    for between in (59, 98):
+        together = f"alpha {words(between)} beta {words(179 - between)}"
+        assert find("alpha beta", apart, together) == [1, 0]
+    assert find("alpha beta", apart, f"alpha {words(99)} beta {words(80)}") == [0, 1]
+
+
 def test_two_long_texts_that_say_it_once_are_equals_whatever_their_length() -> None:
     assert find("needle", f"needle {words(5_000)}", f"needle {words(150)}") == [0, 1]
     assert find("needle", f"needle {words(80)}", f"needle {words(20)}") == [1, 0]
@@ -91,6 +100,29 @@ def test_excluded_passages_are_not_found_and_do_not_count() -> None:
     shown = search(build_index(passages, key=key), "budget", excluded={"c", "a"})
     assert shown == search(build_index(passages[1:2], key=key), "budget")
     assert [found.passage.id for found in shown] == ["b"]
+
+
+def test_a_score_is_what_the_formula_gives() -> None:
+    passages = [passage("a", "budget and budget"), passage("b", "the budget"), passage("c", "nothing at all here")]
+    index = build_index(passages, key=key)
+    # Two of three have the one word and none the other; on average they have three words.
+    rare, rarer = math.log(1 + 1.5 / 2.5), math.log(1 + 3.5 / 0.5)
+
+    def worth(number: int, length: int) -> float:
+        return rare * number * 2.2 / (number + 1.2 * (0.5 + 0.5 * length / 3))
+
+    part = rare / (rare + rarer)
+    scores = {found.passage.id: found.score for found in search(index, "budget plan")}
+    assert scores == pytest.approx({"a": worth(2, 3) * part, "b": worth(1, 2) * part}, abs=1e-6)
+    whole = {found.passage.id: found.score for found in search(index, "budget")}
+    bonus = 1 + 2.2 * rare
+    assert whole == pytest.approx({"a": worth(2, 3) + bonus, "b": worth(1, 2) + bonus}, abs=1e-6)
+
+
+def test_nothing_is_found_among_nothing() -> None:
+    assert search(build_index([], key=key), "budget") == ()
+    assert search(build_index([passage("a", "the budget")], key=key), "budget", excluded={"a"}) == ()
+    assert [found.passage.id for found in search(build_index([passage("a", "?!")], key=key), "?!")] == ["a"]
 
 
 @pytest.mark.parametrize(

@@ -146,6 +146,15 @@ def test_a_note_with_a_picture_stands_in_the_message_that_brought_it() -> None:
     assert in_full(chat.ask("two"), text)
 
 
+def test_a_note_that_instructions_drew_in_stands_in_full_where_they_stand() -> None:
+    drawn = note("Write plainly.", path="style.md")
+    parts = SystemParts(instructions="Write plainly.", inlined=(drawn,), typed_instructions="{[[style]]}")
+    state = advance(
+        State(conversation="chat"), Turn(text="Now?", system=parts), place, measure=OfflineCounter().measure(None)
+    )
+    assert version_id(drawn.id, drawn.hash) in find_in_full(waiting(state))
+
+
 CALL = ToolCall(id="c", name="web", arguments='{"q":"desks"}')
 ROUND = ToolRound(text="Let me look.", calls=(CALL,), outputs=(ToolOutput(call="c", output="two desks"),))
 

@@ -30,7 +30,7 @@ def cut_expendable(draft: Draft) -> Step | None:
     )
     results = {turn.user.id: _weigh_tools(turn) for turn in draft.free}
     overhead = 2 * draft.measure.per_message
-    weights = ((name, turns[name].said_tokens + results.get(name, 0) + overhead) for name in ranked)
+    weights = ((name, turns[name].said_tokens + results[name] + overhead) for name in ranked)
     taken = set(take_until(weights, draft.excess))
     removed = tuple(said.id for name, turn in turns.items() if name in taken for said in turn.said)
     return Step(name=StepName.EXPENDABLE, removed=removed) if removed else None

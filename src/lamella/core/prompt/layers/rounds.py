@@ -65,7 +65,7 @@ def weigh_calls(text: str, carried: NativeReply | None, measure: Measure, *, cou
 
 def _result(name: str, output: ToolOutput, measure: Measure) -> Said:
     text = output.output
-    tokens = measure.count(text) if text else 0
+    tokens = measure.count(text)
     return Said(
         message=Message(
             role=Role.TOOL,

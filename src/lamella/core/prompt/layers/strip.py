@@ -149,7 +149,7 @@ class Talk(Struct, frozen=True, kw_only=True):
 
 def make_said(message_id: str, voice: Voice, text: str, *, place: str | None, measure: Measure) -> Said:
     """Typed text or a reply as it stands at a place."""
-    tokens = measure.count(text) if text else 0
+    tokens = measure.count(text)
     return Said(
         message=Message(role=_USER if voice is _ASKS else _ASSISTANT, pieces=(text,) if text else (), tokens=tokens),
         segment=Segment(

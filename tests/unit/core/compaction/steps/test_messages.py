@@ -5,6 +5,7 @@ from tests.unit.core.compaction.talking import FOLDING, Story, attaching, chat, 
 from lamella.core.compaction.rules import ChainRules
 from lamella.core.compaction.steps.messages import cut_chitchat, cut_expendable
 from lamella.core.log.receipt import StepName
+from lamella.core.values import replace
 
 YES = "so be it and on we go with the next of all these many points"
 CHITCHAT = ChainRules(steps=(StepName.CHITCHAT,), words=frozenset({YES}))
@@ -93,6 +94,24 @@ def test_the_oldest_of_equals_goes_first_and_the_newest_stays() -> None:
     assert list(gone) == story.path[: len(gone)]
     story.compact()
     assert [exchange.user.text for exchange in story.state.talk.exchanges] == ["Question 9: why?"]
+
+
+def test_a_cut_weighs_what_was_said_what_tools_left_and_what_messages_weigh_beside_their_text() -> None:
+    story = Story(make_rules(EXPENDABLE))
+    story.say("Find it.", "Found.", attaching(result("x", "found " * 20)))
+    story.say("Why?", "Because.").say("Who?", "Me.").say("And?", "So.")
+    first, second, third = story.state.talk.exchanges[:3]
+    assert [one.said_tokens for one in (first, second, third)] == [4, 3, 2]
+    (tool,) = first.tools
+
+    def count_taken(excess: int, per_message: int = 0) -> int:
+        draft = story.draft()
+        draft = replace(draft, goal=draft.tokens - excess, measure=replace(draft.measure, per_message=per_message))
+        step = cut_expendable(draft)
+        return 0 if step is None else len(step.removed) // 2
+
+    assert [count_taken(excess) for excess in (tool.tokens + 4, tool.tokens + 5)] == [1, 2]
+    assert [count_taken(excess, 6) for excess in (tool.tokens + 16, tool.tokens + 17)] == [1, 2]
 
 
 def test_the_weight_of_results_counts_only_where_they_are_sent() -> None:

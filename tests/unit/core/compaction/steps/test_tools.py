@@ -162,3 +162,17 @@ def test_a_result_of_a_call_is_stubbed_once() -> None:
     story = called(OUTPUT)
     story.compact()
     assert cut_tool_results(story.draft(goal=0)) is None
+
+
+def test_of_a_turn_under_way_all_but_the_last_two_rounds_shrink() -> None:
+    def under_way(rounds: int) -> list[str]:
+        calls = [ToolCall(id=f"c{number}", name="search", arguments="{}") for number in range(rounds)]
+        made = [ToolRound(text="", calls=(one,), outputs=(ToolOutput(call=one.id, output=OUTPUT),)) for one in calls]
+        turn = replace(NOW, rounds=tuple(made))
+        step = cut_tool_results(Story(make_rules(ONLY)).draft(turn=turn))
+        results = [s.id for s in Story().ask(turn).layer(LayerId.L3).segments if s.kind == "tool"]
+        assert len(results) == rounds
+        assert step is None or list(step.removed) == results[: len(step.removed)]
+        return [] if step is None else list(step.removed)
+
+    assert [len(under_way(rounds)) for rounds in (1, 2, 3, 5)] == [0, 0, 1, 3]

@@ -10,6 +10,7 @@ from lamella.adapters.tokens.o200k import encode
 from lamella.core.artifacts.make import make_image_value
 from lamella.core.ledger.cache import common_tokens
 from lamella.core.messages.model import Message, Role
+from lamella.core.values import replace
 
 MEASURE = OfflineCounter().measure("openai:gpt-5")
 words = st.lists(st.sampled_from(["alpha", " beta", "\n", "\n\n", "<a>", "</a>\n", " ", "/", "1", "é"]), max_size=30)
@@ -65,7 +66,33 @@ def test_a_difference_far_into_a_long_text_is_found() -> None:
     assert common_tokens([message(before)], [message(now)], MEASURE) == true_common(before, now)
 
 
+def test_only_the_line_in_which_two_texts_part_is_tokenised_again() -> None:
+    read: list[str] = []
+
+    def note_down(text: str) -> list[int]:
+        read.append(text)
+        return encode(text)
+
+    start = "".join(f"line {number}\n" for number in range(1_000))
+    before, now = message(start + "one old end"), message(start + "one new end")
+    assert common_tokens([before], [now], replace(MEASURE, encode=note_down)) == MEASURE.count(start) + 1
+    assert read == ["one old end", "one new end"]
+
+
 @pytest.mark.parametrize("ends", ["\n", " b", "/b", "\t", ""])
 def test_a_line_break_that_the_newer_text_goes_on_otherwise_after_is_not_shared(ends: str) -> None:
     before, now = "alpha\nbeta\n<a>", f"alpha\nbeta\n{ends}"
     assert common_tokens([message(before)], [message(now)], MEASURE) == true_common(before, now)
+
+
+def test_pieces_that_were_weighed_are_not_counted_again() -> None:
+    counted: list[str] = []
+
+    def count(text: str) -> int:
+        counted.append(text)
+        return MEASURE.count(text)
+
+    pieces = ("alpha\n", "beta\n")
+    old = Message(role=Role.USER, pieces=(*pieces, "old end"), tokens=30, weights=(11, 17, 2))
+    shared = common_tokens([old], [message(*pieces, "new end")], replace(MEASURE, count=count))
+    assert (shared, "".join(counted)) == (11 + 17, "")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 from hypothesis import given
-from tests.unit.core.log.events.told import AT, CONDENSED, PICTURE, PICTURED, note
+from tests.unit.core.log.events.told import AT, CONDENSED, PICTURE, PICTURED, TURNS, note
 from tests.unit.core.prompt.inputs import artifacts, turns
 from tests.unit.raw import parse_body
 from tests.unit.steady import steady
@@ -57,6 +57,12 @@ def test_every_turn_is_read_back_as_it_was_written(turn: Turn) -> None:
     assert read(record, made.contents) == replace(turn, id="m")
 
 
+@pytest.mark.parametrize("turn", TURNS.values(), ids=TURNS)
+def test_every_field_of_a_turn_is_read_back(turn: Turn) -> None:
+    made = written(turn)
+    assert read(made.records[0], made.contents) == replace(turn, id="m")
+
+
 @steady
 @given(turns)
 def test_a_record_is_canonical_json_and_names_exactly_the_contents_it_brings(turn: Turn) -> None:
@@ -92,6 +98,21 @@ def test_no_content_stands_in_a_body() -> None:
     assert NEEDLE not in made.records[0].body
     assert sum(NEEDLE.encode() in data for data in made.contents.values()) == 5
     assert retold_hashes(event(turn)) == (hash_text(f"told of {NEEDLE}"),)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"attached": (note("a.md", "A"),)},
+        {"results": (make_tool_result("search", arguments={}, output="found"),)},
+        {"system": SystemParts(base="B.")},
+        {"strip": "They spoke."},
+    ],
+)
+def test_a_message_is_plain_unless_it_may_name_a_content(more: dict[str, object]) -> None:
+    plain = Turn(text="x", model="m", tools=())
+    assert event(plain).is_plain
+    assert not event(replace(plain, **more)).is_plain  # type: ignore[arg-type]
 
 
 def test_no_tools_and_the_tools_as_they_were_are_told_apart() -> None:

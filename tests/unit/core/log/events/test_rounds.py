@@ -11,7 +11,14 @@ from lamella.core.log.branch import path_hashes, read_calls, read_pending, read_
 from lamella.core.log.events.changes import DeleteEvent, ForkEvent, SwitchEvent
 from lamella.core.log.events.codec import make_record, read_event, write_erasure, write_event
 from lamella.core.log.events.hashes import named_hashes
-from lamella.core.log.events.rounds import ERASED_OUTPUT, CallsEvent, ResultsEvent, make_calls, make_results
+from lamella.core.log.events.rounds import (
+    ERASED_OUTPUT,
+    CallsEvent,
+    ResultsEvent,
+    make_calls,
+    make_results,
+    make_rounds,
+)
 from lamella.core.log.ids import round_result_id
 from lamella.core.log.log import Log
 from lamella.core.log.snapshot import Snapshot, join_snapshots, make_snapshot, read_snapshot, write_snapshot
@@ -128,6 +135,21 @@ def test_after_a_crash_between_calls_and_results_the_calls_are_pending(scribe: S
     assert rounds(scribe) == [[("one", "1")]], "a call without its result is in no round"
     scribe.give(("two", "2"))
     assert rounds(scribe) == [[("one", "1"), ("two", "2")]]
+
+
+def test_rounds_told_once_more_for_another_question_are_the_same_rounds(scribe: Scribe) -> None:
+    scribe.ask("q1")
+    scribe.call("one", text="Look.", native="[]", made=[CALL])
+    scribe.give(("one", "!1"))
+    scribe.call("two")
+    (told,) = scribe.log.path()
+    other = Scribe()
+    question = other.ask("q2")
+    made = list(make_rounds(told.open, parent=question))
+    assert [event.parent for event in made] == [question] * 3
+    for event in made:
+        other.do(event)
+    assert other.log.rounds == {question: told.open}
 
 
 def test_calls_that_the_conversation_moved_on_from_are_in_no_round(scribe: Scribe) -> None:

@@ -1,0 +1,70 @@
+"""Asking for summaries: what is sent for one, word for word, and the name that it is kept under."""
+
+from tests.unit.core.compaction.talking import QUARTERS, Story, chat
+
+from lamella.core.artifacts.make import make_tool_definition
+from lamella.core.budget.counting import count_tools
+from lamella.core.compaction.asking import SummaryNeed, ask_alone, ask_live, key_of, texts_of
+from lamella.core.log.turn import Turn
+from lamella.core.messages.model import Message, Role
+from lamella.core.prompt.state import State
+
+WISH = (
+    "Quote the user's wishes word for word in double quotes, or do not quote. Keep decisions, reasons and open "
+    "questions. Invent nothing. Answer with the summary only."
+)
+
+
+def ask(story: Story, turns: int, *, window: int = 1_000_000) -> tuple[Message, ...]:
+    oldest = story.state.talk.exchanges[:turns]
+    return ask_live(oldest, state=story.state, measure=QUARTERS, writes=100, window=window)
+
+
+def test_what_was_sent_is_asked_about_up_to_a_turn_that_is_named_by_how_it_begins() -> None:
+    *_, answered, task = ask(chat(3), 2)
+    assert answered.text.startswith("Answer 2. because")
+    assert (task.role, task.tokens) == (Role.USER, QUARTERS.count(task.text))
+    assert task.text == (
+        "Summarise this conversation from its very beginning, with what a summary there tells, up to and including "
+        f'the answer to "Question 1: why?". {WISH}'
+    )
+
+
+def test_a_long_question_is_named_by_its_first_eighty_characters() -> None:
+    story = Story().say("x" * 80, "yes").say("y" * 50 + "\n\n" + "y" * 50, "yes").say("last", "yes")
+    assert f'the answer to "{"x" * 80}". {WISH}' in ask(story, 1)[-1].text
+    assert f'the answer to "{"y" * 50} {"y" * 29} …". {WISH}' in ask(story, 2)[-1].text
+
+
+def test_the_tools_of_what_was_sent_take_their_room_in_the_window() -> None:
+    tool = make_tool_definition("search", description="finds " * 40, parameters={})
+    story = Story().say("one", "yes", Turn(text="", tools=(tool,))).say("two", "yes")
+    needed = sum(message.tokens for message in ask(story, 1)) + count_tools([tool], QUARTERS.count) + 100
+    assert ask(story, 1, window=needed)
+    assert ask(story, 1, window=needed - 1) == ()
+
+
+def test_where_nothing_was_sent_nothing_is_asked_about_it() -> None:
+    oldest = chat(1).state.talk.exchanges
+    assert ask_live(oldest, state=State(conversation="new"), measure=QUARTERS, writes=1, window=10**6) == ()
+
+
+def test_alone_the_turns_follow_what_was_told_of_those_before_them() -> None:
+    story = Story().say("one", "yes").say("two", "no")
+    (message,) = ask_alone(story.state.talk.exchanges, measure=QUARTERS, told=["Before."])
+    assert message.text == (
+        f"Before.\n\nUser: one\n\nAssistant: yes\n\nUser: two\n\nAssistant: no\n\nSummarise this conversation. {WISH}"
+    )
+    assert message.tokens == QUARTERS.count(message.text)
+
+
+def test_a_summary_is_named_by_all_that_it_covers() -> None:
+    one, other = (Story().say("one", reply).state.talk.exchanges for reply in ("yes", "no"))
+    assert texts_of(one) == ["one", "yes"]
+    assert key_of(one) == key_of(one, []) != key_of(other)
+    assert len({key_of(one), key_of(other), key_of(one, ["told"]), key_of(other, ["told"])}) == 4
+
+
+def test_a_need_shows_no_text_when_it_is_printed() -> None:
+    need = SummaryNeed(key="k", messages=(Message(role=Role.USER, pieces=("secret",)),), max_tokens=5)
+    assert repr(need) == "SummaryNeed(key='k', max_tokens=5)"

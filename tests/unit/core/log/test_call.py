@@ -1,0 +1,44 @@
+"""Calls: the words that stand in every store, and those that people read."""
+
+from lamella.core.log.call import Cause, Movement, Outcome, Verdict
+
+WORDS = {
+    "first": "first turn: nothing was cached yet",
+    "hit": "hit",
+    "moved": "we moved the prefix: artifact_updated(a.md)",
+    "too_short": "too short for this model's cache",
+    "cold": "the cache held nothing of it, as expected",
+    "expired": "the provider's cache entry expired",
+    "evicted": "the provider dropped its cache entry",
+    "unknown": "the provider does not say what was cached",
+    "unexplained": "the prefix moved and nothing recorded says why: a bug, please report it",
+}
+
+
+def test_the_causes_are_the_words_that_stores_hold() -> None:
+    assert [cause.value for cause in Cause] == [
+        "first_turn",
+        "system_changed",
+        "tools_changed",
+        "model_changed",
+        "artifact_added",
+        "artifact_updated",
+        "epoch_folded",
+        "compacted",
+        "history_edited",
+        "branch",
+        "layout_changed",
+        "none",
+    ]
+
+
+def test_every_outcome_has_the_word_that_stores_hold_and_its_sentence() -> None:
+    movement = Movement(cause=Cause.ARTIFACT_UPDATED, segment="a.md")
+    told = {outcome.value: Verdict(outcome=outcome, movement=movement) for outcome in Outcome}
+    assert {word: str(verdict) for word, verdict in told.items()} == WORDS
+    assert [word for word, verdict in told.items() if verdict.ours] == ["moved", "unexplained"]
+
+
+def test_a_movement_names_its_segment_where_there_is_one() -> None:
+    assert str(Movement(cause=Cause.BRANCH)) == "branch"
+    assert str(Movement(cause=Cause.SYSTEM_CHANGED, segment="memory")) == "system_changed(memory)"

@@ -1,0 +1,28 @@
+"""Messages of the tree: what came with them, and what is wrong with one that cannot be read."""
+
+import pytest
+from tests.unit.core.log.events.told import FULL, PLAIN
+
+from lamella.core.log.events.message import make_message
+from lamella.core.log.events.reply import ReplyEvent
+from lamella.core.log.nodes import Node, damaged, name_attached
+from lamella.core.values import replace
+
+
+def test_what_came_with_a_question_is_named_once_and_nothing_comes_with_a_reply() -> None:
+    assert FULL.system is not None
+    came = (*FULL.results, *FULL.attached, *FULL.system.inlined)
+    question = Node(event=make_message(FULL, message_id="m", parent=""))
+    assert name_attached(question) == tuple(artifact.id for artifact in came)
+    twice = replace(PLAIN, attached=(FULL.attached[0], FULL.attached[0]))
+    assert name_attached(Node(event=make_message(twice, message_id="m", parent=""))) == (FULL.attached[0].id,)
+    assert name_attached(Node(event=ReplyEvent(id="a", parent="m", text="yes"))) == ()
+
+
+@pytest.mark.parametrize(
+    ("error", "why"), [(KeyError("m"), "'m' is missing"), (ValueError("it is no number"), "it is no number")]
+)
+def test_a_place_that_cannot_be_read_is_named_with_what_is_wrong(error: Exception, why: str) -> None:
+    found = damaged("Event 3", error)
+    assert str(found) == f"Event 3 cannot be read: {why}."
+    assert "lamella store verify" in found.hint

@@ -1,0 +1,23 @@
+"""A turn: what is not said is as it was, and parts of the system prompt have their order."""
+
+from lamella.core.log.terms import Terms
+from lamella.core.log.turn import SystemParts, Turn
+
+
+def test_a_turn_that_says_nothing_more_leaves_all_as_it_was() -> None:
+    turn = Turn(text="x")
+    assert (turn.typed, turn.attached, turn.results, turn.drop, turn.fold, turn.warnings) == ("", (), (), (), False, ())
+    assert (turn.id, turn.system, turn.tools, turn.model, turn.strip, turn.rewritten) == (None,) * 6
+    assert (turn.receipts, turn.rounds, turn.reply, turn.reply_id) == ((), (), None, None)
+    assert turn.terms == Terms()
+
+
+def test_parts_without_text_are_not_named_and_the_others_stand_in_their_order() -> None:
+    assert SystemParts().named() == []
+    parts = SystemParts(
+        memory="M", workflow="W", project="P", instructions="I", guidelines="G", base="B", typed_instructions="{I}"
+    )
+    order = ["base", "guidelines", "instructions", "project", "workflow", "memory"]
+    assert parts.named() == list(zip(order, "BGIPWM", strict=True))
+    assert parts.as_typed() == {**dict(parts.named()), "instructions": "{I}"}
+    assert SystemParts().as_typed() == {"instructions": ""}
