@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from operator import is_not
 from typing import Generic, TypeVar, overload
 
 from msgspec import Struct
@@ -81,16 +82,16 @@ class Series(Sequence[Item], Generic[Item]):
         self._items = list(items)
         self._length = len(self._items)
 
-    def plus(self, item: Item) -> "Series[Item]":
-        """The series with one more at its end."""
-        items = self._items
+    def plus(self, *more: Item) -> "Series[Item]":
+        """The series with these at its end."""
+        items, end = self._items, self._length + len(more)
         if items:
-            items.append(item)
+            items += more
         # Whoever appended first has the place. Another branch, or another thread, goes on in a copy.
-        if not items or items[self._length] is not item:
-            items = [*items[: self._length], item]
+        if not items or any(map(is_not, items[self._length : end], more)):
+            items = [*items[: self._length], *more]
         longer: Series[Item] = Series.__new__(Series)
-        longer._items, longer._length = items, self._length + 1
+        longer._items, longer._length = items, end
         return longer
 
     def __len__(self) -> int:
