@@ -96,9 +96,10 @@ class CompletionFold:
         self._last: Fields = {}
         self._reason = ""
         self._id: str | None = None
-        self._text = ""
-        self._thoughts: dict[str, str] = {}
-        self._calls: dict[int, dict[str, str]] = {}
+        # In parts, which are joined once: texts that grow by a character a million times would be copied as often.
+        self._text: list[str] = []
+        self._thoughts: dict[str, list[str]] = {}
+        self._calls: dict[int, dict[str, list[str]]] = {}
 
     @property
     def finished(self) -> bool:
@@ -121,7 +122,7 @@ class CompletionFold:
         """Calls, usage and the stop, once no more chunks come; nothing if the answer broke off."""
         if not self.finished:
             return
-        calls = [self._calls[index] for index in sorted(self._calls)]
+        calls = [{name: "".join(parts) for name, parts in self._calls[index].items()} for index in sorted(self._calls)]
         for call in calls:
             yield ToolCall(id=call["id"], name=call["name"], arguments=join_text((call["arguments"] or "{}",)))
         if self._last:
@@ -137,26 +138,26 @@ class CompletionFold:
     def _think(self, delta: Fields) -> Iterator[Delta]:
         name = next((name for name in THOUGHTS if text_at(delta, name)), None)
         if name is not None:
-            self._thoughts[name] = self._thoughts.get(name, "") + text_at(delta, name)
+            self._thoughts.setdefault(name, []).append(text_at(delta, name))
             yield ReasoningDelta(text=text_at(delta, name))
 
     def _speak(self, text: str) -> Iterator[Delta]:
         if text:
-            self._text += text
+            self._text.append(text)
             yield TextDelta(text=text)
 
     def _call(self, delta: Fields) -> None:
         for part in items_at(delta, "tool_calls"):
-            call = self._calls.setdefault(count_at(part, "index") or 0, {"id": "", "name": "", "arguments": ""})
+            call = self._calls.setdefault(count_at(part, "index") or 0, {"id": [], "name": [], "arguments": []})
             function = fields_at(part, "function")
-            call["id"] = text_at(part, "id") or call["id"]
-            call["name"] += text_at(function, "name")
-            call["arguments"] += text_at(function, "arguments")
+            call["id"] = [text_at(part, "id")] if text_at(part, "id") else call["id"]
+            call["name"].append(text_at(function, "name"))
+            call["arguments"].append(text_at(function, "arguments"))
 
     def _carry(self, calls: list[dict[str, str]]) -> NativeReply:
         said = {
             "role": "assistant",
-            "content": self._text or None,
+            "content": "".join(self._text) or None,
             "tool_calls": [
                 {
                     "id": call["id"],
@@ -165,7 +166,7 @@ class CompletionFold:
                 }
                 for call in calls
             ],
-            **self._thoughts,
+            **{name: "".join(parts) for name, parts in self._thoughts.items()},
         }
         return keep_native(said, FORMAT)
 
