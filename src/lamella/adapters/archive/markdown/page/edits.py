@@ -26,6 +26,9 @@ from lamella.core.log.records import Record
 from lamella.core.log.turn import Turn
 from lamella.core.values import replace
 
+# How many pairs of questions are compared where a file differs: the comparison takes as long as one of both at least.
+_COMPARED = 1_000_000
+
 
 def fold_edits(log: Log, page: VisiblePage) -> tuple[tuple[Record, ...], tuple[str, ...]]:
     """The events that turn what the log shows into what the page shows, none where both are the same; and warnings.
@@ -70,6 +73,8 @@ def _match(told: Sequence[Told], pairs: Sequence[MessagePair]) -> dict[int, Told
     """Which turn each turn of the file was: those of the same question, and between them those at the same place."""
     old = [typed_text(turn.message).strip() for turn in told]
     new = [pair.user.text.strip() for pair in pairs]
+    if len(old) * len(new) > _COMPARED:
+        return dict(enumerate(told[: len(new)]))
     matched: dict[int, Told] = {}
     for tag, i1, i2, j1, j2 in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if tag in ("equal", "replace"):
