@@ -11,8 +11,9 @@ from lamella.errors import BadInputError, SourceMissingError
 
 _EXPANDED = {spec.group: kind for kind, spec in KINDS.items() if spec.block is BlockForm.EXPANDS}
 _FETCHED = {spec.group for spec in KINDS.values() if spec.medium in (Medium.PAGE, Medium.VIDEO)}
-# How many artifacts are brought along from one file: a short line may name a whole vault, and the next one again.
-_MOST = 20_000
+# How many names are looked up for one file, and how many artifacts are brought along: a short line may name a whole
+# vault, and the next one again.
+_MOST_NAMES, _MOST = 10_000, 20_000
 # Such a line joins names by commas and says nothing about commas in a name: how many pieces one is tried from.
 _PIECES = 5
 
@@ -23,7 +24,7 @@ class ContextReader:
     def __init__(self, lookup: Lookup, warnings: list[str]) -> None:
         self._lookup = lookup
         self._warnings = warnings
-        self._room = _MOST
+        self._names, self._room = _MOST_NAMES, _MOST
         self._expanded: dict[tuple[Kind, str], tuple[Artifact, ...]] = {}
 
     def read(self, line: str, *, number: int) -> Iterator[Artifact]:
@@ -36,7 +37,12 @@ class ContextReader:
             yield artifact
 
     def _read(self, line: str, number: int) -> Iterator[Artifact]:
-        for group, names in parse_context(line).items():
+        for group, given in parse_context(line).items():
+            names = given[: self._names]
+            self._names -= len(names)
+            if len(names) < len(given):
+                left = f"{len(given) - len(names):,} names are left out"
+                self._say(number, f"{left}; more than {_MOST_NAMES:,} are not looked up for one file.")
             if group == KINDS[Kind.NOTE].group:
                 yield from self._read_notes(names, number)
             elif group in _EXPANDED:
