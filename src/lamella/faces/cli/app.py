@@ -131,6 +131,6 @@ def options(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error, and what is logged.")] = False,
 ) -> None:
     """Options of every command. ``run_words`` looks for ``--debug`` itself, since an error ends the command."""

@@ -1,6 +1,7 @@
 """``lamella chats``: the conversations of a store, as wholes."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +17,7 @@ from lamella.faces.cli.access import (
     opened_backend,
     opened_chat,
 )
+from lamella.faces.cli.several import do_each
 from lamella.faces.cli.terminal.console import make_console
 from lamella.faces.cli.terminal.lines import show_line, tell_count
 from lamella.faces.cli.terminal.progress import told_if_slow
@@ -25,6 +27,9 @@ from lamella.wiring import list_conversations
 if TYPE_CHECKING:
     from lamella.engine.keeping.backend import Backend
     from lamella.engine.keeping.conversations import Conversations
+
+# How many of a file are shown: more than that nobody reads.
+_WARNINGS = 100
 
 chats = typer.Typer(
     name="chats", help="List, read, search, change, move and erase conversations.", no_args_is_help=False
@@ -110,17 +115,14 @@ def export(
         raise UsageError("--transcript excludes --vault.", hint="A transcript has the text of every note with it.")
     with opened_backend(store) as backend:
         conversations = _keep(backend)
-        names = [row.conversation for row in conversations.list_alive()] if every else chat or []
-        with told_if_slow("Exporting") as waiting:
-            for done, name in enumerate(names):
-                waiting.count(done, len(names))
-                place = (
-                    _save_transcript(backend, name, to)
-                    if transcript
-                    else _save_archive(conversations, name, to, vault=vault)
-                )
-                with waiting.hidden():
-                    typer.echo(str(place))
+        names = conversations.find_all(chat) if chat else [row.conversation for row in conversations.list_alive()]
+
+        def write(name: str) -> list[str]:
+            if transcript:
+                return [str(_save_transcript(backend, name, to))]
+            return [str(_save_archive(conversations, name, to, vault=vault))]
+
+        do_each(names, write, what="Exporting", store=store)
 
 
 def _keep(backend: "Backend") -> "Conversations":
@@ -153,15 +155,21 @@ def import_chats(
     from lamella.wiring import open_archive  # only those who read archives need them
 
     archive = open_archive()
-    with opened(store, create=True) as conversations, told_if_slow("Importing") as waiting:
-        for done, file in enumerate(files):
-            waiting.count(done, len(files))
+    with opened(store, create=True) as conversations:
+
+        def bring_in(file: Path) -> list[str]:
             chronicle = archive.load(file, vault=vault, held=conversations.read_contents)
             taken = conversations.take_in(chronicle)
-            with waiting.hidden():
-                typer.echo(f"{taken}  {show_line(chronicle.conversation)}  {show_line(chronicle.title)}".rstrip())
-                for warning in chronicle.warnings:
-                    typer.echo(f"warning: {file.name}: {warning}", err=True)
+            told = f"{taken}  {show_line(chronicle.conversation)}  {show_line(chronicle.title)}".rstrip()
+            return [told, *_tell_warnings(file.name, chronicle.warnings)]
+
+        do_each(files, bring_in, what="Importing", store=store)
+
+
+def _tell_warnings(file: str, warnings: Sequence[str]) -> list[str]:
+    shown = [f"warning: {show_line(f'{file}: {warning}')}" for warning in warnings[:_WARNINGS]]
+    more = len(warnings) - len(shown)
+    return [*shown, f"warning: {show_line(file)}: {tell_count(more, 'more warning')}"] if more else shown
 
 
 @chats.command()

@@ -5,8 +5,8 @@ Only what every command needs is imported here; a command is imported when it is
 
 import os
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from itertools import pairwise
 
 import lamella
@@ -26,13 +26,31 @@ def run_words(arguments: Sequence[str] | None = None) -> int:
     _tell_misspelt()
     run = _find_run(words)
     try:
-        return _run(run)
+        with _shown_log() if debug else nullcontext():
+            return _run(run)
     except (BrokenPipeError, SystemExit):
         # The reader has seen enough; rich leaves a closed pipe with SystemExit. A check cut short has not passed.
         discard_stdout()
         return 1 if "--check" in words else 0
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last door: a sentence, never a traceback
         return _fail(error, words, debug=debug)
+
+
+@contextmanager
+def _shown_log() -> Iterator[None]:
+    """What is logged goes to stderr as long as a command runs: ids and hashes, never text."""
+    import logging  # only those who look for a fault need it
+
+    logger, shown = logging.getLogger("lamella"), logging.StreamHandler()
+    shown.setFormatter(logging.Formatter("debug: %(message)s"))
+    level = logger.level
+    logger.addHandler(shown)
+    logger.setLevel(logging.DEBUG)
+    try:
+        yield
+    finally:
+        logger.removeHandler(shown)
+        logger.setLevel(level)
 
 
 def _find_run(words: Sequence[str]) -> Callable[[], object]:

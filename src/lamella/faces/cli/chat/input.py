@@ -7,6 +7,7 @@ from typing import Protocol
 
 import typer
 
+from lamella.errors import SourceTooLargeError
 from lamella.faces.cli.chat.attaching import NamedFiles
 from lamella.faces.cli.terminal.lines import show_lines
 
@@ -14,6 +15,8 @@ PROMPT = "> "
 GOES_ON = "\\"
 _MENTIONED = re.compile(r'(?:^|(?<=\s))@(?:"([^"\n]+)"|([^\s"]+))')
 _MENTIONING = re.compile(r'(?:^|(?<=\s))@("?)([^\s"]*)$')
+# As much as a note may have.
+_LONGEST_LINE = 50_000_000
 _ENDS = ".,;:!?)]}'"
 
 
@@ -45,7 +48,14 @@ class PipedInput:
 
 def _read_line() -> str:
     """The next line in UTF-8 whatever the locale says; bytes that are none are refused when they are sent."""
-    return "" if sys.stdin is None else sys.stdin.buffer.readline().decode(errors="surrogateescape")
+    if sys.stdin is None:
+        return ""
+    line = sys.stdin.buffer.readline(_LONGEST_LINE + 1)
+    if len(line) > _LONGEST_LINE:
+        raise SourceTooLargeError(
+            f"A line on stdin has more than {_LONGEST_LINE:,} bytes.", hint="Attach a file instead of piping its text."
+        )
+    return line.decode(errors="surrogateescape")
 
 
 def find_mentions(text: str, files: NamedFiles) -> list[str]:
