@@ -13,10 +13,11 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
+import pyte
 from tests.journeys.running import SECONDS
 
 CTRL_C, CTRL_D, ALT_ENTER, ENTER = "\x03", "\x04", "\x1b\r", "\r"
-_LINES, _COLUMNS = 30, 160
+_LINES, _COLUMNS, _SCROLLED = 30, 160, 20_000
 _WHERE, _HERE = b"\x1b[6n", b"\x1b[1;1R"
 _ESCAPES = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07]*\x07|[()][A-Z0-9])")
 
@@ -24,12 +25,15 @@ _ESCAPES = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07]*\x07|[()][A-Z0-9])")
 class Terminal:
     """Runs until its block ends. ``shown`` is all that ever stood there, without colours and cursor movements."""
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
-        whole = {**os.environ, **environment, "TERM": "xterm"}
+    def __init__(
+        self, command: Sequence[str], environment: Mapping[str, str], *, columns: int = _COLUMNS, kind: str = "xterm"
+    ) -> None:
+        whole = {**os.environ, **environment, "TERM": kind}
+        self._columns = columns
         self._pid, self._fd = pty.fork()
         if self._pid == 0:
             os.execvpe(command[0], list(command), whole)
-        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", _LINES, _COLUMNS, 0, 0))
+        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", _LINES, columns, 0, 0))
         self._raw = b""
         self._seen = 0
         self.exit: int | None = None
@@ -57,6 +61,14 @@ class Terminal:
     @property
     def shown(self) -> str:
         return _ESCAPES.sub("", self._raw.decode(errors="replace")).replace("\r\n", "\n")
+
+    @property
+    def screen(self) -> list[str]:
+        """What stands there for a person: the lines that scrolled off, then those on the screen."""
+        screen = pyte.HistoryScreen(self._columns, _LINES, history=_SCROLLED)
+        pyte.ByteStream(screen).feed(self._raw)
+        scrolled = ["".join(line[column].data for column in range(self._columns)) for line in screen.history.top]
+        return [line.rstrip() for line in (*scrolled, *screen.display)]
 
     def _read(self) -> bool:
         """Take what came; false once nothing more can come."""
