@@ -1,6 +1,5 @@
 """``lamella chats``: the conversations of a store, as wholes."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,6 +18,7 @@ from lamella.faces.cli.access import (
 from lamella.faces.cli.terminal.console import make_console
 from lamella.faces.cli.terminal.lines import show_line, tell_count
 from lamella.faces.cli.terminal.progress import told_if_slow
+from lamella.faces.cli.terminal.telling import ask_yes, tell, tell_json
 from lamella.views.stores import view_chats
 from lamella.wiring import list_conversations
 
@@ -36,11 +36,11 @@ def list_chats(*, store: StoreOption = None, as_json: JsonOption = False) -> Non
     """Every conversation, the last changed first."""
     rows = view_chats(list_conversations(store))
     if as_json:
-        typer.echo(json.dumps({"chats": rows}, ensure_ascii=False))
+        tell_json({"chats": rows})
         return
     if not rows:
         begin, bring = (name_command(*words, store=store) for words in (("chat",), ("chats", "import")))
-        typer.echo(f"No conversations yet. Begin one with `{begin}`, or bring some in with `{bring}`.")
+        tell(f"No conversations yet. Begin one with `{begin}`, or bring some in with `{bring}`.")
         return
     from rich.table import Table  # only a list that has rows is a table
 
@@ -73,15 +73,14 @@ def show(
         path = log.path(branch)
         named = [name for told in path for one in list_rounds(told) for name in one.hashes()]
         contents = backend.store.read_contents(chat, named) if named else {}
-    console = make_console()
     for told in path:
         for line in tell_said(view_said(told), marks, view_rounds(told, contents)):
-            console.out(line, highlight=False)
+            tell(line)
     if path and path[-1].pending:
-        console.out(GIVEN_UP, highlight=False)
+        tell(GIVEN_UP)
     others = [name for name in log.branches() if name != (branch or log.head)]
     if others:
-        console.out(f"other branches: {', '.join(others)}", highlight=False)
+        tell(f"other branches: {', '.join(others)}")
 
 
 @chats.command()
@@ -120,7 +119,7 @@ def export(
                     else _save_archive(conversations, name, to, vault=vault)
                 )
                 with waiting.hidden():
-                    typer.echo(str(place))
+                    tell(str(place))
 
 
 def _keep(backend: "Backend") -> "Conversations":
@@ -159,9 +158,9 @@ def import_chats(
             chronicle = archive.load(file, vault=vault, held=conversations.read_contents)
             taken = conversations.take_in(chronicle)
             with waiting.hidden():
-                typer.echo(f"{taken}  {show_line(chronicle.conversation)}  {show_line(chronicle.title)}".rstrip())
+                tell(f"{taken}  {show_line(chronicle.conversation)}  {show_line(chronicle.title)}".rstrip())
                 for warning in chronicle.warnings:
-                    typer.echo(f"warning: {file.name}: {warning}", err=True)
+                    tell(f"warning: {file.name}: {warning}", err=True)
 
 
 @chats.command()
@@ -186,7 +185,7 @@ def fork(
     if into is None:
         with opened(store) as conversations:
             conversations.fork(chat, head)
-        typer.echo(f"{chat} goes on from {head}.")
+        tell(f"{chat} goes on from {head}.")
         return
     if not into.strip():
         raise UsageError("--into is blank.", hint="Name the new conversation.")
@@ -195,7 +194,7 @@ def fork(
     with opened_backend(store) as backend:
         fork_into(backend, chat, head, name=into)
     talk = name_command("chat", into, store=store)
-    typer.echo(f"{show_line(into)} goes on from {head} of {chat}. Talk in it: {talk}")
+    tell(f"{show_line(into)} goes on from {head} of {chat}. Talk in it: {talk}")
 
 
 MessageName = Annotated[str, typer.Argument(help="A message, as `lamella chats show` names it.")]
@@ -239,7 +238,7 @@ def remove(*, chat: ChatName, message: MessageName, store: StoreOption = None) -
     """Go on without a message, on a branch of its own; a question goes with its answer. Nothing is erased."""
     with opened_chat(store, chat) as stored:
         stored.delete(message)
-    typer.echo(f"{chat} goes on without {message}.")
+    tell(f"{chat} goes on without {message}.")
 
 
 @chats.command()
@@ -249,7 +248,7 @@ def rename(
     """Give a conversation a title."""
     with opened(store) as conversations:
         conversations.rename(chat, title)
-    typer.echo(f"{chat} is now called {show_line(title)}.")
+    tell(f"{chat} is now called {show_line(title)}.")
 
 
 @chats.command()
@@ -272,13 +271,13 @@ def delete(
             conversations.erase(chat)
             what = chat
     proof = name_command("store", "verify", "--erased", chat, store=store)
-    typer.echo(f"Erased {what}. See that nothing is left: {proof}")
+    tell(f"Erased {what}. See that nothing is left: {proof}")
 
 
 def _confirm(question: str) -> bool:
     """Whether somebody says yes; where nobody is there to be asked, nobody does."""
     try:
-        return typer.confirm(question)
+        return ask_yes(question)
     except typer.Abort as error:
         if isinstance(error.__context__, KeyboardInterrupt):
             raise
@@ -299,7 +298,7 @@ def search(
         for hit in conversations.search(words):
             found = True
             with waiting.hidden():
-                typer.echo(f"{show_line(hit.conversation)}  {hit.message}  {hit.role}: {show_line(hit.excerpt)}")
+                tell(f"{show_line(hit.conversation)}  {hit.message}  {hit.role}: {show_line(hit.excerpt)}")
     if not found:
-        typer.echo("No message has these words. What was attached is not searched.", err=True)
+        tell("No message has these words. What was attached is not searched.", err=True)
         raise typer.Exit(1)
