@@ -109,9 +109,7 @@ def test_an_answer_that_is_stopped_stands_there_as_far_as_it_came_and_once(
     assert WORD.findall("\n".join(terminal.screen)) == WORD.findall(kept)
 
 
-@pytest.mark.parametrize(
-    "answer", ["```\ncode\n```", "```python\ncode()", "    code", "```code", "```code```", "<code>"]
-)
+@pytest.mark.parametrize("code", ["```\ncode\n```", "```python\ncode()", "    code", "```code", "```code```", "<code>"])
 def test_an_answer_of_nothing_but_code_is_shown(home: Mapping[str, str], script: Callable[..., str], code: str) -> None:
     with at_terminal(home, "--model", script(code)) as terminal:
         for _ in ask(terminal, 1):
