@@ -14,7 +14,9 @@ from lamella.faces.cli.terminal.telling import measure, tell, tell_json, wrap_li
 
 HOSTILE = "a\x1b[2J\x9b1m\u202eb\u2066\u200f\u061cc\rd\x07"
 ACTING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-PRINTS = re.compile(r"typer\.(?:echo|secho|confirm|prompt)|(?<!\w)print\(|sys\.std(?:out|err)\.write|(?<!\w)Console\(")
+PRINTS = re.compile(
+    r"typer\.(?:echo|secho|confirm|prompt)|(?<![\w.])print\(|sys\.std(?:out|err)\.write|(?<!\w)Console\("
+)
 CLI = Path(lamella.faces.cli.__file__).parent
 
 
