@@ -17,8 +17,6 @@ ACTING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202
 PRINTS = re.compile(
     r"typer\.(?:echo|secho|confirm|prompt)|(?<![\w.])print\(|sys\.std(?:out|err)\.write|(?<!\w)Console\("
 )
-    r"typer\.(?:echo|secho|confirm|prompt)|(?<![\w.])print\(|sys\.std(?:out|err)\.write|(?<!\w)Console\("
-)
 CLI = Path(lamella.faces.cli.__file__).parent
 
 
