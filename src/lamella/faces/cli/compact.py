@@ -1,6 +1,5 @@
 """``lamella compact``: make a conversation smaller, see first what would go, and take it back."""
 
-import json
 from shlex import quote
 from typing import Annotated
 
@@ -13,6 +12,7 @@ from lamella.faces.cli.access import ChatName, JsonOption, StoreOption, name_com
 from lamella.faces.cli.tables.compaction import lower_share, print_planned
 from lamella.faces.cli.terminal.lines import tell_count
 from lamella.faces.cli.terminal.progress import told_if_slow
+from lamella.faces.cli.terminal.telling import tell, tell_json
 from lamella.views.receipts import view_plan, view_undo
 
 
@@ -75,7 +75,7 @@ def _compact(stored: StoredChat, to: float | None, *, undo: str | None, as_json:
     if undo is not None:
         stored.commit(planned)
     if as_json:
-        typer.echo(json.dumps(view_plan(stored.id, planned, committed=undo is not None), ensure_ascii=False))
+        tell_json(view_plan(stored.id, planned, committed=undo is not None))
     else:
         print_planned(stored.id, planned, undo=undo)
 
@@ -99,8 +99,8 @@ def _undo(stored: StoredChat, receipt: str | None, *, as_json: bool) -> None:
     left = {one.id for one in stored.receipts()}
     undone = [one.id for one in before if one.id not in left]
     if as_json:
-        typer.echo(json.dumps(view_undo(stored.id, undone), ensure_ascii=False))
+        tell_json(view_undo(stored.id, undone))
         return
     what = tell_count(len(undone), "compaction")
     size = stored.plan(to=1.0).before
-    typer.echo(f"Undone: {what} ({', '.join(undone)}). The next request has {size.total:,} of {size.limit:,} tokens.")
+    tell(f"Undone: {what} ({', '.join(undone)}). The next request has {size.total:,} of {size.limit:,} tokens.")

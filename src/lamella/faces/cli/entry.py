@@ -80,11 +80,12 @@ def _run(run: Callable[[], object]) -> int:
 def _fail(error: BaseException, words: Sequence[str], *, debug: bool) -> int:
     from lamella.faces.cli.access import complete_hint
     from lamella.faces.cli.terminal.failures import exit_code, print_failure
+    from lamella.faces.cli.terminal.telling import tell
 
     if debug:
         import traceback
 
-        traceback.print_exception(error)
+        tell("".join(traceback.format_exception(error)).rstrip(), err=True)
     failure = _explain(error)
     failure.hint = complete_hint(failure.hint, _find_store(words))
     print_failure(failure, as_json="--json" in words)
@@ -109,12 +110,12 @@ def _tell_misspelt() -> None:
     if sys.stderr is None or not any(name.upper().startswith(_VARIABLES) for name in os.environ):
         return
     from lamella.faces.cli.terminal.lines import show_line
+    from lamella.faces.cli.terminal.telling import tell
     from lamella.wiring import find_misspelt
 
     with suppress(OSError):
         for name, near in find_misspelt().items():
-            sys.stderr.write(f"warning: {show_line(name)} is no setting and is ignored. Did you mean {near}?\n")
-        sys.stderr.flush()
+            tell(f"warning: {show_line(name)} is no setting and is ignored. Did you mean {near}?", err=True)
 
 
 def _explain(error: BaseException) -> LamellaError:

@@ -3,12 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-import typer
-
 from lamella.errors import LamellaError
 from lamella.faces.cli.access import complete_hint
 from lamella.faces.cli.terminal.failures import exit_code, print_failure
 from lamella.faces.cli.terminal.progress import told_if_slow
+from lamella.faces.cli.terminal.telling import tell
 
 _Item = TypeVar("_Item")
 
@@ -34,7 +33,7 @@ def do_each(items: Sequence[_Item], do: Callable[[_Item], Sequence[str]], *, wha
                 continue
             with waiting.hidden():
                 for number, line in enumerate(lines):
-                    typer.echo(line, err=number > 0)
+                    tell(line, err=number > 0)
     if failed:
-        typer.echo(f"{what}: {len(failed):,} of {len(items):,} failed; the others are done.", err=True)
+        tell(f"{what}: {len(failed):,} of {len(items):,} failed; the others are done.", err=True)
         raise typer.Exit(max(map(exit_code, failed)))

@@ -32,6 +32,9 @@ from lamella.profiles import ModelProfile, UsageFields
 
 T = TypeVar("T")
 
+# Seconds that whoever leaves an answer is kept waiting.
+_FAREWELL = 0.1
+
 LOCAL_PROFILE = ModelProfile(
     cache=CacheProfile(name="llama.cpp"),
     provider=LOCAL,
@@ -161,8 +164,9 @@ class LocalProvider:
         finally:
             halt.set()
             self._running.discard(halt)
-            # The engine stops after the batch it is at; until then it is not ready for anything else.
-            await asyncio.wait([work])
+            # The engine stops after the batch it is at, which may take seconds; what comes next waits for it in line.
+            await asyncio.wait([work], timeout=_FAREWELL)
+            work.cancel()
 
     def _answer(self, body: Body, listen: Callable[[Fields], bool], halt: Event) -> None:
         if not halt.is_set():

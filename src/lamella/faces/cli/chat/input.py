@@ -5,11 +5,9 @@ import sys
 from collections.abc import Sequence
 from typing import Protocol
 
-import typer
-
 from lamella.errors import SourceTooLargeError
 from lamella.faces.cli.chat.attaching import NamedFiles
-from lamella.faces.cli.terminal.lines import show_lines
+from lamella.faces.cli.terminal.telling import tell, write_exactly
 
 PROMPT = "> "
 GOES_ON = "\\"
@@ -32,18 +30,31 @@ class PipedInput:
     """A message per line; a backslash at its end goes on with the next. What is read is shown beside the answers."""
 
     def read(self) -> str | None:
-        lines: list[str] = []
-        while True:
-            line = _read_line()
-            if not line and not lines:
-                return None
-            bare = line.rstrip("\n")
-            goes_on = bare.endswith(GOES_ON) and line != bare
-            lines.append(bare.removesuffix(GOES_ON) if goes_on else bare)
-            if not goes_on:
-                text = "\n".join(lines)
-                typer.echo(f"{PROMPT}{show_lines(text)}", err=True)
-                return text
+        text = _read_message()
+        if text is not None:
+            tell(f"{PROMPT}{text}", err=True)
+        return text
+
+
+class LineInput:
+    """The same at a terminal that knows nothing but text: it echoes what is typed itself, and nothing is completed."""
+
+    def read(self) -> str | None:
+        write_exactly(PROMPT)
+        return _read_message()
+
+
+def _read_message() -> str | None:
+    lines: list[str] = []
+    while True:
+        line = _read_line()
+        if not line and not lines:
+            return None
+        bare = line.rstrip("\n")
+        goes_on = bare.endswith(GOES_ON) and line != bare
+        lines.append(bare.removesuffix(GOES_ON) if goes_on else bare)
+        if not goes_on:
+            return "\n".join(lines)
 
 
 def _read_line() -> str:

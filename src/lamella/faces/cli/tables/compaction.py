@@ -10,6 +10,7 @@ from lamella import Receipt
 from lamella.engine.dialogue.proposal import Proposal
 from lamella.faces.cli.terminal.console import make_console
 from lamella.faces.cli.terminal.lines import show_line, tell_count
+from lamella.faces.cli.terminal.telling import tell
 from lamella.views.amounts import plain
 
 _BAR = 28
@@ -43,7 +44,7 @@ def print_planned(conversation: str, planned: Proposal, *, undo: str | None = No
     if planned.outlook is not None:
         moved, now, later = planned.outlook.moved, planned.outlook.cost_now, planned.outlook.saved_per_turn
         console.print(Text(_tell_outlook(moved, now=now, saved=later)))
-    console.print(Text(_tell_next(receipt, undo), style="bold"))
+    tell(_tell_next(receipt, undo))
 
 
 def _print_bars(console: Console, before: Mapping[str, int], after: Mapping[str, int]) -> None:
