@@ -195,11 +195,6 @@ class Dialogue:
         if not self._state.waits:
             raise CallError("There is no open turn to reply to.", hint="Call ask() first; each turn takes one reply.")
         prompt = waiting(self._state)
-        if isinstance(given, Answer) and given.message not in (None, prompt.user.id):
-            raise CallError(
-                "Another question was asked before this answer came; it is not recorded.",
-                hint="Send one turn at a time, or open the conversation once for each.",
-            )
         if isinstance(given, str):
             self._close(given, None, at=at)
             return Reply(text=given, stop=StopReason.END)

@@ -140,9 +140,16 @@ class StoredChat:
         return self._configured.model if self._log.chose_model or "model" in self._changed else None
 
     def reply(self, given: str | Answer, *, at: datetime | None = None) -> Reply:
-        """What the model answered to the turn asked last, written down."""
+        """What the model answered to the turn asked last, or to the one it names, written down.
+
+        If the conversation went on meanwhile, it is kept on a branch of its own, which the error names.
+        """
         before = len(self._log.nodes)
-        reply = self._running().reply(given, at=at)
+        question = given.message if isinstance(given, Answer) else None
+        # Asked by this very chat, which went on before the answer came.
+        left = question is not None and question != self._log.head
+        asked = self._resume(self._log.path(question)) if left else self._running()
+        reply = asked.reply(given, at=at)
         if len(self._log.nodes) == before and not reply.calls:
             # The same answer once more leads back to the branch it is on, with what was compacted after it.
             self._dialogue = None
@@ -309,7 +316,9 @@ class StoredChat:
         return self._dialogue
 
     def _resume(self, told: Sequence[Told], *, edits: str | None = None, leaves: str | None = None) -> Dialogue:
-        journal = ChatJournal(append=self._append, moment=self._moment, edits=edits, leaves=leaves)
+        journal = ChatJournal(
+            self._log, append=self._append, reload=self.reload, moment=self._moment, edits=edits, leaves=leaves
+        )
         dialogue = self._rebuild(told, self._log.committed(told), journal=journal)
         before = self._sent_last() if edits or self._log.rewritten or self._log.undone else None
         dialogue.go_on(

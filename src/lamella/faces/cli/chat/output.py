@@ -11,6 +11,7 @@ from lamella import Turn
 from lamella.engine.sending.sending import Event, EventName
 from lamella.faces.cli.tables.receipts import tell_receipt
 from lamella.faces.cli.terminal.lines import show_line, show_lines
+from lamella.faces.cli.terminal.signals import ended_by_signals
 
 if TYPE_CHECKING:
     from lamella.adapters.providers.local.provider import Progress
@@ -85,14 +86,15 @@ class PlainOutput:
 
 
 async def follow(events: AsyncGenerator[Event, None], output: Output) -> Turn | None:
-    """Show what happens, to the end, and give the turn as it was sent at last."""
+    """Show what happens, to the end, and give the turn as it was sent at last; what ends the process stops it."""
     turn = None
     output.begin()
     try:
-        async with aclosing(events):
-            async for event in events:
-                turn = event.turn or turn
-                _show(event, output)
+        with ended_by_signals():
+            async with aclosing(events):
+                async for event in events:
+                    turn = event.turn or turn
+                    _show(event, output)
     finally:
         output.end()
     return turn
