@@ -55,7 +55,6 @@ class Dialogue:
         pending: Reply | None = None,
         ledger: bool = True,
         journal: Journal | None = None,
-        fitter: Fitter | None = None,
     ) -> None:
         self._world = world
         self._rules = rules
@@ -63,7 +62,7 @@ class Dialogue:
         self._start = start
         self._past = past or Past()
         self._journal = journal
-        self._fitter = fitter or Fitter(world.summarizer, timeout=world.summary_timeout)
+        self._fitter = Fitter(world.summarizer, timeout=world.summary_timeout)
         self._recaller = Recaller()
         # The state before the turn that waits for its reply, if one does, and after the last that was answered.
         self._before = self._state = start

@@ -35,7 +35,6 @@ from lamella.core.values import replace
 from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.ask import Ask, repeat_system
 from lamella.engine.dialogue.dialogue import Dialogue
-from lamella.engine.dialogue.fitting import Fitter
 from lamella.engine.dialogue.past import Past
 from lamella.engine.dialogue.proposal import Proposal
 from lamella.engine.dialogue.recalling import FOUND_AT_MOST
@@ -290,7 +289,6 @@ class StoredChat:
         self._kept.reload()
         self._configure()
         self._dialogue = None
-        self._fitter = Fitter(self._world.summarizer, timeout=self._world.summary_timeout)
 
     def _go(self, event: ForkEvent | SwitchEvent, at: datetime | None) -> None:
         if event.head not in self._log.nodes:
@@ -355,7 +353,6 @@ class StoredChat:
             pending=read_pending(told[-1], contents) if told else None,
             ledger=self._backend.ledger,
             journal=journal,
-            fitter=self._fitter,
         )
         undone = self._log.moves_by_undo()
         if undone:
