@@ -10,13 +10,15 @@ from threading import Thread
 from time import monotonic
 from typing import TypeVar
 
-from lamella.core.budget.thresholds import must_shrink
+from lamella.core.budget.thresholds import is_over, must_shrink
 from lamella.core.compaction.asking import SummaryNeed, SummaryText
 from lamella.core.compaction.chain import Plan, plan_compaction
-from lamella.core.compaction.fitting import Rules, fit_turn
+from lamella.core.compaction.fitting import Rules, check_fits, fit_turn
 from lamella.core.log.terms import History
 from lamella.core.log.turn import Turn
 from lamella.core.prompt.advance import advance, waiting
+from lamella.core.prompt.envelope import Envelope, make_envelope
+from lamella.core.prompt.laws import check_laws
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.prompt.state import State
 from lamella.ports import Summarizer
@@ -79,6 +81,15 @@ async def _run_apart(work: Callable[[], None]) -> None:
     await done.wait()
     if failed:
         raise failed[0]
+
+
+def seal_request(opened: State, rules: Rules, *, before: Prompt | None) -> Envelope:
+    """The request as it may be sent: it fits, and breaks no law beside the one before it."""
+    envelope = make_envelope(waiting(opened), rules.budget)
+    if is_over(envelope.total, rules.budget.hard, rules.budget):
+        check_fits(envelope, rules.budget)
+    check_laws(envelope, before=before)
+    return envelope
 
 
 class Fitter:
