@@ -18,7 +18,7 @@ from lamella.core.log.compactions import CompactionsInForce
 from lamella.core.log.events.changes import DeleteEvent, ForkEvent, RenameEvent, SettingsEvent, SwitchEvent
 from lamella.core.log.events.codec import write_event
 from lamella.core.log.events.compaction import UndoEvent
-from lamella.core.log.events.message import NOTHING_SET, read_lasting
+from lamella.core.log.events.message import NOTHING_SET, MessageEvent, read_lasting
 from lamella.core.log.ids import Voice, message_id
 from lamella.core.log.nodes import Told, name_messages
 from lamella.core.log.receipt import Receipt
@@ -126,9 +126,9 @@ class StoredChat:
     def _empty(self) -> str:
         """The id that the empty reply to the last message has, if that is a question that waits."""
         head = self._log.nodes.get(self._log.head)
-        if head is None or head.role is not Voice.USER:
+        if head is None or not isinstance(head.event, MessageEvent):
             return ""
-        return message_id(self.id, parent=head.id, role=Voice.REPLY, text="")
+        return message_id(self.id, parent=head.event.id, role=Voice.REPLY, text="")
 
     def _with_lasting(self, asked: Ask) -> Ask:
         """What is asked, under what holds although no turn of the branch says so."""
