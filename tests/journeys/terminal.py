@@ -73,6 +73,13 @@ class Terminal:
         self.exit = os.waitstatus_to_exitcode(status)
         return self.exit
 
+    def hang_up(self) -> None:
+        """Go away, as a window that is closed does; the command ends by that, or by itself."""
+        os.close(self._fd)
+        _, status = os.waitpid(self._pid, 0)
+        self.exit = os.waitstatus_to_exitcode(status)
+        self._fd = -1
+
     @property
     def raw(self) -> str:
         return self._raw.decode(errors="replace")
@@ -109,4 +116,5 @@ class Terminal:
         if self.exit is None:
             os.kill(self._pid, signal.SIGKILL)
             os.waitpid(self._pid, 0)
-        os.close(self._fd)
+        if self._fd >= 0:
+            os.close(self._fd)

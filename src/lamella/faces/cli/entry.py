@@ -34,6 +34,11 @@ def run_words(arguments: Sequence[str] | None = None) -> int:
         return 1 if "--check" in words else 0
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last door: a sentence, never a traceback
         return _fail(error, words, debug=debug)
+    except BaseException as error:
+        code = _find_signal(error)
+        if code is None:
+            raise
+        return code
 
 
 @contextmanager
@@ -91,6 +96,14 @@ def _fail(error: BaseException, words: Sequence[str], *, debug: bool) -> int:
     print_failure(failure, as_json="--json" in words)
     finish_stdout()
     return INTERRUPTED if _is_interruption(error) else exit_code(failure)
+
+
+def _find_signal(error: BaseException) -> int | None:
+    """The exit code of a process that a signal ended, if one did: nobody is told who is not there any more."""
+    from lamella.faces.cli.terminal.signals import SignalEnd
+
+    finish_stdout()
+    return error.exit_code if isinstance(error, SignalEnd) else None
 
 
 def _find_store(words: Sequence[str]) -> str | None:

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+import typer
+
 from lamella.errors import LamellaError
 from lamella.faces.cli.access import complete_hint
 from lamella.faces.cli.terminal.failures import exit_code, print_failure

@@ -127,7 +127,8 @@ class Talk(Struct, frozen=True, kw_only=True):
 
     Those from ``epoch_start`` on stand as they were sent first. ``stand_in`` tells of those that a history mode hides.
     ``spoken`` is how many messages all of them are sent as. ``stubbed`` are results that compactions cut to their
-    calls: those of the turn under way stand so as well.
+    calls: those of the turn under way stand so as well. ``retold`` is the last summary of hidden turns, with the ids of
+    their questions: while it covers the same turns nobody is asked for another.
     """
 
     exchanges: Series[Exchange] = Series()
@@ -137,6 +138,7 @@ class Talk(Struct, frozen=True, kw_only=True):
     hidden: int = 0
     stand_in: StandIn | None = None
     stubbed: frozenset[str] = frozenset()
+    retold: tuple[str, tuple[str, ...]] | None = None
 
     @property
     def shown(self) -> tuple[Exchange, ...]:

@@ -17,7 +17,7 @@ from lamella.engine.keeping.conversations import Conversations
 from lamella.engine.keeping.stored import StoredChat
 from lamella.engine.sending.pool import ProviderPool
 from lamella.engine.sending.sending import Delivery
-from lamella.errors import CallError, UsageError
+from lamella.errors import AnswerAsideError, CallError, UsageError
 from lamella.faces.cli.access import name_command
 from lamella.faces.cli.terminal.telling import tell
 from lamella.ports import TokenCounter
@@ -107,6 +107,10 @@ def opened_to_talk(options: ChatOptions, progress: "Callable[[Progress], None]")
         if options.sends:
             opened.find_post()
         yield opened
+    except AnswerAsideError as error:
+        shown = name_command("chats", "show", stored.id, "--branch", error.answer, store=options.store)
+        error.hint = f"`{shown}` shows it."
+        raise
     finally:
         backend.store.close()
 

@@ -9,6 +9,7 @@ from lamella.engine.sending.sending import Event, EventName
 from lamella.faces.cli.tables.receipts import tell_receipt
 from lamella.faces.cli.terminal.keys import unseen_keys
 from lamella.faces.cli.terminal.lines import show_line
+from lamella.faces.cli.terminal.signals import ended_by_signals
 from lamella.faces.cli.terminal.telling import clear_status, draw_status, tell, write_exactly
 
 if TYPE_CHECKING:
@@ -76,9 +77,9 @@ class PlainOutput:
 
 
 async def follow(events: AsyncGenerator[Event, None], output: Output) -> Turn | None:
-    """Show what happens, to the end, and give the turn as it was sent at last."""
+    """Show what happens, to the end, and give the turn as it was sent at last; what ends the process stops it."""
     turn = None
-    with unseen_keys():
+    with unseen_keys(), ended_by_signals():
         output.begin()
         try:
             async with aclosing(events):

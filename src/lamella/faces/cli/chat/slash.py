@@ -7,7 +7,7 @@ from lamella.engine.dialogue.recalling import name_passage
 from lamella.errors import CallError, LamellaError, UsageError
 from lamella.faces.cli.chat.talk import TerminalChat
 from lamella.faces.cli.tables.branches import tell_branch
-from lamella.faces.cli.tables.compaction import lower_share, print_planned
+from lamella.faces.cli.tables.compaction import find_waiting, lower_share, print_planned, tell_stopped
 from lamella.faces.cli.tables.ledger import print_ledger
 from lamella.faces.cli.tables.replay import print_turn
 from lamella.faces.cli.terminal.console import make_console
@@ -15,6 +15,8 @@ from lamella.faces.cli.terminal.lines import show_line, show_lines
 from lamella.faces.cli.terminal.telling import tell
 from lamella.views.chats import view_branch
 from lamella.views.ledger import make_rows
+
+_ASKED_AGAIN = "/retry"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,14 +80,8 @@ def _preview(talk: TerminalChat, rest: str) -> None:
     print_turn(make_console(), talk.foresee(rest))
 
 
-def _check_answered(talk: TerminalChat) -> None:
-    told = talk.stored.turns()
-    if told and told[-1].reply is None:
-        raise CallError("A turn waits for its reply.", hint="/retry has it answered, and another message leaves it.")
-
-
 def _compact(talk: TerminalChat, rest: str) -> None:
-    _check_answered(talk)
+    waits = find_waiting(talk.stored.turns())
     planned = talk.stored.plan(to=_share(rest))
     if planned.receipt is None:
         raise CallError(
@@ -95,6 +91,7 @@ def _compact(talk: TerminalChat, rest: str) -> None:
         )
     talk.stored.commit(planned)
     print_planned(talk.stored.id, planned, undo="/undo")
+    tell_stopped(waits, again=_ASKED_AGAIN)
 
 
 def _share(rest: str) -> float | None:
@@ -105,9 +102,10 @@ def _share(rest: str) -> float | None:
 
 
 def _undo(talk: TerminalChat, _rest: str) -> None:
-    _check_answered(talk)
+    waits = find_waiting(talk.stored.turns())
     receipt = talk.stored.undo()
     tell(f"Undone: {receipt.id}. The prompt is as if it had never been compacted.")
+    tell_stopped(waits, again=_ASKED_AGAIN)
 
 
 def _recall(talk: TerminalChat, rest: str) -> None:

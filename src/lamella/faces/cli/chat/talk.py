@@ -10,7 +10,7 @@ from lamella.engine.checks import check_text
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.keeping.stored import StoredChat
 from lamella.engine.sending.sending import Event, answer, send
-from lamella.errors import ConflictError, LamellaError
+from lamella.errors import AnswerAsideError, ConflictError, LamellaError
 from lamella.faces.cli.access import complete_hint, name_command
 from lamella.faces.cli.chat.attaching import NamedFiles
 from lamella.faces.cli.chat.input import find_mentions, find_missing
@@ -101,6 +101,8 @@ class TerminalChat:
 
     def tell_failure(self, error: LamellaError) -> None:
         """Two lines, as every failure is told."""
+        if isinstance(error, AnswerAsideError):
+            error.hint = f"/switch {error.answer} goes there; here the talk goes on as others left it."
         error.hint = complete_hint(error.hint, self._opened.store)
         print_failure(error, as_json=False)
 
