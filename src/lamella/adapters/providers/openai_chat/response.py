@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from lamella.adapters.providers.openai_chat.request import FORMAT, THOUGHTS
+from lamella.adapters.providers.openai_chat.thoughts import ThoughtSplitter
 from lamella.adapters.providers.wire.body import keep_native
 from lamella.adapters.providers.wire.fields import (
     Fields,
@@ -98,6 +99,7 @@ class CompletionFold:
         self._id: str | None = None
         # In parts, which are joined once: texts that grow by a character a million times would be copied as often.
         self._text: list[str] = []
+        self._splitter = ThoughtSplitter()
         self._thoughts: dict[str, list[str]] = {}
         self._calls: dict[int, dict[str, list[str]]] = {}
 
@@ -114,7 +116,7 @@ class CompletionFold:
         for choice in items_at(chunk, "choices")[:1]:
             delta = fields_at(choice, "delta")
             yield from self._think(delta)
-            yield from self._speak(_read_content(delta) or text_at(delta, "refusal"))
+            yield from self._speak(self._splitter.take(_read_content(delta) or text_at(delta, "refusal")))
             self._call(delta)
             self._reason = text_at(choice, "finish_reason") or self._reason
 
@@ -122,6 +124,7 @@ class CompletionFold:
         """Calls, usage and the stop, once no more chunks come; nothing if the answer broke off."""
         if not self.finished:
             return
+        yield from self._speak(self._splitter.end())
         calls = [{name: "".join(parts) for name, parts in self._calls[index].items()} for index in sorted(self._calls)]
         for call in calls:
             yield ToolCall(id=call["id"], name=call["name"], arguments=join_text((call["arguments"] or "{}",)))
@@ -141,10 +144,11 @@ class CompletionFold:
             self._thoughts.setdefault(name, []).append(text_at(delta, name))
             yield ReasoningDelta(text=text_at(delta, name))
 
-    def _speak(self, text: str) -> Iterator[Delta]:
-        if text:
-            self._text.append(text)
-            yield TextDelta(text=text)
+    def _speak(self, parts: Iterable[TextDelta | ReasoningDelta]) -> Iterator[Delta]:
+        for part in parts:
+            if isinstance(part, TextDelta):
+                self._text.append(part.text)
+            yield part
 
     def _call(self, delta: Fields) -> None:
         for part in items_at(delta, "tool_calls"):
