@@ -85,10 +85,10 @@ class Series(Sequence[Item], Generic[Item]):
     def plus(self, *more: Item) -> "Series[Item]":
         """The series with these at its end."""
         items, end = self._items, self._length + len(more)
-        if items:
+        if items and len(items) == self._length:
             items += more
         # Whoever appended first has the place. Another branch, or another thread, goes on in a copy.
-        if not items or any(map(is_not, items[self._length : end], more)):
+        if len(items) < end or any(map(is_not, items[self._length : end], more)):
             items = [*items[: self._length], *more]
         longer: Series[Item] = Series.__new__(Series)
         longer._items, longer._length = items, end
