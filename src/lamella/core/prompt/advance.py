@@ -20,8 +20,8 @@ from lamella.core.prompt.receipts import apply_receipts
 from lamella.core.prompt.state import State
 from lamella.core.values import replace
 
-# Where things stand in a turn's prompt, given the state it is asked in. It looks at what holds there and at the turn. Of
-# a past that is told once more it sees neither prompts nor the newest talk, and it may be asked more than once.
+# Where things stand in a turn's prompt, given the state it is asked in. It looks at what holds there and at the turn.
+# Of a past that is told once more it sees neither prompts nor the newest talk, and it may be asked more than once.
 Planner = Callable[[State, Turn], Placement]
 _USER, _REPLY = Voice.USER, Voice.REPLY
 
