@@ -111,10 +111,14 @@ class StoredChat:
 
     def _next_dialogue(self) -> Dialogue:
         """What asks next. An open turn is left with the empty reply it had before: it may be compacted after that."""
-        empty = self._empty()
-        return (
-            self._resume(self._log.path(empty), leaves=self._log.head) if empty in self._log.nodes else self._running()
-        )
+        return self._go_on_after(self._log.head) if self._empty() in self._log.nodes else self._running()
+
+    def _go_on_after(self, message: str, *, edits: str | None = None) -> Dialogue:
+        """What asks after a message; a question that has its empty reply already is left with that, and its rounds."""
+        empty = self._empty(message)
+        if empty in self._log.nodes:
+            return self._resume(self._log.path(empty), edits=edits, leaves=message)
+        return self._resume(self._log.path(message), edits=edits)
 
     def _stop(self, empty: str, *, at: datetime | None) -> None:
         """A turn that waits, and whose empty reply this would be, is over with it."""
@@ -123,12 +127,12 @@ class StoredChat:
             # The branch of an empty reply that was there may have been compacted after it.
             self._dialogue = None
 
-    def _empty(self) -> str:
-        """The id that the empty reply to the last message has, if that is a question that waits."""
-        head = self._log.nodes.get(self._log.head)
-        if head is None or not isinstance(head.event, MessageEvent):
+    def _empty(self, message: str | None = None) -> str:
+        """The id that the empty reply to a message has, by default to the last, if that is a question."""
+        node = self._log.nodes.get(self._log.head if message is None else message)
+        if node is None or not isinstance(node.event, MessageEvent):
             return ""
-        return message_id(self.id, parent=head.event.id, role=Voice.REPLY, text="")
+        return message_id(self.id, parent=node.event.id, role=Voice.REPLY, text="")
 
     def _with_lasting(self, asked: Ask) -> Ask:
         """What is asked, under what holds although no turn of the branch says so."""
@@ -213,7 +217,7 @@ class StoredChat:
         self._book.begin()
         contents = self._contents(path_hashes([Told(message=node, reply=None)]))
         original = read_message(node, contents, usual=self._configured.terms)
-        dialogue = self._resume(self._log.path(node.parent), edits=message)
+        dialogue = self._go_on_after(node.parent, edits=message)
         asked = Ask(
             text=original.typed if text is None else text,
             attach=tuple(replace(artifact, condensed=None) for artifact in original.attached),
