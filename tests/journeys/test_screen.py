@@ -16,7 +16,9 @@ PROMPTLY = 0.5
 
 
 def at_terminal(home: Mapping[str, str], *words: str, columns: int = 80, kind: str = "xterm") -> Terminal:
-    return Terminal([*COMMAND, "chat", "talk", *words], home, columns=columns, kind=kind)
+    # What a variable says of another terminal is not believed.
+    stale = {**home, "COLUMNS": "132", "LINES": "50"}
+    return Terminal([*COMMAND, "chat", "talk", *words], stale, columns=columns, kind=kind)
 
 
 class Author:
@@ -106,7 +108,12 @@ def test_an_answer_that_is_stopped_stands_there_as_far_as_it_came_and_once(
             terminal.press(CTRL_C)
             terminal.wait_for("Stopped. What was said is kept")
     kept = spawn("chats", "show", "talk", environment=home).out
-    assert WORD.findall("\n".join(terminal.screen)) == WORD.findall(kept)
+    answers = [WORD.findall(part) for part in "\n".join(terminal.screen).split("Stopped.")[:4]]
+    replies = [WORD.findall(part) for part in kept.split("  reply: ")[1:]]
+    for shown, said in zip(answers, replies, strict=True):
+        # What came at the very moment of the key is kept, and may not have been drawn.
+        assert shown == said[: len(shown)]
+        assert len(said) - len(shown) <= 1
 
 
 @pytest.mark.parametrize("code", ["```\ncode\n```", "```python\ncode()", "    code", "```code", "```code```", "<code>"])

@@ -1,5 +1,6 @@
 """The console that people read: plain when it is not a terminal, and never clever about what it prints."""
 
+import os
 import sys
 from collections.abc import Iterator
 
@@ -12,7 +13,11 @@ from lamella.faces.cli.terminal.lines import show_lines
 def make_console() -> Console:
     """A console on stdout that prints text as it is, wrapped between words on a terminal and not at all elsewhere."""
     at_terminal = sys.stdout.isatty()
-    console = Console(file=sys.stdout, highlight=False, soft_wrap=not at_terminal, emoji=False, markup=False)
+    # Rich believes these rather than the terminal; what is drawn for another width wraps, and is then drawn twice.
+    known = {name: value for name, value in os.environ.items() if not (at_terminal and name in ("COLUMNS", "LINES"))}
+    console = Console(
+        file=sys.stdout, highlight=False, soft_wrap=not at_terminal, emoji=False, markup=False, _environ=known
+    )
     console.push_render_hook(_HarmlessPrinting())
     return console
 

@@ -9,12 +9,12 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from shutil import get_terminal_size
 from typing import TextIO
 from unicodedata import east_asian_width
 
 from lamella.faces.cli.terminal.lines import show_json, show_line, show_lines
 
+_NARROWEST, _UNKNOWN_WIDTH = 20, 80
 _CLEAR = "\r\x1b[2K"
 # What stays in one piece when a line is wrapped: a command is there to be copied.
 _PIECES = re.compile(r"`[^`]*`\S*|(?<=: )lamella .+|\S+")
@@ -76,8 +76,11 @@ def is_dumb() -> bool:
 
 
 def count_columns() -> int:
-    """How wide the terminal is."""
-    return max(20, get_terminal_size().columns)
+    """How wide the terminal is, by its own word: a variable may be left from another one, or from before a resize."""
+    for stream in (sys.stderr, sys.stdout):
+        with suppress(OSError, ValueError, AttributeError):
+            return max(_NARROWEST, os.get_terminal_size(stream.fileno()).columns)
+    return _UNKNOWN_WIDTH
 
 
 def wrap_line(line: str, columns: int) -> str:
