@@ -6,7 +6,6 @@ from lamella.errors import BadInputError, LamellaError
 from lamella.faces.cli.terminal.lines import show_line
 from lamella.faces.cli.terminal.telling import tell, tell_json
 from lamella.views.errors import view_error
-from lamella.wiring import mask_keys
 
 
 def exit_code(error: LamellaError) -> int:
@@ -16,6 +15,8 @@ def exit_code(error: LamellaError) -> int:
 
 def print_failure(error: LamellaError, *, as_json: bool) -> None:
     """Tell people, and programs that asked for JSON; where no one listens any more, the exit code has to do."""
+    from lamella.wiring import mask_keys  # only those who fail need it
+
     message, hint = mask_keys(show_line(error.message)), show_line(error.hint)
     with suppress(OSError):
         tell(f"error: {message}", err=True)
