@@ -43,11 +43,9 @@ def left_path(log: Log, message: str) -> Sequence[Told]:
 
 
 def find_lasting(log: Log) -> TurnSetup:
-    """What holds for the next turn although no turn that it follows says so.
+    """What holds for the next turn although no turn that it follows says so, where a question is left once more.
 
-    A question that is open once more may be asked otherwise than it was when it was left.
+    It may be asked otherwise now than it was when it was left before.
     """
-    if name_empty(log, log.head) not in log.nodes:
-        return log.left
     asked = log.path()[-1].message.event
     return log.left.over(asked.lasting) if isinstance(asked, MessageEvent) else log.left

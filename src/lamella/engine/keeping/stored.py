@@ -18,7 +18,7 @@ from lamella.core.log.compactions import CompactionsInForce
 from lamella.core.log.events.changes import DeleteEvent, ForkEvent, RenameEvent, SettingsEvent, SwitchEvent
 from lamella.core.log.events.codec import write_event
 from lamella.core.log.events.compaction import UndoEvent
-from lamella.core.log.events.message import NOTHING_SET, read_lasting
+from lamella.core.log.events.message import NOTHING_SET, MessageEvent, read_lasting
 from lamella.core.log.ids import Voice
 from lamella.core.log.nodes import Told, name_messages
 from lamella.core.log.receipt import Receipt
@@ -111,8 +111,13 @@ class StoredChat:
 
     def _next_dialogue(self) -> Dialogue:
         """What asks next. An open turn is left with the empty reply it had before: it may be compacted after that."""
-        left = name_empty(self._log, self._log.head) in self._log.nodes
-        return self._go_on_after(self._log.head) if left else self._running()
+        return self._go_on_after(self._log.head) if self._is_left else self._running()
+
+    @property
+    def _is_left(self) -> bool:
+        """Whether the last message is a question that is open although it was left with an empty reply before."""
+        nodes, head = self._log.nodes, self._log.head
+        return head in nodes and isinstance(nodes[head].event, MessageEvent) and name_empty(self._log, head) in nodes
 
     def _go_on_after(self, message: str, *, edits: str | None = None) -> Dialogue:
         """What asks after a message; a question that has its empty reply already is left with that, and its rounds."""
@@ -128,7 +133,7 @@ class StoredChat:
 
     def _with_lasting(self, asked: Ask) -> Ask:
         """What is asked, under what holds although no turn of the branch says so."""
-        left = find_lasting(self._log)
+        left = find_lasting(self._log) if self._is_left else self._log.left
         if left is not NOTHING_SET:
             system, tools, _ = read_lasting(left)
             asked = replace(
@@ -244,7 +249,8 @@ class StoredChat:
 
     def model_for(self, asked: Ask) -> str:
         """The model that a turn goes to: the one it names, else the one that holds."""
-        named = asked.model or self._chosen_model() or find_lasting(self._log).model
+        left = find_lasting(self._log) if self._is_left else self._log.left
+        named = asked.model or self._chosen_model() or left.model
         model = named or self._running().model or self._configured.model
         if model is None:
             raise CallError("No model is named.", hint="Name one with model=, --model or LAMELLA_MODEL.")
