@@ -60,7 +60,8 @@ def refuse_erased(conversation: str, erased: str | None) -> None:
     """Only a tombstone is left of an erased conversation."""
     if erased is not None:
         raise ErasedError(
-            f"The conversation {conversation} was erased at {erased}.", hint="Begin a new one under another id."
+            f"The conversation {conversation} was erased at {erased}.",
+            hint="Begin a new one; the name it had is free.",
         )
 
 
