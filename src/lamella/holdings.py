@@ -55,7 +55,7 @@ class StoreStats(Struct, frozen=True, kw_only=True):
 class Chronicle(Struct, frozen=True, kw_only=True):
     """A conversation's events in order, and those of its contents that travel with it, by hash.
 
-    ``conversation`` is its key; ``name`` is what it was called where it comes from, its key where nobody says.
+    ``conversation`` is its key; ``name`` is what it was called where it comes from, none where that was its key.
     ``warnings`` say what could not be brought along, each in one sentence.
     """
 

@@ -99,8 +99,8 @@ class Failing:
 
 
 def make_backend(store: Store, *, vault: Path | None = None, ledger: bool = True) -> Backend:
-    """A desk over a store, as the wiring makes it."""
-    return replace(open_backend("memory:", vault=vault, ledger=ledger), store=store, clock=Ticking())
+    """A desk over a store, as the wiring makes it, but that keys are names: tests look into stores by them."""
+    return replace(open_backend("memory:", vault=vault, ledger=ledger), store=store, clock=Ticking(), make_key=str)
 
 
 def make_chat(store: Store | None = None, **settings: object) -> Chat:

@@ -25,25 +25,41 @@ from lamella.ports import Store, TokenCounter
 
 
 class StoredLog:
-    """The log of one conversation, the book that counts its texts, and its checkpoints, one after ``every`` events."""
+    """The log of one conversation, the book that counts its texts, and its checkpoints, one after ``every`` events.
 
-    def __init__(self, store: Store, conversation: str, *, counter: TokenCounter, every: int) -> None:
+    It is found by its name or key; one that is not there begins under that name, with a key that is made for it.
+    """
+
+    def __init__(
+        self, store: Store, name: str, *, counter: TokenCounter, every: int, make_key: Callable[[str], str] = str
+    ) -> None:
         self._store = store
-        self._checkpoints = Checkpoints(store, conversation, every=every)
+        self._counter = counter
+        self._every = every
+        found = store.find_conversation(name)
+        self.name = name if found is None else found.name
+        self._open(make_key(name) if found is None else found.conversation)
+
+    def _open(self, key: str) -> None:
+        self._checkpoints = Checkpoints(self._store, key, every=self._every)
         restored = self._checkpoints.restore()
         self.log = restored.log
-        self.book = CountingBook(counter)
+        self.book = CountingBook(self._counter)
         self.book.begin_with(restored.counts, restored.texts)
 
     def reload(self) -> None:
-        """Read what others wrote since."""
+        """Read what others wrote since. One that has not begun is theirs who began it under its name first."""
+        if not self.log.version:
+            begun = self._store.find_conversation(self.name)
+            if begun is not None and begun.conversation != self.log.conversation:
+                self._open(begun.conversation)
         self._take(self._store.load(self.log.conversation, after=self.log.version))
 
     def append(self, written: Written, *, title: str | None = None) -> None:
         """Write events down, the last of them with what was counted for them."""
         last = replace(written.records[-1], counts=self.book.write())
         counted = replace(written, records=(*written.records[:-1], last))
-        self._store.append(self.log.conversation, counted, expected=self.log.version, title=title)
+        self._store.append(self.log.conversation, counted, expected=self.log.version, title=title, name=self.name)
         self._take(counted.records)
         self._checkpoints.keep(self.log)
 

@@ -56,10 +56,12 @@ class StoredChat:
     def __init__(self, backend: Backend, conversation: str, settings: Mapping[str, object] | None = None) -> None:
         self._backend = backend
         self._kept = StoredLog(
-            backend.store, conversation, counter=backend.world.counter, every=backend.checkpoint_every
+            backend.store,
+            conversation,
+            counter=backend.world.counter,
+            every=backend.checkpoint_every,
+            make_key=backend.make_key,
         )
-        self._log, self._book = self._kept.log, self._kept.book
-        self._world = replace(backend.world, counter=self._book)
         self._changed = dict(settings or {})
         self._dialogue: Dialogue | None = None
         self.reload()
@@ -72,7 +74,13 @@ class StoredChat:
 
     @property
     def id(self) -> str:
+        """The key, which is nobody else's, ever."""
         return self._log.conversation
+
+    @property
+    def name(self) -> str:
+        """What people call it in this store."""
+        return self._kept.name
 
     @property
     def title(self) -> str:
@@ -281,6 +289,8 @@ class StoredChat:
     def reload(self) -> None:
         """Read what others wrote since."""
         self._kept.reload()
+        self._log, self._book = self._kept.log, self._kept.book
+        self._world = replace(self._backend.world, counter=self._book)
         self._configure()
         self._dialogue = None
         self._fitter = Fitter(self._world.summarizer, timeout=self._world.summary_timeout)

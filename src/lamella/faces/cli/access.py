@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 # Those that take --store, as hints write them.
 _COMMAND = re.compile(r"`(lamella (?:chats?|compact|ledger|recall|store (?:verify|stats))\b(?:(?!--store)[^`])*)`")
 
-ChatName = Annotated[str, typer.Argument(help="The conversation's id, as `lamella chats list` shows it.")]
+ChatName = Annotated[
+    str, typer.Argument(help="A conversation: its name, as `lamella chats list` shows it, or how it begins; its title.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 StoreOption = Annotated[
     str | None,
@@ -65,13 +67,10 @@ def opened_backend(url: str | None) -> Iterator["Backend"]:
 
 @contextmanager
 def opened_chat(url: str | None, chat: str) -> Iterator["StoredChat"]:
-    """One conversation as it was left; an error if there is none."""
+    """The conversation that is meant as it was left; an error if there is none."""
     # Lists do without, and both take long to import.
     from lamella.engine.keeping.conversations import Conversations
     from lamella.engine.keeping.stored import StoredChat
 
     with opened_backend(url) as backend:
-        stored = StoredChat(backend, chat)
-        if not stored.version:
-            Conversations(backend.store, backend.clock).load_log(chat)
-        yield stored
+        yield StoredChat(backend, Conversations(backend.store, backend.clock).find(chat).name)

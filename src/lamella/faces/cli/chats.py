@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lamella.errors import UsageError
+from lamella.errors import StoreDamagedError, UsageError
 from lamella.faces.cli.access import (
     ChatName,
     JsonOption,
@@ -47,7 +47,7 @@ def list_chats(*, store: StoreOption = None, as_json: JsonOption = False) -> Non
     table = Table("id", "title", "changed", "events", box=None, pad_edge=False)
     for row in rows:
         changed = row["updated"][:19].replace("T", " ")
-        table.add_row(show_line(row["conversation"]), show_line(row["title"]), changed, f"{row['events']:,}")
+        table.add_row(show_line(row["name"]), show_line(row["title"]), changed, f"{row['events']:,}")
     make_console().print(table)
 
 
@@ -66,13 +66,15 @@ def show(
     from lamella.views.chats import list_rounds, view_rounds, view_said
 
     with opened_backend(store) as backend:
-        log = Conversations(backend.store, backend.clock).load_log(chat)
-        marks = find_marks(chat, backend.store.load(chat)) if log.compactions else ()
+        conversations = Conversations(backend.store, backend.clock)
+        key = conversations.find(chat).conversation
+        log = conversations.load_log(key)
+        marks = find_marks(key, backend.store.load(key)) if log.compactions else ()
         if branch is not None and branch not in log.nodes:
             raise UsageError(f"{chat} has no message {branch}.", hint=f"Its branches: {', '.join(log.branches())}.")
         path = log.path(branch)
         named = [name for told in path for one in list_rounds(told) for name in one.hashes()]
-        contents = backend.store.read_contents(chat, named) if named else {}
+        contents = backend.store.read_contents(key, named) if named else {}
     console = make_console()
     for told in path:
         for line in tell_said(view_said(told), marks, view_rounds(told, contents)):
@@ -110,17 +112,26 @@ def export(
         raise UsageError("--transcript excludes --vault.", hint="A transcript has the text of every note with it.")
     with opened_backend(store) as backend:
         conversations = _keep(backend)
-        names = [row.conversation for row in conversations.list_alive()] if every else chat or []
+        chosen = conversations.list_alive() if every else [conversations.find(name) for name in chat or []]
+        names = [listed.conversation for listed in chosen]
+        damage: StoreDamagedError | None = None
         with told_if_slow("Exporting") as waiting:
             for done, name in enumerate(names):
                 waiting.count(done, len(names))
-                place = (
-                    _save_transcript(backend, name, to)
-                    if transcript
-                    else _save_archive(conversations, name, to, vault=vault)
-                )
+                try:
+                    place = (
+                        _save_transcript(backend, name, to)
+                        if transcript
+                        else _save_archive(conversations, name, to, vault=vault)
+                    )
+                except StoreDamagedError as error:
+                    # One that is damaged keeps nobody from the others.
+                    damage = damage or error
+                    continue
                 with waiting.hidden():
                     typer.echo(str(place))
+    if damage is not None:
+        raise damage
 
 
 def _keep(backend: "Backend") -> "Conversations":
@@ -159,7 +170,8 @@ def import_chats(
             chronicle = archive.load(file, vault=vault, held=conversations.read_contents)
             taken = conversations.take_in(chronicle)
             with waiting.hidden():
-                typer.echo(f"{taken}  {show_line(chronicle.conversation)}  {show_line(chronicle.title)}".rstrip())
+                name = show_line(conversations.name_of(chronicle.conversation))
+                typer.echo(f"{taken}  {name}  {show_line(chronicle.title)}".rstrip())
                 for warning in chronicle.warnings:
                     typer.echo(f"warning: {file.name}: {warning}", err=True)
 
@@ -185,17 +197,19 @@ def fork(
     head = message or at or ""
     if into is None:
         with opened(store) as conversations:
-            conversations.fork(chat, head)
-        typer.echo(f"{chat} goes on from {head}.")
+            found = conversations.find(chat)
+            conversations.fork(found.conversation, head)
+        typer.echo(f"{show_line(found.name)} goes on from {head}.")
         return
     if not into.strip():
         raise UsageError("--into is blank.", hint="Name the new conversation.")
     from lamella.engine.keeping.forking import fork_into  # only those who fork into another need it
 
     with opened_backend(store) as backend:
-        fork_into(backend, chat, head, name=into)
+        found = _keep(backend).find(chat)
+        fork_into(backend, found.conversation, head, name=into)
     talk = name_command("chat", into, store=store)
-    typer.echo(f"{show_line(into)} goes on from {head} of {chat}. Talk in it: {talk}")
+    typer.echo(f"{show_line(into)} goes on from {head} of {show_line(found.name)}. Talk in it: {talk}")
 
 
 MessageName = Annotated[str, typer.Argument(help="A message, as `lamella chats show` names it.")]
@@ -239,7 +253,7 @@ def remove(*, chat: ChatName, message: MessageName, store: StoreOption = None) -
     """Go on without a message, on a branch of its own; a question goes with its answer. Nothing is erased."""
     with opened_chat(store, chat) as stored:
         stored.delete(message)
-    typer.echo(f"{chat} goes on without {message}.")
+    typer.echo(f"{show_line(stored.name)} goes on without {message}.")
 
 
 @chats.command()
@@ -248,8 +262,9 @@ def rename(
 ) -> None:
     """Give a conversation a title."""
     with opened(store) as conversations:
-        conversations.rename(chat, title)
-    typer.echo(f"{chat} is now called {show_line(title)}.")
+        found = conversations.find(chat)
+        conversations.rename(found.conversation, title)
+    typer.echo(f"{show_line(found.name)} is now called {show_line(title)}.")
 
 
 @chats.command()
@@ -261,18 +276,18 @@ def delete(
     store: StoreOption = None,
 ) -> None:
     """Erase a conversation, or one artifact of it, for good. A tombstone stays; what others share stays theirs."""
-    what = f"{artifact} in {chat}" if artifact else chat
-    if not yes and not _confirm(f"Erase {what} for good?"):
-        raise UsageError("Nothing was erased.", hint="Say --yes to erase without being asked.")
     with opened(store) as conversations:
+        found = conversations.find_erasable(chat)
+        what = f"{artifact} in {found.name}" if artifact else found.name
+        if not yes and not _confirm(f"Erase {show_line(what)} for good?"):
+            raise UsageError("Nothing was erased.", hint="Say --yes to erase without being asked.")
         if artifact:
-            contents = conversations.erase_artifact(chat, artifact)
+            contents = conversations.erase_artifact(found.conversation, artifact)
             what = f"{artifact}: {tell_count(contents, 'content')}"
         else:
-            conversations.erase(chat)
-            what = chat
-    proof = name_command("store", "verify", "--erased", chat, store=store)
-    typer.echo(f"Erased {what}. See that nothing is left: {proof}")
+            conversations.erase(found.conversation)
+    proof = name_command("store", "verify", "--erased", found.conversation, store=store)
+    typer.echo(f"Erased {show_line(what)}. See that nothing is left: {proof}")
 
 
 def _confirm(question: str) -> bool:
@@ -299,7 +314,7 @@ def search(
         for hit in conversations.search(words):
             found = True
             with waiting.hidden():
-                typer.echo(f"{show_line(hit.conversation)}  {hit.message}  {hit.role}: {show_line(hit.excerpt)}")
+                typer.echo(f"{show_line(hit.name)}  {hit.message}  {hit.role}: {show_line(hit.excerpt)}")
     if not found:
         typer.echo("No message has these words. What was attached is not searched.", err=True)
         raise typer.Exit(1)

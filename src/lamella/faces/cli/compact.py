@@ -45,7 +45,7 @@ def compact(
         if undo:
             _undo(stored, receipt, as_json=as_json)
         else:
-            back = name_command("compact", chat, "--undo", store=store)
+            back = name_command("compact", stored.name, "--undo", store=store)
             _compact(stored, to, undo=None if plan else back, as_json=as_json)
 
 
@@ -59,7 +59,7 @@ def _check_words(*, plan: bool, undo: bool, receipt: str | None, to: float | Non
 def _check_answered(stored: StoredChat) -> None:
     told = stored.turns()
     if told and told[-1].reply is None:
-        name = quote(stored.id)
+        name = quote(stored.name)
         raise CallError(
             "A turn waits for its reply.",
             hint=f"Have it answered with `lamella chats regenerate {name}`, or go on in `lamella chat {name}`; then "
@@ -68,7 +68,7 @@ def _check_answered(stored: StoredChat) -> None:
 
 
 def _compact(stored: StoredChat, to: float | None, *, undo: str | None, as_json: bool) -> None:
-    with told_if_slow(f"Planning what {stored.id} can do without"):
+    with told_if_slow(f"Planning what {stored.name} can do without"):
         planned = stored.plan(to=to)
     if planned.receipt is None:
         raise _nothing(stored, planned)
@@ -77,11 +77,11 @@ def _compact(stored: StoredChat, to: float | None, *, undo: str | None, as_json:
     if as_json:
         typer.echo(json.dumps(view_plan(stored.id, planned, committed=undo is not None), ensure_ascii=False))
     else:
-        print_planned(stored.id, planned, undo=undo)
+        print_planned(stored.name, planned, undo=undo)
 
 
 def _nothing(stored: StoredChat, planned: Proposal) -> CallError:
-    size = f"the next request of {stored.id} has {planned.before.total:,} tokens"
+    size = f"the next request of {stored.name} has {planned.before.total:,} tokens"
     if planned.before.total <= planned.goal:
         return CallError(
             f"There is nothing to compact: {size}, and up to {planned.goal:,} are aimed for.",

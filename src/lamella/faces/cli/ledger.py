@@ -17,6 +17,6 @@ def ledger(*, chat: ChatName, as_json: JsonOption = False, store: StoreOption = 
     with opened_chat(store, chat) as stored:
         rows = make_rows(stored.turns(), stored.ledger())
     if as_json:
-        typer.echo(json.dumps(view_ledger(chat, rows), ensure_ascii=False))
+        typer.echo(json.dumps(view_ledger(stored.id, rows), ensure_ascii=False))
     else:
-        print_ledger(chat, rows)
+        print_ledger(stored.name, rows)

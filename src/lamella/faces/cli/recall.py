@@ -31,7 +31,7 @@ def recall(
     with opened_chat(store, chat) as stored, told_if_slow(f"Searching {chat}"):
         found = stored.recall(query, limit=limit)
     if as_json:
-        typer.echo(json.dumps(view_recall(chat, query, found), ensure_ascii=False))
+        typer.echo(json.dumps(view_recall(stored.id, query, found), ensure_ascii=False))
     else:
         for index, one in enumerate(found):
             _print(name_passage(one), one.excerpt if excerpts else one.passage.text, first=not index)

@@ -43,6 +43,7 @@ def render_archive(chronicle: Chronicle, *, sources: Sources | None = None, addi
     """A conversation as markdown. With ``sources``, a file that they do not give as it was rides along."""
     front = render_front(
         conversation=chronicle.conversation,
+        name=chronicle.name,
         title=chronicle.title,
         created=chronicle.created,
         others=additions.front_lines,
@@ -85,7 +86,8 @@ def read_own(front: Front, body: str) -> tuple[Chronicle, tuple[FileRef, ...]]:
             f"The front matter names the conversation {named!r}; the comment holds {chronicle.conversation!r}.",
             hint="Put the id back into the front matter. To have a copy, import the archive and fork it.",
         )
-    return _with_edits(chronicle, title=front.fields.get("title") or chronicle.title, visible=visible), files
+    named_so = replace(chronicle, name=front.fields.get("name") or None)
+    return _with_edits(named_so, title=front.fields.get("title") or chronicle.title, visible=visible), files
 
 
 def read_additions(text: str) -> Additions:
