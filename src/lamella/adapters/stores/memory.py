@@ -55,12 +55,14 @@ class MemoryStore:
             check_name(name)
         check_written(conversation, written)
         with self._lock:
-            kept = self._kept.get(conversation) or self._begin(conversation, name or conversation, written)
-            return self._append(conversation, kept, written, expected=expected, title=title)
+            kept = self._kept.get(conversation) or self._begin(name or conversation, written, expected=expected)
+            if kept.erased is None and len(kept.records) != expected:
+                raise ConflictError(conversation=name or conversation, expected=expected, found=len(kept.records))
+            return self._append(conversation, kept, written, title=title)
 
-    def _begin(self, conversation: str, name: str, written: Written) -> _Holding:
+    def _begin(self, name: str, written: Written, *, expected: int) -> _Holding:
         at, other = written.records[0].at, self._find(name)
-        if other is not None:
+        if other is not None and expected == 0:
             raise ConflictError(conversation=name, expected=0, found=len(self._kept[other].records))
         return _Holding(name=name, created=at, updated=at)
 
@@ -68,10 +70,9 @@ class MemoryStore:
         """The key of the conversation that has a name now."""
         return next((key for key, kept in self._kept.items() if kept.name == name and kept.erased is None), None)
 
-    def _append(self, conversation: str, kept: _Holding, written: Written, *, expected: int, title: str | None) -> int:
+    def _append(self, conversation: str, kept: _Holding, written: Written, *, title: str | None) -> int:
         refuse_erased(conversation, kept.erased)
-        if len(kept.records) != expected:
-            raise ConflictError(conversation=conversation, expected=expected, found=len(kept.records))
+        expected = len(kept.records)
         named = {name for record in written.records for name in record.contents}
         if missing := named - kept.held - set(written.contents):
             check_known(missing, find_erased([*kept.records, *written.records]))

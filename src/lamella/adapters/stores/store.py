@@ -78,7 +78,8 @@ class SqlStore:
             head = append_events(self._database, transaction, change=change, state=state)
             self._unsettled[change.conversation] = head
         elif self._unsettled.get(change.conversation) != state.head or not has_landed(transaction, change, state):
-            raise ConflictError(conversation=change.conversation, expected=change.expected, found=state.version)
+            name = change.name or change.conversation
+            raise ConflictError(conversation=name, expected=change.expected, found=state.version)
         return change.version
 
     def load(self, conversation: str, *, after: int = 0) -> Sequence[Record]:

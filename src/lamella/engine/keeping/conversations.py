@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import accumulate
+from shlex import quote
 
 from msgspec import Struct
 
@@ -90,7 +91,7 @@ class Conversations:
         """A conversation's log that has a message; an error if it has none."""
         log = self.load_log(conversation)
         if message not in log.nodes:
-            raise miss_message(log, message)
+            raise miss_message(log, message, name=self.name_of(conversation))
         return log
 
     def _load(self, conversation: str) -> tuple[Sequence[Record], Log]:
@@ -126,7 +127,8 @@ class Conversations:
         shared = min(len(there), len(ours))
         if there[:shared] != ours[:shared]:
             raise DivergedError(
-                f"The store has {chronicle.conversation} with another history from event {_parting(there, ours):,} on.",
+                f"The store has {self.name_of(chronicle.conversation)} with another history from event "
+                f"{_parting(there, ours):,} on.",
                 hint="Delete one of the two, or import into another store.",
             )
         if len(ours) <= len(there):
@@ -201,9 +203,10 @@ class Conversations:
             (*_find_contents(records, lambda event: referenced_artifacts(event, artifact)), *log.find_results(artifact))
         )
         if not own:
+            name = self.name_of(conversation)
             raise CallError(
-                f"{conversation} never had an artifact {artifact!r}.",
-                hint=f"See its attachments with `lamella chats show {conversation}`.",
+                f"{name} never had an artifact {artifact!r}.",
+                hint=f"See its attachments with `lamella chats show {quote(name)}`.",
             )
         contents = tuple({**own, **dict.fromkeys(_find_contents(records, retold_hashes))})
         written = write_erasure(artifact, contents, at=self.moment())
