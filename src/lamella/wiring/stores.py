@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lamella.adapters.clocks.system import SystemClock
-from lamella.adapters.stores.keys import make_key
+from lamella.adapters.stores.chain import make_key
 from lamella.adapters.stores.opening import locate_store, open_store
 from lamella.wiring.services import Services, read_services
 
