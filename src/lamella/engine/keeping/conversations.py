@@ -18,7 +18,7 @@ from lamella.core.log.records import Record, Written
 from lamella.engine.keeping.inspection import Inspection, fold_log, read_title
 from lamella.engine.keeping.messages import miss_message
 from lamella.engine.keeping.names import find_chat, find_erased, find_free_name, miss_chat
-from lamella.errors import CallError, DivergedError, StoreDamagedError
+from lamella.errors import CallError, DivergedError, ErasedError, StoreDamagedError
 from lamella.holdings import ChatListing, Chronicle, Damage, StoreStats
 from lamella.ports import Clock, Store
 
@@ -57,9 +57,15 @@ class Conversations:
     def find(self, words: str, *, beginnings: bool = True) -> ChatListing:
         """The conversation that is meant: by its name, key or title, or by a beginning that no other has."""
         found = find_chat(self._store, words, beginnings=beginnings)
-        if found is None:
-            raise miss_chat(words)
-        return found
+        if found is not None:
+            return found
+        erased = find_erased(self._store, words)
+        if erased is not None:
+            raise ErasedError(
+                f"The conversation {words} was erased at {erased.erased}.",
+                hint="Begin a new one; the name it had is free.",
+            )
+        raise miss_chat(words)
 
     def find_erasable(self, words: str) -> ChatListing:
         """The conversation that is to be erased, whole or in part; else its tombstone, to end what was interrupted."""
@@ -68,12 +74,16 @@ class Conversations:
             raise miss_chat(words)
         return found
 
-    def find_erased(self, words: str) -> ChatListing:
-        """The tombstone of that key, else the conversation that is meant, else the tombstone of that name."""
+    def find_erased(self, words: str) -> str:
+        """The key of the tombstone that is meant, or of the conversation in which something was erased.
+
+        Words that nobody knows are taken for a key: it is not erased here, and verifying says so.
+        """
         tombstone = find_erased(self._store, words)
         if tombstone is not None and tombstone.conversation == words:
-            return tombstone
-        return find_chat(self._store, words, beginnings=False) or tombstone or self.find(words)
+            return words
+        found = find_chat(self._store, words, beginnings=False) or tombstone
+        return words if found is None else found.conversation
 
     def name_of(self, conversation: str) -> str:
         """What a conversation is called here, by its key."""

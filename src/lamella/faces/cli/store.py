@@ -82,7 +82,7 @@ def verify(
 
 
 def _verify_erased(conversations: "Conversations", words: str) -> "Iterator[Damage]":
-    return conversations.verify_erased(conversations.find_erased(words).conversation)
+    return conversations.verify_erased(conversations.find_erased(words))
 
 
 def _tell_damages(damages: "Sequence[Damage]", names: Mapping[str, str]) -> None:
