@@ -80,7 +80,7 @@ def test_stats_count_what_is_there(run: Run, url: str) -> None:
         "content_bytes": len("Note on apples.") + len(PNG),
     }
     plain = run("store", "stats", "--store", url)[1]
-    assert [line.rsplit(maxsplit=1) for line in plain.splitlines()][:2] == [["schema", "3"], ["conversations", "2"]]
+    assert [line.rsplit(maxsplit=1) for line in plain.splitlines()][:2] == [["schema", "4"], ["conversations", "2"]]
     assert "content bytes" in plain
 
 
