@@ -1,7 +1,7 @@
 """Pages as programs: the commands and Python blocks a page shows, what they print, and whether the page tells it true.
 
-A line ``...`` in shown output stands for any number of lines. An id of a message is another one each time: it follows
-from the conversation's key, which is made by chance. ``python -m tests.contracts.console`` runs every page and
+A line ``...`` in shown output stands for any number of lines. An id of a message or result is another one each
+time: it follows from the conversation's key, which is made by chance. ``python -m tests.contracts.console`` runs every page and
 writes what its commands print now; output with ``...`` in it is only checked, since a person chose what to leave out.
 """
 
@@ -19,7 +19,7 @@ from tests.contracts.places import ROOT, markdown_files, shown
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _ELLIPSIS = "..."
-_ID = re.compile(r"\b[0-9a-f]{16}\b")
+_ID = re.compile(r"\b(?:[0-9a-f]{12}|[0-9a-f]{16})\b")
 _STAMP = ".venv/.installed"
 
 
