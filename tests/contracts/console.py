@@ -1,8 +1,10 @@
 """Pages as programs: the commands and Python blocks a page shows, what they print, and whether the page tells it true.
 
 A line ``...`` in shown output stands for any number of lines. An id of a message or result is another one each
-time: it follows from the conversation's key, which is made by chance. ``python -m tests.contracts.console`` runs every page and
-writes what its commands print now; output with ``...`` in it is only checked, since a person chose what to leave out.
+time: it follows from the conversation's key, which is made by chance.
+
+``python -m tests.contracts.console`` runs every page and writes what its commands print now; output with ``...`` in it
+is only checked, since a person chose what to leave out.
 """
 
 import os
