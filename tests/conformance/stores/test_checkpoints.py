@@ -250,4 +250,4 @@ def test_a_copy_leaves_checkpoints_behind(url: str, tmp_path: Path, opened: Open
     target = f"sqlite:///{tmp_path / 'copy.db'}"
     assert dict(copy_conversations(url, target)) == {"garden": "new"}
     assert (rows(url), rows(target)) == (1, 0)
-    assert list(opened(target).load("garden")) == list(opened(url).load("garden"))
+    assert list(opened(target).load(key)) == list(opened(url).load(key))
