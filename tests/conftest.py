@@ -5,6 +5,7 @@ that opens its conversations with ``converse`` is held to that; so is one that h
 """
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from typing import ClassVar, Concatenate, ParamSpec
 
@@ -15,6 +16,12 @@ from lamella.core.log.call import Cause, Movement
 
 # What the one who runs the tests has set for themselves is no concern of the tests, here and in processes they start.
 os.environ["LAMELLA_CONFIG"] = os.devnull
+
+# Shells start jobs in the background with signals ignored, and processes hand that on: those that tests start must hear
+# what they are sent.
+for _number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, signal.default_int_handler if _number == signal.SIGINT else signal.SIG_DFL)
 
 P = ParamSpec("P")
 _STILL = (Cause.FIRST_TURN, Cause.NONE)

@@ -115,4 +115,5 @@ def test_an_error_is_printed_as_its_view(url: str) -> None:
     error.value.hint = complete_hint(error.value.hint, url)
     backend.store.close()
     ran = run("ledger", "gone", "--json", "--store", url)
+    error.value.hint = complete_hint(error.value.hint, url)
     assert (ran.exit, ran.out) == (2, written(view_error(error.value)))

@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 from typer.models import CommandInfo
 
 import lamella
+from lamella.faces.cli.terminal.telling import tell
 
 _EXAMPLES = """
 The context engine for LLM chat.
@@ -122,7 +123,7 @@ def make_command(word: str | None = None) -> TyperGroup:
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - the shape typer calls
     if wanted:
-        typer.echo(f"lamella {lamella.__version__}")
+        tell(f"lamella {lamella.__version__}")
         raise typer.Exit
 
 
@@ -131,6 +132,6 @@ def options(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error, and what is logged.")] = False,
 ) -> None:
     """Options of every command. ``run_words`` looks for ``--debug`` itself, since an error ends the command."""

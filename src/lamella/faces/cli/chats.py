@@ -1,12 +1,12 @@
 """``lamella chats``: the conversations of a store, as wholes."""
 
-import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lamella.errors import StoreDamagedError, UsageError
+from lamella.errors import UsageError
 from lamella.faces.cli.access import (
     ChatName,
     JsonOption,
@@ -16,15 +16,20 @@ from lamella.faces.cli.access import (
     opened_backend,
     opened_chat,
 )
+from lamella.faces.cli.several import do_each
 from lamella.faces.cli.terminal.console import make_console
 from lamella.faces.cli.terminal.lines import show_line, tell_count
 from lamella.faces.cli.terminal.progress import told_if_slow
+from lamella.faces.cli.terminal.telling import ask_yes, tell, tell_json
 from lamella.views.stores import view_chats
 from lamella.wiring import list_conversations
 
 if TYPE_CHECKING:
     from lamella.engine.keeping.backend import Backend
     from lamella.engine.keeping.conversations import Conversations
+
+# How many of a file are shown: more than that nobody reads.
+_WARNINGS = 100
 
 chats = typer.Typer(
     name="chats", help="List, read, search, change, move and erase conversations.", no_args_is_help=False
@@ -36,11 +41,11 @@ def list_chats(*, store: StoreOption = None, as_json: JsonOption = False) -> Non
     """Every conversation, the last changed first."""
     rows = view_chats(list_conversations(store))
     if as_json:
-        typer.echo(json.dumps({"chats": rows}, ensure_ascii=False))
+        tell_json({"chats": rows})
         return
     if not rows:
         begin, bring = (name_command(*words, store=store) for words in (("chat",), ("chats", "import")))
-        typer.echo(f"No conversations yet. Begin one with `{begin}`, or bring some in with `{bring}`.")
+        tell(f"No conversations yet. Begin one with `{begin}`, or bring some in with `{bring}`.")
         return
     from rich.table import Table  # only a list that has rows is a table
 
@@ -75,15 +80,14 @@ def show(
         path = log.path(branch)
         named = [name for told in path for one in list_rounds(told) for name in one.hashes()]
         contents = backend.store.read_contents(key, named) if named else {}
-    console = make_console()
     for told in path:
         for line in tell_said(view_said(told), marks, view_rounds(told, contents)):
-            console.out(line, highlight=False)
+            tell(line)
     if path and path[-1].pending:
-        console.out(GIVEN_UP, highlight=False)
+        tell(GIVEN_UP)
     others = [name for name in log.branches() if name != (branch or log.head)]
     if others:
-        console.out(f"other branches: {', '.join(others)}", highlight=False)
+        tell(f"other branches: {', '.join(others)}")
 
 
 @chats.command()
@@ -112,26 +116,14 @@ def export(
         raise UsageError("--transcript excludes --vault.", hint="A transcript has the text of every note with it.")
     with opened_backend(store) as backend:
         conversations = _keep(backend)
-        chosen = conversations.list_alive() if every else [conversations.find(name) for name in chat or []]
-        names = [listed.conversation for listed in chosen]
-        damage: StoreDamagedError | None = None
-        with told_if_slow("Exporting") as waiting:
-            for done, name in enumerate(names):
-                waiting.count(done, len(names))
-                try:
-                    place = (
-                        _save_transcript(backend, name, to)
-                        if transcript
-                        else _save_archive(conversations, name, to, vault=vault)
-                    )
-                except StoreDamagedError as error:
-                    # One that is damaged keeps nobody from the others.
-                    damage = damage or error
-                    continue
-                with waiting.hidden():
-                    typer.echo(str(place))
-    if damage is not None:
-        raise damage
+        chosen = [conversations.find(words) for words in chat] if chat else conversations.list_alive()
+
+        def write(key: str) -> list[str]:
+            if transcript:
+                return [str(_save_transcript(backend, key, to))]
+            return [str(_save_archive(conversations, key, to, vault=vault))]
+
+        do_each([listed.conversation for listed in chosen], write, what="Exporting", store=store)
 
 
 def _keep(backend: "Backend") -> "Conversations":
@@ -164,16 +156,22 @@ def import_chats(
     from lamella.wiring import open_archive  # only those who read archives need them
 
     archive = open_archive()
-    with opened(store, create=True) as conversations, told_if_slow("Importing") as waiting:
-        for done, file in enumerate(files):
-            waiting.count(done, len(files))
+    with opened(store, create=True) as conversations:
+
+        def bring_in(file: Path) -> list[str]:
             chronicle = archive.load(file, vault=vault, held=conversations.read_contents)
             taken = conversations.take_in(chronicle)
-            with waiting.hidden():
-                name = show_line(conversations.name_of(chronicle.conversation))
-                typer.echo(f"{taken}  {name}  {show_line(chronicle.title)}".rstrip())
-                for warning in chronicle.warnings:
-                    typer.echo(f"warning: {file.name}: {warning}", err=True)
+            name = show_line(conversations.name_of(chronicle.conversation))
+            told = f"{taken}  {name}  {show_line(chronicle.title)}".rstrip()
+            return [told, *_tell_warnings(file.name, chronicle.warnings)]
+
+        do_each(files, bring_in, what="Importing", store=store)
+
+
+def _tell_warnings(file: str, warnings: Sequence[str]) -> list[str]:
+    shown = [f"warning: {show_line(f'{file}: {warning}')}" for warning in warnings[:_WARNINGS]]
+    more = len(warnings) - len(shown)
+    return [*shown, f"warning: {show_line(file)}: {tell_count(more, 'more warning')}"] if more else shown
 
 
 @chats.command()
@@ -199,7 +197,7 @@ def fork(
         with opened(store) as conversations:
             found = conversations.find(chat)
             conversations.fork(found.conversation, head)
-        typer.echo(f"{show_line(found.name)} goes on from {head}.")
+        tell(f"{show_line(found.name)} goes on from {head}.")
         return
     if not into.strip():
         raise UsageError("--into is blank.", hint="Name the new conversation.")
@@ -209,7 +207,7 @@ def fork(
         found = _keep(backend).find(chat)
         fork_into(backend, found.conversation, head, name=into)
     talk = name_command("chat", into, store=store)
-    typer.echo(f"{show_line(into)} goes on from {head} of {show_line(found.name)}. Talk in it: {talk}")
+    tell(f"{show_line(into)} goes on from {head} of {show_line(found.name)}. Talk in it: {talk}")
 
 
 MessageName = Annotated[str, typer.Argument(help="A message, as `lamella chats show` names it.")]
@@ -253,7 +251,7 @@ def remove(*, chat: ChatName, message: MessageName, store: StoreOption = None) -
     """Go on without a message, on a branch of its own; a question goes with its answer. Nothing is erased."""
     with opened_chat(store, chat) as stored:
         stored.delete(message)
-    typer.echo(f"{show_line(stored.name)} goes on without {message}.")
+    tell(f"{show_line(stored.name)} goes on without {message}.")
 
 
 @chats.command()
@@ -264,7 +262,7 @@ def rename(
     with opened(store) as conversations:
         found = conversations.find(chat)
         conversations.rename(found.conversation, title)
-    typer.echo(f"{show_line(found.name)} is now called {show_line(title)}.")
+    tell(f"{show_line(found.name)} is now called {show_line(title)}.")
 
 
 @chats.command()
@@ -287,13 +285,13 @@ def delete(
         else:
             conversations.erase(found.conversation)
     proof = name_command("store", "verify", "--erased", found.conversation, store=store)
-    typer.echo(f"Erased {show_line(what)}. See that nothing is left: {proof}")
+    tell(f"Erased {show_line(what)}. See that nothing is left: {proof}")
 
 
 def _confirm(question: str) -> bool:
     """Whether somebody says yes; where nobody is there to be asked, nobody does."""
     try:
-        return typer.confirm(question)
+        return ask_yes(question)
     except typer.Abort as error:
         if isinstance(error.__context__, KeyboardInterrupt):
             raise
@@ -314,7 +312,7 @@ def search(
         for hit in conversations.search(words):
             found = True
             with waiting.hidden():
-                typer.echo(f"{show_line(hit.name)}  {hit.message}  {hit.role}: {show_line(hit.excerpt)}")
+                tell(f"{show_line(hit.name)}  {hit.message}  {hit.role}: {show_line(hit.excerpt)}")
     if not found:
-        typer.echo("No message has these words. What was attached is not searched.", err=True)
+        tell("No message has these words. What was attached is not searched.", err=True)
         raise typer.Exit(1)

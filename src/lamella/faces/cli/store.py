@@ -1,6 +1,5 @@
 """``lamella store``: the database behind the conversations."""
 
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +9,7 @@ from lamella.errors import UsageError
 from lamella.faces.cli.access import StoreOption, name_command, opened
 from lamella.faces.cli.terminal.lines import show_line, tell_count
 from lamella.faces.cli.terminal.progress import told_if_slow
+from lamella.faces.cli.terminal.telling import tell, tell_json
 from lamella.views.stores import view_stats
 from lamella.wiring import copy_conversations
 
@@ -26,7 +26,7 @@ store_app = typer.Typer(name="store", help="Migrate, verify, measure and copy th
 def migrate(*, store: StoreOption = None) -> None:
     """Bring the store to this version's schema. Opening does this by itself; this says what version it has."""
     with opened(store, create=True) as conversations:
-        typer.echo(f"The store has schema {conversations.stats().schema}.")
+        tell(f"The store has schema {conversations.stats().schema}.")
 
 
 @store_app.command()
@@ -37,10 +37,10 @@ def stats(
     with opened(store) as conversations:
         found = view_stats(conversations.stats())
     if as_json:
-        typer.echo(json.dumps(found))
+        tell_json(found)
         return
     for name, value in found.items():
-        typer.echo(f"{name.replace('_', ' '):<14}{value:>16,}")
+        tell(f"{name.replace('_', ' '):<14}{value:>16,}")
 
 
 @store_app.command()
@@ -70,14 +70,15 @@ def verify(
             _tell_damages(damages, names)
         if repair and damages:
             repaired = conversations.repair(damages)
-            typer.echo(f"repaired: {tell_count(len(repaired), 'conversation')}.")
+            with waiting.hidden():
+                tell(f"repaired: {tell_count(len(repaired), 'conversation')}.")
             damages = list(conversations.verify(key)) if repaired else damages
             with waiting.hidden():
                 _tell_damages(damages if repaired else [], names)
     subject = f"nothing is left of what was erased in {show_line(erased)}" if erased else "every hash and id is true"
-    typer.echo(f"verified: {subject}." if not damages else f"damaged: {tell_count(len(damages), 'finding')}.")
+    tell(f"verified: {subject}." if not damages else f"damaged: {tell_count(len(damages), 'finding')}.")
     if any(damage.derived for damage in damages) and not repair:
-        typer.echo(f"What its events tell can be repaired: {name_command('store', 'verify', '--repair', store=store)}")
+        tell(f"What its events tell can be repaired: {name_command('store', 'verify', '--repair', store=store)}")
     return 1 if damages else 0
 
 
@@ -88,7 +89,7 @@ def _verify_erased(conversations: "Conversations", words: str) -> "Iterator[Dama
 def _tell_damages(damages: "Sequence[Damage]", names: Mapping[str, str]) -> None:
     for damage in damages:
         where = "store" if damage.conversation is None else names.get(damage.conversation, damage.conversation)
-        typer.echo(f"{show_line(where)}  {damage.place}: {show_line(damage.what)}", err=True)
+        tell(f"{show_line(where)}  {damage.place}: {show_line(damage.what)}", err=True)
 
 
 @store_app.command()
@@ -103,5 +104,5 @@ def copy(
         for name, outcome in copy_conversations(source, target):
             diverged |= outcome in ("diverged", "damaged")
             with waiting.hidden():
-                typer.echo(f"{outcome}  {show_line(name)}")
+                tell(f"{outcome}  {show_line(name)}")
     return 1 if diverged else 0
