@@ -1,6 +1,7 @@
 """Names at the command line: what people call a conversation finds it, and what is printed can be pasted."""
 
 import json
+import os
 import shlex
 import sqlite3
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.journeys.running import spawn
+from tests.shells import read_words
 
 import lamella
 from lamella.faces.cli import main
@@ -141,17 +143,47 @@ def test_an_archive_carries_key_and_name_and_both_conversations_of_a_name_stay(
     assert "From here" in run("chats", "show", "garden-2", "--store", other)[1]
 
 
-@pytest.mark.parametrize("name", ["two words", "it's", "-dash", "$HOME;ls"])
+ODD = ["two words", "it's", "-dash", "$HOME;ls", "a`b`", "--yes"]
+
+
+@pytest.mark.parametrize("name", ODD)
+@pytest.mark.parametrize("own", [False, True], ids=["the usual store", "a store that is named"])
+def test_a_command_in_a_hint_can_be_pasted(run: Run, url: str, tmp_path: Path, name: str, *, own: bool) -> None:
+    url = f"sqlite:///{tmp_path / 'my chats.db'}" if own else url
+    say(url, name, title="Beans")
+    store = ("--store", url) if own else ()
+    for words in (("chats", "fork", "Beans", "nothing"), ("chats", "delete", "Beans", "--artifact", "x", "--yes")):
+        code, _, err = run(*words, *store)
+        assert code == 2
+        code, out, err = run(*read_words(err.partition("hint: See its ")[2].split("`")[1]))
+        assert (code, err) == (0, "")
+        assert "About apples" in out
+
+
+@pytest.mark.parametrize("name", ODD)
 def test_what_is_printed_can_be_pasted(run: Run, url: str, name: str) -> None:
-    say(url, name)
+    for _ in range(3):
+        say(url, name, "About apples " * 90)
     with lamella.open(url) as engine:
         message = engine.chat(name).turns()[0].message.id
-    code, out, err = run("chats", "fork", "--into", "b b", "--", name, message)
+    code, out, err = run("chats", "fork", "--into", "-b b", "--", name, message)
     assert (code, err) == (0, "")
-    words = shlex.split(out.partition("Talk in it: lamella ")[2])
-    assert words[:2] == ["chat", "b b"]
+    assert read_words(out.partition("Talk in it: ")[2]) == ["chat", "--", "-b b"]
+    code, out, err = run("compact", "--to", "0.0001", "--", name)
+    assert (code, err) == (0, "")
+    assert run(*read_words(out.partition("To take it back: ")[2]))[0] == 0
     out = run("chats", "delete", "--yes", "--", name)[1]
-    assert run(*shlex.split(out.partition("left: lamella ")[2]))[0] == 0
+    assert run(*read_words(out.partition("left: ")[2]))[0] == 0
+
+
+def test_what_a_chat_says_when_it_ends_can_be_pasted(tmp_path: Path, url: str, script: Callable[..., str]) -> None:
+    vault = os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9 notes")
+    Path(vault).mkdir()
+    talked = spawn("chat", "--model", script("Yes."), "--store", url, "--vault", vault, "--", "-dash", stdin=b"Why?\n")
+    assert talked.exit == 0
+    words = read_words(talked.err.partition("Go on with: ")[2])
+    assert words == ["chat", "--store", url, "--vault", vault, "--", "-dash"]
+    assert spawn(*words).err.startswith("-dash goes on after 1 turn")
 
 
 FALSE = {

@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import accumulate
-from shlex import quote
 
 from msgspec import Struct
 
@@ -15,6 +14,7 @@ from lamella.core.log.events.kinds import Event
 from lamella.core.log.ids import Voice
 from lamella.core.log.log import Log
 from lamella.core.log.records import Record, Written
+from lamella.engine.commands import write_command
 from lamella.engine.keeping.inspection import Inspection, fold_log, read_title
 from lamella.engine.keeping.messages import miss_message
 from lamella.engine.keeping.names import find_chat, find_erased, find_free_name, miss_chat
@@ -216,7 +216,7 @@ class Conversations:
             name = self.name_of(conversation)
             raise CallError(
                 f"{name} never had an artifact {artifact!r}.",
-                hint=f"See its attachments with `lamella chats show {quote(name)}`.",
+                hint=f"See its attachments with `{write_command('chats show', name)}`.",
             )
         contents = tuple({**own, **dict.fromkeys(_find_contents(records, retold_hashes))})
         written = write_erasure(artifact, contents, at=self.moment())

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import chain, count
-from shlex import quote
 
+from lamella.engine.commands import quote_word
 from lamella.errors import CallError
 from lamella.holdings import ChatListing
 from lamella.ports import Store
@@ -57,7 +57,7 @@ def _is_begun(listed: ChatListing, words: str, *, beginnings: bool) -> bool:
 def _choose(found: Sequence[ChatListing], what: str) -> ChatListing:
     if len(found) == 1:
         return found[0]
-    names = ", ".join(quote(listed.name) for listed in found[:_TOLD])
+    names = ", ".join(quote_word(listed.name) for listed in found[:_TOLD])
     more = f" and {len(found) - _TOLD:,} more" if len(found) > _TOLD else ""
     raise CallError(f"{len(found):,} conversations {what}: {names}{more}.", hint="Say which, by its name.")
 

@@ -4,12 +4,11 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lamella.faces.cli.terminal.lines import show_command
+from lamella.engine.commands import add_option, write_command
 from lamella.wiring import mask, open_backend, open_conversations
 
 if TYPE_CHECKING:
@@ -35,14 +34,17 @@ StoreOption = Annotated[
 ]
 
 
-def name_command(*words: str, store: str | None, vault: Path | None = None) -> str:
+def name_command(command: str, *names: str, store: str | None, vault: Path | None = None, **options: object) -> str:
     """A command to go on with, in the store and over the notes that this one was given; a password is not repeated."""
-    return show_command(*words, store=None if store is None else mask(store), vault=vault)
+    return write_command(command, *names, **options, store=None if store is None else mask(store), vault=vault)
 
 
 def complete_hint(hint: str, store: str | None) -> str:
     """A hint whose commands lead to the store that was named; whoever wrote it did not know of it."""
-    return hint if store is None else _COMMAND.sub(lambda found: f"`{found[1]} --store {quote(mask(store))}`", hint)
+    if store is None:
+        return hint
+    named = mask(store)
+    return _COMMAND.sub(lambda found: f"`{add_option(found[1], 'store', named)}`", hint)
 
 
 @contextmanager

@@ -44,7 +44,7 @@ def list_chats(*, store: StoreOption = None, as_json: JsonOption = False) -> Non
         tell_json({"chats": rows})
         return
     if not rows:
-        begin, bring = (name_command(*words, store=store) for words in (("chat",), ("chats", "import")))
+        begin, bring = (name_command(command, store=store) for command in ("chat", "chats import"))
         tell(f"No conversations yet. Begin one with `{begin}`, or bring some in with `{bring}`.")
         return
     from rich.table import Table  # only a list that has rows is a table
@@ -109,9 +109,7 @@ def export(
 ) -> None:
     """Write conversations as markdown; saving again updates the same file, also after it was renamed."""
     if bool(chat) == every:
-        raise UsageError(
-            "Name conversations, or say --all.", hint=f"See `{name_command('chats', 'list', store=store)}`."
-        )
+        raise UsageError("Name conversations, or say --all.", hint=f"See `{name_command('chats list', store=store)}`.")
     if transcript and vault is not None:
         raise UsageError("--transcript excludes --vault.", hint="A transcript has the text of every note with it.")
     with opened_backend(store) as backend:
@@ -190,7 +188,7 @@ def fork(
 ) -> None:
     """Go on from an earlier message, or switch to a branch by its last one; the old branch stays."""
     if (message is None) == (at is None):
-        shown = name_command("chats", "show", chat, store=store)
+        shown = name_command("chats show", chat, store=store)
         raise UsageError("Name one message to go on from.", hint=f"See `{shown}`.")
     head = message or at or ""
     if into is None:
@@ -284,7 +282,7 @@ def delete(
             what = f"{artifact}: {tell_count(contents, 'content')}"
         else:
             conversations.erase(found.conversation)
-    proof = name_command("store", "verify", "--erased", found.conversation, store=store)
+    proof = name_command("store verify", erased=found.conversation, store=store)
     tell(f"Erased {show_line(what)}. See that nothing is left: {proof}")
 
 

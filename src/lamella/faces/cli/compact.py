@@ -44,9 +44,9 @@ def compact(
         if undo:
             _undo(stored, receipt, as_json=as_json)
         else:
-            back = name_command("compact", stored.name, "--undo", store=store)
+            back = name_command("compact", stored.name, undo=True, store=store)
             _compact(stored, to, undo=None if plan else back, as_json=as_json)
-        tell_stopped(None if plan else waits, again=name_command("chats", "regenerate", stored.name, store=store))
+        tell_stopped(None if plan else waits, again=name_command("chats regenerate", stored.name, store=store))
 
 
 def _check_words(*, plan: bool, undo: bool, receipt: str | None, to: float | None) -> None:

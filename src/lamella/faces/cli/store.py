@@ -78,7 +78,7 @@ def verify(
     subject = f"nothing is left of what was erased in {show_line(erased)}" if erased else "every hash and id is true"
     tell(f"verified: {subject}." if not damages else f"damaged: {tell_count(len(damages), 'finding')}.")
     if any(damage.derived for damage in damages) and not repair:
-        tell(f"What its events tell can be repaired: {name_command('store', 'verify', '--repair', store=store)}")
+        tell(f"What its events tell can be repaired: {name_command('store verify', repair=True, store=store)}")
     return 1 if damages else 0
 
 

@@ -109,7 +109,7 @@ def opened_to_talk(options: ChatOptions, progress: "Callable[[Progress], None]")
             opened.find_post()
         yield opened
     except AnswerAsideError as error:
-        shown = name_command("chats", "show", stored.name, "--branch", error.answer, store=options.store)
+        shown = name_command("chats show", stored.name, branch=error.answer, store=options.store)
         error.hint = f"`{shown}` shows it."
         raise
     finally:
