@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.conformance.conftest import OpenStore, make_url
 from tests.conformance.stores.golden.story import read_back
-from tests.conformance.stores.material import LATER, erasure
+from tests.conformance.stores.material import LATER, erasure, say, texts
 
 import lamella
 from lamella import Note
@@ -133,3 +133,26 @@ def test_two_conversations_that_share_a_name_stand_beside_one_another(addresses:
         assert [told.message.text for told in engine.chat("garden").turns()] == ["Another garden?"]
         assert [told.message.text for told in engine.chat("garden-2").turns()] == ["What grows here?"]
         assert list(engine.verify()) == []
+
+
+def test_a_tombstone_of_a_chosen_key_erases_no_other_conversation_of_it(
+    addresses: tuple[str, str], opened: OpenStore
+) -> None:
+    source, target = map(opened, addresses)
+    source.append("work", say("mine", at="2026-01-05T08:00:00Z"), expected=0)
+    target.append("work", say("yours", at="2026-02-06T09:00:00Z"), expected=0)
+    source.erase_conversation("work", at=LATER)
+    assert _copy(addresses) == {"garden": "new", "house": "new", "work": "diverged"}
+    assert texts(target, "work") == ["yours"]
+    assert _copy((addresses[1], addresses[0])) == {"garden": "same", "house": "same", "work": "diverged"}
+    assert list(source.verify_erased("work")) == []
+
+
+def test_a_tombstone_of_a_conversation_that_its_store_never_had_is_copied(
+    addresses: tuple[str, str], opened: OpenStore
+) -> None:
+    source, target = map(opened, addresses)
+    source.erase_conversation("work", at=LATER)
+    target.append("work", say("mine", at="2026-01-05T08:00:00Z"), expected=0)
+    assert _copy(addresses)["work"] == "erased"
+    assert list(target.verify_erased("work")) == []
