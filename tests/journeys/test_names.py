@@ -13,7 +13,11 @@ from tests.journeys.running import spawn
 from tests.shells import read_words
 
 import lamella
+from lamella.core.values import replace
+from lamella.engine.dialogue.ask import Ask
+from lamella.engine.keeping.stored import StoredChat
 from lamella.faces.cli import main
+from lamella.wiring import open_backend
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -141,6 +145,39 @@ def test_an_archive_carries_key_and_name_and_both_conversations_of_a_name_stay(
     assert run("chats", "import", out.strip(), "--store", other)[1] == "same  garden-2  Beans\n"
     assert "From there" in run("chats", "show", "garden", "--store", other)[1]
     assert "From here" in run("chats", "show", "garden-2", "--store", other)[1]
+
+
+def _take_back_to_schema_3(path: Path) -> None:
+    """A store as it was before there were names; only keys that people chose can be in it."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DROP INDEX conversations_by_name")
+        connection.execute("ALTER TABLE conversations DROP COLUMN name")
+        connection.execute("DELETE FROM schema_version WHERE version = 4")
+
+
+def test_conversations_of_before_there_were_names_are_gone_on_with_by_their_ids(
+    run: Run, url: str, path: Path, script: Callable[..., str]
+) -> None:
+    backend = replace(open_backend(url), make_key=str)
+    for name in ("garden", "gone"):
+        chat = StoredChat(backend, name)
+        chat.ask(Ask(text="About apples"))
+        chat.reply("Yes.")
+    chat = StoredChat(backend, "garden")
+    chat.rename("Vault test")
+    before = [chat.id, *(told.message.id for told in chat.turns())]
+    backend.store.erase_conversation("gone", at="2026-11-17T00:00:00Z")
+    backend.store.close()
+    _take_back_to_schema_3(path)
+    assert spawn("ask", "And pears?", "--chat", "Vault test", "--model", script("Too.")).out == "Too.\n"
+    assert say(url, "gone", "Another one") != "gone"
+    assert run("store", "verify")[:2] == (0, "verified: every hash and id is true.\n")
+    assert run("store", "verify", "--erased", "gone")[0] == 0
+    with lamella.open(url) as engine:
+        assert sorted((one.name, one.title) for one in engine.chats()) == [("garden", "Vault test"), ("gone", "")]
+        turns = engine.chat("garden").turns()
+        assert [engine.chat("garden").id, turns[0].message.id] == before
+        assert [told.message.text for told in turns] == ["About apples", "And pears?"]
 
 
 ODD = ["two words", "it's", "-dash", "$HOME;ls", "a`b`", "--yes"]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.conformance.conftest import OpenStore, make_url
 from tests.conformance.stores.golden.story import read_back
-from tests.conformance.stores.material import LATER, erasure, say, texts
+from tests.conformance.stores.material import LATER, erasure, say, tamper, texts
 
 import lamella
 from lamella import Note
@@ -146,6 +146,15 @@ def test_a_tombstone_of_a_chosen_key_erases_no_other_conversation_of_it(
     assert texts(target, "work") == ["yours"]
     assert _copy((addresses[1], addresses[0])) == {"garden": "same", "house": "same", "work": "diverged"}
     assert list(source.verify_erased("work")) == []
+
+
+def test_a_conversation_that_falsely_says_it_was_erased_erases_nothing(
+    addresses: tuple[str, str], opened: OpenStore
+) -> None:
+    _copy(addresses)
+    tamper(addresses[0], "UPDATE conversations SET erased = '2026-02-06T09:00:00Z' WHERE name = 'garden'")
+    assert _copy(addresses) == {"garden": "damaged", "house": "same"}
+    assert _key(opened(addresses[1]), "garden")
 
 
 def test_a_tombstone_of_a_conversation_that_its_store_never_had_is_copied(

@@ -27,11 +27,12 @@ def derive_row(
         "SELECT name, version, head, erased FROM conversations WHERE id = ?" + database.lock_row, conversation
     )
     name, version, head, erased = found[0]
-    if erased is not None or not _is_end(walked, version=version, head=head):
+    if (erased is not None and version == 0) or not _is_end(walked, version=version, head=head):
         raise _damaged(conversation)
     transaction.run(
-        "UPDATE conversations SET name = ?, version = ?, head = ?, title = ?, created = ?, updated = ? WHERE id = ?",
-        name if is_text(name) and name else _find_name(transaction, conversation),
+        "UPDATE conversations SET name = ?, version = ?, head = ?, title = ?, created = ?, updated = ?, erased = NULL"
+        " WHERE id = ?",
+        _find_name(transaction, conversation, name),
         walked.seq,
         walked.head,
         clean_title(tell_title(walked.records)),
@@ -54,16 +55,19 @@ def _is_end(walked: HashChain, *, version: object, head: object) -> bool:
     return head == walked.head or not isinstance(version, int) or version <= walked.seq
 
 
-def _find_name(transaction: Transaction, conversation: str) -> str:
-    """A name for one whose own cannot be read: its key, if no other is called so."""
-    for name in _list_names(conversation):
-        if not transaction.rows("SELECT id FROM conversations WHERE name = ? AND erased IS NULL", name):
+def _find_name(transaction: Transaction, conversation: str, known: object) -> str:
+    """The name it has; for one whose own cannot be read, or is another's by now, its key, if no other is called so."""
+    for name in _list_names(conversation, known):
+        if not transaction.rows(
+            "SELECT id FROM conversations WHERE name = ? AND id <> ? AND erased IS NULL", name, conversation
+        ):
             return name
     raise AssertionError("count never ends")
 
 
-def _list_names(conversation: str) -> Iterator[str]:
-    return chain((conversation,), (f"{conversation}-{number}" for number in count(2)))
+def _list_names(conversation: str, known: object) -> Iterator[str]:
+    own = (known,) if is_text(known) and known else ()
+    return chain(own, (conversation,), (f"{conversation}-{number}" for number in count(2)))
 
 
 def _damaged(conversation: str) -> StoreDamagedError:

@@ -19,9 +19,10 @@ def verify_conversation(transaction: Transaction, conversation: str) -> list[Dam
     if not found:
         return [Damage(conversation=conversation, place="conversation", what="is not in this store")]
     version, head, erased, *told = found[0]
-    if erased is not None:
-        return verify_tombstone(transaction, conversation)
     chain = follow_events(transaction, conversation)
+    if erased is not None and (version == 0 or not chain.is_whole):
+        return verify_tombstone(transaction, conversation)
+    chain.deny(erased)
     chain.end(version, head)
     if chain.is_whole:
         chain.compare(told)
@@ -74,6 +75,11 @@ class HashChain:
             if derived and stored not in derived:
                 self._report(seq, f"has the hash {stored}; what it says gives {min(derived)}")
         self._previous = {stored} | derived
+
+    def deny(self, erased: object) -> None:
+        """Compare what the row says of an erasure: one that is erased has no events, and counts none."""
+        if erased is not None:
+            self._derive(f"says that it was erased at {erased!r}; its events are there")
 
     def end(self, version: object, head: object) -> None:
         """Compare what is there with what the row says of it."""

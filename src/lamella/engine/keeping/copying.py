@@ -21,6 +21,10 @@ def copy_store(source: Store, target: Store, clock: Clock) -> Iterator[tuple[str
         if _is_another(listed, there.get(listed.conversation)):
             yield listed.name, "diverged"
             continue
+        if listed.erased is not None and listed.version:
+            # What is erased counts no events: this one says so falsely, and nothing is erased for that.
+            yield listed.name, "damaged"
+            continue
         if listed.erased is not None:
             target.erase_conversation(listed.conversation, at=listed.erased)
             yield listed.name, "erased"
