@@ -30,7 +30,8 @@ COMMANDS: dict[str, list[list[str]]] = {
     "replay": [["replay", "TRANSCRIPT"], ["replay", "TRANSCRIPT", "--json"], ["replay", HOSTILE]],
     "request": [["request", "TRANSCRIPT", "--turn", "1"], ["request", HOSTILE, "--turn", "1"]],
     "compact": [["compact", NAME, "--plan"], ["compact", NAME], ["compact", NAME, "--undo"], ["compact", HOSTILE]],
-    "recall": [["recall", HOSTILE, "x"]],
+    # By its title it would be found, and what it says goes into a pipe as it is.
+    "recall": [["recall", f"no {HOSTILE}", "x"]],
     "ledger": [["ledger", NAME], ["ledger", NAME, "--json"], ["ledger", HOSTILE]],
     "chats list": [["chats", "list"]],
     "chats show": [["chats", "show", NAME], ["chats", "show", HOSTILE], ["chats", "show", NAME, "--branch", HOSTILE]],
