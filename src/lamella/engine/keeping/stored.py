@@ -19,7 +19,7 @@ from lamella.core.log.events.changes import DeleteEvent, ForkEvent, RenameEvent,
 from lamella.core.log.events.codec import write_event
 from lamella.core.log.events.compaction import UndoEvent
 from lamella.core.log.events.message import NOTHING_SET, MessageEvent, read_lasting
-from lamella.core.log.ids import Voice, message_id
+from lamella.core.log.ids import Voice
 from lamella.core.log.nodes import Told, name_messages
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.records import Written
@@ -40,7 +40,7 @@ from lamella.engine.dialogue.recalling import FOUND_AT_MOST
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.journal import ChatJournal, StoredLog
-from lamella.engine.keeping.last_turn import find_answer, find_pause
+from lamella.engine.keeping.last_turn import find_answer, find_lasting, find_pause, left_path, name_empty
 from lamella.engine.keeping.messages import miss_message
 from lamella.errors import CallError
 
@@ -113,32 +113,29 @@ class StoredChat:
 
     def _next_dialogue(self) -> Dialogue:
         """What asks next. An open turn is left with the empty reply it had before: it may be compacted after that."""
-        return self._go_on_after(self._log.head) if self._empty() in self._log.nodes else self._running()
+        return self._go_on_after(self._log.head) if self._is_left else self._running()
+
+    @property
+    def _is_left(self) -> bool:
+        """Whether the last message is a question that is open although it was left with an empty reply before."""
+        nodes, head = self._log.nodes, self._log.head
+        return head in nodes and isinstance(nodes[head].event, MessageEvent) and name_empty(self._log, head) in nodes
 
     def _go_on_after(self, message: str, *, edits: str | None = None) -> Dialogue:
         """What asks after a message; a question that has its empty reply already is left with that, and its rounds."""
-        empty = self._empty(message)
-        if empty in self._log.nodes:
-            return self._resume(self._log.path(empty), edits=edits, leaves=message)
-        return self._resume(self._log.path(message), edits=edits)
+        leaves = message if name_empty(self._log, message) in self._log.nodes else None
+        return self._resume(left_path(self._log, message), edits=edits, leaves=leaves)
 
     def _stop(self, empty: str, *, at: datetime | None) -> None:
         """A turn that waits, and whose empty reply this would be, is over with it."""
-        if self._log.head and empty == self._empty():
+        if self._log.head and empty == name_empty(self._log, self._log.head):
             self._running().stop_waiting(at=at)
             # The branch of an empty reply that was there may have been compacted after it.
             self._dialogue = None
 
-    def _empty(self, message: str | None = None) -> str:
-        """The id that the empty reply to a message has, by default to the last, if that is a question."""
-        node = self._log.nodes.get(self._log.head if message is None else message)
-        if node is None or not isinstance(node.event, MessageEvent):
-            return ""
-        return message_id(self.id, parent=node.event.id, role=Voice.REPLY, text="")
-
     def _with_lasting(self, asked: Ask) -> Ask:
         """What is asked, under what holds although no turn of the branch says so."""
-        left = self._log.left
+        left = find_lasting(self._log) if self._is_left else self._log.left
         if left is not NOTHING_SET:
             system, tools, _ = read_lasting(left)
             asked = replace(
@@ -254,7 +251,8 @@ class StoredChat:
 
     def model_for(self, asked: Ask) -> str:
         """The model that a turn goes to: the one it names, else the one that holds."""
-        named = asked.model or self._chosen_model() or self._log.left.model
+        left = find_lasting(self._log) if self._is_left else self._log.left
+        named = asked.model or self._chosen_model() or left.model
         model = named or self._running().model or self._configured.model
         if model is None:
             raise CallError("No model is named.", hint="Name one with model=, --model or LAMELLA_MODEL.")
@@ -285,7 +283,7 @@ class StoredChat:
     def undo(self, receipt: str | None = None, *, at: datetime | None = None) -> Receipt:
         """Void a compaction, by default the last, and all after it on this branch."""
         voided = self._next_dialogue().find_undone(receipt)
-        self._stop(self._empty(), at=at)
+        self._stop(name_empty(self._log, self._log.head), at=at)
         dialogue = self._running()
         self._append(write_event(UndoEvent(receipt=voided[0].id), at=self._moment(at)))
         # It has the whole branch and what was sent last: neither is read and folded again for the next turn.
