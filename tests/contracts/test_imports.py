@@ -41,6 +41,7 @@ EXPORTS = [
     "Layer",
     "LedgerRow",
     "LedgerSums",
+    "MentionOutcome",
     "Message",
     "Note",
     "Office",
@@ -64,6 +65,7 @@ EXPORTS = [
     "Url",
     "WebTab",
     "YouTube",
+    "find_mentions",
     "make_rows",
     "sum_rows",
 ]

@@ -13,8 +13,8 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
-from lamella.faces.cli.chat.attaching import NamedFiles
 from lamella.faces.cli.chat.input import GOES_ON, PROMPT, complete
+from lamella.wiring import NamedFiles
 
 # Seconds between two looks at what goes on meanwhile.
 _REFRESH = 0.5
