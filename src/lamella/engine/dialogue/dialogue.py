@@ -14,7 +14,7 @@ from lamella.core.log.turn import Turn
 from lamella.core.messages.delta import Reply, StopReason, ToolCall
 from lamella.core.messages.rounds import ToolOutput
 from lamella.core.prompt.advance import add_rounds, advance, answer, waiting
-from lamella.core.prompt.envelope import Envelope, make_envelope
+from lamella.core.prompt.envelope import Envelope, make_envelope, make_imprint
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.prompt.receipts import UNDONE, apply_receipts
 from lamella.core.prompt.state import State
@@ -31,7 +31,7 @@ from lamella.engine.dialogue.reading import read_turn
 from lamella.engine.dialogue.recalling import FOUND_AT_MOST, Recaller
 from lamella.engine.dialogue.rounds import check_outputs, close_round, name_calls, skip_call
 from lamella.engine.dialogue.turn import TurnView
-from lamella.engine.dialogue.world import Journal, LeftTurn, World
+from lamella.engine.dialogue.world import Journal, LeftTurn, SentTurn, World
 from lamella.errors import CallError
 
 # How much of a request is kept that a provider called too long, although by our count it fits.
@@ -84,16 +84,9 @@ class Dialogue:
         else:
             self._before = self._state = self._past.fold(self._start, place, measure=measure)
 
-    def go_on(
-        self,
-        before: Prompt | None = None,
-        *,
-        asked_at: datetime | None = None,
-        answered_by: str | None = None,
-        pause: float | None = None,
-    ) -> None:
+    def go_on(self, before: Prompt | None = None, *, sent: SentTurn) -> None:
         """Go on from what was sent last: ``before``, or the last request of the past."""
-        self._accounts.go_on(before or self._state.last, asked_at=asked_at, answered_by=answered_by, pause=pause)
+        self._accounts.go_on(before or self._state.last, sent, budget=self._rules.budget)
 
     def mark_undone(self) -> None:
         """The next request differs from the one before it because a compaction was undone."""
@@ -151,6 +144,7 @@ class Dialogue:
         receipt = turn.receipts[-1] if turn.receipts else None
         envelope = seal_request(opened, rules, before=state.last or self._before.last)
         entry, books = self._accounts.enter(envelope, at=at)
+        turn = replace(turn, imprint=make_imprint(envelope))
         if self._journal is not None:
             left = LeftTurn(id=unanswered, skipped=skipped) if unanswered is not None else None
             self._journal.write_turn(turn, message=opened.head, parent=state.head, left=left, receipt=receipt, at=at)
@@ -218,7 +212,7 @@ class Dialogue:
             self._journal.write_reply(text, message=state.head, parent=parent, at=at, calls=[call] if call else [])
         if call is not None:
             self._accounts.note(call)
-        self._accounts.end()
+        self._accounts.end(waiting(self._state), self._past.turns[-1].imprint)
         self._past.answer(text, message=state.head)
         self._before = self._state = state
 

@@ -10,7 +10,6 @@ from lamella.core.log.branch import (
     read_message,
     read_pending,
     read_receipts,
-    read_time,
     read_turns,
 )
 from lamella.core.log.call import Call
@@ -40,7 +39,7 @@ from lamella.engine.dialogue.recalling import FOUND_AT_MOST
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.journal import ChatJournal, StoredLog
-from lamella.engine.keeping.last_turn import find_answer, find_pause
+from lamella.engine.keeping.last_turn import find_sent
 from lamella.engine.keeping.messages import miss_message
 from lamella.errors import CallError
 
@@ -339,12 +338,7 @@ class StoredChat:
         )
         dialogue = self._rebuild(told, self._log.committed(told), journal=journal)
         before = self._sent_last() if edits or self._log.rewritten or self._log.undone else None
-        dialogue.go_on(
-            before,
-            asked_at=read_time(told[-1].message) if told else None,
-            answered_by=find_answer(told),
-            pause=find_pause(told),
-        )
+        dialogue.go_on(before, sent=find_sent(told, self._log))
         return dialogue
 
     def _sent_last(self) -> Prompt | None:
