@@ -1,6 +1,6 @@
 """A dialogue: one conversation walked turn by turn, from what was typed to what would be sent, with its books."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from copy import copy
 from datetime import datetime
 
@@ -28,6 +28,7 @@ from lamella.engine.dialogue.fitting import Fitter, seal_request
 from lamella.engine.dialogue.past import Past
 from lamella.engine.dialogue.proposal import Proposal, propose
 from lamella.engine.dialogue.reading import read_turn
+from lamella.engine.dialogue.reasons import Reason, explain
 from lamella.engine.dialogue.recalling import FOUND_AT_MOST, Recaller
 from lamella.engine.dialogue.rounds import check_outputs, close_round, name_calls, skip_call
 from lamella.engine.dialogue.turn import TurnView
@@ -113,9 +114,7 @@ class Dialogue:
 
     def read_answer(self, given: object) -> Answer:
         """What a model answered, from the object that a provider's SDK gave."""
-        if self._world.dialects is None:
-            raise CallError("No wire format is known here.", hint="Give the answer as a text.")
-        return Answer(reply=self._world.dialects.read(given))
+        return self._world.read_answer(given)
 
     @property
     def waits(self) -> bool:
@@ -368,11 +367,19 @@ class Dialogue:
 
         ``past`` is the past where it is known better than here.
         """
+        return self._recaller.find(past or self._past, query, sent=self._look_ahead(), limit=limit)
+
+    def why(self, name: str, *, erased: Collection[str] = ()) -> Reason:
+        """Why an artifact or a message is in the request that waits, or in the next, or is not."""
+        return explain(name, self._past, self._look_ahead(), erased=erased)
+
+    def _look_ahead(self) -> Prompt:
+        """The request that waits for its reply, or the next one as far as it is known."""
         state = self._state
         if not state.waits:
             turn = Turn(text="", terms=self._terms, receipts=self._past.receipts)
             state = advance(state, turn, self._rules.place, measure=self._rules.measure)
-        return self._recaller.find(past or self._past, query, sent=waiting(state), limit=limit)
+        return waiting(state)
 
     def find_undone(self, receipt: str | None = None) -> Sequence[Receipt]:
         """The compactions that an undo would void."""

@@ -35,12 +35,13 @@ from lamella.engine.dialogue.ask import Ask, repeat_system
 from lamella.engine.dialogue.dialogue import Dialogue
 from lamella.engine.dialogue.past import Past
 from lamella.engine.dialogue.proposal import Proposal
+from lamella.engine.dialogue.reasons import Reason
 from lamella.engine.dialogue.recalling import FOUND_AT_MOST
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.journal import ChatJournal, StoredLog
 from lamella.engine.keeping.last_turn import find_sent
-from lamella.engine.keeping.messages import miss_message
+from lamella.engine.keeping.messages import find_erased, miss_message
 from lamella.errors import CallError
 
 
@@ -302,6 +303,10 @@ class StoredChat:
         turns = read_turns(told, self._contents(path_hashes(told)), usual=self._configured.terms)
         past = Past(turns, path=name_messages(told))
         return self._running().recall(query, limit=limit, past=past)
+
+    def why(self, name: str) -> Reason:
+        """Why an artifact or a message of the active branch is in the next request, or is not."""
+        return self._running().why(name, erased=find_erased(self._log.path()))
 
     def reload(self) -> None:
         """Read what others wrote since."""
