@@ -99,7 +99,7 @@ class Accounts:
         entry = None if self._page is None else self._page.entry
         level = INFO if entry is None or entry.prefix.triggered else WARNING
         if imprint is not None and LOGGER.isEnabledFor(level):
-            log_turn(prompt, imprint, entry, self._calls, level=level)
+            log_turn(prompt, imprint, entry=entry, calls=self._calls, level=level)
         self._answered_by = self._calls[-1].id if self._calls else None
         self._calls = ()
 

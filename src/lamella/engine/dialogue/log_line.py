@@ -13,15 +13,15 @@ LOGGER = getLogger("lamella.turns")
 _DIGITS = 3
 
 
-def log_turn(prompt: Prompt, imprint: Imprint, entry: Entry | None, calls: Sequence[Call], *, level: int) -> None:
+def log_turn(prompt: Prompt, imprint: Imprint, *, entry: Entry | None, calls: Sequence[Call], level: int) -> None:
     """Tell of a turn that was answered, in one line; records carry the same as a mapping, ``record.turn``."""
-    told = describe_turn(prompt, imprint, entry, calls)
+    told = describe_turn(prompt, imprint, entry=entry, calls=calls)
     line = " ".join(f"{name}={_write(value)}" for name, value in told.items())
     LOGGER.log(level, "turn %s", line, extra={"turn": told})
 
 
 def describe_turn(
-    prompt: Prompt, imprint: Imprint, entry: Entry | None, calls: Sequence[Call]
+    prompt: Prompt, imprint: Imprint, *, entry: Entry | None, calls: Sequence[Call]
 ) -> Mapping[str, str | int | float | None]:
     """What is told of a turn; none is what nobody knows.
 

@@ -26,7 +26,7 @@ _NAMED_AT_MOST = 5
 _NEAR = 0.8
 
 
-class Deed(StrEnum):
+class RemedyKind(StrEnum):
     """What somebody can do so that something stands in the prompt, or can be read although it does not."""
 
     ATTACH = "attach"
@@ -38,7 +38,7 @@ class Deed(StrEnum):
 class Remedy(Struct, frozen=True, kw_only=True):
     """Something to do. ``what`` is what to attach or recall, the receipt to undo, or a setting with its value."""
 
-    do: Deed
+    do: RemedyKind
     what: str
 
 
@@ -78,13 +78,13 @@ def explain(name: str, past: Past, sent: Prompt, *, erased: Collection[str] = ()
     trace = traces.get(found)
     segments = tuple(_find_segments(found, sent))
     if found in erased and not segments:
-        why, remedies = "It was erased: nothing of it is left.", [Remedy(do=Deed.ATTACH, what=found)]
+        why, remedies = "It was erased: nothing of it is left.", [Remedy(do=RemedyKind.ATTACH, what=found)]
     elif trace is None:
         why, remedies = _tell_unknown(found, traces)
     elif segments:
-        why, remedies = _tell_standing(found, trace, segments, past.committed(), sent)
+        why, remedies = _tell_standing(found, trace, segments, receipts=past.committed(), sent=sent)
     else:
-        why, remedies = _tell_missing(found, trace, past.committed(), sent)
+        why, remedies = _tell_missing(found, trace, receipts=past.committed(), sent=sent)
     return Reason(
         id=found,
         kind="" if trace is None else trace.kind,
@@ -159,13 +159,14 @@ def _find_segments(name: str, sent: Prompt) -> Iterator[tuple[LayerId | None, Se
 def _tell_unknown(name: str, traces: Mapping[str, _Trace]) -> tuple[str, list[Remedy]]:
     near = get_close_matches(name, traces, n=1, cutoff=_NEAR)
     meant = f" Did you mean {near[0]}?" if near else ""
-    return f"It was never attached on this branch.{meant}", [Remedy(do=Deed.ATTACH, what=name)]
+    return f"It was never attached on this branch.{meant}", [Remedy(do=RemedyKind.ATTACH, what=name)]
 
 
 def _tell_standing(
     name: str,
     trace: _Trace,
     segments: Sequence[tuple[LayerId | None, Segment]],
+    *,
     receipts: Sequence[Receipt],
     sent: Prompt,
 ) -> tuple[str, list[Remedy]]:
@@ -177,11 +178,11 @@ def _tell_standing(
     if layer is LayerId.L5 or segment.kind in tuple(Voice):
         return "It is part of the talk, which is sent whole.", []
     if segment.form in _READABLE:
-        return f"It came with {came}; {_tell_stay(name, layer, segment, sent)}", []
-    return _tell_shortened(name, trace, segment, _find_cut(name, receipts), sent)
+        return f"It came with {came}; {_tell_stay(name, layer, segment, sent=sent)}", []
+    return _tell_shortened(name, trace, segment, cut=_find_cut(name, receipts), sent=sent)
 
 
-def _tell_stay(name: str, layer: LayerId | None, segment: Segment, sent: Prompt) -> str:
+def _tell_stay(name: str, layer: LayerId | None, segment: Segment, *, sent: Prompt) -> str:
     """Where something that can be read stands, and why it is still there."""
     entry = sent.library.get(name)
     pinned = entry is not None and entry.artifact.policy is Policy.PIN
@@ -197,14 +198,14 @@ def _tell_stay(name: str, layer: LayerId | None, segment: Segment, sent: Prompt)
 
 
 def _tell_shortened(
-    name: str, trace: _Trace, segment: Segment, cut: tuple[Receipt, Step] | None, sent: Prompt
+    name: str, trace: _Trace, segment: Segment, *, cut: tuple[Receipt, Step] | None, sent: Prompt
 ) -> tuple[str, list[Remedy]]:
     """Why only something smaller stands for it."""
-    attach, recall = Remedy(do=Deed.ATTACH, what=name), Remedy(do=Deed.RECALL, what=name)
+    attach, recall = Remedy(do=RemedyKind.ATTACH, what=name), Remedy(do=RemedyKind.RECALL, what=name)
     if cut is not None:
         receipt, step = cut
         left = "its outline is" if segment.form is Form.PREVIEW else "a line is"
-        undo = Remedy(do=Deed.UNDO, what=receipt.id)
+        undo = Remedy(do=RemedyKind.UNDO, what=receipt.id)
         again = [] if trace.kind == Kind.TOOL else [attach]
         return f"The compaction {receipt.id} shortened it in its step {step.name}: {left} left.", [undo, *again, recall]
     if trace.kind == Kind.TOOL:
@@ -212,14 +213,14 @@ def _tell_shortened(
     if segment.form is Form.SUMMARY:
         return "A summary stands for it: with its text the turn would not have fitted.", [attach, recall]
     if sent.terms.carry_forward is CarryForward.PREVIEW:
-        whole = Remedy(do=Deed.SET, what="carry_forward=full")
+        whole = Remedy(do=RemedyKind.SET, what="carry_forward=full")
         return "Only its outline is carried forward, as the setting carry_forward says.", [attach, whole, recall]
     return "Only something shorter stands for it.", [attach, recall]
 
 
-def _tell_missing(name: str, trace: _Trace, receipts: Sequence[Receipt], sent: Prompt) -> tuple[str, list[Remedy]]:
+def _tell_missing(name: str, trace: _Trace, *, receipts: Sequence[Receipt], sent: Prompt) -> tuple[str, list[Remedy]]:
     """Why nothing stands for something that the branch knows."""
-    attach, recall = Remedy(do=Deed.ATTACH, what=name), Remedy(do=Deed.RECALL, what=name)
+    attach, recall = Remedy(do=RemedyKind.ATTACH, what=name), Remedy(do=RemedyKind.RECALL, what=name)
     if trace.dropped and trace.dropped[-1] > trace.came[-1]:
         return f"It was dropped in turn {trace.dropped[-1]}.", [attach, recall]
     cut = _find_cut(name, receipts) or _find_cut(trace.question, receipts)
@@ -227,18 +228,18 @@ def _tell_missing(name: str, trace: _Trace, receipts: Sequence[Receipt], sent: P
     if said and cut is not None:
         receipt, step = cut
         told = f"The compaction {receipt.id} took it out in its step {step.name}."
-        return told, [Remedy(do=Deed.UNDO, what=receipt.id), recall]
+        return told, [Remedy(do=RemedyKind.UNDO, what=receipt.id), recall]
     if said and sent.talk.hidden:
         shown = sent.terms.history_turns or SHOWN_TURNS[sent.terms.history]
         told = f"The history mode {sent.terms.history} shows the last {shown} turns; it is older."
-        return told, [Remedy(do=Deed.SET, what="history=full"), recall]
+        return told, [Remedy(do=RemedyKind.SET, what="history=full"), recall]
     came = f"turn {trace.came[-1]}"
     if trace.kind == Kind.IMAGE:
         return f"A picture is sent with its own turn: {came}.", [attach]
     artifact = trace.artifact
     if artifact is not None and not promotes(artifact, image_notes=sent.terms.image_notes):
         told = f"It embeds pictures: such a note is sent with its own turn, {came}, and not kept in the library."
-        return told, [attach, Remedy(do=Deed.SET, what="image_notes=true"), recall]
+        return told, [attach, Remedy(do=RemedyKind.SET, what="image_notes=true"), recall]
     return f"It came with {came} and was left out since.", [attach, recall]
 
 

@@ -57,7 +57,7 @@ def test_neither_texts_nor_addresses_are_in_it(listening: pytest.LogCaptureFixtu
     chat.ask("What is the secret?", attach=[Note(path="secret-plan.md", text="The password is swordfish.")])
     chat.reply("It is swordfish.")
     prompt = chat.ask("And now?").envelope.prompt
-    log_turn(prompt, IMPRINT, ENTRY, (), level=logging.WARNING)
+    log_turn(prompt, IMPRINT, entry=ENTRY, calls=(), level=logging.WARNING)
     for record in listening.records:
         assert "sword" not in record.getMessage()
         assert "secret" not in record.getMessage()
@@ -67,16 +67,22 @@ def test_neither_texts_nor_addresses_are_in_it(listening: pytest.LogCaptureFixtu
 
 def test_calls_are_summed_and_what_nobody_knows_is_none() -> None:
     prompt = Conversation(conversation="garden").ask("hi").envelope.prompt
-    told = describe_turn(prompt, IMPRINT, None, (call(read=3, total=1.0), call(read=4, total=2.0)))
+    told = describe_turn(prompt, IMPRINT, entry=None, calls=(call(read=3, total=1.0), call(read=4, total=2.0)))
     assert (told["calls"], told["cached"], told["predicted"]) == (2, 7, None)
     assert (told["build"], told["first"], told["total"]) == (1.0, 0.5, 3.0)
     assert (told["cause"], told["outcome"], told["triggered"]) == ("none", "hit", None)
-    silent = describe_turn(prompt, IMPRINT, None, ())
+    silent = describe_turn(prompt, IMPRINT, entry=None, calls=())
     assert (silent["calls"], silent["cached"], silent["total"], silent["cause"]) == (0, None, None, None)
 
 
 def test_a_name_that_would_break_the_line_or_a_terminal_is_written_out(listening: pytest.LogCaptureFixture) -> None:
-    log_turn(Conversation(conversation="a b\x1b[31m").ask("hi").envelope.prompt, IMPRINT, None, (), level=logging.INFO)
+    log_turn(
+        Conversation(conversation="a b\x1b[31m").ask("hi").envelope.prompt,
+        IMPRINT,
+        entry=None,
+        calls=(),
+        level=logging.INFO,
+    )
     assert r"conversation=a_b\x1b[31m message=" in listening.records[0].getMessage()
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from lamella.engine.dialogue.reasons import Deed, Reason, Remedy
+from lamella.engine.dialogue.reasons import Reason, Remedy, RemedyKind
 from lamella.faces.cli.access import name_command
 from lamella.faces.cli.terminal.lines import show_line, tell_count
 from lamella.faces.cli.terminal.telling import tell
@@ -29,11 +29,11 @@ def _tell_remedies(chat: str, reason: Reason, *, store: str | None) -> Iterator[
 
 def _tell_remedy(chat: str, remedy: Remedy, *, store: str | None) -> str:
     match remedy.do:
-        case Deed.ATTACH:
+        case RemedyKind.ATTACH:
             return f"attach it: @{show_line(remedy.what)} in a chat, or --attach with `lamella ask`"
-        case Deed.UNDO:
+        case RemedyKind.UNDO:
             return f"undo: {name_command('compact', chat, '--undo', '--receipt', remedy.what, store=store)}"
-        case Deed.SET:
+        case RemedyKind.SET:
             return f"set: {remedy.what}"
-        case Deed.RECALL:
+        case RemedyKind.RECALL:
             return f"only read it: {name_command('recall', chat, remedy.what, store=store)}"
