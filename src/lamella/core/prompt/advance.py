@@ -25,6 +25,7 @@ from lamella.core.values import replace
 # Of a past that is told once more it sees neither prompts nor the newest talk, and it may be asked more than once.
 Planner = Callable[[State, Turn], Placement]
 _USER, _REPLY = Voice.USER, Voice.REPLY
+_NO_TRIGGERS: frozenset[Trigger] = frozenset()
 
 
 def advance_all(state: State, turns: Sequence[Turn], place: Planner, *, measure: Measure) -> State:
@@ -115,6 +116,8 @@ def advance(state: State, turn: Turn, place: Planner, *, measure: Measure) -> St
 
 def _find_triggers(state: State, turn: Turn) -> frozenset[Trigger]:
     """What a turn does, asked in a state, after which bytes that were sent before may stand elsewhere."""
+    if state.terms is None:
+        return _NO_TRIGGERS
     done = {
         Trigger.SYSTEM: turn.system is not None and turn.system != state.system,
         Trigger.TOOLS: turn.tools is not None and turn.tools != state.tools,

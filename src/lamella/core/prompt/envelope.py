@@ -5,7 +5,8 @@ from functools import cached_property
 
 from msgspec import Struct
 
-from lamella.core.artifacts.model import Kind, ToolDefinition
+from lamella.core.artifacts.kinds import UNPARSED_KINDS
+from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.budget.counting import count_images, count_pieces, count_tools
 from lamella.core.budget.thresholds import Budget, warn_of
 from lamella.core.log.events.imprint import Imprint
@@ -181,7 +182,7 @@ def make_imprint(envelope: Envelope) -> Imprint:
         referred=sum([size for name, size in sizes.items() if name in referred]),
         context=len(forms) + left_out,
         compacted=sum([forms.count(form) for form in _SHORTENED]) + left_out,
-        unparsed=sum([segment.kind == Kind.UNKNOWN for segment in (*library.segments, *turn.segments)]),
+        unparsed=sum([segment.kind in UNPARSED_KINDS for segment in (*library.segments, *turn.segments)]),
     )
 
 

@@ -16,6 +16,7 @@ from lamella.core.log.turn import Turn
 from lamella.core.prompt.folding import SHOWN_TURNS
 from lamella.core.prompt.layers.library import promotes
 from lamella.core.prompt.layers.model import SYSTEM_PLACE, LayerId, Segment
+from lamella.core.prompt.layers.rounds import TOOL_KIND
 from lamella.core.prompt.prompt import Prompt
 from lamella.engine.dialogue.past import Past
 from lamella.errors import CallError
@@ -122,7 +123,7 @@ def _list_turn(turn: Turn, question: str, names: Iterator[str]) -> Iterator[tupl
         for at, output in enumerate(one.outputs):
             call = calls[output.call]
             name = round_result_id(question, place=(number, at), call=call, output=output)
-            yield name, Kind.TOOL.value, call.name, None
+            yield name, TOOL_KIND, call.name, None
     if turn.reply is not None:
         yield next(names), Voice.REPLY.value, "", None
 
@@ -206,9 +207,9 @@ def _tell_shortened(
         receipt, step = cut
         left = "its outline is" if segment.form is Form.PREVIEW else "a line is"
         undo = Remedy(do=RemedyKind.UNDO, what=receipt.id)
-        again = [] if trace.kind == Kind.TOOL else [attach]
+        again = [] if trace.kind == TOOL_KIND else [attach]
         return f"The compaction {receipt.id} shortened it in its step {step.name}: {left} left.", [undo, *again, recall]
-    if trace.kind == Kind.TOOL:
+    if trace.kind == TOOL_KIND:
         return f"It is what a tool gave in turn {trace.came[-1]}: of earlier results the call is left.", [recall]
     if segment.form is Form.SUMMARY:
         return "A summary stands for it: with its text the turn would not have fitted.", [attach, recall]
@@ -224,7 +225,7 @@ def _tell_missing(name: str, trace: _Trace, *, receipts: Sequence[Receipt], sent
     if trace.dropped and trace.dropped[-1] > trace.came[-1]:
         return f"It was dropped in turn {trace.dropped[-1]}.", [attach, recall]
     cut = _find_cut(name, receipts) or _find_cut(trace.question, receipts)
-    said = trace.kind in (*Voice, Kind.TOOL)
+    said = trace.kind in (*Voice, TOOL_KIND)
     if said and cut is not None:
         receipt, step = cut
         told = f"The compaction {receipt.id} took it out in its step {step.name}."
