@@ -33,6 +33,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     # By its title it would be found, and what it says goes into a pipe as it is.
     "recall": [["recall", f"no {HOSTILE}", "x"]],
     "ledger": [["ledger", NAME], ["ledger", NAME, "--json"], ["ledger", HOSTILE]],
+    "why": [["why", NAME, f"{HOSTILE}.md"], ["why", NAME, HOSTILE], ["why", HOSTILE, "x"]],
     "chats list": [["chats", "list"]],
     "chats show": [["chats", "show", NAME], ["chats", "show", HOSTILE], ["chats", "show", NAME, "--branch", HOSTILE]],
     "chats export": [["chats", "export", NAME, "--to", "FOLDER"], ["chats", "export", HOSTILE, "--to", "FOLDER"]],

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lamella.engine.keeping.stored import StoredChat
 
 # Those that take --store, as hints write them.
-_COMMAND = re.compile(r"`(lamella (?:chats?|compact|ledger|recall|store (?:verify|stats))\b(?:(?!--store)[^`])*)`")
+_COMMAND = re.compile(r"`(lamella (?:chats?|compact|ledger|recall|why|store (?:verify|stats))\b(?:(?!--store)[^`])*)`")
 
 ChatName = Annotated[
     str, typer.Argument(help="A conversation: its name, as `lamella chats list` shows it, or how it begins; its title.")
