@@ -6,6 +6,7 @@ that opens its conversations with ``converse`` is held to that; so is one that h
 
 import os
 from collections.abc import Callable, Iterator
+from tempfile import TemporaryDirectory
 from typing import ClassVar, Concatenate, ParamSpec
 
 import pytest
@@ -15,6 +16,9 @@ from lamella.core.log.call import Cause, Movement
 
 # What the one who runs the tests has set for themselves is no concern of the tests, here and in processes they start.
 os.environ["LAMELLA_CONFIG"] = os.devnull
+# Nor are the places they trust.
+_OWN = TemporaryDirectory(prefix="lamella-tests-")
+os.environ["XDG_CONFIG_HOME"] = _OWN.name
 
 P = ParamSpec("P")
 _STILL = (Cause.FIRST_TURN, Cause.NONE)

@@ -262,42 +262,6 @@ def test_a_working_folder_that_is_gone_has_no_project(machine: Machine) -> None:
     assert "none here or above" in done.stdout
 
 
-OPEN = """
-import sys
-from lamella.errors import LamellaError
-from lamella.wiring import open_provider
-try:
-    print(type(open_provider(sys.argv[1])).__name__)
-except LamellaError as error:
-    print(error.code, error.message, error.hint)
-"""
-
-
-def _open(machine: Machine, model: str, **environment: str) -> str:
-    kept = {name: value for name, value in os.environ.items() if name not in KEYS and "LAMELLA" not in name}
-    done = subprocess.run(
-        [COMMAND[0], "-c", OPEN, model],
-        cwd=machine.here,
-        env={**kept, **environment},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=SECONDS,
-    )
-    return done.stdout.strip()
-
-
-def test_no_key_goes_to_a_server_that_only_the_project_names(machine: Machine) -> None:
-    model = "openai-compatible:http://127.0.0.1:9/v1#m"
-    machine.project.write_text(f'model = "{model}"\n', encoding="utf-8")
-    assert _open(machine, model) == "OpenAIChatProvider"
-    refused = _open(machine, model, LAMELLA_API_KEY=SECRET)
-    assert refused.startswith("bad_setting")
-    assert str(machine.project) in refused
-    assert SECRET not in refused
-    assert _open(machine, model, LAMELLA_API_KEY=SECRET, LAMELLA_MODEL=model) == "OpenAIChatProvider"
-
-
 @pytest.mark.parametrize(
     ("name", "value", "secret"),
     [

@@ -43,11 +43,14 @@ def find_user_file() -> Path | None:
 def place_user_file() -> Path:
     """Where the user's file is, or would be."""
     named = os.environ.get(FILE_VARIABLE)
-    if named:
-        return _expand(named)
+    return _expand(named) if named else place_user_folder() / FILE
+
+
+def place_user_folder() -> Path:
+    """The folder that the system keeps for the user's own settings."""
     from platformdirs import user_config_path
 
-    return user_config_path("lamella", appauthor=False) / FILE
+    return user_config_path("lamella", appauthor=False)
 
 
 def find_project_file() -> Path | None:

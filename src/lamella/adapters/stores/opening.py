@@ -45,6 +45,19 @@ def locate_store(url: str) -> Path | None:
         raise SettingError(f"{path} names a home folder that does not exist.", hint="Write the whole path.") from error
 
 
+def name_store(url: str) -> str | None:
+    """Where a store is, as people say yes to it: a whole path, or a server without its password; none for memory."""
+    place = locate_store(url)
+    if place is not None:
+        return f"sqlite:///{place.resolve()}"
+    if not url.startswith("postgres"):
+        return None
+    _check_driver()
+    from lamella.adapters.stores.postgresql import name_server
+
+    return name_server(url)
+
+
 def _open_file(url: str, place: Path, *, patience: float, create: bool) -> "Store":
     if not create and not place.exists():
         raise SettingError(
@@ -76,10 +89,16 @@ def _sqlite_path(rest: str) -> str:
 
 
 def _open_postgresql(url: str, *, patience: float) -> "Store":
+    _check_driver()
+    from lamella.adapters.stores.postgresql import open_postgresql
+
+    return open_postgresql(url, patience=patience)
+
+
+def _check_driver() -> None:
     try:
-        from lamella.adapters.stores.postgresql import open_postgresql
+        import psycopg  # noqa: F401 - only to see whether it is there
     except ImportError as error:
         raise NotAvailableError(
             f"PostgreSQL needs a driver that is not installed: {error}.", hint="pip install 'lamella[postgres]'"
         ) from error
-    return open_postgresql(url, patience=patience)

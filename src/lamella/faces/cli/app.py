@@ -57,6 +57,7 @@ COMMANDS: Mapping[str, tuple[str, str, str]] = {
     "replay": ("lamella.faces.cli.replay", "replay", _FILES),
     "request": ("lamella.faces.cli.request", "request", _FILES),
     "config": ("lamella.faces.cli.config", "config_app", _SETTINGS),
+    "trust": ("lamella.faces.cli.trust", "trust_app", _SETTINGS),
 }
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Annotated
@@ -17,8 +18,9 @@ from lamella.engine.keeping.conversations import Conversations
 from lamella.engine.keeping.stored import StoredChat
 from lamella.engine.sending.pool import ProviderPool
 from lamella.engine.sending.sending import Delivery
-from lamella.errors import CallError, UsageError
+from lamella.errors import CallError, UntrustedError, UsageError
 from lamella.faces.cli.access import name_command
+from lamella.faces.cli.trust import go_on_trusted
 from lamella.ports import TokenCounter
 from lamella.views.turns import cover_reported
 from lamella.wiring import DEMO_MODEL, Services, fit_settings, open_backend, open_pool, read_services
@@ -79,7 +81,11 @@ class OpenChat:
 
     def find_post(self, model: str | None = None) -> Delivery:
         """What sends to a model, by default to the one that was chosen; another branch may have its own."""
-        return self.pool.post(model or self.model, answer=self.answer)
+        find = partial(self.pool.post, model or self.model, answer=self.answer)
+        try:
+            return find()
+        except UntrustedError as refused:
+            return go_on_trusted(refused, find)
 
     def cover(self, turn: Turn, *, read: int | None, prompt: int | None) -> Mapping[str, int]:
         """What of each layer was cached, where so many tokens of the whole prompt were read from the cache."""
@@ -140,7 +146,7 @@ def _make_name(backend: Backend) -> str:
 def _open_pool(
     options: ChatOptions, progress: "Callable[[Progress], None] | None", *, services: Services
 ) -> ProviderPool:
-    pool = open_pool(services=services, progress=progress)
+    pool = open_pool(services=services, progress=progress, remember=options.store != UNKEPT)
     pool.name(options.model)
     return pool
 
