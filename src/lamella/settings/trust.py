@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import DecodeError, Struct, ValidationError, json
 
-from lamella.adapters.private import make_private_folder, write_private
+from lamella.adapters.private import close_file, make_own_folder, write_private
 from lamella.errors import SettingError
 
 FILE = "trust.json"
@@ -69,7 +69,8 @@ class TrustBook:
 
     def _write(self, places: Sequence[TrustedPlace]) -> None:
         try:
-            make_private_folder(self.path.parent)
+            make_own_folder(self.path.parent)
+            close_file(self.path)
             write_private(self.path, json.format(json.encode(_TrustFile(trusted=tuple(places)))).decode() + "\n")
         except OSError as error:
             raise SettingError(

@@ -9,6 +9,7 @@ from typing import Any
 
 from lamella.adapters.archive.markdown.names import name_file
 from lamella.adapters.archive.transcript import Transcript, load_transcript, read_rounds, read_turn
+from lamella.adapters.private import make_folder, write_private
 from lamella.core.values import replace
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.replay import ScriptedTurn, replay
@@ -62,8 +63,8 @@ def save_transcript(script: Script, folder: Path) -> Path:
     names = (name_file(script.conversation, number).removesuffix(".md") + ".json" for number in count(1))
     place = next(folder / name for name in names if _is_free(folder / name, script.conversation))
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        place.write_text(text, encoding="utf-8", newline="\n")
+        make_folder(folder)
+        write_private(place, text)
     except OSError as error:
         raise UsageError(f"{place} cannot be written: {error.strerror}.", hint="Name another folder.") from error
     return place

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lamella.adapters.private import close_file, make_file, make_folder, make_own_folder
 from lamella.adapters.stores.sqlite import MEMORY, SqliteDatabase
 from lamella.adapters.stores.store import SqlStore
 from lamella.errors import NotAvailableError, SettingError
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from lamella.ports import Store
 
 PATIENCE = 10.0
+_OWN_FOLDER = Path("~/.lamella")
 _FORMS = "sqlite:///chats.db (relative), sqlite:////home/me/chats.db (absolute), postgresql://user@host/database"
 
 
@@ -64,10 +66,20 @@ def _open_file(url: str, place: Path, *, patience: float, create: bool) -> "Stor
             f"There is no store at {url}.",
             hint="Check the address. `lamella chat` and `lamella chats import` begin a new store where there is none.",
         )
-    if url.startswith("sqlite:///~"):
-        # Below the home folder, Lamella's own folder is made when it is needed.
-        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _keep_private(place, below_home=url.startswith("sqlite:///~"))
     return open_sqlite(str(place), patience=patience)
+
+
+def _keep_private(place: Path, *, below_home: bool) -> None:
+    """A new store is its owner's alone, and so is all in Lamella's own folder; another that is there is as it was."""
+    if place.parent == _OWN_FOLDER.expanduser():
+        make_own_folder(place.parent)
+        for suffix in ("", "-wal", "-shm"):
+            close_file(place.with_name(place.name + suffix))
+    elif below_home:
+        make_folder(place.parent)
+    # What SQLite keeps beside a file has the file's mode.
+    make_file(place)
 
 
 def open_sqlite(path: str, *, patience: float = PATIENCE) -> "Store":
