@@ -61,7 +61,7 @@ def open_conversations(
     """
     from lamella.engine.keeping.conversations import Conversations
 
-    return Conversations(open_store(find_store(url, services or read_services()), create=create), SystemClock())
+    return Conversations(open_store(find_store(url or None, services or read_services()), create=create), SystemClock())
 
 
 def list_conversations(url: str | None = None, *, services: Services | None = None) -> "list[ChatListing]":
@@ -72,7 +72,7 @@ def list_conversations(url: str | None = None, *, services: Services | None = No
     services = services or read_services()
     if url is None and not services.found.is_set("store") and not has_store(services.settings.store):
         return []
-    store = open_store(find_store(url, services), create=False)
+    store = open_store(find_store(url or None, services), create=False)
     try:
         return [listed for listed in store.list_conversations() if listed.erased is None]
     finally:

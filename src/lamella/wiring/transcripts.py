@@ -40,7 +40,7 @@ def replay_transcript(
 def find_script(chat: str, url: str | None = None, *, services: Services | None = None) -> Script | None:
     """A kept conversation as it can be replayed; none if the store has none of that name, or there is no store."""
     services = services or read_services()
-    if not has_store(find_store(url, services)):
+    if not has_store(find_store(url or None, services)):
         return None
     backend = open_backend(url, services=services, create=False)
     try:

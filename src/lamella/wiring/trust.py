@@ -44,7 +44,7 @@ def name_place(field: str, given: str) -> str:
 
 def find_store(url: str | None, services: Services) -> str:
     """The store at a URL, or the configured one, unless only a project's file names that."""
-    if url:
+    if url is not None:
         return url
     store = services.settings.store
     if services.found.origins["store"] is Origin.PROJECT:
