@@ -1,6 +1,6 @@
 """Run the measures, print each beside its bound, and write them to ``build/bench.json``.
 
-All of them, or those named: ``python -m bench build replay memory stores sending local compaction start``.
+All of them, or those named: ``python -m bench build replay memory stores sending loop local compaction start``.
 """
 
 import json
@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 from bench.build import measure_builds, slope
 from bench.compaction import LAYOUTS, bench_compaction
 from bench.local import Served, make_talk, play_layered, play_naive, share_of_earlier
+from bench.loop import CHATS, TURNS, measure_gaps
 from bench.memory import measure_memory
 from bench.replay import AT_TURNS, measure_replay, replay_slope
 from bench.sending import measure_overhead
@@ -95,6 +96,30 @@ def bench_sending(verdicts: Verdicts) -> None:
     verdicts.measured["sending: milliseconds added per turn"] = found.added_seconds * 1e3
 
 
+def bench_loop(verdicts: Verdicts) -> None:
+    """How long an event loop is held up while many chats send at once. There is no bound to hold yet."""
+    from tests.servers import SAFE, running  # as for stores
+
+    print(f"loop: {CHATS} chats of {TURNS} turns at once, on one store, beside an idle program", flush=True)
+    with TemporaryDirectory() as folder:
+        _bench_loop(verdicts, "sqlite", f"sqlite:///{folder}/chats.db")
+    with running(SAFE) as server:
+        _bench_loop(verdicts, "postgresql", server.make_store_url())
+
+
+def _bench_loop(verdicts: Verdicts, name: str, url: str) -> None:
+    idle, busy = measure_gaps(url)
+    print(
+        f"  {name}: gaps 99 % {busy.usual * 1e3:.1f} ms, longest {busy.longest * 1e3:.1f} ms;"
+        f" idle {idle.usual * 1e3:.1f} and {idle.longest * 1e3:.1f} ms; {busy.seconds:.1f} s",
+        flush=True,
+    )
+    verdicts.measured[f"loop, {name}: milliseconds of the 99th percentile of gaps over idle"] = (
+        busy.usual - idle.usual
+    ) * 1e3
+    verdicts.measured[f"loop, {name}: milliseconds of the longest gap over idle"] = (busy.longest - idle.longest) * 1e3
+
+
 def bench_local(verdicts: Verdicts) -> None:
     """Ten turns on the embedded model, layered and glued anew."""
     talk = make_talk()
@@ -137,6 +162,7 @@ MEASURES: dict[str, Callable[[Verdicts], None]] = {
     "memory": bench_memory,
     "stores": bench_stores,
     "sending": bench_sending,
+    "loop": bench_loop,
     "local": bench_local,
     "compaction": bench_compaction,
     "start": bench_start,

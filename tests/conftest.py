@@ -5,6 +5,7 @@ that opens its conversations with ``converse`` is held to that; so is one that h
 """
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from tempfile import TemporaryDirectory
 from typing import ClassVar, Concatenate, ParamSpec
@@ -19,6 +20,12 @@ os.environ["LAMELLA_CONFIG"] = os.devnull
 # Nor are the places they trust.
 _OWN = TemporaryDirectory(prefix="lamella-tests-")
 os.environ["XDG_CONFIG_HOME"] = _OWN.name
+
+# Shells start jobs in the background with signals ignored, and processes hand that on: those that tests start must hear
+# what they are sent.
+for _number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, signal.default_int_handler if _number == signal.SIGINT else signal.SIG_DFL)
 
 P = ParamSpec("P")
 _STILL = (Cause.FIRST_TURN, Cause.NONE)

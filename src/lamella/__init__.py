@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from lamella.errors import (
+    AnswerAsideError,
     BadInputError,
     BudgetExceededError,
     CallError,
@@ -66,6 +67,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ActiveNote",
+    "AnswerAsideError",
     "BadInputError",
     "BudgetExceededError",
     "Call",

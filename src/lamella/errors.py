@@ -23,6 +23,7 @@ LamellaError
 │       └── SdkMissingError        sdk_missing         the provider's package is not installed
 ├── StoreError                 store_error         conversations could not be read or written
 │   ├── ConflictError          conflict            someone else wrote to the conversation first
+│   ├── AnswerAsideError       answer_aside        an answer came when the conversation had gone on; it is kept beside
 │   ├── ErasedError            erased              the conversation was erased
 │   ├── StoreUnavailableError  store_unavailable   the disk, file or server did not take it; trying again may work
 │   ├── StoreDamagedError      store_damaged       what is stored is not what was written
@@ -201,6 +202,20 @@ class ConflictError(StoreError):
         )
         self.expected = expected
         self.found = found
+
+
+class AnswerAsideError(StoreError):
+    """An answer came when the conversation had gone on; it is kept on a branch of its question, named ``answer``."""
+
+    code = "answer_aside"
+
+    def __init__(self, *, conversation: str, answer: str) -> None:
+        super().__init__(
+            f"The conversation {conversation} went on before this answer came; the answer is kept on a branch of its "
+            f"own, {answer}.",
+            hint=f'chat.turns("{answer}") reads it, chat.switch("{answer}") goes on from there.',
+        )
+        self.answer = answer
 
 
 class ErasedError(StoreError):

@@ -3,11 +3,13 @@
 import pytest
 from tests.unit.engine.backends import make_backend, make_chat
 
-from lamella import BudgetExceededError, Chat, Note
+from lamella import BudgetExceededError, Chat, Note, Reply, Tool, ToolCall
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.adapters.tokens.counter import OfflineCounter
 from lamella.core.log.records import EventKind
+from lamella.core.messages.delta import StopReason
 from lamella.core.values import replace
+from lamella.engine.dialogue.answer import Answer
 from lamella.engine.keeping.conversations import Conversations
 from lamella.errors import CallError
 
@@ -163,14 +165,68 @@ def test_a_turn_that_was_sent_can_be_answered_whatever_the_window_is_now() -> No
     assert smaller.turns()[-1].reply is not None
 
 
-def test_a_turn_waits_so_nothing_is_compacted_or_undone() -> None:
+def test_a_turn_that_waits_counts_as_stopped_when_something_is_compacted_or_undone() -> None:
+    store = MemoryStore()
+    chat = make_chat(store)
+    talk(chat, 6)
+    chat.ask("Waiting?")
+    planned = chat.plan(0.0001)
+    assert chat.turns()[-1].reply is None, "a plan changes nothing"
+    chat.commit(planned)
+    assert [told.reply and told.reply.text for told in chat.turns()][-1] == ""
+    live = chat.preview("And now?").messages
+    assert make_chat(store).preview("And now?").messages == live
+    chat.ask("Waiting again?")
+    chat.undo()
+    assert [told.reply and told.reply.text for told in chat.turns()][-1] == ""
+    assert make_chat(store).receipts() == chat.receipts() == ()
+    assert make_chat(store).preview("And now?").messages == chat.preview("And now?").messages
+
+
+def test_a_turn_that_was_opened_again_counts_as_stopped_where_it_was() -> None:
+    store = MemoryStore()
+    chat = make_chat(store)
+    talk(chat, 6)
+    chat.ask("Waiting?")
+    chat.compact(0.0001)
+    chat.regenerate()
+    for one in (chat, make_chat(store)):
+        assert one.turns()[-1].reply is None
+    assert chat.compact(0.00001) is None, "it was compacted after it was left the first time"
+    chat.undo()
+    assert chat.turns()[-1].reply is not None
+    assert (chat.receipts(), make_chat(store).receipts()) == ((), ())
+
+
+def test_calls_that_wait_are_not_given_up_for_a_compaction() -> None:
     chat = make_chat()
     talk(chat, 6)
-    chat.compact(0.0001)
-    chat.ask("Waiting?")
-    for attempt in (lambda: chat.compact(0.5), chat.undo, lambda: chat.plan(0.5)):
-        with pytest.raises(CallError, match="waits for its reply"):
+    chat.ask("Look?", tools=[Tool(name="look", description="Looks.", parameters={"type": "object"})])
+    call = ToolCall(id="c", name="look", arguments="{}")
+    chat._stored.reply(Answer(reply=Reply(text="", calls=(call,), stop=StopReason.TOOLS)))
+    for attempt in (lambda: chat.compact(0.0001), lambda: chat.plan(0.5)):
+        with pytest.raises(CallError, match="wait for what they give"):
             attempt()
+    assert chat.calls == (call,)
+
+
+@pytest.mark.parametrize("layout", ["library", "in_place"])
+def test_a_turn_that_waits_and_no_longer_fits_is_made_smaller_and_sent(layout: str) -> None:
+    store = MemoryStore()
+    chat = make_chat(store, window=20_000, reserve=0, layout=layout)
+    talk(chat, 12)
+    chat.ask("Waiting?")
+    smaller = make_chat(store, window=700)
+    turn = smaller.regenerate()
+    assert turn.compaction is not None
+    assert turn.tokens.total <= 0.95 * 700
+    assert turn.prefix.cause == "compacted"
+    assert turn.messages[-1].text.endswith("Waiting?")
+    again = make_chat(store)
+    assert again.regenerate().messages == turn.messages, "what was made smaller stays so"
+    smaller.reload()
+    smaller.reply("Yes.")
+    assert make_chat(store).preview("And?").messages == smaller.preview("And?").messages
 
 
 def test_with_another_model_what_stands_for_messages_is_counted_as_that_model_counts() -> None:

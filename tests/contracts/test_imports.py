@@ -13,6 +13,7 @@ import lamella
 
 EXPORTS = [
     "ActiveNote",
+    "AnswerAsideError",
     "BadInputError",
     "BudgetExceededError",
     "Call",

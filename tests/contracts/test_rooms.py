@@ -13,7 +13,7 @@ ROOMS = {
         "artifacts", "budget", "compaction", "ledger", "log", "messages", "planning", "prompt", "search", "text",
         "workflow",
     },
-    "adapters": {"archive", "clocks", "providers", "retrieval", "sources", "stores", "tokens", "tools"},
+    "adapters": {"archive", "clocks", "files", "providers", "retrieval", "sources", "stores", "tokens", "tools"},
     "faces": {"cli", "mcp", "server"},
     "engine": {"dialogue", "keeping", "sending"},
     "runners": set[str](),

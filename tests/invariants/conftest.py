@@ -7,8 +7,13 @@ for more, drawn anew each time: ``LAMELLA_EXAMPLES=2000 pytest tests/invariants`
 import os
 
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 _ASKED = os.environ.get("LAMELLA_EXAMPLES")
+if _ASKED is None:
+    # Constants are looked for in whatever modules are loaded, which is not the same in every process of a run.
+    _NONE = providers._local_constants
+    providers._get_local_constants = lambda: _NONE
 
 settings.register_profile(
     "invariants",

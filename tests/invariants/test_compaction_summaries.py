@@ -60,11 +60,20 @@ def test_a_bad_summary_is_left_out_with_the_reason_and_the_turn_goes_on(
 
 @TRIED
 @given(tight=tight_plans(turns=4))
+def test_for_one_turn_the_same_is_asked_for_once_also_where_it_is_refused(tight: Tight) -> None:
+    for _, asked in play(tight, ScriptedTurn("")):
+        texts = ["\ue000".join(message.text for message in messages) for messages in asked]
+        assert len(set(texts)) == len(texts)
+
+
+@TRIED
+@given(tight=tight_plans(turns=4))
 def test_the_same_turns_are_summarised_once(tight: Tight) -> None:
     texts = [
         "\ue000".join(message.text for message in messages)
-        for _, asked in play(tight, ScriptedTurn(""))
+        for _, asked in play(tight, ScriptedTurn())
         for messages in asked
+        if is_of_talk(messages)
     ]
     assert len(set(texts)) == len(texts)
 

@@ -43,7 +43,7 @@ def changing(draw: st.DrawFn) -> Turn:
 
 def plan(keep: int | None, state: State, turn: Turn) -> Placement:
     """The hand-made placement where it may be: not before anything was sent."""
-    if keep is None or state.last is None:
+    if keep is None or state.terms is None:
         return place(state, turn)
     return Placement(keep=keep, why="by hand")
 
@@ -77,10 +77,10 @@ def test_a_fold_from_any_message_keeps_what_stands_before_it_and_loses_nothing(
             _check_place(standing, prompt.messages)
         story.state = answer(opened, turn.reply or "")
         asked.append(bound)
-    following = iter([keep for _, keep in talk])
+    kept = {id(turn): keep for turn, (_, keep) in zip(asked, talk, strict=True)}
     resumed = Past(asked).fold(
         State(conversation="story", measured_by=QUARTERS.name),
-        lambda state, turn: plan(next(following), state, turn),
+        lambda state, turn: plan(kept[id(turn)], state, turn),
         measure=QUARTERS,
     )
     assert resumed.last is not None

@@ -10,7 +10,7 @@ from lamella.core.messages.delta import ToolCall
 from lamella.core.messages.model import Role
 from lamella.core.messages.rounds import ToolOutput, ToolRound
 from lamella.core.planning.layouts import place
-from lamella.core.prompt.advance import add_rounds, answer, waiting
+from lamella.core.prompt.advance import add_rounds, advance, advance_all, answer, waiting
 from lamella.core.prompt.envelope import make_envelope
 from lamella.core.prompt.laws import check_laws
 from lamella.core.prompt.layers.model import LayerId
@@ -137,3 +137,25 @@ def _next(state: State, story: Story) -> object:
     other = Story(story.rules, story.terms)
     other.state = state
     return waiting(other.open()).messages
+
+
+quiet = st.builds(
+    Turn,
+    text=st.sampled_from(["why?", "and now?", ""]),
+    reply=st.none() | st.sampled_from(["yes", ""]),
+    model=st.sampled_from([None, None, None, "one", "two"]),
+)
+
+
+@given(st.lists(turns() | quiet, min_size=1, max_size=12), terms)
+@settings(TRIED)
+def test_turns_that_are_told_together_lead_where_each_of_them_does(asked: list[Turn], terms: Terms) -> None:
+    given_terms = [replace(turn, terms=terms) for turn in asked]
+    state = State(conversation="demo")
+    for turn in given_terms:
+        state = advance(state, turn, place, measure=QUARTERS)
+    together = advance_all(State(conversation="demo"), given_terms, place, measure=QUARTERS)
+    assert replace(together, last=None) == replace(state, last=None)
+    assert together.last is not None
+    assert state.last is not None
+    assert together.last.messages == state.last.messages

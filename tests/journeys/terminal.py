@@ -13,23 +13,42 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
+import pyte
 from tests.journeys.running import SECONDS
 
 CTRL_C, CTRL_D, ALT_ENTER, ENTER = "\x03", "\x04", "\x1b\r", "\r"
-_LINES, _COLUMNS = 30, 160
-_WHERE, _HERE = b"\x1b[6n", b"\x1b[1;1R"
+_LINES, _COLUMNS, _SCROLLED = 30, 160, 20_000
 _ESCAPES = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07]*\x07|[()][A-Z0-9])")
+
+
+class _Screen(pyte.HistoryScreen):
+    """A screen that answers, as terminals do when they are asked where the cursor is."""
+
+    terminal = -1
+
+    def write_process_input(self, data: str) -> None:
+        os.write(self.terminal, data.encode())
+
+    def draw(self, data: str) -> None:
+        # Of several characters pyte draws none after one without a width, such as half of an emoji (0.8.2).
+        for letter in data:
+            super().draw(letter)
 
 
 class Terminal:
     """Runs until its block ends. ``shown`` is all that ever stood there, without colours and cursor movements."""
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
-        whole = {**os.environ, **environment, "TERM": "xterm"}
+    def __init__(
+        self, command: Sequence[str], environment: Mapping[str, str], *, columns: int = _COLUMNS, kind: str = "xterm"
+    ) -> None:
+        whole = {**os.environ, **environment, "TERM": kind}
+        self._screen = _Screen(columns, _LINES, history=_SCROLLED)
+        self._stream = pyte.ByteStream(self._screen)
         self._pid, self._fd = pty.fork()
         if self._pid == 0:
             os.execvpe(command[0], list(command), whole)
-        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", _LINES, _COLUMNS, 0, 0))
+        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", _LINES, columns, 0, 0))
+        self._screen.terminal = self._fd
         self._raw = b""
         self._seen = 0
         self.exit: int | None = None
@@ -54,9 +73,27 @@ class Terminal:
         self.exit = os.waitstatus_to_exitcode(status)
         return self.exit
 
+    def hang_up(self) -> None:
+        """Go away, as a window that is closed does; the command ends by that, or by itself."""
+        os.close(self._fd)
+        _, status = os.waitpid(self._pid, 0)
+        self.exit = os.waitstatus_to_exitcode(status)
+        self._fd = -1
+
+    @property
+    def raw(self) -> str:
+        return self._raw.decode(errors="replace")
+
     @property
     def shown(self) -> str:
-        return _ESCAPES.sub("", self._raw.decode(errors="replace")).replace("\r\n", "\n")
+        return _ESCAPES.sub("", self.raw).replace("\r\n", "\n")
+
+    @property
+    def screen(self) -> list[str]:
+        """What stands there for a person: the lines that scrolled off, then those on the screen."""
+        columns = range(self._screen.columns)
+        scrolled = ["".join(line[column].data for column in columns) for line in self._screen.history.top]
+        return [line.rstrip() for line in (*scrolled, *self._screen.display)]
 
     def _read(self) -> bool:
         """Take what came; false once nothing more can come."""
@@ -67,9 +104,7 @@ class Terminal:
         except OSError:
             return False
         self._raw += read
-        # What a real terminal answers when it is asked where the cursor is.
-        for _ in range(read.count(_WHERE)):
-            os.write(self._fd, _HERE)
+        self._stream.feed(read)
         return bool(read)
 
     def __enter__(self) -> Self:
@@ -81,4 +116,5 @@ class Terminal:
         if self.exit is None:
             os.kill(self._pid, signal.SIGKILL)
             os.waitpid(self._pid, 0)
-        os.close(self._fd)
+        if self._fd >= 0:
+            os.close(self._fd)

@@ -233,7 +233,7 @@ def test_a_process_killed_while_it_saves_leaves_a_whole_file(tmp_path: Path) -> 
             assert saving.stdout.readline() == b"saved\n"
             time.sleep(chance.random() / 5)
             saving.send_signal(signal.SIGKILL)
-        (path,) = folder.glob("*.md")
+        (path,) = folder.iterdir()
         chronicle = open_archive().load(path, vault=None)
         assert chronicle.records
         assert render_archive(chronicle) == path.read_text(encoding="utf-8")

@@ -122,7 +122,7 @@ def test_what_cannot_be_done_is_told_before_anything_is_sent(
 
 def test_lines_that_a_file_does_not_have_are_told_with_those_it_has(ask: Ask, note: Path) -> None:
     ran = ask("?", "--select", f"{note}:4-9", "--json")
-    assert refusal(ran, code="bad_artifact") == f"{note} has 6 lines; 4 to 9 were asked for."
+    assert refusal(ran, code="bad_artifact") == f"{note} has 5 lines; 4 to 9 were asked for."
 
 
 def test_bytes_that_are_no_text_are_refused(ask: Ask) -> None:

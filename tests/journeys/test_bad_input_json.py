@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.journeys.running import one_turn, refusal, replay, run
 
-from lamella.adapters.archive.strict_json import MAX_BYTES
+from lamella.adapters.files.reading import MAX_BYTES
 
 GOOD = json.dumps(one_turn()).encode()
 CALL = '{"lamella": 1, "turns": [{"user": "a", "tools": [{"name": "t", "output": "o", "arguments": %s}]}]}'

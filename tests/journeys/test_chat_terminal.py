@@ -136,7 +136,7 @@ def test_the_demo_model_shows_how_far_it_is_and_can_be_stopped(home: Mapping[str
         terminal.wait_for("reading ")
         terminal.wait_for("tokens in")
         terminal.press(CTRL_C)
-        terminal.wait_for("Stopped.")
+        terminal.wait_for("Stopped before a word came.")
         terminal.wait_for("an answer is missing")
         terminal.press(CTRL_D)
         assert terminal.wait_for_end() == 0

@@ -167,12 +167,22 @@ def test_an_erased_conversation_is_told(url: str) -> None:
     refusal(compact(url, "--json"), code="erased", exit_code=1)
 
 
-def test_a_turn_that_waits_for_its_reply_comes_first(url: str) -> None:
+def test_a_turn_that_was_never_answered_counts_as_stopped(url: str) -> None:
     ask_next(url)
-    for words in ((), ("--plan",), ("--undo",)):
-        ran = compact(url, "--json", *words)
-        assert refusal(ran, code="bad_call") == "A turn waits for its reply."
-        assert f"`lamella chats regenerate {CHAT} --store {url}`" in ran.err
+    before = run("chats", "show", CHAT, "--store", url).out
+    planned = compact(url, "--plan", "--to", "0.01")
+    assert (planned.exit, planned.err) == (0, "")
+    assert run("chats", "show", CHAT, "--store", url).out == before, "a plan changes nothing"
+    done = compact(url, "--to", "0.01")
+    assert done.exit == 0
+    told = "Left without an answer: "
+    assert done.err.startswith(told)
+    assert f"(lamella chats regenerate {CHAT} --store {url} asks it again)" in done.err
+    ask_next(url)
+    undone = compact(url, "--undo")
+    assert (undone.exit, undone.err.startswith(told)) == (0, True)
+    again = compact(url, "--undo")
+    assert "hint: Nothing was compacted on this branch." in again.err
 
 
 def test_where_nothing_was_compacted_an_undo_says_so(url: str) -> None:

@@ -211,6 +211,8 @@ def test_what_a_new_chat_gets_along_with_its_model_is_shown(machine: Machine) ->
     machine.project.write_text('layout = "library"\nmodel = "openai:gpt-6"\n', encoding="utf-8")
     line = machine.run("config", "show").out.splitlines()[-1]
     assert "model openai:gpt-6, layout library, " in line
+    assert line.endswith("lamella.toml names the model openai:gpt-6, and you have not.")
+    line = machine.run("config", "show", "--model", "openai:gpt-6").out.splitlines()[-1]
     assert line.endswith("; it cannot be asked yet: There is no key for OpenAI.")
 
 

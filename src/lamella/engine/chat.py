@@ -8,7 +8,9 @@ from types import MappingProxyType
 from lamella.attach import Attachment, Tool, ToolResult
 from lamella.core.log.call import Call
 from lamella.core.log.nodes import Told
+from lamella.core.log.receipt import Receipt
 from lamella.engine.checks import check_answer, check_seconds, check_steps, check_text, check_time
+from lamella.engine.dialogue.proposal import Proposal
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.discourse import Discourse
 from lamella.engine.keeping.backend import Backend
@@ -127,8 +129,7 @@ class Chat(Discourse):
 
     async def _alone(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
         """One turn at a time: an answer belongs to the question that was asked last."""
-        if self._sending:
-            raise CallError("A turn is being sent.", hint="Wait for its answer, or close its iterator to stop it.")
+        self._check_idle()
         self._sending = True
         try:
             async with aclosing(events):
@@ -136,6 +137,20 @@ class Chat(Discourse):
                     yield event
         finally:
             self._sending = False
+
+    def _check_idle(self) -> None:
+        if self._sending:
+            raise CallError("A turn is being sent.", hint="Wait for its answer, or close its iterator to stop it.")
+
+    def commit(self, planned: Proposal, *, at: datetime | None = None) -> Receipt:
+        """Do what was planned; a turn that waits counts as stopped, unless it is being sent."""
+        self._check_idle()
+        return super().commit(planned, at=at)
+
+    def undo(self, receipt: str | None = None, *, at: datetime | None = None) -> Receipt:
+        """Void a compaction, by default the last, and all after it; a turn that waits counts as stopped."""
+        self._check_idle()
+        return super().undo(receipt, at=at)
 
     def ledger(self) -> Sequence[Sequence[Call]]:
         """For each turn of the active branch the model calls that were made for it."""

@@ -8,6 +8,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from lamella.adapters.files.reading import MAX_SETTINGS_BYTES, read_plain
 from lamella.errors import SettingError
 from lamella.settings.checks import check_settings
 from lamella.settings.environment import FILE_VARIABLE
@@ -20,7 +21,7 @@ def read_file(path: Path) -> Mapping[str, object]:
     import tomllib  # only for those who have a file
 
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        values = tomllib.loads(read_plain(path, limit=MAX_SETTINGS_BYTES).decode("utf-8-sig"))
     except OSError as error:
         raise SettingError(
             f"The settings in {path} cannot be read: {error.strerror}.",

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from msgspec import DecodeError, Struct, ValidationError, json
 
-from lamella.adapters.private import close_file, make_own_folder, write_private
+from lamella.adapters.files.privacy import close_file, make_own_folder
+from lamella.adapters.files.writing import replace_file, write_new
 from lamella.errors import SettingError
 
 FILE = "trust.json"
@@ -68,10 +69,11 @@ class TrustBook:
         return True
 
     def _write(self, places: Sequence[TrustedPlace]) -> None:
+        data = json.format(json.encode(_TrustFile(trusted=tuple(places)))) + b"\n"
         try:
             make_own_folder(self.path.parent)
             close_file(self.path)
-            write_private(self.path, json.format(json.encode(_TrustFile(trusted=tuple(places)))).decode() + "\n")
+            (replace_file if self.path.exists() else write_new)(self.path, data)
         except OSError as error:
             raise SettingError(
                 f"{self.path} cannot be written: {error.strerror}.", hint="Permit writing to it and to its folder."

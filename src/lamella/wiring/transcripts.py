@@ -8,8 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from lamella.adapters.archive.markdown.names import name_file
-from lamella.adapters.archive.transcript import Transcript, load_transcript, read_rounds, read_turn
-from lamella.adapters.private import make_folder, write_private
+from lamella.adapters.archive.transcript import (
+    Transcript,
+    TurnIn,
+    load_transcript,
+    parse_transcript,
+    read_rounds,
+    read_turn,
+)
+from lamella.adapters.files.writing import make_folder, replace_file, write_new
+from lamella.core.text.content import encode_text
 from lamella.core.values import replace
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.replay import ScriptedTurn, replay
@@ -58,26 +66,40 @@ def replay_script(
 
 
 def save_transcript(script: Script, folder: Path) -> Path:
-    """Write a kept conversation as a transcript file; its name decides the file, and its own is written over."""
+    """Write a kept conversation as a transcript file; its name decides the file.
+
+    Its own is written over if all of it is in the new one, too; else the new one stands beside it under a number.
+    """
     text = json.dumps(write_script(script), ensure_ascii=False, indent=1) + "\n"
+    data = encode_text(text)
+    written = parse_transcript(data, name=script.conversation)
     names = (name_file(script.conversation, number).removesuffix(".md") + ".json" for number in count(1))
-    place = next(folder / name for name in names if _is_free(folder / name, script.conversation))
+    place = next(folder / name for name in names if _may_write(folder / name, written))
     try:
         make_folder(folder)
-        write_private(place, text)
+        (replace_file if place.exists() else write_new)(place, data)
     except OSError as error:
         raise UsageError(f"{place} cannot be written: {error.strerror}.", hint="Name another folder.") from error
     return place
 
 
-def _is_free(place: Path, conversation: str) -> bool:
-    """Whether a file is not there, or is a transcript of the same conversation."""
+def _may_write(place: Path, written: Transcript) -> bool:
+    """Whether a file is not there, or has nothing that the new one has not; the last turn may be answered since."""
     if not place.exists():
         return True
     try:
-        return load_transcript(place).conversation == conversation
+        there = load_transcript(place)
     except LamellaError:
         return False
+    if there.conversation != written.conversation or len(there.turns) > len(written.turns):
+        return False
+    pairs = list(zip(there.turns, written.turns, strict=False))
+    return all(_holds(new, old, is_last=number == len(pairs)) for number, (old, new) in enumerate(pairs, start=1))
+
+
+def _holds(new: TurnIn, old: TurnIn, *, is_last: bool) -> bool:
+    since = {name: getattr(new, name) for name in ("reply", "rounds") if is_last and not getattr(old, name)}
+    return new == old.model_copy(update=since)
 
 
 def write_request(

@@ -1,11 +1,10 @@
 """Strict JSON: what readers of JSON let pass and a transcript does not, and words for what they stumble over."""
 
 import json
+from collections.abc import Iterable
 from math import isinf
 
 from lamella.errors import TranscriptError
-
-MAX_BYTES = 500_000_000
 
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")
 
@@ -40,6 +39,16 @@ def _broken(name: str, what: str, hint: str) -> TranscriptError:
     return TranscriptError(f"{name} is not JSON: {what}.", hint=hint)
 
 
+def find_twice(names: Iterable[str]) -> str | None:
+    """The first name that was there before, if there is one."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
+
+
 class _NotStrictError(Exception):
     def __init__(self, what: str, hint: str) -> None:
         super().__init__(what)
@@ -47,9 +56,7 @@ class _NotStrictError(Exception):
 
 
 def _check_names(pairs: list[tuple[str, object]]) -> None:
-    names = [name for name, _ in pairs]
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
+    if (twice := find_twice(name for name, _ in pairs)) is not None:
         raise _NotStrictError(
             f"{json.dumps(twice)} stands twice in one object", "Only one of the two could be used. Remove the other."
         )

@@ -18,17 +18,19 @@ from pydantic import (
 from pydantic_core import ErrorDetails, PydanticCustomError, from_json
 
 from lamella.adapters.archive.attachments import AttachmentIn, read_attachment
-from lamella.adapters.archive.strict_json import MAX_BYTES, check_json, explain_broken
+from lamella.adapters.archive.strict_json import check_json, explain_broken, find_twice
+from lamella.adapters.files.reading import read_plain, read_stream
 from lamella.core.artifacts.make import make_tool_definition, make_tool_result
 from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.messages.delta import ToolCall
 from lamella.core.messages.rounds import ToolOutput, ToolRound, read_arguments
 from lamella.core.text.content import canonical_json
 from lamella.engine.dialogue.ask import Ask
-from lamella.errors import BadInputError, SourceTooLargeError, TranscriptError
+from lamella.errors import BadInputError, TranscriptError
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, strict=True)
 _ROUND_HINT = "Give each call of a round an id of its own, and one result with that id as its `call`."
+_TOO_LONG = "Split the conversation, or let its notes be read from a vault."
 _RESULT_ID = "(?s)^tool:.*:[0-9a-f]{12}$"
 _NUMBER = re.compile(r"\s*[+-]?[\d.]+\s*")
 
@@ -172,16 +174,16 @@ _SETTINGS = tuple(
 def load_transcript(path: Path) -> Transcript:
     """A transcript from a file."""
     try:
-        with path.open("rb") as file:
-            return read_transcript(file, name=str(path))
+        data = read_plain(path, hint=_TOO_LONG)
     except (OSError, ValueError) as error:
         raise _unreadable(str(path), error) from error
+    return parse_transcript(data, name=str(path))
 
 
 def read_transcript(stream: BinaryIO, *, name: str) -> Transcript:
     """A transcript from an open file or a pipe, of which no more is read than a transcript may have."""
     try:
-        data = stream.read(MAX_BYTES + 1)
+        data = read_stream(stream, name=name, hint=_TOO_LONG)
     except OSError as error:
         raise _unreadable(name, error) from error
     return parse_transcript(data, name=name)
@@ -189,16 +191,14 @@ def read_transcript(stream: BinaryIO, *, name: str) -> Transcript:
 
 def _unreadable(name: str, error: Exception) -> TranscriptError:
     reason = getattr(error, "strerror", None) or error
-    return TranscriptError(f"{name} cannot be read: {reason}.", hint="Check the path of the transcript.")
+    return TranscriptError(
+        f"{name} cannot be read: {reason}.",
+        hint="Check the path of the transcript; one that comes through a pipe is named `-`.",
+    )
 
 
 def parse_transcript(data: bytes, *, name: str) -> Transcript:
     """A transcript from its bytes; the error names the place and what was expected there."""
-    if len(data) > MAX_BYTES:
-        raise SourceTooLargeError(
-            f"{name} has more than {MAX_BYTES:,} bytes, which is the most that Lamella reads.",
-            hint="Split the conversation, or let its notes be read from a vault.",
-        )
     data = data.removeprefix(b"\xef\xbb\xbf")
     try:
         transcript = Transcript.model_validate_json(data)
@@ -243,11 +243,12 @@ def _read_round(given: RoundIn, place: str) -> ToolRound:
     outputs = {result.call: result for result in given.results}
     _check_each_once(called, f"{place}: two calls have the id")
     _check_each_once([result.call for result in given.results], f"{place}: two results are given for the call")
+    called_once = frozenset(called)
     for name in called:
         if name not in outputs:
             raise TranscriptError(f"{place}: the call {name} has no result.", hint=_ROUND_HINT)
     for name in outputs:
-        if name not in called:
+        if name not in called_once:
             raise TranscriptError(f"{place}: there is a result for {name}, which was not called.", hint=_ROUND_HINT)
     return ToolRound(
         text=given.text,
@@ -269,8 +270,7 @@ def _read_call(call: CallIn, place: str) -> str:
 
 
 def _check_each_once(names: Sequence[str], told: str) -> None:
-    twice = next((name for at, name in enumerate(names) if name in names[:at]), None)
-    if twice is not None:
+    if (twice := find_twice(names)) is not None:
         raise TranscriptError(f"{told} {twice}.", hint=_ROUND_HINT)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
 
+from lamella.adapters.files.reading import read_plain
 from lamella.adapters.sources.inventory import Inventory, is_note, make_inventory
 from lamella.adapters.sources.pictures import PictureReader
 from lamella.adapters.sources.tags import carries_tag, find_tags
@@ -20,7 +21,6 @@ from lamella.errors import (
     NotAvailableError,
     SourceMissingError,
     SourceOutsideError,
-    SourceTooLargeError,
     SourceUnreadableError,
 )
 from lamella.ports import NoteList, Sources
@@ -128,13 +128,9 @@ class Vault:
         if not self._is(stat.S_ISREG, file):
             raise self._no_file(path, file)
         try:
-            size = file.stat().st_size
-            if size > MAX_FILE_BYTES:
-                raise SourceTooLargeError(
-                    f"{path} has {size:,} bytes; Lamella reads files of up to {MAX_FILE_BYTES:,}.",
-                    hint="Attach a selection of it, or split the file.",
-                )
-            return file.read_bytes()
+            return read_plain(
+                file, limit=MAX_FILE_BYTES, name=path, hint="Attach a selection of it, or split the file."
+            )
         except OSError as error:
             raise _unreadable(path, error) from error
 

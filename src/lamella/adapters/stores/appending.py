@@ -73,9 +73,10 @@ def has_landed(transaction: Transaction, change: Change, state: LockedState) -> 
 
 def append_events(database: Database, transaction: Transaction, *, change: Change, state: LockedState) -> str:
     """Write the change, and give the new head."""
-    if change.erases:
+    erases = change.erases
+    if erases:
         database.begin_erasing(transaction)
-        _let_go(transaction, change.conversation, change.erases)
+        _let_go(transaction, change.conversation, erases)
         _forget_counts(transaction, change.conversation)
         remove_checkpoints(transaction, change.conversation)
     _hold(transaction, change)
@@ -84,7 +85,7 @@ def append_events(database: Database, transaction: Transaction, *, change: Chang
     transaction.run_each(
         f"INSERT INTO events (conversation, hash, {RECORD_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         [
-            (change.conversation, name, *write_record(seq, record, counted=not change.erases))
+            (change.conversation, name, *write_record(seq, record, counted=not erases))
             for seq, (record, name) in enumerate(zip(records, hashes, strict=True), start=change.expected + 1)
         ],
     )

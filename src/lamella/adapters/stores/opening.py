@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lamella.adapters.private import close_file, make_file, make_folder, make_own_folder
+from lamella.adapters.files.privacy import close_file, make_file, make_own_folder
+from lamella.adapters.files.writing import make_folder
 from lamella.adapters.stores.sqlite import MEMORY, SqliteDatabase
 from lamella.adapters.stores.store import SqlStore
 from lamella.errors import NotAvailableError, SettingError

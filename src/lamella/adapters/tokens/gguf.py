@@ -23,7 +23,8 @@ _PREFIX = "tokenizer."
 class Vocabulary:
     """A byte-pair vocabulary. ``split`` names the way text is cut before it is merged, ``marks`` are whole tokens.
 
-    ``begins`` says whether a prompt begins with a token of its own; ``template`` is how messages become a prompt.
+    ``begins`` says whether a prompt begins with a token of its own; ``template`` is how messages become a prompt, and
+    ``formatting`` are the marks that only it may write.
     """
 
     split: str
@@ -32,18 +33,12 @@ class Vocabulary:
     merges: tuple[str, ...]
     begins: bool
     template: str
+    formatting: tuple[str, ...] = ()
 
 
 def read_vocabulary(path: Path) -> Vocabulary | None:
     """The vocabulary of a GGUF file; none where there is no such file, or none in it that merges byte pairs."""
-    try:
-        # A pipe or a device would be waited for.
-        if not path.is_file():
-            return None
-        with path.open("rb") as file:
-            found = _Head(file.read(_HEAD)).read()
-    except (OSError, ValueError, error):
-        return None
+    found = _read_head(path)
     if found.get("ggml.model") != "gpt2":
         return None
     kinds = _items(found, "ggml.token_type")
@@ -54,7 +49,36 @@ def read_vocabulary(path: Path) -> Vocabulary | None:
         merges=tuple(str(merge) for merge in _items(found, "ggml.merges")),
         begins=bool(found.get("ggml.add_bos_token", False)),
         template=str(found.get("chat_template", "")),
+        formatting=_find_marks(found),
     )
+
+
+def read_marks(path: Path) -> tuple[str, ...]:
+    """The marks of the chat format of a GGUF file, whatever its vocabulary; none where there is no such file."""
+    return _find_marks(_read_head(path))
+
+
+def _find_marks(found: dict[str, object]) -> tuple[str, ...]:
+    """Tokens that only the format may write. Others that stand for themselves are words, if the template lacks them."""
+    template = str(found.get("chat_template", ""))
+    tokens, kinds = _items(found, "ggml.tokens"), _items(found, "ggml.token_type")
+    known = ((str(token), kind) for token, kind in zip(tokens, kinds, strict=False))
+    format_, word = _MARKS
+    return tuple(
+        token for token, kind in known if kind == format_ or (kind == word and token.strip() and token in template)
+    )
+
+
+def _read_head(path: Path) -> dict[str, object]:
+    """What the head of a file says about the tokenizer; nothing where it cannot be read."""
+    try:
+        # A pipe or a device would be waited for.
+        if not path.is_file():
+            return {}
+        with path.open("rb") as file:
+            return _Head(file.read(_HEAD)).read()
+    except (OSError, ValueError, error):
+        return {}
 
 
 def _items(found: dict[str, object], name: str) -> list[object]:

@@ -8,6 +8,7 @@ from hashlib import sha256
 from splintr import from_json_bytes
 
 from lamella.adapters.tokens.gguf import Vocabulary
+from lamella.adapters.tokens.marks import make_breaker
 from lamella.adapters.tokens.o200k import CountMemo, split_cleanly
 
 _CHUNK = 1_000_000
@@ -80,15 +81,19 @@ def open_vocabulary(vocabulary: Vocabulary) -> OwnTokens | None:
     written = _write(vocabulary, cuts)
     encode = from_json_bytes(written).encode_raw
 
+    # As requests are built: what people wrote has no marks in it.
+    as_sent = make_breaker(vocabulary.formatting)
+
     def count(text: str) -> int:
-        return sum(_count_apart(chunk, encode) for chunk in split_cleanly(text, _CHUNK))
+        return sum(_count_apart(chunk, encode) for chunk in split_cleanly(as_sent(text), _CHUNK))
 
     form = next((form for mark, form in _FORMATS.items() if mark in vocabulary.template), None)
     # Roles differ by a token in some vocabularies. Counted as the longest, no request is said to fit that does not.
     before = max(len(encode(form.before.format(role=role))) for role in _ROLES) if form else _USUAL
     after = len(encode(form.after)) if form else 0
     return OwnTokens(
-        name=f"gguf-{sha256(written).hexdigest()[:12]}",
+        # What is broken is part of how it counts: counts that were kept under another name are made again.
+        name=f"gguf-{sha256(written + ''.join(vocabulary.formatting).encode()).hexdigest()[:12]}",
         count=CountMemo(count=count).count,
         encode=encode,
         per_message=before + after,

@@ -10,15 +10,21 @@ from lamella.core.artifacts.kinds import KINDS, TEXT_KINDS, BlockForm
 from lamella.core.artifacts.model import Artifact, Kind
 from lamella.core.text.content import escape_line
 
-# Every tag that a block of ours may close with: those of the kinds, and those that stand inside blocks. Whatever ends
-# in ``_context`` is one, too, so that a block of another version cannot be closed either.
-_INNER = ("content", "preview", "diff", "output", "conversation_summary", "stage_digest", "exact", "summary")
-_TAGS = (
-    *_INNER,
-    "[a-z_]+_context",
-    *dict.fromkeys(re.escape(spec.tag) for kind, spec in KINDS.items() if kind in TEXT_KINDS),
+# Every tag of ours, whether content stands in it or beside it. Whatever ends in ``_context`` is one, too, so that a
+# block of another version cannot be closed either.
+_HEAD = ("title", "path", "url", "id", "lines", "query", "name", "arguments", "made_from")
+_BODY = ("content", "preview", "diff", "output", "exact", "summary", "conversation_summary", "stage_digest")
+_TOLD = ("handle", "update", "left_out", "tool_call")
+_TAGS = frozenset((*_HEAD, *_BODY, *_TOLD, *(spec.tag for kind, spec in KINDS.items() if kind in TEXT_KINDS)))
+# What nobody sees: controls, and what Unicode says may be ignored by default. A model reads a tag with these in it.
+_UNSEEN = (
+    "\\x00-\\x08\\x0e-\\x1f\\x7f-\\x84\\x86-\\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
+    "\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff"
 )
-_CLOSERS = re.compile(rf"<(?=\s*/\s*(?:{'|'.join(_TAGS)})\s*>)", re.IGNORECASE)
+_INVISIBLE = re.compile(f"[{_UNSEEN}]+")
+# The name is all that counts: what follows it, attributes or a slash, closes as well. Nothing is looked at twice.
+_CLOSER = re.compile(rf"<(?=[\s{_UNSEEN}]*+/[\s{_UNSEEN}]*+([\w:.\-{_UNSEEN}]++))")
 
 
 def neutralise(text: str) -> str:
@@ -28,7 +34,12 @@ def neutralise(text: str) -> str:
     """
     if "<" not in text:
         return text
-    return _CLOSERS.sub(lambda _: "<\\", text)
+    return _CLOSER.sub(_break, text)
+
+
+def _break(closer: re.Match[str]) -> str:
+    name = _INVISIBLE.sub("", closer[1]).casefold()
+    return "<\\" if name in _TAGS or name.endswith("_context") else "<"
 
 
 def render_block(artifact: Artifact, *, kind: Kind | None = None) -> str:

@@ -11,7 +11,7 @@ from lamella.core.compaction.checking import check_summary
 from lamella.core.compaction.rules import ChainRules
 from lamella.core.log.turn import Turn
 from lamella.core.prompt.advance import Planner, advance
-from lamella.core.prompt.folding import STRIP_TOKENS, count_summarised
+from lamella.core.prompt.folding import STRIP_TOKENS, count_summarised, name_questions
 from lamella.core.prompt.layers.strip import Exchange
 from lamella.core.prompt.state import State
 from lamella.core.values import replace
@@ -31,26 +31,40 @@ def retell(
     It is as it was, unless it begins an epoch in which a summary of hidden turns could stand.
     """
     now = advance(state, turn, place, measure=measure)
-    oldest = _readable(now.talk.exchanges[: count_summarised(now.talk.hidden)], chain)
+    covered = now.talk.exchanges[: count_summarised(now.talk.hidden)]
+    oldest = _readable(covered, chain)
     if not oldest or now.epoch == state.epoch:
         return turn, ()
+    stands = _find_retold(state, covered)
+    if stands is not None and _find_fault(stands, oldest, measure) is None:
+        return replace(turn, strip=stands), ()
     key = key_of(oldest)
     if key not in summaries:
         messages = ask_alone(oldest, measure=measure)
         return turn, (SummaryNeed(key=key, messages=messages, max_tokens=STRIP_TOKENS),)
     answer = summaries[key]
-    why = answer.why or check_summary(
-        answer.text,
-        replaced=texts_of(oldest),
-        users=[exchange.user.text for exchange in oldest],
-        tokens=measure.count(answer.text),
-        replaced_tokens=sum(measure.count(text) for text in texts_of(oldest)),
-        max_tokens=STRIP_TOKENS,
-    )
+    why = answer.why or _find_fault(answer.text, oldest, measure)
     if why is None:
         return replace(turn, strip=answer.text), ()
     said = f"Earlier turns stand as their outline: {why[0].lower()}{why[1:]}"
     return replace(turn, warnings=(*turn.warnings, said)), ()
+
+
+def _find_retold(state: State, covered: Sequence[Exchange]) -> str | None:
+    """The summary of these very turns that an earlier turn was sent with."""
+    text, names = state.talk.retold or (None, ())
+    return text if names == name_questions(covered) else None
+
+
+def _find_fault(text: str, oldest: Sequence[Exchange], measure: Measure) -> str | None:
+    return check_summary(
+        text,
+        replaced=texts_of(oldest),
+        users=[exchange.user.text for exchange in oldest],
+        tokens=measure.count(text),
+        replaced_tokens=sum(measure.count(text) for text in texts_of(oldest)),
+        max_tokens=STRIP_TOKENS,
+    )
 
 
 def _readable(exchanges: Sequence[Exchange], chain: ChainRules) -> Sequence[Exchange]:

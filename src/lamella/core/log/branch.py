@@ -1,6 +1,6 @@
 """A branch read back: its turns with their contents, what was compacted before each, and the calls of its replies."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from lamella.core.log.call import Call
@@ -80,6 +80,27 @@ def read_calls(told: Told) -> tuple[Call, ...]:
         return tuple(map(read_call, (*(call for one in rounds for call in one.made), *own)))
     except UNREADABLE as error:
         raise damaged(f"The message {node.id}", error) from error
+
+
+def read_all_calls(told: Sequence[Told], nodes: Iterable[Node]) -> list[tuple[Call, ...]]:
+    """For each turn of a branch the model calls made for its question, those of answers on other branches first."""
+    replies: dict[str, list[Node]] = {turn.message.id: [] for turn in told}
+    for node in nodes:
+        if isinstance(node.event, ReplyEvent) and node.parent in replies:
+            replies[node.parent].append(node)
+    calls: list[tuple[Call, ...]] = []
+    for turn in told:
+        chosen = None if turn.reply is None else turn.reply.id
+        others = sorted((one for one in replies[turn.message.id] if one.id != chosen), key=lambda one: one.number)
+        # An answer that was kept aside and the empty one beside it have their rounds in common, made once.
+        seen = [turn.rounds]
+        made: list[Call] = []
+        for one in others:
+            bare = replace(one, rounds=()) if one.rounds in seen else one
+            seen.append(one.rounds)
+            made += read_calls(Told(message=turn.message, reply=bare))
+        calls.append((*made, *read_calls(turn)))
+    return calls
 
 
 def committed_hashes(committed: CompactionsInForce) -> tuple[str, ...]:

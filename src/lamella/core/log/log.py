@@ -49,7 +49,7 @@ _USER, _REPLY = Voice.USER, Voice.REPLY
 
 # What a log folds to, and how snapshots of it are written. Whoever changes either raises the number, so that older
 # snapshots are not used; a golden file of each number holds this one to what it was.
-FORMAT = 4
+FORMAT = 5
 Change = DeleteEvent | ForkEvent | SwitchEvent | RenameEvent | ErasureEvent | SettingsEvent | StageEvent | SilentEvent
 
 
@@ -161,7 +161,8 @@ class Log(Struct, dict=True):
             case MessageEvent():
                 self._ask(Node(event=event, at=at, number=self.version))
             case ReplyEvent():
-                self._answer(Node(event=event, at=at, number=self.version))
+                said = Node(event=event, at=at, number=self.version)
+                (self._stand_aside if event.aside else self._answer)(said)
             case CallsEvent():
                 self._call(event)
             case ResultsEvent():
@@ -222,6 +223,19 @@ class Log(Struct, dict=True):
         self._stand(reply.event.id, parent)
         self._add(self._with_earlier(reply) if reply.event.id in self.nodes else reply, follows=follows)
         self.rounds.pop(parent, None)
+
+    def _stand_aside(self, reply: Node) -> None:
+        """An answer to a question that was left or is being answered anew: it ends a branch, and nothing moves."""
+        name, parent = reply.event.id, reply.event.parent
+        self._check(reply)
+        if name in self.nodes:
+            self._place(self._with_earlier(reply))
+            return
+        # Whoever left the question left its rounds to the empty reply; those that are open are somebody else's.
+        left = self.nodes.get(message_id(self.conversation, parent=parent, role=_REPLY, text=""))
+        self._stand(name, parent)
+        self._place(reply if left is None else replace(reply, rounds=left.rounds, erased=left.erased))
+        self._leaves.setdefault(name)
 
     def _stand(self, message: str, like: str) -> None:
         """A reply answers its question as that is open now, and a question is open again as it was for a reply.

@@ -22,6 +22,10 @@ class Record(Struct, frozen=True, kw_only=True, gc=False, eq=False):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Record) and self._said == other._said
 
+    def __ne__(self, other: object) -> bool:
+        # A struct does not derive this from ``==``: it would take two equal events for different ones.
+        return not self == other
+
     @property
     def _said(self) -> tuple[object, ...]:
         return self.kind, self.at, self.body, self.contents

@@ -7,7 +7,6 @@ from lamella.core.budget.counting import Measure
 from lamella.core.log.ids import Voice, message_id, turn_id
 from lamella.core.log.placement import Placement
 from lamella.core.log.turn import Turn
-from lamella.core.messages.model import Message
 from lamella.core.messages.rounds import ToolRound
 from lamella.core.prompt.attached import drop_known, find_leaving, gather, learn
 from lamella.core.prompt.folding import fold
@@ -21,13 +20,51 @@ from lamella.core.prompt.receipts import apply_receipts
 from lamella.core.prompt.state import State
 from lamella.core.values import replace
 
-# Where things stand in a turn's prompt, given the state it is asked in.
+# Where things stand in a turn's prompt, given the state it is asked in. It looks at what holds there and at the turn.
+# Of a past that is told once more it sees neither prompts nor the newest talk, and it may be asked more than once.
 Planner = Callable[[State, Turn], Placement]
 _USER, _REPLY = Voice.USER, Voice.REPLY
 
 
-def advance(state: State, turn: Turn, place: Planner, *, measure: Measure, followed: bool = False) -> State:
-    """The state once a turn is asked and, if it was, answered. One that is ``followed`` by others needs no prompt."""
+def advance_all(state: State, turns: Sequence[Turn], place: Planner, *, measure: Measure) -> State:
+    """The state that turns lead to one after another.
+
+    Most of a long past only says something: such turns are told together, without prompts that nobody sends again.
+    """
+    told: list[Turn] = []
+    for turn in turns:
+        if turn is not turns[-1] and _only_talks(state, turn) and place(state, turn).keep is None:
+            told.append(turn)
+        else:
+            state = advance(_tell(state, told, measure) if told else state, turn, place, measure=measure)
+            told = []
+    return state
+
+
+def _only_talks(state: State, turn: Turn) -> bool:
+    """Whether a turn, asked in a state, changes nothing but the talk."""
+    brings = turn.attached or turn.results or turn.rounds or turn.receipts or turn.drop or turn.fold
+    sets = turn.system is not None or turn.tools is not None or turn.model not in (None, state.model)
+    return not brings and not sets and turn.reply is not None and turn.rewritten is None and not state.waits
+
+
+def _tell(state: State, turns: Sequence[Turn], measure: Measure) -> State:
+    """The state after turns that only talk."""
+    conversation, head, number = state.conversation, state.head, state.turns
+    told: list[Exchange] = []
+    at = int(has_system(state.system, state.shelf)) + state.talk.length
+    for turn in turns:
+        asked = turn_id(conversation, head, turn)
+        user = make_said(asked, _USER, turn.text, place=f"message:{at}", measure=measure)
+        reply = _reply(state, asked, turn.reply or "", name=turn.reply_id, at=at + 1, measure=measure)
+        told.append(Exchange(user=user, sent=user.message, tools=(), reply=reply, number=number))
+        head, at, number = reply.id, at + 2, number + 1
+    talk = replace(state.talk, exchanges=state.talk.exchanges.plus(*told), spoken=state.talk.spoken + 2 * len(told))
+    return replace(state, head=head, talk=talk, turns=number, last=None, compacted=None)
+
+
+def advance(state: State, turn: Turn, place: Planner, *, measure: Measure) -> State:
+    """The state once a turn is asked: its prompt is ``last`` and waits, and an answer that is known is given."""
     before = answer(state, "") if state.waits else state
     if turn.receipts:
         before = apply_receipts(before, turn.receipts, turn.terms, measure=measure)
@@ -45,9 +82,6 @@ def advance(state: State, turn: Turn, place: Planner, *, measure: Measure, follo
         moved = find_moved(now.library, now.standing, at) if placement.keep else ()
         question = ask_with(shown, question, count=measure.count, moved=moved)
         opened = _learn(now, attached, shown, image_notes=turn.terms.image_notes)
-    if followed and turn.reply is not None and not turn.rounds:
-        reply = _reply(now, asked, turn.reply, name=turn.reply_id, at=asked_at + 1, measure=measure)
-        return _close(opened, user, question, shown=shown, reply=reply)
     prompt = Prompt(
         conversation_id=now.conversation,
         epoch=now.epoch,
@@ -95,34 +129,25 @@ def add_rounds(state: State, rounds: Sequence[ToolRound]) -> State:
 def answer(state: State, reply: str, *, reply_id: str | None = None) -> State:
     """The state after the reply to the turn that waits; one that was never answered gets the empty reply."""
     prompt = waiting(state)
-    at = prompt.asked_at + len(prompt.rounds) + 1
-    said = _reply(state, prompt.user.id, reply, name=reply_id, at=at, measure=prompt.measure)
-    return _close(state, prompt.user, prompt.question, shown=prompt.shown, reply=said, sent=prompt)
+    rounds, shown = prompt.rounds, prompt.shown
+    at = prompt.asked_at + len(rounds) + 1
+    exchange = Exchange(
+        user=prompt.user,
+        sent=prompt.question,
+        tools=tuple([one for one in shown[2] if one.artifact.kind is Kind.TOOL]) if shown[2] else (),
+        rounds=rounds,
+        reply=_reply(state, prompt.user.id, reply, name=reply_id, at=at, measure=prompt.measure),
+        attached=bool(prompt.attached),
+        number=state.turns,
+    )
+    talk = state.talk
+    talk = replace(talk, exchanges=talk.exchanges.plus(exchange), spoken=talk.spoken + 2 + len(rounds))
+    return replace(state, head=exchange.reply.id, talk=talk, turns=state.turns + 1, waits=False)
 
 
 def _reply(state: State, asked: str, text: str, *, name: str | None, at: int, measure: Measure) -> Said:
     name = name or message_id(state.conversation, parent=asked, role=_REPLY, text=text)
     return make_said(name, _REPLY, text, place=message_place(at), measure=measure)
-
-
-def _close(
-    state: State, user: Said, question: Message, *, shown: Shown, reply: Said, sent: Prompt | None = None
-) -> State:
-    """The state after one more exchange, for which this was sent."""
-    rounds = () if sent is None else sent.rounds
-    exchange = Exchange(
-        user=user,
-        sent=question,
-        tools=tuple([one for one in shown[2] if one.artifact.kind is Kind.TOOL]) if shown[2] else (),
-        rounds=rounds,
-        reply=reply,
-        attached=bool(shown[0]),
-        number=state.turns,
-    )
-    talk = state.talk
-    talk = replace(talk, exchanges=talk.exchanges.plus(exchange), spoken=talk.spoken + 2 + len(rounds))
-    turns = state.turns + 1
-    return replace(state, head=reply.id, talk=talk, turns=turns, last=sent, waits=False, compacted=None)
 
 
 def waiting(state: State) -> Prompt:

@@ -190,12 +190,19 @@ def draw_curtain(state: State, terms: Terms, measure: Measure, *, told: str | No
     if told is None and hidden == talk.hidden and talk.stand_in is not None:
         return state
     stand_in = _outline(talk.exchanges[:hidden], measure, told)
-    return replace(state, talk=replace(talk, hidden=hidden, stand_in=stand_in))
+    covered = talk.exchanges[: count_summarised(hidden)]
+    retold = talk.retold if told is None else (told, name_questions(covered))
+    return replace(state, talk=replace(talk, hidden=hidden, stand_in=stand_in, retold=retold))
 
 
 def count_summarised(hidden: int) -> int:
     """How many of the turns that are not shown a summary covers; the newest of them are outlined."""
     return hidden - hidden % _SUMMARISED_TOGETHER
+
+
+def name_questions(exchanges: Sequence[Exchange]) -> tuple[str, ...]:
+    """The ids of the questions of some turns."""
+    return tuple([exchange.user.id for exchange in exchanges])
 
 
 def _outline(hidden: Sequence[Exchange], measure: Measure, told: str | None) -> StandIn:

@@ -27,6 +27,8 @@ class Accounts:
         self._page: LedgerPage | None = None
         self._asked_at: datetime | None = None
         self._pause: float | None = None
+        # How long ago the turn under way was asked, when it was sent once more.
+        self._since: float | None = None
         self._answered_by: str | None = None
         # The calls to the model that were made for the turn under way.
         self._calls: tuple[Call, ...] = ()
@@ -68,7 +70,16 @@ class Accounts:
     def begin(self, books: Books, *, at: datetime | None) -> None:
         """A turn was asked."""
         self._pause = (at - self._asked_at).total_seconds() if at and self._asked_at else None
-        self._books, self._asked_at, self._calls = books, at, ()
+        self._books, self._asked_at, self._calls, self._since = books, at, (), None
+
+    def enter_again(self, envelope: Envelope, *, at: datetime | None) -> Entry:
+        """The entry for a turn that is sent once more.
+
+        The books stay as they are: no event says when that was, and a chat that is opened anew must find the same.
+        """
+        if at is not None and self._asked_at is not None:
+            self._since = (at - self._asked_at).total_seconds()
+        return self.enter(envelope, at=at)[0]
 
     def go_further(self, books: Books) -> None:
         """The same turn is sent on, after what its tools gave, or smaller."""
@@ -122,7 +133,7 @@ class Accounts:
             by_layer=envelope.tokens.by_layer,
             timing=given.timing,
             foreseen=given.foreseen,
-            pause=self._pause,
+            pause=self._pause if self._since is None else self._since,
             at=at,
             retries=given.retries,
             ended=given.ended,

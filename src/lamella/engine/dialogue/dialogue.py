@@ -1,11 +1,12 @@
 """A dialogue: one conversation walked turn by turn, from what was typed to what would be sent, with its books."""
 
 from collections.abc import Sequence
+from copy import copy
 from datetime import datetime
 
 from lamella.core.budget.thresholds import is_over
-from lamella.core.compaction.fitting import Rules, check_fits
-from lamella.core.ledger.entry import Entry, make_prefix
+from lamella.core.compaction.fitting import Rules
+from lamella.core.ledger.entry import Entry
 from lamella.core.log.call import Call
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.terms import Rewrite, Terms
@@ -14,7 +15,6 @@ from lamella.core.messages.delta import Reply, StopReason, ToolCall
 from lamella.core.messages.rounds import ToolOutput
 from lamella.core.prompt.advance import add_rounds, advance, answer, waiting
 from lamella.core.prompt.envelope import Envelope, make_envelope
-from lamella.core.prompt.laws import check_laws
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.prompt.receipts import UNDONE, apply_receipts
 from lamella.core.prompt.state import State
@@ -24,7 +24,7 @@ from lamella.engine.checks import check_zone
 from lamella.engine.dialogue.accounts import Accounts
 from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.ask import Ask
-from lamella.engine.dialogue.fitting import Fitter
+from lamella.engine.dialogue.fitting import Fitter, seal_request
 from lamella.engine.dialogue.past import Past
 from lamella.engine.dialogue.proposal import Proposal, propose
 from lamella.engine.dialogue.reading import read_turn
@@ -55,7 +55,6 @@ class Dialogue:
         pending: Reply | None = None,
         ledger: bool = True,
         journal: Journal | None = None,
-        fitter: Fitter | None = None,
     ) -> None:
         self._world = world
         self._rules = rules
@@ -63,7 +62,7 @@ class Dialogue:
         self._start = start
         self._past = past or Past()
         self._journal = journal
-        self._fitter = fitter or Fitter(world.summarizer, timeout=world.summary_timeout)
+        self._fitter = Fitter(world.summarizer, timeout=world.summary_timeout)
         self._recaller = Recaller()
         # The state before the turn that waits for its reply, if one does, and after the last that was answered.
         self._before = self._state = start
@@ -80,8 +79,7 @@ class Dialogue:
         """The state that the past leads to."""
         turns, place, measure = self._past.turns, self._rules.place, self._rules.measure
         if turns and turns[-1].reply is None:
-            earlier = Past(turns[:-1])
-            self._before = earlier.fold(self._start, place, measure=measure)
+            self._before = Past(turns[:-1]).fold(self._start, place, measure=measure)
             self._state = advance(self._before, turns[-1], place, measure=measure)
         else:
             self._before = self._state = self._past.fold(self._start, place, measure=measure)
@@ -95,8 +93,7 @@ class Dialogue:
         pause: float | None = None,
     ) -> None:
         """Go on from what was sent last: ``before``, or the last request of the past."""
-        sent = before or self._state.last
-        self._accounts.go_on(sent, asked_at=asked_at, answered_by=answered_by, pause=pause)
+        self._accounts.go_on(before or self._state.last, asked_at=asked_at, answered_by=answered_by, pause=pause)
 
     def mark_undone(self) -> None:
         """The next request differs from the one before it because a compaction was undone."""
@@ -152,7 +149,7 @@ class Dialogue:
         settled = apply_receipts(state, committed, turn.terms, measure=rules.measure) if committed else state
         turn, opened = self._fitter.fit(settled, turn, rules, path=self._past.path)
         receipt = turn.receipts[-1] if turn.receipts else None
-        envelope = self._seal(opened, rules, before=state.last)
+        envelope = seal_request(opened, rules, before=state.last or self._before.last)
         entry, books = self._accounts.enter(envelope, at=at)
         if self._journal is not None:
             left = LeftTurn(id=unanswered, skipped=skipped) if unanswered is not None else None
@@ -195,11 +192,6 @@ class Dialogue:
         if not self._state.waits:
             raise CallError("There is no open turn to reply to.", hint="Call ask() first; each turn takes one reply.")
         prompt = waiting(self._state)
-        if isinstance(given, Answer) and given.message not in (None, prompt.user.id):
-            raise CallError(
-                "Another question was asked before this answer came; it is not recorded.",
-                hint="Send one turn at a time, or open the conversation once for each.",
-            )
         if isinstance(given, str):
             self._close(given, None, at=at)
             return Reply(text=given, stop=StopReason.END)
@@ -241,6 +233,10 @@ class Dialogue:
             self._taken = (self._state, tuple(outputs))
         elif self._taken != (self._state, tuple(outputs)):
             raise CallError("No tool was called.", hint="Give results for the calls of the reply before.")
+        return self._fit_waiting(at=at)
+
+    def _fit_waiting(self, *, at: datetime | None) -> TurnView:
+        """The turn that waits, as it is sent from now on, made smaller where that is needed."""
         turn = self._past.turns[-1]
         fitted, opened = self._fitter.fit(
             self._settle(turn.terms), replace(turn, receipts=()), self._rules, path=self._past.path[:-1]
@@ -250,7 +246,7 @@ class Dialogue:
 
     def _send_on(self, turn: Turn, opened: State, receipt: Receipt | None, *, at: datetime | None) -> TurnView:
         """The turn that waits, as it is sent from now on, with what was compacted for that."""
-        envelope = self._seal(opened, self._rules, before=self._sent)
+        envelope = seal_request(opened, self._rules, before=self._sent or self._before.last)
         entry, books = self._accounts.enter(envelope, at=at)
         if receipt is not None and self._journal is not None:
             self._journal.write_receipt(receipt, before=opened.head, at=at)
@@ -275,14 +271,6 @@ class Dialogue:
     def _view(self, envelope: Envelope, entry: Entry, receipt: Receipt | None) -> TurnView:
         return self._accounts.view(envelope, entry, number=len(self._past.turns), receipt=receipt)
 
-    def _seal(self, opened: State, rules: Rules, *, before: Prompt | None = None) -> Envelope:
-        """The request as it may be sent: it fits, and breaks no law beside the one before it."""
-        envelope = make_envelope(waiting(opened), rules.budget)
-        if is_over(envelope.total, rules.budget.hard, rules.budget):
-            check_fits(envelope, rules.budget)
-        check_laws(envelope, before=before or self._before.last)
-        return envelope
-
     def preview(self, asked: Ask, *, at: datetime | None = None, rewritten: Rewrite | None = None) -> TurnView:
         """The turn that asking this would give if nothing has to go for it. Nothing changes."""
         check_zone(at)
@@ -292,16 +280,16 @@ class Dialogue:
         envelope = make_envelope(waiting(advance(state, turn, self._rules.place, measure=measure)), self._rules.budget)
         return self._accounts.view_ahead(envelope, number=len(self._past.turns) + 1, at=at)
 
-    def waiting(self) -> TurnView | None:
-        """The turn that waits for its reply, to be sent again; raises if it no longer fits."""
+    def waiting(self, *, at: datetime | None = None) -> TurnView | None:
+        """The turn that waits for its reply, to be sent again; made smaller, written down, where it no longer fits."""
         if not self._state.waits:
             return None
-        envelope = self._seal(self._state, self._rules)
+        if is_over(waiting(self._state).total, self._rules.budget.hard, self._rules.budget):
+            return self._fit_waiting(at=at)
+        envelope = seal_request(self._state, self._rules, before=self._before.last)
         self._sent = envelope.prompt
-        receipts = self._past.turns[-1].receipts
-        # The least that can be said of a turn: what moved.
-        entry = Entry(prefix=make_prefix(self._before.last, envelope.prompt))
-        return self._view(envelope, entry, receipts[-1] if receipts else None)
+        entry = self._accounts.enter_again(envelope, at=at)
+        return self._view(envelope, entry, next(reversed(self._past.turns[-1].receipts), None))
 
     def shrink_waiting(self, *, at: datetime | None = None) -> TurnView | None:
         """The turn that waits, made smaller than anything counted here asks for: the model says it does not fit.
@@ -330,8 +318,12 @@ class Dialogue:
         return apply_receipts(self._before, receipts, terms, measure=self._rules.measure)
 
     def plan(self, *, to: float | None = None, at: datetime | None = None) -> Proposal:
-        """What compacting now would take out, down to a share of what fits, by default to the target."""
-        self._check_between_turns()
+        """What compacting now would take out, down to a share of what fits, by default to the target.
+
+        A turn that waits counts as stopped: it is one of those that were said, with the empty reply.
+        """
+        if self._state.waits:
+            return self._after_stopping().plan(to=to, at=at)
         proposal = propose(
             self._settle(self._terms),
             Turn(text="", terms=self._terms),
@@ -349,12 +341,12 @@ class Dialogue:
         """Do what was planned; something said since makes the plan void."""
         if not isinstance(planned, Proposal):
             raise CallError(f"A {type(planned).__name__} is no plan.", hint="Give what plan() returned.")
-        self._check_between_turns()
         receipt = planned.receipt
         if receipt is None:
             raise CallError("There is nothing to compact.", hint="Plan with a smaller share, for example to=0.3.")
-        if receipt.parent != self._state.head or planned.upon != tuple(one.id for one in self._past.committed()):
+        if receipt.parent != self._leave().head or planned.upon != tuple(one.id for one in self._past.committed()):
             raise CallError("The conversation went on since this was planned.", hint="Plan again, then commit.")
+        self.stop_waiting(at=at)
         if self._journal is not None:
             self._journal.write_receipt(receipt, at=at)
         self._past.commit(receipt)
@@ -362,8 +354,8 @@ class Dialogue:
 
     def undo(self, receipt: str | None = None, *, at: datetime | None = None) -> Receipt:
         """Void a compaction, by default the last, and all after it: as if they had never been."""
-        del at  # nothing is written down here, so it has no time
         voided = self.find_undone(receipt)
+        self.stop_waiting(at=at)
         self.go_back(voided)
         self.mark_undone()
         return voided[0]
@@ -382,18 +374,26 @@ class Dialogue:
 
         ``past`` is the past where it is known better than here.
         """
-        if self._state.waits:
-            state = self._state
-        else:
+        state = self._state
+        if not state.waits:
             turn = Turn(text="", terms=self._terms, receipts=self._past.receipts)
-            state = advance(self._state, turn, self._rules.place, measure=self._rules.measure)
+            state = advance(state, turn, self._rules.place, measure=self._rules.measure)
         return self._recaller.find(past or self._past, query, sent=waiting(state), limit=limit)
 
     def find_undone(self, receipt: str | None = None) -> Sequence[Receipt]:
         """The compactions that an undo would void."""
-        self._check_between_turns()
         return self._past.find_undone(receipt)
 
-    def _check_between_turns(self) -> None:
+    def stop_waiting(self, *, at: datetime | None = None) -> None:
+        """A turn that waits is over with the empty reply; one whose calls wait is not given up like that."""
+        if self._pending is not None:
+            raise CallError("Calls of tools wait for what they give.", hint="Give that first, or ask something else.")
         if self._state.waits:
-            raise CallError("A turn waits for its reply.", hint="Reply first, then compact or undo.")
+            self._close("", None, at=at)
+
+    def _after_stopping(self) -> "Dialogue":
+        """The same dialogue once it stopped waiting, for a look at it: nothing is written down or changed."""
+        ahead = copy(self)
+        ahead._journal, ahead._accounts, ahead._past = None, copy(self._accounts), self._past.without(())
+        ahead.stop_waiting()
+        return ahead

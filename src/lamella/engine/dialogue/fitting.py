@@ -4,26 +4,29 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from functools import partial
 from queue import Empty, SimpleQueue
 from threading import Thread
 from time import monotonic
 from typing import TypeVar
 
-from lamella.core.budget.thresholds import must_shrink
+from lamella.core.budget.thresholds import is_over, must_shrink
 from lamella.core.compaction.asking import SummaryNeed, SummaryText
 from lamella.core.compaction.chain import Plan, plan_compaction
-from lamella.core.compaction.fitting import Rules, fit_turn
+from lamella.core.compaction.fitting import Rules, check_fits, fit_turn
 from lamella.core.log.terms import History
 from lamella.core.log.turn import Turn
 from lamella.core.prompt.advance import advance, waiting
+from lamella.core.prompt.envelope import Envelope, make_envelope
+from lamella.core.prompt.laws import check_laws
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.prompt.state import State
 from lamella.ports import Summarizer
 
 AT_ONCE = 3
 T = TypeVar("T")
-# Whether whoever is asking can wait for summaries elsewhere; in a program of its own nobody else is held up.
-_HANDS_BACK: ContextVar[bool] = ContextVar("hands_back", default=False)
+# What was fetched for the work of one who can wait for summaries elsewhere; where there is none, nobody is held up.
+_FETCHED: ContextVar[dict[str, SummaryText] | None] = ContextVar("fetched", default=None)
 
 
 class SummariesMissing(Exception):  # noqa: N818 - it is a request, not a failure
@@ -39,21 +42,22 @@ async def wait_apart(work: Callable[[], T]) -> T:
 
     Work is done again from its start once they are there, so it must have changed nothing when it asks for them.
     """
+    fetched: dict[str, SummaryText] = {}
     while True:
         try:
-            with _handing_back():
+            with _handing_back(fetched):
                 return work()
         except SummariesMissing as missing:
             await _run_apart(missing.fetch)
 
 
 @contextmanager
-def _handing_back() -> Iterator[None]:
-    token = _HANDS_BACK.set(True)
+def _handing_back(fetched: dict[str, SummaryText]) -> Iterator[None]:
+    token = _FETCHED.set(fetched)
     try:
         yield
     finally:
-        _HANDS_BACK.reset(token)
+        _FETCHED.reset(token)
 
 
 async def _run_apart(work: Callable[[], None]) -> None:
@@ -79,13 +83,25 @@ async def _run_apart(work: Callable[[], None]) -> None:
         raise failed[0]
 
 
+def seal_request(opened: State, rules: Rules, *, before: Prompt | None) -> Envelope:
+    """The request as it may be sent: it fits, and breaks no law beside the one before it."""
+    envelope = make_envelope(waiting(opened), rules.budget)
+    if is_over(envelope.total, rules.budget.hard, rules.budget):
+        check_fits(envelope, rules.budget)
+    check_laws(envelope, before=before)
+    return envelope
+
+
 class Fitter:
-    """Fits turns with a summariser, or without one. What it fetched once is not fetched again."""
+    """Fits turns with a summariser, or without one. It remembers nothing beyond what it is doing.
+
+    What was fetched and stands is in the conversation. What failed or was refused is asked for again the next time, as
+    it is when the conversation is opened anew: otherwise the two would send different bytes from then on.
+    """
 
     def __init__(self, summarizer: Summarizer | None, *, timeout: float) -> None:
         self._summarizer = summarizer
         self._timeout = timeout
-        self._summaries: dict[str, SummaryText] = {}
 
     def fit(self, state: State, turn: Turn, rules: Rules, *, path: Sequence[str]) -> tuple[Turn, State]:
         """The turn as it is asked, made smaller where that is needed, and the state that then waits."""
@@ -94,11 +110,12 @@ class Fitter:
         opened = advance(state, turn, rules.place, measure=rules.measure)
         if not retells and not must_shrink(waiting(opened).total, rules.budget, shrunk_to=state.shrunk_to):
             return turn, opened
+        known = self._begin()
         while True:
-            fitted, opened, needs = fit_turn(state, turn, rules, summaries=self._known(), path=path)
+            fitted, opened, needs = fit_turn(state, turn, rules, summaries=known, path=path)
             if not needs:
                 return fitted, opened
-            self._fetch(needs)
+            self._fetch(needs, known)
 
     def plan(
         self,
@@ -113,6 +130,7 @@ class Fitter:
     ) -> Plan:
         """A compaction down to the goal before this turn, whose prompt without one is ``as_is``."""
         asked = as_is or waiting(advance(state, turn, rules.place, measure=rules.measure))
+        known = self._begin()
         while True:
             plan = plan_compaction(
                 state,
@@ -123,46 +141,54 @@ class Fitter:
                 window=rules.budget.window,
                 as_is=asked,
                 goal=goal,
-                summaries=self._known(),
+                summaries=known,
                 path=path,
                 automatic=automatic,
             )
             if not plan.needs:
                 return plan
-            self._fetch(plan.needs)
+            self._fetch(plan.needs, known)
 
-    def _known(self) -> dict[str, SummaryText] | None:
-        return self._summaries if self._summarizer is not None else None
+    def _begin(self) -> dict[str, SummaryText] | None:
+        """What is known of summaries by now: what was fetched for this very work, none without a summariser."""
+        if self._summarizer is None:
+            return None
+        fetched = _FETCHED.get()
+        return {} if fetched is None else fetched
 
-    def _fetch(self, needs: Sequence[SummaryNeed]) -> None:
-        if _HANDS_BACK.get():
-            raise SummariesMissing(lambda: self._fetch_all(needs))
-        self._fetch_all(needs)
+    def _fetch(self, needs: Sequence[SummaryNeed], known: dict[str, SummaryText] | None) -> None:
+        """Fetch what is needed. Who has no summariser needs nothing."""
+        if known is None or self._summarizer is None:
+            return
+        fetch = partial(self._fetch_all, self._summarizer, needs, known)
+        if _FETCHED.get() is not None:
+            raise SummariesMissing(fetch)
+        fetch()
 
-    def _fetch_all(self, needs: Sequence[SummaryNeed]) -> None:
+    def _fetch_all(self, summarizer: Summarizer, needs: Sequence[SummaryNeed], known: dict[str, SummaryText]) -> None:
         """Every text that is needed, a few at a time; after one that takes too long no more are asked for."""
-        late = self._summarizer is None
+        late = False
         for start in range(0, len(needs), AT_ONCE):
             some = needs[start : start + AT_ONCE]
-            if late or self._summarizer is None:
-                self._summaries.update((need.key, SummaryText(why="not asked for: another was late")) for need in some)
+            if late:
+                known.update((need.key, SummaryText(why="not asked for: another was late")) for need in some)
             else:
-                late = not self._fetch_some(self._summarizer, some)
+                late = not self._fetch_some(summarizer, some, known)
 
-    def _fetch_some(self, summarizer: Summarizer, needs: Sequence[SummaryNeed]) -> bool:
+    def _fetch_some(self, summarizer: Summarizer, needs: Sequence[SummaryNeed], known: dict[str, SummaryText]) -> bool:
         """Whether all of these were answered in time, one way or the other."""
         answers: SimpleQueue[tuple[str, SummaryText]] = SimpleQueue()
         for need in needs:
             Thread(target=_ask, args=(summarizer, need, answers), daemon=True).start()
         for need in needs:
-            self._summaries[need.key] = SummaryText(why=f"no answer within {self._timeout:g} seconds")
+            known[need.key] = SummaryText(why=f"no answer within {self._timeout:g} seconds")
         deadline = monotonic() + self._timeout
         for _ in needs:
             try:
                 key, answer = answers.get(timeout=max(0.0, deadline - monotonic()))
             except Empty:
                 return False
-            self._summaries[key] = answer
+            known[key] = answer
         return True
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from lamella.core.budget.counting import Measure
 from lamella.core.log.receipt import Receipt, find_voided
 from lamella.core.log.turn import Turn
-from lamella.core.prompt.advance import Planner, advance
+from lamella.core.prompt.advance import Planner, advance_all
 from lamella.core.prompt.state import State
 from lamella.core.values import replace
 from lamella.errors import CallError
@@ -23,10 +23,7 @@ class Past:
 
     def fold(self, start: State, place: Planner, *, measure: Measure) -> State:
         """The state that these turns lead to, all of them counted by one measure."""
-        state, newest = start, len(self.turns) - 1
-        for number, turn in enumerate(self.turns):
-            state = advance(state, turn, place, measure=measure, followed=number < newest)
-        return state
+        return advance_all(start, self.turns, place, measure=measure)
 
     def ask(self, turn: Turn, *, message: str) -> None:
         """A turn, under the receipts committed before it."""

@@ -13,6 +13,8 @@ from lamella.errors import CallError
 FOUND_AT_MOST = 5
 # What a tool may answer at once, in characters: an original of any length must not be what bursts the window.
 ANSWER_CHARACTERS = 20_000
+# How many a model may ask for at once.
+_MOST = 20
 
 Recall = Callable[[str, int], Sequence[Found]]
 
@@ -23,7 +25,7 @@ _PARAMETERS: Mapping[str, object] = {
             "type": "string",
             "description": "Words, a path, a number or an id. What stands in double quotes must be there exactly.",
         },
-        "limit": {"type": "integer", "minimum": 1, "maximum": 20, "description": "How many to give at most."},
+        "limit": {"type": "integer", "minimum": 1, "maximum": _MOST, "description": "How many to give at most."},
     },
     "required": ["query"],
 }
@@ -81,7 +83,8 @@ def answer_recall(arguments: Mapping[str, object], recall: Recall) -> str:
     if not isinstance(query, str):
         return "recall takes a query, which is a text."
     try:
-        found = recall(query, limit)  # type: ignore[arg-type]  # a model wrote it; what is no number is told
+        # A model wrote it: more than it may ask for is what it may have, and what is no number is told.
+        found = recall(query, min(limit, _MOST) if isinstance(limit, int) else limit)  # type: ignore[arg-type]
     except CallError as error:
         return f"{error.message} {error.hint}"
     if not found:
@@ -93,7 +96,10 @@ def _tell(found: Sequence[Found]) -> list[str]:
     """The originals while there is room for them; of the rest, where the words stand."""
     told: list[str] = []
     room = ANSWER_CHARACTERS
-    for one in found:
+    for number, one in enumerate(found):
+        if room <= 0:
+            told.append(f"{len(found) - number:,} more were found. Ask with words that fewer of them have.")
+            break
         text = one.passage.text
         if len(text) <= room:
             told.append(f"[{name_passage(one)}, {len(text):,} characters]\n{text}")

@@ -34,8 +34,10 @@ def name_calls(reply: Reply) -> Reply:
     """
     names: dict[str, None] = {}
     for number, call in enumerate(reply.calls, start=1):
-        name = call.id or f"call-{number}"
-        names[name if name not in names else f"{name}-{number}"] = None
+        fresh = name = call.id or f"call-{number}"
+        while fresh in names:
+            fresh, number = f"{name}-{number}", number + 1
+        names[fresh] = None
     calls = tuple(replace(call, id=name) for call, name in zip(reply.calls, names, strict=True))
     return reply if calls == reply.calls else replace(reply, calls=calls, carried=None)
 

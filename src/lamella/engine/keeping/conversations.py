@@ -75,6 +75,14 @@ class Conversations:
         records = self._store.load(conversation)
         return records, _fold(conversation, records)
 
+    def find_all(self, names: Sequence[str]) -> list[str]:
+        """The same conversations, if all of them are there; what is wrong with the first that is not, else."""
+        alive = {listed.conversation for listed in self.list_alive()}
+        for name in names:
+            if name not in alive:
+                self.load_log(name)
+        return list(names)
+
     def take_out(self, conversation: str) -> Chronicle:
         """A whole conversation with all its contents."""
         records, log = self._load(conversation)

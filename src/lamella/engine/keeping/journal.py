@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from typing import NoReturn
 
 from lamella.core.log.call import Call
 from lamella.core.log.events.codec import (
@@ -12,6 +13,8 @@ from lamella.core.log.events.codec import (
     write_reply,
     write_results,
 )
+from lamella.core.log.ids import Voice, message_id
+from lamella.core.log.log import Log
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.records import Record, Written
 from lamella.core.log.turn import Turn
@@ -21,6 +24,7 @@ from lamella.core.values import replace
 from lamella.engine.dialogue.world import LeftTurn
 from lamella.engine.keeping.checkpoints import Checkpoints
 from lamella.engine.keeping.counting import CountingBook
+from lamella.errors import AnswerAsideError, ConflictError
 from lamella.ports import Store, TokenCounter
 
 
@@ -61,13 +65,17 @@ class ChatJournal:
 
     def __init__(
         self,
+        log: Log,
         *,
         append: Callable[[Written], None],
+        reload: Callable[[], None],
         moment: Callable[[datetime | None], str],
         edits: str | None = None,
         leaves: str | None = None,
     ) -> None:
+        self._log = log
         self._append = append
+        self._reload = reload
         self._moment = moment
         self._edits = edits
         self._leaves = leaves
@@ -104,15 +112,50 @@ class ChatJournal:
         self._append(write_receipt(receipt, at=self._moment(at), before=before))
 
     def write_calls(self, reply: Reply, *, parent: str, at: datetime | None, call: Call) -> None:
-        """What the model asks of its tools, with the model call that gave it."""
-        self._append(write_calls(reply, parent=parent, at=self._moment(at), made=(call,)))
+        """What the model asks of its tools, with the model call that gave it; aside, what it said before that."""
+        moment = self._moment(at)
+        written = write_calls(reply, parent=parent, at=moment, made=(call,))
+        if not self._append_open(written, parent):
+            said = message_id(self._log.conversation, parent=parent, role=Voice.REPLY, text=reply.text)
+            self._keep_aside(reply.text, message=said, parent=parent, at=moment, calls=(call,))
 
     def write_results(self, outputs: Sequence[ToolOutput], *, parent: str, at: datetime | None) -> None:
         """What the tools gave back."""
-        self._append(write_results(outputs, parent=parent, at=self._moment(at)))
+        known = self._log.version
+        if not self._append_open(write_results(outputs, parent=parent, at=self._moment(at)), parent):
+            raise ConflictError(conversation=self._log.conversation, expected=known, found=self._log.version)
 
     def write_reply(
         self, text: str, *, message: str, parent: str, at: datetime | None, calls: Sequence[Call] = ()
     ) -> None:
         """A reply to the turn asked last, with the model calls that gave it."""
-        self._append(write_reply(text, message_id=message, parent=parent, at=self._moment(at), calls=calls))
+        moment = self._moment(at)
+        written = write_reply(text, message_id=message, parent=parent, at=moment, calls=calls)
+        if not self._append_open(written, parent):
+            self._keep_aside(text, message=message, parent=parent, at=moment, calls=calls)
+
+    def _append_open(self, written: Written, question: str) -> bool:
+        """Append what answers a question, as long as that is open as it was: what others wrote beside it is no matter.
+
+        False if it is not open any more. Then what was written would be of another turn, or none that can be read.
+        """
+        rounds = self._log.rounds.get(question)
+        while self._log.head == question and self._log.rounds.get(question) == rounds:
+            try:
+                self._append(written)
+            except ConflictError:
+                self._reload()
+            else:
+                return True
+        return False
+
+    def _keep_aside(self, text: str, *, message: str, parent: str, at: str, calls: Sequence[Call]) -> NoReturn:
+        """Keep an answer on a branch of its question, and say where; the conversation goes on where others left it."""
+        written = write_reply(text, message_id=message, parent=parent, at=at, calls=calls, aside=True)
+        while True:
+            try:
+                self._append(written)
+            except ConflictError:
+                self._reload()
+            else:
+                raise AnswerAsideError(conversation=self._log.conversation, answer=message)

@@ -3,11 +3,10 @@
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from lamella.core.ledger.entry import Prefix
 from lamella.core.log.branch import (
     committed_hashes,
     path_hashes,
-    read_calls,
+    read_all_calls,
     read_message,
     read_pending,
     read_receipts,
@@ -35,7 +34,6 @@ from lamella.core.values import replace
 from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.ask import Ask, repeat_system
 from lamella.engine.dialogue.dialogue import Dialogue
-from lamella.engine.dialogue.fitting import Fitter
 from lamella.engine.dialogue.past import Past
 from lamella.engine.dialogue.proposal import Proposal
 from lamella.engine.dialogue.recalling import FOUND_AT_MOST
@@ -113,12 +111,28 @@ class StoredChat:
 
     def _next_dialogue(self) -> Dialogue:
         """What asks next. An open turn is left with the empty reply it had before: it may be compacted after that."""
-        head = self._log.nodes.get(self._log.head)
-        if head is not None and isinstance(head.event, MessageEvent):
-            empty = message_id(self.id, parent=head.id, role=Voice.REPLY, text="")
-            if empty in self._log.nodes:
-                return self._resume(self._log.path(empty), leaves=head.id)
-        return self._running()
+        return self._go_on_after(self._log.head) if self._empty() in self._log.nodes else self._running()
+
+    def _go_on_after(self, message: str, *, edits: str | None = None) -> Dialogue:
+        """What asks after a message; a question that has its empty reply already is left with that, and its rounds."""
+        empty = self._empty(message)
+        if empty in self._log.nodes:
+            return self._resume(self._log.path(empty), edits=edits, leaves=message)
+        return self._resume(self._log.path(message), edits=edits)
+
+    def _stop(self, empty: str, *, at: datetime | None) -> None:
+        """A turn that waits, and whose empty reply this would be, is over with it."""
+        if self._log.head and empty == self._empty():
+            self._running().stop_waiting(at=at)
+            # The branch of an empty reply that was there may have been compacted after it.
+            self._dialogue = None
+
+    def _empty(self, message: str | None = None) -> str:
+        """The id that the empty reply to a message has, by default to the last, if that is a question."""
+        node = self._log.nodes.get(self._log.head if message is None else message)
+        if node is None or not isinstance(node.event, MessageEvent):
+            return ""
+        return message_id(self.id, parent=node.event.id, role=Voice.REPLY, text="")
 
     def _with_lasting(self, asked: Ask) -> Ask:
         """What is asked, under what holds although no turn of the branch says so."""
@@ -140,9 +154,16 @@ class StoredChat:
         return self._configured.model if self._log.chose_model or "model" in self._changed else None
 
     def reply(self, given: str | Answer, *, at: datetime | None = None) -> Reply:
-        """What the model answered to the turn asked last, written down."""
+        """What the model answered to the turn asked last, or to the one it names, written down.
+
+        If the conversation went on meanwhile, it is kept on a branch of its own, which the error names.
+        """
         before = len(self._log.nodes)
-        reply = self._running().reply(given, at=at)
+        question = given.message if isinstance(given, Answer) else None
+        # Asked by this very chat, which went on before the answer came.
+        left = question is not None and question != self._log.head
+        asked = self._resume(self._log.path(question)) if left else self._running()
+        reply = asked.reply(given, at=at)
         if len(self._log.nodes) == before and not reply.calls:
             # The same answer once more leads back to the branch it is on, with what was compacted after it.
             self._dialogue = None
@@ -162,8 +183,8 @@ class StoredChat:
         return self._running().read_answer(answer)
 
     def waiting(self) -> TurnView | None:
-        """The turn that waits for its answer, if one does."""
-        return self._running().waiting()
+        """The turn that waits for its answer, if one does, made smaller where it no longer fits."""
+        return self._running().waiting(at=self._backend.clock.now())
 
     def regenerate(
         self, message: str | None = None, *, model: str | None = None, at: datetime | None = None
@@ -175,15 +196,17 @@ class StoredChat:
         question = self._question(message or self._log.head)
         if question != self._log.head or self._running().is_in_round:
             self._write(write_event(SwitchEvent(head=question), at=self._moment(at)))
-        turn = self._running().waiting()
-        if turn is None:
+        dialogue = self._running()
+        if not dialogue.waits:
             raise miss_message(self._log, question)
-        if model not in (None, turn.envelope.model):
+        if model not in (None, dialogue.model):
             return self.edit(question, None, model=model, at=at)
-        rewritten, prompt = self._log.rewritten, turn.envelope.prompt
-        before = self._sent_last() if rewritten or self._log.undone else prompt
-        movement = find_movement(before, replace(prompt, rewritten=rewritten))
-        turn.page.entry = replace(turn.ledger, prefix=Prefix(movement=movement, common_tokens=None))
+        rewritten = self._log.rewritten
+        before = self._sent_last() if rewritten or self._log.undone else dialogue.last
+        turn = dialogue.waiting(at=at or self._backend.clock.now())
+        assert turn is not None, "it waits, as was just seen"
+        movement = find_movement(before, replace(turn.envelope.prompt, rewritten=rewritten))
+        turn.page.entry = replace(turn.ledger, prefix=replace(turn.prefix, movement=movement, triggered=True))
         return turn
 
     def edit(self, message: str, text: str | None, *, model: str | None = None, at: datetime | None = None) -> TurnView:
@@ -194,7 +217,7 @@ class StoredChat:
         self._book.begin()
         contents = self._contents(path_hashes([Told(message=node, reply=None)]))
         original = read_message(node, contents, usual=self._configured.terms)
-        dialogue = self._resume(self._log.path(node.parent), edits=message)
+        dialogue = self._go_on_after(node.parent, edits=message)
         asked = Ask(
             text=original.typed if text is None else text,
             attach=tuple(replace(artifact, condensed=None) for artifact in original.attached),
@@ -236,8 +259,8 @@ class StoredChat:
         return model
 
     def ledger(self) -> Sequence[Sequence[Call]]:
-        """For each turn of the active branch the model calls that were made for it."""
-        return [read_calls(told) for told in self._log.path()]
+        """For each turn of the active branch the model calls that were made for it, answers left behind included."""
+        return read_all_calls(self._log.path(), self._log.nodes.values())
 
     def preview(self, asked: Ask, *, at: datetime | None = None) -> TurnView:
         """The turn that asking this would give if nothing has to go for it. Nothing is written down."""
@@ -248,17 +271,20 @@ class StoredChat:
         return self._running().shrink_waiting(at=at)
 
     def plan(self, *, to: float | None = None, at: datetime | None = None) -> Proposal:
-        """What compacting now would take out and bring."""
-        return self._running().plan(to=to, at=at)
+        """What compacting now would take out and bring; a turn that waits counts as stopped."""
+        return self._next_dialogue().plan(to=to, at=at)
 
     def commit(self, planned: Proposal, *, at: datetime | None = None) -> Receipt:
         """Do what was planned, written down with its receipt."""
+        if isinstance(planned, Proposal) and planned.receipt is not None and planned.receipt.parent != self._log.head:
+            self._stop(planned.receipt.parent, at=at)
         return self._running().commit(planned, at=at)
 
     def undo(self, receipt: str | None = None, *, at: datetime | None = None) -> Receipt:
         """Void a compaction, by default the last, and all after it on this branch."""
+        voided = self._next_dialogue().find_undone(receipt)
+        self._stop(self._empty(), at=at)
         dialogue = self._running()
-        voided = dialogue.find_undone(receipt)
         self._append(write_event(UndoEvent(receipt=voided[0].id), at=self._moment(at)))
         # It has the whole branch and what was sent last: neither is read and folded again for the next turn.
         dialogue.go_back(voided)
@@ -283,7 +309,6 @@ class StoredChat:
         self._kept.reload()
         self._configure()
         self._dialogue = None
-        self._fitter = Fitter(self._world.summarizer, timeout=self._world.summary_timeout)
 
     def _go(self, event: ForkEvent | SwitchEvent, at: datetime | None) -> None:
         if event.head not in self._log.nodes:
@@ -309,7 +334,9 @@ class StoredChat:
         return self._dialogue
 
     def _resume(self, told: Sequence[Told], *, edits: str | None = None, leaves: str | None = None) -> Dialogue:
-        journal = ChatJournal(append=self._append, moment=self._moment, edits=edits, leaves=leaves)
+        journal = ChatJournal(
+            self._log, append=self._append, reload=self.reload, moment=self._moment, edits=edits, leaves=leaves
+        )
         dialogue = self._rebuild(told, self._log.committed(told), journal=journal)
         before = self._sent_last() if edits or self._log.rewritten or self._log.undone else None
         dialogue.go_on(
@@ -346,7 +373,6 @@ class StoredChat:
             pending=read_pending(told[-1], contents) if told else None,
             ledger=self._backend.ledger,
             journal=journal,
-            fitter=self._fitter,
         )
         undone = self._log.moves_by_undo()
         if undone:

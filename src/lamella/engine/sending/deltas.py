@@ -24,6 +24,11 @@ from lamella.ports import ChatProvider, Foresight
 _LONGEST = 80
 # No answer has more tokens; larger numbers are no longer exact where JSON is read, and no store keeps them all.
 _MOST = 2**53
+# What an answer may weigh beyond what was asked for, and per token that was: servers count otherwise, and some models
+# think without counting. A part weighs something by itself, so that parts of nothing end, too.
+_SPARE = 4 * 1_024 * 1_024
+_PER_TOKEN = 128
+_PART = 32
 _DELTAS = "Yield TextDelta, ReasoningDelta, ToolCall, Usage and at last Stop, with fields of their types."
 
 
@@ -38,14 +43,33 @@ async def read_answer(provider: ChatProvider, request: Request) -> AsyncGenerato
             f"stream() of {name} gives {_show(coming)}, which is no async iterator.",
             hint="Write it as an async generator: async def stream(self, request), with yield in it.",
         )
+    left = _SPARE + request.answer * _PER_TOKEN
     try:
         async for delta in coming:
-            yield check_delta(delta, name)
+            checked = check_delta(delta, name)
+            left -= _weigh(checked)
+            if left < 0:
+                raise ReplyBrokenError(
+                    f"The answer of {name} does not end: {request.answer:,} tokens were asked for, and more came than "
+                    "any of that length has.",
+                    hint="What was said before is kept. Check what answers, or ask another model.",
+                )
+            yield checked
             # Whatever comes after the end, or fails to, belongs to no answer.
             if isinstance(delta, Stop):
                 return
     finally:
         await _close(coming)
+
+
+def _weigh(delta: Delta) -> int:
+    match delta:
+        case TextDelta() | ReasoningDelta():
+            return _PART + len(delta.text)
+        case ToolCall():
+            return _PART + len(delta.id) + len(delta.name) + len(delta.arguments)
+        case Usage() | Stop():
+            return _PART
 
 
 async def _close(coming: object) -> None:

@@ -36,7 +36,7 @@ from lamella.engine.dialogue.fitting import wait_apart
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.sending.deltas import foresee, read_answer
 from lamella.engine.sending.tools import STEPS, Toolbox
-from lamella.errors import CallError, ContextOverflowError, LamellaError, ProviderRetryError
+from lamella.errors import AnswerAsideError, CallError, ContextOverflowError, LamellaError, ProviderRetryError
 from lamella.ports import ChatProvider, Clock
 
 STOPPED = "stopped"
@@ -234,14 +234,14 @@ async def _answer_once(
         except (ProviderRetryError, ContextOverflowError) as error:
             again = await _try_again(error, chat, sent, post=post)
             if again is None:
-                _record(chat, turn, sent, post=post, ended=BROKEN)
+                _record_cut(chat, turn, sent, post=post, ended=BROKEN, why=error)
                 raise
             turn = again.turn or turn
             yield again
             await post.sleep(again.wait or 0.0)
         except BaseException as error:
             stopped = isinstance(error, GeneratorExit | CancelledError | KeyboardInterrupt)
-            _record(chat, turn, sent, post=post, ended=STOPPED if stopped else BROKEN)
+            _record_cut(chat, turn, sent, post=post, ended=STOPPED if stopped else BROKEN, why=error)
             raise
         else:
             _record(chat, turn, sent, post=post)
@@ -312,6 +312,16 @@ def _event(delta: Delta) -> Event | None:
             return Event(kind=EventName.USAGE, usage=delta)
         case Stop():
             return None
+
+
+def _record_cut(
+    chat: SendingChat, turn: TurnView, sent: _Attempt, *, post: Delivery, ended: str, why: BaseException
+) -> None:
+    """Write down what came before an answer was cut short; where it is kept aside, that must not hide why it was."""
+    try:
+        _record(chat, turn, sent, post=post, ended=ended)
+    except AnswerAsideError as aside:
+        why.add_note(aside.message)
 
 
 def _record(chat: SendingChat, turn: TurnView, sent: _Attempt, *, post: Delivery, ended: str = "") -> None:

@@ -71,12 +71,16 @@ class Toolbox:
             known = ", ".join(names) or "none"
             return ToolOutput(call=call.id, output=f"There is no tool {call.name}. Tools: {known}.", failed=True)
         try:
-            output = check_output(await asyncio.wait_for(run(call.arguments), self._seconds))
+            return await asyncio.wait_for(_finish(run, call), self._seconds)
         except TimeoutError:
             return ToolOutput(call=call.id, output=f"No result within {self._seconds:g} seconds.", failed=True)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - a tool may fail in any way, and the model should know how
-            return ToolOutput(call=call.id, output=_tell(error), failed=True)
-        return ToolOutput(call=call.id, output=output)
+
+
+async def _finish(run: _Run, call: ToolCall) -> ToolOutput:
+    try:
+        return ToolOutput(call=call.id, output=check_output(await run(call.arguments)))
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a tool may fail in any way, and the model should know how
+        return ToolOutput(call=call.id, output=_tell(error), failed=True)
 
 
 def _describe(tool: Tool | ToolFunction) -> tuple[ToolDefinition, _Run | None]:
@@ -136,7 +140,8 @@ def _make_run(function: ToolFunction, model: Any) -> _Run:  # noqa: ANN401 - as 
         if inspect.iscoroutinefunction(function):
             return _as_text(await function(**given))
         # A function that waits for something holds up nobody else.
-        return _as_text(await asyncio.to_thread(_call, function, given))
+        result = await asyncio.to_thread(_call, function, given)
+        return _as_text(await result if inspect.isawaitable(result) else result)
 
     return run
 

@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 from typer.models import CommandInfo
 
 import lamella
+from lamella.faces.cli.terminal.telling import tell
 
 _EXAMPLES = """
 The context engine for LLM chat.
@@ -56,8 +57,8 @@ COMMANDS: Mapping[str, tuple[str, str, str]] = {
     "store": ("lamella.faces.cli.store", "store_app", _KEPT),
     "replay": ("lamella.faces.cli.replay", "replay", _FILES),
     "request": ("lamella.faces.cli.request", "request", _FILES),
-    "config": ("lamella.faces.cli.config", "config_app", _SETTINGS),
-    "trust": ("lamella.faces.cli.trust", "trust_app", _SETTINGS),
+    "config": ("lamella.faces.cli.settings.config", "config_app", _SETTINGS),
+    "trust": ("lamella.faces.cli.settings.trust", "trust_app", _SETTINGS),
 }
 
 
@@ -123,7 +124,7 @@ def make_command(word: str | None = None) -> TyperGroup:
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - the shape typer calls
     if wanted:
-        typer.echo(f"lamella {lamella.__version__}")
+        tell(f"lamella {lamella.__version__}")
         raise typer.Exit
 
 
@@ -132,6 +133,6 @@ def options(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error, and what is logged.")] = False,
 ) -> None:
     """Options of every command. ``run_words`` looks for ``--debug`` itself, since an error ends the command."""

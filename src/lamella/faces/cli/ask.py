@@ -1,7 +1,6 @@
 """``lamella ask``: one question for scripts. The answer goes to stdout, everything else to stderr."""
 
 import asyncio
-import json
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -32,6 +31,7 @@ from lamella.faces.cli.chat.output import PlainOutput, follow
 from lamella.faces.cli.chat.status import tell_call, tell_end
 from lamella.faces.cli.tables.replay import print_turn
 from lamella.faces.cli.terminal.console import make_console
+from lamella.faces.cli.terminal.telling import tell, tell_json
 from lamella.views.answers import view_answer
 from lamella.views.turns import view_turn
 
@@ -104,10 +104,10 @@ def _answer(opened: OpenChat, asked: Ask, output: PlainOutput, *, as_json: bool)
     if as_json:
         reply = opened.stored.turns()[-1].reply
         body = view_answer(turn, reply.text if reply else "", call, conversation=opened.kept)
-        typer.echo(json.dumps(body, ensure_ascii=False))
+        tell_json(body)
     for line in (tell_end(call), tell_call(call)):
         if line:
-            typer.echo(line, err=True)
+            tell(line, err=True)
 
 
 async def _send(opened: OpenChat, asked: Ask, output: PlainOutput) -> Turn:
@@ -121,7 +121,7 @@ async def _send(opened: OpenChat, asked: Ask, output: PlainOutput) -> Turn:
 
 def _print_preview(turn: Turn, *, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps({"lamella": 1, **view_turn(turn)}, ensure_ascii=False))
+        tell_json({"lamella": 1, **view_turn(turn)})
     else:
         print_turn(make_console(), turn)
 

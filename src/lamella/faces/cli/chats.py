@@ -1,6 +1,6 @@
 """``lamella chats``: the conversations of a store, as wholes."""
 
-import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,15 +16,20 @@ from lamella.faces.cli.access import (
     opened_backend,
     opened_chat,
 )
+from lamella.faces.cli.several import do_each
 from lamella.faces.cli.terminal.console import make_console
 from lamella.faces.cli.terminal.lines import show_line, tell_count
 from lamella.faces.cli.terminal.progress import told_if_slow
+from lamella.faces.cli.terminal.telling import ask_yes, tell, tell_json
 from lamella.views.stores import view_chats
 from lamella.wiring import list_conversations
 
 if TYPE_CHECKING:
     from lamella.engine.keeping.backend import Backend
     from lamella.engine.keeping.conversations import Conversations
+
+# How many of a file are shown: more than that nobody reads.
+_WARNINGS = 100
 
 chats = typer.Typer(
     name="chats", help="List, read, search, change, move and erase conversations.", no_args_is_help=False
@@ -36,11 +41,11 @@ def list_chats(*, store: StoreOption = None, as_json: JsonOption = False) -> Non
     """Every conversation, the last changed first."""
     rows = view_chats(list_conversations(store))
     if as_json:
-        typer.echo(json.dumps({"chats": rows}, ensure_ascii=False))
+        tell_json({"chats": rows})
         return
     if not rows:
         begin, bring = (name_command(*words, store=store) for words in (("chat",), ("chats", "import")))
-        typer.echo(f"No conversations yet. Begin one with `{begin}`, or bring some in with `{bring}`.")
+        tell(f"No conversations yet. Begin one with `{begin}`, or bring some in with `{bring}`.")
         return
     from rich.table import Table  # only a list that has rows is a table
 
@@ -73,15 +78,14 @@ def show(
         path = log.path(branch)
         named = [name for told in path for one in list_rounds(told) for name in one.hashes()]
         contents = backend.store.read_contents(chat, named) if named else {}
-    console = make_console()
     for told in path:
         for line in tell_said(view_said(told), marks, view_rounds(told, contents)):
-            console.out(line, highlight=False)
+            tell(line)
     if path and path[-1].pending:
-        console.out(GIVEN_UP, highlight=False)
+        tell(GIVEN_UP)
     others = [name for name in log.branches() if name != (branch or log.head)]
     if others:
-        console.out(f"other branches: {', '.join(others)}", highlight=False)
+        tell(f"other branches: {', '.join(others)}")
 
 
 @chats.command()
@@ -110,17 +114,14 @@ def export(
         raise UsageError("--transcript excludes --vault.", hint="A transcript has the text of every note with it.")
     with opened_backend(store) as backend:
         conversations = _keep(backend)
-        names = [row.conversation for row in conversations.list_alive()] if every else chat or []
-        with told_if_slow("Exporting") as waiting:
-            for done, name in enumerate(names):
-                waiting.count(done, len(names))
-                place = (
-                    _save_transcript(backend, name, to)
-                    if transcript
-                    else _save_archive(conversations, name, to, vault=vault)
-                )
-                with waiting.hidden():
-                    typer.echo(str(place))
+        names = conversations.find_all(chat) if chat else [row.conversation for row in conversations.list_alive()]
+
+        def write(name: str) -> list[str]:
+            if transcript:
+                return [str(_save_transcript(backend, name, to))]
+            return [str(_save_archive(conversations, name, to, vault=vault))]
+
+        do_each(names, write, what="Exporting", store=store)
 
 
 def _keep(backend: "Backend") -> "Conversations":
@@ -153,15 +154,21 @@ def import_chats(
     from lamella.wiring import open_archive  # only those who read archives need them
 
     archive = open_archive()
-    with opened(store, create=True) as conversations, told_if_slow("Importing") as waiting:
-        for done, file in enumerate(files):
-            waiting.count(done, len(files))
+    with opened(store, create=True) as conversations:
+
+        def bring_in(file: Path) -> list[str]:
             chronicle = archive.load(file, vault=vault, held=conversations.read_contents)
             taken = conversations.take_in(chronicle)
-            with waiting.hidden():
-                typer.echo(f"{taken}  {show_line(chronicle.conversation)}  {show_line(chronicle.title)}".rstrip())
-                for warning in chronicle.warnings:
-                    typer.echo(f"warning: {file.name}: {warning}", err=True)
+            told = f"{taken}  {show_line(chronicle.conversation)}  {show_line(chronicle.title)}".rstrip()
+            return [told, *_tell_warnings(file.name, chronicle.warnings)]
+
+        do_each(files, bring_in, what="Importing", store=store)
+
+
+def _tell_warnings(file: str, warnings: Sequence[str]) -> list[str]:
+    shown = [f"warning: {show_line(f'{file}: {warning}')}" for warning in warnings[:_WARNINGS]]
+    more = len(warnings) - len(shown)
+    return [*shown, f"warning: {show_line(file)}: {tell_count(more, 'more warning')}"] if more else shown
 
 
 @chats.command()
@@ -186,7 +193,7 @@ def fork(
     if into is None:
         with opened(store) as conversations:
             conversations.fork(chat, head)
-        typer.echo(f"{chat} goes on from {head}.")
+        tell(f"{chat} goes on from {head}.")
         return
     if not into.strip():
         raise UsageError("--into is blank.", hint="Name the new conversation.")
@@ -195,7 +202,7 @@ def fork(
     with opened_backend(store) as backend:
         fork_into(backend, chat, head, name=into)
     talk = name_command("chat", into, store=store)
-    typer.echo(f"{show_line(into)} goes on from {head} of {chat}. Talk in it: {talk}")
+    tell(f"{show_line(into)} goes on from {head} of {chat}. Talk in it: {talk}")
 
 
 MessageName = Annotated[str, typer.Argument(help="A message, as `lamella chats show` names it.")]
@@ -239,7 +246,7 @@ def remove(*, chat: ChatName, message: MessageName, store: StoreOption = None) -
     """Go on without a message, on a branch of its own; a question goes with its answer. Nothing is erased."""
     with opened_chat(store, chat) as stored:
         stored.delete(message)
-    typer.echo(f"{chat} goes on without {message}.")
+    tell(f"{chat} goes on without {message}.")
 
 
 @chats.command()
@@ -249,7 +256,7 @@ def rename(
     """Give a conversation a title."""
     with opened(store) as conversations:
         conversations.rename(chat, title)
-    typer.echo(f"{chat} is now called {show_line(title)}.")
+    tell(f"{chat} is now called {show_line(title)}.")
 
 
 @chats.command()
@@ -272,13 +279,13 @@ def delete(
             conversations.erase(chat)
             what = chat
     proof = name_command("store", "verify", "--erased", chat, store=store)
-    typer.echo(f"Erased {what}. See that nothing is left: {proof}")
+    tell(f"Erased {what}. See that nothing is left: {proof}")
 
 
 def _confirm(question: str) -> bool:
     """Whether somebody says yes; where nobody is there to be asked, nobody does."""
     try:
-        return typer.confirm(question)
+        return ask_yes(question)
     except typer.Abort as error:
         if isinstance(error.__context__, KeyboardInterrupt):
             raise
@@ -299,7 +306,7 @@ def search(
         for hit in conversations.search(words):
             found = True
             with waiting.hidden():
-                typer.echo(f"{show_line(hit.conversation)}  {hit.message}  {hit.role}: {show_line(hit.excerpt)}")
+                tell(f"{show_line(hit.conversation)}  {hit.message}  {hit.role}: {show_line(hit.excerpt)}")
     if not found:
-        typer.echo("No message has these words. What was attached is not searched.", err=True)
+        tell("No message has these words. What was attached is not searched.", err=True)
         raise typer.Exit(1)

@@ -1,7 +1,5 @@
 """``lamella compact``: make a conversation smaller, see first what would go, and take it back."""
 
-import json
-from shlex import quote
 from typing import Annotated
 
 import typer
@@ -10,9 +8,10 @@ from lamella.engine.dialogue.proposal import Proposal
 from lamella.engine.keeping.stored import StoredChat
 from lamella.errors import CallError, UsageError
 from lamella.faces.cli.access import ChatName, JsonOption, StoreOption, name_command, opened_chat
-from lamella.faces.cli.tables.compaction import lower_share, print_planned
+from lamella.faces.cli.tables.compaction import find_waiting, lower_share, print_planned, tell_stopped
 from lamella.faces.cli.terminal.lines import tell_count
 from lamella.faces.cli.terminal.progress import told_if_slow
+from lamella.faces.cli.terminal.telling import tell, tell_json
 from lamella.views.receipts import view_plan, view_undo
 
 
@@ -41,12 +40,13 @@ def compact(
     """
     _check_words(plan=plan, undo=undo, receipt=receipt, to=to)
     with opened_chat(store, chat) as stored:
-        _check_answered(stored)
+        waits = find_waiting(stored.turns())
         if undo:
             _undo(stored, receipt, as_json=as_json)
         else:
             back = name_command("compact", chat, "--undo", store=store)
             _compact(stored, to, undo=None if plan else back, as_json=as_json)
+        tell_stopped(None if plan else waits, again=name_command("chats", "regenerate", chat, store=store))
 
 
 def _check_words(*, plan: bool, undo: bool, receipt: str | None, to: float | None) -> None:
@@ -54,17 +54,6 @@ def _check_words(*, plan: bool, undo: bool, receipt: str | None, to: float | Non
         raise UsageError("--receipt needs --undo.", hint="Add --undo.")
     if undo and (plan or to is not None):
         raise UsageError("--undo excludes --plan and --to.", hint="Undo first, then plan anew.")
-
-
-def _check_answered(stored: StoredChat) -> None:
-    told = stored.turns()
-    if told and told[-1].reply is None:
-        name = quote(stored.id)
-        raise CallError(
-            "A turn waits for its reply.",
-            hint=f"Have it answered with `lamella chats regenerate {name}`, or go on in `lamella chat {name}`; then "
-            "compact or undo.",
-        )
 
 
 def _compact(stored: StoredChat, to: float | None, *, undo: str | None, as_json: bool) -> None:
@@ -75,7 +64,7 @@ def _compact(stored: StoredChat, to: float | None, *, undo: str | None, as_json:
     if undo is not None:
         stored.commit(planned)
     if as_json:
-        typer.echo(json.dumps(view_plan(stored.id, planned, committed=undo is not None), ensure_ascii=False))
+        tell_json(view_plan(stored.id, planned, committed=undo is not None))
     else:
         print_planned(stored.id, planned, undo=undo)
 
@@ -99,8 +88,8 @@ def _undo(stored: StoredChat, receipt: str | None, *, as_json: bool) -> None:
     left = {one.id for one in stored.receipts()}
     undone = [one.id for one in before if one.id not in left]
     if as_json:
-        typer.echo(json.dumps(view_undo(stored.id, undone), ensure_ascii=False))
+        tell_json(view_undo(stored.id, undone))
         return
     what = tell_count(len(undone), "compaction")
     size = stored.plan(to=1.0).before
-    typer.echo(f"Undone: {what} ({', '.join(undone)}). The next request has {size.total:,} of {size.limit:,} tokens.")
+    tell(f"Undone: {what} ({', '.join(undone)}). The next request has {size.total:,} of {size.limit:,} tokens.")

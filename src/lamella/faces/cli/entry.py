@@ -5,8 +5,8 @@ Only what every command needs is imported here; a command is imported when it is
 
 import os
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from itertools import pairwise
 
 import lamella
@@ -26,13 +26,36 @@ def run_words(arguments: Sequence[str] | None = None) -> int:
     _tell_misspelt()
     run = _find_run(words)
     try:
-        return _run(run)
+        with _shown_log() if debug else nullcontext():
+            return _run(run)
     except (BrokenPipeError, SystemExit):
         # The reader has seen enough; rich leaves a closed pipe with SystemExit. A check cut short has not passed.
         discard_stdout()
         return 1 if "--check" in words else 0
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last door: a sentence, never a traceback
         return _fail(error, words, debug=debug)
+    except BaseException as error:
+        code = _find_signal(error)
+        if code is None:
+            raise
+        return code
+
+
+@contextmanager
+def _shown_log() -> Iterator[None]:
+    """What is logged goes to stderr as long as a command runs: ids and hashes, never text."""
+    import logging  # only those who look for a fault need it
+
+    logger, shown = logging.getLogger("lamella"), logging.StreamHandler()
+    shown.setFormatter(logging.Formatter("debug: %(message)s"))
+    level = logger.level
+    logger.addHandler(shown)
+    logger.setLevel(logging.DEBUG)
+    try:
+        yield
+    finally:
+        logger.removeHandler(shown)
+        logger.setLevel(level)
 
 
 def _find_run(words: Sequence[str]) -> Callable[[], object]:
@@ -64,7 +87,7 @@ def _run_trusted(run: Callable[[], object]) -> object:
     try:
         return run()
     except UntrustedError as refused:
-        from lamella.faces.cli.trust import go_on_trusted
+        from lamella.faces.cli.terminal.consent import go_on_trusted
 
         return go_on_trusted(refused, run)
 
@@ -72,16 +95,25 @@ def _run_trusted(run: Callable[[], object]) -> object:
 def _fail(error: BaseException, words: Sequence[str], *, debug: bool) -> int:
     from lamella.faces.cli.access import complete_hint
     from lamella.faces.cli.terminal.failures import exit_code, print_failure
+    from lamella.faces.cli.terminal.telling import tell
 
     if debug:
         import traceback
 
-        traceback.print_exception(error)
+        tell("".join(traceback.format_exception(error)).rstrip(), err=True)
     failure = _explain(error)
     failure.hint = complete_hint(failure.hint, _find_store(words))
     print_failure(failure, as_json="--json" in words)
     finish_stdout()
     return INTERRUPTED if _is_interruption(error) else exit_code(failure)
+
+
+def _find_signal(error: BaseException) -> int | None:
+    """The exit code of a process that a signal ended, if one did: nobody is told who is not there any more."""
+    from lamella.faces.cli.terminal.signals import SignalEnd
+
+    finish_stdout()
+    return error.exit_code if isinstance(error, SignalEnd) else None
 
 
 def _find_store(words: Sequence[str]) -> str | None:
@@ -101,12 +133,12 @@ def _tell_misspelt() -> None:
     if sys.stderr is None or not any(name.upper().startswith(_VARIABLES) for name in os.environ):
         return
     from lamella.faces.cli.terminal.lines import show_line
+    from lamella.faces.cli.terminal.telling import tell
     from lamella.wiring import find_misspelt
 
     with suppress(OSError):
         for name, near in find_misspelt().items():
-            sys.stderr.write(f"warning: {show_line(name)} is no setting and is ignored. Did you mean {near}?\n")
-        sys.stderr.flush()
+            tell(f"warning: {show_line(name)} is no setting and is ignored. Did you mean {near}?", err=True)
 
 
 def _explain(error: BaseException) -> LamellaError:

@@ -1,11 +1,8 @@
 """``lamella ledger``: what each turn of a conversation was predicted to cost, what it did cost, and why."""
 
-import json
-
-import typer
-
 from lamella.faces.cli.access import ChatName, JsonOption, StoreOption, opened_chat
 from lamella.faces.cli.tables.ledger import print_ledger
+from lamella.faces.cli.terminal.telling import tell_json
 from lamella.views.ledger import make_rows, view_ledger
 
 
@@ -17,6 +14,6 @@ def ledger(*, chat: ChatName, as_json: JsonOption = False, store: StoreOption = 
     with opened_chat(store, chat) as stored:
         rows = make_rows(stored.turns(), stored.ledger())
     if as_json:
-        typer.echo(json.dumps(view_ledger(chat, rows), ensure_ascii=False))
+        tell_json(view_ledger(chat, rows))
     else:
         print_ledger(chat, rows)

@@ -1,15 +1,14 @@
 """``lamella recall``: find what left the prompt, and read it word for word."""
 
-import json
-import sys
 from typing import Annotated
 
 import typer
 
 from lamella.engine.dialogue.recalling import FOUND_AT_MOST, name_passage
 from lamella.faces.cli.access import ChatName, JsonOption, StoreOption, opened_chat
-from lamella.faces.cli.terminal.lines import show_line, show_lines
+from lamella.faces.cli.terminal.lines import show_line
 from lamella.faces.cli.terminal.progress import told_if_slow
+from lamella.faces.cli.terminal.telling import tell, tell_json, write_exactly
 from lamella.views.recall import view_recall
 
 
@@ -31,16 +30,16 @@ def recall(
     with opened_chat(store, chat) as stored, told_if_slow(f"Searching {chat}"):
         found = stored.recall(query, limit=limit)
     if as_json:
-        typer.echo(json.dumps(view_recall(chat, query, found), ensure_ascii=False))
+        tell_json(view_recall(chat, query, found))
     else:
         for index, one in enumerate(found):
             _print(name_passage(one), one.excerpt if excerpts else one.passage.text, first=not index)
         if not found:
-            typer.echo("Nothing that left the prompt has these words.", err=True)
+            tell("Nothing that left the prompt has these words.", err=True)
     return 0 if found else 1
 
 
 def _print(place: str, text: str, *, first: bool) -> None:
     """Its place, then the original: into a file or pipe as it is, on a terminal so that it can do nothing to it."""
-    typer.echo(f"{'' if first else chr(10)}─── {show_line(place)}")
-    typer.echo(show_lines(text) if sys.stdout.isatty() else text)
+    tell(f"{'' if first else chr(10)}─── {show_line(place)}")
+    write_exactly(f"{text}\n")

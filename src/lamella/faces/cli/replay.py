@@ -13,8 +13,9 @@ from lamella import Turn
 from lamella.errors import UsageError
 from lamella.faces.cli.access import StoreOption
 from lamella.faces.cli.tables.replay import print_messages, print_table
-from lamella.faces.cli.terminal.lines import tell_count
+from lamella.faces.cli.terminal.lines import show_json, tell_count
 from lamella.faces.cli.terminal.progress import counted
+from lamella.faces.cli.terminal.telling import tell
 from lamella.faces.cli.transcripts import replay_named
 from lamella.views.totals import Totals, view_totals
 from lamella.views.turns import view_head, view_turn
@@ -75,7 +76,7 @@ def _write_json(conversation: str, turns: Iterable[Turn], *, totals: Totals, out
         written = False
         for turn in turns:
             draft.write(",\n" if written else _open_object(conversation, turn) + "\n")
-            draft.write(json.dumps(view_turn(turn), ensure_ascii=False))
+            draft.write(show_json(json.dumps(view_turn(turn), ensure_ascii=False)))
             written = True
         if not written:
             draft.write(_open_object(conversation, None))
@@ -86,13 +87,14 @@ def _write_json(conversation: str, turns: Iterable[Turn], *, totals: Totals, out
 
 def _open_object(conversation: str, first: Turn | None) -> str:
     """The object up to its first turn."""
-    return json.dumps(view_head(conversation, first), ensure_ascii=False).removesuffix("}") + ', "turns": ['
+    head = show_json(json.dumps(view_head(conversation, first), ensure_ascii=False))
+    return head.removesuffix("}") + ', "turns": ['
 
 
 def _verdict(totals: Totals, allowed: int | None, *, quiet: bool) -> int:
     good = allowed is None or totals.prefix_breaks <= allowed
     limit = "" if allowed is None else f", {allowed:,} allowed"
-    typer.echo(
+    tell(
         f"check {'passed' if good else 'failed'}: {tell_count(totals.turns, 'turn')} "
         f"{'holds' if totals.turns == 1 else 'hold'} every law; "
         f"the prefix moved {tell_count(totals.prefix_breaks, 'time')}{limit}.",

@@ -1,6 +1,5 @@
 """``lamella request``: what a provider would be sent for a turn, byte for byte, without a key."""
 
-import json
 from collections.abc import Iterator
 from typing import Annotated
 
@@ -10,6 +9,7 @@ from lamella import Turn
 from lamella.errors import UsageError
 from lamella.faces.cli.access import StoreOption
 from lamella.faces.cli.terminal.progress import counted
+from lamella.faces.cli.terminal.telling import tell_json
 from lamella.faces.cli.transcripts import replay_named
 from lamella.wiring import read_services, write_request
 
@@ -36,7 +36,7 @@ def request(
     _, count, turns = replay_named(file, overrides={"model": model}, store=store, services=services)
     wanted = _find(counted(turns, "Replaying", total=turn or count), turn, count=count)
     body = write_request(wanted, provider, answer=max_tokens, any_model=model is not None, services=services)
-    typer.echo(json.dumps(body, ensure_ascii=False, indent=2))
+    tell_json(body, indent=2)
 
 
 def _find(turns: Iterator[Turn], number: int | None, *, count: int) -> Turn:

@@ -3,8 +3,6 @@
 import asyncio
 from collections.abc import Callable
 
-import typer
-
 from lamella import Turn
 from lamella.engine.checks import check_text
 from lamella.engine.keeping.stored import StoredChat
@@ -13,6 +11,7 @@ from lamella.faces.cli.access import opened_chat
 from lamella.faces.cli.chat.opening import ChatOptions, OpenChat, opened_to_talk, tell_demo
 from lamella.faces.cli.chat.output import PlainOutput, follow
 from lamella.faces.cli.chat.status import tell_call, tell_end
+from lamella.faces.cli.terminal.telling import tell
 
 
 def ask_instead(
@@ -40,7 +39,7 @@ def _send(options: ChatOptions, open_turn: Callable[[StoredChat], Turn]) -> None
         turn = asyncio.run(_follow(opened, open_turn(opened.stored), output))
         for line in (tell_end(turn.ledger.calls[-1]), tell_call(turn.ledger.calls[-1])):
             if line:
-                typer.echo(line, err=True)
+                tell(line, err=True)
 
 
 async def _follow(opened: OpenChat, turn: Turn, output: PlainOutput) -> Turn:

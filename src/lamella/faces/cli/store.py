@@ -1,6 +1,5 @@
 """``lamella store``: the database behind the conversations."""
 
-import json
 from typing import Annotated
 
 import typer
@@ -8,6 +7,7 @@ import typer
 from lamella.faces.cli.access import StoreOption, opened
 from lamella.faces.cli.terminal.lines import tell_count
 from lamella.faces.cli.terminal.progress import told_if_slow
+from lamella.faces.cli.terminal.telling import tell, tell_json
 from lamella.views.stores import view_stats
 from lamella.wiring import copy_conversations
 
@@ -18,7 +18,7 @@ store_app = typer.Typer(name="store", help="Migrate, verify, measure and copy th
 def migrate(*, store: StoreOption = None) -> None:
     """Bring the store to this version's schema. Opening does this by itself; this says what version it has."""
     with opened(store, create=True) as conversations:
-        typer.echo(f"The store has schema {conversations.stats().schema}.")
+        tell(f"The store has schema {conversations.stats().schema}.")
 
 
 @store_app.command()
@@ -29,10 +29,10 @@ def stats(
     with opened(store) as conversations:
         found = view_stats(conversations.stats())
     if as_json:
-        typer.echo(json.dumps(found))
+        tell_json(found)
         return
     for name, value in found.items():
-        typer.echo(f"{name.replace('_', ' '):<14}{value:>16,}")
+        tell(f"{name.replace('_', ' '):<14}{value:>16,}")
 
 
 @store_app.command()
@@ -49,9 +49,9 @@ def verify(
     with opened(store) as conversations, told_if_slow("Verifying"):
         damages = list(conversations.verify_erased(erased) if erased else conversations.verify(chat))
     for damage in damages:
-        typer.echo(f"{damage.conversation or 'store'}  {damage.place}: {damage.what}", err=True)
+        tell(f"{damage.conversation or 'store'}  {damage.place}: {damage.what}", err=True)
     subject = f"nothing is left of what was erased in {erased}" if erased else "every hash and id is true"
-    typer.echo(f"verified: {subject}." if not damages else f"damaged: {tell_count(len(damages), 'finding')}.")
+    tell(f"verified: {subject}." if not damages else f"damaged: {tell_count(len(damages), 'finding')}.")
     return 1 if damages else 0
 
 
@@ -67,5 +67,5 @@ def copy(
         for name, outcome in copy_conversations(source, target):
             diverged |= outcome in ("diverged", "damaged")
             with waiting.hidden():
-                typer.echo(f"{outcome}  {name}")
+                tell(f"{outcome}  {name}")
     return 1 if diverged else 0

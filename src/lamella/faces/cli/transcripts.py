@@ -5,11 +5,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-import typer
-
 from lamella import Turn
 from lamella.errors import LamellaError, TranscriptError, UsageError
 from lamella.faces.cli.terminal.lines import show_line
+from lamella.faces.cli.terminal.telling import tell
 from lamella.wiring import (
     Services,
     Transcript,
@@ -76,4 +75,4 @@ def _tell_kept(name: str, store: str | None, services: Services) -> None:
     with suppress(LamellaError):
         if find_script(name, store, services=services) is not None:
             told = f"note: {show_line(name)} is a file and a kept conversation; this is the file."
-            typer.echo(f"{told} Elsewhere than in its folder the name means the conversation.", err=True)
+            tell(f"{told} Elsewhere than in its folder the name means the conversation.", err=True)

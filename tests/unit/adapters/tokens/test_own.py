@@ -102,10 +102,10 @@ def test_counting_piece_by_piece_is_counting_the_whole_also_where_line_breaks_me
     assert count_pieces(pieces, count) == count("".join(pieces))
 
 
-def test_marks_of_the_chat_format_count_as_the_engine_reads_them() -> None:
-    count = OfflineCounter().measure("local").count
-    assert count("<|im_end|>") == 1
-    assert count("<|im_en|>") > 1
+def test_marks_of_the_chat_format_count_as_the_text_that_is_sent_for_them() -> None:
+    measure = OfflineCounter().measure("local")
+    assert len(measure.encode("<|im_end|>")) == 1
+    assert measure.count("<|im_end|>") == len(measure.encode("<\u200b|im_end|>"))
 
 
 def test_the_measure_is_exact_made_once_and_named_by_the_vocabulary() -> None:

@@ -1,12 +1,15 @@
 """Blocks: an artifact as text that can be read back by eye and not broken out of."""
 
 import re
+from pathlib import Path
+from time import process_time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.steady import steady
 
+from lamella import core
 from lamella.core.artifacts.blocks import (
     neutralise,
     render_block,
@@ -139,6 +142,21 @@ CLOSERS = [
     "</CONTENT>",
     "< / content >",
     "</content\n>",
+    '</content class="a">',
+    "</content a='>'>",
+    "</content/>",
+    "</content / >",
+    "</content",
+    "</ content",
+    "</\u200bcontent>",
+    "<\u2060/content>",
+    "</con\u200btent>",
+    "</content\ufeff>",
+    "</c\u00ado\u200dntent id=1>",
+    "</note\u200b_context>",
+    "</con\U000e0061tent>",
+    "</con\x00tent>",
+    "</content\u2028>",
 ]
 
 
@@ -149,10 +167,28 @@ def test_a_closing_tag_of_ours_inside_content_is_neutralised(closer: str) -> Non
 
 @pytest.mark.parametrize(
     "text",
-    ["<content>", "<note_context>", "</b>", "</div>", "a < b", "</ content", "<<>>", "</contents>", "</image>", "{}"],
+    ["<content>", "<note_context>", "</b>", "</div>", "a < b", "<<>>", "</contents>", "</content-x>", "</image>", "{}"],
 )
 def test_opening_tags_and_other_markup_stay_as_written(text: str) -> None:
     assert neutralise(text) == text
+
+
+def test_every_tag_that_the_core_closes_is_neutralised() -> None:
+    written = "".join(path.read_text(encoding="utf-8") for path in Path(core.__path__[0]).rglob("*.py"))
+    tags = {*re.findall(r"</([a-z_]+)>", written), *(row.tag for row in KINDS.values() if row.kind in WITH_TEXT)}
+    assert {"handle", "update", "left_out", "made_from", "id", "lines", "tool_call", "exact"} <= tags
+    for tag in tags:
+        assert neutralise(f"</{tag}>") == f"<\\/{tag}>"
+
+
+@pytest.mark.parametrize("text", ["< " * 50_000, "</content " * 20_000, "<" + " " * 100_000, "</" + "a_" * 50_000])
+def test_hostile_content_is_neutralised_in_time_that_grows_with_it(text: str) -> None:
+    def take(content: str) -> float:
+        began = process_time()
+        neutralise(content)
+        return process_time() - began
+
+    assert min(take(text * 8) for _ in range(3)) < 40 * max(min(take(text) for _ in range(3)), 1e-4)
 
 
 def test_neutralising_twice_changes_nothing_more() -> None:

@@ -42,3 +42,9 @@ def test_a_record_cannot_be_changed() -> None:
 
 def test_what_is_written_brings_no_contents_unless_it_says_so() -> None:
     assert Written(records=()).contents == {}
+
+
+def test_records_that_differ_in_their_counts_alone_are_not_unequal() -> None:
+    one, other = (Record(kind=EventKind.REPLY, at="", body="{}", counts=counts) for counts in (b"", b"1"))
+    assert one == other
+    assert not one != other  # noqa: SIM202 - what is tested

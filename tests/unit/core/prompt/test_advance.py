@@ -12,7 +12,7 @@ from lamella.core.log.turn import SystemParts, Turn
 from lamella.core.messages.delta import ToolCall
 from lamella.core.messages.rounds import ToolOutput, ToolRound
 from lamella.core.planning.layouts import place
-from lamella.core.prompt.advance import add_rounds, advance, answer, waiting, with_settings
+from lamella.core.prompt.advance import add_rounds, advance, advance_all, answer, waiting, with_settings
 from lamella.core.prompt.layers.model import LayerId
 from lamella.core.prompt.state import State
 from lamella.core.values import replace
@@ -207,3 +207,24 @@ def test_a_result_that_rode_as_text_stands_in_full_in_its_epoch_and_as_its_call_
     assert (stub.id, stub.form, stub.place) == (found.id, form, "message:0")
     assert stub.text in texts(asked)[0]
     assert texts(asked)[0].endswith("[User query]:\none")
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "odd",
+    [
+        Turn(text="odd", reply="yes", attached=(note("a.md", "A"),)),
+        Turn(text="odd", reply="yes", model="two"),
+        Turn(text="odd", reply="yes", system=SystemParts(base="Be brief.")),
+        Turn(text="odd", reply="yes", rewritten=Rewrite.BRANCH),
+        Turn(text="odd", reply="yes", rounds=(ROUND,)),
+        Turn(text="odd"),
+    ],
+)
+def test_turns_that_only_talk_are_told_together_as_each_of_them_would_be(odd: Turn, terms: Terms) -> None:
+    plain = [Turn(text=f"q{number}", reply=f"a{number}") for number in range(3)]
+    turns = [replace(turn, terms=terms) for turn in (*plain, odd, *plain, odd, *plain)]
+    each, together = go(NEW, *turns, terms=terms), advance_all(NEW, turns, place, measure=QUARTERS)
+    assert replace(together, last=None) == replace(each, last=None)
+    assert texts(together) == texts(each)
+    assert together.talk.spoken == each.talk.spoken

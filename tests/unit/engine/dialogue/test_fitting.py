@@ -103,14 +103,14 @@ def test_one_that_hangs_is_waited_for_no_longer_than_the_timeout() -> None:
     hanging.over.set()
 
 
-def test_the_same_turns_are_asked_for_once_even_when_the_answer_was_refused() -> None:
+def test_what_was_refused_is_asked_for_again_the_next_time_and_once_each_time() -> None:
     saying = Saying("")
     chat = talk(saying)
     fill(chat, turns=10)
     asked = len(saying.asked)
     for _ in range(3):
         assert chat.plan(0.2).receipt is not None
-    assert len(saying.asked) == asked + 1
+    assert len(saying.asked) == asked + 3
 
 
 def test_a_plan_that_fetched_a_summary_is_committed_without_another() -> None:

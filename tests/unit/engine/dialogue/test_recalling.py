@@ -215,3 +215,14 @@ def test_a_model_that_is_given_the_tool_reads_what_left_its_prompt() -> None:
 
 def test_texts_are_compared_without_case_and_in_compatible_characters() -> None:
     assert spell("\uff21\uff22 ﬁ ẞ") == "ab fi ss"
+
+
+def test_the_tool_gives_no_more_than_it_says_however_much_is_asked_for() -> None:
+    chat = Conversation(layout="in_place")
+    for number in range(40):
+        chat.ask(f"Question {number}", attach=[Note(path=f"{number}.md", text=f"stripes {number} " * 400)])
+        chat.reply("Yes.")
+    chat.ask("Now", drop=[f"{number}.md" for number in range(40)])
+    told = answer_recall({"query": "stripes", "limit": 300}, chat.recall)
+    assert len(told) < 1.5 * ANSWER_CHARACTERS
+    assert "more were found" in told

@@ -9,6 +9,7 @@ from tests.unit.engine.backends import Failing
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.artifacts.make import make_artifact
 from lamella.core.artifacts.model import Kind, Source
+from lamella.core.log.log import Log
 from lamella.core.log.records import Written
 from lamella.core.log.turn import Turn
 from lamella.engine.dialogue.world import LeftTurn
@@ -30,7 +31,8 @@ class Book:
 
 
 def keep(book: Book, *, edits: str | None = None) -> ChatJournal:
-    return ChatJournal(append=book.written.append, moment=_moment, edits=edits)
+    log = Log("chat", head="p")
+    return ChatJournal(log, append=book.written.append, reload=_never, moment=_moment, edits=edits)
 
 
 def write(journal: ChatJournal, turn: Turn, parent: str, *, unanswered: str | None = None) -> None:
@@ -42,6 +44,10 @@ def write(journal: ChatJournal, turn: Turn, parent: str, *, unanswered: str | No
         receipt=None,
         at=None,
     )
+
+
+def _never() -> None:
+    raise AssertionError("nobody else writes here")
 
 
 def _moment(at: datetime | None) -> str:
@@ -90,7 +96,7 @@ def test_an_edit_that_was_not_taken_is_still_an_edit_when_tried_again() -> None:
     def append(written: Written) -> None:
         failing.append("chat", written, expected=0)
 
-    journal = ChatJournal(append=append, moment=_moment, edits="old")
+    journal = ChatJournal(Log("chat"), append=append, reload=_never, moment=_moment, edits="old")
     failing.down = True
     with pytest.raises(StoreUnavailableError):
         write(journal, Turn(text="one"), "")

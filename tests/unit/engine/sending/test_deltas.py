@@ -1,12 +1,24 @@
 """What a guest hands over is looked at part by part, before anything trusts it."""
 
+import asyncio
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 
-from lamella.core.messages.delta import Diagnosis, NativeReply, ReasoningDelta, Stop, StopReason, TextDelta, ToolCall
+from lamella.core.messages.delta import (
+    Delta,
+    Diagnosis,
+    NativeReply,
+    ReasoningDelta,
+    Stop,
+    StopReason,
+    TextDelta,
+    ToolCall,
+)
+from lamella.core.messages.request import Request
 from lamella.core.messages.usage import Usage
-from lamella.engine.sending.deltas import check_delta
+from lamella.engine.sending.deltas import check_delta, read_answer
 from lamella.errors import ReplyBrokenError
 
 ANY: Any = 7
@@ -62,3 +74,42 @@ def test_a_part_of_another_type_is_an_error_that_names_the_guest_and_what_it_gav
 )
 def test_usage_that_cannot_be_true_is_unknown_with_the_reason(usage: Usage, fault: str) -> None:
     assert check_delta(usage, "Guest") == Usage(fault=fault)
+
+
+class Endless:
+    """Says one thing, and then the same for ever."""
+
+    def __init__(self, make: Callable[[], Delta]) -> None:
+        self.make = make
+
+    async def stream(self, request: Request) -> AsyncIterator[Delta]:
+        yield TextDelta(text="So far.")
+        while True:
+            yield self.make()
+
+    async def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: TextDelta(text="word " * 100),
+        lambda: TextDelta(text=""),
+        lambda: TextDelta(text="x" * 100_000_000),
+        lambda: ReasoningDelta(text="hm " * 100),
+        lambda: ToolCall(id="c", name="n", arguments="{" * 1_000),
+        lambda: Usage(plain=1),
+    ],
+)
+def test_an_answer_without_end_is_cut_with_what_came_before(make: Callable[[], Delta]) -> None:
+    heard: list[Delta] = []
+
+    async def run() -> None:
+        async for delta in read_answer(Endless(make), Request(model="guest", messages=(), answer=100)):
+            heard.append(delta)
+
+    with pytest.raises(ReplyBrokenError, match="does not end: 100 tokens were asked for"):
+        asyncio.run(run())
+    assert heard[0] == TextDelta(text="So far.")
+    assert sum(len(delta.text) for delta in heard if isinstance(delta, TextDelta)) < 5_000_000

@@ -76,6 +76,12 @@ def parse_archive(text: str, *, sources: Sources | None, held: Held | None = Non
 
 def read_own(front: Front, body: str) -> tuple[Chronicle, tuple[FileRef, ...]]:
     """An archive of Lamella, with what was edited in it by hand, and the files it only names."""
+    visible, chronicle, files = read_written(front, body)
+    return fold_in_edits(front, chronicle, visible), files
+
+
+def read_written(front: Front, body: str) -> tuple[str, Chronicle, tuple[FileRef, ...]]:
+    """An archive's visible text, the conversation as it was when it was written, and the files it only names."""
     check_format(front)
     visible, comment = split_comment(body)
     chronicle, files = parse_comment(comment)
@@ -85,7 +91,7 @@ def read_own(front: Front, body: str) -> tuple[Chronicle, tuple[FileRef, ...]]:
             f"The front matter names the conversation {named!r}; the comment holds {chronicle.conversation!r}.",
             hint="Put the id back into the front matter. To have a copy, import the archive and fork it.",
         )
-    return _with_edits(chronicle, title=front.fields.get("title") or chronicle.title, visible=visible), files
+    return visible, chronicle, files
 
 
 def read_additions(text: str) -> Additions:
@@ -107,7 +113,9 @@ def fold_log(conversation: str, records: Iterable[Record]) -> Log:
     return log
 
 
-def _with_edits(chronicle: Chronicle, *, title: str, visible: str) -> Chronicle:
+def fold_in_edits(front: Front, chronicle: Chronicle, visible: str) -> Chronicle:
+    """The conversation with what was edited by hand in its file since it was written."""
+    title = front.fields.get("title") or chronicle.title
     log = _check_log(chronicle)
     records, warnings = fold_edits(log, parse_page(visible))
     if title != chronicle.title:

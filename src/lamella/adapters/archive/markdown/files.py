@@ -1,27 +1,34 @@
-"""Archives on disk: the conversation's id decides the file, and a file is replaced whole or not at all."""
+"""Archives on disk: the conversation's id decides the file, and no file that knows more is written over."""
 
-import os
-import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from tempfile import mkstemp
 
 from lamella.adapters.archive.markdown.archive import (
     Held,
+    fold_in_edits,
     fold_log,
     parse_archive,
     read_additions,
-    read_own,
+    read_written,
     render_archive,
     unify_lines,
 )
 from lamella.adapters.archive.markdown.front import split_front
 from lamella.adapters.archive.markdown.names import name_file, same_file
 from lamella.adapters.archive.markdown.page.messages import show_log
+from lamella.adapters.files.reading import read_plain
+from lamella.adapters.files.writing import make_folder, replace_file, write_new
+from lamella.core.log.records import Record
 from lamella.core.text.content import encode_text
-from lamella.errors import BadInputError, SourceMissingError, SourceUnreadableError, StoreUnavailableError
+from lamella.errors import (
+    BadInputError,
+    DivergedError,
+    SourceMissingError,
+    SourceUnreadableError,
+    StoreUnavailableError,
+)
 from lamella.holdings import Chronicle
 from lamella.ports import Sources
 
@@ -42,32 +49,37 @@ def load_archive(path: Path, sources: Sources | None, *, held: Held | None = Non
 def save_archive(chronicle: Chronicle, folder: Path, *, sources: Sources | None = None) -> Path:
     """Write a conversation into a folder: into the file that has its id, whatever it is called by now, else a new one.
 
+    A file that has something which the conversation does not know is left as it is, and an error says how to go on.
     With ``sources``, files that they do not give as they were ride along.
     """
     with _disk_errors(f"The archive cannot be written to {folder}"):
-        folder.mkdir(parents=True, exist_ok=True)
-        path = _find(folder, chronicle)
-        if path is None:
+        make_folder(folder)
+        found = _find(folder, chronicle)
+        if not found:
             text = encode_text(render_archive(chronicle, sources=sources))
-            return _write_new(folder, chronicle.title, text)
-    before = _read_text(path)
-    _check_unedited(path, before, chronicle)
+            return _write_first_free(folder, chronicle.title, text)
+    path, before = _choose(found, chronicle)
     text = encode_text(render_archive(chronicle, sources=sources, additions=read_additions(before)))
     if text != encode_text(before):
         with _disk_errors(f"{path} cannot be written"):
-            _replace(path, text)
+            replace_file(path, text)
     return path
 
 
-def _find(folder: Path, chronicle: Chronicle) -> Path | None:
-    """The file that has the conversation's id; of several, the one that its title names."""
-    files = sorted(path for path in folder.iterdir() if path.suffix.lower() == _ENDING and path.is_file())
-    found = [path for path in files if _conversation(path) == chronicle.conversation]
+def _find(folder: Path, chronicle: Chronicle) -> list[Path]:
+    """The files that have the conversation's id, the one that its title names before others."""
     named = name_file(chronicle.title)
-    return next((path for path in found if path.name == named), found[0] if found else None)
+    files = sorted(path for path in folder.iterdir() if path.suffix.lower() == _ENDING and path.is_file())
+    found = [path for path in files if is_same_conversation(_read_id(path), chronicle)]
+    return sorted(found, key=lambda path: path.name != named)
 
 
-def _conversation(path: Path) -> str | None:
+def is_same_conversation(written: str | None, chronicle: Chronicle) -> bool:
+    """Whether the id that an archive has is that of a conversation."""
+    return written == chronicle.conversation
+
+
+def _read_id(path: Path) -> str | None:
     """The conversation a file says it holds; a file that is not ours, or cannot be read, holds none."""
     try:
         with path.open("rb") as file:
@@ -83,20 +95,58 @@ def _conversation(path: Path) -> str | None:
     return front.fields.get("conversation") if front.is_ours else None
 
 
-def _check_unedited(path: Path, text: str, chronicle: Chronicle) -> None:
-    """Refuse to write over what somebody wrote into the file, unless the conversation knows it."""
+def _choose(found: Sequence[Path], chronicle: Chronicle) -> tuple[Path, str]:
+    """The first file that may be written over, with its text; where there is none, why not the first of them."""
+    refused: BadInputError | None = None
+    for path in found:
+        text = _read_text(path)
+        try:
+            _check_known(path, text, chronicle)
+        except BadInputError as error:
+            refused = refused or error
+        else:
+            return path, text
+    assert refused is not None
+    raise refused
+
+
+def _check_known(path: Path, text: str, chronicle: Chronicle) -> None:
+    """Refuse to write over what a file has and the conversation does not know: events, or what somebody wrote in it."""
     front, body = split_front(unify_lines(text))
     try:
-        there, _ = read_own(front, body)
+        visible, written, _ = read_written(front, body)
+        there = fold_in_edits(front, written, visible)
     except BadInputError as error:
         raise BadInputError(
             f"{path.name} has the conversation's id and cannot be read: {error.message}",
             hint="Move the file away, then export again.",
         ) from error
+    _check_events(path, written.records, chronicle)
     if there.warnings and not _knows(chronicle, there):
         raise BadInputError(
             f"{path.name} was edited by hand since it was written.",
             hint="Import it first, so that the edits become part of the conversation; or move it away.",
+        )
+
+
+def _check_events(path: Path, there: Sequence[Record], chronicle: Chronicle) -> None:
+    ours = chronicle.records
+    shared = next((at for at, (one, other) in enumerate(zip(there, ours, strict=False)) if one != other), None)
+    if shared == 0:
+        raise DivergedError(
+            f"{path.name} holds another conversation that is called {chronicle.conversation}, too.",
+            hint="Export into another folder to have both, or move the file away.",
+        )
+    if shared is not None:
+        raise DivergedError(
+            f"{path.name} has {chronicle.conversation} with another history from event {shared + 1:,} on.",
+            hint="Neither has all of the other. Export into another folder to have both, or import the file into a "
+            "store of its own.",
+        )
+    if len(there) > len(ours):
+        raise DivergedError(
+            f"{path.name} has {len(there):,} events of {chronicle.conversation}; the store knows {len(ours):,}.",
+            hint="Import the file first: that adds the others to the store. Then export again.",
         )
 
 
@@ -110,57 +160,23 @@ def _knows(chronicle: Chronicle, edited: Chronicle) -> bool:
     return shown[: len(wanted)] == wanted
 
 
-def _write_new(folder: Path, title: str, text: bytes) -> Path:
+def _write_first_free(folder: Path, title: str, text: bytes) -> Path:
     taken = {same_file(path.name) for path in folder.iterdir()}
     for number in count(1):
         path = folder / name_file(title, number)
         if same_file(path.name) in taken:
             continue
         try:
-            # Whoever makes the file first has the name.
-            path.open("xb").close()
+            write_new(path, text)
         except FileExistsError:
             continue
-        try:
-            _replace(path, text)
-        except OSError:
-            path.unlink(missing_ok=True)
-            raise
         return path
     raise AssertionError("count never ends")
 
 
-def _replace(path: Path, text: bytes) -> None:
-    """Put a new text in place of a file: after a crash it is the old one or the new one."""
-    target = path.resolve()
-    handle, name = mkstemp(dir=target.parent, prefix=".lamella-", suffix=".tmp")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        shutil.copymode(target, name)
-        Path(name).replace(target)
-    except OSError:
-        Path(name).unlink(missing_ok=True)
-        raise
-    _sync_folder(target.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the new name last as well; systems that open no folders do so by themselves."""
-    if os.name != "posix":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 def _read_text(path: Path) -> str:
     try:
-        data = path.read_bytes()
+        data = read_plain(path)
     except FileNotFoundError as error:
         raise SourceMissingError(f"There is no archive {path}.", hint="Check the path.") from error
     except OSError as error:

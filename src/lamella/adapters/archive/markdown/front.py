@@ -19,6 +19,9 @@ _PLAIN = re.compile(r"[A-Za-z0-9][\w .()-]*(?<! )")
 # What YAML refuses or changes when it stands there as it is.
 _ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
+# YAML takes a hundred times as long to read as the messages do. Of a longer text only plain lines are read.
+_MOST_YAML = 20_000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Front:
@@ -58,27 +61,42 @@ def check_format(front: Front) -> None:
     """Refuse an archive of a format that this version does not read."""
     if front.fields["lamella"] != str(FORMAT):
         raise BadInputError(
-            f"The archive is in format {front.fields['lamella']!r}; this version reads format {FORMAT}.",
+            f"The archive is in format {front.fields['lamella'][:40]!r}; this version reads format {FORMAT}.",
             hint="Use a newer version of Lamella.",
         )
 
 
 def _read_fields(block: str, lines: Sequence[str]) -> dict[str, str]:
     """All fields with one value. Every value is text: an id such as ``0180`` is no number."""
+    if len(block) > _MOST_YAML:
+        return _read_entries(lines)
     try:
         loaded = yaml.load(block, Loader=yaml.BaseLoader)
     except (yaml.YAMLError, RecursionError) as error:
-        entries = {match[1]: match[2] for line in lines if (match := _ENTRY.match(line))}
+        entries = _read_entries(lines)
         if "lamella" in entries:
             raise BadInputError(
                 f"The front matter is not YAML: {' '.join(str(error).split())[:200]}.",
                 hint="Mend it; a title with a colon or a quote needs quotes around it.",
             ) from error
         # Files of other programs quote badly now and then; their lines still say what they say.
-        return {name: value.strip().strip("\"'") for name, value in entries.items()}
+        return entries
     if not isinstance(loaded, dict):
         return {}
     return {str(name): value for name, value in loaded.items() if isinstance(value, str)}
+
+
+def _read_entries(lines: Sequence[str]) -> dict[str, str]:
+    """The fields that stand on a line each."""
+    return {match[1]: _unquote(match[2].strip()) for line in lines if (match := _ENTRY.match(line))}
+
+
+def _unquote(written: str) -> str:
+    try:
+        value = json.loads(written) if written.startswith('"') else written
+    except ValueError:
+        value = written
+    return value.strip("\"'") if value is written else str(value)
 
 
 def _other_lines(lines: Sequence[str]) -> list[str]:

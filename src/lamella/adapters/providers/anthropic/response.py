@@ -85,6 +85,8 @@ class MessageFold:
         self._usage: Fields = {}
         self._stop: Fields = {}
         self._blocks: dict[int, dict[str, Any]] = {}
+        # What blocks grow by, in parts, which are joined once: growing texts would be copied with every part.
+        self._grown: dict[int, dict[str, list[str]]] = {}
 
     def take(self, event: Fields) -> Iterator[Delta]:
         """The deltas that an event brings."""
@@ -104,19 +106,30 @@ class MessageFold:
                 yield from self._finish()
 
     def _grow(self, index: int, delta: Fields) -> Iterator[Delta]:
-        block = self._blocks.setdefault(index, {"type": "text", "text": ""})
+        self._blocks.setdefault(index, {"type": "text", "text": ""})
         match delta.get("type"):
             case "text_delta":
-                yield from _some(TextDelta(text=_append(block, "text", text_at(delta, "text"))))
+                yield from _some(TextDelta(text=self._append(index, "text", text_at(delta, "text"))))
             case "thinking_delta":
-                yield from _some(ReasoningDelta(text=_append(block, "thinking", text_at(delta, "thinking"))))
+                yield from _some(ReasoningDelta(text=self._append(index, "thinking", text_at(delta, "thinking"))))
             case "signature_delta":
-                _append(block, "signature", text_at(delta, "signature"))
+                self._append(index, "signature", text_at(delta, "signature"))
             case "input_json_delta":
-                _append(block, "json", text_at(delta, "partial_json"))
+                self._append(index, "json", text_at(delta, "partial_json"))
+
+    def _append(self, index: int, name: str, grown: str) -> str:
+        self._grown.setdefault(index, {}).setdefault(name, []).append(grown)
+        return grown
+
+    def _join(self, index: int) -> dict[str, Any]:
+        """A block with all it has grown by."""
+        block = self._blocks.get(index, {})
+        for name, parts in self._grown.pop(index, {}).items():
+            block[name] = "".join((text_at(block, name), *parts))
+        return block
 
     def _close(self, index: int) -> Iterator[Delta]:
-        block = self._blocks.get(index, {})
+        block = self._join(index)
         if block.get("type") == "tool_use":
             written = join_text((block.pop("json", ""),))
             yield ToolCall(
@@ -129,7 +142,7 @@ class MessageFold:
     def _finish(self) -> Iterator[Delta]:
         start = fields_at(self._message, "usage")
         yield read_usage(self._usage, start)
-        yield _stop({**self._message, **self._stop}, [self._blocks[index] for index in sorted(self._blocks)])
+        yield _stop({**self._message, **self._stop}, [self._join(index) for index in sorted(self._blocks)])
         self.finished = True
 
 
@@ -176,11 +189,6 @@ def _sendable(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _trim(block: Fields) -> dict[str, Any]:
     return {name: value for name, value in block.items() if value is not None}
-
-
-def _append(block: dict[str, Any], name: str, grown: str) -> str:
-    block[name] = text_at(block, name) + grown
-    return grown
 
 
 def _some(delta: TextDelta | ReasoningDelta) -> Iterator[Delta]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from lamella.adapters.providers.anthropic.request import CacheMode, build_request
 from lamella.adapters.providers.anthropic.response import MessageFold, read_reply
 from lamella.adapters.providers.connection.address import check_connection
+from lamella.adapters.providers.connection.bounds import bound_answer
 from lamella.adapters.providers.connection.failures import (
     Refusal,
     Target,
@@ -90,13 +91,17 @@ class AnthropicProvider:
         if self._client is None:
             check_connection(provider="Anthropic", key=self._key, address=self._address)
             try:
-                from anthropic import AsyncAnthropic
+                from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient
             except ImportError as error:
                 raise SdkMissingError(
                     "The package anthropic is not installed.", hint='Install it with: pip install "lamella[anthropic]"'
                 ) from error
             self._client = AsyncAnthropic(
-                api_key=self._key, base_url=self._address, timeout=self._patience, max_retries=0
+                api_key=self._key,
+                base_url=self._address,
+                timeout=self._patience,
+                max_retries=0,
+                http_client=DefaultAsyncHttpxClient(event_hooks={"response": [bound_answer]}),
             )
         return self._client
 

@@ -22,8 +22,12 @@ from lamella.errors import (
 )
 
 _LONGEST_QUOTE = 500
+# Of a page, what it shows comes after all of its style. More than this is not looked through.
+_LONGEST_PAGE = 256 * 1_024
 _PAGE = re.compile(r"\s*<(!doctype|html|head|body)\b", re.IGNORECASE)
-_TAG = re.compile(r"<(style|script|title)\b.*?</\1\s*>|<[^>]*>", re.IGNORECASE | re.DOTALL)
+# No pattern here looks further than to the next mark, so that none takes longer than reading the page does.
+_TAG = re.compile(r"<[^<>]*>")
+_UNSEEN = tuple(re.compile(rf"<(/?){name}\b[^<>]*>", re.IGNORECASE) for name in ("style", "script", "title"))
 _OVERFLOWS = (
     "prompt is too long",
     "exceed context limit",
@@ -209,8 +213,19 @@ def _say_number(number: float) -> str:
 
 def _quote(words: str) -> str:
     """Somebody's words, on one line and not too many of them; of a web page, what it shows."""
+    words = words[:_LONGEST_PAGE]
     if _PAGE.match(words):
-        words = _TAG.sub(" ", words)
+        words = _TAG.sub(" ", _show(words))
     text = " ".join(words.split())
     text = text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}…"
     return text if text.endswith((".", "!", "?", "…")) else f"{text}."
+
+
+def _show(page: str) -> str:
+    """A page without what stands between tags that show nothing; where such a tag is never closed, it is just a tag."""
+    for unseen in _UNSEEN:
+        texts, slashes = (parts := unseen.split(page))[::2], parts[1::2]
+        closed = len(slashes) - slashes[::-1].index("/") if "/" in slashes else 0
+        seen = (slash == "/" or place >= closed for place, slash in enumerate(slashes))
+        page = " ".join([texts[0], *(text for text, shown in zip(texts[1:], seen, strict=True) if shown)])
+    return page

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from lamella.adapters.providers.connection.address import check_connection
+from lamella.adapters.providers.connection.bounds import bound_answer
 from lamella.adapters.providers.connection.failures import (
     Refusal,
     Target,
@@ -26,12 +27,13 @@ def open_client(*, key: str, address: str, patience: float) -> "AsyncOpenAI":
     """A client that tries nothing twice."""
     check_connection(provider="OpenAI's API", key=key, address=address)
     try:
-        from openai import AsyncOpenAI
+        from openai import AsyncOpenAI, DefaultAsyncHttpxClient
     except ImportError as error:
         raise SdkMissingError(
             "The package openai is not installed.", hint='Install it with: pip install "lamella[openai]"'
         ) from error
-    return AsyncOpenAI(api_key=key, base_url=address, timeout=patience, max_retries=0)
+    http = DefaultAsyncHttpxClient(event_hooks={"response": [bound_answer]})
+    return AsyncOpenAI(api_key=key, base_url=address, timeout=patience, max_retries=0, http_client=http)
 
 
 def explain(error: Exception, target: Target, *, begun: bool) -> LamellaError:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from lamella.adapters.files.reading import MAX_SETTINGS_BYTES, read_plain
 from lamella.adapters.providers.facts.models import BuiltInModels
 from lamella.adapters.providers.registry import bare_model
 from lamella.core.ledger.cache import CacheProfile
@@ -99,7 +100,7 @@ class UserModels:
 def load_profiles(path: Path) -> UserModels:
     """The profiles in a file."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_plain(path, limit=MAX_SETTINGS_BYTES).decode()
     except (OSError, UnicodeDecodeError) as error:
         raise SettingError(f"The profiles in {path} cannot be read: {error}.", hint="Check the path.") from error
     return parse_profiles(text, name=str(path))
@@ -109,14 +110,15 @@ def parse_profiles(text: str, *, name: str) -> UserModels:
     """Profiles from TOML; ``name`` is what errors call it."""
     try:
         found = ModelsFileIn.model_validate(tomllib.loads(text, parse_float=Decimal))
-    except tomllib.TOMLDecodeError as error:
-        raise SettingError(f"{name} is not TOML: {error}.", hint="See docs/providers.md for its shape.") from error
     except ValidationError as error:
         first = error.errors()[0]
         place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).lstrip(".")
         raise SettingError(
             f"{name}: {place}: {first['msg']}.", hint="See docs/providers.md for the fields of a profile."
         ) from error
+    except (ValueError, ArithmeticError, RecursionError) as error:
+        # Numbers of thousands of digits are no syntax error to the reader of TOML, and lists a thousand deep are none.
+        raise SettingError(f"{name} is not TOML: {error}.", hint="See docs/providers.md for its shape.") from error
     return UserModels(found.model)
 
 

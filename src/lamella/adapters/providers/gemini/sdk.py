@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lamella.adapters.providers.connection.address import check_connection
+from lamella.adapters.providers.connection.bounds import bound_answer
 from lamella.adapters.providers.connection.failures import (
     Refusal,
     Target,
@@ -59,7 +60,7 @@ def open_client(*, key: str, address: str) -> SdkClient:
         ) from error
     # Without a client of ours the SDK takes aiohttp where that is installed, and raises its exceptions. No redirect is
     # followed: the key would go along.
-    http = AsyncClient(timeout=None, event_hooks={"response": [_note]})
+    http = AsyncClient(timeout=None, event_hooks={"response": [bound_answer, _note]})
     options = HttpOptions(
         base_url=address,
         retry_options=HttpRetryOptions(attempts=1),

@@ -14,11 +14,12 @@ from lamella.adapters.providers.local.account import AccountedEngine
 from lamella.adapters.providers.local.cache import Forecast
 from lamella.adapters.providers.local.engine import EngineOptions, EngineRefusal
 from lamella.adapters.providers.local.rounds import tell_rounds
-from lamella.adapters.providers.local.weights import LOCAL, SMOLLM2, WeightsPackage, find_weights
+from lamella.adapters.providers.local.weights import LOCAL, SMOLLM2, WeightsPackage, find_weights, locate_weights
 from lamella.adapters.providers.openai_chat.request import build_request
 from lamella.adapters.providers.openai_chat.response import CompletionFold
 from lamella.adapters.providers.wire.body import Body
 from lamella.adapters.providers.wire.fields import Fields, count_at, fields_at
+from lamella.adapters.tokens.marks import find_breaker
 from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.ledger.cache import CacheProfile
 from lamella.core.log.call import CacheUse
@@ -30,6 +31,9 @@ from lamella.core.values import replace
 from lamella.profiles import ModelProfile, UsageFields
 
 T = TypeVar("T")
+
+# Seconds that whoever leaves an answer is kept waiting.
+_FAREWELL = 0.1
 
 LOCAL_PROFILE = ModelProfile(
     cache=CacheProfile(name="llama.cpp"),
@@ -96,7 +100,7 @@ class LocalProvider:
         for warming in self._warming:
             warming.set()
         fold = CompletionFold()
-        chunks = self._chunks(self._build(request))
+        chunks = self._chunks(await self._built(request))
         try:
             async for chunk in chunks:
                 for delta in fold.take(chunk):
@@ -112,7 +116,7 @@ class LocalProvider:
 
     async def warm(self, messages: Sequence[Message], *, tools: tuple[ToolDefinition, ...] = ()) -> None:
         """Read messages in before there is a question. A question that comes meanwhile ends it."""
-        body = self._build(Request(model=self.model, messages=tuple(messages), tools=tools, answer=0))
+        body = await self._built(Request(model=self.model, messages=tuple(messages), tools=tools, answer=0))
         stopped = Event()
         self._warming.add(stopped)
         try:
@@ -123,7 +127,7 @@ class LocalProvider:
 
     async def forecast(self, request: Request) -> Forecast:
         """What the cache would serve of a request if it were sent now."""
-        body = self._build(request)
+        body = await self._built(request)
         return await asyncio.wrap_future(self._work().submit(self._tried, lambda: self._open().forecast(body)))
 
     async def foresee(self, request: Request) -> CacheUse | None:
@@ -160,8 +164,9 @@ class LocalProvider:
         finally:
             halt.set()
             self._running.discard(halt)
-            # The engine stops after the batch it is at; until then it is not ready for anything else.
-            await asyncio.wait([work])
+            # The engine stops after the batch it is at, which may take seconds; what comes next waits for it in line.
+            await asyncio.wait([work], timeout=_FAREWELL)
+            work.cancel()
 
     def _answer(self, body: Body, listen: Callable[[Fields], bool], halt: Event) -> None:
         if not halt.is_set():
@@ -189,8 +194,15 @@ class LocalProvider:
         self._worker = self._worker or ThreadPoolExecutor(max_workers=1, thread_name_prefix="lamella-local")
         return self._worker
 
+    async def _built(self, request: Request) -> Body:
+        # The first time, a file's vocabulary is read for it.
+        return await asyncio.wrap_future(self._work().submit(self._build, request))
+
     def _build(self, request: Request) -> Body:
-        body = build_request(replace(request, messages=tell_rounds(request.messages)), LOCAL_PROFILE)
+        as_text = find_breaker(locate_weights(self.model, packaged=self._packaged))
+        # The engine reads a mark wherever it stands: in a note, it would end the turn and begin one that nobody took.
+        told = (replace(message, pieces=(as_text(message.text),)) for message in tell_rounds(request.messages))
+        body = build_request(replace(request, messages=tuple(told)), LOCAL_PROFILE)
         further: Body = body.pop("extra_body", {})
         return body | further | _ALWAYS | ({} if request.tools else _WITHOUT_TOOLS)
 

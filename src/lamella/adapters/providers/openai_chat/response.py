@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from lamella.adapters.providers.openai_chat.request import FORMAT, THOUGHTS
+from lamella.adapters.providers.openai_chat.thoughts import ThoughtSplitter
 from lamella.adapters.providers.wire.body import keep_native
 from lamella.adapters.providers.wire.fields import (
     Fields,
@@ -96,9 +97,11 @@ class CompletionFold:
         self._last: Fields = {}
         self._reason = ""
         self._id: str | None = None
-        self._text = ""
-        self._thoughts: dict[str, str] = {}
-        self._calls: dict[int, dict[str, str]] = {}
+        # In parts, which are joined once: texts that grow by a character a million times would be copied as often.
+        self._text: list[str] = []
+        self._splitter = ThoughtSplitter()
+        self._thoughts: dict[str, list[str]] = {}
+        self._calls: dict[int, dict[str, list[str]]] = {}
 
     @property
     def finished(self) -> bool:
@@ -113,7 +116,7 @@ class CompletionFold:
         for choice in items_at(chunk, "choices")[:1]:
             delta = fields_at(choice, "delta")
             yield from self._think(delta)
-            yield from self._speak(_read_content(delta) or text_at(delta, "refusal"))
+            yield from self._speak(self._splitter.take(_read_content(delta) or text_at(delta, "refusal")))
             self._call(delta)
             self._reason = text_at(choice, "finish_reason") or self._reason
 
@@ -121,7 +124,8 @@ class CompletionFold:
         """Calls, usage and the stop, once no more chunks come; nothing if the answer broke off."""
         if not self.finished:
             return
-        calls = [self._calls[index] for index in sorted(self._calls)]
+        yield from self._speak(self._splitter.end())
+        calls = [{name: "".join(parts) for name, parts in self._calls[index].items()} for index in sorted(self._calls)]
         for call in calls:
             yield ToolCall(id=call["id"], name=call["name"], arguments=join_text((call["arguments"] or "{}",)))
         if self._last:
@@ -137,26 +141,27 @@ class CompletionFold:
     def _think(self, delta: Fields) -> Iterator[Delta]:
         name = next((name for name in THOUGHTS if text_at(delta, name)), None)
         if name is not None:
-            self._thoughts[name] = self._thoughts.get(name, "") + text_at(delta, name)
+            self._thoughts.setdefault(name, []).append(text_at(delta, name))
             yield ReasoningDelta(text=text_at(delta, name))
 
-    def _speak(self, text: str) -> Iterator[Delta]:
-        if text:
-            self._text += text
-            yield TextDelta(text=text)
+    def _speak(self, parts: Iterable[TextDelta | ReasoningDelta]) -> Iterator[Delta]:
+        for part in parts:
+            if isinstance(part, TextDelta):
+                self._text.append(part.text)
+            yield part
 
     def _call(self, delta: Fields) -> None:
         for part in items_at(delta, "tool_calls"):
-            call = self._calls.setdefault(count_at(part, "index") or 0, {"id": "", "name": "", "arguments": ""})
+            call = self._calls.setdefault(count_at(part, "index") or 0, {"id": [], "name": [], "arguments": []})
             function = fields_at(part, "function")
-            call["id"] = text_at(part, "id") or call["id"]
-            call["name"] += text_at(function, "name")
-            call["arguments"] += text_at(function, "arguments")
+            call["id"] = [text_at(part, "id")] if text_at(part, "id") else call["id"]
+            call["name"].append(text_at(function, "name"))
+            call["arguments"].append(text_at(function, "arguments"))
 
     def _carry(self, calls: list[dict[str, str]]) -> NativeReply:
         said = {
             "role": "assistant",
-            "content": self._text or None,
+            "content": "".join(self._text) or None,
             "tool_calls": [
                 {
                     "id": call["id"],
@@ -165,7 +170,7 @@ class CompletionFold:
                 }
                 for call in calls
             ],
-            **self._thoughts,
+            **{name: "".join(parts) for name, parts in self._thoughts.items()},
         }
         return keep_native(said, FORMAT)
 

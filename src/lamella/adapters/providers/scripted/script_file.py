@@ -4,6 +4,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from lamella.adapters.files.reading import read_plain
 from lamella.adapters.providers.scripted.provider import Line, ScriptedProvider
 from lamella.core.messages.usage import Usage
 from lamella.errors import SettingError
@@ -40,7 +41,7 @@ _REPLIES = TypeAdapter(list[str | ScriptReply])
 def open_script(path: Path) -> ScriptedProvider:
     """A provider that says what a file has, one reply after the other."""
     try:
-        replies = _REPLIES.validate_json(path.read_bytes())
+        replies = _REPLIES.validate_json(read_plain(path))
     except OSError as error:
         raise SettingError(f"The script {path} cannot be read: {error.strerror}.", hint="Check the path.") from error
     except ValidationError as error:

@@ -67,10 +67,12 @@ def write_message(turn: Turn, *, message_id: str, parent: str, at: str, edits: s
     return write_event(event, at=at, contents=gather_turn(turn))
 
 
-def write_reply(text: str, *, message_id: str, parent: str, at: str, calls: Iterable[Call] = ()) -> Written:
+def write_reply(
+    text: str, *, message_id: str, parent: str, at: str, calls: Iterable[Call] = (), aside: bool = False
+) -> Written:
     """The event of an answer, with the model calls that gave it. The rounds of its question become its own."""
     stored = tuple(map(store_call, calls))
-    return write_event(ReplyEvent(id=message_id, parent=parent, text=text, calls=stored), at=at)
+    return write_event(ReplyEvent(id=message_id, parent=parent, text=text, calls=stored, aside=aside), at=at)
 
 
 def write_calls(reply: Reply | ToolRound, *, parent: str, at: str, made: Iterable[Call] = ()) -> Written:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from operator import is_not
 from typing import Generic, TypeVar, overload
 
 from msgspec import Struct
@@ -81,16 +82,16 @@ class Series(Sequence[Item], Generic[Item]):
         self._items = list(items)
         self._length = len(self._items)
 
-    def plus(self, item: Item) -> "Series[Item]":
-        """The series with one more at its end."""
-        items = self._items
-        if items:
-            items.append(item)
+    def plus(self, *more: Item) -> "Series[Item]":
+        """The series with these at its end."""
+        items, end = self._items, self._length + len(more)
+        if items and len(items) == self._length:
+            items += more
         # Whoever appended first has the place. Another branch, or another thread, goes on in a copy.
-        if not items or items[self._length] is not item:
-            items = [*items[: self._length], item]
+        if len(items) < end or any(map(is_not, items[self._length : end], more)):
+            items = [*items[: self._length], *more]
         longer: Series[Item] = Series.__new__(Series)
-        longer._items, longer._length = items, self._length + 1
+        longer._items, longer._length = items, end
         return longer
 
     def __len__(self) -> int:
@@ -126,7 +127,8 @@ class Talk(Struct, frozen=True, kw_only=True):
 
     Those from ``epoch_start`` on stand as they were sent first. ``stand_in`` tells of those that a history mode hides.
     ``spoken`` is how many messages all of them are sent as. ``stubbed`` are results that compactions cut to their
-    calls: those of the turn under way stand so as well.
+    calls: those of the turn under way stand so as well. ``retold`` is the last summary of hidden turns, with the ids of
+    their questions: while it covers the same turns nobody is asked for another.
     """
 
     exchanges: Series[Exchange] = Series()
@@ -136,6 +138,7 @@ class Talk(Struct, frozen=True, kw_only=True):
     hidden: int = 0
     stand_in: StandIn | None = None
     stubbed: frozenset[str] = frozenset()
+    retold: tuple[str, tuple[str, ...]] | None = None
 
     @property
     def shown(self) -> tuple[Exchange, ...]:

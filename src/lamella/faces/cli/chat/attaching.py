@@ -49,7 +49,7 @@ class NamedFiles:
             raise UsageError(f"{name} names no lines.", hint="Name a file and its lines, as in note.md:10-20.")
         path, first = found["path"], int(found["first"])
         last = int(found["last"] or first)
-        lines = self._read_text(path).split("\n")
+        lines = self._read_text(path).removesuffix("\n").split("\n")
         if not 1 <= first <= last <= len(lines):
             raise ArtifactError(
                 f"{path} has {len(lines):,} lines; {first:,} to {last:,} were asked for.",

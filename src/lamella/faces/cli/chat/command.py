@@ -1,7 +1,6 @@
 """``lamella chat``: talk with a model, at a terminal or through a pipe. Every message is kept as it is sent."""
 
 import asyncio
-import os
 import sys
 from contextlib import suppress
 from typing import Annotated
@@ -10,7 +9,7 @@ import typer
 
 from lamella.faces.cli.access import StoreOption, name_command
 from lamella.faces.cli.chat.attaching import NamedFiles
-from lamella.faces.cli.chat.input import PROMPT, Input, PipedInput
+from lamella.faces.cli.chat.input import PROMPT, Input, LineInput, PipedInput
 from lamella.faces.cli.chat.opening import (
     UNKEPT,
     AnswerOption,
@@ -27,6 +26,7 @@ from lamella.faces.cli.chat.talk import TerminalChat
 from lamella.faces.cli.tables.said import GIVEN_UP, tell_round
 from lamella.faces.cli.terminal.lines import show_line, show_lines, tell_count
 from lamella.faces.cli.terminal.streams import discard_stdout
+from lamella.faces.cli.terminal.telling import is_dumb, tell
 from lamella.views.chats import view_rounds
 
 _GLANCE = 8
@@ -54,15 +54,16 @@ def chat(
     """
     by_hand = sys.stdin is not None and sys.stdin.isatty()
     at_terminal = by_hand and sys.stdout.isatty()
-    output = _make_output(at_terminal=at_terminal)
+    drawn = at_terminal and not is_dumb()
+    output = _make_output(drawn=drawn)
     options = ChatOptions(store=store, chat=chat, model=model, vault=vault, last=last, answer=max_tokens)
     with opened_to_talk(options, output.reading) as opened, asyncio.Runner() as runner:
         files = NamedFiles(vault)
         talk = TerminalChat(opened, runner, output=output, files=files, strata=strata, by_hand=by_hand)
         _greet(opened)
         try:
-            source = _make_input(talk, runner) if at_terminal else PipedInput()
-            _talk(talk, source, at_terminal=at_terminal)
+            source = _make_input(talk, runner) if drawn else LineInput() if at_terminal else PipedInput()
+            _talk(talk, source, at_terminal=at_terminal, drawn=drawn)
         except (BrokenPipeError, SystemExit):
             # Nobody reads the answers any more: what is left is not sent. Rich leaves a closed pipe with SystemExit.
             discard_stdout()
@@ -74,8 +75,8 @@ def chat(
     return 1 if talk.failed and not at_terminal else 0
 
 
-def _make_output(*, at_terminal: bool) -> Output:
-    if not at_terminal or os.environ.get("TERM") == "dumb":
+def _make_output(*, drawn: bool) -> Output:
+    if not drawn:
         return PlainOutput()
     from lamella.faces.cli.chat.markdown import MarkdownOutput  # only a terminal needs it
 
@@ -89,30 +90,30 @@ def _make_input(talk: TerminalChat, runner: asyncio.Runner) -> Input:
     return PromptInput(runner, commands=tuple(COMMANDS), files=talk.files, told=told)
 
 
-def _talk(talk: TerminalChat, source: Input, *, at_terminal: bool) -> None:
+def _talk(talk: TerminalChat, source: Input, *, at_terminal: bool, drawn: bool) -> None:
     while True:
         try:
             line = source.read()
         except KeyboardInterrupt:
             if not at_terminal:
                 raise
-            typer.echo("Ctrl-D or /quit leaves.", err=True)
+            tell("Ctrl-D or /quit leaves.", err=True)
             continue
         if line is None:
             return
         try:
-            _take(talk, line, at_terminal=at_terminal)
+            _take(talk, line, drawn=drawn)
         except ChatEnd:
             return
 
 
-def _take(talk: TerminalChat, line: str, *, at_terminal: bool) -> None:
+def _take(talk: TerminalChat, line: str, *, drawn: bool) -> None:
     if line.startswith("/") and not line.startswith("//"):
         asked = run_command(talk, line)
     elif asked := bool(line.strip()):
         talk.say(line[1:] if line.startswith("//") else line)
-    if asked and not at_terminal:
-        typer.echo(f"[{talk.tell_standing()}]", err=True)
+    if asked and not drawn:
+        tell(f"[{talk.tell_standing()}]", err=True)
 
 
 def _greet(opened: OpenChat) -> None:
@@ -120,9 +121,9 @@ def _greet(opened: OpenChat) -> None:
     turns = len(opened.stored.turns())
     stands = f"goes on after {tell_count(turns, 'turn')}" if turns else "is new"
     told = f"{show_line(opened.stored.id)} {stands}, with {show_line(opened.model)}."
-    typer.echo(f"{told} /help shows what else there is.", err=True)
+    tell(f"{told} /help shows what else there is.", err=True)
     if turns:
-        typer.echo(_tell_last(opened), err=True)
+        tell(_tell_last(opened), err=True)
 
 
 def _tell_last(opened: OpenChat) -> str:
@@ -138,4 +139,4 @@ def _part(opened: OpenChat, options: ChatOptions) -> None:
     if opened.stored.turns() and options.store != UNKEPT:
         with suppress(OSError):
             again = name_command("chat", opened.stored.id, store=options.store, vault=options.vault)
-            typer.echo(f"Kept. Go on with: {again}", err=True)
+            tell(f"Kept. Go on with: {again}", err=True)

@@ -5,15 +5,16 @@ import sys
 from collections.abc import Sequence
 from typing import Protocol
 
-import typer
-
+from lamella.errors import SourceTooLargeError
 from lamella.faces.cli.chat.attaching import NamedFiles
-from lamella.faces.cli.terminal.lines import show_lines
+from lamella.faces.cli.terminal.telling import tell, write_exactly
 
 PROMPT = "> "
 GOES_ON = "\\"
 _MENTIONED = re.compile(r'(?:^|(?<=\s))@(?:"([^"\n]+)"|([^\s"]+))')
 _MENTIONING = re.compile(r'(?:^|(?<=\s))@("?)([^\s"]*)$')
+# As much as a note may have.
+_LONGEST_LINE = 50_000_000
 _ENDS = ".,;:!?)]}'"
 
 
@@ -29,23 +30,43 @@ class PipedInput:
     """A message per line; a backslash at its end goes on with the next. What is read is shown beside the answers."""
 
     def read(self) -> str | None:
-        lines: list[str] = []
-        while True:
-            line = _read_line()
-            if not line and not lines:
-                return None
-            bare = line.rstrip("\n")
-            goes_on = bare.endswith(GOES_ON) and line != bare
-            lines.append(bare.removesuffix(GOES_ON) if goes_on else bare)
-            if not goes_on:
-                text = "\n".join(lines)
-                typer.echo(f"{PROMPT}{show_lines(text)}", err=True)
-                return text
+        text = _read_message()
+        if text is not None:
+            tell(f"{PROMPT}{text}", err=True)
+        return text
+
+
+class LineInput:
+    """The same at a terminal that knows nothing but text: it echoes what is typed itself, and nothing is completed."""
+
+    def read(self) -> str | None:
+        write_exactly(PROMPT)
+        return _read_message()
+
+
+def _read_message() -> str | None:
+    lines: list[str] = []
+    while True:
+        line = _read_line()
+        if not line and not lines:
+            return None
+        bare = line.rstrip("\n")
+        goes_on = bare.endswith(GOES_ON) and line != bare
+        lines.append(bare.removesuffix(GOES_ON) if goes_on else bare)
+        if not goes_on:
+            return "\n".join(lines)
 
 
 def _read_line() -> str:
     """The next line in UTF-8 whatever the locale says; bytes that are none are refused when they are sent."""
-    return "" if sys.stdin is None else sys.stdin.buffer.readline().decode(errors="surrogateescape")
+    if sys.stdin is None:
+        return ""
+    line = sys.stdin.buffer.readline(_LONGEST_LINE + 1)
+    if len(line) > _LONGEST_LINE:
+        raise SourceTooLargeError(
+            f"A line on stdin has more than {_LONGEST_LINE:,} bytes.", hint="Attach a file instead of piping its text."
+        )
+    return line.decode(errors="surrogateescape")
 
 
 def find_mentions(text: str, files: NamedFiles) -> list[str]:

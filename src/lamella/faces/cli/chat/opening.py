@@ -18,9 +18,10 @@ from lamella.engine.keeping.conversations import Conversations
 from lamella.engine.keeping.stored import StoredChat
 from lamella.engine.sending.pool import ProviderPool
 from lamella.engine.sending.sending import Delivery
-from lamella.errors import CallError, UntrustedError, UsageError
+from lamella.errors import AnswerAsideError, CallError, UntrustedError, UsageError
 from lamella.faces.cli.access import name_command
-from lamella.faces.cli.trust import go_on_trusted
+from lamella.faces.cli.terminal.consent import go_on_trusted
+from lamella.faces.cli.terminal.telling import tell
 from lamella.ports import TokenCounter
 from lamella.views.turns import cover_reported
 from lamella.wiring import DEMO_MODEL, Services, fit_settings, open_backend, open_pool, read_services
@@ -112,6 +113,10 @@ def opened_to_talk(options: ChatOptions, progress: "Callable[[Progress], None]")
         if options.sends:
             opened.find_post()
         yield opened
+    except AnswerAsideError as error:
+        shown = name_command("chats", "show", stored.id, "--branch", error.answer, store=options.store)
+        error.hint = f"`{shown}` shows it."
+        raise
     finally:
         backend.store.close()
 
@@ -119,7 +124,7 @@ def opened_to_talk(options: ChatOptions, progress: "Callable[[Progress], None]")
 def tell_demo(model: str) -> None:
     """Say what the demo model is, if that is the one."""
     if model == DEMO_MODEL:
-        typer.echo(DEMO_TOLD, err=True)
+        tell(DEMO_TOLD, err=True)
 
 
 def _choose_chat(backend: Backend, options: ChatOptions) -> str:

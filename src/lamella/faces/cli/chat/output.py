@@ -1,21 +1,19 @@
 """Showing an answer while it comes: its text on stdout, everything else on stderr."""
 
-import sys
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Protocol
 
-import typer
-
 from lamella import Turn
 from lamella.engine.sending.sending import Event, EventName
 from lamella.faces.cli.tables.receipts import tell_receipt
-from lamella.faces.cli.terminal.lines import show_line, show_lines
+from lamella.faces.cli.terminal.keys import unseen_keys
+from lamella.faces.cli.terminal.lines import show_line
+from lamella.faces.cli.terminal.signals import ended_by_signals
+from lamella.faces.cli.terminal.telling import clear_status, draw_status, tell, write_exactly
 
 if TYPE_CHECKING:
     from lamella.adapters.providers.local.provider import Progress
-
-_CLEAR = "\r\x1b[2K"
 
 
 class Output(Protocol):
@@ -54,8 +52,7 @@ class PlainOutput:
     def more(self, text: str) -> None:
         self._clear()
         if not self._quiet:
-            sys.stdout.write(show_lines(text) if sys.stdout.isatty() else text)
-            sys.stdout.flush()
+            write_exactly(text)
             self._last = text[-1:] or self._last
 
     def thinking(self) -> None:
@@ -67,34 +64,30 @@ class PlainOutput:
     def end(self) -> None:
         self._clear()
         if self._last != "\n":
-            sys.stdout.write("\n")
-            sys.stdout.flush()
+            write_exactly("\n")
         self._last = "\n"
 
     def _tell(self, line: str) -> None:
-        if sys.stderr is not None and sys.stderr.isatty():
-            sys.stderr.write(_CLEAR + line)
-            sys.stderr.flush()
-            self._shown = True
+        self._shown = draw_status(line) or self._shown
 
     def _clear(self) -> None:
         if self._shown:
-            sys.stderr.write(_CLEAR)
-            sys.stderr.flush()
+            clear_status()
             self._shown = False
 
 
 async def follow(events: AsyncGenerator[Event, None], output: Output) -> Turn | None:
-    """Show what happens, to the end, and give the turn as it was sent at last."""
+    """Show what happens, to the end, and give the turn as it was sent at last; what ends the process stops it."""
     turn = None
-    output.begin()
-    try:
-        async with aclosing(events):
-            async for event in events:
-                turn = event.turn or turn
-                _show(event, output)
-    finally:
-        output.end()
+    with unseen_keys(), ended_by_signals():
+        output.begin()
+        try:
+            async with aclosing(events):
+                async for event in events:
+                    turn = event.turn or turn
+                    _show(event, output)
+        finally:
+            output.end()
     return turn
 
 
@@ -106,7 +99,7 @@ def _show(event: Event, output: Output) -> None:
             output.thinking()
         case _:
             for line in _tell(event):
-                typer.echo(line, err=True)
+                tell(line, err=True)
 
 
 def _tell(event: Event) -> Iterator[str]:

@@ -13,7 +13,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
-from lamella.adapters.private import close_file, make_own_folder
+from lamella.adapters.files.privacy import close_file, make_own_folder
 from lamella.faces.cli.chat.attaching import NamedFiles
 from lamella.faces.cli.chat.input import GOES_ON, PROMPT, complete
 

@@ -3,19 +3,20 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import typer
-
 from lamella.engine.dialogue.recalling import name_passage
 from lamella.errors import CallError, LamellaError, UsageError
 from lamella.faces.cli.chat.talk import TerminalChat
 from lamella.faces.cli.tables.branches import tell_branch
-from lamella.faces.cli.tables.compaction import lower_share, print_planned
+from lamella.faces.cli.tables.compaction import find_waiting, lower_share, print_planned, tell_stopped
 from lamella.faces.cli.tables.ledger import print_ledger
 from lamella.faces.cli.tables.replay import print_turn
 from lamella.faces.cli.terminal.console import make_console
 from lamella.faces.cli.terminal.lines import show_line, show_lines
+from lamella.faces.cli.terminal.telling import tell
 from lamella.views.chats import view_branch
 from lamella.views.ledger import make_rows
+
+_ASKED_AGAIN = "/retry"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,42 +52,36 @@ def _attach(talk: TerminalChat, rest: str) -> None:
         raise UsageError("/attach names no file.", hint="As in /attach note.md or /attach note.md:10-20.")
     talk.waiting[rest] = list(talk.files.find(rest))
     talk.warm()
-    typer.echo(f"{show_line(rest)} goes with the next message.")
+    tell(f"{show_line(rest)} goes with the next message.")
 
 
 def _detach(talk: TerminalChat, _rest: str) -> None:
     talk.waiting.clear()
     talk.drop.clear()
     talk.pins.clear()
-    typer.echo("Nothing goes with the next message.")
+    tell("Nothing goes with the next message.")
 
 
 def _drop(talk: TerminalChat, rest: str) -> None:
     if not rest:
         raise UsageError("/drop names nothing.", hint=f"As in /drop note.md; `{talk.shown_by}` has the ids.")
     talk.drop.append(rest)
-    typer.echo(f"{show_line(rest)} leaves the prompt with the next message.")
+    tell(f"{show_line(rest)} leaves the prompt with the next message.")
 
 
 def _pin(talk: TerminalChat, rest: str) -> None:
     if not rest:
         raise UsageError("/pin names nothing.", hint=f"As in /pin note.md; `{talk.shown_by}` has the ids.")
     talk.pins.append(rest)
-    typer.echo(f"{show_line(rest)} stays whole in the prompt, from the next message on.")
+    tell(f"{show_line(rest)} stays whole in the prompt, from the next message on.")
 
 
 def _preview(talk: TerminalChat, rest: str) -> None:
     print_turn(make_console(), talk.foresee(rest))
 
 
-def _check_answered(talk: TerminalChat) -> None:
-    told = talk.stored.turns()
-    if told and told[-1].reply is None:
-        raise CallError("A turn waits for its reply.", hint="/retry has it answered, and another message leaves it.")
-
-
 def _compact(talk: TerminalChat, rest: str) -> None:
-    _check_answered(talk)
+    waits = find_waiting(talk.stored.turns())
     planned = talk.stored.plan(to=_share(rest))
     if planned.receipt is None:
         raise CallError(
@@ -96,6 +91,7 @@ def _compact(talk: TerminalChat, rest: str) -> None:
         )
     talk.stored.commit(planned)
     print_planned(talk.stored.id, planned, undo="/undo")
+    tell_stopped(waits, again=_ASKED_AGAIN)
 
 
 def _share(rest: str) -> float | None:
@@ -106,9 +102,10 @@ def _share(rest: str) -> float | None:
 
 
 def _undo(talk: TerminalChat, _rest: str) -> None:
-    _check_answered(talk)
+    waits = find_waiting(talk.stored.turns())
     receipt = talk.stored.undo()
-    typer.echo(f"Undone: {receipt.id}. The prompt is as if it had never been compacted.")
+    tell(f"Undone: {receipt.id}. The prompt is as if it had never been compacted.")
+    tell_stopped(waits, again=_ASKED_AGAIN)
 
 
 def _recall(talk: TerminalChat, rest: str) -> None:
@@ -116,9 +113,9 @@ def _recall(talk: TerminalChat, rest: str) -> None:
         raise UsageError("/recall has no words to look for.", hint="As in /recall when were the beans sown")
     found = talk.stored.recall(rest)
     for one in found:
-        typer.echo(f"─── {show_line(name_passage(one))}\n{show_lines(one.excerpt)}")
+        tell(f"─── {show_line(name_passage(one))}\n{show_lines(one.excerpt)}")
     if not found:
-        typer.echo("Nothing that left the prompt has these words.")
+        tell("Nothing that left the prompt has these words.")
 
 
 def _ledger(talk: TerminalChat, _rest: str) -> None:
@@ -129,12 +126,12 @@ def _ledger(talk: TerminalChat, _rest: str) -> None:
 def _branches(talk: TerminalChat, _rest: str) -> None:
     stored = talk.stored
     for head in stored.branches():
-        typer.echo(tell_branch(view_branch(head, stored.turns(head), active=head == stored.head)))
+        tell(tell_branch(view_branch(head, stored.turns(head), active=head == stored.head)))
 
 
 def _switch(talk: TerminalChat, rest: str) -> None:
     talk.stored.switch(rest)
-    typer.echo(f"Goes on from {show_line(rest)}.")
+    tell(f"Goes on from {show_line(rest)}.")
 
 
 def _retry(talk: TerminalChat, _rest: str) -> None:
@@ -162,18 +159,18 @@ def _delete(talk: TerminalChat, rest: str) -> None:
     if not rest:
         raise UsageError("/delete names no message.", hint=f"`{talk.shown_by}` has the ids.")
     talk.stored.delete(rest)
-    typer.echo(f"Goes on without {show_line(rest)}; it stays on its branch.")
+    tell(f"Goes on without {show_line(rest)}; it stays on its branch.")
 
 
 def _strata(talk: TerminalChat, _rest: str) -> None:
     talk.strata = not talk.strata
-    typer.echo(f"The strata of each turn are {'shown' if talk.strata else 'not shown'}.")
+    tell(f"The strata of each turn are {'shown' if talk.strata else 'not shown'}.")
 
 
 def _help(_talk: TerminalChat, _rest: str) -> None:
     for command in COMMANDS.values():
-        typer.echo(f"{f'{command.name} {command.takes}'.rstrip():<22}{command.does}")
-    typer.echo(
+        tell(f"{f'{command.name} {command.takes}'.rstrip():<22}{command.does}")
+    tell(
         "Enter sends. Alt-Enter, or a backslash before Enter, begins another line. @path attaches a file. "
         "Ctrl-C stops an answer, Ctrl-D leaves."
     )

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from decimal import Decimal
 
 from lamella.engine.keeping.stored import StoredChat
-from lamella.errors import LamellaError
 from lamella.faces.cli.terminal.lines import show_line
 from lamella.views.amounts import plain
 from lamella.views.ledger import Call, make_rows, sum_rows
@@ -54,10 +53,9 @@ def tell_standing(stored: StoredChat, model: str) -> str:
 
 def _tell_window(stored: StoredChat) -> str:
     """By what the next request has before anything is typed; what waits for an answer has no next request yet."""
-    try:
-        counts = stored.plan(to=1.0).before
-    except LamellaError:
+    if any(turn.reply is None for turn in stored.turns()[-1:]):
         return "an answer is missing"
+    counts = stored.plan(to=1.0).before
     return f"{counts.total:,} of {counts.limit:,} tokens used ({counts.total / counts.limit:.0%})"
 
 

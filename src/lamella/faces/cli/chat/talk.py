@@ -4,15 +4,13 @@ from asyncio import Runner
 from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
 
-import typer
-
 from lamella import Turn
 from lamella.attach import Attachment
 from lamella.engine.checks import check_text
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.keeping.stored import StoredChat
 from lamella.engine.sending.sending import Event, answer, send
-from lamella.errors import ConflictError, LamellaError
+from lamella.errors import AnswerAsideError, ConflictError, LamellaError
 from lamella.faces.cli.access import complete_hint, name_command
 from lamella.faces.cli.chat.attaching import NamedFiles
 from lamella.faces.cli.chat.input import find_mentions, find_missing
@@ -23,6 +21,7 @@ from lamella.faces.cli.chat.strata import print_strata
 from lamella.faces.cli.chat.warmup import Warmup
 from lamella.faces.cli.terminal.failures import print_failure
 from lamella.faces.cli.terminal.lines import cut_words, show_line
+from lamella.faces.cli.terminal.telling import tell
 
 _TITLE = 60
 
@@ -102,6 +101,8 @@ class TerminalChat:
 
     def tell_failure(self, error: LamellaError) -> None:
         """Two lines, as every failure is told."""
+        if isinstance(error, AnswerAsideError):
+            error.hint = f"/switch {error.answer} goes there; here the talk goes on as others left it."
         error.hint = complete_hint(error.hint, self._opened.store)
         print_failure(error, as_json=False)
 
@@ -139,9 +140,7 @@ class TerminalChat:
         for name in find_missing(text, self.files):
             near = self.files.find_near(name)
             meant = f" Near to it: {', '.join(map(show_line, near))}." if near else ""
-            typer.echo(
-                f"note: there is no file {show_line(name)}; @{show_line(name)} is sent as a word.{meant}", err=True
-            )
+            tell(f"note: there is no file {show_line(name)}; @{show_line(name)} is sent as a word.{meant}", err=True)
 
     def _name(self, text: str) -> None:
         """A new conversation gets its first words as a title, before they are asked: later would cost its place."""
@@ -158,7 +157,7 @@ class TerminalChat:
                 # Nobody is there to go on: the messages that wait in the pipe were meant to follow an answer.
                 raise
             self.failed = False
-            typer.echo("Stopped. What was said is kept; /retry asks again.", err=True)
+            tell(self._tell_stopped(), err=True)
             return
         self._forget_waiting()
         self.failed = False
@@ -166,9 +165,15 @@ class TerminalChat:
             return
         end = tell_end(turn.ledger.calls[-1])
         if end:
-            typer.echo(end, err=True)
+            tell(end, err=True)
         if self.strata:
             print_strata(turn, self._opened)
+
+    def _tell_stopped(self) -> str:
+        told = self.stored.turns()
+        if told and told[-1].reply is not None:
+            return "Stopped. What was said is kept; /retry asks again."
+        return "Stopped before a word came. The question is kept: /retry asks it again, another message leaves it."
 
     def _forget_waiting(self) -> None:
         self.waiting.clear()

@@ -6,16 +6,18 @@ from decimal import Decimal
 from rich.console import Console
 from rich.text import Text
 
-from lamella import Receipt
+from lamella import Receipt, Told
 from lamella.engine.dialogue.proposal import Proposal
 from lamella.faces.cli.terminal.console import make_console
-from lamella.faces.cli.terminal.lines import show_line, tell_count
+from lamella.faces.cli.terminal.lines import cut_words, show_line, tell_count
+from lamella.faces.cli.terminal.telling import tell
 from lamella.views.amounts import plain
 
 _BAR = 28
 _STAYS, _GOES = "█", "░"
 _NAMES_SHOWN = 2
 _ID_SHOWN = 40
+_QUESTION_SHOWN = 60
 # What these take out has names that people gave; the others take out messages.
 _NAMED = ("preview", "handle", "tool_results")
 
@@ -23,6 +25,18 @@ _NAMED = ("preview", "handle", "tool_results")
 def lower_share(planned: Proposal) -> float:
     """A share of what fits that the next request is over: half of what it takes."""
     return max(planned.before.total / planned.before.limit / 2, 0.001)
+
+
+def find_waiting(told: Sequence[Told]) -> str | None:
+    """The question that waits for its answer: where something is compacted or undone, it counts as stopped."""
+    return told[-1].message.text if told and told[-1].reply is None else None
+
+
+def tell_stopped(question: str | None, *, again: str) -> None:
+    """Say of a question that it was left without an answer, and what asks it again."""
+    if question is not None:
+        left = show_line(cut_words(question, _QUESTION_SHOWN))
+        tell(f"Left without an answer: {left} ({again} asks it again)", err=True)
 
 
 def print_planned(conversation: str, planned: Proposal, *, undo: str | None = None) -> None:
@@ -43,7 +57,7 @@ def print_planned(conversation: str, planned: Proposal, *, undo: str | None = No
     if planned.outlook is not None:
         moved, now, later = planned.outlook.moved, planned.outlook.cost_now, planned.outlook.saved_per_turn
         console.print(Text(_tell_outlook(moved, now=now, saved=later)))
-    console.print(Text(_tell_next(receipt, undo), style="bold"))
+    tell(_tell_next(receipt, undo))
 
 
 def _print_bars(console: Console, before: Mapping[str, int], after: Mapping[str, int]) -> None:

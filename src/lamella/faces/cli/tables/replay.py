@@ -1,6 +1,5 @@
 """The replay for people: a bar per layer, the cached part of it filled, and a line on what moved and what it cost."""
 
-import sys
 from collections.abc import Iterable
 
 from rich.console import Console
@@ -9,7 +8,8 @@ from rich.text import Text
 from lamella import Layer, Segment, Turn
 from lamella.faces.cli.tables.receipts import tell_receipt
 from lamella.faces.cli.terminal.console import make_console
-from lamella.faces.cli.terminal.lines import show_line, show_lines, tell_count
+from lamella.faces.cli.terminal.lines import show_line, tell_count
+from lamella.faces.cli.terminal.telling import write_exactly
 from lamella.views.amounts import plain
 from lamella.views.totals import Totals
 
@@ -48,16 +48,11 @@ def print_messages(turns: Iterable[Turn]) -> None:
         console.print(Text(f"═══ turn {turn.number}", style="bold"))
         for message in turn.messages:
             console.print(Text(f"─── {message.role}", style="dim"))
-            _write_exactly(message.text)
+            write_exactly(f"{message.text}\n")
             for call in message.calls:
-                _write_exactly(f"{call.name}({call.arguments})")
+                write_exactly(f"{call.name}({call.arguments})\n")
             for image in message.images:
                 console.print(Text(f"[{image.media_type}, {image.width}x{image.height}]", style="dim"))
-
-
-def _write_exactly(text: str) -> None:
-    """Into a file or pipe as it is sent; a terminal is shown control characters, so that none can act on it."""
-    sys.stdout.write((show_lines(text) if sys.stdout.isatty() else text) + "\n")
 
 
 def _print_head(console: Console, conversation: str) -> None:

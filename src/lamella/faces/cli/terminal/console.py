@@ -1,10 +1,38 @@
 """The console that people read: plain when it is not a terminal, and never clever about what it prints."""
 
+import os
 import sys
+from collections.abc import Iterator
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook
+from rich.segment import Segment
+
+from lamella.faces.cli.terminal.lines import show_lines
 
 
 def make_console() -> Console:
-    """A console on stdout that prints text as it is."""
-    return Console(file=sys.stdout, highlight=False, soft_wrap=True, emoji=False, markup=False)
+    """A console on stdout that prints text as it is, wrapped between words on a terminal and not at all elsewhere."""
+    at_terminal = sys.stdout.isatty()
+    # Rich believes these rather than the terminal; what is drawn for another width wraps, and is then drawn twice.
+    known = {name: value for name, value in os.environ.items() if not (at_terminal and name in ("COLUMNS", "LINES"))}
+    console = Console(
+        file=sys.stdout, highlight=False, soft_wrap=not at_terminal, emoji=False, markup=False, _environ=known
+    )
+    console.push_render_hook(_HarmlessPrinting())
+    return console
+
+
+class _HarmlessPrinting(RenderHook):
+    """Whatever is printed passes here; escape codes of the console's own come after it."""
+
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        return [_Harmless(one) for one in renderables]
+
+
+class _Harmless:
+    def __init__(self, inner: ConsoleRenderable) -> None:
+        self._inner = inner
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        for text, style, control in console.render(self._inner, options):
+            yield Segment(text if control else show_lines(text), style, control)

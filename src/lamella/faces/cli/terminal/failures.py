@@ -1,14 +1,11 @@
 """How a failure is told: a sentence and a hint on stderr, and as JSON on stdout where that was asked for."""
 
-import json
 from contextlib import suppress
-
-import typer
 
 from lamella.errors import BadInputError, LamellaError
 from lamella.faces.cli.terminal.lines import show_line
+from lamella.faces.cli.terminal.telling import tell, tell_json
 from lamella.views.errors import view_error
-from lamella.wiring import mask_keys
 
 
 def exit_code(error: LamellaError) -> int:
@@ -18,9 +15,11 @@ def exit_code(error: LamellaError) -> int:
 
 def print_failure(error: LamellaError, *, as_json: bool) -> None:
     """Tell people, and programs that asked for JSON; where no one listens any more, the exit code has to do."""
+    from lamella.wiring import mask_keys  # only those who fail need it
+
     message, hint = mask_keys(show_line(error.message)), show_line(error.hint)
     with suppress(OSError):
-        typer.echo(f"error: {message}", err=True)
-        typer.echo(f"hint: {hint}", err=True)
+        tell(f"error: {message}", err=True)
+        tell(f"hint: {hint}", err=True)
         if as_json:
-            typer.echo(json.dumps(view_error(error, message=message, hint=hint), ensure_ascii=False))
+            tell_json(view_error(error, message=message, hint=hint))

@@ -6,8 +6,9 @@ from shlex import quote
 _LONGEST = 2_000
 _KEPT = _LONGEST // 2
 # What moves a cursor, ends a line, turns the writing direction round, or is half of a character.
-_UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-_UNSEEN_BUT_LINES = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_BUT_LINES = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
+_UNSEEN = re.compile(rf"[\t\n{_BUT_LINES}]")
+_UNSEEN_BUT_LINES = re.compile(rf"[{_BUT_LINES}]")
 
 
 def show_line(text: str) -> str:
@@ -20,6 +21,11 @@ def show_line(text: str) -> str:
 def show_lines(text: str) -> str:
     """A text that keeps its lines and tabs and can do nothing else to a terminal."""
     return _UNSEEN_BUT_LINES.sub(_escape, text)
+
+
+def show_json(text: str) -> str:
+    """JSON that means the same, with what cannot be seen as JSON's own escapes."""
+    return _UNSEEN_BUT_LINES.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
 
 
 def tell_count(number: int, noun: str) -> str:

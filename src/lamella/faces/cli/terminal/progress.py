@@ -8,9 +8,9 @@ from time import monotonic
 from typing import TypeVar
 
 from lamella.faces.cli.terminal.lines import show_line
+from lamella.faces.cli.terminal.telling import can_redraw, clear_status, draw_status
 
 _SECONDS = 1.0
-_CLEAR = "\r\x1b[2K"
 _Item = TypeVar("_Item")
 
 
@@ -25,8 +25,7 @@ class ProgressLine:
         self._begun = monotonic()
         self._over = Event()
         self._lock = Lock()
-        at_terminal = sys.stderr is not None and sys.stderr.isatty()
-        self._thread = Thread(target=self._run, daemon=True) if at_terminal else None
+        self._thread = Thread(target=self._run, daemon=True) if can_redraw(sys.stderr) else None
 
     def begin(self) -> None:
         if self._thread is not None:
@@ -57,16 +56,12 @@ class ProgressLine:
             pause = _SECONDS
 
     def _draw(self) -> None:
-        sys.stderr.write(f"{_CLEAR}{self._what} …{self._counted} ({monotonic() - self._begun:,.0f} s)")
-        sys.stderr.flush()
-        self._shown = True
+        self._shown = draw_status(f"{self._what} …{self._counted} ({monotonic() - self._begun:,.0f} s)")
 
     def _clear(self) -> None:
         if self._shown:
             self._shown = False
-            with suppress(OSError, ValueError):
-                sys.stderr.write(_CLEAR)
-                sys.stderr.flush()
+            clear_status()
 
 
 @contextmanager

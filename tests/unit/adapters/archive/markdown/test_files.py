@@ -14,6 +14,7 @@ from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.stored import StoredChat
 from lamella.errors import (
     BadInputError,
+    DivergedError,
     SourceMissingError,
     SourceUnreadableError,
     StoreUnavailableError,
@@ -155,10 +156,61 @@ def test_permissions_and_links_of_a_file_are_kept(backend: Backend, tmp_path: Pa
     assert names(tmp_path / "real") == ["A talk.md"]
 
 
-def test_a_new_file_has_the_permissions_of_any_new_file(backend: Backend, tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    other.touch()
-    assert save_archive(talk(backend), tmp_path).stat().st_mode == other.stat().st_mode
+def test_a_new_file_and_its_folder_are_nobody_elses(backend: Backend, tmp_path: Path) -> None:
+    path = save_archive(talk(backend), tmp_path / "chats")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_an_archive_that_knows_more_is_left_alone_until_it_is_imported(backend: Backend, tmp_path: Path) -> None:
+    older = talk(backend)
+    StoredChat(backend, NAME).ask(Ask(text="three"))
+    path = save_archive(take_out(backend), tmp_path)
+    newer = path.read_bytes()
+    with pytest.raises(DivergedError, match=r"A talk\.md has 4 events of 0190-chat; the store knows 3") as caught:
+        save_archive(older, tmp_path)
+    assert "Import the file first" in caught.value.hint
+    assert path.read_bytes() == newer
+    behind = make_backend()
+    take_in(behind, older)
+    take_in(behind, load_archive(path, None))
+    assert save_archive(take_out(behind), tmp_path) == path
+
+
+def test_an_archive_with_another_history_is_left_alone(backend: Backend, tmp_path: Path) -> None:
+    older = talk(backend)
+    other = make_backend()
+    take_in(other, older)
+    chat(backend, ("here", "yes"))
+    chat(other, ("there", "no"))
+    path = save_archive(take_out(backend), tmp_path)
+    before = path.read_bytes()
+    with pytest.raises(DivergedError, match="another history from event 4 on") as caught:
+        save_archive(take_out(other), tmp_path)
+    assert "another folder" in caught.value.hint
+    assert path.read_bytes() == before
+
+
+def test_an_archive_of_another_conversation_of_the_same_name_is_left_alone(backend: Backend, tmp_path: Path) -> None:
+    path = save_archive(talk(backend), tmp_path)
+    before = path.read_bytes()
+    other = make_backend()
+    chat(other, ("something", "else")).rename("A talk")
+    with pytest.raises(DivergedError, match=r"A talk\.md holds another conversation that is called 0190-chat"):
+        save_archive(take_out(other), tmp_path)
+    assert names(tmp_path) == ["A talk.md"]
+    assert path.read_bytes() == before
+
+
+def test_of_two_files_of_a_name_the_one_that_may_be_written_over_is(backend: Backend, tmp_path: Path) -> None:
+    other = make_backend()
+    chat(other, ("something", "else")).rename("A talk")
+    theirs = save_archive(take_out(other), tmp_path)
+    ours = save_archive(talk(backend), tmp_path / "elsewhere").rename(tmp_path / "Ours.md")
+    before = theirs.read_bytes()
+    StoredChat(backend, NAME).ask(Ask(text="three"))
+    assert save_archive(take_out(backend), tmp_path) == ours
+    assert theirs.read_bytes() == before
 
 
 def test_a_folder_that_is_a_file_is_an_error_with_a_hint(backend: Backend, tmp_path: Path) -> None:
@@ -218,6 +270,51 @@ def test_files_that_cannot_be_read_are_errors_with_hints(tmp_path: Path) -> None
     (tmp_path / "no.md").write_text("nothing", encoding="utf-8")
     with pytest.raises(BadInputError, match=r"^no\.md: The file has no line"):
         load_archive(tmp_path / "no.md", None)
+
+
+# Ends itself just before the world is touched for the n-th time while it saves.
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from lamella.adapters.archive.markdown import parse_archive, save_archive
+
+chronicle = parse_archive(Path(sys.argv[1]).read_text(encoding="utf-8"), sources=None)
+left = int(sys.argv[3])
+
+def count(event, given):
+    global left
+    if event in ("open", "os.link", "os.rename", "os.remove", "os.chmod", "os.mkdir", "tempfile.mkstemp"):
+        left -= 1
+        if left == 0 and not (event == "os.rename" and sys.argv[4] == "spare"):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+sys.addaudithook(count)
+save_archive(chronicle, Path(sys.argv[2]))
+"""
+
+
+@pytest.mark.parametrize("saved", [0, 1])
+def test_a_save_that_is_killed_at_any_step_leaves_no_half_no_empty_and_no_other_file(
+    backend: Backend, tmp_path: Path, saved: int
+) -> None:
+    talk(backend)
+    old = save_archive(take_out(backend), tmp_path / "old").read_bytes()
+    StoredChat(backend, NAME).ask(Ask(text="three"))
+    newer = save_archive(take_out(backend), tmp_path / "newer")
+    for step in range(1, 40):
+        folder = tmp_path / f"killed {step}"
+        folder.mkdir()
+        if saved:
+            (folder / "A talk.md").write_bytes(old)
+        # Between the two steps of a replacement, which follow each other at once, the new file has a name of ours.
+        command = [sys.executable, "-c", KILLED, str(newer), str(folder), str(step), "spare" if saved else ""]
+        run = subprocess.run(command, capture_output=True, check=False)
+        there = [(folder / name).read_bytes() for name in names(folder)]
+        assert there in ([old] if saved else [], [newer.read_bytes()]), step
+        if run.returncode == 0 and there == [newer.read_bytes()]:
+            break
+    assert run.returncode == 0
+    assert step > 3
 
 
 GOLDEN = Path(__file__).parent / "golden" / "format-1.md"

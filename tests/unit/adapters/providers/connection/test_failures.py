@@ -1,5 +1,7 @@
 """What providers say when they refuse, and how long they ask to wait."""
 
+from time import process_time
+
 import pytest
 
 from lamella.adapters.providers.connection.failures import (
@@ -62,6 +64,24 @@ def test_words_of_a_provider_are_quoted_on_one_line_and_not_without_end() -> Non
     error = explain_broken(TARGET, "a\n b" * 1_000)
     assert "\n" not in str(error)
     assert len(str(error)) < 600
+
+
+@pytest.mark.parametrize("tag", ["<style ", "<title>", "<", "<script></scrip", "<!--"])
+def test_a_hostile_page_is_quoted_about_as_fast_as_an_honest_one(tag: str) -> None:
+    def take(page: str) -> float:
+        began = process_time()
+        explain_broken(TARGET, page)
+        return process_time() - began
+
+    size = 180_000
+    honest = "<html>" + "<p>Some words that a page shows.</p>" * (size // 36)
+    hostile = "<html>" + tag * (size // len(tag))
+    assert min(take(hostile) for _ in range(3)) < 30 * min(take(honest) for _ in range(3))
+
+
+def test_of_a_page_is_quoted_what_it_shows() -> None:
+    page = "<html><title>x</title><STYLE media=a>p{}</STYLE ><p>Bad <b>Gateway</b><script>if (a < b) {}</script><title>"
+    assert str(explain_broken(TARGET, page)) == "The answer of Somebody broke off: Bad Gateway."
 
 
 @pytest.mark.parametrize(

@@ -137,14 +137,18 @@ def test_of_a_result_that_stands_twice_the_newer_is_what_the_strip_holds() -> No
     assert [(segment.form.value, segment.place) for segment in tools] == [("full", "message:2")]
 
 
+ITEMS = ("a", "b", "c")
+
+
 @given(st.data())
 def test_series_that_grew_from_one_another_are_as_tuples_would_be(data: st.DataObject) -> None:
     grown: list[tuple[Series[str], tuple[str, ...]]] = [(Series(), ())]
-    for number in range(data.draw(st.integers(0, 12))):
+    for _ in range(data.draw(st.integers(0, 8))):
         series, items = data.draw(st.sampled_from(grown))
-        grown.append((series.plus(f"item {number}"), (*items, f"item {number}")))
+        more = data.draw(st.lists(st.sampled_from(ITEMS), min_size=1, max_size=3))
+        grown.append((series.plus(*more), (*items, *more)))
     for series, items in grown:
-        start, stop = data.draw(st.tuples(st.integers(-14, 14), st.integers(-14, 14)))
+        start, stop = data.draw(st.tuples(st.integers(-26, 26), st.integers(-26, 26)))
         assert (tuple(series), len(series), series[start:stop]) == (items, len(items), items[start:stop])
         assert series[::-1] == items[::-1]
         assert [series[place] for place in range(-len(items), len(items))] == [*items, *items]

@@ -1,10 +1,12 @@
 """Context blocks inside message text, as old exports of other programs have them.
 
 This is the one place where text is read back into artifacts. What is not surely a known block stays whole: a block
-nobody knows becomes an ``unknown`` artifact, verbatim, and everything else is what the user typed.
+nobody knows becomes an ``unknown`` artifact, verbatim, and everything else is what was typed or answered.
 """
 
 import re
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import unescape
 
@@ -18,35 +20,69 @@ from lamella.errors import BadInputError
 _KINDS = {
     spec.tag: kind for kind, spec in KINDS.items() if spec.block is BlockForm.LOCATED and "query" not in spec.fields
 }
+# What tools of Obsidian Copilot gave back stands in a tag of the tool's name.
+_TOOLS = frozenset(
+    {
+        "convertTimeBetweenTimezones", "fetchUrl", "getCurrentTime", "getFileTree", "getTagList", "getTimeInfoByEpoch",
+        "getTimeRangeMs", "indexVault", "localSearch", "readNote", "updateMemory", "webSearch", "youtubeTranscription",
+    }
+)  # fmt: skip
+# The other tags that it wrote itself. Only such a block is taken out of an answer: others are what the model said.
+_ITS_OWN = _TOOLS.union(
+    _KINDS,
+    {
+        "active_web_tab", "embedded_note", "embedded_pdf", "prior_context", "prior_context_note", "retrieved_document",
+        "twitter_content", "use_tool", "vault_note",
+    },
+)  # fmt: skip
 # No element of HTML has an underscore in its name, so such a tag is not what somebody typed about a web page.
-_TAG = re.compile(r"<([A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+)(?: [^<>]*)?>")
+_TAG = re.compile(rf"<([A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+|{'|'.join(sorted(_TOOLS))})(?: [^<>]*)?>")
+_OPENING = re.compile(r"<(\w+)[ >]")
 _CLOSING = re.compile(r"</(\w+)>\s*$")
-_CONTENT = re.compile(r"<content>(.*)</content>", re.DOTALL)
-_FIELD = re.compile(r"<(title|path|url|start_line|end_line)>(.*?)</\1>", re.DOTALL)
+_CONTENT, _CONTENT_END = "<content>", "</content>"
+_FIELD = re.compile(r"<(title|path|url|start_line|end_line)>")
+_SOURCE = re.compile(r'<\w+ [^<>]*?\bsource="([^"<>]*)"')
+_LINE_DIGITS = 9
 _LABEL = "[User query]:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UnparsedBlock:
+    """A block that could not be read: its tag, what it says it was taken from, and the artifact that holds it whole."""
+
+    tag: str
+    source: str
+    artifact: Artifact
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Extract:
-    """A message's own text, and what stood in it as blocks."""
+    """A message's own text, and what stood in it as blocks; some of those could not be read."""
 
     typed: str
     artifacts: tuple[Artifact, ...]
+    unparsed: tuple[UnparsedBlock, ...] = ()
 
 
-def extract_blocks(text: str) -> Extract:
-    """Part a message into what the user typed and the context blocks around it."""
+def extract_blocks(text: str, *, is_answer: bool = False) -> Extract:
+    """Part a message into what was typed, or answered, and the context blocks around it."""
+    if "</" not in text:
+        return Extract(typed=text, artifacts=())
     lines = text.split("\n")
     code = [is_code for _, is_code in walk_lines(text)]
-    last_closings = {match[1]: at for at, line in enumerate(lines) if (match := _CLOSING.search(line))}
+    ends = _BlockEnds(lines)
     typed: list[str] = []
     artifacts: list[Artifact] = []
+    unparsed: list[UnparsedBlock] = []
     at = 0
     while at < len(lines):
-        tag = _opening(lines[at]) if not code[at] else None
-        end = _closing(lines, at, tag) if tag and last_closings.get(tag, -1) >= at else None
+        tag = _find_opening(lines[at], is_answer=is_answer) if not code[at] else None
+        end = ends.find(tag, at) if tag else None
         if tag and end is not None:
-            artifacts.append(_read_block(tag, "\n".join(lines[at : end + 1])))
+            block = "\n".join(lines[at : end + 1])
+            artifacts.append(_read_block(tag, block))
+            if artifacts[-1].kind is Kind.UNKNOWN:
+                unparsed.append(UnparsedBlock(tag=tag, source=_find_source(block), artifact=artifacts[-1]))
             at = end + 1
         else:
             typed.append(lines[at])
@@ -54,43 +90,90 @@ def extract_blocks(text: str) -> Extract:
     if not artifacts:
         return Extract(typed=text, artifacts=())
     own = "\n".join(typed).strip()
-    return Extract(typed=own.removeprefix(_LABEL).lstrip(), artifacts=tuple(artifacts))
+    own = own if is_answer else own.removeprefix(_LABEL).lstrip()
+    return Extract(typed=own, artifacts=tuple(artifacts), unparsed=tuple(unparsed))
 
 
-def _opening(line: str) -> str | None:
+def _find_opening(line: str, *, is_answer: bool) -> str | None:
     """The tag a line opens; one that nobody knows must stand on a line of its own."""
     match = _TAG.match(line)
     if match is None:
         return None
-    return match[1] if match[1] in _KINDS or not line[match.end() :].strip() else None
+    if match[1] in _ITS_OWN:
+        return match[1] if is_answer or match[1] in _KINDS or match[1] in _TOOLS or _is_alone(match, line) else None
+    return match[1] if not is_answer and _is_alone(match, line) else None
 
 
-def _closing(lines: list[str], start: int, tag: str) -> int | None:
-    """The line that closes the block; blocks of the same tag inside it are part of it."""
-    depth = 0
-    first = None
-    for at in range(start, len(lines)):
-        depth += lines[at].startswith((f"<{tag}>", f"<{tag} "))
-        if lines[at].rstrip().endswith(f"</{tag}>"):
-            first = at if first is None else first
-            depth -= 1
-            if depth == 0:
-                return at
-    return first
+def _is_alone(match: re.Match[str], line: str) -> bool:
+    return not line[match.end() :].strip()
+
+
+class _BlockEnds:
+    """The line that closes each block; blocks of the same tag inside it are part of it.
+
+    All are found in one walk: a search for each of them would walk over the same lines again and again.
+    """
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self._matched: dict[int, int] = {}
+        self._closings: dict[str, list[int]] = {}
+        opened: dict[str, list[int]] = {}
+        for at, line in enumerate(lines):
+            if opening := _OPENING.match(line):
+                opened.setdefault(opening[1], []).append(at)
+            if closing := _CLOSING.search(line):
+                self._closings.setdefault(closing[1], []).append(at)
+                if opened.get(closing[1]):
+                    self._matched[opened[closing[1]].pop()] = at
+
+    def find(self, tag: str, start: int) -> int | None:
+        """Where the block that a line opens ends: where it is closed, else where any of its tag is."""
+        if start in self._matched:
+            return self._matched[start]
+        closings = self._closings.get(tag, ())
+        at = bisect_left(closings, start)
+        return closings[at] if at < len(closings) else None
 
 
 def _read_block(tag: str, block: str) -> Artifact:
-    content = _CONTENT.search(block)
     kind = _KINDS.get(tag)
-    if kind is None or content is None:
+    start, end = block.find(_CONTENT), block.rfind(_CONTENT_END)
+    if kind is None or not 0 <= start < end:
         return _unknown(block)
-    fields = {name: unescape(value.strip()) for name, value in _FIELD.findall(block[: content.start()])}
-    text = content[1].removeprefix("\n").removesuffix("\n")
+    fields = _read_fields(block[:start])
+    text = block[start + len(_CONTENT) : end].removeprefix("\n").removesuffix("\n")
     source = Source(path=fields.get("path"), url=fields.get("url"), lines=_lines(fields))
     try:
         return make_artifact(kind, text=text, source=source, title=fields.get("title", ""))
     except BadInputError:
         return _unknown(block)
+
+
+def _read_fields(head: str) -> dict[str, str]:
+    """The fields before a block's content, each up to where it is closed."""
+    fields: dict[str, str] = {}
+    never_closed: set[str] = set()
+    at = 0
+    for opening in _FIELD.finditer(head):
+        name = opening[1]
+        if opening.start() < at or name in never_closed:
+            continue
+        end = head.find(f"</{name}>", opening.end())
+        if end < 0:
+            never_closed.add(name)
+            continue
+        fields[name] = unescape(head[opening.end() : end].strip())
+        at = end
+    return fields
+
+
+def _find_source(block: str) -> str:
+    """What a block says it was taken from, if it does."""
+    said = _SOURCE.match(block)
+    if said is not None:
+        return unescape(said[1])
+    fields = _read_fields(block)
+    return fields.get("path") or fields.get("url") or ""
 
 
 def _unknown(block: str) -> Artifact:
@@ -99,4 +182,6 @@ def _unknown(block: str) -> Artifact:
 
 def _lines(fields: dict[str, str]) -> tuple[int, int] | None:
     first, last = fields.get("start_line", ""), fields.get("end_line", "")
-    return (int(first), int(last)) if first.isdecimal() and last.isdecimal() else None
+    if not all(number.isdecimal() and len(number) <= _LINE_DIGITS for number in (first, last)):
+        return None
+    return int(first), int(last)

@@ -4,12 +4,15 @@ Their context is notes by name, without a text: each is read as it is now. Where
 the message, that text is taken.
 """
 
-from collections.abc import Iterable, Mapping
+import logging
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 
 from lamella.adapters.archive.markdown.front import Front
-from lamella.adapters.archive.markdown.legacy.blocks import extract_blocks
+from lamella.adapters.archive.markdown.legacy.blocks import Extract, UnparsedBlock, extract_blocks
 from lamella.adapters.archive.markdown.legacy.context import ContextReader
+from lamella.adapters.archive.markdown.legacy.marks import take_out_marks
 from lamella.adapters.archive.markdown.page.messages import MessagePair, ShownMessage, pair_messages, parse_page
 from lamella.adapters.archive.markdown.page.stamps import read_epoch, read_time
 from lamella.adapters.archive.markdown.recovery.lookup import Lookup
@@ -27,6 +30,11 @@ from lamella.ports import Sources
 _NEVER = "1970-01-01T00:00:00Z"
 _ID_DIGITS = 16
 _TITLE_LENGTH = 60
+_SOURCE_LENGTH = 80
+# Many times what anybody has said in one chat. A message costs more time than its letters do.
+_MOST_MESSAGES = 20_000
+_SHOWN = 5
+_logger = logging.getLogger(__name__)
 
 
 def parse_legacy(front: Front, body: str, sources: Sources | None) -> Chronicle:
@@ -42,6 +50,11 @@ def parse_legacy(front: Front, body: str, sources: Sources | None) -> Chronicle:
         raise BadInputError(
             "The file has no line that begins with `**user**: ` or `**ai**: `; it is no archive of a conversation.",
             hint="docs/archive.md shows the formats that can be imported.",
+        )
+    if len(page.messages) > _MOST_MESSAGES:
+        raise BadInputError(
+            f"The file has {len(page.messages):,} messages; at most {_MOST_MESSAGES:,} are read from one.",
+            hint="Split it into several files, each with front matter of its own.",
         )
     warnings = ["The text before the first message belongs to no message and is left out."] if page.preface else []
     pairs, paired = pair_messages(page.messages)
@@ -60,7 +73,8 @@ class _LegacyFile:
         self._created = read_epoch(fields.get("epoch", "")) or read_time(first.stamp) or _NEVER
         self._at = self._created
         self._model = _model(fields.get("modelKey", ""))
-        self._title = fields.get("topic", "").strip() or _title(extract_blocks(first.text).typed)
+        self._first = first, extract_blocks(first.text)
+        self._title = fields.get("topic", "").strip() or _title(self._first[1].typed)
         self._contents: dict[str, bytes] = {}
         self._number = 0
         self._scribe = Scribe(log=Log(conversation=derive_conversation(fields, first)))
@@ -70,18 +84,44 @@ class _LegacyFile:
     def read(self, pair: MessagePair) -> None:
         """One turn: its question with what was attached to it, and its answer."""
         self._number += 1
-        asked = extract_blocks(pair.user.text)
-        if asked.artifacts:
-            self._say(f"{len(asked.artifacts)} context blocks stood in its text and are its attachments now.")
+        first, extract = self._first
+        asked = extract if pair.user is first else extract_blocks(pair.user.text)
+        self._tell_blocks(asked, self._number, "its attachments")
         recalled = self._context.read(pair.user.context, number=self._number) if pair.user.context else ()
-        attached = _unique((*asked.artifacts, *recalled))
+        said = self._read_answer(pair.reply.text) if pair.reply is not None else _SILENCE
+        attached = _unique((*asked.artifacts, *recalled, *said.artifacts))
         turn = Turn(text=asked.typed, typed=asked.typed, attached=attached, model=self._model)
         self._model = None
         self._contents.update(gather_contents(attached))
         self._scribe.ask(make_open_message(turn), at=self._time(pair.user))
         if pair.reply is not None:
             self._number += 1
-            self._scribe.reply(pair.reply.text, at=self._time(pair.reply))
+            self._scribe.reply(said.typed, at=self._time(pair.reply))
+
+    def _read_answer(self, text: str) -> Extract:
+        """An answer as it was said; what stood in it as blocks goes to its question."""
+        number = self._number + 1
+        answer, marks = take_out_marks(text)
+        if marks:
+            sorts = " and ".join(_tell_count(count, what) for what, count in marks.items())
+            are = "is" if marks.total() == 1 else "are"
+            self._warnings.append(f"Message {number}: {sorts} of the other program {are} left out.")
+        said = extract_blocks(answer, is_answer=True)
+        self._tell_blocks(said, number, "the attachments of its question")
+        return said
+
+    def _tell_blocks(self, found: Extract, number: int, become: str) -> None:
+        if found.artifacts:
+            blocks = _tell_count(len(found.artifacts), "context block")
+            self._warnings.append(f"Message {number}: moved from its text to {become}: {blocks}.")
+        if found.unparsed:
+            blocks = _tell_count(len(found.unparsed), "block")
+            told = f"{blocks} could not be read and {'is' if len(found.unparsed) == 1 else 'are'} kept verbatim"
+            self._warnings.append(f"Message {number}: {told}: {_name_blocks(found.unparsed)}.")
+        for block in found.unparsed:
+            # Never its text: logs are passed on.
+            size, name = len(block.artifact.text), block.artifact.hash
+            _logger.debug("unparsed block in message %d: tag %s, %d characters, %s", number, block.tag, size, name)
 
     def chronicle(self) -> Chronicle:
         """What was read."""
@@ -104,6 +144,23 @@ class _LegacyFile:
 
     def _say(self, what: str) -> None:
         self._warnings.append(f"Message {self._number}: {what}")
+
+
+_SILENCE = Extract(typed="", artifacts=())
+
+
+def _tell_count(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def _name_blocks(blocks: Sequence[UnparsedBlock]) -> str:
+    """Blocks by tag and source, each once with how often it is there."""
+    counted = Counter((block.tag, block.source[:_SOURCE_LENGTH]) for block in blocks)
+    shown = [
+        f"<{tag}>" + (f" of {source}" if source else "") + (f" {count:,} times" if count > 1 else "")
+        for (tag, source), count in counted.most_common(_SHOWN)
+    ]
+    return ", ".join(shown) + (f" and {len(counted) - _SHOWN:,} more" if len(counted) > _SHOWN else "")
 
 
 def derive_conversation(fields: Mapping[str, str], first: ShownMessage) -> str:

@@ -66,7 +66,7 @@ def _quote(name: str) -> str:
 
 
 def _unquote(written: str) -> str:
-    if not written.startswith('"'):
+    if not (written.startswith('"') and written.endswith('"')):
         return written
     try:
         name = json.loads(written)

@@ -3,6 +3,7 @@
 Nothing that was said is taken back. The branch as it was stays in the log, and the one people wrote is the active one.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 
@@ -25,6 +26,10 @@ from lamella.core.log.nodes import Node, Told
 from lamella.core.log.records import Record
 from lamella.core.log.turn import Turn
 from lamella.core.values import replace
+
+# How many pairs of questions are compared between the first and the last that differ. Of more than that only questions
+# that were asked once are told apart: an exact comparison takes far longer than reading the file.
+_COMPARED = 1_000_000
 
 
 def fold_edits(log: Log, page: VisiblePage) -> tuple[tuple[Record, ...], tuple[str, ...]]:
@@ -70,11 +75,34 @@ def _match(told: Sequence[Told], pairs: Sequence[MessagePair]) -> dict[int, Told
     """Which turn each turn of the file was: those of the same question, and between them those at the same place."""
     old = [typed_text(turn.message).strip() for turn in told]
     new = [pair.user.text.strip() for pair in pairs]
-    matched: dict[int, Told] = {}
+    first = _count_same(old, new)
+    last = _count_same(old[first:][::-1], new[first:][::-1])
+    places = {at: at for at in range(first)} | {len(new) - at: len(old) - at for at in range(1, last + 1)}
+    middle, edited = old[first : len(old) - last], new[first : len(new) - last]
+    compare = _compare if len(middle) * len(edited) <= _COMPARED else _compare_lone
+    places |= {first + new_at: first + old_at for new_at, old_at in compare(middle, edited).items()}
+    return {new_at: told[old_at] for new_at, old_at in places.items()}
+
+
+def _count_same(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many texts two lists have in common at their beginning."""
+    pairs = zip(one, other, strict=False)
+    return next((at for at, (this, that) in enumerate(pairs) if this != that), min(len(one), len(other)))
+
+
+def _compare(old: Sequence[str], new: Sequence[str]) -> dict[int, int]:
+    matched: dict[int, int] = {}
     for tag, i1, i2, j1, j2 in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if tag in ("equal", "replace"):
-            matched.update(zip(range(j1, j2), told[i1:i2], strict=False))
+            matched.update(zip(range(j1, j2), range(i1, i2), strict=False))
     return matched
+
+
+def _compare_lone(old: Sequence[str], new: Sequence[str]) -> dict[int, int]:
+    """Those that both have exactly once."""
+    counts = Counter(old), Counter(new)
+    places = {text: at for at, text in enumerate(old) if counts[0][text] == counts[1][text] == 1}
+    return {at: places[text] for at, text in enumerate(new) if text in places}
 
 
 class _Editor:

@@ -109,21 +109,26 @@ def _parse_message(role: Voice, block: str, *, escaped: bool) -> ShownMessage:
 
 def pair_messages(messages: Sequence[ShownMessage]) -> tuple[list[MessagePair], list[str]]:
     """Messages as questions with their answers: every question a turn of its own, answers in a row as one answer."""
-    pairs: list[MessagePair] = []
+    turns: list[tuple[ShownMessage, list[ShownMessage]]] = []
     warnings: list[str] = []
     for number, message in enumerate(messages, start=1):
         if message.role is Voice.USER:
-            pairs.append(MessagePair(user=message))
-        elif not pairs:
+            turns.append((message, []))
+            continue
+        if not turns:
             warnings.append("The file begins with an answer; it stands after an empty question.")
-            pairs.append(MessagePair(user=ShownMessage(role=Voice.USER, text="", stamp=message.stamp), reply=message))
-        elif (before := pairs[-1].reply) is None:
-            pairs[-1] = replace(pairs[-1], reply=message)
-        else:
+            turns.append((ShownMessage(role=Voice.USER, text="", stamp=message.stamp), []))
+        if turns[-1][1]:
             warnings.append(f"Message {number} follows another answer; the two are one answer now.")
-            joined = replace(before, text=f"{before.text}\n\n{message.text}")
-            pairs[-1] = replace(pairs[-1], reply=joined)
+        turns[-1][1].append(message)
+    pairs = [MessagePair(user=user, reply=_join_answers(answers)) for user, answers in turns]
     return pairs, warnings
+
+
+def _join_answers(answers: Sequence[ShownMessage]) -> ShownMessage | None:
+    if len(answers) < 2:
+        return answers[0] if answers else None
+    return replace(answers[0], text="\n\n".join(answer.text for answer in answers))
 
 
 def reads_same(one: str, other: str) -> bool:

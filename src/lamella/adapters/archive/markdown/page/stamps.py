@@ -20,6 +20,8 @@ def show_time(at: str) -> str:
 
 def read_time(shown: str) -> str | None:
     """The time a line shows, taken as UTC, or none where it shows no time."""
+    if not shown:
+        return None
     try:
         moment = datetime.strptime(shown.strip(), _SHOWN).replace(tzinfo=UTC)
     except ValueError:

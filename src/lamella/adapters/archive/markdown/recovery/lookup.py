@@ -9,6 +9,9 @@ from lamella.ports import Catalog, Sources
 
 _SHOWN = 3
 _NO_VAULT = "no vault was given to read it from"
+_NOT_THERE = "it is not there"
+# A file that is not there takes long, as similar names are looked for. After so many only what is listed is read.
+_MISSED = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +30,7 @@ class Lookup:
         self.sources = sources or Sources()
         self._found: dict[tuple[str, Kind, str | None], FoundFile] = {}
         self._places: dict[str, list[str]] | None = None
+        self._missed = 0
 
     def find(self, path: str, kind: Kind, *, wanted: str | None = None) -> FoundFile:
         """The file at a path, or the one of its name elsewhere. ``wanted`` is the hash its text had."""
@@ -44,10 +48,13 @@ class Lookup:
         catalog = self.sources.catalog
         if catalog is None:
             return FoundFile(why=_NO_VAULT)
+        if self._missed >= _MISSED and not self._named(catalog, _name(path)):
+            return FoundFile(why=_NOT_THERE)
         try:
             return FoundFile(artifact=self.sources.read(Wanted(kind=kind, name=path)))
         except (SourceMissingError, SourceOutsideError):
-            return self._find_moved(catalog, path, wanted) if kind is Kind.NOTE else FoundFile(why="it is not there")
+            self._missed += 1
+            return self._find_moved(catalog, path, wanted) if kind is Kind.NOTE else FoundFile(why=_NOT_THERE)
         except BadInputError as error:
             return FoundFile(why=_reason(error))
 
@@ -71,7 +78,7 @@ class Lookup:
             if len(notes) == 1 or note.hash == wanted:
                 return FoundFile(artifact=note, moved_to=place)
         if not notes:
-            return FoundFile(why="it is not there")
+            return FoundFile(why=_NOT_THERE)
         shown = ", ".join(places[:_SHOWN])
         return FoundFile(why=f"it is not there, and {len(places)} notes have its name: {shown}")
 

@@ -56,3 +56,23 @@ def test_without_a_vault_a_folder_is_left_out() -> None:
     assert read(None, "[Context: Folders: d]")[1] == [
         "Message 1: the folder d is left out: no vault was given to read it from."
     ]
+
+
+def test_more_names_than_anybody_attaches_are_left_out_and_counted() -> None:
+    found, warnings = read(None, f"[Context: Notes: {', '.join(map(str, range(10_003)))}]")
+    assert found == []
+    assert warnings[0] == ("Message 1: 3 names are left out; more than 10,000 are not looked up for one file.")
+    assert len(warnings) == 10_001
+
+
+def test_a_folder_that_many_messages_name_is_read_once_and_brought_along_as_long_as_there_is_room(
+    tmp_path: Path,
+) -> None:
+    for number in range(50):
+        (tmp_path / f"{number}.md").write_text("text", encoding="utf-8")
+    warnings: list[str] = []
+    reader = ContextReader(Lookup(open_sources(tmp_path)()), warnings)
+    found = [list(reader.read("[Context: Folders: ., .]", number=number)) for number in range(1, 402)]
+    assert [len(one) for one in found] == [50] * 400 + [0]
+    assert found[0][0] is found[1][0]
+    assert warnings == ["Message 401: more than 20,000 attachments are named up to here; the others are left out."]

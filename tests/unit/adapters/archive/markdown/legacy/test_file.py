@@ -17,6 +17,7 @@ from tests.unit.adapters.archive.markdown.chats import (
 from lamella.adapters.archive.markdown.archive import parse_archive, render_archive
 from lamella.adapters.sources.opening import open_sources
 from lamella.core.log.records import EventKind
+from lamella.core.text.content import hash_text
 from lamella.errors import BadInputError
 from lamella.holdings import Chronicle
 
@@ -205,12 +206,67 @@ def test_text_that_stood_in_the_message_is_attached_before_the_file_of_now(vault
     assert said(chronicle) == ["What is it?"]
     assert attached(chronicle)[0][0] == "docs/tea.md"
     assert set(chronicle.contents.values()) == {b"as it was", b"<odd_block>\nx\n</odd_block>"}
-    assert chronicle.warnings == ("Message 1: 2 context blocks stood in its text and are its attachments now.",)
+    assert chronicle.warnings == (
+        "Message 1: moved from its text to its attachments: 2 context blocks.",
+        "Message 1: 1 block could not be read and is kept verbatim: <odd_block>.",
+    )
 
 
-def test_blocks_in_an_answer_are_part_of_the_answer() -> None:
-    answer = "<note_context>\n<path>a.md</path>\n<content>x</content>\n</note_context>"
-    assert said(read(f"**user**: one\n\n**ai**: {answer}\n"))[1] == answer
+SEARCHED = (
+    '<localSearch timeRange="last week">\n<document>\n<path>a.md</path>\nfound words\n</document>\n</localSearch>'
+)
+
+
+def test_blocks_of_the_other_program_never_stand_in_what_was_said() -> None:
+    chronicle = read(f"**user**: {SEARCHED}\n\nWhat is new?\n\n**ai**: This is:\n{SEARCHED}\nand no more.\n")
+    assert said(chronicle) == ["What is new?", "This is:\nand no more."]
+    assert set(chronicle.contents.values()) == {SEARCHED.encode()}
+    assert chronicle.warnings == (
+        "Message 1: moved from its text to its attachments: 1 context block.",
+        "Message 1: 1 block could not be read and is kept verbatim: <localSearch> of a.md.",
+        "Message 2: moved from its text to the attachments of its question: 1 context block.",
+        "Message 2: 1 block could not be read and is kept verbatim: <localSearch> of a.md.",
+    )
+
+
+def test_a_block_that_a_model_made_up_is_part_of_its_answer() -> None:
+    answer = "<my_config>\n<path>a.md</path>\n</my_config>\n<div>\nhtml\n</div>"
+    chronicle = read(f"**user**: one\n\n**ai**: {answer}\n")
+    assert said(chronicle)[1] == answer
+    assert chronicle.warnings == ()
+
+
+def test_reasoning_marks_and_tool_banners_are_left_out_of_answers_and_counted() -> None:
+    reasoning = '<!--AGENT_REASONING:complete:12:["Searching notes","Found 2 notes"]-->'
+    banner = "<!--TOOL_CALL_START:c1:localSearch:Vault Search:x::false-->ran<!--TOOL_CALL_END:c1:ENC:%3Ca%3E-->"
+    chronicle = read(f"**user**: one\n\n**ai**: {reasoning}\n\n{banner}\n\n<think>\nhm\n</think>\n\nTwo.\n")
+    assert said(chronicle) == ["one", "Two."]
+    assert chronicle.warnings == ("Message 2: 2 reasoning marks and 1 tool banner of the other program are left out.",)
+
+
+def test_unparsed_blocks_are_named_once_each_and_logged_by_their_hashes_alone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    secret = '<prior_context source="plans/secret.md" type="note">\nhush\n</prior_context>'
+    blocks = "\n".join([secret, secret, *(f"<odd_{n}>\nx\n</odd_{n}>" for n in range(6))])
+    with caplog.at_level("DEBUG", logger="lamella"):
+        chronicle = read(f"**user**: one\n{blocks}\n")
+    assert chronicle.warnings[1] == (
+        "Message 1: 8 blocks could not be read and are kept verbatim: <prior_context> of plans/secret.md 2 times, "
+        "<odd_0>, <odd_1>, <odd_2>, <odd_3> and 2 more."
+    )
+    assert len(set(caplog.messages)) == 7
+    assert caplog.messages[0] == (
+        f"unparsed block in message 1: tag prior_context, {len(secret)} characters, {hash_text(secret)}"
+    )
+    assert "hush" not in caplog.text
+    assert "plans" not in caplog.text
+
+
+def test_more_messages_than_anybody_said_are_refused() -> None:
+    with pytest.raises(BadInputError, match="20,001 messages; at most 20,000") as caught:
+        read("**user**: a\n" * 20_001)
+    assert "Split it" in caught.value.hint
 
 
 def test_an_imported_chat_is_written_as_an_archive_like_any_other(vault: Path) -> None:

@@ -189,3 +189,19 @@ def test_a_change_in_the_whole_file_that_reaches_the_comment_is_refused(text: st
     with pytest.raises(BadInputError, match="has another text than it was written with") as caught:
         parse_archive(text.replace("third answer", "mended"), sources=None)
     assert "Undo" in caught.value.hint
+
+
+def test_in_a_long_file_messages_keep_their_context_after_one_edit_and_after_thousands() -> None:
+    note = "<url_content>\n<url>https://late.org</url>\n<content>x</content>\n</url_content>\n"
+    turns = [f"{note if n == 1_101 else ''}{'same' if n % 3 else f'q {n}'}" for n in range(1_500)]
+    talk = "".join(f"**user**: {asked}\n\n**ai**: a {n}\n\n" for n, asked in enumerate(turns))
+    text = render_archive(parse_archive(talk, sources=None))
+
+    def places(changed: str) -> list[int]:
+        return [at for at, ids in enumerate(attached(parse_archive(changed, sources=None))) if ids]
+
+    assert places(text) == [1_101]
+    gone = text[text.index("**user**: q 3\n") : text.index("**user**: q 6\n")]
+    assert places(text.replace(gone, "", 1)) == [1_098]
+    one, two = text.split("**user**: q 0\n", 1)
+    assert places(f"{one}**user**: new\n\n**user**: q 0\n{two.replace('**user**: same', '**user**: other')}") == [1_102]

@@ -9,6 +9,7 @@ from msgspec import to_builtins
 from lamella.faces.cli.access import JsonOption
 from lamella.faces.cli.terminal.failures import exit_code, print_failure
 from lamella.faces.cli.terminal.lines import show_line
+from lamella.faces.cli.terminal.telling import tell, tell_json
 from lamella.wiring import (
     DEMO_MODEL,
     Configuration,
@@ -50,16 +51,16 @@ def show(
     if as_json:
         if bad:
             raise bad[0]
-        typer.echo(json.dumps({**_body(found), "keys": keys, "chat": _begin_chat(services, model)}, ensure_ascii=False))
+        tell_json({**_body(found), "keys": keys, "chat": _begin_chat(services, model)})
         return 0
     for name, value in _values(found).items():
-        typer.echo(f"{name:<20}{found.origins[name]:<14}{show_line(_told(value))}")
+        tell(f"{name:<20}{found.origins[name]:<14}{show_line(_told(value))}")
     for name, told in {**_places(found), **keys}.items():
-        typer.echo(f"{name:<20}{show_line(told)}")
+        tell(f"{name:<20}{show_line(told)}")
     for error in bad:
         print_failure(error, as_json=False)
     if not bad:
-        typer.echo(f"{'a new chat':<20}{show_line(_tell_chat(services, model))}")
+        tell(f"{'a new chat':<20}{show_line(_tell_chat(services, model))}")
     return max(map(exit_code, bad), default=0)
 
 

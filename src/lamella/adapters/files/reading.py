@@ -1,0 +1,62 @@
+"""Reading a file that somebody names: a plain one, and no more of it than it may have."""
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+from lamella.errors import SourceTooLargeError
+
+# What a conversation may have as one file, and what settings may.
+MAX_BYTES = 500_000_000
+MAX_SETTINGS_BYTES = 10_000_000
+
+_SPLIT = "Name a smaller file, or split this one."
+_OTHERS = (
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISSOCK, "a socket"),
+)
+# A pipe that takes another's place in between would be waited for when it is opened.
+_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
+
+
+def read_plain(path: Path, *, limit: int = MAX_BYTES, name: str | None = None, hint: str = _SPLIT) -> bytes:
+    """The bytes of a plain file. ``OSError`` says that it is none, or why it cannot be read.
+
+    One with more bytes than the ``limit`` is ``source_too_large``; of such a file no more than that is read.
+    """
+    _check_plain(path, path.stat())
+    with os.fdopen(os.open(path, _FLAGS), "rb") as file:
+        found = os.fstat(file.fileno())
+        _check_plain(path, found)
+        if found.st_size > limit:
+            raise _too_large(name or str(path), f"{found.st_size:,}", limit=limit, hint=hint)
+        return read_stream(file, limit=limit, name=name or str(path), hint=hint)
+
+
+def read_stream(stream: BinaryIO, *, limit: int = MAX_BYTES, name: str, hint: str = _SPLIT) -> bytes:
+    """All that an open file or a pipe has, if that is not more than the limit."""
+    data = stream.read(limit + 1)
+    if len(data) > limit:
+        raise _too_large(name, f"more than {limit:,}", limit=limit, hint=hint)
+    return data
+
+
+def _check_plain(path: Path, found: os.stat_result) -> None:
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    for is_other, what in _OTHERS:
+        if is_other(found.st_mode) and not _is_null(found):
+            raise OSError(errno.EINVAL, f"it is {what}, not a file", str(path))
+
+
+def _is_null(found: os.stat_result) -> bool:
+    """Whether it is the device that is always empty: people name it to say that there is no file."""
+    return stat.S_ISCHR(found.st_mode) and found.st_rdev == Path(os.devnull).stat().st_rdev
+
+
+def _too_large(name: str, size: str, *, limit: int, hint: str) -> SourceTooLargeError:
+    return SourceTooLargeError(f"{name} has {size} bytes; Lamella reads files of up to {limit:,} bytes.", hint=hint)

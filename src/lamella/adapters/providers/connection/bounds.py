@@ -1,0 +1,134 @@
+"""Bounds: how much of an answer is read, and for how long, whatever a server sends.
+
+SDKs read lines without end, and some copy what they have of an event with every line of it.
+"""
+
+import re
+from asyncio import get_running_loop
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lamella.adapters.providers.connection.unstreamed import comes_whole
+
+if TYPE_CHECKING:
+    from httpx2 import Response
+
+_KILOBYTE = 1_024
+_MEGABYTE = 1_024 * _KILOBYTE
+# What taking one part of an answer costs, in bytes that could be read meanwhile: parts of one byte end, too.
+_PART = 64
+_BLANK = (b"\n\n", b"\n\r\n", b"\r\r")
+_EVENT = re.compile(rb"\n\r?\n|\r\r")
+# Five ends of lines are blank lines, however lines end.
+_BLANKS = re.compile(rb"[\r\n]{5,}")
+_COMMENT = re.compile(rb"^:[^\n]*\n?", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """How many bytes an answer may have once unpacked, and how many seconds it may take.
+
+    ``event`` and ``lines`` are for one event, or an answer in one piece, ``stream`` for all events. 128,000 tokens are
+    45 MB of events, or 1 MB in one piece. Of a refusal a few hundred characters are ever shown.
+    """
+
+    event: int = 4 * _MEGABYTE
+    lines: int = 4_096
+    stream: int = 64 * _MEGABYTE
+    refusal: int = 256 * _KILOBYTE
+    seconds: float = 3_600.0
+
+
+class EndlessAnswer(ValueError):  # noqa: N818 - it is an answer, of which enough was read
+    """More came than any answer has."""
+
+
+async def bound_answer(response: "Response", bounds: Bounds = Bounds()) -> None:  # noqa: B008 - it is frozen
+    """Make a response stop at its bounds, before anything of it is read; for a client's hook on responses.
+
+    Bytes are counted behind the unpacking, which comes a megabyte at a time: a bomb is stopped while it goes off.
+    """
+    unpacked = response.aiter_bytes
+
+    def read(chunk_size: int | None = None) -> AsyncGenerator[bytes, None]:
+        parts = unpacked(chunk_size)
+        if response.status_code >= 300:
+            return _read_refusal(response, parts, bounds)
+        return _read_bounded(parts, bounds, in_events=not comes_whole(response.headers))
+
+    # Every other way of reading goes through this one. A transport of our own would not know the machine's proxies.
+    setattr(response, "aiter_bytes", read)  # noqa: B010 - a method is replaced for this one response
+
+
+async def _read_refusal(
+    response: "Response", parts: AsyncGenerator[bytes, None], bounds: Bounds
+) -> AsyncGenerator[bytes, None]:
+    """A refusal as if it had ended at its bound: its status and its first words say enough."""
+    left = bounds.refusal
+    async with aclosing(parts):
+        async for part in parts:
+            yield part[:left]
+            left -= max(len(part), _PART)
+            if left <= 0:
+                await response.aclose()
+                return
+
+
+async def _read_bounded(
+    parts: AsyncGenerator[bytes, None], bounds: Bounds, *, in_events: bool
+) -> AsyncGenerator[bytes, None]:
+    clock = get_running_loop().time
+    ends = clock() + bounds.seconds
+    events, read = EventBuffer(bounds), 0
+    most = bounds.stream if in_events else bounds.event
+    async with aclosing(parts):
+        async for part in parts:
+            read += max(len(part), _PART)
+            if clock() > ends:
+                raise EndlessAnswer(f"it took more than {bounds.seconds:,.0f} seconds")
+            # What came in time and in size is told before the rest is refused.
+            for told in events.take(part) if in_events else (part,):
+                yield told
+            if read > most:
+                raise EndlessAnswer(f"it has more than {most:,} bytes")
+    for told in events.end():
+        yield told
+
+
+class EventBuffer:
+    """Parts of a stream, given on as whole events, without comments and more blank lines, which say nothing."""
+
+    def __init__(self, bounds: Bounds) -> None:
+        self._bounds = bounds
+        self._open = bytearray()
+
+    def take(self, part: bytes) -> Iterator[bytes]:
+        """The events that are whole now, in one piece."""
+        # A blank line may have begun in the part before.
+        start = max(len(self._open) - 2, 0)
+        self._open += part
+        places = ((self._open.rfind(mark, start), mark) for mark in _BLANK)
+        end = max((place + len(mark) for place, mark in places if place >= 0), default=0)
+        whole = bytes(self._open[:end])
+        del self._open[:end]
+        yield from self._tell(whole)
+        if len(self._open) > self._bounds.event:
+            raise EndlessAnswer(f"it has an event of more than {self._bounds.event:,} bytes")
+
+    def end(self) -> Iterator[bytes]:
+        """What is left once nothing more comes."""
+        whole = bytes(self._open)
+        self._open.clear()
+        yield from self._tell(whole)
+
+    def _tell(self, whole: bytes) -> Iterator[bytes]:
+        said = _COMMENT.sub(b"", whole) if whole.startswith(b":") or b"\n:" in whole else whole
+        said = _BLANKS.sub(b"\n\n", said)
+        if max(said.count(b"\n"), said.count(b"\r")) > self._bounds.lines:
+            longest = max(len(event.splitlines()) for event in _EVENT.split(said))
+            if longest > self._bounds.lines:
+                raise EndlessAnswer(f"it has an event of more than {self._bounds.lines:,} lines")
+        if said.strip(b"\r\n"):
+            yield said

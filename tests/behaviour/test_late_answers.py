@@ -1,0 +1,170 @@
+"""No answer is thrown away: one that comes to a conversation that went on stands on a branch of its own question."""
+
+import asyncio
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+from tests.unit.engine.backends import make_chat
+
+import lamella
+from lamella import AnswerAsideError, Chat, Event, Note
+from lamella.adapters.stores.memory import MemoryStore
+from lamella.testing import Line, ScriptedProvider
+
+LAYOUTS = pytest.mark.parametrize("layout", ["library", "in_place"])
+
+
+def texts(chat: Chat, head: str | None = None) -> list[str]:
+    return [node.text for told in chat.turns(head) for node in (told.message, told.reply) if node]
+
+
+async def read_all(chat: Chat, text: str) -> str:
+    return "".join([event.text async for event in chat.send(text)])
+
+
+def late(one: Chat, text: str = "Late.") -> AnswerAsideError:
+    with pytest.raises(AnswerAsideError) as caught:
+        one.reply(text)
+    return caught.value
+
+
+def test_of_two_clients_that_send_at_once_both_answers_are_kept(tmp_path: Path) -> None:
+    async def talk() -> AnswerAsideError:
+        script = ScriptedProvider("At noon, and again at midnight.", "At six.")
+        async with lamella.open(f"sqlite:///{tmp_path}/chats.db", model="scripted:t", provider=script) as engine:
+            one, other = engine.chat("tides"), engine.chat("tides")
+            async with aclosing(one.send("When is high tide?")) as events:
+                while not (await anext(events)).text:
+                    pass
+                other.reload()
+                assert await read_all(other, "When is low tide?") == "At six."
+                with pytest.raises(AnswerAsideError) as caught:
+                    [event async for event in events]
+            again = engine.chat("tides")
+            assert texts(one) == texts(again) == ["When is high tide?", "", "When is low tide?", "At six."]
+            answer = caught.value.answer
+            assert texts(again, answer) == ["When is high tide?", "At noon, and again at midnight."]
+            assert answer in again.branches()
+            assert answer in str(caught.value)
+            again.switch(answer)
+            assert [call.stop for call in again.ledger()[0]] == ["end"], "what it cost is in the ledger"
+            return caught.value
+
+    error = asyncio.run(talk())
+    assert error.code == "answer_aside"
+    assert f'chat.switch("{error.answer}")' in error.hint
+
+
+@LAYOUTS
+def test_what_is_kept_aside_moves_no_bytes_of_the_branch_that_went_on(layout: str) -> None:
+    def play(*, answered: bool) -> list[object]:
+        store = MemoryStore()
+        one = make_chat(store, layout=layout)
+        one.ask("q1", attach=[Note(path="a.md", text="Apple.")])
+        other = make_chat(store)
+        sent = [other.ask("q2").messages]
+        if answered:
+            late(one)
+        other.reply("a2")
+        turn = other.ask("q3")
+        return [*sent, turn.messages, turn.prefix.cause]
+
+    assert play(answered=True) == play(answered=False)
+
+
+def test_one_answer_that_comes_late_twice_is_one_branch() -> None:
+    store = MemoryStore()
+    one, two = make_chat(store), make_chat(store)
+    one.ask("q1")
+    two.reload()
+    other = make_chat(store)
+    other.ask("q2")
+    first, second = late(one), late(two)
+    other.reload()
+    assert first.answer == second.answer
+    assert [head for head in other.branches() if head == first.answer] == [first.answer]
+
+
+def test_somebody_who_only_renames_costs_no_branch() -> None:
+    store = MemoryStore()
+    one = make_chat(store)
+    one.ask("q1")
+    make_chat(store).rename("Tides")
+    one.reply("a1")
+    assert (texts(one), len(one.branches()), one.title) == (["q1", "a1"], 1, "Tides")
+    assert texts(make_chat(store)) == ["q1", "a1"]
+
+
+def test_a_chat_that_asks_on_while_it_is_answered_keeps_the_answer() -> None:
+    async def talk() -> None:
+        script = ScriptedProvider(Line(text="At noon, and again at midnight.", chunk=4))
+        async with lamella.open("memory:", model="scripted:t", provider=script) as engine:
+            chat = engine.chat("tides")
+            async with aclosing(chat.send("When is high tide?")) as events:
+                await anext(events)
+                chat.ask("Something else?")
+                with pytest.raises(AnswerAsideError) as caught:
+                    [event async for event in events]
+            assert texts(chat) == ["When is high tide?", "", "Something else?"]
+            assert texts(chat, caught.value.answer)[-1] == "At noon, and again at midnight."
+            chat.reply("Yes.")
+            assert texts(engine.chat("tides"))[-1] == "Yes."
+
+    asyncio.run(talk())
+
+
+def test_a_part_of_an_answer_that_was_stopped_is_kept_aside_as_well() -> None:
+    async def talk() -> None:
+        script = ScriptedProvider(Line(text="At noon, and again at midnight.", chunk=4))
+        async with lamella.open("memory:", model="scripted:t", provider=script) as engine:
+            chat, other = engine.chat("tides"), engine.chat("tides")
+            events = chat.send("When is high tide?")
+            said: list[Event] = []
+            while not said or not said[-1].text:
+                said.append(await anext(events))
+            other.reload()
+            other.ask("Something else?")
+            await events.aclose()
+            other.reload()
+            kept = [texts(other, head)[-1] for head in other.branches()]
+            assert kept == ["At n", "Something else?"] or kept == ["Something else?", "At n"]
+
+    asyncio.run(talk())
+
+
+def test_words_before_a_call_of_tools_are_kept_and_the_call_is_in_the_ledger() -> None:
+    async def talk() -> None:
+        call = lamella.ToolCall(id="c", name="look", arguments="{}")
+        script = ScriptedProvider(Line(text="Let me look.", calls=(call,)))
+        tool = lamella.Tool(name="look", description="Looks.", parameters={"type": "object"})
+        async with lamella.open("memory:", model="scripted:t", provider=script) as engine:
+            chat, other = engine.chat("tides"), engine.chat("tides")
+            async with aclosing(chat.send("When is high tide?", tools=[tool])) as events:
+                await anext(events)
+                other.reload()
+                other.ask("Something else?")
+                with pytest.raises(AnswerAsideError) as caught:
+                    [event async for event in events]
+            other.reload()
+            assert texts(other, caught.value.answer)[-1] == "Let me look."
+
+    asyncio.run(talk())
+
+
+def test_an_answer_kept_aside_travels_in_archives(tmp_path: Path) -> None:
+    async def talk() -> None:
+        async with lamella.open(f"sqlite:///{tmp_path}/one.db") as engine:
+            one = engine.chat("tides")
+            one.ask("q1")
+            other = engine.chat("tides")
+            other.ask("q2")
+            aside = late(one).answer
+            other.reply("a2")
+            file = engine.export_archive("tides", tmp_path)
+            async with lamella.open(f"sqlite:///{tmp_path}/two.db") as second:
+                copied, _, _ = second.import_archive(file)
+                assert texts(copied) == ["q1", "", "q2", "a2"]
+                assert texts(copied, aside) == ["q1", "Late."]
+
+    asyncio.run(talk())

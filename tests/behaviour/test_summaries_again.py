@@ -1,0 +1,78 @@
+"""A summariser that failed is asked again later: a chat that stayed open sends what one opened anew sends."""
+
+from collections.abc import Sequence
+from itertools import cycle
+
+import pytest
+from tests.unit.engine.backends import make_backend
+
+from lamella import Message
+from lamella.adapters.stores.memory import MemoryStore
+from lamella.core.values import replace
+from lamella.engine.chat import Chat
+
+LAYOUTS = pytest.mark.parametrize("layout", ["library", "in_place"])
+HISTORIES = pytest.mark.parametrize("history", ["full", "strip"])
+GOOD = "They talked, and went on."
+
+
+class Moody:
+    """Does one thing after the other: says a text, or fails."""
+
+    def __init__(self, *moods: str | None) -> None:
+        self._moods = cycle(moods)
+        self.asked = 0
+
+    def summarize(self, messages: Sequence[Message], *, max_tokens: int) -> str:
+        self.asked += 1
+        said = next(self._moods)
+        if said is None:
+            raise RuntimeError("the model is out for lunch")
+        return said
+
+
+def play(moods: Sequence[str | None], layout: str, history: str, *, reopens: bool) -> tuple[list[list[str]], int]:
+    """What each turn sends, in a chat that stays open or is opened anew before each turn; and what was asked for."""
+    moody, store = Moody(*moods), MemoryStore()
+    backend = make_backend(store)
+    backend = replace(backend, world=replace(backend.world, summarizer=moody))
+    settings = {"window": 3_000, "reserve": 0, "layout": layout, "history": history}
+    chat = Chat(backend, "chat", settings)
+    sent: list[list[str]] = []
+    for number in range(40):
+        if reopens:
+            chat = Chat(backend, "chat", settings)
+        if number % 13 == 12:
+            chat.plan(0.2)
+        turn = chat.ask(f"Question {number}, and why so?", fold=history == "strip" and number % 5 == 4)
+        sent.append([message.text for message in turn.messages])
+        chat.reply(f"Answer {number}. " + "because of that " * 40)
+    return sent, moody.asked
+
+
+@LAYOUTS
+@HISTORIES
+@pytest.mark.parametrize(
+    "moods",
+    [(None, GOOD), (GOOD, None), ("", GOOD, None), (GOOD, "They talked much.", None), (GOOD,), (None,)],
+    ids=["fails first", "fails later", "is refused", "says otherwise", "good", "never"],
+)
+def test_live_and_reopened_send_the_same_bytes_whatever_the_summariser_did(
+    moods: Sequence[str | None], layout: str, history: str
+) -> None:
+    live, reopened = (play(moods, layout, history, reopens=reopens) for reopens in (False, True))
+    assert live == reopened
+    assert live[1]
+
+
+def test_a_summariser_that_failed_is_asked_again_for_the_same_turns_by_a_chat_that_stays_open() -> None:
+    moody, store = Moody(None, GOOD), MemoryStore()
+    backend = make_backend(store)
+    chat = Chat(replace(backend, world=replace(backend.world, summarizer=moody)), "chat", {"history": "strip"})
+    warned: list[bool] = []
+    for number in range(13):
+        turn = chat.ask(f"Question {number}?")
+        warned.append(any("stand as their outline" in warning for warning in turn.envelope.warnings))
+        chat.reply(f"Answer {number}, and some words to make it longer than a summary.")
+    assert (warned.count(True), moody.asked) == (1, 2)
+    assert any(GOOD in message.text for message in turn.messages)

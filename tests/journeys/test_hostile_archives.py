@@ -1,0 +1,112 @@
+"""Files that were made to take long: a megabyte of anything is read in about the time of a megabyte of short talk."""
+
+from contextlib import suppress
+from pathlib import Path
+from time import process_time
+
+import pytest
+
+from lamella.adapters.archive.markdown import parse_archive
+from lamella.adapters.sources.opening import open_sources
+from lamella.engine.keeping.conversations import Conversations
+from lamella.errors import BadInputError
+from lamella.ports import Sources
+from lamella.wiring import open_backend
+
+SIZE = 1_000_000
+# Hostile files must not take longer than honest ones; a busy machine may take one of them longer than the other.
+NOISE = 3
+STAMP = "[Timestamp: 2024/09/12 22:17:57]"
+
+
+def fill(unit: str, *, before: str = "**user**: q\n", after: str = "\n") -> str:
+    return before + unit * ((SIZE - len(before) - len(after)) // len(unit)) + after
+
+
+def many(unit: str, *, each: int) -> str:
+    return "".join(unit.format(number) for number in range(SIZE // each))
+
+
+NOTE = "**user**: q\n<note_context>\n"
+NAMES = "**user**: q\n[Context: Notes: "
+HONEST = fill(f"**user**: And then?\n{STAMP}\n\n**ai**: Then it was noon.\n{STAMP}\n\n", before="", after="")
+HOSTILE = {
+    "turns": fill("**user**: a\n**ai**: b\n", before=""),
+    "questions": fill("**user**: a\n", before=""),
+    "as many questions as are read": "**user**: a\n" * 20_000,
+    "answers": fill("**ai**: b\n"),
+    "blocks in blocks": fill("<a_b>\n<a_b>\n</a_b>\n"),
+    "blocks": fill("<a_b>\n</a_b>\n"),
+    "blocks that never close": fill("<a_b>\n"),
+    "tags": "**user**: q\n" + many("<a_{}>\n", each=20) + many("</a_{}>\n", each=20),
+    "contents": fill("<content>", before=NOTE, after="\n</note_context>\n"),
+    "titles": fill("<title>", before=NOTE, after="\n<content>x</content>\n</note_context>\n"),
+    "titles that close": fill("<title></title>", before=NOTE, after="\n<content>x</content>\n</note_context>\n"),
+    "names": fill("a, ", before=NAMES, after="]\n"),
+    "quotes": fill('"a, ', before=NAMES, after="]\n"),
+    "different names": NAMES + many("n{}, ", each=9) + "]\n",
+    "groups": fill("Notes: a | ", before="**user**: q\n[Context: ", after="]\n"),
+    "folders": fill("., ", before="**user**: q\n[Context: Folders: ", after="]\n"),
+    "a folder for each question": "**user**: q\n[Context: Folders: .]\n" * 20_000,
+    "front matter": fill("a: b\n", before="---\n", after="---\n**user**: q\n"),
+    "nested front matter": fill("[", before="---\na: ", after="\n---\n**user**: q\n"),
+    "keys": "---\n" + many("a{}: b\n", each=11) + "---\n**user**: q\n",
+    "fences": fill("```\n"),
+    "blanks": fill(" \n"),
+    "reasoning marks": fill("<!--AGENT_REASONING:", before="**user**: q\n**ai**: "),
+    "banners": fill("<!--TOOL_CALL_START:a:", before="**user**: q\n**ai**: ", after="-->\n"),
+    "banner ends": fill("<!--TOOL_CALL_END:a:", before="**user**: q\n**ai**: <!--TOOL_CALL_START:a:-->"),
+    "thoughts": fill("<think>", before="**user**: q\n**ai**: x"),
+}
+
+
+def time_reading(text: str, sources: Sources | None) -> float:
+    begun = process_time()
+    with suppress(BadInputError):
+        parse_archive(text, sources=sources)
+    return process_time() - begun
+
+
+@pytest.fixture(scope="module")
+def vault(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("vault")
+    for number in range(100):
+        (folder / f"note {number}.md").write_text(f"Text of note {number}.\n", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def honest(vault: Path) -> float:
+    return min(time_reading(HONEST, open_sources(vault)()) for _ in range(2))
+
+
+@pytest.mark.parametrize("shape", HOSTILE)
+@pytest.mark.parametrize("has_vault", [False, True])
+def test_a_hostile_megabyte_takes_no_longer_than_an_honest_one(
+    vault: Path, honest: float, shape: str, *, has_vault: bool
+) -> None:
+    text = HOSTILE[shape]
+    assert len(text) <= SIZE + 50_000
+    assert time_reading(text, open_sources(vault)() if has_vault else None) <= NOISE * honest
+
+
+def test_a_number_of_any_length_is_no_line_number_and_no_time() -> None:
+    digits = "9" * 5_000
+    lines = f"<start_line>{digits}</start_line>\n<end_line>{digits}</end_line>"
+    block = f"<selected_text>\n<path>a.md</path>\n{lines}\n<content>x</content>\n</selected_text>"
+    chronicle = parse_archive(f"---\nepoch: {digits}\n---\n**user**: q\n{block}\n", sources=None)
+    assert set(chronicle.contents.values()) == {b"x"}
+
+
+def test_four_times_the_turns_take_about_four_times_as_long_to_bring_in(tmp_path: Path) -> None:
+    def time_import(turns: int) -> float:
+        text = "".join(f"**user**: q {n}\n\n**ai**: a {n}\n\n" for n in range(turns))
+        backend = open_backend(f"sqlite:///{tmp_path}/{turns}.db", ledger=False)
+        begun = process_time()
+        Conversations(backend.store, backend.clock).take_in(parse_archive(text, sources=None))
+        taken = process_time() - begun
+        backend.store.close()
+        return taken
+
+    time_import(100)
+    assert time_import(8_000) <= 2.5 * 4 * time_import(2_000)

@@ -1,0 +1,54 @@
+"""Telling: one way out, through which nothing acts on a terminal."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import lamella.faces.cli
+from lamella.faces.cli.terminal.console import make_console
+from lamella.faces.cli.terminal.telling import measure, tell, tell_json, wrap_line
+
+HOSTILE = "a\x1b[2J\x9b1m\u202eb\u2066\u200f\u061cc\rd\x07"
+ACTING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+PRINTS = re.compile(
+    r"typer\.(?:echo|secho|confirm|prompt)|(?<![\w.])print\(|sys\.std(?:out|err)\.write|(?<!\w)Console\("
+)
+CLI = Path(lamella.faces.cli.__file__).parent
+
+
+def test_nothing_in_the_command_line_prints_past_the_edge() -> None:
+    found = {
+        f"{file.relative_to(CLI)}: {line.strip()}"
+        for file in CLI.rglob("*.py")
+        if file.parent.name != "terminal"
+        for line in file.read_text(encoding="utf-8").splitlines()
+        if PRINTS.search(line) and "def " not in line
+    }
+    # The version alone is printed without a parser of commands, and is ours.
+    assert found == {'entry.py: sys.stdout.write(f"lamella {lamella.__version__}\\n")'}
+
+
+def test_what_is_told_as_lines_as_json_or_in_a_table_acts_on_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    tell(HOSTILE)
+    tell(HOSTILE, err=True)
+    tell_json({"name": HOSTILE})
+    make_console().print(HOSTILE)
+    shown = capsys.readouterr()
+    assert not ACTING.search(shown.out + shown.err)
+    assert json.loads(shown.out.splitlines()[1]) == {"name": HOSTILE}
+
+
+@given(st.text(alphabet="ab 漢", max_size=80), st.integers(20, 40))
+def test_a_wrapped_line_has_the_same_words_and_fits_where_they_do(line: str, columns: int) -> None:
+    wrapped = wrap_line(line, columns)
+    assert wrapped.split() == line.split()
+    assert all(measure(one) <= columns or len(one.split()) <= 1 for one in wrapped.split("\n"))
+
+
+def test_a_command_stays_in_one_piece_when_its_line_is_wrapped() -> None:
+    command = "lamella chat 'my garden' --store 'sqlite:///my chats.db'"
+    assert wrap_line(f"Kept. Go on with: {command}", 40) == f"Kept. Go on with:\n{command}"
