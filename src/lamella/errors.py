@@ -40,7 +40,6 @@ LamellaError
 """
 
 from collections.abc import Sequence
-from shlex import quote
 from typing import ClassVar
 
 
@@ -94,8 +93,8 @@ class UntrustedError(BadInputError):
     # Whether the person was asked about it, or could not be: nobody is asked twice.
     settled = False
 
-    def __init__(self, message: str, *, field: str, place: str) -> None:
-        super().__init__(message, hint=f"If you trust it, say so once: `lamella trust add {field} {quote(place)}`.")
+    def __init__(self, message: str, *, hint: str, field: str, place: str) -> None:
+        super().__init__(message, hint=hint)
         self.field = field
         self.place = place
 

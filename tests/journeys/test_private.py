@@ -56,6 +56,21 @@ def test_a_new_store_is_private_with_its_log_and_one_that_was_there_stays_as_it_
     assert mode(folder / "chats.db") == 0o640
 
 
+def test_lamellas_own_folder_is_closed_however_it_is_named_and_a_link_makes_nothing_for_others_to_read(
+    home: Mapping[str, str], script: Callable[..., str], tmp_path: Path
+) -> None:
+    own, shared = Path(home["HOME"]) / ".lamella", tmp_path / "shared"
+    own.mkdir(mode=0o755)
+    (tmp_path / "way").symlink_to(own)
+    shared.mkdir()
+    (tmp_path / "link.db").symlink_to(shared / "chats.db")
+    for url in (f"sqlite:///{tmp_path}/way/chats.db", f"sqlite:///{tmp_path}/link.db"):
+        words = ("--chat", "talk", "--model", script("One."), "--store", url)
+        assert spawn("ask", "hi", *words, environment=home).exit == 0
+    assert open_to_all(own) == {}
+    assert mode(shared / "chats.db") == 0o600
+
+
 @pytest.mark.parametrize("form", [(), ("--transcript",)])
 def test_exports_are_private_in_a_folder_that_was_there_and_in_one_that_was_not(
     home: Mapping[str, str], script: Callable[..., str], tmp_path: Path, form: tuple[str, ...]

@@ -139,6 +139,38 @@ def test_a_conversation_that_was_brought_in_does_not_choose_the_server(
     assert desk.run("ask", "hello", "--chat", "plans", "--model", "local", "--max-tokens", "1", *store).exit == 0
 
 
+def test_an_archive_that_grew_does_not_choose_another_server_later(
+    theirs: Desk, desk: Desk, stranger: Stranger, script: Callable[..., str]
+) -> None:
+    bring_by_archive(theirs, desk)
+    mine = script("Mine.")
+    assert desk.run("ask", "hello", "--chat", "plans").exit == 2
+    assert desk.run("trust", "add", "model", mine).exit == 0
+    point_at(theirs, stranger.model)
+    bring_by_archive(theirs, desk)
+    refused = desk.run("ask", "my secret", "--chat", "plans")
+    assert f"The conversation names the model openai-compatible:http://{stranger.address}/v1, and you" in refused.err
+    assert not stranger.was_asked()
+
+
+def test_an_answer_of_a_strangers_model_is_not_asked_for_again_and_the_conversation_stays_where_it_was(
+    theirs: Desk, desk: Desk, stranger: Stranger, script: Callable[..., str]
+) -> None:
+    point_at(theirs, stranger.model)
+    store = bring_the_file(theirs, desk)
+    mine = script("Mine.", "Mine again.")
+    assert desk.run("ask", "hello", "--chat", "plans", "--model", mine, *store).out == "Mine.\n"
+    shown = desk.run("chats", "show", "plans", *store).out
+    [asked] = [line.split()[0] for line in shown.splitlines() if line.endswith("user: x")]
+    refused = desk.run("chats", "regenerate", "plans", asked, *store)
+    assert (refused.exit, refused.out) == (2, "")
+    assert f"lamella trust add model openai-compatible:http://{stranger.address}/v1`" in refused.err
+    assert desk.run("chats", "show", "plans", *store).out == shown
+    assert not stranger.was_asked()
+    again = desk.run("chats", "regenerate", "plans", asked, "--model", mine, *store)
+    assert again.out == "Mine.\n", again.err
+
+
 def test_a_project_does_not_choose_the_server(desk: Desk, stranger: Stranger) -> None:
     project = desk.project(f'model = "{stranger.model}"\n')
     for words in (("ask", "my secret"), ("ask", "my secret", "--chat", "new"), ("chat", "new")):
@@ -156,6 +188,7 @@ def test_nor_a_provider_nor_a_file(desk: Desk, model: str) -> None:
     desk.project(f'model = "{model}"\n')
     told = refusal(desk.run("ask", "my secret", "--json", ANTHROPIC_API_KEY=KEY, GEMINI_API_KEY=KEY), code="untrusted")
     assert f"names the model {model.partition(':')[0]}:" in told
+    assert f"names the model {model.partition(':')[0]}:" in desk.run("config", "show").out
 
 
 def test_what_ships_is_nobodys_choice(desk: Desk) -> None:
@@ -178,7 +211,27 @@ def test_a_project_does_not_choose_the_store_nor_who_gets_the_password(desk: Des
         assert refused.exit == 2, words
         assert f"error: {project} names the store postgresql://me@{stranger.address}/chats, and you" in refused.err
         assert "pw" not in refused.err.replace(str(project), "")
+        assert "; PGPASSWORD would be sent to it." in refused.err
     assert not stranger.was_asked()
+
+
+def test_a_file_in_a_folder_above_is_somebody_elses_too(desk: Desk, stranger: Stranger) -> None:
+    project = desk.project(f'model = "{stranger.model}"\nstore = "postgresql://{stranger.address}/x"\n')
+    below = Desk(here=desk.here / "deep" / "below", environment=desk.environment)
+    below.here.mkdir(parents=True)
+    assert f"error: {project} names the store" in below.run("chats", "list").err
+    assert f"error: {project} names the model" in below.run("ask", "hi").err
+    assert not stranger.was_asked()
+
+
+def test_facts_of_a_project_do_not_turn_a_name_of_ones_own_into_another_provider(desk: Desk) -> None:
+    (desk.here / "facts.toml").write_text(
+        '[[model]]\nmatch = "gpt-6"\nprovider = "anthropic"\nas_of = 2026-01-01\n', encoding="utf-8"
+    )
+    project = desk.project('model_facts = "facts.toml"\n')
+    refused = desk.run("ask", "my secret", "--model", "gpt-6", ANTHROPIC_API_KEY=KEY)
+    assert f"error: {project} names the model anthropic:gpt-6, and you have not." in refused.err
+    assert "There is no key for OpenAI" in desk.run("ask", "my secret", "--model", "openai:gpt-6").err
 
 
 def test_a_file_of_a_project_is_a_place_too_and_another_in_each_folder(
@@ -235,6 +288,15 @@ def test_trust_is_kept_in_a_private_file_listed_and_taken_back(desk: Desk) -> No
     assert desk.run("trust", "remove", "model", "anthropic").out == "anthropic is not trusted any more.\n"
     assert desk.run("trust", "remove", "model", "anthropic").exit == 2
     assert "names the model anthropic:" in desk.run("ask", "hi").err
+
+
+def test_programs_say_yes_and_no_with_json(desk: Desk) -> None:
+    place = {"field": "model", "place": "anthropic:claude-opus-5-5"}
+    words = ("model", "claude-opus-5-5", "--json")
+    assert json.loads(desk.run("trust", "add", *words).out) == {**place, "trusted": True, "new": True}
+    assert json.loads(desk.run("trust", "add", *words).out) == {**place, "trusted": True, "new": False}
+    assert json.loads(desk.run("trust", "remove", *words).out) == {**place, "trusted": False}
+    assert refusal(desk.run("trust", "remove", *words), code="bad_usage").endswith("is not trusted.")
 
 
 def test_what_names_no_place_cannot_be_trusted_and_a_broken_file_is_told(desk: Desk) -> None:
@@ -322,5 +384,5 @@ def test_a_program_is_refused_with_a_hint_and_may_name_the_model_itself(
     )
     refused, *answers = done.stdout.decode().splitlines()
     assert answers == ["Yes.", "Again."], done.stderr
-    assert refused == f"untrusted If you trust it, say so once: `lamella trust add model {model}`.", done.stderr
+    assert refused == f"untrusted If you trust it, name it in your program: model={model!r}.", done.stderr
     assert not desk.trust_file.exists()

@@ -38,7 +38,8 @@ def read_file(path: Path) -> Mapping[str, object]:
 def find_user_file() -> Path | None:
     """The user's file, if there is one; one that was asked for by name must be there."""
     path = place_user_file()
-    return path if os.environ.get(FILE_VARIABLE) or _is_there(path) else None
+    # Without a home the folder of the user's own settings would be one of the project's.
+    return path if os.environ.get(FILE_VARIABLE) or (path.is_absolute() and _is_there(path)) else None
 
 
 def place_user_file() -> Path:

@@ -40,6 +40,9 @@ class TrustBook:
 
     def read(self) -> Sequence[TrustedPlace]:
         """Every place, the oldest first."""
+        if not self.path.is_absolute():
+            # Without a home the file would be one of the project's.
+            return ()
         try:
             return json.decode(self.path.read_bytes(), type=_TrustFile).trusted
         except FileNotFoundError:
@@ -69,6 +72,10 @@ class TrustBook:
         return True
 
     def _write(self, places: Sequence[TrustedPlace]) -> None:
+        if not self.path.is_absolute():
+            raise SettingError(
+                "There is no home to write trusted places down in.", hint="Set HOME to a folder of yours."
+            )
         data = json.format(json.encode(_TrustFile(trusted=tuple(places)))) + b"\n"
         try:
             make_own_folder(self.path.parent)

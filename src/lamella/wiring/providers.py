@@ -127,11 +127,13 @@ def tell_unready(model: str, *, named: bool = False, services: Services | None =
 
     from lamella.adapters.providers.places import runs_here
 
-    if runs_here(model):
-        return None
+    services = services or read_services()
     pool = open_pool(services=services)
     pool.name(model if named else None)
     try:
+        if runs_here(model):
+            check_model(model, named=named, services=services)
+            return None
         pool.post(model, answer=1)
     except LamellaError as error:
         return error

@@ -16,6 +16,8 @@ from lamella.wiring.services import Services, read_services
 
 # The settings that name a place.
 FIELDS = ("model", "store")
+# What PostgreSQL's own library sends to whichever server it is led to.
+_PASSWORD = "PGPASSWORD"
 
 
 def open_trust() -> TrustBook:
@@ -76,6 +78,7 @@ def _check(field: str, given: str, *, own: Sequence[str], services: Services) ->
         return None
     raise UntrustedError(
         f"{_find_author(field, given, services)} names the {field} {place}, and you have not{_tell_key(field, given)}.",
+        hint=f"If you trust it, name it in your program: {field}={given!r}.",
         field=field,
         place=place,
     )
@@ -103,11 +106,13 @@ def _name(field: str, given: str, services: Services, *, shipped: bool = False) 
 def _find_author(field: str, given: str, services: Services) -> str:
     found = services.found
     chosen = getattr(found.settings, field) == given and found.origins[field] is Origin.PROJECT
+    # A name without a provider leads where facts say.
+    chosen |= field == "model" and ":" not in given and found.origins["model_facts"] is Origin.PROJECT
     return str(found.files[Origin.PROJECT]) if chosen else "The conversation"
 
 
 def _tell_key(field: str, given: str) -> str:
     from lamella.adapters.providers.places import find_server_key
 
-    key = find_server_key(given) if field == "model" else None
+    key = find_server_key(given) if field == "model" else _PASSWORD if given.startswith("postgres") else None
     return f"; {key} would be sent to it" if key and os.environ.get(key) else ""

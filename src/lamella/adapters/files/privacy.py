@@ -15,8 +15,9 @@ def make_own_folder(folder: Path) -> None:
 
 def make_file(path: Path) -> None:
     """Make an empty file that only its owner reads, unless there is one; what is wrong with it is told on opening."""
+    # Through a link that leads nowhere yet, others would make it for everybody to read.
     with suppress(OSError):
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE_FILE))
+        os.close(os.open(os.path.realpath(path), os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE_FILE))
 
 
 def close_file(path: Path) -> None:

@@ -1,8 +1,8 @@
 """Places: what the name of a model says about where it is asked."""
 
-from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
+from lamella.adapters.files.naming import find_real
 from lamella.adapters.providers.registry import find_row, find_server_key, runs_here
 from lamella.ports import ModelBook
 
@@ -36,7 +36,7 @@ def name_model(model: str, book: ModelBook) -> str | None:
         parts = urlsplit(read_address(model))
         rest = urlunsplit((parts.scheme, parts.netloc.lower(), parts.path.rstrip("/"), "", ""))
     elif row.follows not in ("", "NAME"):
-        rest = str(Path(rest).expanduser().resolve())
+        rest = str(find_real(rest))
     return f"{row.names[0]}:{rest}" if row.follows else None
 
 

@@ -1,8 +1,10 @@
 """Opening: from a URL to a store that is migrated and ready."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lamella.adapters.files.naming import find_real
 from lamella.adapters.files.privacy import close_file, make_file, make_own_folder
 from lamella.adapters.files.writing import make_folder
 from lamella.adapters.stores.sqlite import MEMORY, SqliteDatabase
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
     from lamella.ports import Store
 
 PATIENCE = 10.0
-_OWN_FOLDER = Path("~/.lamella")
+_OWN_FOLDER = "~/.lamella"
 _FORMS = "sqlite:///chats.db (relative), sqlite:////home/me/chats.db (absolute), postgresql://user@host/database"
 
 
@@ -52,7 +54,7 @@ def name_store(url: str) -> str | None:
     """Where a store is, as people say yes to it: a whole path, or a server without its password; none for memory."""
     place = locate_store(url)
     if place is not None:
-        return f"sqlite:///{place.resolve()}"
+        return f"sqlite:///{find_real(place)}"
     if not url.startswith("postgres"):
         return None
     _check_driver()
@@ -73,7 +75,7 @@ def _open_file(url: str, place: Path, *, patience: float, create: bool) -> "Stor
 
 def _keep_private(place: Path, *, below_home: bool) -> None:
     """A new store is its owner's alone, and so is all in Lamella's own folder; another that is there is as it was."""
-    if place.parent == _OWN_FOLDER.expanduser():
+    if _is_own(place.parent):
         make_own_folder(place.parent)
         for suffix in ("", "-wal", "-shm"):
             close_file(place.with_name(place.name + suffix))
@@ -81,6 +83,13 @@ def _keep_private(place: Path, *, below_home: bool) -> None:
         make_folder(place.parent)
     # What SQLite keeps beside a file has the file's mode.
     make_file(place)
+
+
+def _is_own(folder: Path) -> bool:
+    """Whether a folder is Lamella's own, below the user's home; some users have none."""
+    with suppress(SettingError):
+        return find_real(folder) == find_real(_OWN_FOLDER)
+    return False
 
 
 def open_sqlite(path: str, *, patience: float = PATIENCE) -> "Store":

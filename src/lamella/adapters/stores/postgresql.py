@@ -69,10 +69,18 @@ def name_server(url: str) -> str:
     conninfo, schema = _read_url(url)
     parts = {name: str(value) for name, value in conninfo_to_dict(conninfo).items() if name not in _UNTOLD}
     user = f"{quote(parts.pop('user'), safe='')}@" if "user" in parts else ""
-    host, port = quote(parts.pop("host", ""), safe="[]:,"), parts.pop("port", "")
-    address = f"postgresql://{user}{host}{f':{port}' if port else ''}/{quote(parts.pop('dbname', ''))}"
+    hosts = _pair(parts.pop("host", ""), parts.pop("port", ""))
+    address = f"postgresql://{user}{hosts}/{quote(parts.pop('dbname', ''), safe='')}"
     rest = {**dict(sorted(parts.items())), **({} if schema == _SCHEMA else {"schema": schema})}
     return f"{address}?{urlencode(rest, quote_via=quote)}" if rest else address
+
+
+def _pair(hosts: str, ports: str) -> str:
+    """Each host with its port, as an address has them; several hosts may have one port for all, or each its own."""
+    names, numbers = hosts.split(","), ports.split(",")
+    numbers = numbers if len(numbers) == len(names) else numbers * len(names)
+    shown = (f"[{quote(name, safe=':')}]" if ":" in name else quote(name, safe="") for name in names)
+    return ",".join(f"{name}:{number}" if number else name for name, number in zip(shown, numbers, strict=False))
 
 
 def _show(conninfo: str) -> str:

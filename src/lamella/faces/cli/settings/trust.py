@@ -33,17 +33,23 @@ def list_places(*, as_json: JsonOption = False) -> None:
 
 
 @trust_app.command()
-def add(*, field: _Field, place: _Place) -> None:
+def add(*, field: _Field, place: _Place, as_json: JsonOption = False) -> None:
     """Let a place be used, whoever names it."""
     named = name_place(field, place)
     new = add_trust(field, named)
+    if as_json:
+        tell_json({"field": field, "place": named, "trusted": True, "new": new})
+        return
     tell(f"{show_line(named)} is trusted{'' if new else ' already'}.")
 
 
 @trust_app.command()
-def remove(*, field: _Field, place: _Place) -> None:
+def remove(*, field: _Field, place: _Place, as_json: JsonOption = False) -> None:
     """Take it back: it is asked about again when only somebody else names it."""
     named = name_place(field, place)
     if not open_trust().remove(field, named):
         raise UsageError(f"{named} is not trusted.", hint="See `lamella trust list`.")
+    if as_json:
+        tell_json({"field": field, "place": named, "trusted": False})
+        return
     tell(f"{show_line(named)} is not trusted any more.")
