@@ -4,8 +4,9 @@ import sys
 from collections.abc import Callable
 from typing import TypeVar
 
+from lamella.engine.commands import write_command
 from lamella.errors import UntrustedError
-from lamella.faces.cli.terminal.lines import show_command, show_line
+from lamella.faces.cli.terminal.lines import show_line
 from lamella.faces.cli.terminal.telling import ask_yes, is_terminal, tell
 
 _Result = TypeVar("_Result")
@@ -42,4 +43,4 @@ def _ask(refused: UntrustedError) -> bool:
 
 
 def _tell_command(verb: str, refused: UntrustedError) -> str:
-    return show_command("trust", verb, refused.field, refused.place)
+    return write_command(f"trust {verb}", refused.field, refused.place)
