@@ -288,20 +288,27 @@ class UnreachableError(ProviderRetryError):
 
 
 class BudgetExceededError(LamellaError):
-    """The request does not fit the window, and nothing in it may shrink further; ``protected`` names all of that."""
+    """The request does not fit the window, and nothing in it may shrink further; ``protected`` names all of that.
+
+    ``expanded`` names the folders and tags that brought notes nobody chose one by one.
+    """
 
     code = "budget_exceeded"
 
-    def __init__(self, *, needed: int, hard: int, limit: int, protected: Sequence[str]) -> None:
+    def __init__(
+        self, *, needed: int, hard: int, limit: int, protected: Sequence[str], expanded: Sequence[str] = ()
+    ) -> None:
+        fewer = f"Attach fewer notes by their paths in place of {_list_some(expanded)}. " if expanded else ""
         super().__init__(
             f"The request needs {needed:,} tokens; at most {hard:,} of the {limit:,} that fit may be used.",
-            hint=f"Kept whatever happens: {_list_some(protected)}. Detach, drop or unpin one, shorten what is typed, "
-            "or choose a larger window.",
+            hint=f"{fewer}Kept whatever happens: {_list_some(protected)}. Detach, drop or unpin one, shorten what is "
+            "typed, or choose a larger window.",
         )
         self.needed = needed
         self.hard = hard
         self.limit = limit
         self.protected = tuple(protected)
+        self.expanded = tuple(expanded)
 
 
 def _list_some(names: Sequence[str], shown: int = 8) -> str:

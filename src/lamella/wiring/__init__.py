@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from lamella.adapters.archive.transcript import Transcript, load_transcript, parse_transcript, read_transcript
     from lamella.adapters.providers.places import DEMO_MODEL
-    from lamella.adapters.sources.opening import list_notes, open_sources
+    from lamella.adapters.sources.naming import MentionOutcome, NamedFiles
+    from lamella.adapters.sources.opening import open_sources
     from lamella.settings.configuration import Configuration, Origin
     from lamella.settings.environment import find_misspelt
     from lamella.settings.files import place_user_file
@@ -43,6 +44,8 @@ __all__ = [
     "DEMO_MODEL",
     "FIELDS",
     "Configuration",
+    "MentionOutcome",
+    "NamedFiles",
     "Origin",
     "Services",
     "Transcript",
@@ -54,7 +57,6 @@ __all__ = [
     "fit_settings",
     "list_conversations",
     "list_keys",
-    "list_notes",
     "load_configuration",
     "load_settings",
     "load_transcript",
@@ -88,7 +90,8 @@ if not TYPE_CHECKING:
     _HOMES = {
         "lamella.adapters.archive.transcript": ("Transcript", "load_transcript", "parse_transcript", "read_transcript"),
         "lamella.adapters.providers.places": ("DEMO_MODEL",),
-        "lamella.adapters.sources.opening": ("list_notes", "open_sources"),
+        "lamella.adapters.sources.naming": ("MentionOutcome", "NamedFiles"),
+        "lamella.adapters.sources.opening": ("open_sources",),
         "lamella.settings.configuration": ("Configuration", "Origin"),
         "lamella.settings.environment": ("find_misspelt",),
         "lamella.settings.files": ("place_user_file",),

@@ -185,10 +185,8 @@ class Log(Struct, dict=True):
             case DeleteEvent():
                 self._delete(event.target)
                 self.rewritten = Rewrite.HISTORY_EDITED
-            case ForkEvent(left=TurnSetup() as left):
-                self.left = left
             case ForkEvent() | SwitchEvent():
-                self._switch(event.head)
+                self._go(event)
             case RenameEvent():
                 self.title = event.title
             case ErasureEvent():
@@ -325,6 +323,12 @@ class Log(Struct, dict=True):
         if said.id not in self.nodes:
             followed[said.parent] = (*followed.get(said.parent, ()), said.id)
         self.nodes[said.id] = node
+
+    def _go(self, event: ForkEvent | SwitchEvent) -> None:
+        if isinstance(event, ForkEvent) and event.left is not None:
+            self.left = event.left
+        else:
+            self._switch(event.head)
 
     def _switch(self, head: str) -> None:
         if head and head not in self.nodes:

@@ -7,6 +7,7 @@ from itertools import accumulate
 
 from msgspec import Struct
 
+from lamella.commands import write_command
 from lamella.core.log.events.changes import ForkEvent, RenameEvent
 from lamella.core.log.events.codec import read_event, write_erasure, write_event
 from lamella.core.log.events.hashes import referenced_artifacts, retold_hashes
@@ -14,7 +15,6 @@ from lamella.core.log.events.kinds import Event
 from lamella.core.log.ids import Voice
 from lamella.core.log.log import Log
 from lamella.core.log.records import Record, Written
-from lamella.engine.commands import write_command
 from lamella.engine.keeping.inspection import Inspection, fold_log, read_title
 from lamella.engine.keeping.messages import miss_message
 from lamella.engine.keeping.names import find_chat, find_erased, find_free_name, miss_chat

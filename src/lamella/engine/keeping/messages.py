@@ -1,10 +1,10 @@
 """Messages by their ids: what is told of one that is not where it was looked for."""
 
+from lamella.commands import write_command
 from lamella.core.log.ids import Voice
 from lamella.core.log.log import Log
 from lamella.core.log.nodes import name_messages
 from lamella.core.text.content import canonical_json
-from lamella.engine.commands import write_command
 from lamella.errors import CallError
 
 

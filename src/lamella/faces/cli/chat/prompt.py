@@ -14,8 +14,8 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from lamella.adapters.files.privacy import close_file, make_own_folder
-from lamella.faces.cli.chat.attaching import NamedFiles
 from lamella.faces.cli.chat.input import GOES_ON, PROMPT, complete
+from lamella.wiring import NamedFiles
 
 # Seconds between two looks at what goes on meanwhile.
 _REFRESH = 0.5

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable
 from typing import TypeVar
 
-from lamella.engine.commands import write_command
+from lamella.commands import write_command
 from lamella.errors import UntrustedError
 from lamella.faces.cli.terminal.lines import show_line
 from lamella.faces.cli.terminal.telling import ask_yes, is_terminal, tell
