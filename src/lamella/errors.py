@@ -6,6 +6,7 @@ LamellaError
 │   ├── SettingError           bad_setting         a setting has no such value, or values contradict each other
 │   ├── ArtifactError          bad_artifact        an attachment lacks what its kind needs
 │   ├── TextError              bad_text            text that cannot be written as UTF-8
+│   ├── UntrustedError         untrusted           only somebody else's words name the place where something would go
 │   ├── CallError              bad_call            calls in an order that makes no sense
 │   ├── DivergedError          diverged            a conversation is there already, with another history
 │   ├── UsageError             bad_usage           the command line was given words it does not know
@@ -83,6 +84,19 @@ class TextError(BadInputError):
     """Text that cannot be written as UTF-8."""
 
     code = "bad_text"
+
+
+class UntrustedError(BadInputError):
+    """A ``place`` that only somebody else's words name: a project's file, or a conversation that may be theirs."""
+
+    code = "untrusted"
+    # Whether the person was asked about it, or could not be: nobody is asked twice.
+    settled = False
+
+    def __init__(self, message: str, *, hint: str, field: str, place: str) -> None:
+        super().__init__(message, hint=hint)
+        self.field = field
+        self.place = place
 
 
 class CallError(BadInputError):

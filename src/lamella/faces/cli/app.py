@@ -58,7 +58,8 @@ COMMANDS: Mapping[str, tuple[str, str, str]] = {
     "store": ("lamella.faces.cli.store", "store_app", _KEPT),
     "replay": ("lamella.faces.cli.replay", "replay", _FILES),
     "request": ("lamella.faces.cli.request", "request", _FILES),
-    "config": ("lamella.faces.cli.config", "config_app", _SETTINGS),
+    "config": ("lamella.faces.cli.settings.config", "config_app", _SETTINGS),
+    "trust": ("lamella.faces.cli.settings.trust", "trust_app", _SETTINGS),
 }
 
 
