@@ -4,11 +4,16 @@ import json
 
 from lamella.adapters.stores.database import Row
 from lamella.core.log.records import EventKind, Record
+from lamella.doors import Door
 from lamella.errors import StoreDamagedError
 
 RECORD_COLUMNS = "seq, kind, at, body, contents, counts"
 _KINDS = {kind.value: kind for kind in EventKind}
-VERIFY = "Run `lamella store verify` to see what is damaged, and restore it from a backup."
+
+
+def tell_damage(door: Door) -> str:
+    """What to do where a row, or what it names, is damaged."""
+    return f"{door.verify_store()} tells what is damaged; restore it from a backup."
 
 
 def read_record(conversation: str, row: Row) -> Record:
@@ -25,7 +30,7 @@ def read_record(conversation: str, row: Row) -> Record:
         )
     except ValueError as error:
         raise StoreDamagedError(
-            f"Event {seq} of the conversation {conversation} cannot be read: {error}.", hint=VERIFY
+            f"Event {seq} of the conversation {conversation} cannot be read: {error}.", hint=tell_damage
         ) from error
 
 

@@ -9,7 +9,7 @@ from lamella.adapters.stores.chain import check_name, check_named, check_written
 from lamella.adapters.stores.checkpoints import CheckpointWrite, find_checkpoints, write_checkpoint
 from lamella.adapters.stores.database import Database, Transaction, marks, split
 from lamella.adapters.stores.erasing import bury
-from lamella.adapters.stores.rows import RECORD_COLUMNS, VERIFY, read_record
+from lamella.adapters.stores.rows import RECORD_COLUMNS, read_record, tell_damage
 from lamella.adapters.stores.schema import check_version, load_migrations, migrate
 from lamella.adapters.stores.verifying import verify_conversation, verify_strays, verify_tombstone
 from lamella.core.log.records import Record, Written
@@ -172,7 +172,7 @@ def _load(database: Database, conversation: str, *, after: int) -> list[Record]:
     if len(rows) != max(0, version - after) or (rows and rows[-1][0] != version):
         raise StoreDamagedError(
             f"The conversation {conversation} has {version:,} events; after {after:,} of them {len(rows):,} are there.",
-            hint=VERIFY,
+            hint=tell_damage,
         )
     return [read_record(conversation, row) for row in rows]
 
@@ -188,6 +188,6 @@ def _read_contents(database: Database, conversation: str, names: Sequence[str]) 
         for name, data in rows:
             if data is None or hash_bytes(data) != name:
                 what = "is missing" if data is None else "is not what was written"
-                raise StoreDamagedError(f"The content {name} of {conversation} {what}.", hint=VERIFY)
+                raise StoreDamagedError(f"The content {name} of {conversation} {what}.", hint=tell_damage)
             found[name] = data
     return found

@@ -170,7 +170,7 @@ class Conversations:
         if not own:
             raise CallError(
                 f"{conversation} never had an artifact {artifact!r}.",
-                hint=f"See its attachments with `lamella chats show {conversation}`.",
+                hint=lambda door: f"See its attachments with {door.show_chat(conversation)}.",
             )
         contents = tuple({**own, **dict.fromkeys(_find_contents(records, retold_hashes))})
         written = write_erasure(artifact, contents, at=self.moment())
@@ -280,7 +280,7 @@ def _fold(conversation: str, records: Sequence[Record]) -> Log:
 
 def _unknown(conversation: str) -> CallError:
     return CallError(
-        f"There is no conversation {conversation!r}.", hint="See `lamella chats list` for those there are."
+        f"There is no conversation {conversation!r}.", hint=lambda door: f"See {door.list_chats()} for those there are."
     )
 
 
@@ -289,9 +289,7 @@ def _find_contents(records: Iterable[Record], find: Callable[[Event], Iterable[s
         try:
             yield from find(read_event(record))
         except (LookupError, TypeError, ValueError) as error:
-            raise StoreDamagedError(
-                f"Event {number} cannot be read: {error}.", hint="Run `lamella store verify` to see what is damaged."
-            ) from error
+            raise damaged(f"Event {number}", error) from error
 
 
 def _erased(records: Iterable[Record]) -> frozenset[str]:

@@ -1,7 +1,5 @@
 """Messages by their ids: what is told of one that is not where it was looked for."""
 
-from shlex import quote
-
 from lamella.core.log.ids import Voice
 from lamella.core.log.log import Log
 from lamella.core.log.nodes import name_messages
@@ -15,7 +13,7 @@ def miss_message(log: Log, message: str) -> CallError:
     if node is None:
         return CallError(
             f"The conversation {name} has no such message: {canonical_json(message)}.",
-            hint=f"See its messages with `lamella chats show {quote(name)}`.",
+            hint=lambda door: f"See its messages with {door.show_chat(name)}.",
         )
     if message in name_messages(log.path()) and node.role is Voice.REPLY:
         return CallError(
@@ -25,5 +23,5 @@ def miss_message(log: Log, message: str) -> CallError:
     head = next((head for head in log.branches() if message in name_messages(log.path(head))), message)
     return CallError(
         f"The message {message} of {name} is on another branch.",
-        hint=f"Go there first: `lamella chats fork {quote(name)} {head}`, or /switch {head} in a chat.",
+        hint=lambda door: f"Go there first: {door.go_to(name, head)}.",
     )

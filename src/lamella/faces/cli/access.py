@@ -1,10 +1,8 @@
 """Access: opening a store or a conversation for a command, closing it again, and the options that name them."""
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,9 +14,6 @@ if TYPE_CHECKING:
     from lamella.engine.keeping.backend import Backend
     from lamella.engine.keeping.conversations import Conversations
     from lamella.engine.keeping.stored import StoredChat
-
-# Those that take --store, as hints write them.
-_COMMAND = re.compile(r"`(lamella (?:chats?|compact|ledger|recall|store (?:verify|stats))\b(?:(?!--store)[^`])*)`")
 
 ChatName = Annotated[str, typer.Argument(help="The conversation's id, as `lamella chats list` shows it.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -36,11 +31,6 @@ StoreOption = Annotated[
 def name_command(*words: str, store: str | None, vault: Path | None = None) -> str:
     """A command to go on with, in the store and over the notes that this one was given; a password is not repeated."""
     return show_command(*words, store=None if store is None else mask(store), vault=vault)
-
-
-def complete_hint(hint: str, store: str | None) -> str:
-    """A hint whose commands lead to the store that was named; whoever wrote it did not know of it."""
-    return hint if store is None else _COMMAND.sub(lambda found: f"`{found[1]} --store {quote(mask(store))}`", hint)
 
 
 @contextmanager
