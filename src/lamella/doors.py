@@ -24,6 +24,10 @@ class Door(Protocol):
         """What looks for damage."""
         ...
 
+    def repair_store(self) -> str:
+        """What derives again that of the damage which can be."""
+        ...
+
     def list_chats(self) -> str:
         """What lists the conversations of a store."""
         ...
@@ -67,6 +71,9 @@ class PythonDoor:
 
     def verify_store(self) -> str:
         return "`engine.verify()`"
+
+    def repair_store(self) -> str:
+        return "`engine.repair()`"
 
     def list_chats(self) -> str:
         return "`engine.chats()`"

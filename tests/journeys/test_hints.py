@@ -13,6 +13,7 @@ from tests.journeys.running import run, spawn
 
 import lamella
 from lamella import Chat, Conversation, LamellaError, Note, Reply, Tool, ToolCall
+from lamella.faces.cli.terminal.door import ShellDoor
 from lamella.providers import StopReason
 
 MODEL = "anthropic:claude-opus-5-5"
@@ -161,12 +162,26 @@ def test_a_program_is_told_what_it_can_call(kept: Kept, wrong: str) -> None:
 
 def test_damage_is_looked_for_in_the_way_of_each_door(kept: Kept) -> None:
     with sqlite3.connect(kept.folder / "chats.db") as file:
-        file.execute("UPDATE events SET body = '{' WHERE conversation = 'garden' AND seq = 3")
+        file.execute("UPDATE events SET body = '{' WHERE seq = 3")
     ran = run("chats", "show", "garden", "--store", kept.url)
     assert f"`lamella store verify --store {kept.url}`" in ran.err
     with pytest.raises(LamellaError) as caught:
         kept.engine.chat("garden")
     assert "`engine.verify()`" in caught.value.hint
+
+
+def test_what_can_be_repaired_is_repaired_in_the_way_of_each_door(kept: Kept) -> None:
+    file = sqlite3.connect(kept.folder / "chats.db")
+    for repair in (lambda: kept.engine.repair(), lambda: run("store", "verify", "--repair", "--store", kept.url)):
+        with file:
+            file.execute("UPDATE conversations SET version = 'many' WHERE name = 'garden'")
+        with pytest.raises(LamellaError) as caught:
+            kept.engine.chat("garden").ask("And leeks?")
+        assert caught.value.hint.startswith("`engine.repair()`")
+        assert caught.value.hint_at(ShellDoor()).startswith("`lamella store verify --repair`")
+        repair()
+        assert list(kept.engine.verify()) == []
+    file.close()
 
 
 def test_a_chat_names_what_can_be_typed_in_it(kept: Kept, home: Mapping[str, str], script: Callable[..., str]) -> None:

@@ -3,6 +3,7 @@
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from threading import RLock
 
@@ -18,6 +19,7 @@ MEMORY = ":memory:"
 # signal where reading it says that it is damaged.
 _PRAGMAS = ("synchronous = FULL", "fullfsync = ON", "foreign_keys = ON", "secure_delete = ON", "mmap_size = 0")
 _PAUSE = 0.02
+_UNDECODABLE = "Could not decode to UTF-8"
 
 
 class SqliteDatabase:
@@ -140,7 +142,14 @@ class SqliteDatabase:
         try:
             return self._connection.execute(sql, values).fetchall()
         except sqlite3.Error as error:
-            raise self._explain(error) from error
+            if not str(error).startswith(_UNDECODABLE):
+                raise self._explain(error) from error
+        # One text that is no UTF-8 keeps nobody from the rows beside it; verifying finds what it should be.
+        self._connection.text_factory = partial(str, encoding="utf-8", errors="replace")
+        try:
+            return self._connection.execute(sql, values).fetchall()
+        finally:
+            self._connection.text_factory = str
 
     def _run_each(self, sql: str, rows: Sequence[Row]) -> None:
         try:

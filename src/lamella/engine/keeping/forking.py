@@ -38,7 +38,7 @@ def fork_into(backend: Backend, conversation: str, message: str, *, name: str) -
     """
     conversations = Conversations(backend.store, backend.clock)
     log = conversations.load_log_with(conversation, message)
-    if backend.store.load(name):
+    if backend.store.find_conversation(name) is not None:
         raise CallError(f"There is a conversation {name!r} already.", hint="Choose another name for the new one.")
     if message != log.head:
         log.extend(write_event(ForkEvent(head=message), at=log.created).records)
@@ -48,7 +48,8 @@ def fork_into(backend: Backend, conversation: str, message: str, *, name: str) -
     contents = backend.store.read_contents(conversation, hashes) if hashes else {}
     usual = backend.configure(log.settings).terms
     turns = read_turns(branch, contents, committed, usual=usual)
-    copy = _Copy(conversation, name)
+    key = backend.make_key(name)
+    copy = _Copy(conversation, key)
     copy.begin(log.settings, at=log.created)
     for turn, one in zip(turns, branch, strict=True):
         copy.tell(turn, one, last=one is branch[-1])
@@ -58,16 +59,16 @@ def fork_into(backend: Backend, conversation: str, message: str, *, name: str) -
         copy.reopen(again, told[-1], left=branch[-1])
     copy.wait(read_pending(told[-1], contents), told[-1])
     copy.end(log, at=conversations.moment())
-    backend.store.append(name, join_written(*copy.parts), expected=0, title=log.title or None)
+    backend.store.append(key, join_written(*copy.parts), expected=0, title=log.title or None, name=name)
 
 
 class _Copy:
-    """A conversation under another name, as the events that are written for it."""
+    """A conversation under another key, as the events that are written for it."""
 
-    def __init__(self, conversation: str, name: str) -> None:
+    def __init__(self, conversation: str, key: str) -> None:
         self.parts: list[Written] = []
         self._conversation = conversation
-        self._name = name
+        self._key = key
         self._head = ""
         # What has another id there: messages and replies.
         self._ids: dict[str, str] = {}
@@ -90,7 +91,7 @@ class _Copy:
         parent, at = self._head, told.message.at
         self.compact(turn.receipts, at=at)
         asked = replace(turn, id=None)
-        self._head = turn_id(self._name, parent, asked)
+        self._head = turn_id(self._key, parent, asked)
         self._ids[told.message.id] = self._head
         self.parts.append(write_message(asked, message_id=self._head, parent=parent, at=at))
         self._tell_rounds(turn, told)
@@ -129,7 +130,7 @@ class _Copy:
         text, at = ("", told.message.at) if reply is None else (reply.text, reply.at)
         own = reply.event.calls if reply is not None and isinstance(reply.event, ReplyEvent) else ()
         old = message_id(self._conversation, parent=told.message.id, role=Voice.REPLY, text="")
-        self._head = message_id(self._name, parent=question, role=Voice.REPLY, text=text)
+        self._head = message_id(self._key, parent=question, role=Voice.REPLY, text=text)
         self._ids[old if reply is None else reply.id] = self._head
         self.parts.append(
             write_reply(text, message_id=self._head, parent=question, at=at, calls=map(read_call, own)),
@@ -142,7 +143,7 @@ class _Copy:
                 replace(step, removed=tuple(self._ids.get(one, one) for one in step.removed)) for step in receipt.steps
             )
             renamed = make_receipt(
-                self._name,
+                self._key,
                 parent=self._head,
                 steps=steps,
                 skipped=receipt.skipped,

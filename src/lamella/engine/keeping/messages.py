@@ -7,9 +7,9 @@ from lamella.core.text.content import canonical_json
 from lamella.errors import CallError
 
 
-def miss_message(log: Log, message: str) -> CallError:
-    """Why a message cannot be had: there is none, it is on another branch, or it is no question."""
-    name, node = log.conversation, log.nodes.get(message)
+def miss_message(log: Log, message: str, *, name: str) -> CallError:
+    """Why a message of a conversation of that name cannot be had: none, on another branch, or no question."""
+    node = log.nodes.get(message)
     if node is None:
         return CallError(
             f"The conversation {name} has no such message: {canonical_json(message)}.",

@@ -52,11 +52,7 @@ class StoredChat:
 
     def __init__(self, backend: Backend, conversation: str, settings: Mapping[str, object] | None = None) -> None:
         self._backend = backend
-        self._kept = StoredLog(
-            backend.store, conversation, counter=backend.world.counter, every=backend.checkpoint_every
-        )
-        self._log, self._book = self._kept.log, self._kept.book
-        self._world = replace(backend.world, counter=self._book)
+        self._kept = StoredLog(backend, conversation)
         self._changed = dict(settings or {})
         self._dialogue: Dialogue | None = None
         self.reload()
@@ -69,7 +65,13 @@ class StoredChat:
 
     @property
     def id(self) -> str:
+        """The key, which is nobody else's, ever."""
         return self._log.conversation
+
+    @property
+    def name(self) -> str:
+        """What people call it in this store."""
+        return self._kept.name
 
     @property
     def title(self) -> str:
@@ -93,7 +95,7 @@ class StoredChat:
     def turns(self, head: str | None = None) -> Sequence[Told]:
         """The turns of a branch as they were said, by default of the active one."""
         if head is not None and not (isinstance(head, str) and head in self._log.nodes):
-            raise miss_message(self._log, str(head))
+            raise miss_message(self._log, str(head), name=self.name)
         return self._log.path(head)
 
     def branches(self) -> Sequence[str]:
@@ -194,7 +196,7 @@ class StoredChat:
             self._write(write_event(SwitchEvent(head=question), at=self._moment(at)))
         dialogue = self._running()
         if not dialogue.waits:
-            raise miss_message(self._log, question)
+            raise miss_message(self._log, question, name=self.name)
         if model not in (None, dialogue.model):
             return self.edit(question, None, model=model, at=at)
         rewritten = self._log.rewritten
@@ -209,7 +211,7 @@ class StoredChat:
         """Ask another text in place of a message, or its own again, with its attachments; the old branch stays."""
         node = self._log.find_question(message)
         if node is None:
-            raise miss_message(self._log, message)
+            raise miss_message(self._log, message, name=self.name)
         self._book.begin()
         contents = self._contents(path_hashes([Told(message=node, reply=None)]))
         original = read_message(node, contents, usual=self._configured.terms)
@@ -231,7 +233,7 @@ class StoredChat:
     def delete(self, message: str, *, at: datetime | None = None) -> None:
         """Go on without a message, on a branch of its own; a question goes with its answer."""
         if message not in name_messages(self._log.path()):
-            raise miss_message(self._log, message)
+            raise miss_message(self._log, message, name=self.name)
         self._write(write_event(DeleteEvent(target=message), at=self._moment(at)))
 
     def fork(self, message: str, *, at: datetime | None = None) -> None:
@@ -304,12 +306,14 @@ class StoredChat:
     def reload(self) -> None:
         """Read what others wrote since."""
         self._kept.reload()
+        self._log, self._book = self._kept.log, self._kept.book
+        self._world = replace(self._backend.world, counter=self._book)
         self._configure()
         self._dialogue = None
 
     def _go(self, event: ForkEvent | SwitchEvent, at: datetime | None) -> None:
         if event.head not in self._log.nodes:
-            raise miss_message(self._log, event.head)
+            raise miss_message(self._log, event.head, name=self.name)
         # Going where one is changes nothing: least of all are calls given up that wait there.
         if event.head != self._log.head:
             self._write(write_event(event, at=self._moment(at)))
@@ -384,7 +388,7 @@ class StoredChat:
     def _question(self, message: str) -> str:
         node = self._log.nodes.get(message)
         if node is None:
-            raise miss_message(self._log, message)
+            raise miss_message(self._log, message, name=self.name)
         return node.id if node.role is Voice.USER else node.parent
 
     def _moment(self, at: datetime | None) -> str:

@@ -39,7 +39,7 @@ def chat(request: pytest.FixtureRequest) -> Chat:
 
 
 def make_backend() -> Backend:
-    return replace(open_backend("memory:"), clock=Ticking())
+    return replace(open_backend("memory:"), clock=Ticking(), make_key=str)
 
 
 def sent(chat: Chat) -> str:

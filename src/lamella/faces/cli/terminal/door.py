@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from lamella.faces.cli.terminal.lines import show_command
+from lamella.engine.commands import write_command
 
 
 class ShellDoor:
@@ -15,19 +15,22 @@ class ShellDoor:
         return f"--{name.replace('_', '-')}"
 
     def begin_store(self) -> str:
-        return f"{self._name('chat')} or {self._name('chats', 'import', 'FILE')}"
+        return f"{self._write('chat')} or {self._write('chats import', 'FILE')}"
 
     def verify_store(self) -> str:
-        return self._name("store", "verify")
+        return self._write("store verify")
+
+    def repair_store(self) -> str:
+        return self._write("store verify", repair=True)
 
     def list_chats(self) -> str:
-        return self._name("chats", "list")
+        return self._write("chats list")
 
     def show_chat(self, name: str, head: str | None = None) -> str:
-        return self._name("chats", "show", name, *([] if head is None else ["--branch", head]))
+        return self._write("chats show", name, branch=head)
 
     def go_to(self, name: str, head: str) -> str:
-        return self._name("chats", "fork", name, head)
+        return self._write("chats fork", name, head)
 
     def load_again(self) -> str:
         return "Run the command again."
@@ -41,10 +44,11 @@ class ShellDoor:
     def replay_file(self) -> str:
         return "`lamella replay FILE`"
 
-    def _name(self, *words: str) -> str:
+    def _write(self, command: str, *names: str, **options: object) -> str:
         from lamella.wiring import mask  # only those who are told something need it
 
-        return f"`{show_command(*words, store=None if self._store is None else mask(self._store))}`"
+        store = None if self._store is None else mask(self._store)
+        return f"`{write_command(command, *names, **options, store=store)}`"
 
 
 class ChatDoor(ShellDoor):
