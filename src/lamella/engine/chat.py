@@ -11,7 +11,7 @@ from lamella.core.log.nodes import Told
 from lamella.core.log.receipt import Receipt
 from lamella.engine.checks import check_answer, check_seconds, check_steps, check_text, check_time
 from lamella.engine.dialogue.proposal import Proposal
-from lamella.engine.dialogue.turn import TurnView
+from lamella.engine.dialogue.turn import TurnView, no_model
 from lamella.engine.discourse import Discourse
 from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.marks import CompactionMark, find_marks
@@ -120,7 +120,7 @@ class Chat(Discourse):
 
     def _find_post(self, model: str | None, max_tokens: int | None) -> Delivery:
         if model is None:
-            raise CallError("No model is named.", hint="Name one with model=, --model or LAMELLA_MODEL.")
+            raise no_model()
         if self._pool is None:
             raise CallError("Nothing is sent from here.", hint="Open the conversation with lamella.open(…).")
         window = self._stored.window

@@ -111,7 +111,7 @@ def write_request(
     dialects = (services or read_services()).dialects
     model = turn.envelope.model
     if model is None:
-        raise UsageError("The conversation names no model.", hint="Name one with --model.")
+        raise UsageError("The conversation names no model.", hint=lambda door: f"Name one with {door.option('model')}.")
     if not any_model:
         dialects.check_maker(provider, model)
     return dialects.write(provider, turn.chat_request(model=model, answer=answer))

@@ -67,7 +67,7 @@ def _open_file(url: str, place: Path, *, patience: float, create: bool) -> "Stor
     if not create and not place.exists():
         raise SettingError(
             f"There is no store at {url}.",
-            hint="Check the address. `lamella chat` and `lamella chats import` begin a new store where there is none.",
+            hint=lambda door: f"Check the address. A new store begins with {door.begin_store()}.",
         )
     _keep_private(place, below_home=url.startswith("sqlite:///~"))
     return open_sqlite(str(place), patience=patience)

@@ -277,7 +277,8 @@ def explain(error: psycopg.Error, name: str) -> LamellaError:
             hint = _ADDRESS if _IN_ADDRESS.search(reason) else _AGAIN
             return StoreUnavailableError(f"{name} cannot be used: {reason}.", hint=hint)
     return StoreDamagedError(
-        f"{name} is damaged: {reason}.", hint="`lamella store verify` says what; restore it from a backup."
+        f"{name} is damaged: {reason}.",
+        hint=lambda door: f"{door.verify_store()} tells where; restore it from a backup.",
     )
 
 

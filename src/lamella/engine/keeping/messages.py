@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 
-from lamella.commands import write_command
 from lamella.core.log.ids import Voice
 from lamella.core.log.log import Log
 from lamella.core.log.nodes import Told, name_messages
@@ -28,7 +27,7 @@ def miss_message(log: Log, message: str, *, name: str) -> CallError:
     if node is None:
         return CallError(
             f"The conversation {name} has no such message: {canonical_json(message)}.",
-            hint=f"See its messages with `{write_command('chats show', name)}`.",
+            hint=lambda door: f"See its messages with {door.show_chat(name)}.",
         )
     if message in name_messages(log.path()) and node.role is Voice.REPLY:
         return CallError(
@@ -38,5 +37,5 @@ def miss_message(log: Log, message: str, *, name: str) -> CallError:
     head = next((head for head in log.branches() if message in name_messages(log.path(head))), message)
     return CallError(
         f"The message {message} of {name} is on another branch.",
-        hint=f"Go there first: `{write_command('chats fork', name, head)}`, or /switch {head} in a chat.",
+        hint=lambda door: f"Go there first: {door.go_to(name, head)}.",
     )

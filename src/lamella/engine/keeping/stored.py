@@ -37,12 +37,11 @@ from lamella.engine.dialogue.past import Past
 from lamella.engine.dialogue.proposal import Proposal
 from lamella.engine.dialogue.reasons import Reason
 from lamella.engine.dialogue.recalling import FOUND_AT_MOST
-from lamella.engine.dialogue.turn import TurnView
+from lamella.engine.dialogue.turn import TurnView, no_model
 from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.journal import ChatJournal, StoredLog
 from lamella.engine.keeping.last_turn import find_lasting, find_sent, left_path, name_empty
 from lamella.engine.keeping.messages import find_erased, miss_message
-from lamella.errors import CallError
 
 
 class StoredChat:
@@ -255,7 +254,7 @@ class StoredChat:
         named = asked.model or self._chosen_model() or left.model
         model = named or self._running().model or self._configured.model
         if model is None:
-            raise CallError("No model is named.", hint="Name one with model=, --model or LAMELLA_MODEL.")
+            raise no_model()
         return model
 
     def ledger(self) -> Sequence[Sequence[Call]]:

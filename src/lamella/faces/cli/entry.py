@@ -93,7 +93,7 @@ def _run_trusted(run: Callable[[], object]) -> object:
 
 
 def _fail(error: BaseException, words: Sequence[str], *, debug: bool) -> int:
-    from lamella.faces.cli.access import complete_hint
+    from lamella.faces.cli.terminal.door import ShellDoor
     from lamella.faces.cli.terminal.failures import exit_code, print_failure
     from lamella.faces.cli.terminal.telling import tell
 
@@ -102,8 +102,7 @@ def _fail(error: BaseException, words: Sequence[str], *, debug: bool) -> int:
 
         tell("".join(traceback.format_exception(error)).rstrip(), err=True)
     failure = _explain(error)
-    failure.hint = complete_hint(failure.hint, _find_store(words))
-    print_failure(failure, as_json="--json" in words)
+    print_failure(failure, ShellDoor(_find_store(words)), as_json="--json" in words)
     finish_stdout()
     return INTERRUPTED if _is_interruption(error) else exit_code(failure)
 
