@@ -1,7 +1,7 @@
 """Providers: who answers for a model, what keeps it from being asked, and which settings suit it."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +10,7 @@ from lamella.core.log.terms import Layout
 from lamella.engine.dialogue.answer import Answer
 from lamella.errors import LamellaError, SettingError
 from lamella.settings.configuration import Configuration, Origin
+from lamella.settings.model import DEFAULT_SYSTEM
 from lamella.wiring.services import Services, read_services
 
 if TYPE_CHECKING:
@@ -85,14 +86,22 @@ def read_answer(answer: object) -> Answer:
 def fit_settings(model: str, *, begins: bool, services: Services | None = None) -> dict[str, object]:
     """What a conversation gets along with a model, where nobody set it: a window that the model has.
 
-    One that ``begins`` gets a layout whose prefix only grows, too: it is what a chat in one sitting is cheapest in.
+    One that ``begins`` gets a layout whose prefix only grows, too: it is what a chat in one sitting is cheapest in. And
+    it gets a system prompt.
     """
     services = services or read_services()
-    fitting: dict[str, object] = {"layout": Layout.IN_PLACE.value} if begins else {}
+    fitting: dict[str, object] = {"layout": Layout.IN_PLACE.value, "system": DEFAULT_SYSTEM} if begins else {}
     room = _find_room(model, services.found, services)
     if room["window"] < services.settings.window or not begins:
         fitting |= room
     return {name: value for name, value in fitting.items() if not services.found.is_set(name)}
+
+
+def configure_chat(given: Mapping[str, object], services: Services) -> Configuration:
+    """The settings of a kept conversation that has these of its own, with a window that its model has."""
+    found = services.surroundings.configure(given)
+    room = fit_room(found, services)
+    return services.surroundings.configure({**given, **room}) if room else found
 
 
 def fit_room(found: Configuration, services: Services) -> dict[str, int]:

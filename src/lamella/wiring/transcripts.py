@@ -129,6 +129,6 @@ def _numbered(turns: Iterator[TurnView]) -> Iterator[TurnView]:
 def _scripted(transcript: Transcript, *, keep_model: bool) -> Iterator[ScriptedTurn]:
     """The turns as asked; a model given from outside holds for all of them."""
     for number, turn in enumerate(transcript.turns, start=1):
-        asked = read_turn(turn, number, system=transcript.system if number == 1 else None)
+        asked = read_turn(turn, number, system=transcript.opening_system if number == 1 else None)
         asked = asked if keep_model else replace(asked, model=None)
         yield ScriptedTurn(asked=asked, reply=turn.reply, at=turn.at, rounds=read_rounds(turn, number))

@@ -8,7 +8,7 @@ from msgspec import Struct
 from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.budget.counting import count_images, count_pieces, count_tools
 from lamella.core.budget.thresholds import Budget, warn_of
-from lamella.core.log.terms import Layout
+from lamella.core.log.terms import Effort, Layout
 from lamella.core.messages.model import Message, Role
 from lamella.core.messages.request import Request, Seams, find_seams
 from lamella.core.prompt.layers.library import build_library
@@ -163,7 +163,7 @@ def make_request(
 
     ``pause`` and ``compare`` are as in the request.
     """
-    prompt, messages = envelope.prompt, envelope.messages
+    prompt, messages, terms = envelope.prompt, envelope.messages, envelope.prompt.terms
     changes = prompt.placement.promotes and bool(prompt.shown[1])
     stays = prompt.asked_at if changes and not prompt.rounds else len(messages)
     return Request(
@@ -175,4 +175,6 @@ def make_request(
         seams=replace(find_seams(messages), messages=stays) if prompt.first else Seams(messages=stays),
         pause=pause,
         compare=compare,
+        temperature=terms.temperature,
+        effort=None if terms.reasoning_effort is Effort.DEFAULT else terms.reasoning_effort.value,
     )

@@ -23,11 +23,14 @@ from lamella.faces.cli.chat.opening import (
     ChatOptions,
     ModelOption,
     OpenChat,
+    SettingOption,
+    SystemOption,
     VaultOption,
     opened_to_talk,
     tell_demo,
 )
 from lamella.faces.cli.chat.output import PlainOutput, follow
+from lamella.faces.cli.chat.setting import read_given
 from lamella.faces.cli.chat.status import tell_call, tell_end
 from lamella.faces.cli.tables.replay import print_turn
 from lamella.faces.cli.terminal.console import make_console
@@ -36,6 +39,16 @@ from lamella.views.answers import view_answer
 from lamella.views.turns import view_turn
 
 _LARGEST = 50_000_000
+_AttachOption = Annotated[
+    list[str] | None, typer.Option(metavar="PATH", help="A file or folder to attach; may be repeated.")
+]
+_SelectOption = Annotated[
+    list[str] | None, typer.Option(metavar="PATH:10-20", help="Lines of a file to attach; may be repeated.")
+]
+_ChatOption = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Go on with this conversation, or begin it, and keep it; else nothing is kept."),
+]
 _PolicyOption = Annotated[
     str | None,
     typer.Option(help="What becomes of what is attached: follow, snapshot or pin.", metavar="NAME", show_default=False),
@@ -48,21 +61,13 @@ _PreviewOption = Annotated[
 def ask(
     *,
     question: Annotated[str | None, typer.Argument(help="The question; else it is read from stdin.")] = None,
-    attach: Annotated[
-        list[str] | None, typer.Option(metavar="PATH", help="A file or folder to attach; may be repeated.")
-    ] = None,
-    select: Annotated[
-        list[str] | None, typer.Option(metavar="PATH:10-20", help="Lines of a file to attach; may be repeated.")
-    ] = None,
+    attach: _AttachOption = None,
+    select: _SelectOption = None,
     vault: VaultOption = None,
     model: ModelOption = None,
-    chat: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="Go on with this conversation, or begin it, and keep it; else nothing is kept."
-        ),
-    ] = None,
-    system: Annotated[str | None, typer.Option(help="The system prompt, from this question on.")] = None,
+    chat: _ChatOption = None,
+    system: SystemOption = None,
+    settings: SettingOption = None,
     policy: _PolicyOption = None,
     preview: _PreviewOption = False,
     max_tokens: AnswerOption = 1_024,
@@ -84,10 +89,15 @@ def ask(
     asked = Ask(
         text=check_text(text, "the question"),
         attach=tuple(one.attachment() for one in [*_attach(attach, select, vault, policy=policy), *piped]),
-        system={} if system is None else {"base": check_text(system, "the system prompt")},
     )
     options = ChatOptions(
-        store=store if chat else UNKEPT, chat=chat, model=model, vault=vault, answer=max_tokens, sends=not preview
+        store=store if chat else UNKEPT,
+        chat=chat,
+        model=model,
+        vault=vault,
+        answer=max_tokens,
+        sends=not preview,
+        settings=read_given(system, settings),
     )
     output = PlainOutput(quiet=as_json)
     with opened_to_talk(options, output.reading) as opened:

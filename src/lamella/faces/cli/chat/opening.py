@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Annotated
@@ -22,7 +23,16 @@ from lamella.faces.cli.access import name_command
 from lamella.faces.cli.terminal.telling import tell
 from lamella.ports import TokenCounter
 from lamella.views.turns import cover_reported
-from lamella.wiring import DEMO_MODEL, Services, fit_settings, open_backend, open_pool, read_services
+from lamella.wiring import (
+    DEMO_MODEL,
+    Configuration,
+    Services,
+    configure_chat,
+    fit_settings,
+    open_backend,
+    open_pool,
+    read_services,
+)
 
 if TYPE_CHECKING:
     from lamella.adapters.providers.local.provider import Progress
@@ -46,12 +56,22 @@ VaultOption = Annotated[
     Path | None,
     typer.Option(help="A folder of notes that paths are meant in; else they are meant from here.", show_default=False),
 ]
+SystemOption = Annotated[
+    str | None, typer.Option(help="The system prompt, from the next question on.", metavar="TEXT", show_default=False)
+]
+SettingOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="A setting of this conversation; may be repeated."),
+]
 AnswerOption = Annotated[int, typer.Option("--max-tokens", min=1, help="How long an answer may be, in tokens.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatOptions:
-    """What was asked for on the command line. What ``sends`` nothing needs no key."""
+    """What was asked for on the command line. What ``sends`` nothing needs no key.
+
+    ``settings`` are those of the conversation, by name.
+    """
 
     store: str | None = None
     chat: str | None = None
@@ -60,13 +80,15 @@ class ChatOptions:
     last: bool = False
     answer: int = 1_024
     sends: bool = True
+    settings: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenChat:
     """A conversation, the model it is sent to, and what sends. ``begins`` says that nothing was said in it yet.
 
-    ``kept`` is its name where it is kept, ``store`` the store that was named, if one was.
+    ``kept`` is its name where it is kept, ``store`` the store that was named, if one was. ``configure`` tells what its
+    settings come to, and where each was found.
     """
 
     stored: StoredChat
@@ -77,6 +99,7 @@ class OpenChat:
     begins: bool
     kept: str | None = None
     store: str | None = None
+    configure: Callable[[Mapping[str, object]], Configuration]
 
     def find_post(self, model: str | None = None) -> Delivery:
         """What sends to a model, by default to the one that was chosen; another branch may have its own."""
@@ -94,6 +117,8 @@ def opened_to_talk(options: ChatOptions, progress: "Callable[[Progress], None]")
     backend = open_backend(options.store or None, services=services, vault=options.vault)
     try:
         stored, model = _choose_model(backend, _choose_chat(backend, options), options.model, services=services)
+        if options.settings:
+            stored.set(options.settings)
         opened = OpenChat(
             stored=stored,
             pool=_open_pool(options, progress, services=services),
@@ -103,6 +128,7 @@ def opened_to_talk(options: ChatOptions, progress: "Callable[[Progress], None]")
             begins=not stored.turns(),
             kept=None if options.store == UNKEPT else stored.id,
             store=options.store,
+            configure=partial(configure_chat, services=services),
         )
         if options.sends:
             opened.find_post()

@@ -22,6 +22,7 @@ from lamella.faces.cli.chat.warmup import Warmup
 from lamella.faces.cli.terminal.failures import print_failure
 from lamella.faces.cli.terminal.lines import cut_words, show_line
 from lamella.faces.cli.terminal.telling import tell
+from lamella.wiring import Configuration
 
 _TITLE = 60
 
@@ -53,6 +54,10 @@ class TerminalChat:
     @property
     def stored(self) -> StoredChat:
         return self._opened.stored
+
+    def configured(self) -> Configuration:
+        """The settings of this conversation, each with where it was found."""
+        return self._opened.configure(self.stored.settings)
 
     @property
     def shown_by(self) -> str:
