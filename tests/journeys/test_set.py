@@ -112,3 +112,35 @@ def test_instructions_come_from_a_file_that_settings_name(chat: Chat, home: Mapp
     settings.write_text('instructions_file = "how.md"\nsystem = ""\n', encoding="utf-8")
     assert chat("Hello?", LAMELLA_CONFIG=str(settings)).exit == 0
     assert sent(home)["system"] == "Answer in one sentence.\n"
+
+
+def test_an_answer_longer_than_the_window_leaves_is_told_and_not_sent(
+    home: Mapping[str, str], script: Callable[..., str]
+) -> None:
+    model = script("One.", "Two.")
+    small = ("--model", model, "--set", "window=3000", "--set", "reserve=500")
+    for words in (("ask", "Hello?", *small), ("chat", "talk", *small)):
+        for length in ("3000", "4294967297", "99999999999999999999"):
+            ran = spawn(*words, "--max-tokens", length, environment=home)
+            assert (ran.exit, ran.out) == (2, ""), ran
+            assert "leaves no room for a request in a window of 3,000" in ran.err
+    long = " ".join(["word"] * 2_000)
+    told = spawn("ask", long, *small, "--max-tokens", "1500", environment=home)
+    assert (told.exit, told.out) == (2, "")
+    assert "The answer may have 1,500 tokens, and the window of 3,000 has" in told.err
+    assert "regenerate()" not in told.err
+    typed = f"{long}\n/set reserve 900\n/set window 5000\n/retry\n".encode()
+    ran = spawn("chat", "talk", *small, "--max-tokens", "1500", stdin=typed, environment=home)
+    assert "hint: Have it answered in at most" in ran.err
+    assert ran.out.splitlines()[-1] == "One."
+
+
+def test_a_body_asks_for_no_longer_answer_than_fits(home: Mapping[str, str], tmp_path: Path) -> None:
+    file = tmp_path / "talk.json"
+    file.write_text(json.dumps({"lamella": 1, "window": 3_000, "reserve": 500, "turns": [{"user": "Hello?"}]}))
+    words = ("request", str(file), "--provider", "anthropic", "--model", "claude-opus-5-5")
+    fitted = json.loads(spawn(*words, environment=home).out)["max_tokens"]
+    assert 2_900 < fitted < 3_000
+    refused = spawn(*words, "--max-tokens", "3000", environment=home)
+    assert (refused.exit, refused.out) == (2, "")
+    assert "has 2,9" in refused.err

@@ -102,7 +102,7 @@ def _holds(new: TurnIn, old: TurnIn, *, is_last: bool) -> bool:
 
 
 def write_request(
-    turn: TurnView, provider: str, *, answer: int, any_model: bool, services: Services | None = None
+    turn: TurnView, provider: str, *, answer: int | None, any_model: bool, services: Services | None = None
 ) -> dict[str, Any]:
     """The body that a provider's SDK would send for a turn; unless ``any_model``, to a model of that provider."""
     dialects = (services or read_services()).dialects
@@ -111,7 +111,7 @@ def write_request(
         raise UsageError("The conversation names no model.", hint="Name one with --model.")
     if not any_model:
         dialects.check_maker(provider, model)
-    return dialects.write(provider, turn.chat_request(model=model, answer=answer))
+    return dialects.write(provider, turn.chat_request(model=model, answer=turn.fit_answer(answer)))
 
 
 def _numbered(turns: Iterator[TurnView]) -> Iterator[TurnView]:

@@ -22,11 +22,15 @@ ENVELOPE_VERSION = 1
 
 
 class TokenCounts(Struct, frozen=True, kw_only=True):
-    """What the request weighs: counted on the rendered messages, and by layer."""
+    """What the request weighs: counted on the rendered messages, and by layer.
+
+    ``limit`` is what it may weigh, ``window`` what fits together with the answer, where that is known.
+    """
 
     total: int
     by_layer: Mapping[str, int]
     limit: int
+    window: int | None = None
 
 
 class Envelope(Struct, frozen=True, kw_only=True, dict=True):
@@ -143,7 +147,7 @@ def count_tokens(prompt: Prompt, budget: Budget) -> TokenCounts:
         "tools": count_tools(prompt.tools, count) if prompt.tools else 0,
     }
     by_layer["overhead"] = max(0, prompt.total - sum(by_layer.values()))
-    return TokenCounts(total=prompt.total, by_layer=by_layer, limit=budget.limit)
+    return TokenCounts(total=prompt.total, by_layer=by_layer, limit=budget.limit, window=budget.window)
 
 
 def hash_prefix(messages: Sequence[Message]) -> str:

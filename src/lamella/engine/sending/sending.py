@@ -33,7 +33,7 @@ from lamella.core.values import replace
 from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.fitting import wait_apart
-from lamella.engine.dialogue.turn import TurnView
+from lamella.engine.dialogue.turn import TurnView, check_room
 from lamella.engine.sending.deltas import foresee, read_answer
 from lamella.engine.sending.tools import STEPS, Toolbox
 from lamella.errors import AnswerAsideError, CallError, ContextOverflowError, LamellaError, ProviderRetryError
@@ -284,20 +284,6 @@ async def _stream(turn: TurnView, sent: _Attempt, post: Delivery) -> AsyncGenera
             event = _event(delta)
             if event is not None:
                 yield event
-
-
-def check_room(total: int, *, answer: int, window: int | None) -> None:
-    """Refuses an answer that may be longer than what a request of so many tokens leaves of the window."""
-    if window is not None and total + answer > window:
-        left = window - total
-        raise CallError(
-            f"The answer may have {answer:,} tokens, and the window of {window:,} has {max(left, 0):,} left beside the "
-            f"request of {total:,}.",
-            # The question is written down by now: asked again, it would stand there twice.
-            hint="The question waits. "
-            + (f"Send what regenerate() gives with a max_tokens of at most {left}, or set" if left > 0 else "Set")
-            + f" reserve to {answer}, so that room is made for such answers.",
-        )
 
 
 def _event(delta: Delta) -> Event | None:

@@ -70,7 +70,7 @@ def ask(
     settings: SettingOption = None,
     policy: _PolicyOption = None,
     preview: _PreviewOption = False,
-    max_tokens: AnswerOption = 1_024,
+    max_tokens: AnswerOption = None,
     as_json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:

@@ -47,7 +47,7 @@ def chat(
     strata: _StrataOption = False,
     system: SystemOption = None,
     settings: SettingOption = None,
-    max_tokens: AnswerOption = 1_024,
+    max_tokens: AnswerOption = None,
     store: StoreOption = None,
 ) -> int:
     """Talk with a model. Without --model that is a small demo model in this process, which needs no key.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lamella import Turn
+from lamella.engine.checks import check_answer
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.conversations import Conversations
@@ -63,7 +64,10 @@ SettingOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="A setting of this conversation; may be repeated."),
 ]
-AnswerOption = Annotated[int, typer.Option("--max-tokens", min=1, help="How long an answer may be, in tokens.")]
+AnswerOption = Annotated[
+    int | None,
+    typer.Option("--max-tokens", min=1, help="How long an answer may be, in tokens; else 1,024.", show_default=False),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +82,7 @@ class ChatOptions:
     model: str | None = None
     vault: Path | None = None
     last: bool = False
-    answer: int = 1_024
+    answer: int | None = None
     sends: bool = True
     settings: Mapping[str, object] = field(default_factory=dict)
 
@@ -93,7 +97,7 @@ class OpenChat:
 
     stored: StoredChat
     pool: ProviderPool
-    answer: int
+    answer: int | None
     model: str
     counter: TokenCounter
     begins: bool
@@ -103,7 +107,9 @@ class OpenChat:
 
     def find_post(self, model: str | None = None) -> Delivery:
         """What sends to a model, by default to the one that was chosen; another branch may have its own."""
-        return self.pool.post(model or self.model, answer=self.answer)
+        window = self.stored.window
+        length = check_answer(self.answer, window=window)
+        return self.pool.post(model or self.model, answer=length, window=None if self.answer is None else window)
 
     def cover(self, turn: Turn, *, read: int | None, prompt: int | None) -> Mapping[str, int]:
         """What of each layer was cached, where so many tokens of the whole prompt were read from the cache."""
