@@ -62,9 +62,10 @@ class Services(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def counter(self) -> "TokenCounter":
+        from lamella.adapters.providers.places import sees_pictures
         from lamella.adapters.tokens.counter import OfflineCounter
 
-        return OfflineCounter()
+        return OfflineCounter(sees=lambda model: sees_pictures(model, self.models))
 
     @cached_property
     def prices(self) -> "PriceBook":

@@ -8,7 +8,7 @@ from lamella.core.log.ids import Voice, message_id, turn_id
 from lamella.core.log.placement import Placement
 from lamella.core.log.turn import Turn
 from lamella.core.messages.rounds import ToolRound
-from lamella.core.prompt.attached import drop_known, find_leaving, gather, learn
+from lamella.core.prompt.attached import drop_known, find_leaving, find_unseen, gather, learn
 from lamella.core.prompt.folding import fold
 from lamella.core.prompt.layers.library import LibraryEntry
 from lamella.core.prompt.layers.model import message_place
@@ -69,6 +69,8 @@ def advance(state: State, turn: Turn, place: Planner, *, measure: Measure) -> St
     if turn.receipts:
         before = apply_receipts(before, turn.receipts, turn.terms, measure=measure)
     now, attached, dropped, warnings = _take_in(with_settings(before, turn), turn)
+    if attached and not measure.sees:
+        warnings += find_unseen(attached, now.model)
     placement = place(before, turn)
     if placement.keep is not None:
         now = fold(now, turn.terms, measure, placement=placement, attached=attached, told=turn.strip)

@@ -36,12 +36,21 @@ from lamella.engine.dialogue.fitting import wait_apart
 from lamella.engine.dialogue.turn import TurnView, check_room
 from lamella.engine.sending.deltas import foresee, read_answer
 from lamella.engine.sending.tools import STEPS, Toolbox
-from lamella.errors import AnswerAsideError, CallError, ContextOverflowError, LamellaError, ProviderRetryError
+from lamella.errors import (
+    AnswerAsideError,
+    CallError,
+    ContextOverflowError,
+    LamellaError,
+    ProviderRefusedError,
+    ProviderRetryError,
+)
 from lamella.ports import ChatProvider, Clock
 
 STOPPED = "stopped"
 BROKEN = "broken"
 SILENCE = 120.0
+# Nobody knows of every model whether it sees; what a server says of a picture that it does not take is its own affair.
+_BLIND = " If the model does not see pictures, say so in model_facts (sees = false): it gets words in their place."
 # How many tokens an answer may have where nobody says.
 ANSWER = 1_024
 
@@ -240,6 +249,8 @@ async def _answer_once(
             yield again
             await post.sleep(again.wait or 0.0)
         except BaseException as error:
+            if type(error) is ProviderRefusedError and any(message.images for message in turn.messages):
+                error.hint += _BLIND
             stopped = isinstance(error, GeneratorExit | CancelledError | KeyboardInterrupt)
             _record_cut(chat, turn, sent, post=post, ended=STOPPED if stopped else BROKEN, why=error)
             raise

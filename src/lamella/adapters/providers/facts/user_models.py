@@ -68,6 +68,7 @@ class ModelIn(_ProfilePart):
     diagnostics: bool | None = None
     cached_content: bool | None = None
     storage: Decimal | None = Field(default=None, ge=0)
+    sees: bool | None = None
 
 
 class ModelsFileIn(_ProfilePart):
