@@ -96,8 +96,10 @@ def _shrink(state: State, names: Collection[str], form: Form, *, measure: Measur
         if name in state.shelf
     }
     library = {name: replace(entry, form=form) if name in smaller else entry for name, entry in state.library.items()}
+    # A shelf without what instructions draw in is not that of the whole library: once they do not, it is made anew.
+    shelf_of = library if state.shelf_of is state.library else None
     shelf = {**state.shelf, **smaller}
-    return replace(state, library=library, shelf=shelf, shelf_of=library, standing={**state.standing, **smaller})
+    return replace(state, library=library, shelf=shelf, shelf_of=shelf_of, standing={**state.standing, **smaller})
 
 
 def _stub(state: State, names: Collection[str], measure: Measure) -> State:
