@@ -7,8 +7,10 @@ from typing import Protocol, TypeVar
 from lamella.attach import Attachment, Tool, ToolResult
 from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.log.receipt import Receipt
+from lamella.core.log.terms import Terms
 from lamella.core.messages.delta import Reply, ToolCall
 from lamella.core.messages.rounds import ToolOutput
+from lamella.core.prompt.state import State
 from lamella.core.search.index import Found
 from lamella.core.values import replace
 from lamella.engine.checks import check_each, check_fields, check_parts, check_text, check_time
@@ -17,6 +19,7 @@ from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.proposal import Proposal
 from lamella.engine.dialogue.recalling import FOUND_AT_MOST, make_recall_tool
 from lamella.engine.dialogue.turn import TurnView
+from lamella.engine.dialogue.working_set import list_working_set
 from lamella.engine.sending.tools import SECONDS, Toolbox, ToolFunction
 from lamella.errors import ArtifactError
 
@@ -49,6 +52,9 @@ class DiscourseLike(Protocol):
 
     def recall(self, query: str, *, limit: int = FOUND_AT_MOST) -> Sequence[Found]: ...
 
+    @property
+    def standing(self) -> tuple[State, Terms]: ...
+
 
 class Discourse:
     """Ask gives what a model would be sent; reply records what it answered; give hands back what its tools gave."""
@@ -69,6 +75,7 @@ class Discourse:
         system: str | Mapping[str, str] | None = None,
         model: str | None = None,
         drop: Sequence[str] = (),
+        detach: Sequence[str] = (),
         pin: Sequence[str] = (),
         fold: bool = False,
         at: datetime | None = None,
@@ -85,6 +92,7 @@ class Discourse:
             system=system,
             model=model,
             drop=drop,
+            detach=detach,
             pin=pin,
             fold=fold,
         )
@@ -103,6 +111,7 @@ class Discourse:
         system: str | Mapping[str, str] | None = None,
         model: str | None = None,
         drop: Sequence[str] = (),
+        detach: Sequence[str] = (),
         pin: Sequence[str] = (),
         fold: bool = False,
         at: datetime | None = None,
@@ -116,6 +125,7 @@ class Discourse:
             system=system,
             model=model,
             drop=drop,
+            detach=detach,
             pin=pin,
             fold=fold,
         )
@@ -131,6 +141,7 @@ class Discourse:
         system: str | Mapping[str, str] | None = None,
         model: str | None = None,
         drop: Sequence[str] = (),
+        detach: Sequence[str] = (),
         pin: Sequence[str] = (),
         fold: bool = False,
     ) -> Ask:
@@ -143,6 +154,7 @@ class Discourse:
             tools=tools,
             model=None if model is None else check_text(model, "model", may_be_empty=False),
             drop=tuple([check_text(name, "drop") for name in check_each(drop, "drop", str)]),
+            detach=tuple([check_text(name, "detach") for name in check_each(detach, "detach", str)]),
             pin=tuple([check_text(name, "pin") for name in check_each(pin, "pin", str)]),
             fold=bool(fold),
         )
@@ -199,6 +211,11 @@ class Discourse:
     def recall(self, query: str, limit: int = FOUND_AT_MOST) -> Sequence[Found]:
         """Messages, attachments and tool results that the prompt no longer holds in full, word for word, best first."""
         return self._walker.recall(check_text(query, "query"), limit=limit)
+
+    @property
+    def working_set(self) -> Sequence[str]:
+        """The ids of what the model can read in the next turn in its current text, whatever that attaches."""
+        return tuple(artifact.id for artifact in list_working_set(*self._walker.standing))
 
     @property
     def recall_tool(self) -> Tool:

@@ -41,6 +41,7 @@ def make_rules(settings: Settings, world: "World", *, runner: str = "chat") -> R
     """What settings mean for a conversation; raises if they contradict each other."""
     _check_model(settings)
     _check_history_turns(settings)
+    _check_linger(settings)
     return Rules(
         measure=world.counter.measure(settings.model),
         place=place,
@@ -62,6 +63,7 @@ def find_faults(settings: Settings) -> Iterator[tuple[tuple[str, ...], LamellaEr
         **{(name,): partial(_choose, name, getattr(settings, name), choices) for name, choices in _CHOICES.items()},
         ("model",): lambda: _check_model(settings),
         ("history_turns",): lambda: _check_history_turns(settings),
+        ("linger",): lambda: _check_linger(settings),
         _SHARES: lambda: Budget(**{name: getattr(settings, name) for name in _SHARES}),
         ("compaction",): lambda: [make_compaction(settings.compaction, runner) for runner in RUNNERS],
     }
@@ -81,6 +83,11 @@ def _check_model(settings: Settings) -> None:
 def _check_history_turns(settings: Settings) -> None:
     if settings.history_turns is not None and settings.history_turns < 1:
         raise SettingError(f"history_turns is {settings.history_turns}.", hint="Show at least 1 earlier turn.")
+
+
+def _check_linger(settings: Settings) -> None:
+    if settings.linger < 0:
+        raise SettingError(f"linger is {settings.linger}.", hint="Give how many turns, or 0 for none.")
 
 
 def make_compaction(settings: CompactionSettings, runner: str) -> ChainRules:

@@ -72,6 +72,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     hard: float = 0.95
     compaction: CompactionSettings = CompactionSettings()
     image_notes: bool = False
+    attachments: str = "turn"
+    linger: int = 2
     store: str = "sqlite:///~/.lamella/chats.db"
     model_facts: str | None = None
 

@@ -27,11 +27,19 @@ class History(StrEnum):
     STRIP = "strip"
 
 
+class Attachments(StrEnum):
+    """How long something stays attached: for its turn, or until it is detached."""
+
+    TURN = "turn"
+    STICKY = "sticky"
+
+
 class Terms(Struct, frozen=True, kw_only=True, gc=False):
     """The terms of a turn: a field here is a setting that the bytes of a request follow from.
 
     ``history_turns`` is how many turns a history mode shows, none for as many as it usually does; ``image_notes`` says
-    whether the text of notes that embed pictures goes into the library.
+    whether the text of notes that embed pictures goes into the library. ``linger`` is for how many turns something
+    stays in the working set that is no longer attached.
     """
 
     layout: Layout = Layout.LIBRARY
@@ -39,6 +47,8 @@ class Terms(Struct, frozen=True, kw_only=True, gc=False):
     history: History = History.FULL
     history_turns: int | None = None
     image_notes: bool = False
+    attachments: Attachments = Attachments.TURN
+    linger: int = 2
 
 
 class Rewrite(StrEnum):

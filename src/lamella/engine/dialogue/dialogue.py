@@ -120,9 +120,7 @@ class Dialogue:
 
     def read_answer(self, given: object) -> Answer:
         """What a model answered, from the object that a provider's SDK gave."""
-        if self._world.dialects is None:
-            raise CallError("No wire format is known here.", hint="Give the answer as a text.")
-        return Answer(reply=self._world.dialects.read(given))
+        return self._world.read_answer(given)
 
     @property
     def waits(self) -> bool:
@@ -133,6 +131,11 @@ class Dialogue:
     def last(self) -> Prompt | None:
         """The last request of this branch."""
         return self._state.last
+
+    @property
+    def standing(self) -> tuple[State, Terms]:
+        """Where the conversation stands, and the terms that it goes on under."""
+        return self._state, self._terms
 
     def ask(self, asked: Ask | Turn, *, at: datetime | None = None, rewritten: Rewrite | None = None) -> TurnView:
         """Build the next turn. If it cannot be built or written down, nothing has changed.
@@ -165,19 +168,16 @@ class Dialogue:
 
     def _leave(self) -> State:
         """The state if the turn that waits is left as it is: its calls are not made, its reply is empty."""
-        if not self._state.waits:
-            return self._state
-        if self._pending is None:
-            return answer(self._state, "")
-        skipped = [skip_call(call) for call in self._pending.calls]
-        return answer(add_rounds(self._state, self._with_round(skipped).rounds), "")
+        state = self._state
+        if self._pending is not None:
+            skipped = [skip_call(call) for call in self._pending.calls]
+            state = add_rounds(state, self._with_round(skipped).rounds)
+        return answer(state, "") if state.waits else state
 
     def _with_round(self, outputs: Sequence[ToolOutput]) -> Turn:
         """The turn that waits, with what its pending calls gave."""
-        turn = self._past.turns[-1]
-        if self._pending is None:
-            return turn
-        return replace(turn, rounds=(*turn.rounds, close_round(self._pending, outputs)))
+        turn, pending = self._past.turns[-1], self._pending
+        return turn if pending is None else replace(turn, rounds=(*turn.rounds, close_round(pending, outputs)))
 
     def _read(self, asked: Ask | Turn, state: State) -> Turn:
         if isinstance(asked, Turn):

@@ -13,6 +13,8 @@ from lamella.core.log.receipt import Receipt
 from lamella.core.log.turn import Turn
 from lamella.core.messages.delta import Reply
 from lamella.core.messages.rounds import ToolOutput
+from lamella.engine.dialogue.answer import Answer
+from lamella.errors import CallError
 from lamella.ports import Dialects, Look, PriceBook, ProfileBook, Sources, Summarizer, TokenCounter
 
 
@@ -26,6 +28,12 @@ class World(Struct, frozen=True, kw_only=True):
     summarizer: Summarizer | None = None
     summary_timeout: float = 60
     dialects: Dialects | None = None
+
+    def read_answer(self, given: object) -> Answer:
+        """What a model answered, from the object that a provider's SDK gave."""
+        if self.dialects is None:
+            raise CallError("No wire format is known here.", hint="Give the answer as a text.")
+        return Answer(reply=self.dialects.read(given))
 
     def tariff(self, model: str | None) -> Tariff:
         """How a turn that goes to a model is billed."""

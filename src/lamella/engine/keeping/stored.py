@@ -23,7 +23,7 @@ from lamella.core.log.ids import Voice, message_id
 from lamella.core.log.nodes import Told, name_messages
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.records import Written
-from lamella.core.log.terms import Rewrite
+from lamella.core.log.terms import Rewrite, Terms
 from lamella.core.messages.delta import Reply, ToolCall
 from lamella.core.messages.rounds import ToolOutput
 from lamella.core.prompt.movement import find_movement
@@ -32,7 +32,7 @@ from lamella.core.prompt.state import State
 from lamella.core.search.index import Found
 from lamella.core.values import replace
 from lamella.engine.dialogue.answer import Answer
-from lamella.engine.dialogue.ask import Ask, repeat_system
+from lamella.engine.dialogue.ask import Ask, ask_again, repeat_system
 from lamella.engine.dialogue.dialogue import Dialogue
 from lamella.engine.dialogue.past import Past
 from lamella.engine.dialogue.proposal import Proposal
@@ -218,16 +218,7 @@ class StoredChat:
         contents = self._contents(path_hashes([Told(message=node, reply=None)]))
         original = read_message(node, contents, usual=self._configured.terms)
         dialogue = self._go_on_after(node.parent, edits=message)
-        asked = Ask(
-            text=original.typed if text is None else text,
-            attach=tuple(replace(artifact, condensed=None) for artifact in original.attached),
-            results=original.results,
-            system=repeat_system(original.system) if original.system else {},
-            tools=original.tools,
-            model=model or self._chosen_model() or original.model,
-            drop=original.drop,
-            fold=original.fold,
-        )
+        asked = ask_again(original, text=text, model=model or self._chosen_model())
         turn = dialogue.ask(asked, at=at, rewritten=Rewrite.HISTORY_EDITED)
         self._dialogue = dialogue
         return turn
@@ -303,6 +294,11 @@ class StoredChat:
         turns = read_turns(told, self._contents(path_hashes(told)), usual=self._configured.terms)
         past = Past(turns, path=name_messages(told))
         return self._running().recall(query, limit=limit, past=past)
+
+    @property
+    def standing(self) -> tuple[State, Terms]:
+        """Where the active branch stands, and the terms that it goes on under."""
+        return self._running().standing
 
     def reload(self) -> None:
         """Read what others wrote since."""
