@@ -30,13 +30,13 @@ class Ask(Struct, frozen=True, kw_only=True):
     fold: bool = False
 
 
-def ask_again(turn: Turn, *, text: str | None, model: str | None) -> Ask:
-    """A turn as it is asked once more, with another text and to another model if they are given."""
+def ask_again(turn: Turn, *, text: str | None, model: str | None, system: Mapping[str, str]) -> Ask:
+    """A turn as it is asked once more under this system prompt, with another text and model if they are given."""
     return Ask(
         text=turn.typed if text is None else text,
         attach=tuple(replace(artifact, condensed=None) for artifact in turn.attached),
         results=turn.results,
-        system=repeat_system(turn.system) if turn.system else {},
+        system=system,
         tools=turn.tools,
         model=model or turn.model,
         drop=turn.drop,

@@ -1,6 +1,6 @@
 """The working set between two turns: what is in it, what a name means there, and what changed at its source."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from lamella.core.artifacts.kinds import KINDS, LATER_KIND
 from lamella.core.artifacts.model import Artifact, Kind, Policy
@@ -17,6 +17,9 @@ from lamella.ports import Sources
 # What leaves the prompt with a turn, what leaves the working set, and what is to be said of names that mean nothing.
 Leaving = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
 NOTHING_LEAVES: Leaving = ((), (), ())
+_CHANGED = "{name} changed since it was last sent; its new text is sent now."
+_DIFFERS = "{name} has another text here than was sent; attach it again to send that."
+_STAYS = "{name} stays as it was sent last: {why}"
 
 
 def list_working_set(state: State, terms: Terms) -> list[Artifact]:
@@ -86,18 +89,55 @@ def follow_sources(state: State, sources: Sources, *, but: Collection[str]) -> t
     """
     changed: list[Artifact] = []
     told: list[str] = []
-    held = [entry.artifact for entry in state.library.values() if entry.held]
-    for known in (*held, *state.apart.values()):
+    for known in _list_held(state):
         medium = KINDS[known.kind].medium
         path = known.source.path if known.source.read and medium in sources.readers else None
-        if path is None or known.id in but or known.policy is Policy.SNAPSHOT:
+        if path is None or known.id in but:
             continue
         try:
             now = sources.read(Wanted(kind=LATER_KIND[known.kind], name=path, title=known.title, policy=known.policy))
         except BadInputError as error:
-            told.append(f"{known.id} stays as it was sent last: {error.message}")
+            told.append(_STAYS.format(name=known.id, why=error.message))
             continue
         if now.hash != known.hash:
             changed.append(replace(now, source=replace(now.source, via=known.source.via)))
-            told.append(f"{known.id} changed since it was last sent; its new text is sent now.")
+            told.append(_CHANGED.format(name=known.id))
     return changed, told
+
+
+def list_given(attached: Iterable[Artifact | Wanted]) -> list[str]:
+    """The paths of files whose text came with them: whoever read them can read them again."""
+    texts = [one for one in attached if isinstance(one, Artifact) and one.recoverable]
+    return [one.source.path for one in texts if one.source.path is not None]
+
+
+def follow_given(
+    asked: Ask, state: State, paths: Collection[str], *, read: Callable[[str], Iterable[Artifact | Wanted]]
+) -> tuple[Ask, list[str]]:
+    """What is asked, with those files that changed since their text was given, and words on them.
+
+    Only ``paths`` are sent by themselves. The same name may mean another file by now, and what came from elsewhere
+    must not choose what is read here and sent: of others it is only said.
+    """
+    but = {*asked.detach, *asked.drop, *(one.id for one in asked.attach if isinstance(one, Artifact))}
+    changed: list[Artifact] = []
+    told: list[str] = []
+    for known in _list_held(state):
+        path = known.source.path
+        if known.source.read or path is None or not known.recoverable or known.id in but:
+            continue
+        try:
+            found = [one for one in read(path) if isinstance(one, Artifact) and one.id == known.id]
+        except BadInputError as error:
+            told += [_STAYS.format(name=known.id, why=error.message)] if path in paths else []
+            continue
+        newer = [one for one in found if one.hash != known.hash]
+        changed += newer if path in paths else []
+        told += [(_CHANGED if path in paths else _DIFFERS).format(name=one.id) for one in newer]
+    return replace(asked, attach=(*asked.attach, *changed)) if changed else asked, told
+
+
+def _list_held(state: State) -> list[Artifact]:
+    """What is attached until it is detached, less what stays as it was first."""
+    known = [entry.artifact for entry in state.library.values() if entry.held]
+    return [artifact for artifact in (*known, *state.apart.values()) if artifact.policy is not Policy.SNAPSHOT]

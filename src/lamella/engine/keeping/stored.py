@@ -218,7 +218,8 @@ class StoredChat:
         contents = self._contents(path_hashes([Told(message=node, reply=None)]))
         original = read_message(node, contents, usual=self._configured.terms)
         dialogue = self._go_on_after(node.parent, edits=message)
-        asked = ask_again(original, text=text, model=model or self._chosen_model())
+        system = repeat_system(original.system) if original.system else {}
+        asked = ask_again(original, text=text, model=model or self._chosen_model(), system=system)
         turn = dialogue.ask(asked, at=at, rewritten=Rewrite.HISTORY_EDITED)
         self._dialogue = dialogue
         return turn

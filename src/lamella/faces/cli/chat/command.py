@@ -56,13 +56,15 @@ def chat(
     at_terminal = by_hand and sys.stdout.isatty()
     drawn = at_terminal and not is_dumb()
     output = _make_output(drawn=drawn)
-    options = ChatOptions(store=store, chat=chat, model=model, vault=vault, last=last, answer=max_tokens)
+    options = ChatOptions(store=store, chat=chat, model=model, vault=vault, last=last, answer=max_tokens, sticky=True)
     with opened_to_talk(options, output.reading) as opened, asyncio.Runner() as runner:
         files = NamedFiles(vault)
         talk = TerminalChat(opened, runner, output=output, files=files, strata=strata, by_hand=by_hand)
         _greet(opened)
         try:
-            source = _make_input(talk, runner) if drawn else LineInput() if at_terminal else PipedInput()
+            source = (
+                _make_input(talk, runner) if drawn else LineInput(talk.tell_attached) if at_terminal else PipedInput()
+            )
             _talk(talk, source, at_terminal=at_terminal, drawn=drawn)
         except (BrokenPipeError, SystemExit):
             # Nobody reads the answers any more: what is left is not sent. Rich leaves a closed pipe with SystemExit.
@@ -86,7 +88,7 @@ def _make_output(*, drawn: bool) -> Output:
 def _make_input(talk: TerminalChat, runner: asyncio.Runner) -> Input:
     from lamella.faces.cli.chat.prompt import PromptInput, PromptStatus  # only a terminal needs it
 
-    told = PromptStatus(standing=talk.tell_standing, meanwhile=talk.tell_meanwhile)
+    told = PromptStatus(attached=talk.tell_attached, standing=talk.tell_standing, meanwhile=talk.tell_meanwhile)
     return PromptInput(runner, commands=tuple(COMMANDS), files=talk.files, told=told)
 
 
@@ -113,7 +115,7 @@ def _take(talk: TerminalChat, line: str, *, drawn: bool) -> None:
     elif asked := bool(line.strip()):
         talk.say(line[1:] if line.startswith("//") else line)
     if asked and not drawn:
-        tell(f"[{talk.tell_standing()}]", err=True)
+        tell(f"{talk.tell_attached()}[{talk.tell_standing()}]", err=True)
 
 
 def _greet(opened: OpenChat) -> None:
