@@ -73,6 +73,7 @@ class Discourse:
         model: str | None = None,
         drop: Sequence[str] = (),
         pin: Sequence[str] = (),
+        unpin: Sequence[str] = (),
         fold: bool = False,
         at: datetime | None = None,
     ) -> TurnView:
@@ -89,6 +90,7 @@ class Discourse:
             model=model,
             drop=drop,
             pin=pin,
+            unpin=unpin,
             fold=fold,
         )
         turn = self._walker.ask(asked, at=check_time(at))
@@ -107,6 +109,7 @@ class Discourse:
         model: str | None = None,
         drop: Sequence[str] = (),
         pin: Sequence[str] = (),
+        unpin: Sequence[str] = (),
         fold: bool = False,
         at: datetime | None = None,
     ) -> TurnView:
@@ -120,6 +123,7 @@ class Discourse:
             model=model,
             drop=drop,
             pin=pin,
+            unpin=unpin,
             fold=fold,
         )
         return self._walker.preview(asked, at=check_time(at))
@@ -135,6 +139,7 @@ class Discourse:
         model: str | None = None,
         drop: Sequence[str] = (),
         pin: Sequence[str] = (),
+        unpin: Sequence[str] = (),
         fold: bool = False,
     ) -> Ask:
         """What a Python program asks, once its types are known to be right."""
@@ -147,6 +152,7 @@ class Discourse:
             model=None if model is None else check_text(model, "model", may_be_empty=False),
             drop=tuple([check_text(name, "drop") for name in check_each(drop, "drop", str)]),
             pin=tuple([check_text(name, "pin") for name in check_each(pin, "pin", str)]),
+            unpin=tuple([check_text(name, "unpin") for name in check_each(unpin, "unpin", str)]),
             fold=bool(fold),
         )
 

@@ -131,6 +131,8 @@ class TurnIn(BaseModel):
     tool_definitions: list[ToolDefinitionIn] | None = None
     model: _Name | None = None
     drop: list[str] = Field(default_factory=list)
+    pin: list[str] = Field(default_factory=list)
+    unpin: list[str] = Field(default_factory=list)
     fold: bool = False
     rounds: list[RoundIn] = Field(default_factory=list)
     reply: str = ""
@@ -227,6 +229,8 @@ def read_turn(turn: TurnIn, number: int, *, system: SystemIn | None) -> Ask:
             tools=_definitions(turn),
             model=turn.model,
             drop=tuple(turn.drop),
+            pin=tuple(turn.pin),
+            unpin=tuple(turn.unpin),
             fold=turn.fold,
         )
     except BadInputError as error:

@@ -362,29 +362,31 @@ class Log(Struct, dict=True):
 
         What a question had set from then on (system prompt, tools, model) was no part of what it said: it stays.
         """
-        parent, left = "", NOTHING_SET
+        parent, left, names = "", NOTHING_SET, dict[str, str]()
         for turn in self.path():
             if turn.message.id == target:
                 left = turn.message.event.lasting if isinstance(turn.message.event, MessageEvent) else NOTHING_SET
                 continue
-            parent = self._graft(turn.message, parent, left)
+            parent = self._graft(turn.message, parent, left, names=names)
             left = NOTHING_SET
             if turn.reply is not None and turn.reply.id != target:
-                parent = self._graft(turn.reply, parent)
+                parent = self._graft(turn.reply, parent, names=names)
             elif turn.reply is not None:
                 self._stand(parent, turn.reply.id)
         self.left = self.left.over(left)
         self._arrive(parent)
 
-    def _graft(self, node: Node, parent: str, left: TurnSetup = NOTHING_SET) -> str:
-        """The same message under another parent; its id follows from both."""
+    def _graft(self, node: Node, parent: str, left: TurnSetup = NOTHING_SET, *, names: dict[str, str]) -> str:
+        """The same message under another parent; its id follows from both, and pins go by ``names`` to the new ones."""
         if node.parent == parent:
             return node.id
         event = replace(node.event, parent=parent)
         name = derive_id(self.conversation, event)
         if isinstance(event, MessageEvent):
             lasting = event.lasting.over(left)
-            event = replace(event, system=lasting.system, tools=lasting.tools, model=lasting.model)
+            pins = None if lasting.pinned is None else tuple([names.get(one, one) for one in lasting.pinned])
+            event = replace(event, system=lasting.system, tools=lasting.tools, model=lasting.model, pinned=pins)
+        names[node.id] = name
         self.asked.pop(name, None)
         grafted = replace(node, event=replace(event, id=name), number=self.version)
         self._keep_asked(grafted)

@@ -41,8 +41,9 @@ class Turn(Struct, frozen=True, kw_only=True, gc=False):
     ``text`` is what was typed after its templates. ``id`` is the message's, where it has one already. ``receipts`` are
     the compactions before it that no earlier turn was asked under; ``rewritten`` says that what came before it is not
     what was sent last: an edit, or another branch. ``strip`` is a model's summary of the oldest turns that are not
-    shown. ``rounds`` are what the model asked of its tools and what they gave back; without a
-    ``reply`` it waits for one. ``imprint`` tells its request from others, once that was made.
+    shown. ``pinned`` are the ids of messages that no compaction takes out from now on. ``rounds`` are what the model
+    asked of its tools and what they gave back; without a ``reply`` it waits for one. ``imprint`` tells its request from
+    others, once that was made.
     """
 
     text: str
@@ -55,6 +56,7 @@ class Turn(Struct, frozen=True, kw_only=True, gc=False):
     model: str | None = None
     drop: tuple[str, ...] = ()
     fold: bool = False
+    pinned: tuple[str, ...] | None = None
     terms: Terms = Terms()
     strip: str | None = None
     rewritten: Rewrite | None = None

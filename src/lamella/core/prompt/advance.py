@@ -47,6 +47,7 @@ def _only_talks(state: State, turn: Turn) -> bool:
     """Whether a turn, asked in a state, changes nothing but the talk."""
     brings = turn.attached or turn.results or turn.rounds or turn.receipts or turn.drop or turn.fold
     sets = turn.system is not None or turn.tools is not None or turn.model not in (None, state.model)
+    sets |= turn.pinned is not None
     return not brings and not sets and turn.reply is not None and turn.rewritten is None and not state.waits
 
 
@@ -106,6 +107,7 @@ def advance(state: State, turn: Turn, place: Planner, *, measure: Measure) -> St
         dropped=dropped,
         rewritten=turn.rewritten,
         compacted=before.compacted,
+        pinned=now.pinned,
         triggers=_find_triggers(before, turn),
         warnings=warnings,
     )
@@ -177,13 +179,14 @@ def waiting(state: State) -> Prompt:
 
 def with_settings(state: State, turn: Turn) -> State:
     """The state with what the turn changes from now on."""
-    if turn.system is None and turn.tools is None and turn.model in (None, state.model):
+    if turn.system is None and turn.tools is None and turn.model in (None, state.model) and turn.pinned is None:
         return state
     return replace(
         state,
         system=turn.system if turn.system is not None else state.system,
         tools=turn.tools if turn.tools is not None else state.tools,
         model=turn.model if turn.model is not None else state.model,
+        pinned=frozenset(turn.pinned) if turn.pinned is not None else state.pinned,
     )
 
 

@@ -13,7 +13,8 @@ class Ask(Struct, frozen=True, kw_only=True):
     """One turn as the user asks it: typed text with its templates, and attachments, read or still to be read.
 
     ``results`` are tool results that ride as text, ``tools`` what the model may call from now on. ``pin`` names
-    artifacts that are known already: they are attached once more, and never shrink again.
+    artifacts that are known already: they are attached once more, and never shrink again; or messages, by their ids or
+    as ``turn:3`` and ``reply:3``, which no compaction takes out from then on. ``unpin`` takes that back.
     """
 
     text: str
@@ -24,6 +25,7 @@ class Ask(Struct, frozen=True, kw_only=True):
     model: str | None = None
     drop: tuple[str, ...] = ()
     pin: tuple[str, ...] = ()
+    unpin: tuple[str, ...] = ()
     fold: bool = False
 
 

@@ -76,7 +76,8 @@ class _Copy:
         """One turn with what was compacted before it; one that went on without an answer gets the empty one."""
         parent, at = self._head, told.message.at
         self.compact(turn.receipts, at=at)
-        asked = replace(turn, id=None)
+        pinned = None if turn.pinned is None else tuple(self._ids.get(name, name) for name in turn.pinned)
+        asked = replace(turn, id=None, pinned=pinned)
         self._head = turn_id(self._name, parent, asked)
         self._ids[told.message.id] = self._head
         self.parts.append(write_message(asked, message_id=self._head, parent=parent, at=at))

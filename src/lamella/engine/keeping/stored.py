@@ -143,6 +143,7 @@ class StoredChat:
                 asked,
                 system={**repeat_system(system), **asked.system} if system else asked.system,
                 tools=tools if asked.tools is None else asked.tools,
+                pin=(*(left.pinned or ()), *asked.pin),
             )
         model = asked.model or self._chosen_model() or left.model
         if model is None and self._running().model is None:
@@ -227,6 +228,7 @@ class StoredChat:
             model=model or self._chosen_model() or original.model,
             drop=original.drop,
             fold=original.fold,
+            pin=original.pinned or (),
         )
         turn = dialogue.ask(asked, at=at, rewritten=Rewrite.HISTORY_EDITED)
         self._dialogue = dialogue

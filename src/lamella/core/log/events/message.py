@@ -50,6 +50,7 @@ class TurnSetup(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
     system: StoredSystem | None = None
     tools: tuple[StoredTool, ...] | None = None
     model: str | None = None
+    pinned: tuple[str, ...] | None = None
 
     def over(self, other: "TurnSetup") -> "TurnSetup":
         """What holds where this was set after the other."""
@@ -57,11 +58,12 @@ class TurnSetup(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
             system=other.system if self.system is None else self.system,
             tools=other.tools if self.tools is None else self.tools,
             model=other.model if self.model is None else self.model,
+            pinned=other.pinned if self.pinned is None else self.pinned,
         )
 
 
 NOTHING_SET = TurnSetup()
-_NOTHING = (None,) * 5
+_NOTHING = (None,) * 6
 
 
 class MessageEvent(GivenTerms, frozen=True, kw_only=True, gc=False, omit_defaults=True, tag="message"):
@@ -78,6 +80,7 @@ class MessageEvent(GivenTerms, frozen=True, kw_only=True, gc=False, omit_default
     model: str | None = None
     drop: tuple[str, ...] = ()
     fold: bool = False
+    pinned: tuple[str, ...] | None = None
     strip: str | None = None
     rewritten: Rewrite | None = None
     warnings: tuple[str, ...] = ()
@@ -85,7 +88,7 @@ class MessageEvent(GivenTerms, frozen=True, kw_only=True, gc=False, omit_default
 
     @property
     def lasting(self) -> TurnSetup:
-        return TurnSetup(system=self.system, tools=self.tools, model=self.model)
+        return TurnSetup(system=self.system, tools=self.tools, model=self.model, pinned=self.pinned)
 
     @property
     def is_plain(self) -> bool:
@@ -164,7 +167,7 @@ def read_turn(event: MessageEvent, contents: Contents, *, usual: Terms) -> Turn:
     )
     if event.attached or event.results or event.warnings:
         turn = _attach(turn, event, contents)
-    if (event.system, event.tools, event.model, event.strip, event.rewritten) == _NOTHING:
+    if (event.system, event.tools, event.model, event.pinned, event.strip, event.rewritten) == _NOTHING:
         return replace(turn, drop=event.drop, fold=event.fold) if event.drop or event.fold else turn
     return replace(
         turn,
@@ -173,6 +176,7 @@ def read_turn(event: MessageEvent, contents: Contents, *, usual: Terms) -> Turn:
         model=event.model,
         drop=event.drop,
         fold=event.fold,
+        pinned=event.pinned,
         strip=read_kept(event.strip, contents),
         rewritten=event.rewritten,
     )
@@ -206,6 +210,7 @@ def _describe(turn: Turn) -> MessageEvent:
         model=turn.model,
         drop=turn.drop,
         fold=turn.fold,
+        pinned=turn.pinned,
         strip=None if turn.strip is None else hash_text(turn.strip),
         rewritten=turn.rewritten,
         warnings=turn.warnings,

@@ -59,6 +59,7 @@ def _detach(talk: TerminalChat, _rest: str) -> None:
     talk.waiting.clear()
     talk.drop.clear()
     talk.pins.clear()
+    talk.unpins.clear()
     tell("Nothing goes with the next message.")
 
 
@@ -74,6 +75,13 @@ def _pin(talk: TerminalChat, rest: str) -> None:
         raise UsageError("/pin names nothing.", hint=f"As in /pin note.md; `{talk.shown_by}` has the ids.")
     talk.pins.append(rest)
     tell(f"{show_line(rest)} stays whole in the prompt, from the next message on.")
+
+
+def _unpin(talk: TerminalChat, rest: str) -> None:
+    if not rest:
+        raise UsageError("/unpin names nothing.", hint=f"As in /unpin note.md; `{talk.shown_by}` has the ids.")
+    talk.unpins.append(rest)
+    tell(f"{show_line(rest)} may be shortened or taken out again, from the next message on.")
 
 
 def _preview(talk: TerminalChat, rest: str) -> None:
@@ -190,7 +198,10 @@ COMMANDS = {
         Command(
             name="/drop", takes="ID", does="take an artifact out of the prompt, from the next message on", run=_drop
         ),
-        Command(name="/pin", takes="ID", does="keep an artifact whole, from the next message on", run=_pin),
+        Command(
+            name="/pin", takes="ID", does="keep an artifact or a message whole, from the next message on", run=_pin
+        ),
+        Command(name="/unpin", takes="ID", does="let what is pinned be shortened again", run=_unpin),
         Command(name="/preview", takes="[TEXT]", does="show what a message would send, and its cost", run=_preview),
         Command(name="/compact", takes="[SHARE]", does="make room, down to a share of what fits", run=_compact),
         Command(name="/undo", does="take the last compaction back", run=_undo),

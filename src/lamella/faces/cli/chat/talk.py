@@ -48,6 +48,7 @@ class TerminalChat:
         self.waiting: dict[str, list[Attachment]] = {}
         self.drop: list[str] = []
         self.pins: list[str] = []
+        self.unpins: list[str] = []
         self.failed = False
 
     @property
@@ -123,6 +124,7 @@ class TerminalChat:
         """The status line."""
         waits = "".join(f" · +{name}" for name in self.waiting) + "".join(f" · -{name}" for name in self.drop)
         waits += "".join(f" · pin {name}" for name in self.pins)
+        waits += "".join(f" · unpin {name}" for name in self.unpins)
         return tell_standing(self.stored, self.stored.model_for(Ask(text=""))) + waits
 
     def _ask(self, text: str) -> Ask:
@@ -133,6 +135,7 @@ class TerminalChat:
             attach=tuple(one.attachment() for one in attach),
             drop=tuple(self.drop),
             pin=tuple(self.pins),
+            unpin=tuple(self.unpins),
         )
 
     def _tell_missing(self, text: str) -> None:
@@ -179,3 +182,4 @@ class TerminalChat:
         self.waiting.clear()
         self.drop.clear()
         self.pins.clear()
+        self.unpins.clear()
