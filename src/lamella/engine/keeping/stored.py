@@ -12,12 +12,12 @@ from lamella.core.log.branch import (
     read_receipts,
     read_turns,
 )
-from lamella.core.log.call import Call
+from lamella.core.log.call import Call, Cause
 from lamella.core.log.compactions import CompactionsInForce
 from lamella.core.log.events.changes import DeleteEvent, ForkEvent, RenameEvent, SettingsEvent, SwitchEvent
 from lamella.core.log.events.codec import write_event
 from lamella.core.log.events.compaction import UndoEvent
-from lamella.core.log.events.message import NOTHING_SET, MessageEvent, read_lasting
+from lamella.core.log.events.message import NOTHING_SET, MessageEvent
 from lamella.core.log.ids import Voice, message_id
 from lamella.core.log.nodes import Told, name_messages
 from lamella.core.log.receipt import Receipt
@@ -40,7 +40,7 @@ from lamella.engine.dialogue.recalling import FOUND_AT_MOST
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.journal import ChatJournal, StoredLog
-from lamella.engine.keeping.last_turn import find_sent
+from lamella.engine.keeping.last_turn import ask_under, find_sent
 from lamella.engine.keeping.messages import find_erased, miss_message
 from lamella.errors import CallError
 
@@ -137,14 +137,7 @@ class StoredChat:
     def _with_lasting(self, asked: Ask) -> Ask:
         """What is asked, under what holds although no turn of the branch says so."""
         left = self._log.left
-        if left is not NOTHING_SET:
-            system, tools, _ = read_lasting(left)
-            asked = replace(
-                asked,
-                system={**repeat_system(system), **asked.system} if system else asked.system,
-                tools=tools if asked.tools is None else asked.tools,
-                pin=(*(left.pinned or ()), *asked.pin),
-            )
+        asked = ask_under(left, asked) if left is not NOTHING_SET else asked
         model = asked.model or self._chosen_model() or left.model
         if model is None and self._running().model is None:
             model = self._configured.model
@@ -206,8 +199,9 @@ class StoredChat:
         before = self._sent_last() if rewritten or self._log.undone else dialogue.last
         turn = dialogue.waiting(at=at or self._backend.clock.now())
         assert turn is not None, "it waits, as was just seen"
-        movement = find_movement(before, replace(turn.envelope.prompt, rewritten=rewritten))
-        turn.page.entry = replace(turn.ledger, prefix=replace(turn.prefix, movement=movement, triggered=True))
+        if turn.prefix.movement.cause is not Cause.RENDERER_CHANGED:
+            movement = find_movement(before, replace(turn.envelope.prompt, rewritten=rewritten))
+            turn.page.entry = replace(turn.ledger, prefix=replace(turn.prefix, movement=movement, triggered=True))
         return turn
 
     def edit(self, message: str, text: str | None, *, model: str | None = None, at: datetime | None = None) -> TurnView:

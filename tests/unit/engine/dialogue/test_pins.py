@@ -1,8 +1,14 @@
 """Pins by the names that people give them: artifacts by their ids, messages by theirs or by their turn's number."""
 
 import pytest
+from tests.unit.core.compaction.talking import QUARTERS
 
 from lamella import Conversation, Note
+from lamella.core.log.turn import Turn
+from lamella.core.planning.layouts import place
+from lamella.core.prompt.advance import advance
+from lamella.core.prompt.state import State
+from lamella.engine.dialogue.pins import name_said
 from lamella.errors import ArtifactError
 
 
@@ -27,6 +33,13 @@ def test_a_message_is_pinned_by_the_number_of_its_turn_or_by_its_id() -> None:
     assert pinned(chat, pin=["turn:1", "reply:2"]) == ["Answer 2.", "Question 1?"]
     first = next(iter(chat.preview("").envelope.prompt.talk.exchanges)).reply.id
     assert pinned(chat, pin=[first]) == ["Answer 1.", "Answer 2.", "Question 1?"]
+
+
+def test_each_message_is_called_by_its_id_and_by_its_turn() -> None:
+    state = advance(State(conversation="c"), Turn(text="One?", reply="One."), place, measure=QUARTERS)
+    (exchange,) = state.talk.exchanges
+    asked, replied = exchange.user.id, exchange.reply.id
+    assert name_said(state) == {"turn:1": asked, "reply:1": replied, asked: asked, replied: replied}
 
 
 def test_pins_last_until_they_are_taken_back() -> None:
