@@ -20,14 +20,17 @@ def url(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def kept(url: str, script: Script) -> str:
-    """The name of a conversation of two turns, the first with a note."""
+def kept(url: str, script: Script, home: Mapping[str, str]) -> str:
+    """The name of a conversation of two turns, the first with a note; the command line trusts its model, too."""
     with lamella.open(url) as engine:
-        chat = engine.chat("garden", layout="in_place", model=script("Peas.", "Beets."))
+        model = script("Peas.", "Beets.")
+        chat = engine.chat("garden", layout="in_place", model=model)
         chat.ask("What grows here?", attach=[Note(path="garden.md", text="# Garden\nBeans.\n")], system="Be terse.")
         chat.reply("Beans.")
         chat.ask("And in winter?")
         chat.reply("Nothing.")
+    words = ("trust", "add", "model", model)
+    assert (run(*words).exit, spawn(*words, environment=home).exit) == (0, 0)
     return "garden"
 
 
@@ -46,8 +49,8 @@ def test_a_kept_conversation_is_replayed_by_name_as_python_replays_it(url: str, 
     assert (ran.exit, ran.err) == (0, "")
     body = json.loads(ran.out)
     with lamella.open(url) as engine:
-        turns = list(engine.chat(kept).replay(layout="library", window=9_000))
-    assert (body["conversation"], body["layout"]) == ("garden", "library")
+        turns, key = list(engine.chat(kept).replay(layout="library", window=9_000)), engine.chat(kept).id
+    assert (body["conversation"], body["layout"]) == (key, "library")
     assert [turn["messages"] for turn in body["turns"]] == [[m.to_dict() for m in turn.messages] for turn in turns]
     assert [turn["tokens"]["limit"] for turn in body["turns"]] == [4_904, 4_904]
 
@@ -95,7 +98,7 @@ def test_a_conversation_is_forked_into_a_new_one_by_either_door(url: str, kept: 
     assert ran.out.startswith(f"winter goes on from {question} of garden.")
     with lamella.open(url) as engine:
         engine.fork(kept, question, "frost")
-        assert [listed.conversation for listed in engine.chats()][:2] == ["frost", "winter"]
+        assert [listed.name for listed in engine.chats()][:2] == ["frost", "winter"]
         assert list(engine.verify()) == []
     assert said(url, "winter") == said(url, "frost") == ["What grows here?", "Beans.", "And in winter?"]
     assert "already" in run("chats", "fork", kept, question, "--into", "winter", "--store", url).err
@@ -135,7 +138,7 @@ def test_asking_again_begins_no_conversation(url: str, kept: str, words: tuple[s
     ran = run("chats", *words, "--store", url)
     assert (ran.exit, ran.err.splitlines()[0]) == (2, "error: There is no conversation 'nobody'.")
     with lamella.open(url) as engine:
-        assert [listed.conversation for listed in engine.chats()] == [kept]
+        assert [listed.name for listed in engine.chats()] == [kept]
 
 
 def test_a_message_is_removed_from_the_branch(url: str, kept: str) -> None:

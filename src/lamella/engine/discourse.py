@@ -149,12 +149,16 @@ class Discourse:
             results=tuple([_make(one, one.attachment) for one in check_each(results, "results", ToolResult)]),
             system={**self._system, **(check_parts(system) if system is not None else {})},
             tools=tools,
-            model=None if model is None else check_text(model, "model", may_be_empty=False),
+            model=None if model is None else self._name_model(model),
             drop=tuple([check_text(name, "drop") for name in check_each(drop, "drop", str)]),
             pin=tuple([check_text(name, "pin") for name in check_each(pin, "pin", str)]),
             unpin=tuple([check_text(name, "unpin") for name in check_each(unpin, "unpin", str)]),
             fold=bool(fold),
         )
+
+    def _name_model(self, model: str) -> str:
+        """A model that the program names."""
+        return check_text(model, "model", may_be_empty=False)
 
     def _equip(self, tools: Sequence[Tool | ToolFunction] | None, *, seconds: float = SECONDS) -> Toolbox:
         """These tools, and all that were given before; of two with one name the newer."""

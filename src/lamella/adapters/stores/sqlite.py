@@ -3,10 +3,12 @@
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from threading import RLock
 
 from lamella.adapters.stores.database import Result, Row, Transaction
+from lamella.doors import Door, Hint
 from lamella.errors import CallError, LamellaError, StoreDamagedError, StoreUnavailableError
 from lamella.holdings import Damage
 
@@ -17,6 +19,7 @@ MEMORY = ":memory:"
 # signal where reading it says that it is damaged.
 _PRAGMAS = ("synchronous = FULL", "fullfsync = ON", "foreign_keys = ON", "secure_delete = ON", "mmap_size = 0")
 _PAUSE = 0.02
+_UNDECODABLE = "Could not decode to UTF-8"
 
 
 class SqliteDatabase:
@@ -139,7 +142,14 @@ class SqliteDatabase:
         try:
             return self._connection.execute(sql, values).fetchall()
         except sqlite3.Error as error:
-            raise self._explain(error) from error
+            if not str(error).startswith(_UNDECODABLE):
+                raise self._explain(error) from error
+        # One text that is no UTF-8 keeps nobody from the rows beside it; verifying finds what it should be.
+        self._connection.text_factory = partial(str, encoding="utf-8", errors="replace")
+        try:
+            return self._connection.execute(sql, values).fetchall()
+        finally:
+            self._connection.text_factory = str
 
     def _run_each(self, sql: str, rows: Sequence[Row]) -> None:
         try:
@@ -183,10 +193,13 @@ def explain(error: sqlite3.Error, path: str, *, patience: float) -> LamellaError
     return kind(f"The store {path} {told}.", hint=hint)
 
 
+def _restore(door: Door) -> str:
+    return f"{door.verify_store()} tells what is left of it; restore the file from a backup."
+
+
 _AGAIN = "What was acknowledged is safe. Try again."
-_RESTORE = "`lamella store verify` says what is left of it; restore the file from a backup."
 _PERMIT = "Permit writing to the file and to its folder."
-_MEANINGS: dict[int, tuple[type[StoreUnavailableError | StoreDamagedError], str, str]] = {
+_MEANINGS: dict[int, tuple[type[StoreUnavailableError | StoreDamagedError], str, Hint]] = {
     sqlite3.SQLITE_BUSY: (StoreUnavailableError, "was locked by someone else for {patience} s", _AGAIN),
     sqlite3.SQLITE_LOCKED: (StoreUnavailableError, "was locked by someone else for {patience} s", _AGAIN),
     sqlite3.SQLITE_FULL: (
@@ -203,9 +216,9 @@ _MEANINGS: dict[int, tuple[type[StoreUnavailableError | StoreDamagedError], str,
         "is not a SQLite database, or its first page is damaged",
         "Name another file, or restore this one from a backup.",
     ),
-    sqlite3.SQLITE_CORRUPT: (StoreDamagedError, "is damaged: {error}", _RESTORE),
-    sqlite3.SQLITE_CONSTRAINT: (StoreDamagedError, "is damaged: {error}", _RESTORE),
-    sqlite3.SQLITE_ERROR: (StoreDamagedError, "is damaged: {error}", _RESTORE),
+    sqlite3.SQLITE_CORRUPT: (StoreDamagedError, "is damaged: {error}", _restore),
+    sqlite3.SQLITE_CONSTRAINT: (StoreDamagedError, "is damaged: {error}", _restore),
+    sqlite3.SQLITE_ERROR: (StoreDamagedError, "is damaged: {error}", _restore),
 }
 
 

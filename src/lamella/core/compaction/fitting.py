@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence, Set
 
 from msgspec import Struct
 
-from lamella.core.artifacts.model import Kind
+from lamella.core.artifacts.model import Artifact, Kind
 from lamella.core.budget.counting import Measure
 from lamella.core.budget.thresholds import Budget, is_over, must_shrink
 from lamella.core.compaction.asking import Summaries, SummaryNeed
@@ -80,12 +80,21 @@ def _must_shrink(opened: State, state: State, rules: Rules) -> bool:
     return must_shrink(waiting(opened).total, rules.budget, shrunk_to=state.shrunk_to)
 
 
-def check_fits(envelope: Envelope, budget: Budget) -> None:
-    """Raise if a request is over the hard threshold, naming everything in it that may not shrink."""
+def check_fits(envelope: Envelope, budget: Budget, *, attached: Sequence[Artifact] = ()) -> None:
+    """Raise if a request is over the hard threshold, naming everything in it that may not shrink.
+
+    Where what is attached came in by a folder or a tag, that is named, too: nobody chose those notes one by one.
+    """
     total = envelope.tokens.total
     if is_over(total, budget.hard, budget):
         hard = int(budget.hard * budget.limit)
-        raise BudgetExceededError(needed=total, hard=hard, limit=budget.limit, protected=_name_protected(envelope))
+        raise BudgetExceededError(
+            needed=total,
+            hard=hard,
+            limit=budget.limit,
+            protected=_name_protected(envelope),
+            expanded=_name_expanded(envelope, attached),
+        )
 
 
 def _name_protected(envelope: Envelope) -> list[str]:
@@ -94,14 +103,33 @@ def _name_protected(envelope: Envelope) -> list[str]:
     return [f"{name} ({tokens:,} tokens)" for name, tokens in parts if tokens]
 
 
+def _name_expanded(envelope: Envelope, attached: Sequence[Artifact]) -> list[str]:
+    """The folders and tags that brought more than one note, the heaviest first."""
+    weights = {segment.id: segment.tokens for segment in envelope.segments(LayerId.L3)}
+    brought: dict[str, list[int]] = {}
+    for artifact in attached:
+        if artifact.source.via is not None:
+            brought.setdefault(artifact.source.via, []).append(weights.get(artifact.id, 0))
+    heaviest = sorted(brought.items(), key=lambda one: -sum(one[1]))
+    return [
+        f"{via.replace(':', ' ', 1)} ({len(tokens):,} notes, {sum(tokens):,} tokens)"
+        for via, tokens in heaviest
+        if len(tokens) > 1
+    ]
+
+
 def _protected(envelope: Envelope) -> Iterator[tuple[str, int]]:
     for segment in envelope.segments(LayerId.L1):
         yield f"the system prompt's {segment.id}", segment.tokens
     yield "tool definitions", envelope.tokens.by_layer["tools"]
-    for segment in envelope.segments(LayerId.L2):
+    library = envelope.segments(LayerId.L2)
+    for segment in library:
         # Pinned, not to be fetched again, or attached lately: whatever is left of it but one line.
         if segment.form is not Form.HANDLE:
             yield segment.id, segment.tokens
+    yield "lines that stand for attachments", sum(one.tokens for one in library if one.form is Form.HANDLE)
+    for standing in envelope.prompt.carried:
+        yield f"{standing.artifact.id}, in an earlier message", standing.tokens
     asked = {segment.place for segment in envelope.segments(LayerId.L5)}
     for segment in envelope.segments(LayerId.L3):
         called = segment.kind in (Kind.TOOL, SegmentKind.CALL) and segment.place not in asked
@@ -109,6 +137,8 @@ def _protected(envelope: Envelope) -> Iterator[tuple[str, int]]:
     yield from _weigh_strip(envelope.segments(LayerId.L4), envelope.prompt.pinned)
     for segment in envelope.segments(LayerId.L5):
         yield "what was typed now", segment.tokens
+    measure = envelope.prompt.measure
+    yield "what marks off messages", measure.per_message * len(envelope.messages) + measure.per_request
 
 
 def _weigh_strip(said: Sequence[Segment], pinned: Set[str]) -> Iterator[tuple[str, int]]:

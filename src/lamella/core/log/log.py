@@ -4,7 +4,7 @@ Editing, regenerating, deleting and forking never change what was written: each 
 readable. A branch is named by its last message.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import assert_never
 
@@ -27,12 +27,13 @@ from lamella.core.log.events.hashes import named_hashes
 from lamella.core.log.events.kinds import Event
 from lamella.core.log.events.message import NOTHING_SET, EditEvent, MessageEvent, TurnSetup
 from lamella.core.log.events.reply import ReplyEvent
-from lamella.core.log.events.rounds import CallsEvent, ResultsEvent, StoredRound, begin_round
+from lamella.core.log.events.rounds import CallsEvent, ResultsEvent, StoredRound, begin_round, list_hashes
 from lamella.core.log.ids import Voice, message_id
 from lamella.core.log.nodes import (
     UNREADABLE,
     Node,
     Told,
+    check_place,
     damaged,
     derive_id,
     list_whole,
@@ -82,9 +83,12 @@ class Log(Struct, dict=True):
     _leaves: dict[str, None] = {}
 
     @cached_property
-    def _followed(self) -> set[str]:
-        """The messages that another one follows."""
-        return {node.parent for node in self.nodes.values()}
+    def _followed(self) -> dict[str, tuple[str, ...]]:
+        """The messages that others follow, each with those."""
+        followed: dict[str, tuple[str, ...]] = {}
+        for name, node in self.nodes.items():
+            followed[node.parent] = (*followed.get(node.parent, ()), name)
+        return followed
 
     def extend(self, records: Iterable[Record]) -> None:
         """Fold more events, in order."""
@@ -182,7 +186,7 @@ class Log(Struct, dict=True):
                 self._delete(event.target)
                 self.rewritten = Rewrite.HISTORY_EDITED
             case ForkEvent() | SwitchEvent():
-                self._switch(event.head)
+                self._go(event)
             case RenameEvent():
                 self.title = event.title
             case ErasureEvent():
@@ -199,11 +203,12 @@ class Log(Struct, dict=True):
 
     def _erase(self, hashes: frozenset[str]) -> None:
         """Mark the messages that hold what is erased: the same content attached again is theirs no more."""
-        before = [(event.id, name) for event in self.asked.values() for name in named_hashes(event)]
+        before: dict[str, set[str]] = {}
+        for event in self.asked.values():
+            before.setdefault(event.id, set()).update(named_hashes(event))
         for name, node in self.nodes.items():
             rounds = (*self.rounds.get(name, ()), *node.rounds)
-            earlier = (content for question, content in before if question == name)
-            gone = hashes.intersection((*named_hashes(node.event), *earlier, *_names_in(rounds)))
+            gone = hashes.intersection((*named_hashes(node.event), *before.get(name, ()), *list_hashes(rounds)))
             if gone:
                 self.nodes[name] = replace(node, erased=tuple(sorted(gone.union(node.erased))))
 
@@ -227,7 +232,7 @@ class Log(Struct, dict=True):
     def _stand_aside(self, reply: Node) -> None:
         """An answer to a question that was left or is being answered anew: it ends a branch, and nothing moves."""
         name, parent = reply.event.id, reply.event.parent
-        self._check(reply)
+        check_place(reply, self.nodes)
         if name in self.nodes:
             self._place(self._with_earlier(reply))
             return
@@ -251,7 +256,7 @@ class Log(Struct, dict=True):
 
     def _take_rounds(self, reply: Node, rounds: tuple[StoredRound, ...]) -> Node:
         """A reply with the rounds of its question; what was erased of them stays so."""
-        erased = set(_names_in(rounds)).intersection(self.nodes[reply.parent].erased)
+        erased = set(list_hashes(rounds)).intersection(self.nodes[reply.parent].erased)
         return replace(reply, rounds=rounds, erased=tuple(sorted(erased)))
 
     def _with_earlier(self, reply: Node) -> Node:
@@ -290,7 +295,7 @@ class Log(Struct, dict=True):
             self._place(node)
             self.head = name
             return
-        self._check(node)
+        check_place(node, self.nodes)
         self._keep_asked(node)
         self._place(node)
         self._arrive(name)
@@ -305,29 +310,26 @@ class Log(Struct, dict=True):
         """Whether the next request differs from the one before it because a compaction was undone."""
         return self.undone and not self.compacted_since
 
-    def _check(self, node: Node) -> None:
-        """Refuse a message that does not fit where it says it stands."""
-        parent, same = self.nodes.get(node.parent), self.nodes.get(node.id, node)
-        if node.parent and parent is None:
-            raise ValueError(f"message {node.id} follows {node.parent}, which is not there")
-        if node.role is _REPLY and (parent is None or parent.role is not _USER):
-            raise ValueError(f"reply {node.id} answers no message")
-        if (same.parent, same.role, same.text) != (node.parent, node.role, node.text):
-            raise ValueError(f"message {node.id} is there already, and says something else")
-
     def _keep_asked(self, question: Node) -> None:
         """Before a question is asked otherwise: its replies stay replies to what it was."""
         before, now = self.nodes[question.id].question if question.id in self.nodes else None, question.question
         # What was sent for it both times may differ: that is no other question.
         if before is not None and (now is None or replace(now, imprint=before.imprint) != before):
-            for name, node in self.nodes.items():
-                if node.parent == question.id and node.role is _REPLY:
+            for name in self._followed.get(question.id, ()):
+                if self.nodes[name].role is _REPLY:
                     self.asked.setdefault(name, before)
 
     def _place(self, node: Node) -> None:
-        said = node.event
+        said, followed = node.event, self._followed
+        if said.id not in self.nodes:
+            followed[said.parent] = (*followed.get(said.parent, ()), said.id)
         self.nodes[said.id] = node
-        self._followed.add(said.parent)
+
+    def _go(self, event: ForkEvent | SwitchEvent) -> None:
+        if isinstance(event, ForkEvent) and event.left is not None:
+            self.left = event.left
+        else:
+            self._switch(event.head)
 
     def _switch(self, head: str) -> None:
         if head and head not in self.nodes:
@@ -394,7 +396,3 @@ class Log(Struct, dict=True):
         if node.id in self.rounds:
             self.rounds[name] = self.rounds[node.id]
         return name
-
-
-def _names_in(rounds: Iterable[StoredRound]) -> Iterator[str]:
-    return (name for one in rounds for name in one.hashes())

@@ -69,10 +69,12 @@ def _tell(state: State, turns: Sequence[Turn], measure: Measure) -> State:
 def advance(state: State, turn: Turn, place: Planner, *, measure: Measure) -> State:
     """The state once a turn is asked: its prompt is ``last`` and waits, and an answer that is known is given."""
     before = answer(state, "") if state.waits else state
-    if turn.receipts:
-        before = apply_receipts(before, turn.receipts, turn.terms, measure=measure)
+    before = apply_receipts(before, turn.receipts, turn.terms, measure=measure) if turn.receipts else before
     now, attached, dropped, warnings = _take_in(with_settings(before, turn), turn)
     placement = place(before, turn)
+    if placement.keep and before.measured_by != measure.name:
+        # Another family of models counts otherwise, and has nothing of what was sent in its cache.
+        placement = replace(placement, keep=0)
     if placement.keep is not None:
         now = fold(now, turn.terms, measure, placement=placement, attached=attached, told=turn.strip)
     first = int(has_system(now.system, now.shelf))

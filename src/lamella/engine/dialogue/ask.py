@@ -15,6 +15,7 @@ class Ask(Struct, frozen=True, kw_only=True):
     ``results`` are tool results that ride as text, ``tools`` what the model may call from now on. ``pin`` names
     artifacts that are known already: they are attached once more, and never shrink again; or messages, by their ids or
     as ``turn:3`` and ``reply:3``, which no compaction takes out from then on. ``unpin`` takes that back.
+    ``pinned`` are the messages that are so before that, none for those that were.
     """
 
     text: str
@@ -24,6 +25,7 @@ class Ask(Struct, frozen=True, kw_only=True):
     tools: tuple[ToolDefinition, ...] | None = None
     model: str | None = None
     drop: tuple[str, ...] = ()
+    pinned: tuple[str, ...] | None = None
     pin: tuple[str, ...] = ()
     unpin: tuple[str, ...] = ()
     fold: bool = False

@@ -30,7 +30,7 @@ from lamella.engine.dialogue.proposal import Proposal, propose
 from lamella.engine.dialogue.reading import read_turn
 from lamella.engine.dialogue.reasons import Reason, explain
 from lamella.engine.dialogue.recalling import FOUND_AT_MOST, Recaller
-from lamella.engine.dialogue.rounds import check_outputs, close_round, name_calls, skip_call
+from lamella.engine.dialogue.rounds import calls_wait, check_outputs, close_round, name_calls, skip_call
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.dialogue.world import Journal, LeftTurn, SentTurn, World
 from lamella.errors import CallError
@@ -183,7 +183,7 @@ class Dialogue:
         An answer that calls tools leaves the turn open: ``give`` what they gave back.
         """
         if not self._state.waits:
-            raise CallError("There is no open turn to reply to.", hint="Call ask() first; each turn takes one reply.")
+            raise CallError("There is no open turn to reply to.", hint="Ask first; each turn takes one reply.")
         prompt = waiting(self._state)
         if isinstance(given, str):
             self._close(given, None, at=at)
@@ -333,10 +333,10 @@ class Dialogue:
     def commit(self, planned: Proposal, *, at: datetime | None = None) -> Receipt:
         """Do what was planned; something said since makes the plan void."""
         if not isinstance(planned, Proposal):
-            raise CallError(f"A {type(planned).__name__} is no plan.", hint="Give what plan() returned.")
+            raise CallError(f"A {type(planned).__name__} is no plan.", hint="Give what planning returned.")
         receipt = planned.receipt
         if receipt is None:
-            raise CallError("There is nothing to compact.", hint="Plan with a smaller share, for example to=0.3.")
+            raise CallError("There is nothing to compact.", hint="Plan with a smaller share, for example 0.3.")
         if receipt.parent != self._leave().head or planned.upon != tuple(one.id for one in self._past.committed()):
             raise CallError("The conversation went on since this was planned.", hint="Plan again, then commit.")
         self.stop_waiting(at=at)
@@ -388,7 +388,7 @@ class Dialogue:
     def stop_waiting(self, *, at: datetime | None = None) -> None:
         """A turn that waits is over with the empty reply; one whose calls wait is not given up like that."""
         if self._pending is not None:
-            raise CallError("Calls of tools wait for what they give.", hint="Give that first, or ask something else.")
+            raise calls_wait("Calls of tools wait for what they give.", self._pending.calls)
         if self._state.waits:
             self._close("", None, at=at)
 

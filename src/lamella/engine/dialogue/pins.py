@@ -20,14 +20,14 @@ def read_pins(
     gone = {name for receipt in receipts for step in receipt.steps for name in step.removed}
     messages = {name: said for name, said in name_said(state).items() if said not in gone}
     artifacts: dict[str, Artifact] = {}
-    pinned = set(state.pinned)
+    pinned = set(state.pinned if asked.pinned is None else asked.pinned)
     for names, policy in ((asked.pin, Policy.PIN), (asked.unpin, Policy.FOLLOW)):
         for name in names:
             if name in state.library:
                 artifacts[name] = replace(state.library[name].artifact, policy=policy)
             elif name in messages:
                 (pinned.add if policy is Policy.PIN else pinned.discard)(messages[name])
-            elif name in state.pinned:
+            elif name in pinned:
                 pinned.discard(name)
             else:
                 raise _miss(name, policy)

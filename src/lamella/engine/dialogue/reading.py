@@ -190,7 +190,8 @@ def read_turn(asked: Ask, state: State, sources: Sources, *, terms: Terms, recei
     ``receipts`` are compactions that it is the first to be asked under.
     """
     reader = TurnReader(sources, known=_newest(state))
-    artifacts, pinned = read_pins(asked, state, receipts) if asked.pin or asked.unpin else ((), None)
+    pins = asked.pin or asked.unpin or asked.pinned is not None
+    artifacts, pinned = read_pins(asked, state, receipts) if pins else ((), None)
     attached = reader.read_wanted((*asked.attach, *artifacts))
     typed = expand_typed(asked.text, reader.resolve) if "{" in asked.text else Expansion(text=asked.text)
     changes = asked.system or "{" in state.system.typed_instructions

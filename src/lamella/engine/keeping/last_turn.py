@@ -1,9 +1,10 @@
-"""The last turn of a branch: when it was asked, by whom it was answered, what was sent for it and what it leaves."""
+"""The last turn of a branch: when it was asked, who answered it, what was sent for it, and how it is left."""
 
 from collections.abc import Sequence
 
 from lamella.core.log.branch import read_calls, read_time
-from lamella.core.log.events.message import TurnSetup, read_lasting
+from lamella.core.log.events.message import MessageEvent, TurnSetup, read_lasting
+from lamella.core.log.ids import Voice, message_id
 from lamella.core.log.log import Log
 from lamella.core.log.nodes import Told
 from lamella.core.values import replace
@@ -32,7 +33,7 @@ def ask_under(left: TurnSetup, asked: Ask) -> Ask:
         asked,
         system={**repeat_system(system), **asked.system} if system else asked.system,
         tools=tools if asked.tools is None else asked.tools,
-        pin=(*(left.pinned or ()), *asked.pin),
+        pinned=left.pinned,
     )
 
 
@@ -51,3 +52,26 @@ def _find_pause(told: Sequence[Told]) -> float | None:
         return None
     earlier, later = read_time(told[-2].message), read_time(told[-1].message)
     return (later - earlier).total_seconds() if earlier and later else None
+
+
+def name_empty(log: Log, message: str) -> str:
+    """The id that the empty reply to a message has, if that is a question."""
+    node = log.nodes.get(message)
+    if node is None or not isinstance(node.event, MessageEvent):
+        return ""
+    return message_id(log.conversation, parent=node.event.id, role=Voice.REPLY, text="")
+
+
+def left_path(log: Log, message: str) -> Sequence[Told]:
+    """The turns that one asked after a message follows: a question that has its empty reply is left with that."""
+    empty = name_empty(log, message)
+    return log.path(empty if empty in log.nodes else message)
+
+
+def find_lasting(log: Log) -> TurnSetup:
+    """What holds for the next turn although no turn that it follows says so, where a question is left once more.
+
+    It may be asked otherwise now than it was when it was left before.
+    """
+    asked = log.path()[-1].message.event
+    return log.left.over(asked.lasting) if isinstance(asked, MessageEvent) else log.left

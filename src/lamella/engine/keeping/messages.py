@@ -1,7 +1,6 @@
 """Messages by their ids: what was erased of them, and what is told of one that is not where it was looked for."""
 
 from collections.abc import Iterable
-from shlex import quote
 
 from lamella.core.log.ids import Voice
 from lamella.core.log.log import Log
@@ -22,13 +21,13 @@ def find_erased(told: Iterable[Told]) -> frozenset[str]:
     )
 
 
-def miss_message(log: Log, message: str) -> CallError:
-    """Why a message cannot be had: there is none, it is on another branch, or it is no question."""
-    name, node = log.conversation, log.nodes.get(message)
+def miss_message(log: Log, message: str, *, name: str) -> CallError:
+    """Why a message of a conversation of that name cannot be had: none, on another branch, or no question."""
+    node = log.nodes.get(message)
     if node is None:
         return CallError(
             f"The conversation {name} has no such message: {canonical_json(message)}.",
-            hint=f"See its messages with `lamella chats show {quote(name)}`.",
+            hint=lambda door: f"See its messages with {door.show_chat(name)}.",
         )
     if message in name_messages(log.path()) and node.role is Voice.REPLY:
         return CallError(
@@ -38,5 +37,5 @@ def miss_message(log: Log, message: str) -> CallError:
     head = next((head for head in log.branches() if message in name_messages(log.path(head))), message)
     return CallError(
         f"The message {message} of {name} is on another branch.",
-        hint=f"Go there first: `lamella chats fork {quote(name)} {head}`, or /switch {head} in a chat.",
+        hint=lambda door: f"Go there first: {door.go_to(name, head)}.",
     )

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Annotated
@@ -14,11 +15,13 @@ from lamella import Turn
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.conversations import Conversations
+from lamella.engine.keeping.names import find_chat
 from lamella.engine.keeping.stored import StoredChat
 from lamella.engine.sending.pool import ProviderPool
 from lamella.engine.sending.sending import Delivery
-from lamella.errors import AnswerAsideError, CallError, UsageError
+from lamella.errors import AnswerAsideError, CallError, UntrustedError, UsageError
 from lamella.faces.cli.access import name_command
+from lamella.faces.cli.terminal.consent import go_on_trusted
 from lamella.faces.cli.terminal.telling import tell
 from lamella.ports import TokenCounter
 from lamella.views.turns import cover_reported
@@ -66,7 +69,7 @@ class ChatOptions:
 class OpenChat:
     """A conversation, the model it is sent to, and what sends. ``begins`` says that nothing was said in it yet.
 
-    ``kept`` is its name where it is kept, ``store`` the store that was named, if one was.
+    ``kept`` is its key where it is kept, ``store`` the store that was named, if one was.
     """
 
     stored: StoredChat
@@ -80,7 +83,11 @@ class OpenChat:
 
     def find_post(self, model: str | None = None) -> Delivery:
         """What sends to a model, by default to the one that was chosen; another branch may have its own."""
-        return self.pool.post(model or self.model, answer=self.answer)
+        find = partial(self.pool.post, model or self.model, answer=self.answer)
+        try:
+            return find()
+        except UntrustedError as refused:
+            return go_on_trusted(refused, find)
 
     def cover(self, turn: Turn, *, read: int | None, prompt: int | None) -> Mapping[str, int]:
         """What of each layer was cached, where so many tokens of the whole prompt were read from the cache."""
@@ -108,7 +115,7 @@ def opened_to_talk(options: ChatOptions, progress: "Callable[[Progress], None]")
             opened.find_post()
         yield opened
     except AnswerAsideError as error:
-        shown = name_command("chats", "show", stored.id, "--branch", error.answer, store=options.store)
+        shown = name_command("chats show", stored.name, branch=error.answer, store=options.store)
         error.hint = f"`{shown}` shows it."
         raise
     finally:
@@ -125,18 +132,24 @@ def _choose_chat(backend: Backend, options: ChatOptions) -> str:
     if options.chat is not None and not options.chat.strip():
         raise UsageError("The conversation's name is blank.", hint="Name it, or leave the name out for a new one.")
     if not options.last:
-        return options.chat or _make_name(backend)
+        return _find_name(backend, options.chat) if options.chat else _make_name(backend)
     if options.chat is not None:
         raise UsageError("--last excludes naming a conversation.", hint="Leave one of them out.")
     alive = Conversations(backend.store, backend.clock).list_alive()
     if not alive:
         raise CallError("There is no conversation yet.", hint=f"Begin one: {name_command('chat', store=options.store)}")
-    return alive[0].conversation
+    return alive[0].name
+
+
+def _find_name(backend: Backend, words: str) -> str:
+    """The name of the conversation that is meant, by its name, key or title; else these words, for a new one."""
+    found = find_chat(backend.store, words, beginnings=False)
+    return words if found is None else found.name
 
 
 def _make_name(backend: Backend) -> str:
     """A name that can be typed and that nobody has, erased conversations included."""
-    taken = {listed.conversation for listed in backend.store.list_conversations()}
+    taken = {listed.name for listed in backend.store.list_conversations()}
     while (name := f"{datetime.now(UTC):%Y-%m-%d}-{token_hex(2)}") in taken:
         pass
     return name
@@ -145,7 +158,7 @@ def _make_name(backend: Backend) -> str:
 def _open_pool(
     options: ChatOptions, progress: "Callable[[Progress], None] | None", *, services: Services
 ) -> ProviderPool:
-    pool = open_pool(services=services, progress=progress)
+    pool = open_pool(services=services, progress=progress, remember=options.store != UNKEPT)
     pool.name(options.model)
     return pool
 
