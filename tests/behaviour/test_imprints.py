@@ -95,6 +95,17 @@ def test_after_an_upgrade_that_renders_otherwise_the_renderer_is_the_cause() -> 
     assert turn.cache.read == 0
 
 
+def test_an_answer_that_is_asked_for_again_after_an_upgrade_was_moved_by_it_as_well() -> None:
+    store = MemoryStore()
+    talk(store)
+
+    def older(body: dict[str, Any]) -> None:
+        body["imprint"] |= {"renderer": OLDER, "whole": "sha256:other"}
+
+    assert make_chat(rewrite(store, older)).regenerate().prefix.cause == "renderer_changed"
+    assert make_chat(store).regenerate().prefix.cause == "none"
+
+
 def test_an_upgrade_that_renders_the_same_moves_nothing() -> None:
     store = MemoryStore()
     talk(store)

@@ -1,4 +1,7 @@
-"""The golden cases: each conversation in both layouts and both carry-forward modes, and how one is run."""
+"""The golden cases: each conversation in both layouts and both carry-forward modes, and how one is run.
+
+Beside them the messages of naive gluing, which the ledger compares each turn with.
+"""
 
 import json
 from collections.abc import Iterator
@@ -8,14 +11,18 @@ from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from lamella.adapters.archive.transcript import Transcript
+from lamella.core.ledger.entry import glue_messages
 from lamella.faces.cli import main
+from lamella.wiring.transcripts import replay_transcript
 
 HERE = Path(__file__).parent
 EXPECTED = HERE / "expected"
-CONVERSATIONS = ("walkthrough", "growing", "folded")
+CONVERSATIONS = ("walkthrough", "growing", "folded", "web", "papers", "tools", "pictures", "heavy")
 LAYOUTS = ("library", "in_place")
 CARRY_FORWARD = ("full", "preview")
 OUTPUTS = {"json": "--json", "txt": "--messages"}
+NAIVE = "naive"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,3 +59,21 @@ def run_case(case: Case, option: str) -> str:
             code = main(["replay", str(file), option])
     assert code == 0, f"{case} ended with exit code {code}"
     return out.getvalue()
+
+
+def naive_file(conversation: str) -> Path:
+    """The messages of an application that glues attachments into each message, whatever the layout."""
+    return EXPECTED / f"{conversation}.{NAIVE}.txt"
+
+
+def run_naive(conversation: str) -> str:
+    """What such an application sends on each turn, as ``--messages`` would print it."""
+    transcript = Transcript.model_validate_json((HERE / f"{conversation}.json").read_bytes())
+    lines: list[str] = []
+    for turn in replay_transcript(transcript, overrides={"layout": "in_place"}, beside=HERE):
+        lines.append(f"═══ turn {turn.number}")
+        for message in glue_messages(turn.envelope.prompt):
+            calls = [f"{call.name}({call.arguments})" for call in message.calls]
+            pictures = [f"[{image.media_type}, {image.width}x{image.height}]" for image in message.images]
+            lines += [f"─── {message.role}", message.text, *calls, *pictures]
+    return "\n".join(lines) + "\n"

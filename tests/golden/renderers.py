@@ -3,7 +3,7 @@
 import json
 from hashlib import sha256
 
-from tests.golden.cases import EXPECTED, HERE
+from tests.golden.cases import EXPECTED, HERE, NAIVE
 
 from lamella.core.prompt.prompt import RENDERER
 
@@ -18,7 +18,9 @@ def read_digests() -> dict[str, dict[str, str]]:
 
 def take_digests() -> dict[str, str]:
     """Those of the messages as they are expected now."""
-    return {path.name: sha256(path.read_bytes()).hexdigest() for path in sorted(EXPECTED.glob("*.txt"))}
+    # What a compaction takes out is planned, not rendered, and what nobody sends is not rendered here.
+    rendered = [path for path in sorted(EXPECTED.glob("*.txt")) if not path.match("heavy.*") and NAIVE not in path.name]
+    return {path.name: sha256(path.read_bytes()).hexdigest() for path in rendered}
 
 
 def record_digests() -> None:

@@ -1,7 +1,7 @@
 """Every byte of every golden conversation is as it was when it was last read and approved."""
 
 import pytest
-from tests.golden.cases import EXPECTED, OUTPUTS, Case, every_case, run_case
+from tests.golden.cases import CONVERSATIONS, EXPECTED, OUTPUTS, Case, every_case, naive_file, run_case, run_naive
 
 
 @pytest.mark.parametrize("case", list(every_case()), ids=str)
@@ -10,6 +10,11 @@ def test_replay_prints_the_same_bytes_as_ever(case: Case, ending: str) -> None:
     assert run_case(case, OUTPUTS[ending]).encode() == case.expected(ending).read_bytes()
 
 
+@pytest.mark.parametrize("conversation", CONVERSATIONS)
+def test_what_naive_gluing_would_send_is_the_same_bytes_as_ever(conversation: str) -> None:
+    assert run_naive(conversation).encode() == naive_file(conversation).read_bytes()
+
+
 def test_every_golden_file_belongs_to_a_case() -> None:
     belonging = {case.expected(ending) for case in every_case() for ending in OUTPUTS}
-    assert set(EXPECTED.iterdir()) == belonging
+    assert set(EXPECTED.iterdir()) == belonging | {naive_file(conversation) for conversation in CONVERSATIONS}

@@ -56,6 +56,7 @@ class Chat(Discourse):
         drop: Sequence[str] = (),
         detach: Sequence[str] = (),
         pin: Sequence[str] = (),
+        unpin: Sequence[str] = (),
         fold: bool = False,
         runner: str = "chat",
         max_tokens: int | None = None,
@@ -86,6 +87,7 @@ class Chat(Discourse):
             drop=drop,
             detach=detach,
             pin=pin,
+            unpin=unpin,
             fold=fold,
         )
         post = self._find_post(self._stored.model_for(asked), max_tokens)

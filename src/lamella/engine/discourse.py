@@ -17,10 +17,10 @@ from lamella.engine.checks import check_each, check_fields, check_parts, check_t
 from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.proposal import Proposal
+from lamella.engine.dialogue.reading.working_set import list_working_set
 from lamella.engine.dialogue.reasons import Reason
 from lamella.engine.dialogue.recalling import FOUND_AT_MOST, make_recall_tool
 from lamella.engine.dialogue.turn import TurnView
-from lamella.engine.dialogue.working_set import list_working_set
 from lamella.engine.sending.tools import SECONDS, Toolbox, ToolFunction
 from lamella.errors import ArtifactError
 
@@ -80,6 +80,7 @@ class Discourse:
         drop: Sequence[str] = (),
         detach: Sequence[str] = (),
         pin: Sequence[str] = (),
+        unpin: Sequence[str] = (),
         fold: bool = False,
         at: datetime | None = None,
     ) -> TurnView:
@@ -97,6 +98,7 @@ class Discourse:
             drop=drop,
             detach=detach,
             pin=pin,
+            unpin=unpin,
             fold=fold,
         )
         turn = self._walker.ask(asked, at=check_time(at))
@@ -116,6 +118,7 @@ class Discourse:
         drop: Sequence[str] = (),
         detach: Sequence[str] = (),
         pin: Sequence[str] = (),
+        unpin: Sequence[str] = (),
         fold: bool = False,
         at: datetime | None = None,
     ) -> TurnView:
@@ -130,6 +133,7 @@ class Discourse:
             drop=drop,
             detach=detach,
             pin=pin,
+            unpin=unpin,
             fold=fold,
         )
         return self._walker.preview(asked, at=check_time(at))
@@ -146,6 +150,7 @@ class Discourse:
         drop: Sequence[str] = (),
         detach: Sequence[str] = (),
         pin: Sequence[str] = (),
+        unpin: Sequence[str] = (),
         fold: bool = False,
     ) -> Ask:
         """What a Python program asks, once its types are known to be right."""
@@ -159,6 +164,7 @@ class Discourse:
             drop=tuple([check_text(name, "drop") for name in check_each(drop, "drop", str)]),
             detach=tuple([check_text(name, "detach") for name in check_each(detach, "detach", str)]),
             pin=tuple([check_text(name, "pin") for name in check_each(pin, "pin", str)]),
+            unpin=tuple([check_text(name, "unpin") for name in check_each(unpin, "unpin", str)]),
             fold=bool(fold),
         )
 

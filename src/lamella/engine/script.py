@@ -89,9 +89,17 @@ def write_script(script: Script) -> dict[str, object]:
     """A script as a transcript, in the names of docs/transcript.md."""
     before = SystemParts()
     turns: list[dict[str, object]] = []
-    for turn, at in script.turns:
+    names: dict[str, str] = {}
+    pinned: set[str] = set()
+    for number, (turn, at) in enumerate(script.turns, start=1):
         turns.append(_write_turn(turn, at, before))
         before = turn.system or before
+        if turn.pinned is not None:
+            # By numbers: the ids of a transcript that is played under another name are others.
+            changed = {"pin": set(turn.pinned) - pinned, "unpin": pinned - set(turn.pinned)}
+            turns[-1] |= {key: sorted(names.get(one, one) for one in some) for key, some in changed.items() if some}
+            pinned = set(turn.pinned)
+        names.update({turn.id or "": f"turn:{number}", turn.reply_id or "": f"reply:{number}"})
     return {"lamella": 1, "conversation": script.conversation, **script.settings, "turns": turns}
 
 

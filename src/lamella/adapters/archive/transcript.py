@@ -132,6 +132,8 @@ class TurnIn(BaseModel):
     model: _Name | None = None
     drop: list[str] = Field(default_factory=list)
     detach: list[str] = Field(default_factory=list)
+    pin: list[str] = Field(default_factory=list)
+    unpin: list[str] = Field(default_factory=list)
     fold: bool = False
     rounds: list[RoundIn] = Field(default_factory=list)
     reply: str = ""
@@ -241,6 +243,8 @@ def read_turn(turn: TurnIn, number: int, *, system: SystemIn | None) -> Ask:
             model=turn.model,
             drop=tuple(turn.drop),
             detach=tuple(turn.detach),
+            pin=tuple(turn.pin),
+            unpin=tuple(turn.unpin),
             fold=turn.fold,
         )
     except BadInputError as error:

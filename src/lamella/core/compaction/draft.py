@@ -43,8 +43,15 @@ class Draft(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def free(self) -> tuple[Exchange, ...]:
-        """The exchanges that may go: all that are shown but the last, which the model is answering to."""
-        return self.state.talk.exchanges[self.state.talk.hidden : -1]
+        """The exchanges that may go: all that are shown but the last, which the model is answering to.
+
+        A turn stays whole where the user pinned what was asked or answered in it.
+        """
+        pinned = self.prompt.pinned
+        shown = self.state.talk.exchanges[self.state.talk.hidden : -1]
+        if not pinned:
+            return shown
+        return tuple([one for one in shown if pinned.isdisjoint([said.id for said in one.said])])
 
     @property
     def held(self) -> frozenset[str]:

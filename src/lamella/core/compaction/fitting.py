@@ -1,6 +1,6 @@
 """Fitting a turn: asked as it is, or made smaller first; never over the hard threshold."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 
 from msgspec import Struct
 
@@ -134,18 +134,20 @@ def _protected(envelope: Envelope) -> Iterator[tuple[str, int]]:
     for segment in envelope.segments(LayerId.L3):
         called = segment.kind in (Kind.TOOL, SegmentKind.CALL) and segment.place not in asked
         yield f"{segment.id}, {'called for' if called else 'attached'} now", segment.tokens
-    yield from _weigh_strip(envelope.segments(LayerId.L4))
+    yield from _weigh_strip(envelope.segments(LayerId.L4), envelope.prompt.pinned)
     for segment in envelope.segments(LayerId.L5):
         yield "what was typed now", segment.tokens
     measure = envelope.prompt.measure
     yield "what marks off messages", measure.per_message * len(envelope.messages) + measure.per_request
 
 
-def _weigh_strip(said: Sequence[Segment]) -> Iterator[tuple[str, int]]:
+def _weigh_strip(said: Sequence[Segment], pinned: Set[str]) -> Iterator[tuple[str, int]]:
     questions = [index for index, segment in enumerate(said) if segment.kind == SegmentKind.USER]
     last = {segment.place for segment in said[questions[-1] :]} if questions else set()
     talk = [segment for segment in said if segment.kind not in STAND_INS]
     yield "what stands in for earlier turns", sum(one.tokens for one in said if one.kind in STAND_INS)
     yield "the last exchange", sum(one.tokens for one in talk if one.place in last)
+    earlier = [segment for segment in talk if segment.place not in last]
+    yield "pinned messages", sum(one.tokens for one in earlier if one.id in pinned)
     # Left only where taking them out would free nothing.
-    yield "earlier turns", sum(one.tokens for one in talk if one.place not in last)
+    yield "earlier turns", sum(one.tokens for one in earlier if one.id not in pinned)

@@ -4,7 +4,7 @@ Editing, regenerating, deleting and forking never change what was written: each 
 readable. A branch is named by its last message.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import assert_never
 
@@ -27,7 +27,7 @@ from lamella.core.log.events.hashes import named_hashes
 from lamella.core.log.events.kinds import Event
 from lamella.core.log.events.message import NOTHING_SET, EditEvent, MessageEvent, TurnSetup
 from lamella.core.log.events.reply import ReplyEvent
-from lamella.core.log.events.rounds import CallsEvent, ResultsEvent, StoredRound, begin_round
+from lamella.core.log.events.rounds import CallsEvent, ResultsEvent, StoredRound, begin_round, list_hashes
 from lamella.core.log.ids import Voice, message_id
 from lamella.core.log.nodes import (
     UNREADABLE,
@@ -208,7 +208,7 @@ class Log(Struct, dict=True):
             before.setdefault(event.id, set()).update(named_hashes(event))
         for name, node in self.nodes.items():
             rounds = (*self.rounds.get(name, ()), *node.rounds)
-            gone = hashes.intersection((*named_hashes(node.event), *before.get(name, ()), *_names_in(rounds)))
+            gone = hashes.intersection((*named_hashes(node.event), *before.get(name, ()), *list_hashes(rounds)))
             if gone:
                 self.nodes[name] = replace(node, erased=tuple(sorted(gone.union(node.erased))))
 
@@ -256,7 +256,7 @@ class Log(Struct, dict=True):
 
     def _take_rounds(self, reply: Node, rounds: tuple[StoredRound, ...]) -> Node:
         """A reply with the rounds of its question; what was erased of them stays so."""
-        erased = set(_names_in(rounds)).intersection(self.nodes[reply.parent].erased)
+        erased = set(list_hashes(rounds)).intersection(self.nodes[reply.parent].erased)
         return replace(reply, rounds=rounds, erased=tuple(sorted(erased)))
 
     def _with_earlier(self, reply: Node) -> Node:
@@ -364,29 +364,31 @@ class Log(Struct, dict=True):
 
         What a question had set from then on (system prompt, tools, model) was no part of what it said: it stays.
         """
-        parent, left = "", NOTHING_SET
+        parent, left, names = "", NOTHING_SET, dict[str, str]()
         for turn in self.path():
             if turn.message.id == target:
                 left = turn.message.event.lasting if isinstance(turn.message.event, MessageEvent) else NOTHING_SET
                 continue
-            parent = self._graft(turn.message, parent, left)
+            parent = self._graft(turn.message, parent, left, names=names)
             left = NOTHING_SET
             if turn.reply is not None and turn.reply.id != target:
-                parent = self._graft(turn.reply, parent)
+                parent = self._graft(turn.reply, parent, names=names)
             elif turn.reply is not None:
                 self._stand(parent, turn.reply.id)
         self.left = self.left.over(left)
         self._arrive(parent)
 
-    def _graft(self, node: Node, parent: str, left: TurnSetup = NOTHING_SET) -> str:
-        """The same message under another parent; its id follows from both."""
+    def _graft(self, node: Node, parent: str, left: TurnSetup = NOTHING_SET, *, names: dict[str, str]) -> str:
+        """The same message under another parent; its id follows from both, and pins go by ``names`` to the new ones."""
         if node.parent == parent:
             return node.id
         event = replace(node.event, parent=parent)
         name = derive_id(self.conversation, event)
         if isinstance(event, MessageEvent):
             lasting = event.lasting.over(left)
-            event = replace(event, system=lasting.system, tools=lasting.tools, model=lasting.model)
+            pins = None if lasting.pinned is None else tuple([names.get(one, one) for one in lasting.pinned])
+            event = replace(event, system=lasting.system, tools=lasting.tools, model=lasting.model, pinned=pins)
+        names[node.id] = name
         self.asked.pop(name, None)
         grafted = replace(node, event=replace(event, id=name), number=self.version)
         self._keep_asked(grafted)
@@ -394,7 +396,3 @@ class Log(Struct, dict=True):
         if node.id in self.rounds:
             self.rounds[name] = self.rounds[node.id]
         return name
-
-
-def _names_in(rounds: Iterable[StoredRound]) -> Iterator[str]:
-    return (name for one in rounds for name in one.hashes())

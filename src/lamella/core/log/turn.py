@@ -42,8 +42,9 @@ class Turn(Struct, frozen=True, kw_only=True, gc=False):
     artifacts out of the prompt, ``detach`` out of the working set, both before anything is attached. ``receipts`` are
     the compactions before it that no earlier turn was asked under; ``rewritten`` says that what came before it is not
     what was sent last: an edit, or another branch. ``strip`` is a model's summary of the oldest turns that are not
-    shown. ``rounds`` are what the model asked of its tools and what they gave back; without a
-    ``reply`` it waits for one. ``imprint`` tells its request from others, once that was made.
+    shown. ``pinned`` are the ids of messages that no compaction takes out from now on. ``rounds`` are what the model
+    asked of its tools and what they gave back; without a ``reply`` it waits for one. ``imprint`` tells its request from
+    others, once that was made.
     """
 
     text: str
@@ -57,6 +58,7 @@ class Turn(Struct, frozen=True, kw_only=True, gc=False):
     drop: tuple[str, ...] = ()
     detach: tuple[str, ...] = ()
     fold: bool = False
+    pinned: tuple[str, ...] | None = None
     terms: Terms = Terms()
     strip: str | None = None
     rewritten: Rewrite | None = None

@@ -59,6 +59,7 @@ def _only_talks(state: State, turn: Turn) -> bool:
     brings = turn.attached or turn.results or turn.rounds or turn.receipts or turn.drop or turn.detach or turn.fold
     rides = state.apart and _find_missing(state, turn, ())
     sets = turn.system is not None or turn.tools is not None or turn.model not in (None, state.model)
+    sets |= turn.pinned is not None
     plain = not brings and not rides and not sets
     return plain and turn.reply is not None and turn.rewritten is None and not state.waits
 
@@ -81,8 +82,7 @@ def _tell(state: State, turns: Sequence[Turn], measure: Measure) -> State:
 def advance(state: State, turn: Turn, place: Planner, *, measure: Measure) -> State:
     """The state once a turn is asked: its prompt is ``last`` and waits, and an answer that is known is given."""
     before = answer(state, "") if state.waits else state
-    if turn.receipts:
-        before = apply_receipts(before, turn.receipts, turn.terms, measure=measure)
+    before = apply_receipts(before, turn.receipts, turn.terms, measure=measure) if turn.receipts else before
     now, attached, dropped, warnings = _take_in(with_settings(before, turn), turn)
     if attached and not measure.sees:
         warnings += find_unseen(attached, now.model)
@@ -122,6 +122,7 @@ def advance(state: State, turn: Turn, place: Planner, *, measure: Measure) -> St
         dropped=dropped,
         rewritten=turn.rewritten,
         compacted=before.compacted,
+        pinned=now.pinned,
         triggers=_find_triggers(before, turn),
         warnings=warnings,
     )
@@ -216,13 +217,14 @@ def waiting(state: State) -> Prompt:
 
 def with_settings(state: State, turn: Turn) -> State:
     """The state with what the turn changes from now on."""
-    if turn.system is None and turn.tools is None and turn.model in (None, state.model):
+    if turn.system is None and turn.tools is None and turn.model in (None, state.model) and turn.pinned is None:
         return state
     return replace(
         state,
         system=turn.system if turn.system is not None else state.system,
         tools=turn.tools if turn.tools is not None else state.tools,
         model=turn.model if turn.model is not None else state.model,
+        pinned=frozenset(turn.pinned) if turn.pinned is not None else state.pinned,
     )
 
 

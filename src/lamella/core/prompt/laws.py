@@ -172,6 +172,8 @@ def _check_verbatim(envelope: Envelope, before: Prompt | None) -> Iterable[str]:
                 yield f"{segment.id} cannot be fetched again and stands as {segment.form}"
     if before is not None and before.conversation_id == envelope.prompt.conversation_id:
         yield from _find_lost(before, envelope)
+        if envelope.prompt.pinned and envelope.prompt.rewritten is None:
+            yield from _find_unpinned(before, envelope.prompt)
 
 
 def _find_lost(before: Prompt, now: Envelope) -> Iterable[str]:
@@ -185,6 +187,15 @@ def _find_lost(before: Prompt, now: Envelope) -> Iterable[str]:
                 yield f"{segment.id} cannot be fetched again and is gone"
 
 
+def _find_unpinned(before: Prompt, now: Prompt) -> Iterable[str]:
+    """Pinned messages that were part of the talk and are no more; what a history mode hides is part of it."""
+    stays = {now.user.id, *(said.id for exchange in now.talk.exchanges for said in exchange.said)}
+    said = (one.id for exchange in before.talk.exchanges for one in exchange.said)
+    for name in (before.user.id, *said):
+        if name in now.pinned and name not in stays:
+            yield f"{name} is pinned and is gone"
+
+
 def _cut_verbatim(layer: Layer) -> frozenset[int]:
     """L2 may be cut only before its first entry that cannot be fetched again; other layers have their own laws."""
     if layer.id is not LayerId.L2:
@@ -195,7 +206,7 @@ def _cut_verbatim(layer: Layer) -> frozenset[int]:
 
 VERBATIM = Law(
     name="verbatim",
-    statement="Text that cannot be fetched again stands verbatim, and leaves only when the user drops it.",
+    statement="Text that cannot be fetched again stands verbatim until the user drops it; a pinned message stays.",
     check=_check_verbatim,
     cuts=_cut_verbatim,
 )

@@ -39,8 +39,8 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
     in the request before this turn. ``first`` is the index of the first message after the system message, ``asked_at``
     that of the user's message of this turn. ``rounds`` are the messages after the question. ``dropped`` is what the
     user took out with this turn; ``rewritten`` says that an edit or another branch changed what came before it;
-    ``compacted`` names the step of a compaction that did, or ``undo``. ``triggers`` are what else the turn did that may
-    move the prefix, and ``renderer`` is by which version the provider has it.
+    ``compacted`` names the step of a compaction that did, or ``undo``. Messages that are ``pinned`` stay. ``triggers``
+    are what else the turn did that may move the prefix, and ``renderer`` is by which version the provider has it.
     """
 
     conversation_id: str
@@ -66,6 +66,7 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
     dropped: tuple[str, ...] = ()
     rewritten: Rewrite | None = None
     compacted: str | None = None
+    pinned: frozenset[str] = frozenset()
     triggers: frozenset[Trigger] = frozenset()
     renderer: int = RENDERER
 

@@ -124,7 +124,10 @@ def _is_result(said: Said, names: Collection[str]) -> bool:
 
 def _remove(state: State, step: Step, stands_in: SegmentKind | None, *, measure: Measure) -> State:
     count, talk = measure.count, state.talk
-    exchanges, messages, start = remove_messages(talk, frozenset(step.removed), count=count)
+    gone = frozenset(step.removed)
+    if state.pinned:
+        gone -= _find_pinned(state)
+    exchanges, messages, start = remove_messages(talk, gone, count=count)
     opening = talk.opening
     if stands_in is not None and step.text is not None:
         block = make_stand_in(stands_in, step.text, content=step.content, count=count)
@@ -133,6 +136,13 @@ def _remove(state: State, step: Step, stands_in: SegmentKind | None, *, measure:
     spoken = count_messages(exchanges)
     left = replace(talk, exchanges=Series(exchanges), epoch_start=start, opening=opening, spoken=spoken)
     return replace(state, talk=left)
+
+
+def _find_pinned(state: State) -> frozenset[str]:
+    """Everything said in turns that hold a pinned message: whoever wrote a receipt that names it did not know that."""
+    pinned = state.pinned
+    said = ([one.id for one in exchange.said] for exchange in state.talk.exchanges)
+    return frozenset(name for names in said if not pinned.isdisjoint(names) for name in names)
 
 
 def remove_messages(talk: Talk, gone: Collection[str], *, count: Count) -> tuple[tuple[Exchange, ...], int, int]:

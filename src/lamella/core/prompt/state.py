@@ -22,7 +22,7 @@ class State(Struct, frozen=True, kw_only=True):
     ``apart`` is what stays attached until it is detached without going into the library, such as pictures.
     ``last`` is what was sent last; while it ``waits`` for its reply, the talk does not have it yet. ``shrunk_to`` is
     what the last compaction in force came to in tokens; ``compacted`` names what it did to the bytes sent before, until
-    the next turn is asked.
+    the next turn is asked. ``pinned`` are messages that no compaction takes out.
     """
 
     conversation: str
@@ -44,3 +44,4 @@ class State(Struct, frozen=True, kw_only=True):
     waits: bool = False
     shrunk_to: int | None = None
     compacted: str | None = None
+    pinned: frozenset[str] = frozenset()

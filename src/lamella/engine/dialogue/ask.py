@@ -15,7 +15,9 @@ class Ask(Struct, frozen=True, kw_only=True):
 
     ``results`` are tool results that ride as text, ``tools`` what the model may call from now on. ``drop`` takes out of
     the prompt, ``detach`` out of the working set, by id or by the name of a picture. ``pin`` names artifacts that are
-    known already: they are attached once more, and never shrink again.
+    known already: they are attached once more, and never shrink again; or messages, by their ids or as ``turn:3`` and
+    ``reply:3``, which no compaction takes out from then on. ``unpin`` takes that back. ``pinned`` are the messages that
+    are so before that, none for those that were.
     """
 
     text: str
@@ -26,7 +28,9 @@ class Ask(Struct, frozen=True, kw_only=True):
     model: str | None = None
     drop: tuple[str, ...] = ()
     detach: tuple[str, ...] = ()
+    pinned: tuple[str, ...] | None = None
     pin: tuple[str, ...] = ()
+    unpin: tuple[str, ...] = ()
     fold: bool = False
 
 
@@ -42,6 +46,7 @@ def ask_again(turn: Turn, *, text: str | None, model: str | None, system: Mappin
         drop=turn.drop,
         detach=turn.detach,
         fold=turn.fold,
+        pinned=turn.pinned,
     )
 
 

@@ -27,7 +27,7 @@ from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.fitting import Fitter, seal_request
 from lamella.engine.dialogue.past import Past
 from lamella.engine.dialogue.proposal import Proposal, propose
-from lamella.engine.dialogue.reading import read_turn
+from lamella.engine.dialogue.reading.turns import read_turn
 from lamella.engine.dialogue.reasons import Reason, explain, look_ahead
 from lamella.engine.dialogue.recalling import FOUND_AT_MOST, Recaller
 from lamella.engine.dialogue.rounds import calls_wait, check_outputs, close_round, name_calls, skip_call
@@ -177,7 +177,7 @@ class Dialogue:
     def _read(self, asked: Ask | Turn, state: State) -> Turn:
         if isinstance(asked, Turn):
             return replace(asked, terms=self._terms)
-        return read_turn(asked, state, self._world.sources(), terms=self._terms)
+        return read_turn(asked, state, self._world.sources(), terms=self._terms, receipts=self._past.receipts)
 
     def reply(self, given: str | Answer, *, at: datetime | None = None) -> Reply:
         """Record what the model answered to the turn asked last: a text, or all that is known of the call.

@@ -179,6 +179,8 @@ def _tell_standing(
     came = f"turn {trace.came[-1]}"
     if layer is LayerId.L1:
         return "The instructions of the system prompt draw it in.", []
+    if name in sent.pinned:
+        return "It is a pinned message: no compaction takes it out.", []
     if layer is LayerId.L5 or segment.kind in tuple(Voice):
         return "It is part of the talk, which is sent whole.", []
     if segment.form in _READABLE:

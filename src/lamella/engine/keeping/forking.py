@@ -90,7 +90,7 @@ class _Copy:
         """One turn with what was compacted before it; one that went on without an answer gets the empty one."""
         parent, at = self._head, told.message.at
         self.compact(turn.receipts, at=at)
-        asked = replace(turn, id=None)
+        asked = self._rename(turn)
         self._head = turn_id(self._key, parent, asked)
         self._ids[told.message.id] = self._head
         self.parts.append(write_message(asked, message_id=self._head, parent=parent, at=at))
@@ -98,13 +98,18 @@ class _Copy:
         if told.reply is not None or not last:
             self._answer(told)
 
+    def _rename(self, turn: Turn) -> Turn:
+        """A turn with no id yet, and with the messages that it pins by their ids here."""
+        pinned = None if turn.pinned is None else tuple(self._ids.get(name, name) for name in turn.pinned)
+        return replace(turn, id=None, pinned=pinned)
+
     def reopen(self, turn: Turn, told: Told, *, left: Told) -> None:
         """The question that was told last with the empty answer it was left with, open once more as it is now."""
         question = self._ids[told.message.id]
         if told.message.event == left.message.event:
             self.parts.append(write_event(SwitchEvent(head=question), at=told.message.at))
         else:
-            asked, parent = replace(turn, id=None), self._ids.get(told.message.parent, "")
+            asked, parent = self._rename(turn), self._ids.get(told.message.parent, "")
             self.parts.append(write_message(asked, message_id=question, parent=parent, at=told.message.at))
         self._head = question
         self._tell_rounds(turn, told)

@@ -76,7 +76,10 @@ class ChatSettings:
             return replace(asked, system={**self._rules.parts(PART_SETTINGS), **asked.system})
         system, tools, _ = read_lasting(left)
         return replace(
-            asked, system={**self.repeat(system), **asked.system}, tools=tools if asked.tools is None else asked.tools
+            asked,
+            system={**self.repeat(system), **asked.system},
+            tools=tools if asked.tools is None else asked.tools,
+            pinned=left.pinned,
         )
 
     def repeat(self, system: SystemParts | None) -> dict[str, str]:

@@ -12,7 +12,7 @@ from lamella.core.log.branch import (
     read_receipts,
     read_turns,
 )
-from lamella.core.log.call import Call
+from lamella.core.log.call import Call, Cause
 from lamella.core.log.compactions import CompactionsInForce
 from lamella.core.log.events.changes import DeleteEvent, ForkEvent, RenameEvent, SwitchEvent
 from lamella.core.log.events.codec import write_event
@@ -204,8 +204,9 @@ class StoredChat:
         before = self._sent_last() if rewritten or self._log.undone else dialogue.last
         turn = dialogue.waiting(at=at or self._backend.clock.now())
         assert turn is not None, "it waits, as was just seen"
-        movement = find_movement(before, replace(turn.envelope.prompt, rewritten=rewritten))
-        turn.page.entry = replace(turn.ledger, prefix=replace(turn.prefix, movement=movement, triggered=True))
+        if turn.prefix.movement.cause is not Cause.RENDERER_CHANGED:
+            movement = find_movement(before, replace(turn.envelope.prompt, rewritten=rewritten))
+            turn.page.entry = replace(turn.ledger, prefix=replace(turn.prefix, movement=movement, triggered=True))
         return turn
 
     def edit(self, message: str, text: str | None, *, model: str | None = None, at: datetime | None = None) -> TurnView:

@@ -53,7 +53,7 @@ COMMANDS: Mapping[str, tuple[str, str, str]] = {
     "ledger": ("lamella.faces.cli.ledger", "ledger", _KEPT),
     "compact": ("lamella.faces.cli.compact", "compact", _KEPT),
     "recall": ("lamella.faces.cli.recall", "recall", _KEPT),
-    "why": ("lamella.faces.cli.recall", "why", _KEPT),
+    "why": ("lamella.faces.cli.ledger", "why", _KEPT),
     "chats": ("lamella.faces.cli.chats", "chats", _KEPT),
     "store": ("lamella.faces.cli.store", "store_app", _KEPT),
     "replay": ("lamella.faces.cli.replay", "replay", _FILES),

@@ -11,6 +11,7 @@ from lamella.core.artifacts.make import (
     make_tool_result,
 )
 from lamella.core.artifacts.model import Artifact, Image, Kind, Policy, Source
+from lamella.core.log.events.imprint import Imprint
 from lamella.core.log.terms import CarryForward, History, Layout, Rewrite, Terms
 from lamella.core.log.turn import SystemParts, Turn
 
@@ -83,6 +84,17 @@ terms = st.builds(
     history_turns=st.none() | st.integers(1, 9),
     image_notes=st.booleans(),
 )
+imprints = st.builds(
+    Imprint,
+    renderer=st.integers(0, 9),
+    system=texts,
+    library=texts,
+    prefix=texts,
+    whole=texts,
+    segments=st.lists(st.integers(0, 9), max_size=5).map(tuple),
+    referred=st.integers(0, 9),
+    unparsed=st.integers(0, 9),
+)
 turns = st.builds(
     Turn,
     text=texts,
@@ -94,6 +106,8 @@ turns = st.builds(
     model=st.none() | texts,
     drop=st.lists(texts, max_size=2).map(tuple),
     fold=st.booleans(),
+    pinned=st.none() | st.lists(texts, max_size=2).map(tuple),
+    imprint=st.none() | imprints,
     terms=terms,
     rewritten=st.sampled_from((None, *Rewrite)),
     warnings=st.lists(texts, max_size=2).map(tuple),

@@ -33,6 +33,15 @@ def message_ids(exchange: Exchange) -> tuple[str, ...]:
     return tuple(said.id for said in exchange.said)
 
 
+def test_a_turn_with_a_pinned_message_stays_whatever_a_receipt_says() -> None:
+    told = story()
+    two, three = told.state.talk.exchanges[1:3]
+    step = Step(name=StepName.EXPENDABLE, removed=(*message_ids(two), *message_ids(three)))
+    state = apply_step(replace(told.state, pinned=frozenset({two.reply.id})), step, QUARTERS)
+    assert [exchange.user.text for exchange in state.talk.exchanges] == ["one?", "two?", "four?"]
+    assert state.talk.opening.left_out == 2
+
+
 def test_a_turn_leaves_whole() -> None:
     told = story()
     left, messages, _ = remove(told, *message_ids(told.state.talk.exchanges[1]))

@@ -13,8 +13,13 @@ def cut_chitchat(draft: Draft) -> Step | None:
     words = CHITCHAT_WORDS | draft.chain.words
     removed: list[str] = []
     after = ""
-    for index, exchange in enumerate(draft.free):
-        bare = not (exchange.attached or exchange.tools or exchange.rounds or exchange.lines)
+    talk = draft.state.talk
+    free = {exchange.user.segment.id for exchange in draft.free}
+    # What is pinned stays, and is still what the next one says thanks for.
+    for index, exchange in enumerate(talk.exchanges[talk.hidden : -1]):
+        bare = exchange.user.segment.id in free and not (
+            exchange.attached or exchange.tools or exchange.rounds or exchange.lines
+        )
         if index and bare and is_chitchat(exchange.user.text, after=after, words=words):
             removed.append(exchange.user.id)
         after = exchange.replies[-1].text

@@ -50,6 +50,7 @@ class TurnSetup(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
     system: StoredSystem | None = None
     tools: tuple[StoredTool, ...] | None = None
     model: str | None = None
+    pinned: tuple[str, ...] | None = None
 
     def over(self, other: "TurnSetup") -> "TurnSetup":
         """What holds where this was set after the other."""
@@ -57,11 +58,12 @@ class TurnSetup(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
             system=other.system if self.system is None else self.system,
             tools=other.tools if self.tools is None else self.tools,
             model=other.model if self.model is None else self.model,
+            pinned=other.pinned if self.pinned is None else self.pinned,
         )
 
 
 NOTHING_SET = TurnSetup()
-_NOTHING = (None,) * 5
+_NOTHING = (None,) * 6
 
 
 class MessageEvent(GivenTerms, frozen=True, kw_only=True, gc=False, omit_defaults=True, tag="message"):
@@ -79,6 +81,7 @@ class MessageEvent(GivenTerms, frozen=True, kw_only=True, gc=False, omit_default
     drop: tuple[str, ...] = ()
     detach: tuple[str, ...] = ()
     fold: bool = False
+    pinned: tuple[str, ...] | None = None
     strip: str | None = None
     rewritten: Rewrite | None = None
     warnings: tuple[str, ...] = ()
@@ -86,7 +89,7 @@ class MessageEvent(GivenTerms, frozen=True, kw_only=True, gc=False, omit_default
 
     @property
     def lasting(self) -> TurnSetup:
-        return TurnSetup(system=self.system, tools=self.tools, model=self.model)
+        return TurnSetup(system=self.system, tools=self.tools, model=self.model, pinned=self.pinned)
 
     @property
     def is_plain(self) -> bool:
@@ -167,13 +170,14 @@ def read_turn(event: MessageEvent, contents: Contents, *, usual: Terms) -> Turn:
         turn = _attach(turn, event, contents)
     if event.drop or event.detach or event.fold:
         turn = replace(turn, drop=event.drop, detach=event.detach, fold=event.fold)
-    if (event.system, event.tools, event.model, event.strip, event.rewritten) == _NOTHING:
+    if (event.system, event.tools, event.model, event.pinned, event.strip, event.rewritten) == _NOTHING:
         return turn
     return replace(
         turn,
         system=None if event.system is None else _read_system(event.system, contents),
         tools=_read_tools(event.tools),
         model=event.model,
+        pinned=event.pinned,
         strip=read_kept(event.strip, contents),
         rewritten=event.rewritten,
     )
@@ -208,6 +212,7 @@ def _describe(turn: Turn) -> MessageEvent:
         drop=turn.drop,
         detach=turn.detach,
         fold=turn.fold,
+        pinned=turn.pinned,
         strip=None if turn.strip is None else hash_text(turn.strip),
         rewritten=turn.rewritten,
         warnings=turn.warnings,

@@ -85,6 +85,11 @@ class StoredRound(Struct, frozen=True, kw_only=True, gc=False, array_like=True):
         yield from (result.output for result in self.results or ())
 
 
+def list_hashes(rounds: Iterable[StoredRound]) -> Iterator[str]:
+    """Every content that rounds name."""
+    return (name for one in rounds for name in one.hashes())
+
+
 def make_calls(
     reply: Reply | ToolRound, *, parent: str, made: Iterable[StoredCall] = ()
 ) -> tuple[CallsEvent, dict[str, bytes]]:

@@ -79,6 +79,13 @@ def _pin(talk: TerminalChat, rest: str) -> None:
     tell(f"{show_line(rest)} stays whole in the prompt, from the next message on.")
 
 
+def _unpin(talk: TerminalChat, rest: str) -> None:
+    if not rest:
+        raise UsageError("/unpin names nothing.", hint=f"As in /unpin note.md; `{talk.shown_by}` has the ids.")
+    talk.unpins.append(rest)
+    tell(f"{show_line(rest)} may be shortened or taken out again, from the next message on.")
+
+
 def _preview(talk: TerminalChat, rest: str) -> None:
     print_turn(make_console(), talk.foresee(rest))
 
@@ -193,7 +200,10 @@ COMMANDS = {
         Command(
             name="/drop", takes="ID", does="take an artifact out of the prompt, from the next message on", run=_drop
         ),
-        Command(name="/pin", takes="ID", does="keep an artifact whole, from the next message on", run=_pin),
+        Command(
+            name="/pin", takes="ID", does="keep an artifact or a message whole, from the next message on", run=_pin
+        ),
+        Command(name="/unpin", takes="ID", does="let what is pinned be shortened again", run=_unpin),
         Command(name="/preview", takes="[TEXT]", does="show what a message would send, and its cost", run=_preview),
         Command(name="/compact", takes="[SHARE]", does="make room, down to a share of what fits", run=_compact),
         Command(name="/undo", does="take the last compaction back", run=_undo),

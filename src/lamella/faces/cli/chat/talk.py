@@ -8,7 +8,7 @@ from lamella import Turn
 from lamella.attach import Attachment
 from lamella.engine.checks import check_text
 from lamella.engine.dialogue.ask import Ask
-from lamella.engine.dialogue.working_set import follow_given, list_given
+from lamella.engine.dialogue.reading.working_set import follow_given, list_given
 from lamella.engine.keeping.stored import StoredChat
 from lamella.engine.sending.sending import Event, answer, send
 from lamella.errors import AnswerAsideError, ConflictError, LamellaError
@@ -53,6 +53,7 @@ class TerminalChat:
         self.drop: list[str] = []
         self.detach: list[str] = []
         self.pins: list[str] = []
+        self.unpins: list[str] = []
         # Files outside of any vault that were sent in this sitting. In a later one the same path may be another file.
         self._loose: dict[str, None] = {}
         self.failed = False
@@ -134,6 +135,7 @@ class TerminalChat:
         out = dict.fromkeys([*self.detach, *self.drop])
         waits = "".join(f" · +{name}" for name in self.waiting) + "".join(f" · -{name}" for name in out)
         waits += "".join(f" · pin {name}" for name in self.pins)
+        waits += "".join(f" · unpin {name}" for name in self.unpins)
         return tell_standing(self.stored, self.stored.model_for(Ask(text=""))) + waits
 
     @property
@@ -168,6 +170,7 @@ class TerminalChat:
             drop=tuple(self.drop),
             detach=tuple(self.detach),
             pin=tuple(self.pins),
+            unpin=tuple(self.unpins),
         )
         return self._bring_changed(asked, say=say) if self.sticks else asked
 
@@ -219,3 +222,4 @@ class TerminalChat:
         self.drop.clear()
         self.detach.clear()
         self.pins.clear()
+        self.unpins.clear()

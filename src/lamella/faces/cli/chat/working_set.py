@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from pathlib import PurePosixPath
 from typing import NoReturn
 
-from lamella.engine.dialogue.working_set import list_working_set, match_names, name_artifact
+from lamella.engine.dialogue.reading.working_set import list_working_set, match_names, name_artifact
 from lamella.engine.keeping.stored import StoredChat
 from lamella.errors import CallError
 from lamella.faces.cli.terminal.lines import cut_words, show_line

@@ -32,7 +32,7 @@ def _tell_remedy(chat: str, remedy: Remedy, *, store: str | None) -> str:
         case RemedyKind.ATTACH:
             return f"attach it: @{show_line(remedy.what)} in a chat, or --attach with `lamella ask`"
         case RemedyKind.UNDO:
-            return f"undo: {name_command('compact', chat, '--undo', '--receipt', remedy.what, store=store)}"
+            return f"undo: {name_command('compact', chat, undo=True, receipt=remedy.what, store=store)}"
         case RemedyKind.SET:
             return f"set: {remedy.what}"
         case RemedyKind.RECALL:

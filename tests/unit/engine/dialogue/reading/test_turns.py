@@ -14,7 +14,7 @@ from lamella.core.artifacts.make import make_artifact
 from lamella.core.artifacts.model import Artifact, Kind, Source
 from lamella.core.artifacts.wanted import Wanted
 from lamella.core.prompt.layers.model import LayerId
-from lamella.engine.dialogue.reading import TurnReader
+from lamella.engine.dialogue.reading.turns import TurnReader
 from lamella.errors import ArtifactError, NotAvailableError, SourceMissingError, SourceOutsideError
 from lamella.ports import Sources
 

@@ -7,6 +7,7 @@ from lamella.core.artifacts.ids import path_id
 from lamella.core.artifacts.kinds import KINDS, LATER_KIND, TEXT_KINDS, BlockForm, Embeds
 from lamella.core.artifacts.model import Artifact, Image, Kind, Policy, Source
 from lamella.core.artifacts.wanted import Wanted
+from lamella.core.log.receipt import Receipt
 from lamella.core.log.terms import Attachments, Terms
 from lamella.core.log.turn import SystemParts, Turn
 from lamella.core.prompt.state import State
@@ -23,7 +24,8 @@ from lamella.core.text.content import normalise
 from lamella.core.text.patterns import moment_pattern
 from lamella.core.values import replace
 from lamella.engine.dialogue.ask import Ask
-from lamella.engine.dialogue.working_set import NOTHING_LEAVES, follow_sources, resolve_leaving
+from lamella.engine.dialogue.reading.pins import read_pins
+from lamella.engine.dialogue.reading.working_set import NOTHING_LEAVES, follow_sources, resolve_leaving
 from lamella.errors import ArtifactError, BadInputError
 from lamella.ports import Catalog, Sources, no_vault
 
@@ -183,10 +185,15 @@ def _named_by(template: TemplateKind, artifacts: Iterable[Artifact]) -> list[Art
     return [artifact for artifact in artifacts if template in KINDS[artifact.kind].templates]
 
 
-def read_turn(asked: Ask, state: State, sources: Sources, *, terms: Terms) -> Turn:
-    """What is asked, once everything that it names is read and its templates are expanded."""
+def read_turn(asked: Ask, state: State, sources: Sources, *, terms: Terms, receipts: Sequence[Receipt] = ()) -> Turn:
+    """What is asked, once everything that it names is read and its templates are expanded.
+
+    ``receipts`` are compactions that it is the first to be asked under.
+    """
     reader = TurnReader(sources, known=_newest(state))
-    attached = reader.read_wanted((*asked.attach, *_pin(asked, state)))
+    pins = asked.pin or asked.unpin or asked.pinned is not None
+    artifacts, pinned = read_pins(asked, state, receipts) if pins else ((), None)
+    attached = reader.read_wanted((*asked.attach, *artifacts))
     typed = expand_typed(asked.text, reader.resolve) if "{" in asked.text else Expansion(text=asked.text)
     changes = asked.system or "{" in state.system.typed_instructions
     system, told = _read_system(asked, state, reader) if changes else (None, ())
@@ -209,6 +216,7 @@ def read_turn(asked: Ask, state: State, sources: Sources, *, terms: Terms) -> Tu
         drop=drop,
         detach=detach,
         fold=asked.fold,
+        pinned=pinned,
         terms=terms,
         warnings=(*reader.warnings, *typed.warnings, *told, *said),
     )
@@ -235,16 +243,6 @@ def _warn_of_moments(system: SystemParts, before: SystemParts) -> Iterator[str]:
                 f'The system prompt\'s {name} has a date or a time in it, "{found.group()}". Each time it changes, all '
                 "that was cached is sent anew: put it into the question."
             )
-
-
-def _pin(asked: Ask, state: State) -> Iterator[Artifact]:
-    """What is to be pinned, as it is known."""
-    for name in asked.pin:
-        if name not in state.library:
-            raise ArtifactError(
-                f"{name} cannot be pinned: it is not in the library.", hint="Attach it with the policy pin."
-            )
-        yield replace(state.library[name].artifact, policy=Policy.PIN)
 
 
 def _newest(state: State) -> list[Artifact]:

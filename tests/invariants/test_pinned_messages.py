@@ -1,0 +1,64 @@
+"""Pinned messages: whatever is compacted, undone or opened again, a turn that holds one is sent whole."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.engine.backends import make_chat
+
+from lamella.adapters.stores.memory import MemoryStore
+from lamella.engine.chat import Chat
+
+TRIED = settings.get_profile("invariants")
+TURNS = 8
+names = st.builds(lambda voice, number: f"{voice}:{number}", st.sampled_from(("turn", "reply")), st.integers(1, TURNS))
+deeds = st.lists(
+    st.one_of(
+        st.tuples(st.just("pin"), names),
+        st.tuples(st.just("unpin"), names),
+        st.tuples(st.just("compact"), st.sampled_from(("0.005", "0.02", "0.05"))),
+        st.tuples(st.just("undo"), st.just("")),
+        st.tuples(st.just("reopen"), st.just("")),
+    ),
+    min_size=2,
+    max_size=8,
+)
+
+
+def speak(chat: Chat, number: int, **more: list[str]) -> str:
+    """A turn whose two messages can be told from all others; what was sent."""
+    turn = chat.ask(f"<question {number}> " + "word " * 40, **more)  # type: ignore[arg-type]
+    chat.reply(f"<answer {number}> " + "word " * 40)
+    return "\n".join(message.text for message in turn.messages)
+
+
+@TRIED
+@given(deeds=deeds, layout=st.sampled_from(("library", "in_place")))
+def test_a_pinned_turn_stays_whatever_is_done(deeds: list[tuple[str, str]], layout: str) -> None:
+    store = MemoryStore()
+    chat = make_chat(store, layout=layout, window=8_000, reserve=0)
+    for number in range(1, TURNS + 1):
+        speak(chat, number)
+    pinned: set[str] = set()
+    number = TURNS
+    for deed, what in deeds:
+        if deed == "compact":
+            chat.compact(to=float(what))
+        elif deed == "undo" and chat.receipts():
+            chat.undo()
+        elif deed == "reopen":
+            chat = make_chat(store)
+        elif deed in ("pin", "unpin") and _is_sent(chat, what):
+            number += 1
+            speak(chat, number, **{deed: [what]})
+            (pinned.add if deed == "pin" else pinned.discard)(what)
+        number += 1
+        sent = speak(chat, number)
+        for one in pinned:
+            turn = one.partition(":")[2]
+            assert f"<question {turn}>" in sent
+            assert f"<answer {turn}>" in sent
+
+
+def _is_sent(chat: Chat, name: str) -> bool:
+    """Whether a message is part of the next prompt, and can be pinned."""
+    number = name.partition(":")[2]
+    return any(f"<question {number}>" in message.text for message in chat.preview("").messages)

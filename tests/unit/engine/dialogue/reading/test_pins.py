@@ -1,0 +1,77 @@
+"""Pins by the names that people give them: artifacts by their ids, messages by theirs or by their turn's number."""
+
+import pytest
+from tests.unit.core.compaction.talking import QUARTERS
+
+from lamella import Conversation, Note
+from lamella.core.log.turn import Turn
+from lamella.core.planning.layouts import place
+from lamella.core.prompt.advance import advance
+from lamella.core.prompt.state import State
+from lamella.engine.dialogue.reading.pins import name_said
+from lamella.errors import ArtifactError
+
+
+def talk(turns: int = 3) -> Conversation:
+    chat = Conversation(layout="in_place", window=8_000, reserve=0)
+    for number in range(1, turns + 1):
+        chat.ask(f"Question {number}? " + "word " * 40)
+        chat.reply(f"Answer {number}. " + "word " * 40)
+    return chat
+
+
+def pinned(chat: Conversation, **more: object) -> list[str]:
+    """The first two words of what is pinned once this is asked."""
+    prompt = chat.ask("And?", **more).envelope.prompt  # type: ignore[arg-type]
+    chat.reply("Yes.")
+    said = {one.id: one.text for exchange in prompt.talk.exchanges for one in exchange.said}
+    return sorted(" ".join(said[name].split()[:2]) for name in prompt.pinned)
+
+
+def test_a_message_is_pinned_by_the_number_of_its_turn_or_by_its_id() -> None:
+    chat = talk()
+    assert pinned(chat, pin=["turn:1", "reply:2"]) == ["Answer 2.", "Question 1?"]
+    first = next(iter(chat.preview("").envelope.prompt.talk.exchanges)).reply.id
+    assert pinned(chat, pin=[first]) == ["Answer 1.", "Answer 2.", "Question 1?"]
+
+
+def test_each_message_is_called_by_its_id_and_by_its_turn() -> None:
+    state = advance(State(conversation="c"), Turn(text="One?", reply="One."), place, measure=QUARTERS)
+    (exchange,) = state.talk.exchanges
+    asked, replied = exchange.user.id, exchange.reply.id
+    assert name_said(state) == {"turn:1": asked, "reply:1": replied, asked: asked, replied: replied}
+
+
+def test_pins_last_until_they_are_taken_back() -> None:
+    chat = talk()
+    assert pinned(chat, pin=["turn:1", "turn:2"]) == ["Question 1?", "Question 2?"]
+    assert pinned(chat) == ["Question 1?", "Question 2?"]
+    assert pinned(chat, unpin=["turn:1"]) == ["Question 2?"]
+    assert pinned(chat, unpin=["turn:2"]) == []
+
+
+def test_an_artifact_is_unpinned_the_same_way() -> None:
+    chat = Conversation(layout="in_place")
+    chat.ask("Read this.", attach=[Note(path="a.md", text="A", policy="pin")])
+    chat.reply("Yes.")
+    chat.ask("Let it go.", unpin=["a.md"])
+    chat.reply("Yes.")
+    turn = chat.ask("Out.", drop=["a.md"])
+    assert turn.envelope.dropped == ("a.md",)
+
+
+@pytest.mark.parametrize(("how", "done"), [("pin", "pinned"), ("unpin", "unpinned")])
+def test_what_nothing_is_called_by_is_refused(how: str, done: str) -> None:
+    chat = talk()
+    with pytest.raises(ArtifactError, match=f"turn:9 cannot be {done}") as caught:
+        chat.ask("And?", **{how: ["turn:9"]})  # type: ignore[arg-type]
+    assert "turn:3 or reply:3" in caught.value.hint
+
+
+def test_a_message_that_a_compaction_took_out_can_be_pinned_once_that_is_undone() -> None:
+    chat = talk(8)
+    assert chat.compact(to=0.02) is not None
+    with pytest.raises(ArtifactError, match="turn:1 cannot be pinned"):
+        chat.preview("And?", pin=["turn:1"])
+    chat.undo()
+    assert pinned(chat, pin=["turn:1"]) == ["Question 1?"]
