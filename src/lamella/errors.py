@@ -6,6 +6,7 @@ LamellaError
 │   ├── SettingError           bad_setting         a setting has no such value, or values contradict each other
 │   ├── ArtifactError          bad_artifact        an attachment lacks what its kind needs
 │   ├── TextError              bad_text            text that cannot be written as UTF-8
+│   ├── UntrustedError         untrusted           only somebody else's words name the place where something would go
 │   ├── CallError              bad_call            calls in an order that makes no sense
 │   ├── DivergedError          diverged            a conversation is there already, with another history
 │   ├── UsageError             bad_usage           the command line was given words it does not know
@@ -100,6 +101,19 @@ class TextError(BadInputError):
     """Text that cannot be written as UTF-8."""
 
     code = "bad_text"
+
+
+class UntrustedError(BadInputError):
+    """A ``place`` that only somebody else's words name: a project's file, or a conversation that may be theirs."""
+
+    code = "untrusted"
+    # Whether the person was asked about it, or could not be: nobody is asked twice.
+    settled = False
+
+    def __init__(self, message: str, *, hint: Hint, field: str, place: str) -> None:
+        super().__init__(message, hint=hint)
+        self.field = field
+        self.place = place
 
 
 class CallError(BadInputError):
@@ -293,20 +307,27 @@ class UnreachableError(ProviderRetryError):
 
 
 class BudgetExceededError(LamellaError):
-    """The request does not fit the window, and nothing in it may shrink further; ``protected`` names all of that."""
+    """The request does not fit the window, and nothing in it may shrink further; ``protected`` names all of that.
+
+    ``expanded`` names the folders and tags that brought notes nobody chose one by one.
+    """
 
     code = "budget_exceeded"
 
-    def __init__(self, *, needed: int, hard: int, limit: int, protected: Sequence[str]) -> None:
+    def __init__(
+        self, *, needed: int, hard: int, limit: int, protected: Sequence[str], expanded: Sequence[str] = ()
+    ) -> None:
+        fewer = f"Attach fewer notes by their paths in place of {_list_some(expanded)}. " if expanded else ""
         super().__init__(
             f"The request needs {needed:,} tokens; at most {hard:,} of the {limit:,} that fit may be used.",
-            hint=f"Kept whatever happens: {_list_some(protected)}. Detach, drop or unpin one, shorten what is typed, "
-            "or choose a larger window.",
+            hint=f"{fewer}Kept whatever happens: {_list_some(protected)}. Detach, drop or unpin one, shorten what is "
+            "typed, or choose a larger window.",
         )
         self.needed = needed
         self.hard = hard
         self.limit = limit
         self.protected = tuple(protected)
+        self.expanded = tuple(expanded)
 
 
 def _list_some(names: Sequence[str], shown: int = 8) -> str:

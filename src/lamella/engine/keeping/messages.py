@@ -1,10 +1,24 @@
-"""Messages by their ids: what is told of one that is not where it was looked for."""
+"""Messages by their ids: what was erased of them, and what is told of one that is not where it was looked for."""
+
+from collections.abc import Iterable
 
 from lamella.core.log.ids import Voice
 from lamella.core.log.log import Log
-from lamella.core.log.nodes import name_messages
+from lamella.core.log.nodes import Told, name_messages
 from lamella.core.text.content import canonical_json
 from lamella.errors import CallError
+
+
+def find_erased(told: Iterable[Told]) -> frozenset[str]:
+    """The ids of artifacts of a branch that were erased since they were attached."""
+    nodes = [turn.message for turn in told if turn.message.erased]
+    return frozenset(
+        ref.id
+        for node in nodes
+        if node.question is not None
+        for ref in node.question.artifacts()
+        if ref.hash in node.erased
+    )
 
 
 def miss_message(log: Log, message: str, *, name: str) -> CallError:

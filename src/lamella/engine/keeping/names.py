@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import chain, count
 
-from lamella.engine.commands import quote_word
+from lamella.commands import quote_word
 from lamella.errors import CallError
 from lamella.holdings import ChatListing
 from lamella.ports import Store

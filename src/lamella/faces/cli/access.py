@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lamella.engine.commands import write_command
+from lamella.commands import write_command
 from lamella.wiring import mask, open_backend, open_conversations
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from itertools import pairwise
 
 import lamella
-from lamella.errors import LamellaError, UsageError
+from lamella.errors import LamellaError, UntrustedError, UsageError
 from lamella.faces.cli import INTERRUPTED
 from lamella.faces.cli.terminal.streams import discard_stdout, finish_stdout, speak_utf8
 
@@ -74,12 +74,22 @@ def _print_version() -> None:
 def _run(run: Callable[[], object]) -> int:
     if sys.stdout is None:
         raise LamellaError("There is no stdout to write to.", hint="Redirect it to a file, or to /dev/null.")
-    result = run()
+    result = _run_trusted(run)
     if result == INTERRUPTED:
         # What typer makes of Ctrl-C, without a word.
         raise KeyboardInterrupt
     sys.stdout.flush()
     return result if isinstance(result, int) else 0
+
+
+def _run_trusted(run: Callable[[], object]) -> object:
+    """Run a command; a place that only somebody else names is asked about at a terminal, and the command begun anew."""
+    try:
+        return run()
+    except UntrustedError as refused:
+        from lamella.faces.cli.terminal.consent import go_on_trusted
+
+        return go_on_trusted(refused, run)
 
 
 def _fail(error: BaseException, words: Sequence[str], *, debug: bool) -> int:

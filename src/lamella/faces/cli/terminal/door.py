@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from lamella.engine.commands import write_command
+from lamella.commands import write_command
 
 
 class ShellDoor:
@@ -31,6 +31,9 @@ class ShellDoor:
 
     def go_to(self, name: str, head: str) -> str:
         return self._write("chats fork", name, head)
+
+    def trust(self, field: str, given: str, place: str) -> str:
+        return f"say so once: `{write_command('trust add', field, place)}`"
 
     def load_again(self) -> str:
         return "Run the command again."

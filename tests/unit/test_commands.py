@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.shells import read_words
 
-from lamella.engine.commands import quote_word, write_command
+from lamella.commands import quote_word, write_command
 
 ODD = [
     "garden",

@@ -70,7 +70,7 @@ def _begin_chat(services: Services, named: str | None) -> dict[str, object]:
     model = named or services.settings.model or DEMO_MODEL
     fitting = fit_settings(model, begins=True, services=services)
     settings = {name: fitting.get(name, getattr(services.settings, name)) for name in ("layout", "window", "reserve")}
-    unready = tell_unready(model, services=services)
+    unready = tell_unready(model, named=named is not None, services=services)
     return {"model": mask(model), **settings, "missing": unready and mask(unready.message)}
 
 
