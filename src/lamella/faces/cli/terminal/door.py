@@ -39,7 +39,8 @@ class ShellDoor:
         return "Run the command again."
 
     def ask_again(self, *, max_tokens: int) -> str:
-        return f"`lamella chats regenerate CHAT --max-tokens {max_tokens}`"
+        # Kept or not, it is asked with this: anew, or by having the question answered again.
+        return f"`--max-tokens {max_tokens}`"
 
     def finish_calls(self, tools: Sequence[str]) -> str:
         return "The program that has these tools can go on with them."
@@ -59,6 +60,9 @@ class ChatDoor(ShellDoor):
 
     def go_to(self, name: str, head: str) -> str:
         return f"`/switch {head}`"
+
+    def ask_again(self, *, max_tokens: int) -> str:
+        return f"`/retry` once the chat is opened with {super().ask_again(max_tokens=max_tokens)}"
 
     def load_again(self) -> str:
         return "It was loaded again; type it once more."
