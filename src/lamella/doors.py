@@ -40,6 +40,10 @@ class Door(Protocol):
         """What goes on from another branch of a conversation."""
         ...
 
+    def trust(self, field: str, given: str, place: str) -> str:
+        """How somebody says yes to a place that was given by others, as a part of a sentence."""
+        ...
+
     def load_again(self) -> str:
         """What has to be done once somebody else wrote to a conversation, as a sentence."""
         ...
@@ -83,6 +87,9 @@ class PythonDoor:
 
     def go_to(self, name: str, head: str) -> str:
         return f'`chat.switch("{head}")`'
+
+    def trust(self, field: str, given: str, place: str) -> str:
+        return f"name it in your program: {field}={given!r}"
 
     def load_again(self) -> str:
         return "`chat.reload()` loads it again; then repeat what you did."

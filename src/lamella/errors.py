@@ -110,7 +110,7 @@ class UntrustedError(BadInputError):
     # Whether the person was asked about it, or could not be: nobody is asked twice.
     settled = False
 
-    def __init__(self, message: str, *, hint: str, field: str, place: str) -> None:
+    def __init__(self, message: str, *, hint: Hint, field: str, place: str) -> None:
         super().__init__(message, hint=hint)
         self.field = field
         self.place = place

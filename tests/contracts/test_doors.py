@@ -23,7 +23,10 @@ ELSEWHERE = {
     "adapters/archive/transcript.py: _refuse_numbers": "a datetime is a word for a time, too",
     "adapters/providers/local/weights.py: WeightsPackage.install": "what pip is called with",
     "adapters/providers/local/weights.py: _check_packaged": "what pip is called with",
+    "commands.py: _list_options": "an option with its value",
+    "core/values.py: describe": "what a program prints of its own values",
     "engine/dialogue/fitting.py: _ask": "a type",
+    "engine/dialogue/log_line.py: log_turn": "a line of the log",
     "engine/dialogue/turn.py: TurnView.__repr__": "what a program prints of its own values",
     "wiring/services.py: Services": "a type",
 }
@@ -113,7 +116,15 @@ def test_no_error_is_told_again_with_a_hint_that_was_worded_for_one_door() -> No
 
 def _steps(door: Door) -> dict[str, str]:
     """Every step in the words of a door."""
-    given = {"name": "my chat", "head": "57cc4455bb9c2671", "tools": ["add"], "max_tokens": 100}
+    given = {
+        "name": "my chat",
+        "head": "57cc4455bb9c2671",
+        "tools": ["add"],
+        "max_tokens": 100,
+        "field": "model",
+        "given": "x:y#z",
+        "place": "x:y",
+    }
     steps = [name for name, _ in inspect.getmembers(Door, inspect.isfunction) if not name.startswith("_")]
     assert len(steps) > 5
     told = {}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.contracts.console import blocks, commands, rewrite, run_command, run_python, tells_true
-from tests.contracts.places import ROOT, SRC, markdown_files, shown
+from tests.contracts.places import DOCS, ROOT, SRC, markdown_files, shown
 
 PAGES = list(markdown_files())
 COMMANDS = [
@@ -60,6 +60,11 @@ def test_every_file_of_ours_that_a_page_names_is_there(path: Path) -> None:
     text = re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     named = re.findall(r"`(?:src/lamella/)?([a-z_]+/[\w/]+\.py)`", text)
     assert sorted(name for name in named if not ((ROOT / name).exists() or (SRC / name).exists())) == []
+
+
+def test_every_page_can_be_found_from_the_readme() -> None:
+    linked = re.findall(r"\]\(docs/([\w-]+\.md)", README.read_text(encoding="utf-8"))
+    assert sorted({path.name for path in DOCS.glob("*.md")} - set(linked)) == []
 
 
 def test_shown_output_that_is_not_what_was_printed_is_found() -> None:

@@ -78,7 +78,7 @@ def _check(field: str, given: str, *, own: Sequence[str], services: Services) ->
         return None
     raise UntrustedError(
         f"{_find_author(field, given, services)} names the {field} {place}, and you have not{_tell_key(field, given)}.",
-        hint=f"If you trust it, name it in your program: {field}={given!r}.",
+        hint=lambda door: f"If you trust it, {door.trust(field, given, place)}.",
         field=field,
         place=place,
     )

@@ -20,7 +20,6 @@ def go_on_trusted(refused: UntrustedError, run: Callable[[], _Result]) -> _Resul
     while True:
         if refused.settled or not _ask(refused):
             refused.settled = True
-            refused.hint = f"If you trust it, say so once: `{_tell_command('add', refused)}`."
             raise refused
         try:
             return run()
@@ -38,9 +37,5 @@ def _ask(refused: UntrustedError) -> bool:
     from lamella.wiring import add_trust  # only those who are asked need it
 
     add_trust(refused.field, refused.place)
-    tell(f"Trusted. Take it back with: {_tell_command('remove', refused)}", err=True)
+    tell(f"Trusted. Take it back with: {write_command('trust remove', refused.field, refused.place)}", err=True)
     return True
-
-
-def _tell_command(verb: str, refused: UntrustedError) -> str:
-    return write_command(f"trust {verb}", refused.field, refused.place)

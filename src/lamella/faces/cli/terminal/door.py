@@ -32,11 +32,15 @@ class ShellDoor:
     def go_to(self, name: str, head: str) -> str:
         return self._write("chats fork", name, head)
 
+    def trust(self, field: str, given: str, place: str) -> str:
+        return f"say so once: `{write_command('trust add', field, place)}`"
+
     def load_again(self) -> str:
         return "Run the command again."
 
     def ask_again(self, *, max_tokens: int) -> str:
-        return f"`lamella chats regenerate CHAT --max-tokens {max_tokens}`"
+        # Kept or not, it is asked with this: anew, or by having the question answered again.
+        return f"`--max-tokens {max_tokens}`"
 
     def finish_calls(self, tools: Sequence[str]) -> str:
         return "The program that has these tools can go on with them."
@@ -56,6 +60,9 @@ class ChatDoor(ShellDoor):
 
     def go_to(self, name: str, head: str) -> str:
         return f"`/switch {head}`"
+
+    def ask_again(self, *, max_tokens: int) -> str:
+        return f"`/retry` once the chat is opened with {super().ask_again(max_tokens=max_tokens)}"
 
     def load_again(self) -> str:
         return "It was loaded again; type it once more."
