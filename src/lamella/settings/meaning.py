@@ -67,6 +67,7 @@ def find_faults(settings: Settings) -> Iterator[tuple[tuple[str, ...], LamellaEr
         ("model",): lambda: _check_model(settings),
         ("history_turns",): lambda: _check_history_turns(settings),
         ("temperature",): lambda: _check_temperature(settings),
+        ("cache_storage",): lambda: _check_storage(settings),
         ("system",): lambda: check_parts(settings.system or ""),
         _SHARES: lambda: Budget(**{name: getattr(settings, name) for name in _SHARES}),
         ("compaction",): lambda: [make_compaction(settings.compaction, runner) for runner in RUNNERS],
@@ -93,6 +94,14 @@ def _check_temperature(settings: Settings) -> None:
     if settings.temperature is not None and not 0 <= settings.temperature <= _HOTTEST:
         raise SettingError(
             f"temperature is {settings.temperature}.", hint=f"Choose a number from 0, which is steady, to {_HOTTEST}."
+        )
+
+
+def _check_storage(settings: Settings) -> None:
+    if settings.cache_storage < 0:
+        raise SettingError(
+            f"cache_storage is {settings.cache_storage}.",
+            hint="Say how many requests you expect in an hour, or 0 to store nothing.",
         )
 
 

@@ -163,6 +163,7 @@ class Transcript(BaseModel):
     instructions: str | None = None
     temperature: float | None = None
     reasoning_effort: str | None = None
+    cache_marks: str | None = None
 
     @property
     def opening_system(self) -> SystemIn | None:

@@ -40,6 +40,13 @@ class Effort(StrEnum):
     MAX = "max"
 
 
+class CacheMarks(StrEnum):
+    """Who marks how far a cache is to reach, where it wants marks: Lamella, or the provider after the last block."""
+
+    EXPLICIT = "explicit"
+    AUTOMATIC = "automatic"
+
+
 class Terms(Struct, frozen=True, kw_only=True, gc=False):
     """The terms of a turn: a field here is a setting that the bytes of a request follow from.
 
@@ -55,6 +62,7 @@ class Terms(Struct, frozen=True, kw_only=True, gc=False):
     image_notes: bool = False
     temperature: float | None = None
     reasoning_effort: Effort = Effort.DEFAULT
+    cache_marks: CacheMarks = CacheMarks.EXPLICIT
 
 
 class Rewrite(StrEnum):

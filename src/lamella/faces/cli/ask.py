@@ -101,6 +101,7 @@ def ask(
         vault=vault,
         answer=max_tokens,
         sends=not preview,
+        lasts=False,
         settings=read_given(system, settings),
     )
     output = PlainOutput(quiet=as_json)
