@@ -347,3 +347,8 @@ class LawBrokenError(LamellaError):
         )
         self.law = law
         self.findings = tuple(findings)
+
+
+def tell_install(extra: str) -> str:
+    """How what is missing is installed. No index has this package, so that its name alone would find nothing."""
+    return f'In the folder of the clone, install it with: pip install ".[{extra}]"'

@@ -144,3 +144,15 @@ def test_a_body_asks_for_no_longer_answer_than_fits(home: Mapping[str, str], tmp
     refused = spawn(*words, "--max-tokens", "3000", environment=home)
     assert (refused.exit, refused.out) == (2, "")
     assert "has 2,9" in refused.err
+
+
+def test_answering_again_takes_an_answer_that_fits_and_no_other(
+    home: Mapping[str, str], script: Callable[..., str]
+) -> None:
+    model = script("One.", "Two.")
+    small = ("--model", model, "--set", "window=3000", "--set", "reserve=500")
+    assert spawn("ask", " ".join(["word"] * 2_000), "--chat", "talk", *small, environment=home).exit == 0
+    told = spawn("chats", "regenerate", "talk", "--max-tokens", "1500", environment=home)
+    assert (told.exit, told.out) == (2, "")
+    assert "The answer may have 1,500 tokens, and the window of 3,000 has" in told.err
+    assert spawn("chats", "regenerate", "talk", environment=home).out == "One.\n"

@@ -1,11 +1,16 @@
 """The error tree: each error has a code of its own, a message and a hint."""
 
 import inspect
+import re
+import tomllib
+from pathlib import Path
 
 import pytest
 
 from lamella import errors
-from lamella.errors import BudgetExceededError, LamellaError, LawBrokenError
+from lamella.errors import BudgetExceededError, LamellaError, LawBrokenError, tell_install
+
+ROOT = Path(__file__).parents[2]
 
 CLASSES = [one for _, one in inspect.getmembers(errors, inspect.isclass) if issubclass(one, LamellaError)]
 
@@ -33,3 +38,12 @@ def test_a_broken_law_says_that_it_is_a_bug() -> None:
     error = LawBrokenError(law="true_hashes", findings=["one", "two"])
     assert str(error) == "The envelope breaks the law 'true_hashes': one; two."
     assert "bug" in error.hint
+
+
+def test_what_a_hint_installs_is_an_extra_of_the_clone_and_is_named_by_its_path() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    told = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
+    asked = set(re.findall(r'tell_install\("(\w+)"\)|SdkPackage\(.*extra="(\w+)"', told))
+    assert {name for pair in asked for name in pair if name} == set(extras)
+    assert tell_install("local").endswith('pip install ".[local]"')
+    assert "lamella[" not in told

@@ -68,6 +68,7 @@ def find_faults(settings: Settings) -> Iterator[tuple[tuple[str, ...], LamellaEr
         ("model",): lambda: _check_model(settings),
         ("history_turns",): lambda: _check_history_turns(settings),
         ("temperature",): lambda: _check_temperature(settings),
+        ("cache_storage",): lambda: _check_storage(settings),
         ("system",): lambda: check_parts(settings.system or ""),
         ("linger",): lambda: _check_linger(settings),
         _SHARES: lambda: Budget(**{name: getattr(settings, name) for name in _SHARES}),
@@ -101,6 +102,14 @@ def _check_temperature(settings: Settings) -> None:
 def _check_linger(settings: Settings) -> None:
     if settings.linger < 0:
         raise SettingError(f"linger is {settings.linger}.", hint="Give how many turns, or 0 for none.")
+
+
+def _check_storage(settings: Settings) -> None:
+    if settings.cache_storage < 0:
+        raise SettingError(
+            f"cache_storage is {settings.cache_storage}.",
+            hint="Say how many requests you expect in an hour, or 0 to store nothing.",
+        )
 
 
 def make_compaction(settings: CompactionSettings, runner: str) -> ChainRules:

@@ -87,6 +87,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     reasoning_effort: str = "default"
     attachments: str = "turn"
     linger: int = 2
+    cache_marks: str = "explicit"
+    cache_storage: int = 0
     store: str = "sqlite:///~/.lamella/chats.db"
     model_facts: str | None = None
 

@@ -16,12 +16,15 @@ from lamella.wiring.trust import check_model
 
 if TYPE_CHECKING:
     from lamella.adapters.providers.local.provider import Progress
+    from lamella.adapters.providers.row import StorageWish
     from lamella.engine.sending.pool import ProviderPool
     from lamella.engine.sending.sending import RetryPolicy
     from lamella.ports import ChatProvider
 
 # A shorter text is no key, and would be found in words.
 _SHORTEST_KEY = 8
+# Tokens of a request that asks for the price of a million.
+_SOME = 50_000
 # Which weights were found to be right, so that a start does not read them through.
 _WEIGHTS_RECORD = Path("~/.lamella/weights.json")
 
@@ -33,11 +36,12 @@ def open_pool(
     progress: "Callable[[Progress], None] | None" = None,
     patience: "RetryPolicy | None" = None,
     remember: bool = False,
+    lasts: bool = True,
 ) -> "ProviderPool":
     """Where turns are sent from: to a provider that is given, or to those that models name.
 
     ``progress`` is told how far a model in this process is with reading a prompt in. To ``remember`` makes what people
-    name a place that is trusted from then on.
+    name a place that is trusted from then on. One that ``lasts`` may have caches stored for more than one request.
     """
     import asyncio
     import random
@@ -47,7 +51,14 @@ def open_pool(
     from lamella.engine.sending.sending import RetryPolicy
 
     patience = patience or RetryPolicy()
-    find = partial(open_provider, services=services, progress=progress, silence=patience.silence, remember=remember)
+    find = partial(
+        open_provider,
+        services=services,
+        progress=progress,
+        silence=patience.silence,
+        remember=remember,
+        lasts=lasts,
+    )
     return ProviderPool(
         find, clock=SystemClock(), sleep=asyncio.sleep, jitter=random.random, given=provider, patience=patience
     )
@@ -61,11 +72,12 @@ def open_provider(
     progress: "Callable[[Progress], None] | None" = None,
     silence: float | None = None,
     remember: bool = False,
+    lasts: bool = True,
 ) -> "ChatProvider":
     """The provider that a model's name stands for, with keys from the environment; it bears so much ``silence``.
 
     ``named`` says that whoever runs this named it, not only a conversation that may have come from somebody else; to
-    ``remember`` that counts as a yes to it for good.
+    ``remember`` that counts as a yes to it for good. What is asked once and does not last stores nothing.
     """
     from lamella.adapters.providers.opener import open_provider as find
     from lamella.adapters.providers.row import ProviderOptions  # SDKs are for those who send
@@ -74,9 +86,31 @@ def open_provider(
     services = services or read_services()
     check_model(model, named=named, services=services, remember=remember)
     options = ProviderOptions(
-        patience=SILENCE if silence is None else silence, progress=progress, record=_WEIGHTS_RECORD.expanduser()
+        patience=SILENCE if silence is None else silence,
+        progress=progress,
+        record=_WEIGHTS_RECORD.expanduser(),
+        storage=_wish_storage(model, services) if lasts and services.settings.cache_storage else None,
     )
     return find(model, keys=os.environ, models=services.models, options=options)
+
+
+def _wish_storage(model: str, services: Services) -> "StorageWish | None":
+    """What storing a cache is weighed by; none where nobody knows what the model's input costs."""
+    from lamella.adapters.clocks.system import SystemClock
+    from lamella.adapters.providers.row import StorageWish
+    from lamella.core.log.call import CacheUse
+
+    clock = SystemClock()
+    # A request of a usual size: long ones have prices of their own.
+    some = services.prices.price(model, CacheUse(read=0, write=0, uncached=_SOME), clock.now())
+    if some is None:
+        return None
+    return StorageWish(
+        requests=services.settings.cache_storage,
+        price=some * 1_000_000 / _SOME,
+        count=services.counter.measure(model).count,
+        clock=clock,
+    )
 
 
 def read_answer(answer: object) -> Answer:

@@ -222,7 +222,7 @@ except NotAvailableError as error:
     print(error.hint)
 """
     result = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert result.stdout == "pip install 'lamella[postgres]'\n"
+    assert result.stdout == 'In the folder of the clone, install it with: pip install ".[postgres]"\n'
 
 
 def test_opening_sqlite_loads_no_driver_of_another_database(tmp_path: Path) -> None:

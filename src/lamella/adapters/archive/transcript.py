@@ -168,6 +168,7 @@ class Transcript(BaseModel):
     reasoning_effort: str | None = None
     attachments: str | None = None
     linger: int | None = None
+    cache_marks: str | None = None
 
     @property
     def opening_system(self) -> SystemIn | None:

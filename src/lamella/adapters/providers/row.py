@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from lamella.core.ledger.cache import CacheProfile
-from lamella.ports import ChatProvider, ModelBook
+from lamella.ports import ChatProvider, Clock, ModelBook
 from lamella.profiles import ModelProfile
 
 if TYPE_CHECKING:
@@ -17,15 +18,30 @@ PATIENCE = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StorageWish:
+    """What weighs whether a cache of its own pays: how many ``requests`` somebody expects in an hour, at which price.
+
+    ``price`` is that of plain input, in dollars per million tokens; ``count`` counts a text.
+    """
+
+    requests: int
+    price: Decimal
+    count: Callable[[str], int]
+    clock: Clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderOptions:
     """What providers take besides a key. ``patience`` is how many seconds of silence are borne.
 
     A model in this process tells ``progress`` how far it has read, and keeps in ``record`` which weights it checked.
+    With ``storage`` caches that are paid by the hour may be made.
     """
 
     patience: float = PATIENCE
     progress: "Callable[[Progress], None] | None" = None
     record: Path | None = None
+    storage: StorageWish | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

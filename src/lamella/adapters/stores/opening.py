@@ -9,7 +9,7 @@ from lamella.adapters.files.privacy import close_file, make_file, make_own_folde
 from lamella.adapters.files.writing import make_folder
 from lamella.adapters.stores.sqlite import MEMORY, SqliteDatabase
 from lamella.adapters.stores.store import SqlStore
-from lamella.errors import NotAvailableError, SettingError
+from lamella.errors import NotAvailableError, SettingError, tell_install
 
 if TYPE_CHECKING:
     from lamella.ports import Store
@@ -122,5 +122,5 @@ def _check_driver() -> None:
         import psycopg  # noqa: F401 - only to see whether it is there
     except ImportError as error:
         raise NotAvailableError(
-            f"PostgreSQL needs a driver that is not installed: {error}.", hint="pip install 'lamella[postgres]'"
+            f"PostgreSQL needs a driver that is not installed: {error}.", hint=tell_install("postgres")
         ) from error

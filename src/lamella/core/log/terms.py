@@ -47,6 +47,13 @@ class Attachments(StrEnum):
     STICKY = "sticky"
 
 
+class CacheMarks(StrEnum):
+    """Who marks how far a cache is to reach, where it wants marks: Lamella, or the provider after the last block."""
+
+    EXPLICIT = "explicit"
+    AUTOMATIC = "automatic"
+
+
 class Terms(Struct, frozen=True, kw_only=True, gc=False):
     """The terms of a turn: a field here is a setting that the bytes of a request follow from.
 
@@ -65,6 +72,7 @@ class Terms(Struct, frozen=True, kw_only=True, gc=False):
     reasoning_effort: Effort = Effort.DEFAULT
     attachments: Attachments = Attachments.TURN
     linger: int = 2
+    cache_marks: CacheMarks = CacheMarks.EXPLICIT
 
 
 class Rewrite(StrEnum):

@@ -29,7 +29,8 @@ class Request(Struct, frozen=True, kw_only=True):
 
     ``conversation`` names the conversation to caches that ask for a name; ``compare`` is the id of the reply before,
     for providers that say why a cache was missed. ``marks`` are messages after which the caller wants a breakpoint.
-    ``temperature`` and ``effort`` are the provider's own where there are none. ``extras`` is a JSON object of further
+    ``temperature``, ``effort`` and ``caching``, which is who places breakpoints, are the provider's own where there are
+    none. ``extras`` is a JSON object of further
     fields of the wire format.
     """
 
@@ -44,6 +45,7 @@ class Request(Struct, frozen=True, kw_only=True):
     marks: tuple[int, ...] = ()
     temperature: float | None = None
     effort: str | None = None
+    caching: str | None = None
     extras: str = "{}"
 
     def __repr__(self) -> str:

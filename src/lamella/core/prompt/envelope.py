@@ -11,7 +11,7 @@ from lamella.core.budget.counting import count_images, count_pieces, count_tools
 from lamella.core.budget.thresholds import Budget, warn_of
 from lamella.core.log.events.imprint import Imprint
 from lamella.core.log.placement import Form
-from lamella.core.log.terms import Effort, Layout
+from lamella.core.log.terms import CacheMarks, Effort, Layout
 from lamella.core.messages.model import Message, Role
 from lamella.core.messages.request import Request, Seams, find_seams
 from lamella.core.prompt.layers.library import build_library
@@ -210,5 +210,6 @@ def make_request(
         pause=pause,
         compare=compare,
         temperature=terms.temperature,
+        caching=None if terms.cache_marks is CacheMarks.EXPLICIT else terms.cache_marks.value,
         effort=None if terms.reasoning_effort is Effort.DEFAULT else terms.reasoning_effort.value,
     )

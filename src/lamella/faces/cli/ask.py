@@ -90,10 +90,7 @@ def ask(
     check_text(text, "the question")
     named = [*_find(attach, select, NamedFiles(vault)), *attach_named(text, NamedFiles(vault))]
     attached = [*(with_policy(one, policy) for one in named), *piped]
-    asked = Ask(
-        text=text,
-        attach=tuple(one.attachment() for one in attached),
-    )
+    asked = Ask(text=text, attach=tuple(one.attachment() for one in attached))
     options = ChatOptions(
         store=store if chat else UNKEPT,
         chat=chat,
@@ -101,6 +98,7 @@ def ask(
         vault=vault,
         answer=max_tokens,
         sends=not preview,
+        lasts=False,
         settings=read_given(system, settings),
     )
     output = PlainOutput(quiet=as_json)

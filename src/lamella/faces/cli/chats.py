@@ -210,7 +210,10 @@ def fork(
 
 MessageName = Annotated[str, typer.Argument(help="A message, as `lamella chats show` names it.")]
 _Model = Annotated[str | None, typer.Option("--model", metavar="NAME", help="Another model.", show_default=False)]
-_Answer = Annotated[int, typer.Option("--max-tokens", min=1, help="How long the answer may be, in tokens.")]
+_Answer = Annotated[
+    int | None,
+    typer.Option("--max-tokens", min=1, help="How long the answer may be, in tokens; else 1,024.", show_default=False),
+]
 
 
 @chats.command()
@@ -220,7 +223,7 @@ def edit(
     message: MessageName,
     text: Annotated[str, typer.Argument(help="What to ask in its place, with the same attachments.")],
     model: _Model = None,
-    max_tokens: _Answer = 1_024,
+    max_tokens: _Answer = None,
     store: StoreOption = None,
 ) -> None:
     """Ask something else in place of a question, and print the answer; the old branch stays."""
@@ -235,7 +238,7 @@ def regenerate(
     chat: ChatName,
     message: Annotated[str | None, typer.Argument(help="A question or its answer; else the last.")] = None,
     model: _Model = None,
-    max_tokens: _Answer = 1_024,
+    max_tokens: _Answer = None,
     store: StoreOption = None,
 ) -> None:
     """Have a question answered again, and print the answer; the old one stays on its branch."""

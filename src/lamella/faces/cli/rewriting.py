@@ -17,17 +17,19 @@ from lamella.faces.cli.terminal.telling import tell
 
 
 def ask_instead(
-    chat: str, message: str, text: str, *, model: str | None, answer_tokens: int, store: str | None
+    chat: str, message: str, text: str, *, model: str | None, answer_tokens: int | None, store: str | None
 ) -> None:
     """Ask a text in place of a message; the answer goes to stdout, everything else to stderr."""
     asked = check_text(text, "the question")
-    options = ChatOptions(store=store, chat=chat, model=model, answer=answer_tokens)
+    options = ChatOptions(store=store, chat=chat, model=model, answer=answer_tokens, lasts=False)
     _send(options, lambda stored: stored.edit(message, asked))
 
 
-def answer_again(chat: str, message: str | None, *, model: str | None, answer_tokens: int, store: str | None) -> None:
+def answer_again(
+    chat: str, message: str | None, *, model: str | None, answer_tokens: int | None, store: str | None
+) -> None:
     """Have a question answered again, by default the last, by another model if one is named."""
-    options = ChatOptions(store=store, chat=chat, model=model, answer=answer_tokens)
+    options = ChatOptions(store=store, chat=chat, model=model, answer=answer_tokens, lasts=False)
     _send(options, lambda stored: stored.regenerate(message, model=model))
 
 

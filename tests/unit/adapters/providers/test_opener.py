@@ -116,12 +116,12 @@ def test_a_key_that_no_header_can_carry_is_refused_by_its_variable_and_not_shown
 
 
 PACKAGES = [
-    ("anthropic", "anthropic:claude-opus-5-5", "lamella[anthropic]"),
-    ("openai", "openai:gpt-6", "lamella[openai]"),
-    ("openai", f"openai-compatible:{HTTP}#m", "lamella[openai]"),
-    ("google.genai", "gemini:gemini-3.8-flash", "lamella[gemini]"),
-    ("google", "gemini:gemini-3.8-flash", "lamella[gemini]"),
-    ("xllamacpp", "local", "lamella[local]"),
+    ("anthropic", "anthropic:claude-opus-5-5", ".[anthropic]"),
+    ("openai", "openai:gpt-6", ".[openai]"),
+    ("openai", f"openai-compatible:{HTTP}#m", ".[openai]"),
+    ("google.genai", "gemini:gemini-3.8-flash", ".[gemini]"),
+    ("google", "gemini:gemini-3.8-flash", ".[gemini]"),
+    ("xllamacpp", "local", ".[local]"),
 ]
 MISSING = """
 import sys

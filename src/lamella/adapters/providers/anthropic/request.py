@@ -56,7 +56,7 @@ class _BlockLayout:
 
 def build_request(request: Request, profile: ModelProfile, *, caching: CacheMode = CacheMode.EXPLICIT) -> Body:
     """The keyword arguments that send this request with Anthropic's SDK, without ``stream``."""
-    laid = _lay_out(request)
+    laid, caching = _lay_out(request), CacheMode(request.caching or caching)
     body: Body = {"model": bare_model(request.model), "max_tokens": request.answer, "messages": laid.turns}
     body |= {"system": laid.system} if laid.system else {}
     body |= {"tools": laid.tools} if laid.tools else {}

@@ -24,7 +24,7 @@ from lamella.adapters.providers.registry import bare_model
 from lamella.adapters.providers.wire.fields import Fields, as_fields, fields_at, text_at
 from lamella.core.messages.delta import Delta, Stop
 from lamella.core.messages.request import Request
-from lamella.errors import LamellaError, SdkMissingError
+from lamella.errors import LamellaError, SdkMissingError, tell_install
 from lamella.ports import ModelBook
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class AnthropicProvider:
                 from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient
             except ImportError as error:
                 raise SdkMissingError(
-                    "The package anthropic is not installed.", hint='Install it with: pip install "lamella[anthropic]"'
+                    "The package anthropic is not installed.", hint=tell_install("anthropic")
                 ) from error
             self._client = AsyncAnthropic(
                 api_key=self._key,

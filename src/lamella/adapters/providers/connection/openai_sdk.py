@@ -14,7 +14,7 @@ from lamella.adapters.providers.connection.failures import (
     read_wait,
 )
 from lamella.adapters.providers.wire.fields import as_fields, status_at, text_at
-from lamella.errors import LamellaError, SdkMissingError
+from lamella.errors import LamellaError, SdkMissingError, tell_install
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -29,9 +29,7 @@ def open_client(*, key: str, address: str, patience: float) -> "AsyncOpenAI":
     try:
         from openai import AsyncOpenAI, DefaultAsyncHttpxClient
     except ImportError as error:
-        raise SdkMissingError(
-            "The package openai is not installed.", hint='Install it with: pip install "lamella[openai]"'
-        ) from error
+        raise SdkMissingError("The package openai is not installed.", hint=tell_install("openai")) from error
     http = DefaultAsyncHttpxClient(event_hooks={"response": [bound_answer]})
     return AsyncOpenAI(api_key=key, base_url=address, timeout=patience, max_retries=0, http_client=http)
 

@@ -3,7 +3,7 @@
 from importlib.util import find_spec
 
 from lamella.adapters.providers.row import SdkPackage
-from lamella.errors import SdkMissingError
+from lamella.errors import SdkMissingError, tell_install
 
 
 def check_package(sdk: SdkPackage) -> None:
@@ -13,6 +13,4 @@ def check_package(sdk: SdkPackage) -> None:
     except (ImportError, ValueError):
         found = False
     if not found:
-        raise SdkMissingError(
-            f"The package {sdk.package} is not installed.", hint=f'Install it with: pip install "lamella[{sdk.extra}]"'
-        )
+        raise SdkMissingError(f"The package {sdk.package} is not installed.", hint=tell_install(sdk.extra))

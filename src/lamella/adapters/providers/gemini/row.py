@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
 
 def _open(model: str, *, key: str, models: ModelBook, options: ProviderOptions) -> ChatProvider:
-    del model  # requests name it
     from lamella.adapters.providers.gemini.send import GeminiProvider
+    from lamella.adapters.providers.gemini.storage import wish_store
 
-    return GeminiProvider(key=key, models=models, patience=options.patience)
+    store = wish_store(options.storage, models.model(model))
+    return GeminiProvider(key=key, models=models, patience=options.patience, store=store)
 
 
 def _speak() -> "Dialect":

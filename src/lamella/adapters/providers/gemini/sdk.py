@@ -19,7 +19,7 @@ from lamella.adapters.providers.connection.failures import (
 )
 from lamella.adapters.providers.connection.unstreamed import check_no_error, comes_whole
 from lamella.adapters.providers.wire.fields import as_fields, fields_at, items_at, text_at
-from lamella.errors import LamellaError, SdkMissingError
+from lamella.errors import LamellaError, SdkMissingError, tell_install
 
 if TYPE_CHECKING:
     from google.genai import Client
@@ -55,9 +55,7 @@ def open_client(*, key: str, address: str) -> SdkClient:
         from google.genai.types import HttpOptions, HttpRetryOptions
         from httpx2 import AsyncClient
     except ImportError as error:
-        raise SdkMissingError(
-            "The package google-genai is not installed.", hint='Install it with: pip install "lamella[gemini]"'
-        ) from error
+        raise SdkMissingError("The package google-genai is not installed.", hint=tell_install("gemini")) from error
     # Without a client of ours the SDK takes aiohttp where that is installed, and raises its exceptions. No redirect is
     # followed: the key would go along.
     http = AsyncClient(timeout=None, event_hooks={"response": [bound_answer, _note]})

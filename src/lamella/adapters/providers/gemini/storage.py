@@ -12,6 +12,7 @@ from lamella.adapters.providers.connection.failures import Target
 from lamella.adapters.providers.gemini.request import build_stored
 from lamella.adapters.providers.gemini.sdk import explain
 from lamella.adapters.providers.registry import bare_model
+from lamella.adapters.providers.row import StorageWish
 from lamella.adapters.providers.wire.body import system_text
 from lamella.adapters.providers.wire.fields import as_json
 from lamella.core.messages.request import Request
@@ -194,6 +195,18 @@ class ContentStore:
                 if "not found" not in str(error).lower():
                     continue
             self._doomed.remove(doomed)
+
+
+def wish_store(wish: StorageWish | None, profile: ModelProfile) -> ContentStore | None:
+    """The store that somebody wishes for; none for a model that offers no caches, or of which no price is known."""
+    if wish is None or not profile.cached_content or profile.storage is None or profile.read is None:
+        return None
+
+    def count(request: Request) -> int:
+        tools = as_json([[tool.name, tool.description, tool.parameters] for tool in request.tools])
+        return wish.count(system_text(request.messages)) + (wish.count(tools) if request.tools else 0)
+
+    return ContentStore(StoragePlan(price=wish.price, requests=wish.requests), now=wish.clock.now, tokens=count)
 
 
 async def _call(sending: Awaitable[T], target: Target) -> T:

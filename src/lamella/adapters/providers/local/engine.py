@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from lamella.adapters.providers.local.cache import SIMILAR
 from lamella.adapters.providers.wire.fields import Fields
-from lamella.errors import ModelMissingError, SdkMissingError
+from lamella.errors import ModelMissingError, SdkMissingError, tell_install
 
 _PATIENCE = 60.0
 _POLL = 0.005
@@ -132,9 +132,7 @@ def _load(weights: Path, options: EngineOptions, *, key: str) -> Any:  # noqa: A
     try:
         from xllamacpp import CommonParams, Server
     except ImportError as error:
-        raise SdkMissingError(
-            "The package xllamacpp is not installed.", hint='Install it with: pip install "lamella[local]"'
-        ) from error
+        raise SdkMissingError("The package xllamacpp is not installed.", hint=tell_install("local")) from error
     params = CommonParams()
     params.model.path = str(weights)
     params.n_ctx, params.n_batch = options.window, options.batch

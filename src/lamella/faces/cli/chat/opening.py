@@ -77,7 +77,7 @@ AnswerOption = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatOptions:
-    """What was asked for on the command line. What ``sends`` nothing needs no key.
+    """What was asked for on the command line. What ``sends`` nothing needs no key; ``lasts`` is more than one question.
 
     ``settings`` are those of the conversation, by name. ``sticky`` says that somebody talks: what is attached stays
     attached until it is detached, unless that was set.
@@ -90,6 +90,7 @@ class ChatOptions:
     last: bool = False
     answer: int | None = None
     sends: bool = True
+    lasts: bool = True
     settings: Mapping[str, object] = field(default_factory=dict)
     sticky: bool = False
 
@@ -203,7 +204,8 @@ def _make_name(backend: Backend) -> str:
 def _open_pool(
     options: ChatOptions, progress: "Callable[[Progress], None] | None", *, services: Services
 ) -> ProviderPool:
-    pool = open_pool(services=services, progress=progress, remember=options.store != UNKEPT)
+    remember = options.store != UNKEPT
+    pool = open_pool(services=services, progress=progress, remember=remember, lasts=options.lasts)
     pool.name(options.model)
     return pool
 

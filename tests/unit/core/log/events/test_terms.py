@@ -11,7 +11,7 @@ from lamella.core.log.events.kinds import EventKind
 from lamella.core.log.events.message import MessageEvent, make_message, make_open_message
 from lamella.core.log.events.terms import settle_terms
 from lamella.core.log.records import Record
-from lamella.core.log.terms import Attachments, CarryForward, Effort, History, Layout, Terms
+from lamella.core.log.terms import Attachments, CacheMarks, CarryForward, Effort, History, Layout, Terms
 from lamella.core.log.turn import Turn
 from lamella.core.text.content import canonical_json
 from lamella.core.values import replace
@@ -27,6 +27,7 @@ OTHER = Terms(
     linger=5,
     temperature=0.5,
     reasoning_effort=Effort.LOW,
+    cache_marks=CacheMarks.AUTOMATIC,
 )
 every_terms = st.builds(
     Terms,
@@ -39,6 +40,7 @@ every_terms = st.builds(
     linger=st.integers(0, 9),
     temperature=st.none() | st.floats(0, 2),
     reasoning_effort=st.sampled_from(Effort),
+    cache_marks=st.sampled_from(CacheMarks),
 )
 
 

@@ -1,0 +1,98 @@
+"""Settings that steer caches, up to the wire: who places marks, and whether caches of their own are made."""
+
+import asyncio
+
+import pytest
+from tests.wire.anthropic_server import KEY as ANTHROPIC_KEY
+from tests.wire.anthropic_server import MODEL as CLAUDE
+from tests.wire.anthropic_server import anthropic_server
+from tests.wire.gemini_server import KEY, MODEL, GeminiServer, gemini_server
+
+import lamella
+from lamella import Conversation, Note
+from lamella.adapters.providers.anthropic.send import AnthropicProvider
+from lamella.adapters.providers.gemini.send import GeminiProvider
+from lamella.adapters.providers.gemini.storage import ContentStore
+from lamella.errors import SettingError
+from lamella.wiring import open_provider, read_services
+
+BOOK = Note(path="book.md", text="The tide comes and goes. " * 3_000)
+ARGON = "gemini:gemini-4-argon"
+
+
+async def talk(chat: lamella.Chat, *questions: str) -> list[int | None]:
+    """What was read from the cache for each answer."""
+    for number, question in enumerate(questions):
+        attach = [BOOK] if number == 0 else []
+        async for _ in chat.send(question, attach=attach):
+            pass
+    return [call.usage.read if call.usage else None for calls in chat.ledger() for call in calls]
+
+
+def test_the_provider_places_the_mark_where_a_setting_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAMELLA_CACHE_MARKS", "automatic")
+
+    async def run(url: str) -> list[int | None]:
+        provider = AnthropicProvider(key=ANTHROPIC_KEY, address=url, patience=10.0)
+        async with lamella.open("sqlite://", model=CLAUDE, provider=provider) as engine:
+            try:
+                return await talk(engine.chat("demo", layout="in_place"), "First?", "Second?")
+            finally:
+                await provider.close()
+
+    with anthropic_server() as server:
+        first, second = asyncio.run(run(server.url))
+    assert (first, (second or 0) > 10_000) == (0, True)
+    for body in server.bodies:
+        assert body["cache_control"]["type"] == "ephemeral"
+        assert not any("cache_control" in block for message in body["messages"] for block in message["content"])
+
+
+def test_marks_are_a_term_of_the_conversation_and_of_requests_for_other_clients() -> None:
+    def body(**settings: str) -> dict[str, object]:
+        return Conversation(model=CLAUDE, **settings).ask("First?", attach=[BOOK]).request("anthropic")  # type: ignore[arg-type]
+
+    assert "cache_control" in body(cache_marks="automatic")
+    assert "cache_control" not in body()
+    with pytest.raises(SettingError, match="There is no cache_marks 'all'"):
+        body(cache_marks="all")
+    with lamella.open("sqlite://") as engine:
+        chat = engine.chat("demo", model=CLAUDE, cache_marks="automatic")
+        chat.ask("First?")
+        chat.reply("Yes.")
+        assert chat.transcript()["cache_marks"] == "automatic"
+
+
+def store_of(model: str, *, lasts: bool = True, **settings: object) -> ContentStore | None:
+    """What makes caches for a model under these settings."""
+    provider = open_provider(model, named=True, services=read_services(settings), lasts=lasts)
+    assert isinstance(provider, GeminiProvider)
+    return provider._store
+
+
+def test_caches_of_their_own_are_made_where_a_setting_expects_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GEMINI_API_KEY", KEY)
+    monkeypatch.setenv("LAMELLA_CACHE_STORAGE", "20")
+    store = store_of(f"gemini:{MODEL}")
+
+    async def run(server: GeminiServer) -> list[int | None]:
+        provider = GeminiProvider(key=KEY, address=server.url, patience=10.0, store=store)
+        async with lamella.open("sqlite://", model=f"gemini:{MODEL}", provider=provider) as engine:
+            try:
+                return await talk(engine.chat("demo", layout="library"), "First?", "Second?", "Third?")
+            finally:
+                await provider.close()
+
+    with gemini_server() as server:
+        *_, third = asyncio.run(run(server))
+    assert (third or 0) > 10_000
+    assert [call.method for call in server.calls if "cachedContents" in call.path] == ["POST", "DELETE"]
+    assert server.stored == {}
+
+
+def test_nothing_is_stored_unless_it_was_asked_for_can_be_had_and_may_pay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GEMINI_API_KEY", KEY)
+    assert store_of(f"gemini:{MODEL}") is None
+    assert store_of(f"gemini:{MODEL}", cache_storage=20, lasts=False) is None
+    assert store_of(ARGON, cache_storage=20) is None
+    assert store_of("gemini:gemini-of-tomorrow", cache_storage=20) is None
