@@ -115,7 +115,7 @@ def test_what_is_attached_is_read_in_while_the_question_is_typed(home: Mapping[s
     with at_terminal(home, "--max-tokens", "4") as terminal:
         terminal.wait_for("tokens used")
         terminal.press(f"/attach {long}", ENTER)
-        terminal.wait_for("goes with the next message.")
+        terminal.wait_for("goes with the next message")
         terminal.wait_for("tokens in")
         terminal.press("Sum up", ENTER)
         terminal.wait_for("of the last turn cached")

@@ -20,7 +20,14 @@ from lamella.faces.cli.chat.output import Output, follow
 from lamella.faces.cli.chat.status import tell_end, tell_standing
 from lamella.faces.cli.chat.strata import print_strata
 from lamella.faces.cli.chat.warmup import Warmup
-from lamella.faces.cli.chat.working_set import check_attached, is_sticky, list_attached, tell_names
+from lamella.faces.cli.chat.working_set import (
+    check_attached,
+    is_sticky,
+    list_attached,
+    list_droppable,
+    list_pinnable,
+    tell_names,
+)
 from lamella.faces.cli.terminal.failures import print_failure
 from lamella.faces.cli.terminal.lines import cut_words, show_line
 from lamella.faces.cli.terminal.telling import tell
@@ -141,6 +148,17 @@ class TerminalChat:
     def tell_attached(self) -> str:
         """What stays attached, for the line that is typed in; nothing where nothing does."""
         return tell_names(list_attached(self.stored, but=[*self.detach, *self.drop])) if self.sticks else ""
+
+    def complete(self, command: str) -> list[str]:
+        """The names that a command takes of what is there; none for one that takes none."""
+        match command:
+            case "/detach":
+                return [*self.waiting, *list_attached(self.stored, but=[*self.detach, *self.drop])]
+            case "/drop":
+                return list_droppable(self.stored)
+            case "/pin":
+                return list_pinnable(self.stored)
+        return []
 
     def take_out(self, name: str) -> str:
         """Have something detached with the next message, or not go along with it at all, and say which."""
