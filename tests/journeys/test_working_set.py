@@ -146,3 +146,22 @@ def test_what_is_there_is_completed(home: Mapping[str, str], script: Callable[..
         terminal.wait_for("[plan.md] >")
         terminal.press(CTRL_D)
         assert terminal.wait_for_end() == 0
+
+
+def test_what_a_message_that_failed_took_out_is_not_taken_out_again(
+    home: Mapping[str, str], script: Callable[..., str], notes: Path
+) -> None:
+    lines = ("Read @plan.md.", "/detach plan.md", "Fails?", "Fails too?")
+    words = ("chat", "talk", "--model", script("Once."), "--vault", str(notes))
+    ran = spawn(*words, stdin="".join(f"{line}\n" for line in lines).encode(), environment=home)
+    assert ran.err.count("error: ") == 2
+    assert "Nothing to detach" not in ran.err
+
+
+def test_a_question_for_a_script_can_detach(talk: Talk, home: Mapping[str, str], notes: Path) -> None:
+    talk("Read @plan.md.")
+    words = ("--chat", "talk", "--vault", str(notes), "--detach", "plan.md", "--detach", "gone.md")
+    ran = spawn("ask", "And now?", *words, environment=home)
+    assert (ran.exit, ran.err.count("warning: Nothing to detach: gone.md is not in the working set.\n")) == (0, 1)
+    (notes / "plan.md").write_text("Low tide is at 15:20.\n")
+    assert CHANGED not in talk("And then?").err

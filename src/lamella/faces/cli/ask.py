@@ -36,6 +36,13 @@ from lamella.views.answers import view_answer
 from lamella.views.turns import view_turn
 
 _LARGEST = 50_000_000
+_ChatOption = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Go on with this conversation, or begin it, and keep it; else nothing is kept."),
+]
+_DetachOption = Annotated[
+    list[str] | None, typer.Option(metavar="NAME", help="Take this out of what is attached; may be repeated.")
+]
 _PolicyOption = Annotated[
     str | None,
     typer.Option(help="What becomes of what is attached: follow, snapshot or pin.", metavar="NAME", show_default=False),
@@ -54,14 +61,10 @@ def ask(
     select: Annotated[
         list[str] | None, typer.Option(metavar="PATH:10-20", help="Lines of a file to attach; may be repeated.")
     ] = None,
+    detach: _DetachOption = None,
     vault: VaultOption = None,
     model: ModelOption = None,
-    chat: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="Go on with this conversation, or begin it, and keep it; else nothing is kept."
-        ),
-    ] = None,
+    chat: _ChatOption = None,
     system: Annotated[str | None, typer.Option(help="The system prompt, from this question on.")] = None,
     policy: _PolicyOption = None,
     preview: _PreviewOption = False,
@@ -85,6 +88,7 @@ def ask(
         text=check_text(text, "the question"),
         attach=tuple(one.attachment() for one in [*_attach(attach, select, vault, policy=policy), *piped]),
         system={} if system is None else {"base": check_text(system, "the system prompt")},
+        detach=tuple(detach or ()),
     )
     options = ChatOptions(
         store=store if chat else UNKEPT, chat=chat, model=model, vault=vault, answer=max_tokens, sends=not preview

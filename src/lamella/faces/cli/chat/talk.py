@@ -26,6 +26,8 @@ from lamella.faces.cli.chat.working_set import (
     list_attached,
     list_droppable,
     list_pinnable,
+    still_attached,
+    still_present,
     tell_names,
 )
 from lamella.faces.cli.terminal.failures import print_failure
@@ -181,8 +183,8 @@ class TerminalChat:
         asked = Ask(
             text=check_text(text, "the message"),
             attach=tuple(one.attachment() for one in attach),
-            drop=tuple(self.drop),
-            detach=tuple(self.detach),
+            drop=still_present(self.stored, self.drop),
+            detach=still_attached(self.stored, self.detach),
             pin=tuple(self.pins),
         )
         return self._bring_changed(asked, say=say) if self.sticks else asked

@@ -26,6 +26,18 @@ def list_attached(stored: StoredChat, *, but: Collection[str] = ()) -> list[str]
     return list(dict.fromkeys(name_artifact(artifact) for artifact in there if artifact.id not in gone))
 
 
+def still_attached(stored: StoredChat, names: Sequence[str]) -> tuple[str, ...]:
+    """Those names that mean something in the working set: a message that failed has taken its own out already."""
+    there = list_working_set(*stored.standing)
+    return tuple(name for name in names if match_names(name, there))
+
+
+def still_present(stored: StoredChat, names: Sequence[str]) -> tuple[str, ...]:
+    """The same for the prompt."""
+    there = list_present(stored.standing[0])
+    return tuple(name for name in names if match_names(name, there))
+
+
 def check_attached(stored: StoredChat, name: str, *, waiting: Collection[str] = ()) -> None:
     """Refuse a name that means nothing in the working set."""
     if not match_names(name, list_working_set(*stored.standing)):
