@@ -123,7 +123,7 @@ def test_files_are_attached_by_command_and_by_mention_and_dropped_again(
         words=("talk", "--model", model, "--vault", str(notes)),
     )
     assert ran.exit == 0
-    assert "plan.md:2-3 goes with the next message." in ran.out
+    assert "plan.md:2-3 goes with the next message and stays attached until /detach." in ran.out
     assert "my list.md leaves the prompt with the next message." in ran.out
     assert "attached: plan.md · my list.md\n" in ran.err
     missing = "There is no file plna.md in the vault. Did you mean plan.md?"
@@ -155,7 +155,7 @@ def test_the_commands_do_what_they_say(chat: Chat, script: Callable[..., str]) -
         "never sent",
         words=("talk", "--model", script("One.", "Two.", "Three.")),
     )
-    for command in ("/attach PATH[:10-20]", "/drop ID", "/compact [SHARE]", "/undo", "/recall WORDS", "/ledger"):
+    for command in ("/attach PATH[:10-20]", "/drop NAME", "/compact [SHARE]", "/undo", "/recall WORDS", "/ledger"):
         assert command in ran.out
     assert "L5_USER" in ran.out
     branches = [line.partition("  2 turns  ") for line in ran.out.splitlines() if "  2 turns  " in line]

@@ -106,3 +106,62 @@ def test_the_line_that_is_typed_in_shows_what_is_attached(
         terminal.wait_for("[plan.md] >")
         terminal.press(CTRL_D)
         assert terminal.wait_for_end() == 0
+
+
+def test_what_is_not_there_is_refused_and_the_prefix_stays(talk: Talk, home: Mapping[str, str]) -> None:
+    ran = talk("Read @plan.md.", "/drop nothing.md", "/detach nothing.md", "/pin nothing.md", "More?", "And more?")
+    assert ran.exit == 0
+    assert "error: nothing.md is not in the prompt.\nhint: To drop: plan.md.\n" in ran.err
+    assert "error: nothing.md is not attached.\nhint: Attached: plan.md.\n" in ran.err
+    assert "error: nothing.md is not in the library.\nhint: To pin: plan.md.\n" in ran.err
+    turns = json.loads(spawn("replay", "talk", "--json", environment=home).out)["turns"]
+    assert [turn["prefix"]["cause"] for turn in turns] == ["first_turn", "none", "none"]
+
+
+def test_a_picture_is_dropped_and_detached_by_its_name(talk: Talk, home: Mapping[str, str]) -> None:
+    ran = talk("See @map.png.", "/detach map.png", "And now?", "/drop map.png", "Last?", "/drop map.png")
+    assert standing(ran) == ["[map.png]", "", ""]
+    assert "map.png leaves the prompt with the next message." in ran.out
+    assert not any(message.get("images") for message in sent(home))
+    assert "error: map.png is not in the prompt.\nhint: To drop: nothing.\n" in ran.err
+
+
+def test_what_waits_is_not_in_the_prompt_yet_and_what_is_pinned_stays(talk: Talk) -> None:
+    ran = talk("/attach plan.md", "/drop plan.md", "Read it.", "/pin plan.md", "Keep it.", "/drop plan.md")
+    assert "error: plan.md was not sent yet.\nhint: /detach plan.md leaves it here.\n" in ran.err
+    assert "error: plan.md is pinned and stays.\n" in ran.err
+
+
+def test_what_is_there_is_completed(home: Mapping[str, str], script: Callable[..., str], notes: Path) -> None:
+    words = ("chat", "talk", "--model", script("Yes.", "No."), "--vault", str(notes))
+    with Terminal([*COMMAND, *words], home) as terminal:
+        terminal.wait_for("tokens used")
+        terminal.press("Read @plan.md and @map.png now", ENTER)
+        terminal.wait_for("Yes.")
+        terminal.wait_for("[plan.md, map.png] >")
+        terminal.press("/drop ma")
+        terminal.wait_for("map.png")
+        terminal.press("\t", ENTER, ENTER)
+        terminal.wait_for("map.png leaves the prompt with the next message.")
+        terminal.wait_for("[plan.md] >")
+        terminal.press(CTRL_D)
+        assert terminal.wait_for_end() == 0
+
+
+def test_what_a_message_that_failed_took_out_is_not_taken_out_again(
+    home: Mapping[str, str], script: Callable[..., str], notes: Path
+) -> None:
+    lines = ("Read @plan.md.", "/detach plan.md", "Fails?", "Fails too?")
+    words = ("chat", "talk", "--model", script("Once."), "--vault", str(notes))
+    ran = spawn(*words, stdin="".join(f"{line}\n" for line in lines).encode(), environment=home)
+    assert ran.err.count("error: ") == 2
+    assert "Nothing to detach" not in ran.err
+
+
+def test_a_question_for_a_script_can_detach(talk: Talk, home: Mapping[str, str], notes: Path) -> None:
+    talk("Read @plan.md.")
+    words = ("--chat", "talk", "--vault", str(notes), "--detach", "plan.md", "--detach", "gone.md")
+    ran = spawn("ask", "And now?", *words, environment=home)
+    assert (ran.exit, ran.err.count("warning: Nothing to detach: gone.md is not in the working set.\n")) == (0, 1)
+    (notes / "plan.md").write_text("Low tide is at 15:20.\n")
+    assert CHANGED not in talk("And then?").err

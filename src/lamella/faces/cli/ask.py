@@ -50,6 +50,9 @@ _ChatOption = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Go on with this conversation, or begin it, and keep it; else nothing is kept."),
 ]
+_DetachOption = Annotated[
+    list[str] | None, typer.Option(metavar="NAME", help="Take this out of what is attached; may be repeated.")
+]
 _PolicyOption = Annotated[
     str | None,
     typer.Option(help="What becomes of what is attached: follow, snapshot or pin.", metavar="NAME", show_default=False),
@@ -64,6 +67,7 @@ def ask(
     question: Annotated[str | None, typer.Argument(help="The question; else it is read from stdin.")] = None,
     attach: _AttachOption = None,
     select: _SelectOption = None,
+    detach: _DetachOption = None,
     vault: VaultOption = None,
     model: ModelOption = None,
     chat: _ChatOption = None,
@@ -90,7 +94,7 @@ def ask(
     check_text(text, "the question")
     named = [*_find(attach, select, NamedFiles(vault)), *attach_named(text, NamedFiles(vault))]
     attached = [*(with_policy(one, policy) for one in named), *piped]
-    asked = Ask(text=text, attach=tuple(one.attachment() for one in attached))
+    asked = Ask(text=text, attach=tuple(one.attachment() for one in attached), detach=tuple(detach or ()))
     options = ChatOptions(
         store=store if chat else UNKEPT,
         chat=chat,

@@ -32,11 +32,8 @@ def list_working_set(state: State, terms: Terms) -> list[Artifact]:
 def list_present(state: State) -> list[Artifact]:
     """What can be dropped: everything known, and what stands in the request or is attached without being that."""
     drawn_in = {artifact.id for artifact in state.system.inlined}
-    found = {name: entry.artifact for name, entry in state.library.items()}
-    for name, standing in state.standing.items():
-        if name not in drawn_in and standing.artifact.kind is not Kind.TOOL:
-            found.setdefault(name, standing.artifact)
-    return list({**state.apart, **found}.values())
+    found = {name: standing.artifact for name, standing in state.standing.items() if name not in drawn_in}
+    return list({**found, **state.apart, **{name: one.artifact for name, one in state.library.items()}}.values())
 
 
 def name_artifact(artifact: Artifact) -> str:

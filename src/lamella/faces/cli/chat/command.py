@@ -103,7 +103,7 @@ def _make_input(talk: TerminalChat, runner: asyncio.Runner) -> Input:
     from lamella.faces.cli.chat.prompt import PromptInput, PromptStatus  # only a terminal needs it
 
     told = PromptStatus(attached=talk.tell_attached, standing=talk.tell_standing, meanwhile=talk.tell_meanwhile)
-    return PromptInput(runner, commands=tuple(COMMANDS), files=talk.files, told=told)
+    return PromptInput(runner, commands=tuple(COMMANDS), files=talk.files, names=talk.complete, told=told)
 
 
 def _talk(talk: TerminalChat, source: Input, *, at_terminal: bool, drawn: bool) -> None:

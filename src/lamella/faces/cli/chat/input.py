@@ -5,7 +5,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from lamella.errors import SourceTooLargeError
+from lamella.errors import LamellaError, SourceTooLargeError
+from lamella.faces.cli.terminal.lines import show_line
 from lamella.faces.cli.terminal.telling import tell, write_exactly
 from lamella.wiring import NamedFiles
 
@@ -70,19 +71,35 @@ def _read_line() -> str:
     return line.decode(errors="surrogateescape")
 
 
-def complete(before: str, *, commands: Sequence[str], files: NamedFiles) -> list[tuple[str, int]]:
-    """What the text before the cursor may become, each with how many characters of it are replaced."""
+def complete(
+    before: str, *, commands: Sequence[str], files: NamedFiles, names: Callable[[str], Sequence[str]]
+) -> list[tuple[str, int]]:
+    """What the text before the cursor may become, each with how many characters of it are replaced.
+
+    ``names`` are what a command takes of what is there.
+    """
     if before.startswith("/") and not any(space in before for space in " \n"):
         return [(name, len(before)) for name in commands if name.startswith(before)]
     if before.startswith("/attach "):
         begun = before.removeprefix("/attach ")
         return [(path, len(begun)) for path in _find_paths(files, begun)]
+    command, _, begun = before.partition(" ")
+    if command.startswith("/") and (there := _find_names(names, command)):
+        return [(name, len(begun)) for name in there if begun.casefold() in name.casefold()]
     mention = _MENTIONING.search(before)
     if mention is None:
         return []
     quote, begun = mention.groups()
     found = _find_paths(files, begun)
     return [(f'"{path}"' if quote or " " in path else path, len(quote) + len(begun)) for path in found]
+
+
+def _find_names(names: Callable[[str], Sequence[str]], command: str) -> Sequence[str]:
+    """Names for a menu: one that cannot be shown on a line cannot be typed either."""
+    try:
+        return [name for name in names(command) if show_line(name) == name]
+    except LamellaError:
+        return []
 
 
 def _find_paths(files: NamedFiles, begun: str) -> list[str]:

@@ -5,6 +5,7 @@ from asyncio import Runner
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from platformdirs import user_state_path
 from prompt_toolkit import PromptSession
@@ -43,7 +44,15 @@ class PromptInput:
     It waits in the loop of ``runner``, where other things go on meanwhile.
     """
 
-    def __init__(self, runner: Runner, *, commands: Sequence[str], files: NamedFiles, told: PromptStatus) -> None:
+    def __init__(
+        self,
+        runner: Runner,
+        *,
+        commands: Sequence[str],
+        files: NamedFiles,
+        names: Callable[[str], Sequence[str]],
+        told: PromptStatus,
+    ) -> None:
         self._runner = runner
         self._told = told
         self._attached = self._standing = ""
@@ -51,7 +60,7 @@ class PromptInput:
             lambda: f"{self._attached}{PROMPT}",
             multiline=True,
             history=_open_history(),
-            completer=_Completer(commands, files),
+            completer=_Completer(commands, files, names),
             complete_while_typing=True,
             key_bindings=_make_keys(),
             bottom_toolbar=lambda: f" {self._standing}{told.meanwhile()}",
@@ -72,12 +81,11 @@ class PromptInput:
 
 
 class _Completer(Completer):
-    def __init__(self, commands: Sequence[str], files: NamedFiles) -> None:
-        self._commands = commands
-        self._files = files
+    def __init__(self, commands: Sequence[str], files: NamedFiles, names: Callable[[str], Sequence[str]]) -> None:
+        self._complete = partial(complete, commands=commands, files=files, names=names)
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        found = complete(document.text_before_cursor, commands=self._commands, files=self._files)
+        found = self._complete(document.text_before_cursor)
         return [Completion(text, start_position=-replaced) for text, replaced in found]
 
 

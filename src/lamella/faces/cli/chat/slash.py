@@ -7,6 +7,7 @@ from lamella.engine.dialogue.recalling import name_passage
 from lamella.errors import CallError, LamellaError, UsageError
 from lamella.faces.cli.chat.setting import set_or_show
 from lamella.faces.cli.chat.talk import TerminalChat
+from lamella.faces.cli.chat.working_set import check_pinnable, check_present
 from lamella.faces.cli.tables.branches import tell_branch
 from lamella.faces.cli.tables.compaction import find_waiting, lower_share, print_planned, tell_stopped
 from lamella.faces.cli.tables.ledger import print_ledger
@@ -68,14 +69,16 @@ def _detach(talk: TerminalChat, rest: str) -> None:
 def _drop(talk: TerminalChat, rest: str) -> None:
     if not rest:
         raise UsageError("/drop names nothing.", hint=f"As in /drop note.md; `{talk.shown_by}` has the ids.")
-    talk.drop.append(rest)
+    check_present(talk.stored, rest, waiting=talk.waiting)
+    talk.drop = [*dict.fromkeys((*talk.drop, rest))]
     tell(f"{show_line(rest)} leaves the prompt with the next message.")
 
 
 def _pin(talk: TerminalChat, rest: str) -> None:
     if not rest:
         raise UsageError("/pin names nothing.", hint=f"As in /pin note.md; `{talk.shown_by}` has the ids.")
-    talk.pins.append(rest)
+    check_pinnable(talk.stored, rest)
+    talk.pins = [*dict.fromkeys((*talk.pins, rest))]
     tell(f"{show_line(rest)} stays whole in the prompt, from the next message on.")
 
 
@@ -198,7 +201,7 @@ COMMANDS = {
         ),
         Command(name="/detach", takes="[NAME]", does="take something out of what is attached, or all", run=_detach),
         Command(
-            name="/drop", takes="ID", does="take an artifact out of the prompt, from the next message on", run=_drop
+            name="/drop", takes="NAME", does="take an artifact out of the prompt, from the next message on", run=_drop
         ),
         Command(
             name="/pin", takes="ID", does="keep an artifact or a message whole, from the next message on", run=_pin

@@ -19,7 +19,16 @@ from lamella.faces.cli.chat.output import Output, follow
 from lamella.faces.cli.chat.status import tell_end, tell_standing
 from lamella.faces.cli.chat.strata import print_strata
 from lamella.faces.cli.chat.warmup import Warmup
-from lamella.faces.cli.chat.working_set import check_attached, is_sticky, list_attached, tell_names
+from lamella.faces.cli.chat.working_set import (
+    check_attached,
+    is_sticky,
+    list_attached,
+    list_droppable,
+    list_pinnable,
+    still_attached,
+    still_present,
+    tell_names,
+)
 from lamella.faces.cli.terminal.door import ChatDoor
 from lamella.faces.cli.terminal.failures import print_failure
 from lamella.faces.cli.terminal.lines import cut_words, show_line
@@ -147,6 +156,17 @@ class TerminalChat:
         """What stays attached, for the line that is typed in; nothing where nothing does."""
         return tell_names(list_attached(self.stored, but=[*self.detach, *self.drop])) if self.sticks else ""
 
+    def complete(self, command: str) -> list[str]:
+        """The names that a command takes of what is there; none for one that takes none."""
+        match command:
+            case "/detach":
+                return [*self.waiting, *list_attached(self.stored, but=[*self.detach, *self.drop])]
+            case "/drop":
+                return list_droppable(self.stored)
+            case "/pin":
+                return list_pinnable(self.stored)
+        return []
+
     def take_out(self, name: str) -> str:
         """Have something detached with the next message, or not go along with it at all, and say which."""
         if name in self.waiting:
@@ -167,8 +187,8 @@ class TerminalChat:
         asked = Ask(
             text=check_text(text, "the message"),
             attach=tuple(one.attachment() for one in attach),
-            drop=tuple(self.drop),
-            detach=tuple(self.detach),
+            drop=still_present(self.stored, self.drop),
+            detach=still_attached(self.stored, self.detach),
             pin=tuple(self.pins),
             unpin=tuple(self.unpins),
         )

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from pathlib import PurePosixPath
 from typing import NoReturn
 
-from lamella.engine.dialogue.reading.working_set import list_working_set, match_names, name_artifact
+from lamella.engine.dialogue.reading.working_set import list_present, list_working_set, match_names, name_artifact
 from lamella.engine.keeping.stored import StoredChat
 from lamella.errors import CallError
 from lamella.faces.cli.terminal.lines import cut_words, show_line
@@ -26,10 +26,53 @@ def list_attached(stored: StoredChat, *, but: Collection[str] = ()) -> list[str]
     return list(dict.fromkeys(name_artifact(artifact) for artifact in there if artifact.id not in gone))
 
 
+def still_attached(stored: StoredChat, names: Sequence[str]) -> tuple[str, ...]:
+    """Those names that mean something in the working set: a message that failed has taken its own out already."""
+    there = list_working_set(*stored.standing)
+    return tuple(name for name in names if match_names(name, there))
+
+
+def still_present(stored: StoredChat, names: Sequence[str]) -> tuple[str, ...]:
+    """The same for the prompt."""
+    there = list_present(stored.standing[0])
+    return tuple(name for name in names if match_names(name, there))
+
+
 def check_attached(stored: StoredChat, name: str, *, waiting: Collection[str] = ()) -> None:
     """Refuse a name that means nothing in the working set."""
     if not match_names(name, list_working_set(*stored.standing)):
         _refuse(f"{show_line(name)} is not attached.", "Attached", [*waiting, *list_attached(stored)])
+
+
+def list_droppable(stored: StoredChat) -> list[str]:
+    """What stands in the prompt and may be dropped, by the names that people know."""
+    return list(dict.fromkeys(name_artifact(one) for one in list_present(stored.standing[0]) if one.policy != "pin"))
+
+
+def list_pinnable(stored: StoredChat) -> list[str]:
+    """What is in the library and not pinned yet."""
+    return [name for name, entry in stored.standing[0].library.items() if entry.artifact.policy != "pin"]
+
+
+def check_present(stored: StoredChat, name: str, *, waiting: Collection[str] = ()) -> None:
+    """Refuse to drop what is not in the prompt, or what is pinned."""
+    present = list_present(stored.standing[0])
+    ids = match_names(name, present)
+    if name in waiting and not ids:
+        raise CallError(f"{show_line(name)} was not sent yet.", hint=f"/detach {show_line(name)} leaves it here.")
+    if not ids:
+        _refuse(f"{show_line(name)} is not in the prompt.", "To drop", list_droppable(stored))
+    if any(one.id in ids and one.policy == "pin" for one in present):
+        raise CallError(
+            f"{show_line(name)} is pinned and stays.",
+            hint="`lamella ask --chat` attaches it with --policy follow, which unpins it.",
+        )
+
+
+def check_pinnable(stored: StoredChat, name: str) -> None:
+    """Refuse to pin what is not in the library."""
+    if name not in stored.standing[0].library:
+        _refuse(f"{show_line(name)} is not in the library.", "To pin", list_pinnable(stored))
 
 
 def _refuse(told: str, what: str, names: Sequence[str]) -> NoReturn:

@@ -15,6 +15,11 @@ def files(tmp_path: Path) -> NamedFiles:
     return NamedFiles(tmp_path)
 
 
+def names(command: str) -> list[str]:
+    """What is there for a command."""
+    return ["plan.md", "my map.png", "nul\0.md"] if command == "/drop" else []
+
+
 @pytest.mark.parametrize(
     ("before", "becomes"),
     [
@@ -27,13 +32,22 @@ def files(tmp_path: Path) -> NamedFiles:
         ("Read pl", []),
         ("me@pl", []),
         ("a line\n/le", []),
+        ("/drop ", [("plan.md", 0), ("my map.png", 0)]),
+        ("/drop my m", [("my map.png", 4)]),
+        ("/drop MAP", [("my map.png", 3)]),
+        ("/ledger pl", []),
+        ("/ledger @pl", [("plan.md", 2)]),
     ],
 )
 def test_commands_and_paths_are_completed_where_they_can_stand(
     files: NamedFiles, before: str, becomes: list[tuple[str, int]]
 ) -> None:
-    assert complete(before, commands=COMMANDS, files=files) == becomes
+    assert complete(before, commands=COMMANDS, files=files, names=names) == becomes
 
 
 def test_a_vault_that_went_away_completes_to_nothing(tmp_path: Path) -> None:
-    assert complete("Read @pl", commands=COMMANDS, files=NamedFiles(tmp_path / "gone")) == []
+    assert complete("Read @pl", commands=COMMANDS, files=NamedFiles(tmp_path / "gone"), names=names) == []
+
+
+def test_a_name_that_no_line_can_hold_is_not_offered(files: NamedFiles) -> None:
+    assert complete("/drop ", commands=COMMANDS, files=files, names=lambda _: ["a\nb.md"]) == []
