@@ -54,6 +54,7 @@ class Chat(Discourse):
         system: str | Mapping[str, str] | None = None,
         model: str | None = None,
         drop: Sequence[str] = (),
+        detach: Sequence[str] = (),
         pin: Sequence[str] = (),
         unpin: Sequence[str] = (),
         fold: bool = False,
@@ -84,6 +85,7 @@ class Chat(Discourse):
             system=system,
             model=model,
             drop=drop,
+            detach=detach,
             pin=pin,
             unpin=unpin,
             fold=fold,
@@ -153,6 +155,13 @@ class Chat(Discourse):
         """Void a compaction, by default the last, and all after it; a turn that waits counts as stopped."""
         self._check_idle()
         return super().undo(receipt, at=at)
+
+    def set(self, **settings: object) -> None:
+        """Settings by name, in force from the next turn on, as those given to ``engine.chat()`` are."""
+        model = settings.get("model")
+        if self._pool is not None and isinstance(model, str):
+            self._pool.name(check_text(model, "model", may_be_empty=False))
+        self._stored.set(settings)
 
     def ledger(self) -> Sequence[Sequence[Call]]:
         """For each turn of the active branch the model calls that were made for it."""

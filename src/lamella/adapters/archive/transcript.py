@@ -119,7 +119,7 @@ class RoundIn(BaseModel):
 
 
 class TurnIn(BaseModel):
-    """One turn: what the user typed, attached, changed and dropped, and what was answered."""
+    """One turn: what the user typed, attached, changed, detached and dropped, and what was answered."""
 
     model_config = _STRICT
 
@@ -131,6 +131,7 @@ class TurnIn(BaseModel):
     tool_definitions: list[ToolDefinitionIn] | None = None
     model: _Name | None = None
     drop: list[str] = Field(default_factory=list)
+    detach: list[str] = Field(default_factory=list)
     pin: list[str] = Field(default_factory=list)
     unpin: list[str] = Field(default_factory=list)
     fold: bool = False
@@ -162,6 +163,18 @@ class Transcript(BaseModel):
     hard: float | None = None
     compaction: dict[str, JsonValue] | None = None
     image_notes: bool | None = None
+    instructions: str | None = None
+    temperature: float | None = None
+    reasoning_effort: str | None = None
+    attachments: str | None = None
+    linger: int | None = None
+
+    @property
+    def opening_system(self) -> SystemIn | None:
+        """The system prompt of the first turn; instructions that stand among the settings are a part of it."""
+        if self.instructions is None or (self.system is not None and self.system.instructions is not None):
+            return self.system
+        return (self.system or SystemIn()).model_copy(update={"instructions": self.instructions})
 
     def settings(self) -> dict[str, object]:
         """The settings this transcript gives."""
@@ -229,6 +242,7 @@ def read_turn(turn: TurnIn, number: int, *, system: SystemIn | None) -> Ask:
             tools=_definitions(turn),
             model=turn.model,
             drop=tuple(turn.drop),
+            detach=tuple(turn.detach),
             pin=tuple(turn.pin),
             unpin=tuple(turn.unpin),
             fold=turn.fold,

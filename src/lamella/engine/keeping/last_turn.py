@@ -3,12 +3,10 @@
 from collections.abc import Sequence
 
 from lamella.core.log.branch import read_calls, read_time
-from lamella.core.log.events.message import MessageEvent, TurnSetup, read_lasting
+from lamella.core.log.events.message import MessageEvent, TurnSetup
 from lamella.core.log.ids import Voice, message_id
 from lamella.core.log.log import Log
 from lamella.core.log.nodes import Told
-from lamella.core.values import replace
-from lamella.engine.dialogue.ask import Ask, repeat_system
 from lamella.engine.dialogue.world import SentTurn
 
 _PAIR = 2
@@ -23,17 +21,6 @@ def find_sent(told: Sequence[Told], log: Log) -> SentTurn:
         answered_by=_find_answer(told),
         pause=_find_pause(told),
         imprint=None if question is None else question.imprint,
-    )
-
-
-def ask_under(left: TurnSetup, asked: Ask) -> Ask:
-    """What is asked, under what a question had set that is no part of the branch any more."""
-    system, tools, _ = read_lasting(left)
-    return replace(
-        asked,
-        system={**repeat_system(system), **asked.system} if system else asked.system,
-        tools=tools if asked.tools is None else asked.tools,
-        pinned=left.pinned,
     )
 
 

@@ -15,11 +15,14 @@ from lamella.faces.cli.chat.opening import (
     ChatOptions,
     ModelOption,
     OpenChat,
+    SettingOption,
+    SystemOption,
     VaultOption,
     opened_to_talk,
     tell_demo,
 )
 from lamella.faces.cli.chat.output import Output, PlainOutput
+from lamella.faces.cli.chat.setting import read_given
 from lamella.faces.cli.chat.slash import COMMANDS, ChatEnd, run_command
 from lamella.faces.cli.chat.talk import TerminalChat
 from lamella.faces.cli.tables.said import GIVEN_UP, tell_round
@@ -30,20 +33,22 @@ from lamella.views.chats import view_rounds
 from lamella.wiring import NamedFiles
 
 _GLANCE = 8
+_ChatArgument = Annotated[
+    str | None, typer.Argument(help="A conversation to go on with, or a name for a new one.", show_default=False)
+]
+_StrataOption = Annotated[bool, typer.Option("--strata", help="Show the layers of each turn, and what was cached.")]
 
 
 def chat(
     *,
-    chat: Annotated[
-        str | None, typer.Argument(help="A conversation to go on with, or a name for a new one.", show_default=False)
-    ] = None,
+    chat: _ChatArgument = None,
     vault: VaultOption = None,
     model: ModelOption = None,
     last: Annotated[bool, typer.Option("--last", help="Go on with the conversation that changed last.")] = False,
-    strata: Annotated[
-        bool, typer.Option("--strata", help="Show the layers of each turn, and what was cached.")
-    ] = False,
-    max_tokens: AnswerOption = 1_024,
+    strata: _StrataOption = False,
+    system: SystemOption = None,
+    settings: SettingOption = None,
+    max_tokens: AnswerOption = None,
     store: StoreOption = None,
 ) -> int:
     """Talk with a model. Without --model that is a small demo model in this process, which needs no key.
@@ -56,13 +61,24 @@ def chat(
     at_terminal = by_hand and sys.stdout.isatty()
     drawn = at_terminal and not is_dumb()
     output = _make_output(drawn=drawn)
-    options = ChatOptions(store=store, chat=chat, model=model, vault=vault, last=last, answer=max_tokens)
+    options = ChatOptions(
+        store=store,
+        chat=chat,
+        model=model,
+        vault=vault,
+        last=last,
+        answer=max_tokens,
+        sticky=True,
+        settings=read_given(system, settings),
+    )
     with opened_to_talk(options, output.reading) as opened, asyncio.Runner() as runner:
         files = NamedFiles(vault)
         talk = TerminalChat(opened, runner, output=output, files=files, strata=strata, by_hand=by_hand)
         _greet(opened)
         try:
-            source = _make_input(talk, runner) if drawn else LineInput() if at_terminal else PipedInput()
+            source = (
+                _make_input(talk, runner) if drawn else LineInput(talk.tell_attached) if at_terminal else PipedInput()
+            )
             _talk(talk, source, at_terminal=at_terminal, drawn=drawn)
         except (BrokenPipeError, SystemExit):
             # Nobody reads the answers any more: what is left is not sent. Rich leaves a closed pipe with SystemExit.
@@ -86,7 +102,7 @@ def _make_output(*, drawn: bool) -> Output:
 def _make_input(talk: TerminalChat, runner: asyncio.Runner) -> Input:
     from lamella.faces.cli.chat.prompt import PromptInput, PromptStatus  # only a terminal needs it
 
-    told = PromptStatus(standing=talk.tell_standing, meanwhile=talk.tell_meanwhile)
+    told = PromptStatus(attached=talk.tell_attached, standing=talk.tell_standing, meanwhile=talk.tell_meanwhile)
     return PromptInput(runner, commands=tuple(COMMANDS), files=talk.files, told=told)
 
 
@@ -113,7 +129,7 @@ def _take(talk: TerminalChat, line: str, *, drawn: bool) -> None:
     elif asked := bool(line.strip()):
         talk.say(line[1:] if line.startswith("//") else line)
     if asked and not drawn:
-        tell(f"[{talk.tell_standing()}]", err=True)
+        tell(f"{talk.tell_attached()}[{talk.tell_standing()}]", err=True)
 
 
 def _greet(opened: OpenChat) -> None:

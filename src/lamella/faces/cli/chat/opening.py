@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -10,10 +10,12 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec.structs import replace
 
 from lamella import Turn
+from lamella.engine.checks import check_answer
 from lamella.engine.dialogue.ask import Ask
-from lamella.engine.keeping.backend import Backend
+from lamella.engine.keeping.backend import Backend, ChatRules
 from lamella.engine.keeping.conversations import Conversations
 from lamella.engine.keeping.names import find_chat
 from lamella.engine.keeping.stored import StoredChat
@@ -25,7 +27,16 @@ from lamella.faces.cli.terminal.consent import go_on_trusted
 from lamella.faces.cli.terminal.telling import tell
 from lamella.ports import TokenCounter
 from lamella.views.turns import cover_reported
-from lamella.wiring import DEMO_MODEL, Services, fit_settings, open_backend, open_pool, read_services
+from lamella.wiring import (
+    DEMO_MODEL,
+    Configuration,
+    Services,
+    configure_chat,
+    fit_settings,
+    open_backend,
+    open_pool,
+    read_services,
+)
 
 if TYPE_CHECKING:
     from lamella.adapters.providers.local.provider import Progress
@@ -36,6 +47,8 @@ DEMO_TOLD = (
     "openai-compatible:URL#NAME, anthropic:NAME, openai:NAME or gemini:NAME."
 )
 UNKEPT = "memory:"
+_STICKY: Mapping[str, object] = {"attachments": "sticky"}
+Configure = Callable[[Mapping[str, object]], ChatRules]
 
 ModelOption = Annotated[
     str | None,
@@ -49,41 +62,62 @@ VaultOption = Annotated[
     Path | None,
     typer.Option(help="A folder of notes that paths are meant in; else they are meant from here.", show_default=False),
 ]
-AnswerOption = Annotated[int, typer.Option("--max-tokens", min=1, help="How long an answer may be, in tokens.")]
+SystemOption = Annotated[
+    str | None, typer.Option(help="The system prompt, from the next question on.", metavar="TEXT", show_default=False)
+]
+SettingOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="A setting of this conversation; may be repeated."),
+]
+AnswerOption = Annotated[
+    int | None,
+    typer.Option("--max-tokens", min=1, help="How long an answer may be, in tokens; else 1,024.", show_default=False),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatOptions:
-    """What was asked for on the command line. What ``sends`` nothing needs no key."""
+    """What was asked for on the command line. What ``sends`` nothing needs no key.
+
+    ``settings`` are those of the conversation, by name. ``sticky`` says that somebody talks: what is attached stays
+    attached until it is detached, unless that was set.
+    """
 
     store: str | None = None
     chat: str | None = None
     model: str | None = None
     vault: Path | None = None
     last: bool = False
-    answer: int = 1_024
+    answer: int | None = None
     sends: bool = True
+    settings: Mapping[str, object] = field(default_factory=dict)
+    sticky: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenChat:
     """A conversation, the model it is sent to, and what sends. ``begins`` says that nothing was said in it yet.
 
-    ``kept`` is its key where it is kept, ``store`` the store that was named, if one was.
+    ``kept`` is its key where it is kept, ``store`` the store that was named, if one was. ``configure`` tells what its
+    settings come to, and where each was found.
     """
 
     stored: StoredChat
     pool: ProviderPool
-    answer: int
+    answer: int | None
     model: str
     counter: TokenCounter
     begins: bool
     kept: str | None = None
     store: str | None = None
+    configure: Callable[[Mapping[str, object]], Configuration]
 
     def find_post(self, model: str | None = None) -> Delivery:
         """What sends to a model, by default to the one that was chosen; another branch may have its own."""
-        find = partial(self.pool.post, model or self.model, answer=self.answer)
+        window = self.stored.window
+        length = check_answer(self.answer, window=window)
+        asked = None if self.answer is None else window
+        find = partial(self.pool.post, model or self.model, answer=length, window=asked)
         try:
             return find()
         except UntrustedError as refused:
@@ -99,8 +133,13 @@ def opened_to_talk(options: ChatOptions, progress: "Callable[[Progress], None]")
     """A conversation to talk in. What a model lacks, such as a key, is an error before anything is said."""
     services = read_services()
     backend = open_backend(options.store or None, services=services, vault=options.vault)
+    usual = _STICKY if options.sticky and not services.found.is_set("attachments") else {}
+    backend = replace(backend, configure=partial(_configure, backend.configure, usual)) if usual else backend
     try:
-        stored, model = _choose_model(backend, _choose_chat(backend, options), options.model, services=services)
+        chat = _choose_chat(backend, options)
+        stored, model = _choose_model(backend, chat, options.model, usual=usual, services=services)
+        if options.settings:
+            stored.set(options.settings)
         opened = OpenChat(
             stored=stored,
             pool=_open_pool(options, progress, services=services),
@@ -110,6 +149,7 @@ def opened_to_talk(options: ChatOptions, progress: "Callable[[Progress], None]")
             begins=not stored.turns(),
             kept=None if options.store == UNKEPT else stored.id,
             store=options.store,
+            configure=partial(configure_chat, services=services),
         )
         if options.sends:
             opened.find_post()
@@ -120,6 +160,11 @@ def opened_to_talk(options: ChatOptions, progress: "Callable[[Progress], None]")
         raise
     finally:
         backend.store.close()
+
+
+def _configure(configure: Configure, usual: Mapping[str, object], given: Mapping[str, object]) -> ChatRules:
+    """What the settings of a conversation come to; what was written down for it comes before what is usual here."""
+    return configure({**usual, **given})
 
 
 def tell_demo(model: str) -> None:
@@ -163,8 +208,13 @@ def _open_pool(
     return pool
 
 
-def _choose_model(backend: Backend, chat: str, wished: str | None, *, services: Services) -> tuple[StoredChat, str]:
-    """The model that was asked for, else the one of the conversation or of the settings, else the demo model."""
+def _choose_model(
+    backend: Backend, chat: str, wished: str | None, *, usual: Mapping[str, object], services: Services
+) -> tuple[StoredChat, str]:
+    """The model that was asked for, else the one of the conversation or of the settings, else the demo model.
+
+    A new conversation has what is usual here written down with it.
+    """
     if wished is not None and not wished.strip():
         raise UsageError("--model is blank.", hint="Name a model, as in --model local, or leave --model out.")
     stored = StoredChat(backend, chat)
@@ -173,7 +223,8 @@ def _choose_model(backend: Backend, chat: str, wished: str | None, *, services: 
     if stored.version and model == known:
         return stored, model
     fitting = fit_settings(model, begins=not stored.version, services=services)
-    return StoredChat(backend, chat, {"model": model, **fitting}), model
+    begins = {} if stored.version else usual
+    return StoredChat(backend, chat, {"model": model, **fitting, **begins}), model
 
 
 def _find_model(stored: StoredChat) -> str | None:

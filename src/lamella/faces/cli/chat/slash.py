@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from lamella.engine.dialogue.recalling import name_passage
 from lamella.errors import CallError, LamellaError, UsageError
+from lamella.faces.cli.chat.setting import set_or_show
 from lamella.faces.cli.chat.talk import TerminalChat
 from lamella.faces.cli.tables.branches import tell_branch
 from lamella.faces.cli.tables.compaction import find_waiting, lower_share, print_planned, tell_stopped
@@ -52,15 +53,16 @@ def _attach(talk: TerminalChat, rest: str) -> None:
         raise UsageError("/attach names no file.", hint="As in /attach note.md or /attach note.md:10-20.")
     talk.waiting[rest] = list(talk.files.find(rest))
     talk.warm()
-    tell(f"{show_line(rest)} goes with the next message.")
+    stays = " and stays attached until /detach" if talk.sticks else ""
+    tell(f"{show_line(rest)} goes with the next message{stays}.")
 
 
-def _detach(talk: TerminalChat, _rest: str) -> None:
-    talk.waiting.clear()
-    talk.drop.clear()
-    talk.pins.clear()
-    talk.unpins.clear()
-    tell("Nothing goes with the next message.")
+def _detach(talk: TerminalChat, rest: str) -> None:
+    if rest:
+        tell(f"{show_line(rest)} {talk.take_out(rest)}.")
+    else:
+        talk.take_all_out()
+        tell("Nothing is attached from the next message on.")
 
 
 def _drop(talk: TerminalChat, rest: str) -> None:
@@ -194,7 +196,7 @@ COMMANDS = {
         Command(
             name="/attach", takes="PATH[:10-20]", does="bring a file, a folder or lines of a file along", run=_attach
         ),
-        Command(name="/detach", does="bring nothing along after all", run=_detach),
+        Command(name="/detach", takes="[NAME]", does="take something out of what is attached, or all", run=_detach),
         Command(
             name="/drop", takes="ID", does="take an artifact out of the prompt, from the next message on", run=_drop
         ),
@@ -207,6 +209,7 @@ COMMANDS = {
         Command(name="/undo", does="take the last compaction back", run=_undo),
         Command(name="/recall", takes="WORDS", does="find what left the prompt", run=_recall),
         Command(name="/ledger", does="show what each turn cost, and why", run=_ledger),
+        Command(name="/set", takes="[NAME [VALUE]]", does="show settings of this chat, or change one", run=set_or_show),
         Command(name="/strata", does="show the layers of each turn, or stop showing them", run=_strata),
         Command(name="/retry", does="have the last question answered again", run=_retry, asks=True),
         Command(name="/regenerate", takes="[ID]", does="have a question answered again", run=_regenerate, asks=True),
