@@ -14,9 +14,9 @@ from lamella.core.prompt.envelope import Envelope, make_envelope, make_imprint
 from lamella.core.prompt.prompt import RENDERER, Prompt
 from lamella.core.values import replace
 from lamella.engine.dialogue.answer import Answer
-from lamella.engine.dialogue.log_line import LOGGER, log_turn
 from lamella.engine.dialogue.turn import LedgerPage, TurnView
 from lamella.engine.dialogue.world import SentTurn, World
+from lamella.engine.log_line import LOGGER, log_turn
 
 
 class Accounts:

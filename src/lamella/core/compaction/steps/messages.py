@@ -16,7 +16,8 @@ def cut_chitchat(draft: Draft) -> Step | None:
     talk = draft.state.talk
     free = {exchange.user.segment.id for exchange in draft.free}
     # What is pinned stays, and is still what the next one says thanks for.
-    for index, exchange in enumerate(talk.exchanges[talk.hidden : -1]):
+    shown = talk.exchanges[talk.hidden : -1] if draft.prompt.pinned else draft.free
+    for index, exchange in enumerate(shown):
         bare = exchange.user.segment.id in free and not (
             exchange.attached or exchange.tools or exchange.rounds or exchange.lines
         )

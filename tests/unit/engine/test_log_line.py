@@ -10,7 +10,7 @@ from lamella.core.ledger.entry import Entry, Prefix
 from lamella.core.log.call import Call, Cause, Movement, Outcome, Timing, Verdict
 from lamella.core.log.events.imprint import Imprint
 from lamella.core.messages.usage import Usage
-from lamella.engine.dialogue.log_line import LOGGER, describe_turn, log_turn
+from lamella.engine.log_line import LOGGER, describe_turn, log_turn
 
 IMPRINT = Imprint(renderer=1, system="s", library="l", prefix="p", whole="w", segments=(1, 2, 3, 4, 1), unparsed=2)
 MOVED = Movement(cause=Cause.ARTIFACT_ADDED, segment="https://example.org/?key=secret")
