@@ -71,7 +71,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     trigger: float = 0.85
     hard: float = 0.95
     compaction: CompactionSettings = CompactionSettings()
-    image_notes: bool = False
+    image_notes: str = "text"
     store: str = "sqlite:///~/.lamella/chats.db"
     model_facts: str | None = None
 

@@ -27,18 +27,29 @@ class History(StrEnum):
     STRIP = "strip"
 
 
+class ImageNotes(StrEnum):
+    """What becomes of a note that embeds pictures once its turn is over: its text goes on, or a handle."""
+
+    TEXT = "text"
+    HANDLE = "handle"
+
+
+# It was a switch once, and events, transcripts and settings of that time have it as true or false.
+IMAGE_NOTES_SWITCH = {True: ImageNotes.TEXT, False: ImageNotes.HANDLE}
+
+
 class Terms(Struct, frozen=True, kw_only=True, gc=False):
     """The terms of a turn: a field here is a setting that the bytes of a request follow from.
 
     ``history_turns`` is how many turns a history mode shows, none for as many as it usually does; ``image_notes`` says
-    whether the text of notes that embed pictures goes into the library.
+    what the library holds of notes that embed pictures; turns from before there was a choice leave a handle.
     """
 
     layout: Layout = Layout.LIBRARY
     carry_forward: CarryForward = CarryForward.FULL
     history: History = History.FULL
     history_turns: int | None = None
-    image_notes: bool = False
+    image_notes: ImageNotes = ImageNotes.HANDLE
 
 
 class Rewrite(StrEnum):

@@ -6,6 +6,7 @@ from lamella.core.artifacts.model import Artifact, Kind
 from lamella.core.budget.counting import Measure
 from lamella.core.log.ids import Voice, message_id, turn_id
 from lamella.core.log.placement import Placement
+from lamella.core.log.terms import ImageNotes
 from lamella.core.log.turn import Turn
 from lamella.core.messages.rounds import ToolRound
 from lamella.core.prompt.attached import drop_known, find_leaving, gather, learn
@@ -111,7 +112,7 @@ def advance(state: State, turn: Turn, place: Planner, *, measure: Measure) -> St
     return opened if turn.reply is None else answer(opened, turn.reply, reply_id=turn.reply_id)
 
 
-def _learn(state: State, attached: tuple[Artifact, ...], shown: Shown, *, image_notes: bool) -> State:
+def _learn(state: State, attached: tuple[Artifact, ...], shown: Shown, *, image_notes: ImageNotes) -> State:
     """The state that knows what is attached, and where it stands from now on."""
     library = learn(state.library, attached, at=state.turns, image_notes=image_notes)
     return replace(state, library=library, standing=merge_standing(state.standing, shown[2]))

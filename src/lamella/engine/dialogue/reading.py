@@ -36,8 +36,16 @@ class TurnReader:
 
     def read_wanted(self, attach: Sequence[Artifact | Wanted]) -> tuple[Artifact, ...]:
         """Every attachment as an artifact; a folder or tag becomes its notes."""
-        self._attached = tuple(self._with_images(artifact) for item in attach for artifact in self._read(item))
+        read = (self._with_images(artifact) for item in attach for artifact in self._read(item))
+        self._attached = tuple(self._with_policy(artifact) for artifact in read)
         return self._attached
+
+    def _with_policy(self, artifact: Artifact) -> Artifact:
+        """What is new has the policy of its kind where none is given; what is known goes on as it does."""
+        usual = KINDS[artifact.kind].policy
+        if usual is None or artifact.policy is not None or any(one.id == artifact.id for one in self._known):
+            return artifact
+        return replace(artifact, policy=usual)
 
     def _read(self, item: Artifact | Wanted) -> Iterator[Artifact]:
         if isinstance(item, Artifact):
