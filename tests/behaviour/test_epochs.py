@@ -233,6 +233,21 @@ def test_a_page_is_a_snapshot_unless_it_is_attached_to_follow(
 
 
 @FOLDS
+def test_a_page_that_is_dropped_is_new_and_one_that_is_given_a_policy_has_that(converse: type[Watched]) -> None:
+    chat = converse(layout="in_place")
+    first, second = (Url(url="https://e.org", text=text) for text in ("first", "second"))
+    chat.ask("one", attach=[first])
+    chat.reply("r")
+    assert "second" in sent(chat.ask("two", attach=[second], drop=["https://e.org"]))
+    chat.reply("r")
+    assert "first" not in sent(chat.ask("three", attach=[first]))
+    chat = converse(layout="in_place")
+    chat.ask("one", attach=[Url(url="https://e.org", text="first", policy="follow"), first])
+    chat.reply("r")
+    assert "second" in sent(chat.ask("two", attach=[second]))
+
+
+@FOLDS
 def test_a_page_that_is_pinned_stays_pinned_when_it_is_attached_again(converse: type[Watched]) -> None:
     chat = converse(layout="in_place")
     chat.ask("one", attach=[Url(url="https://e.org", text="first", policy="pin")])

@@ -36,16 +36,8 @@ class TurnReader:
 
     def read_wanted(self, attach: Sequence[Artifact | Wanted]) -> tuple[Artifact, ...]:
         """Every attachment as an artifact; a folder or tag becomes its notes."""
-        read = (self._with_images(artifact) for item in attach for artifact in self._read(item))
-        self._attached = tuple(self._with_policy(artifact) for artifact in read)
+        self._attached = tuple(self._with_images(artifact) for item in attach for artifact in self._read(item))
         return self._attached
-
-    def _with_policy(self, artifact: Artifact) -> Artifact:
-        """What is new has the policy of its kind where none is given; what is known goes on as it does."""
-        usual = KINDS[artifact.kind].policy
-        if usual is None or artifact.policy is not None or any(one.id == artifact.id for one in self._known):
-            return artifact
-        return replace(artifact, policy=usual)
 
     def _read(self, item: Artifact | Wanted) -> Iterator[Artifact]:
         if isinstance(item, Artifact):
@@ -191,7 +183,7 @@ def _named_by(template: TemplateKind, artifacts: Iterable[Artifact]) -> list[Art
 def read_turn(asked: Ask, state: State, sources: Sources, *, terms: Terms) -> Turn:
     """What is asked, once everything that it names is read and its templates are expanded."""
     reader = TurnReader(sources, known=_newest(state))
-    attached = reader.read_wanted((*asked.attach, *_pin(asked, state)))
+    attached = _with_policies(reader.read_wanted((*asked.attach, *_pin(asked, state))), asked, state)
     typed = expand_typed(asked.text, reader.resolve) if "{" in asked.text else Expansion(text=asked.text)
     changes = asked.system or "{" in state.system.typed_instructions
     system, told = _read_system(asked, state, reader) if changes else (None, ())
@@ -208,6 +200,20 @@ def read_turn(asked: Ask, state: State, sources: Sources, *, terms: Terms) -> Tu
         terms=terms,
         warnings=(*reader.warnings, *typed.warnings, *told),
     )
+
+
+def _with_policies(attached: tuple[Artifact, ...], asked: Ask, state: State) -> tuple[Artifact, ...]:
+    """What is new has the policy of its kind where none is given; what is known goes on as it does."""
+    if not any(one.policy is None and KINDS[one.kind].policy for one in attached):
+        return attached
+    given = {one.id for one in attached if one.policy is not None}
+    dropped = {name for name in asked.drop if name in state.library and not _is_pinned(state, name)}
+    known = given | (state.library.keys() - dropped)
+    return tuple(one if one.id in known else replace(one, policy=KINDS[one.kind].policy) for one in attached)
+
+
+def _is_pinned(state: State, name: str) -> bool:
+    return state.library[name].artifact.policy is Policy.PIN
 
 
 def _read_system(asked: Ask, state: State, reader: TurnReader) -> tuple[SystemParts | None, tuple[str, ...]]:
