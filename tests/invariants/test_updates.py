@@ -2,11 +2,12 @@
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.invariants.blocks import apply_diff, find_blocks, held_text, read_blocks
+from tests.invariants.blocks import find_blocks, held_text, read_blocks
 from tests.invariants.forging import segments_of
 from tests.invariants.playing import play
 from tests.invariants.strategies import Attach, Edit, Plan, Step, Thing, plans
 from tests.invariants.texts import Words, readable
+from tests.unit.patching import apply_diff
 
 from lamella.core.log.placement import Form
 from lamella.core.prompt.layers.model import LayerId
