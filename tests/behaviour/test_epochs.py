@@ -6,7 +6,7 @@ import pytest
 from tests.conftest import Watched
 from tests.unit.seen import attached, forms, library, sent
 
-from lamella import Note, Selection, Tool, ToolResult, Turn
+from lamella import Note, Selection, Tool, ToolResult, Turn, Url, WebTab, YouTube
 from lamella.core.prompt.layers.model import LayerId
 
 PROMOTES = pytest.mark.moves_prefix(reason="in layout library what was attached goes into the system message")
@@ -212,6 +212,49 @@ def test_a_snapshot_keeps_its_first_text(converse: type[Watched]) -> None:
         chat.reply("r")
         assert attached(turn) == [("a.md", "reference")]
         assert "second" not in sent(turn)
+
+
+@pytest.mark.parametrize("page", [Url, WebTab, YouTube])
+def test_a_page_is_a_snapshot_unless_it_is_attached_to_follow(
+    converse: type[Watched], page: type[Url] | type[WebTab] | type[YouTube]
+) -> None:
+    chat = converse(layout="in_place")
+    chat.ask("one", attach=[page(url="https://e.org", text="first")])
+    chat.reply("r")
+    turn = chat.ask("two", attach=[page(url="https://e.org", text="second")])
+    assert "second" not in sent(turn)
+    assert turn.envelope.warnings == (
+        "https://e.org keeps its first text; attach it with policy follow to have the new one.",
+    )
+    chat.reply("r")
+    assert "third" in sent(chat.ask("three", attach=[page(url="https://e.org", text="third", policy="follow")]))
+    chat.reply("r")
+    assert "fourth" in sent(chat.ask("four", attach=[page(url="https://e.org", text="fourth")]))
+
+
+@FOLDS
+def test_a_page_that_is_dropped_is_new_and_one_that_is_given_a_policy_has_that(converse: type[Watched]) -> None:
+    chat = converse(layout="in_place")
+    first, second = (Url(url="https://e.org", text=text) for text in ("first", "second"))
+    chat.ask("one", attach=[first])
+    chat.reply("r")
+    assert "second" in sent(chat.ask("two", attach=[second], drop=["https://e.org"]))
+    chat.reply("r")
+    assert "first" not in sent(chat.ask("three", attach=[first]))
+    chat = converse(layout="in_place")
+    chat.ask("one", attach=[Url(url="https://e.org", text="first", policy="follow"), first])
+    chat.reply("r")
+    assert "second" in sent(chat.ask("two", attach=[second]))
+
+
+def test_a_page_that_is_pinned_stays_pinned_when_it_is_attached_again(converse: type[Watched]) -> None:
+    chat = converse(layout="in_place")
+    chat.ask("one", attach=[Url(url="https://e.org", text="first", policy="pin")])
+    chat.reply("r")
+    assert "second" in sent(chat.ask("two", attach=[Url(url="https://e.org", text="second")]))
+    chat.reply("r")
+    (warning,) = chat.ask("three", drop=["https://e.org"]).envelope.warnings
+    assert "pinned" in warning
 
 
 @PROMOTES

@@ -7,6 +7,7 @@ from tests.unit.seen import forms, library, sent
 
 from lamella import ActiveNote, Code, Dataview, Note, Pdf, Picture, Selection, ToolResult, Unknown, Url, YouTube
 from lamella.core.prompt.layers.model import LayerId
+from lamella.core.text.content import hash_text
 
 LONG = "# Long\n\n" + "\n\n".join(f"## Part {n}\n\n" + f"sentence {n} " * 60 for n in range(12))
 PROMOTES = pytest.mark.moves_prefix(reason="in layout library what was attached goes into the system message")
@@ -118,42 +119,81 @@ def test_a_preview_that_would_not_be_shorter_is_not_made(converse: type[Watched]
     assert forms(chat.ask("two"), LayerId.L2) == [("a.md", "full")]
 
 
+PICTURED = "Beans grow here. " * 20 + "![[plan.png]]"
+
+
 @pytest.mark.moves_prefix(reason="the note leaves with its turn")
-def test_a_note_with_pictures_is_not_promoted(converse: type[Watched]) -> None:
-    chat = converse()
-    chat.ask("one", attach=[Note(path="a.md", text="![[plan.png]]"), ActiveNote(path="b.md", text="![x](y.png)")])
+def test_a_note_with_pictures_leaves_a_handle_where_that_is_wanted(converse: type[Watched]) -> None:
+    chat = converse(image_notes="handle")
+    chat.ask("one", attach=[Note(path="a.md", text=PICTURED), ActiveNote(path="b.md", text=PICTURED)])
     chat.reply("r")
     turn = chat.ask("two")
-    assert library(turn) == []
+    assert forms(turn, LayerId.L2) == [("a.md", "handle"), ("b.md", "handle")]
     assert "plan.png" not in sent(turn)
+    chat.reply("r")
+    again = chat.ask("three", attach=[Note(path="a.md", text=PICTURED)])
+    assert forms(again, LayerId.L3) == [("a.md", "full")]
 
 
 @PROMOTES
-def test_with_image_notes_the_text_of_a_note_with_pictures_is_promoted(converse: type[Watched]) -> None:
-    chat = converse(image_notes=True)
-    chat.ask("one", attach=[Note(path="a.md", text="![[plan.png]]")])
+def test_a_pinned_note_with_pictures_keeps_its_text_and_a_short_one_is_shorter_than_its_handle(
+    converse: type[Watched],
+) -> None:
+    chat = converse(image_notes="handle")
+    notes = [Note(path="a.md", text=PICTURED, policy="pin"), Note(path="b.md", text="![[plan.png]]")]
+    chat.ask("one", attach=notes)
+    chat.reply("r")
+    assert forms(chat.ask("two"), LayerId.L2) == [("a.md", "full"), ("b.md", "full")]
+
+
+@PROMOTES
+def test_the_text_of_a_note_with_pictures_is_promoted_and_its_pictures_are_not(converse: type[Watched]) -> None:
+    chat = converse()
+    chat.ask("one", attach=[Note(path="a.md", text=PICTURED)])
     chat.reply("r")
     turn = chat.ask("two")
-    assert library(turn) == ["a.md"]
+    assert forms(turn, LayerId.L2) == [("a.md", "full")]
     assert all(not message.images for message in turn.messages)
 
 
-@pytest.mark.moves_prefix(reason="the note leaves the library when it gets a picture")
-def test_a_note_that_gets_a_picture_leaves_the_library_with_its_turn(converse: type[Watched]) -> None:
+@PROMOTES
+def test_a_picture_that_was_pasted_into_a_note_is_named_by_its_size(converse: type[Watched]) -> None:
+    pasted = f"Before ![plan](data:image/png;base64,{'iVBORw0KGgo' * 9_000}) after.\n" + "".join(
+        f"Bed {number}.\n" for number in range(150)
+    )
     chat = converse()
+    turn = chat.ask("one", attach=[Note(path="a.md", text=pasted)])
+    assert "Before ![plan](image/png of 99,000 characters, left out) after.\n" in turn.messages[-1].text
+    assert turn.envelope.layers[2].segments[0].hash == hash_text(pasted)
+    assert turn.tokens.total < 1_000
+    chat.reply("r")
+    assert "iVBORw0KGgo" not in sent(chat.ask("two"))
+    chat.reply("r")
+    update = chat.ask("three", attach=[Note(path="a.md", text=pasted.replace("after", "behind"))])
+    assert forms(update, LayerId.L3) == [("a.md", "update")]
+    assert "+Before ![plan](image/png of 99,000 characters, left out) behind." in sent(update)
+    chat.reply("r")
+    selected = chat.ask("four", attach=[Selection(path="a.md", text="data:image/png;base64," + "A" * 80)])
+    assert "A" * 80 in sent(selected)
+
+
+@pytest.mark.moves_prefix(reason="the note leaves the library when it gets a picture")
+def test_a_note_that_gets_a_picture_leaves_a_handle_in_the_library(converse: type[Watched]) -> None:
+    chat = converse(image_notes="handle")
     chat.ask("one", attach=[Note(path="a.md", text="A")])
     chat.reply("r")
-    chat.ask("two", attach=[Note(path="a.md", text="A ![[plan.png]]")])
+    turn = chat.ask("two", attach=[Note(path="a.md", text=PICTURED)])
+    assert "a.md embeds a picture now" in turn.envelope.warnings[0]
     chat.reply("r")
-    assert library(chat.ask("three")) == []
+    assert forms(chat.ask("three"), LayerId.L2) == [("a.md", "handle")]
 
 
 def test_in_place_a_note_with_pictures_stays_as_sent_until_the_epoch_ends(converse: type[Watched]) -> None:
-    chat = converse(layout="in_place")
-    chat.ask("one", attach=[Note(path="a.md", text="![[plan.png]]")])
+    chat = converse(layout="in_place", image_notes="handle")
+    chat.ask("one", attach=[Note(path="a.md", text=PICTURED)])
     chat.reply("r")
-    turn = chat.ask("two", attach=[Note(path="a.md", text="![[plan.png]]")])
-    assert library(turn) == []
+    turn = chat.ask("two", attach=[Note(path="a.md", text=PICTURED)])
+    assert forms(turn, LayerId.L2) == [("a.md", "full")]
     assert sent(turn).count("plan.png") == 1
     assert turn.messages[-1].text.endswith("- a.md\n[User query]:\ntwo")
 

@@ -12,7 +12,7 @@ from lamella.adapters.archive.attachments import AttachmentIn
 from lamella.core.artifacts.blocks import neutralise, render_block
 from lamella.core.artifacts.kinds import KINDS, TEXT_KINDS, BlockForm, Embeds, KindSpec, Medium, Promotion
 from lamella.core.artifacts.make import make_artifact, make_tool_result
-from lamella.core.artifacts.model import Artifact, Kind, Source, Trust
+from lamella.core.artifacts.model import Artifact, Kind, Policy, Source, Trust
 from lamella.core.prompt.templates import TemplateKind
 
 
@@ -24,7 +24,7 @@ def test_every_kind_has_one_row_in_the_registry() -> None:
 def test_a_row_says_everything_that_follows_from_a_kind() -> None:
     assert [field.name for field in structs.fields(KindSpec)] == [
         "kind", "tag", "group", "block", "id_rule", "fields", "suffixes", "medium", "recoverable", "promotion", "trust",
-        "embeds", "templates",
+        "embeds", "templates", "policy",
     ]  # fmt: skip
     required = [field.name for field in structs.fields(KindSpec) if field.required]
     assert required == ["kind", "tag", "group"]
@@ -45,6 +45,7 @@ def test_every_row_is_filled_with_values_of_the_right_type(kind: Kind) -> None:
     assert isinstance(spec.trust, Trust)
     assert isinstance(spec.embeds, Embeds)
     assert set(spec.templates) <= set(TemplateKind)
+    assert spec.policy is None or isinstance(spec.policy, Policy)
 
 
 def test_a_suffix_belongs_to_one_kind_and_a_tag_to_one_that_has_text() -> None:

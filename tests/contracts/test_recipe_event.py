@@ -93,6 +93,6 @@ def test_a_setting_that_a_turn_depends_on_is_a_field_of_its_terms(copy: SourceCo
     mood = 'class Mood(StrEnum):\n    CALM = "calm"\n    GLAD = "glad"\n\n\n'
     copy.put(terms, mood, before="class Terms(")
     fields = "    mood: Mood = Mood.CALM\n    loud: bool = False\n    pace: int | None = None\n"
-    copy.put(terms, fields, before="    image_notes: bool")
+    copy.put(terms, fields, before="    image_notes: ImageNotes")
     assert "Expected `bool" in copy.run(SETTING)
     assert copy.changed() == [terms]

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tests.invariants.texts import readable
+from tests.unit.patching import apply_diff
 
 from lamella import Message
 
@@ -14,7 +15,6 @@ _BODY = r"<(?P<part>content|preview|diff|output)>\n(?P<body>.*?)\n</(?P=part)>\n
 _BLOCK = re.compile(rf"<(?P<tag>[a-z_]+)>\n(?P<head>{_HEAD}){_UPDATE}{_BODY}</(?P=tag)>", re.DOTALL)
 _FIELD = re.compile(r"<(\w+)>([^\n]*)</\1>\n")
 _ESCAPE = re.compile(r"&(?:(amp|lt|gt)|#(\d+));")
-_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@\Z")
 _NAMED = {"amp": "&", "lt": "<", "gt": ">"}
 
 
@@ -84,28 +84,3 @@ def held_text(blocks: Iterable[Block]) -> str | None:
             case _:
                 text = readable(block.body)
     return text
-
-
-def apply_diff(old: str, diff: str) -> str:
-    """A unified diff applied strictly: every line that it keeps or removes must be there."""
-    source = old.split("\n")
-    result: list[str] = []
-    at = 0
-    for line in diff.split("\n"):
-        hunk = _HUNK.match(line)
-        if hunk:
-            start, length = int(hunk[1]), int(hunk[2] or 1)
-            begin = start - 1 if length else start
-            assert at <= begin <= len(source), f"the hunk {line} is out of place"
-            result += source[at:begin]
-            at = begin
-            assert len(result) == (int(hunk[3]) - 1 if hunk[4] != "0" else int(hunk[3])), f"{line} counts wrongly"
-            continue
-        mark, words = line[:1], line[1:]
-        assert mark in (" ", "+", "-"), f"not a line of a diff: {line!r}"
-        if mark != "+":
-            assert source[at] == words, f"the diff expects {words!r} and finds {source[at]!r}"
-            at += 1
-        if mark != "-":
-            result.append(words)
-    return "\n".join(result + source[at:])

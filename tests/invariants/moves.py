@@ -56,7 +56,7 @@ _TEXTS = (*TYPED, "Another question.", "Yes.", "No.\r\n")
 _SETTINGS: tuple[tuple[str, tuple[object, ...]], ...] = (
     ("layout", ("library", "in_place")),
     ("carry_forward", ("full", "preview")),
-    ("image_notes", (False, True)),
+    ("image_notes", ("text", "handle")),
     ("attachments", ("turn", "sticky")),
     ("linger", (0, 2)),
 )

@@ -13,7 +13,7 @@ NEVER_SHELVED = ("tool", "image")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """One attachment as it was when it was attached."""
+    """One attachment as it was when it was attached; of one that is ``handled`` the library may have a handle alone."""
 
     id: str
     kind: str
@@ -25,6 +25,7 @@ class Fact:
     active: bool = False
     pictured: bool = False
     picture: bytes | None = None
+    handled: bool = False
 
     @property
     def hash(self) -> str:
@@ -38,9 +39,10 @@ class Fact:
     def is_note(self) -> bool:
         return self.kind == "note"
 
-    def shelved(self, *, image_notes: bool) -> bool:
+    @property
+    def shelved(self) -> bool:
         """Whether it belongs into the library once its turn is over."""
-        return self.kind not in NEVER_SHELVED and (image_notes or not (self.pictured and self.is_note))
+        return self.kind not in NEVER_SHELVED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +123,7 @@ class Truth:
         if begins:
             self.epoch_start = len(self.said)
             self.riding.clear()
-        self.riding |= {fact.id for fact in attached.values() if not fact.shelved(image_notes=self.image_notes)}
+        self.riding |= {fact.id for fact in attached.values() if not fact.shelved}
         expected = Expected(
             typed=" ".join(typed),
             known=dict(self.known),
@@ -156,7 +158,7 @@ class Truth:
         for fact in facts:
             old, before = self.known.get(fact.id), merged.get(fact.id)
             if old is not None and old.policy == "snapshot" and fact.policy in (None, "snapshot"):
-                fact = replace(old, active=fact.active)
+                fact = replace(old, active=fact.active, handled=False)
             if before is not None:
                 active = fact.active or (before.active and before.hash == fact.hash)
                 fact = replace(fact, policy=fact.policy or before.policy, active=active)
@@ -165,11 +167,13 @@ class Truth:
 
     def _learn(self, attached: Iterable[Fact]) -> None:
         for fact in attached:
-            if not fact.shelved(image_notes=self.image_notes):
-                self.known.pop(fact.id, None)
+            if not fact.shelved:
                 continue
             old = self.known.get(fact.id)
-            self.known[fact.id] = replace(fact, policy=fact.policy or (old.policy if old else None))
+            usual = "snapshot" if old is None and fact.kind in PAGE_KINDS else None
+            policy = fact.policy or (old.policy if old else usual)
+            handled = fact.pictured and fact.is_note and not self.image_notes and policy != "pin"
+            self.known[fact.id] = replace(fact, policy=policy, handled=handled)
 
     def _expand(self, parts: Sequence[str], asked: Ask) -> tuple[list[str], list[Fact]]:
         """Typed parts after templates, and what they draw in, each once."""
@@ -252,4 +256,4 @@ def _span(thing: Thing) -> str:
 
 def newest(expected: Expected) -> Iterator[Fact]:
     """Everything the request must hold, each with the text that is in force now."""
-    yield from ({**expected.known, **expected.attached}).values()
+    yield from (one for one in {**expected.known, **expected.attached}.values() if not one.handled)

@@ -62,7 +62,7 @@ OPENED: dict[str, tuple[dict[str, object], str]] = {
     "no number for a share": ({"warn": float("nan")}, "bad_setting"),
     "a number for a layout": ({"layout": 5}, "bad_setting"),
     "a layout of a later version": ({"layout": "auto"}, "not_available"),
-    "a word for a switch": ({"image_notes": "yes"}, "bad_setting"),
+    "a word that is no choice": ({"image_notes": "yes"}, "bad_setting"),
     "a window past all numbers": ({"window": 10**400}, "bad_setting"),
     "a window past all digits": ({"window": 10**5_000}, "bad_setting"),
     "thresholds out of order": ({"warn": 0.9}, "bad_setting"),

@@ -41,6 +41,8 @@ TAKES: dict[str, set[str]] = {
     CHOICE: set(),
 }
 FREE = "an object of any fields"
+WORD_OR_SWITCH = "a text, or true or false as it was once"
+TAKES[WORD_OR_SWITCH] = TAKES[TEXT] | TAKES[SWITCH]
 TAKES[FREE] = {"an empty object", "an object with a field"}
 
 Fields = dict[str, tuple[str, bool]]
@@ -63,7 +65,7 @@ TOP: Fields = {
     "trigger": (SHARE, True),
     "hard": (SHARE, True),
     "compaction": (FREE, True),
-    "image_notes": (SWITCH, True),
+    "image_notes": (WORD_OR_SWITCH, True),
 }
 TURN: Fields = {
     "user": (TEXT, False),

@@ -67,13 +67,13 @@ def test_without_files_everything_is_the_default(machine: Machine) -> None:
 
 
 def test_what_is_nearer_wins_and_the_rest_stays(machine: Machine) -> None:
-    machine.user.write_text('window = 1\nreserve = 2\nlayout = "in_place"\nimage_notes = true\n', encoding="utf-8")
+    machine.user.write_text('window = 1\nreserve = 2\nlayout = "in_place"\nimage_notes = "handle"\n', encoding="utf-8")
     machine.project.write_text('window = 10\nreserve = 20\n[compaction]\nwords = ["ok"]\n', encoding="utf-8")
     shown = machine.show(LAMELLA_WINDOW="100")
     assert shown["window"] == (100, "environment")
     assert shown["reserve"] == (20, "project file")
     assert shown["layout"] == ("in_place", "user file")
-    assert shown["image_notes"] == (True, "user file")
+    assert shown["image_notes"] == ("handle", "user file")
     assert shown["compaction"] == ({"words": ["ok"]}, "project file")
     assert shown["warn"] == (0.6, "default")
 
@@ -144,7 +144,7 @@ BAD = {
     "a table nobody knows": ("[lamella]\nwindow = 1", "There is no setting lamella.", "Settings are"),
     "another type": ('window = "wide"', "The setting window is 'wide': input should be a valid integer.", "Settings"),
     "a number for a word": ("layout = 1", "The setting layout is 1: input should be a valid string.", "Settings"),
-    "a word for yes": ('image_notes = "yes"', "The setting image_notes is 'yes'", "Settings"),
+    "a number for a choice": ("image_notes = 1", "The setting image_notes is 1: input should be a", "Settings"),
     "a key": (
         f'openai_api_key = "{SECRET}"',
         "There is no setting openai_api_key.",

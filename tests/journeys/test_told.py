@@ -37,12 +37,12 @@ def test_dropping_a_note_that_the_instructions_draw_in_says_that_it_stays(tmp_pa
     assert "Write plainly." in turn.messages[0].text
 
 
-def test_a_note_that_gains_a_picture_says_that_it_leaves_the_library() -> None:
-    chat = Conversation()
+def test_a_note_that_gains_a_picture_says_that_its_text_leaves_the_library() -> None:
+    chat = Conversation(image_notes="handle")
     chat.ask("one", attach=[Note(path="plan.md", text="# Plan\n")])
     turn = chat.ask("two", attach=[Note(path="plan.md", text=PICTURED)])
     assert turn.envelope.warnings == (
-        "plan.md embeds a picture now: it is sent with this turn and leaves the library after it.",
+        "plan.md embeds a picture now: it is sent with this turn, and the library has a handle of it after it.",
     )
 
 

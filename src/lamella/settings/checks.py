@@ -8,6 +8,7 @@ from typing import Annotated, Any, get_args, get_origin
 from msgspec import Struct, ValidationError, convert
 from msgspec.structs import fields
 
+from lamella.core.log.terms import IMAGE_NOTES_SWITCH
 from lamella.errors import SettingError
 from lamella.settings.masks import mask
 from lamella.settings.model import MOST_TOKENS, NAMES, Settings
@@ -29,6 +30,9 @@ _Fault = tuple[tuple[str, ...], object, str]
 
 def check_settings(values: Mapping[str, object], *, where: str = "") -> Settings:
     """The settings with these values and the rest as they ship; ``where`` is the file or variable that has them."""
+    switch = values.get("image_notes")
+    if isinstance(switch, bool):
+        values = {**values, "image_notes": IMAGE_NOTES_SWITCH[switch].value}
     try:
         return convert(values, Settings)
     except (ValidationError, OverflowError, RecursionError) as error:

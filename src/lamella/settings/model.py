@@ -79,7 +79,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     trigger: float = 0.85
     hard: float = 0.95
     compaction: CompactionSettings = CompactionSettings()
-    image_notes: bool = False
+    image_notes: str = "text"
     system: str | dict[str, str] | None = None
     instructions: str | None = None
     instructions_file: str | None = None

@@ -25,7 +25,7 @@ def test_defaults_are_those_that_are_documented() -> None:
         "target": 0.70,
         "trigger": 0.85,
         "hard": 0.95,
-        "image_notes": False,
+        "image_notes": "text",
         "store": "sqlite:///~/.lamella/chats.db",
     }
     assert {name: defaults[name] for name in expected} == expected

@@ -22,6 +22,7 @@ from lamella.adapters.archive.strict_json import check_json, explain_broken, fin
 from lamella.adapters.files.reading import read_plain, read_stream
 from lamella.core.artifacts.make import make_tool_definition, make_tool_result
 from lamella.core.artifacts.model import ToolDefinition
+from lamella.core.log.terms import IMAGE_NOTES_SWITCH
 from lamella.core.messages.delta import ToolCall
 from lamella.core.messages.rounds import ToolOutput, ToolRound, read_arguments
 from lamella.core.text.content import canonical_json
@@ -48,6 +49,11 @@ def _refuse_blank(name: str) -> str:
     return name
 
 
+def _read_switch(value: object) -> object:
+    return IMAGE_NOTES_SWITCH[value].value if isinstance(value, bool) else value
+
+
+_ImageNotes = Annotated[str, BeforeValidator(_read_switch)]
 _Time = Annotated[AwareDatetime, BeforeValidator(_refuse_numbers), Field(strict=False)]
 _Id = Annotated[str, Field(min_length=1)]
 _Name = Annotated[str, Field(min_length=1), AfterValidator(_refuse_blank)]
@@ -162,7 +168,7 @@ class Transcript(BaseModel):
     trigger: float | None = None
     hard: float | None = None
     compaction: dict[str, JsonValue] | None = None
-    image_notes: bool | None = None
+    image_notes: _ImageNotes | None = None
     instructions: str | None = None
     temperature: float | None = None
     reasoning_effort: str | None = None

@@ -6,7 +6,8 @@ what makes counting one block at a time exact (see ``core.budget.counting``).
 
 import re
 
-from lamella.core.artifacts.kinds import KINDS, TEXT_KINDS, BlockForm
+from lamella.core.artifacts.embeds import fold_pasted
+from lamella.core.artifacts.kinds import KINDS, TEXT_KINDS, BlockForm, Embeds
 from lamella.core.artifacts.model import Artifact, Kind
 from lamella.core.text.content import escape_line
 
@@ -46,7 +47,14 @@ def render_block(artifact: Artifact, *, kind: Kind | None = None) -> str:
     """The artifact in full."""
     if KINDS[artifact.kind].block is BlockForm.TOOL:
         return render_tool(artifact)
-    return _wrap(artifact, kind, [f"<content>\n{neutralise(artifact.text)}\n</content>"])
+    return _wrap(artifact, kind, [f"<content>\n{neutralise(shown_text(artifact))}\n</content>"])
+
+
+def shown_text(artifact: Artifact) -> str:
+    """The text as models read it: no picture rides in it as letters."""
+    if "data:image/" not in artifact.text or KINDS[artifact.kind].embeds is Embeds.NONE:
+        return artifact.text
+    return fold_pasted(artifact.text)
 
 
 def render_preview(artifact: Artifact, outline: str, *, kind: Kind | None = None) -> str:
@@ -82,7 +90,7 @@ def render_unseen(picture: Artifact) -> str:
 def render_update(artifact: Artifact, *, diff: str | None) -> str:
     """The artifact's new text, or how it differs from the copy above, marked as replacing that copy."""
     if diff is None:
-        body = f"<content>\n{neutralise(artifact.text)}\n</content>"
+        body = f"<content>\n{neutralise(shown_text(artifact))}\n</content>"
         return _wrap(artifact, None, ["<update>This text replaces the copy above.</update>", body])
     body = f"<diff>\n{neutralise(diff)}\n</diff>"
     return _wrap(artifact, None, ["<update>The copy above, changed by this diff, is the text now.</update>", body])

@@ -9,6 +9,9 @@ _IMAGE_ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".svg", ".bmp", ".av
 _WIKI = re.compile(r"!\[\[([^\[\]\n|#]++)(?:[|#][^\[\]\n]*+)?\]\]")
 _MARKDOWN = re.compile(r"!\[[^\[\]\n]*+\]\(\s*+(?:<([^<>\n]++)>|((?:[^()\s]|\([^()\s]*+\))++))(?:\s[^()\n]*+)?\)")
 
+# As many characters as the smallest icon has; what is shorter is an example of one.
+_PASTED = re.compile(r"data:(image/[\w.+-]{1,40})[^,\s()<>\"']{0,80},([A-Za-z0-9+/=_%-]{64,})")
+
 
 def embedded_images(text: str) -> tuple[str, ...]:
     """The targets of a note's embedded images, in order, each once; code fences do not embed."""
@@ -26,6 +29,11 @@ def embedded_images(text: str) -> tuple[str, ...]:
             if _names_image(target) or target.startswith(("http://", "https://", "data:image/")):
                 found.setdefault(target)
     return tuple(found)
+
+
+def fold_pasted(text: str) -> str:
+    """A text with the pictures that were pasted into it as letters named by their size."""
+    return _PASTED.sub(lambda pasted: f"{pasted[1]} of {len(pasted[2]):,} characters, left out", text)
 
 
 def _names_image(target: str) -> bool:

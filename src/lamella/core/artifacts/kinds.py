@@ -20,7 +20,7 @@ from lamella.core.artifacts.ids import (
     unparsed_id,
     url_id,
 )
-from lamella.core.artifacts.model import ArtifactId, Kind, Source, Trust
+from lamella.core.artifacts.model import ArtifactId, Kind, Policy, Source, Trust
 
 
 class Promotion(StrEnum):
@@ -72,6 +72,7 @@ class KindSpec(Struct, frozen=True, kw_only=True):
 
     ``fields`` are what a transcript may say of it, first what it is found by; ``group`` is its heading in the context
     line of archives; ``suffixes`` tell a file of that kind by its name; ``templates`` are those that can mean it.
+    ``policy`` is what something new has where nobody gives one: a page changes with every look, and stays as it was.
     """
 
     kind: Kind
@@ -87,6 +88,7 @@ class KindSpec(Struct, frozen=True, kw_only=True):
     trust: Trust = Trust.VAULT
     embeds: Embeds = Embeds.NONE
     templates: tuple[str, ...] = ()
+    policy: Policy | None = None
 
 
 _URL = ("url", "text")
@@ -112,11 +114,11 @@ _ROWS = (
     KindSpec(kind=Kind.CANVAS, tag="canvas_context", group="Files", suffixes=(".canvas",)),
     KindSpec(kind=Kind.CODE, tag="code_context", group="Files", suffixes=_CODE),
     KindSpec(kind=Kind.URL, tag="url_content", group="URLs",
-             id_rule=url_id, fields=_URL, medium=Medium.PAGE, trust=Trust.WEB),
+             id_rule=url_id, fields=_URL, medium=Medium.PAGE, trust=Trust.WEB, policy=Policy.SNAPSHOT),
     KindSpec(kind=Kind.YOUTUBE, tag="youtube_video_context", group="URLs",
-             id_rule=url_id, fields=_URL, medium=Medium.VIDEO, trust=Trust.WEB),
+             id_rule=url_id, fields=_URL, medium=Medium.VIDEO, trust=Trust.WEB, policy=Policy.SNAPSHOT),
     KindSpec(kind=Kind.WEB_TAB, tag="web_tab_context", group="Web Tabs",
-             id_rule=url_id, fields=_URL, medium=Medium.PAGE, trust=Trust.WEB),
+             id_rule=url_id, fields=_URL, medium=Medium.PAGE, trust=Trust.WEB, policy=Policy.SNAPSHOT),
     KindSpec(kind=Kind.DATAVIEW, tag="dataview_context", group="Queries",
              id_rule=dataview_id, fields=("path", "query", "text"), medium=Medium.NONE),
     KindSpec(kind=Kind.SELECTED_TEXT, tag="selected_text", group="Selections", id_rule=selection_id, fields=_SELECTION,

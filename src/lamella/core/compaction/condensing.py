@@ -6,7 +6,7 @@ Text that cannot be fetched again, pins and tool results stand as they are. Each
 from collections.abc import Iterator, Mapping, Sequence
 from math import ceil
 
-from lamella.core.artifacts.blocks import render_block
+from lamella.core.artifacts.blocks import render_block, shown_text
 from lamella.core.artifacts.model import Artifact, Kind
 from lamella.core.budget.counting import Measure
 from lamella.core.budget.thresholds import Budget
@@ -128,7 +128,7 @@ def _condense(artifact: Artifact, chain: ChainRules, measure: Measure, *, summar
 
 def _split(artifact: Artifact, chain: ChainRules, measure: Measure) -> Sequence[str]:
     """The text in parts of about the same length that a summariser can read, cut at line breaks if there are some."""
-    reads, text = chain.summary.reads, artifact.text
+    reads, text = chain.summary.reads, shown_text(artifact)
     parts = ceil(measure.count(text) / reads)
     while True:
         size = ceil(len(text) / parts)

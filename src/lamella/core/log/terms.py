@@ -54,20 +54,31 @@ class CacheMarks(StrEnum):
     AUTOMATIC = "automatic"
 
 
+class ImageNotes(StrEnum):
+    """What becomes of a note that embeds pictures once its turn is over: its text goes on, or a handle."""
+
+    TEXT = "text"
+    HANDLE = "handle"
+
+
+# It was a switch once, and events, transcripts and settings of that time have it as true or false.
+IMAGE_NOTES_SWITCH = {True: ImageNotes.TEXT, False: ImageNotes.HANDLE}
+
+
 class Terms(Struct, frozen=True, kw_only=True, gc=False):
     """The terms of a turn: a field here is a setting that the bytes of a request follow from.
 
     ``history_turns`` is how many turns a history mode shows, none for as many as it usually does; ``image_notes`` says
-    whether the text of notes that embed pictures goes into the library. Without a ``temperature`` the provider's own
-    holds, as with the default ``reasoning_effort``. ``linger`` is for how many turns something stays in the working set
-    that is no longer attached.
+    what the library holds of notes that embed pictures; turns from before there was a choice leave a handle. Without a
+    ``temperature`` the provider's own holds, as with the default ``reasoning_effort``. ``linger`` is for how many turns
+    something stays in the working set that is no longer attached.
     """
 
     layout: Layout = Layout.LIBRARY
     carry_forward: CarryForward = CarryForward.FULL
     history: History = History.FULL
     history_turns: int | None = None
-    image_notes: bool = False
+    image_notes: ImageNotes = ImageNotes.HANDLE
     temperature: float | None = None
     reasoning_effort: Effort = Effort.DEFAULT
     attachments: Attachments = Attachments.TURN

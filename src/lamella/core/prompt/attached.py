@@ -5,9 +5,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from lamella.core.artifacts.kinds import LATER_KIND
 from lamella.core.artifacts.make import make_image
 from lamella.core.artifacts.model import Artifact, Kind, Policy
-from lamella.core.log.terms import Attachments, Terms
+from lamella.core.log.placement import Form
+from lamella.core.log.terms import Attachments, ImageNotes, Terms
 from lamella.core.log.turn import Turn
-from lamella.core.prompt.layers.library import LibraryEntry, promotes
+from lamella.core.prompt.layers.library import LibraryEntry, promoted_form, promotes
 from lamella.core.values import replace
 from lamella.errors import ArtifactError
 
@@ -19,9 +20,8 @@ def drop_known(
 ) -> tuple[Library, tuple[str, ...], tuple[str, ...]]:
     """What stays known when the user drops these, what left, and what is to be said about it.
 
-    A pin is stronger than a drop. ``standing`` are ids that stand in the request without being known, such as notes
-    with pictures: they leave, too. ``drawn_in`` are ids that the instructions draw into L1: dropping does not reach
-    them.
+    A pin is stronger than a drop. ``standing`` are ids that stand in the request without being known, such as
+    pictures: they leave, too. ``drawn_in`` are ids that the instructions draw into L1: dropping does not reach them.
     """
     kept = dict(library)
     left: dict[str, None] = {}
@@ -54,6 +54,10 @@ def gather(turn: Turn, library: Library) -> tuple[tuple[Artifact, ...], tuple[st
         if known is not None:
             _check_same_class(known, artifact)
         if old is not None and _keeps_snapshot(old, artifact):
+            if old.hash != artifact.hash:
+                warnings.append(
+                    f"{artifact.id} keeps its first text; attach it with policy follow to have the new one."
+                )
             artifact = _snapshot(old, artifact)
         before = merged.get(artifact.id)
         if before is not None and before.hash != artifact.hash:
@@ -123,7 +127,7 @@ def hold_apart(apart: Mapping[str, Artifact], attached: Sequence[Artifact], turn
     given = {artifact.id for artifact in turn.attached}
     kept = {name: one for name, one in apart.items() if name not in given}
     for artifact in attached:
-        if artifact.id in given and not promotes(artifact, image_notes=turn.terms.image_notes):
+        if artifact.id in given and not promotes(artifact):
             later = LATER_KIND[artifact.kind]
             kept[artifact.id] = artifact if later is artifact.kind else replace(artifact, kind=later, images=())
     return kept
@@ -141,7 +145,7 @@ def tell_smaller(library: Library, attached: Sequence[Artifact]) -> tuple[str, .
 
 
 def learn(
-    library: Library, attached: Sequence[Artifact], *, at: int, image_notes: bool, held: bool | None = None
+    library: Library, attached: Sequence[Artifact], *, at: int, image_notes: ImageNotes, held: bool | None = None
 ) -> Library:
     """What is known once turn number ``at`` is asked: new at the end, newer text at its first-seen place.
 
@@ -152,11 +156,11 @@ def learn(
     learnt = dict(library)
     for artifact in attached:
         entry = learnt.get(artifact.id)
-        if not promotes(artifact, image_notes=image_notes):
-            learnt.pop(artifact.id, None)
-        else:
+        if promotes(artifact):
             newest = artifact if entry is None else _newest(entry.artifact, artifact)
-            learnt[artifact.id] = LibraryEntry(artifact=newest, at=at, held=held)
+            # What stays attached can be read, pictures or not.
+            form = None if held else promoted_form(artifact, image_notes)
+            learnt[artifact.id] = LibraryEntry(artifact=newest, at=at, form=form, held=held)
     return learnt
 
 
@@ -179,10 +183,12 @@ def find_unseen(attached: Iterable[Artifact], model: str | None) -> tuple[str, .
     )
 
 
-def find_leaving(library: Library, attached: Sequence[Artifact], *, image_notes: bool) -> tuple[str, ...]:
-    """Words on what was in the library and leaves it with this turn, because it embeds pictures now."""
+def find_leaving(library: Library, attached: Sequence[Artifact], *, image_notes: ImageNotes) -> tuple[str, ...]:
+    """Words on what had its text in the library and has it no longer after this turn, because it embeds pictures."""
     return tuple(
-        f"{artifact.id} embeds a picture now: it is sent with this turn and leaves the library after it."
+        f"{artifact.id} embeds a picture now: it is sent with this turn, and the library has a handle of it after it."
         for artifact in attached
-        if artifact.id in library and not promotes(artifact, image_notes=image_notes)
+        if artifact.id in library
+        and promoted_form(artifact, image_notes) is Form.HANDLE
+        and library[artifact.id].form is not Form.HANDLE
     )

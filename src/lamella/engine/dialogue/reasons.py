@@ -16,7 +16,6 @@ from lamella.core.log.terms import CarryForward
 from lamella.core.log.turn import Turn
 from lamella.core.prompt.advance import advance, waiting
 from lamella.core.prompt.folding import SHOWN_TURNS
-from lamella.core.prompt.layers.library import promotes
 from lamella.core.prompt.layers.model import SYSTEM_PLACE, LayerId, Segment
 from lamella.core.prompt.layers.rounds import TOOL_KIND
 from lamella.core.prompt.prompt import Prompt
@@ -218,6 +217,13 @@ def _tell_shortened(
         return f"It is what a tool gave in turn {trace.came[-1]}: of earlier results the call is left.", [recall]
     if segment.form is Form.SUMMARY:
         return "A summary stands for it: with its text the turn would not have fitted.", [attach, recall]
+    if segment.form is Form.HANDLE and trace.artifact is not None and trace.artifact.has_images:
+        text = Remedy(do=RemedyKind.SET, what="image_notes=text")
+        return "It embeds pictures: of such a note a line is left, as the setting image_notes says.", [
+            attach,
+            text,
+            recall,
+        ]
     if sent.terms.carry_forward is CarryForward.PREVIEW:
         whole = Remedy(do=RemedyKind.SET, what="carry_forward=full")
         return "Only its outline is carried forward, as the setting carry_forward says.", [attach, whole, recall]
@@ -242,10 +248,6 @@ def _tell_missing(name: str, trace: _Trace, *, receipts: Sequence[Receipt], sent
     came = f"turn {trace.came[-1]}"
     if trace.kind == Kind.IMAGE:
         return f"A picture is sent with its own turn: {came}.", [attach]
-    artifact = trace.artifact
-    if artifact is not None and not promotes(artifact, image_notes=sent.terms.image_notes):
-        told = f"It embeds pictures: such a note is sent with its own turn, {came}, and not kept in the library."
-        return told, [attach, Remedy(do=RemedyKind.SET, what="image_notes=true"), recall]
     return f"It came with {came} and was left out since.", [attach, recall]
 
 

@@ -40,9 +40,13 @@ def test_settings_may_be_given_by_their_names() -> None:
         "target": 0.2,
         "trigger": 0.3,
         "hard": 1,
-        "image_notes": True,
+        "image_notes": "handle",
     }
     assert parse(**given).settings() == given
+
+
+def test_what_was_a_switch_is_read_as_the_choice_that_it_was() -> None:
+    assert [parse(image_notes=value).settings()["image_notes"] for value in (True, False)] == ["text", "handle"]
 
 
 def test_a_byte_order_mark_before_the_json_is_no_error() -> None:

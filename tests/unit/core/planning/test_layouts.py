@@ -4,7 +4,7 @@ import pytest
 
 from lamella.adapters.tokens.counter import OfflineCounter
 from lamella.core.artifacts.make import make_tool_definition
-from lamella.core.log.terms import CarryForward, History, Layout, Rewrite, Terms
+from lamella.core.log.terms import CarryForward, History, ImageNotes, Layout, Rewrite, Terms
 from lamella.core.log.turn import SystemParts, Turn
 from lamella.core.planning.layouts import PLANNERS, place, place_in_library, place_in_turn
 from lamella.core.prompt.advance import advance
@@ -87,7 +87,7 @@ def test_another_layout_ends_the_epoch_of_the_one_before() -> None:
     [
         replace(IN_PLACE, carry_forward=CarryForward.PREVIEW),
         replace(IN_PLACE, history=History.WINDOW),
-        replace(IN_PLACE, image_notes=True),
+        replace(IN_PLACE, image_notes=ImageNotes.TEXT),
     ],
 )
 def test_in_place_other_terms_wait_for_the_next_epoch(terms: Terms) -> None:

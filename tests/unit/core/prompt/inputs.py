@@ -12,7 +12,7 @@ from lamella.core.artifacts.make import (
 )
 from lamella.core.artifacts.model import Artifact, Image, Kind, Policy, Source
 from lamella.core.log.events.imprint import Imprint
-from lamella.core.log.terms import CarryForward, History, Layout, Rewrite, Terms
+from lamella.core.log.terms import CarryForward, History, ImageNotes, Layout, Rewrite, Terms
 from lamella.core.log.turn import SystemParts, Turn
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
@@ -82,7 +82,7 @@ terms = st.builds(
     carry_forward=st.sampled_from(CarryForward),
     history=st.sampled_from(History),
     history_turns=st.none() | st.integers(1, 9),
-    image_notes=st.booleans(),
+    image_notes=st.sampled_from(ImageNotes),
 )
 imprints = st.builds(
     Imprint,

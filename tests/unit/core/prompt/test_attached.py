@@ -7,6 +7,7 @@ from tests.unit.pictures import png
 from lamella.core.artifacts.make import make_artifact, make_image_value
 from lamella.core.artifacts.model import Artifact, Kind, Policy, Source
 from lamella.core.log.placement import Form
+from lamella.core.log.terms import ImageNotes
 from lamella.core.log.turn import Turn
 from lamella.core.prompt.attached import drop_known, find_leaving, gather, learn
 from lamella.core.prompt.layers.library import LibraryEntry
@@ -85,43 +86,47 @@ def test_one_id_is_never_both_what_can_be_fetched_again_and_what_cannot() -> Non
 
 def test_what_is_learnt_stands_at_its_first_seen_place_with_its_newest_text() -> None:
     before = known(note("a.md", "A"), note("b.md", "B"))
-    after = learn(before, [note("a.md", "A2"), note("c.md", "C")], at=3, image_notes=False)
+    after = learn(before, [note("a.md", "A2"), note("c.md", "C")], at=3, image_notes=ImageNotes.HANDLE)
     assert [(name, entry.artifact.text, entry.at) for name, entry in after.items()] == [
         ("a.md", "A2", 3),
         ("b.md", "B", 0),
         ("c.md", "C", 3),
     ]
     assert [entry.artifact.text for entry in before.values()] == ["A", "B"]
-    assert learn(before, [], at=3, image_notes=False) == before
+    assert learn(before, [], at=3, image_notes=ImageNotes.HANDLE) == before
 
 
 def test_attached_again_a_policy_stays_and_a_smaller_form_does_not() -> None:
     pinned = note("a.md", "A", policy=Policy.PIN)
     before = {"a.md": LibraryEntry(artifact=pinned, at=0, form=Form.HANDLE)}
     for text in ("A", "A2"):
-        entry = learn(before, [note("a.md", text)], at=2, image_notes=False)["a.md"]
+        entry = learn(before, [note("a.md", text)], at=2, image_notes=ImageNotes.HANDLE)["a.md"]
         assert (entry.artifact.text, entry.artifact.policy, entry.form, entry.at) == (text, Policy.PIN, None, 2)
-    same = learn(before, [note("a.md", "A")], at=2, image_notes=False)["a.md"].artifact
+    same = learn(before, [note("a.md", "A")], at=2, image_notes=ImageNotes.HANDLE)["a.md"].artifact
     assert same is pinned
 
 
 def test_a_summary_of_this_turn_is_what_is_known_from_then_on() -> None:
     before = known(note("a.md", "A"))
-    after = learn(before, [replace(note("a.md", "A"), condensed="short")], at=1, image_notes=False)
+    after = learn(before, [replace(note("a.md", "A"), condensed="short")], at=1, image_notes=ImageNotes.HANDLE)
     assert after["a.md"].artifact.condensed == "short"
-    again = learn(after, [note("a.md", "A")], at=2, image_notes=False)
+    again = learn(after, [note("a.md", "A")], at=2, image_notes=ImageNotes.HANDLE)
     assert again["a.md"].artifact.condensed is None
 
 
-def test_tool_results_and_notes_with_pictures_are_not_learnt_unless_the_terms_say_so() -> None:
+def test_tool_results_are_not_learnt_and_of_notes_with_pictures_what_the_terms_say() -> None:
     pictured = active("A", pictured=True)
     before = known(note("a.md", "A"))
-    assert learn(before, [pictured, result("x", "found")], at=1, image_notes=False) == {}
-    assert list(learn(before, [pictured], at=1, image_notes=True)) == ["a.md"]
-    (leaving,) = find_leaving(before, [pictured], image_notes=False)
+    for terms, form in ((ImageNotes.HANDLE, Form.HANDLE), (ImageNotes.TEXT, None)):
+        after = learn(before, [pictured, result("x", "found")], at=1, image_notes=terms)
+        assert {name: entry.form for name, entry in after.items()} == {"a.md": form}
+        assert find_leaving(after, [pictured], image_notes=ImageNotes.TEXT) == ()
+    handled = learn(before, [pictured], at=1, image_notes=ImageNotes.HANDLE)
+    assert find_leaving(handled, [pictured], image_notes=ImageNotes.HANDLE) == ()
+    (leaving,) = find_leaving(before, [pictured], image_notes=ImageNotes.HANDLE)
     assert leaving.startswith("a.md embeds a picture now")
-    assert find_leaving(before, [pictured], image_notes=True) == ()
-    assert find_leaving({}, [pictured], image_notes=False) == ()
+    assert find_leaving(before, [pictured], image_notes=ImageNotes.TEXT) == ()
+    assert find_leaving({}, [pictured], image_notes=ImageNotes.HANDLE) == ()
 
 
 def test_what_is_dropped_leaves_once_and_is_named_once() -> None:

@@ -1,14 +1,12 @@
 """Changes: a diff is sent where it is much smaller than the new text, else the new text."""
 
-from itertools import groupby, pairwise
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.unit.patching import apply_diff
 
 from lamella.core.text.changes import build_diff
 
-CUT = "[…]"
 LINES = [f"line {number}" for number in range(200)]
 
 
@@ -58,7 +56,7 @@ def test_one_character_is_a_small_change_of_a_text_of_any_size(size: int) -> Non
             diff = build_diff(old, new)
             assert diff is not None
             assert len(diff) < 500
-            assert patch(lines, diff.split("\n")) == new.split("\n")
+            assert apply_diff(old, diff) == new
 
 
 @pytest.mark.parametrize("around", ["", "one line\n" * 3, "long line " * 500 + "\n"])
@@ -71,7 +69,7 @@ def test_one_character_is_a_small_change_of_a_line_of_any_length(around: str) ->
             assert diff is not None
             assert len(diff) < 1_500
             assert "[…] stands for the rest of that line" in diff
-            assert patch(old.split("\n"), diff.split("\n")) == new.split("\n")
+            assert apply_diff(old, diff) == new
 
 
 def test_a_change_in_a_line_that_repeats_itself_is_shown_by_as_much_as_says_where_it_is() -> None:
@@ -88,7 +86,7 @@ def test_a_change_in_a_line_that_repeats_itself_is_shown_by_as_much_as_says_wher
     again = "abc " * 60_000
     changed = again[:100_000] + "!" + again[100_000:]
     told = build_diff(again, changed)
-    assert told is None or patch([again], told.split("\n")) == [changed]
+    assert told is None or apply_diff(again, told) == changed
 
 
 def test_a_long_line_that_goes_is_named_by_its_beginning() -> None:
@@ -114,55 +112,11 @@ def test_any_diff_applied_to_the_old_text_gives_the_new_text(words: list[str], d
     if old == new:
         assert diff is None
     elif diff is not None:
-        assert patch(old.split("\n"), diff.split("\n")) == new.split("\n")
+        assert apply_diff(old, diff) == new
 
 
 def test_a_diff_applied_to_the_old_text_gives_the_new_text() -> None:
     new = [*LINES[:10], "inserted", *LINES[11:150], *LINES[152:]]
     diff = build_diff("\n".join(LINES), "\n".join(new))
     assert diff is not None
-    assert patch(LINES, diff.split("\n")) == new
-
-
-def patch(old: list[str], diff: list[str]) -> list[str]:
-    """Apply a unified diff, in which a long line may be cut."""
-    starts = [index for index, line in enumerate(diff) if line.startswith("@@ ")] + [len(diff)]
-    new: list[str] = []
-    position = 0
-    for start, end in pairwise(starts):
-        first, _, length = diff[start].split(" ")[1].lstrip("-").partition(",")
-        begin = int(first) - (length != "0")
-        new += old[position:begin]
-        position = begin
-        for sign, told in groupby(diff[start + 1 : end], key=lambda line: line[0]):
-            lines = [line[1:] for line in told]
-            here = old[position : position + len(lines)]
-            if sign == " ":
-                assert all(one.startswith(line.removesuffix(CUT)) for one, line in zip(here, lines, strict=True))
-                new += here
-                position += len(lines)
-            elif sign == "-":
-                gone, kept = here, lines
-                position += len(lines)
-            else:
-                new += fill(gone, kept, lines) if any(CUT in line for line in lines) else lines
-    return new + old[position:]
-
-
-def fill(gone: list[str], kept: list[str], come: list[str]) -> list[str]:
-    """Lines that come, with what a cut stands for put back from those that go."""
-    if len(gone) == len(come) > 1:
-        each = zip(gone, kept, come, strict=True)
-        return [line for one, left, new in each for line in fill([one], [left], [new])]
-    head = kept[0].startswith(CUT)
-    tail = kept[-1].endswith(CUT)
-    piece = kept[0].removeprefix(CUT)
-    piece = piece.removesuffix(CUT) if len(kept) == 1 else piece
-    start = gone[0].rfind(piece) if head else 0
-    last = kept[-1].removesuffix(CUT)
-    last = last.removeprefix(CUT) if len(kept) == 1 else last
-    after = gone[-1][start + len(last) if len(kept) == 1 else len(last) :] if tail else ""
-    come = list(come)
-    come[-1] = come[-1].removesuffix(CUT) + after if tail else come[-1]
-    come[0] = gone[0][:start] + come[0].removeprefix(CUT) if head else come[0]
-    return come
+    assert apply_diff("\n".join(LINES), diff) == "\n".join(new)

@@ -141,11 +141,11 @@ def test_a_picture_is_sent_with_its_turn_and_a_tool_leaves_its_call() -> None:
 
 
 def test_a_note_with_pictures_names_the_setting() -> None:
-    chat = Conversation(layout="library", image_notes=False)
-    say(chat, "What is this?", attach=[Note(path="duck.md", text="![[duck.png]] A duck.")])
+    chat = Conversation(layout="library", image_notes="handle")
+    say(chat, "What is this?", attach=[Note(path="duck.md", text="![[duck.png]] A duck. " * 40)])
     reason = chat.why("duck")
-    assert reason.why.startswith("It embeds pictures: such a note is sent with its own turn, turn 1,")
-    assert remedies(reason) == ["attach duck.md", "set image_notes=true", "recall duck.md"]
+    assert reason.why == "It embeds pictures: of such a note a line is left, as the setting image_notes says."
+    assert remedies(reason) == ["attach duck.md", "set image_notes=text", "recall duck.md"]
 
 
 def _ids(chat: Conversation) -> list[str]:

@@ -9,12 +9,13 @@ import pytest
 from tests.unit.engine.backends import Failing, Ticking, make_backend, make_chat
 from tests.unit.pictures import png
 from tests.unit.raw import write_raw
-from tests.unit.seen import attached, library, sent
+from tests.unit.seen import attached, forms, library, sent
 
 from lamella import ActiveNote, Note, Picture, Selection, Tool, ToolResult, Turn, Url
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.log.nodes import Told
 from lamella.core.log.records import EventKind
+from lamella.core.prompt.layers.model import LayerId
 from lamella.engine.chat import Chat
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.keeping.conversations import Conversations
@@ -500,13 +501,15 @@ def test_what_was_folded_in_full_stays_so_until_the_next_fold(store: MemoryStore
     assert len(again.messages[0].text) < len(folded.messages[0].text) / 2
 
 
-def test_a_note_with_pictures_is_in_the_library_only_if_it_was_attached_when_that_was_allowed(
+def test_a_note_with_pictures_has_its_text_in_the_library_only_if_it_was_attached_when_that_was_said(
     store: MemoryStore,
 ) -> None:
-    make_chat(store, image_notes=False).ask("q1", attach=[ActiveNote(path="p.md", text="![[p.png]]")])
+    # It was a switch once, and what is stored of that time has it so.
+    text = "Beans. " * 50 + "![[p.png]]"
+    make_chat(store, image_notes=False).ask("q1", attach=[ActiveNote(path="p.md", text=text)])
     chat = make_chat(store, image_notes=True)
-    assert library(chat.ask("q2", attach=[ActiveNote(path="r.md", text="![[r.png]]")])) == []
-    assert library(make_chat(store).ask("q3")) == ["r.md"]
+    assert forms(chat.ask("q2", attach=[ActiveNote(path="r.md", text=text)]), LayerId.L2) == [("p.md", "handle")]
+    assert forms(make_chat(store).ask("q3"), LayerId.L2) == [("p.md", "handle"), ("r.md", "full")]
 
 
 def test_settings_that_others_wrote_hold_after_reloading(store: MemoryStore) -> None:

@@ -11,7 +11,7 @@ from msgspec import UNSET, Struct, UnsetType, defstruct
 from msgspec.structs import fields
 from msgspec.structs import replace as replace_fields
 
-from lamella.core.log.terms import Terms
+from lamella.core.log.terms import IMAGE_NOTES_SWITCH, Terms
 
 _FIELDS = fields(Terms)
 _NAMES = tuple(field.name for field in _FIELDS)
@@ -20,6 +20,8 @@ _USUAL = Terms()
 # The first events gave these only where they were chosen. They are written always, and missing they are as usual; what
 # came later is missing where it is as it was before there was a choice.
 _ALWAYS = ("layout", "carry_forward")
+# What was a switch once, and what either side of it is now.
+_SWITCHES = {"image_notes": IMAGE_NOTES_SWITCH}
 # What an event holds that leaves its terms open; one null is enough to say so.
 _OPEN = ("history", "image_notes")
 
@@ -30,7 +32,10 @@ if TYPE_CHECKING:
 else:
     GivenTerms = defstruct(
         "GivenTerms",
-        [(field.name, field.type | None | UnsetType, UNSET) for field in _FIELDS],
+        [
+            (field.name, (field.type | bool if field.name in _SWITCHES else field.type) | None | UnsetType, UNSET)
+            for field in _FIELDS
+        ],
         frozen=True,
         kw_only=True,
         gc=False,
@@ -69,4 +74,5 @@ def _settle(given: tuple[object, ...], usual: Terms) -> Terms:
         else value
         for name, value in zip(_NAMES, given, strict=True)
     }
+    found |= {name: now[was] for name, now in _SWITCHES.items() if isinstance(was := found[name], bool)}
     return replace_fields(_USUAL, **found)

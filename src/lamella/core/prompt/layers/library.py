@@ -4,11 +4,11 @@ from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct
 
-from lamella.core.artifacts.blocks import render_block, render_condensed, render_handle, render_preview
+from lamella.core.artifacts.blocks import render_block, render_condensed, render_handle, render_preview, shown_text
 from lamella.core.artifacts.kinds import KINDS, LATER_KIND, Promotion
 from lamella.core.artifacts.model import Artifact, Policy
 from lamella.core.log.placement import Form
-from lamella.core.log.terms import Attachments, CarryForward, Terms
+from lamella.core.log.terms import Attachments, CarryForward, ImageNotes, Terms
 from lamella.core.prompt.layers.model import SYSTEM_PLACE, Count, Layer, LayerId, Segment, make_layer
 from lamella.core.text.outline import PREVIEW_OVER, build_outline
 
@@ -16,8 +16,9 @@ from lamella.core.text.outline import PREVIEW_OVER, build_outline
 class LibraryEntry(Struct, frozen=True, kw_only=True, gc=False):
     """An artifact of an earlier turn with its newest text; ``at`` is the number of the turn that attached it last.
 
-    ``form`` is the smaller one that a compaction gave it, until it is attached again. ``held`` says that it stays
-    attached until it is detached, or, where false, that it was; else it lingers for some turns.
+    ``form`` is the smaller one that a compaction gave it, until it is attached again, or that it has for its pictures.
+    ``held`` says that it stays attached until it is detached, or, where false, that it was; else it lingers for some
+    turns.
     """
 
     artifact: Artifact
@@ -72,11 +73,14 @@ def make_standing(
     return Standing(artifact=artifact, pieces=pieces, segment=segment)
 
 
-def promotes(artifact: Artifact, *, image_notes: bool) -> bool:
+def promotes(artifact: Artifact) -> bool:
     """Whether the artifact goes into the library once its turn is over."""
-    if KINDS[artifact.kind].promotion is Promotion.NEVER:
-        return False
-    return image_notes or not artifact.has_images
+    return KINDS[artifact.kind].promotion is not Promotion.NEVER
+
+
+def promoted_form(artifact: Artifact, image_notes: ImageNotes) -> Form | None:
+    """The smaller form that an artifact takes in the library because of what it is: pictures may cost it its text."""
+    return Form.HANDLE if artifact.has_images and image_notes is ImageNotes.HANDLE else None
 
 
 def shelve(artifact: Artifact, *, form: Form, count: Count, shown: Standing | None = None) -> Standing:
@@ -104,7 +108,7 @@ def may_shrink(artifact: Artifact) -> bool:
 def render_smaller(artifact: Artifact, form: Form) -> str | None:
     """The artifact as its outline or as one line, or none where that is not what is wanted or would not be smaller."""
     if form is Form.PREVIEW:
-        text = render_preview(artifact, build_outline(artifact.text), kind=LATER_KIND[artifact.kind])
+        text = render_preview(artifact, build_outline(shown_text(artifact)), kind=LATER_KIND[artifact.kind])
     elif form is Form.HANDLE:
         text = render_handle(artifact)
     elif form is Form.SUMMARY and artifact.condensed is not None:

@@ -5,7 +5,7 @@ And L5, what was typed.
 
 from collections.abc import Mapping, Sequence
 
-from lamella.core.artifacts.blocks import render_block, render_condensed, render_unseen, render_update
+from lamella.core.artifacts.blocks import render_block, render_condensed, render_unseen, render_update, shown_text
 from lamella.core.artifacts.model import Artifact, Image, Kind
 from lamella.core.budget.counting import Measure, count_images
 from lamella.core.log.placement import Form
@@ -63,7 +63,7 @@ def _show(
     elif known is None or known.artifact.hash == artifact.hash:
         form, text = Form.FULL, render_block(artifact)
     else:
-        diff = build_diff(known.artifact.text, artifact.text) if known.in_full else None
+        diff = build_diff(shown_text(known.artifact), shown_text(artifact)) if known.in_full else None
         form, text = Form.UPDATE, render_update(artifact, diff=diff)
     return _add(artifact, form, text, place=place, tokens=measure.count(text))
 

@@ -193,7 +193,7 @@ def read_turn(asked: Ask, state: State, sources: Sources, *, terms: Terms, recei
     reader = TurnReader(sources, known=_newest(state))
     pins = asked.pin or asked.unpin or asked.pinned is not None
     artifacts, pinned = read_pins(asked, state, receipts) if pins else ((), None)
-    attached = reader.read_wanted((*asked.attach, *artifacts))
+    attached = _with_policies(reader.read_wanted((*asked.attach, *artifacts)), asked, state)
     typed = expand_typed(asked.text, reader.resolve) if "{" in asked.text else Expansion(text=asked.text)
     changes = asked.system or "{" in state.system.typed_instructions
     system, told = _read_system(asked, state, reader) if changes else (None, ())
@@ -220,6 +220,20 @@ def read_turn(asked: Ask, state: State, sources: Sources, *, terms: Terms, recei
         terms=terms,
         warnings=(*reader.warnings, *typed.warnings, *told, *said),
     )
+
+
+def _with_policies(attached: tuple[Artifact, ...], asked: Ask, state: State) -> tuple[Artifact, ...]:
+    """What is new has the policy of its kind where none is given; what is known goes on as it does."""
+    if not any(one.policy is None and KINDS[one.kind].policy for one in attached):
+        return attached
+    given = {one.id for one in attached if one.policy is not None}
+    dropped = {name for name in asked.drop if name in state.library and not _is_pinned(state, name)}
+    known = given | (state.library.keys() - dropped)
+    return tuple(one if one.id in known else replace(one, policy=KINDS[one.kind].policy) for one in attached)
+
+
+def _is_pinned(state: State, name: str) -> bool:
+    return state.library[name].artifact.policy is Policy.PIN
 
 
 def _read_system(asked: Ask, state: State, reader: TurnReader) -> tuple[SystemParts | None, tuple[str, ...]]:

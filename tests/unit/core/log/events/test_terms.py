@@ -11,7 +11,7 @@ from lamella.core.log.events.kinds import EventKind
 from lamella.core.log.events.message import MessageEvent, make_message, make_open_message
 from lamella.core.log.events.terms import settle_terms
 from lamella.core.log.records import Record
-from lamella.core.log.terms import Attachments, CacheMarks, CarryForward, Effort, History, Layout, Terms
+from lamella.core.log.terms import Attachments, CacheMarks, CarryForward, Effort, History, ImageNotes, Layout, Terms
 from lamella.core.log.turn import Turn
 from lamella.core.text.content import canonical_json
 from lamella.core.values import replace
@@ -22,7 +22,7 @@ OTHER = Terms(
     carry_forward=CarryForward.PREVIEW,
     history=History.WINDOW,
     history_turns=7,
-    image_notes=True,
+    image_notes=ImageNotes.TEXT,
     attachments=Attachments.STICKY,
     linger=5,
     temperature=0.5,
@@ -35,7 +35,7 @@ every_terms = st.builds(
     carry_forward=st.sampled_from(CarryForward),
     history=st.sampled_from(History),
     history_turns=st.none() | st.integers(1, 9),
-    image_notes=st.booleans(),
+    image_notes=st.sampled_from(ImageNotes),
     attachments=st.sampled_from(Attachments),
     linger=st.integers(0, 9),
     temperature=st.none() | st.floats(0, 2),
@@ -74,6 +74,12 @@ def test_the_first_events_gave_no_terms_and_what_came_later_is_as_it_was_before(
     found = settle_terms(read(), OTHER)
     assert found == replace(Terms(), layout=OTHER.layout, carry_forward=OTHER.carry_forward)
     assert settle_terms(read(layout="library"), OTHER).layout is Layout.LIBRARY
+
+
+def test_what_was_a_switch_is_read_as_the_choice_that_it_was() -> None:
+    assert settle_terms(read(image_notes=True), Terms()).image_notes is ImageNotes.TEXT
+    assert settle_terms(read(image_notes=False), OTHER).image_notes is ImageNotes.HANDLE
+    assert settle_terms(read(image_notes="text"), Terms()).image_notes is ImageNotes.TEXT
 
 
 def test_terms_as_they_are_by_default_are_not_written_but_for_those_that_always_are() -> None:

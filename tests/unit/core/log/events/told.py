@@ -12,7 +12,7 @@ from lamella.core.artifacts.make import (
 from lamella.core.artifacts.model import Artifact, Kind, Policy, Source
 from lamella.core.log.call import CacheUse, Call, Cause, Cost, Movement, Outcome, Timing, Verdict
 from lamella.core.log.receipt import Receipt, Skip, Step, StepName
-from lamella.core.log.terms import CarryForward, History, Layout, Rewrite, Terms
+from lamella.core.log.terms import CarryForward, History, ImageNotes, Layout, Rewrite, Terms
 from lamella.core.log.turn import SystemParts, Turn
 from lamella.core.messages.delta import Diagnosis
 from lamella.core.messages.usage import Usage
@@ -63,7 +63,7 @@ FULL = Turn(
         carry_forward=CarryForward.PREVIEW,
         history=History.STRIP,
         history_turns=4,
-        image_notes=True,
+        image_notes=ImageNotes.TEXT,
     ),
     strip="They spoke before.",
     rewritten=Rewrite.BRANCH,

@@ -4,10 +4,10 @@ import pytest
 from tests.unit.core.compaction.talking import QUARTERS, note, result, selection
 from tests.unit.pictures import png
 
-from lamella.core.artifacts.make import make_artifact, make_image_value
+from lamella.core.artifacts.make import make_artifact, make_image, make_image_value
 from lamella.core.artifacts.model import Artifact, Kind, Policy, Source
 from lamella.core.log.placement import Form
-from lamella.core.log.terms import Attachments, CarryForward, Terms
+from lamella.core.log.terms import Attachments, CarryForward, ImageNotes, Terms
 from lamella.core.prompt.layers.library import (
     LibraryEntry,
     Standing,
@@ -16,6 +16,7 @@ from lamella.core.prompt.layers.library import (
     fold_shelf,
     make_standing,
     may_shrink,
+    promoted_form,
     promotes,
     render_smaller,
     shelve,
@@ -167,14 +168,14 @@ def test_what_l1_draws_in_is_not_on_the_shelf() -> None:
     assert list(fold(entry(note("a.md", "A")), entry(note("b.md", "B")), without=("a.md",))) == ["b.md"]
 
 
-def test_tool_results_and_pictures_are_never_promoted_and_notes_with_pictures_if_the_terms_say_so() -> None:
+def test_tool_results_are_never_promoted_and_notes_with_pictures_as_the_terms_say() -> None:
     image = make_image_value(png(2, 2), media_type="image/png", width=2, height=2)
     pictured = make_artifact(Kind.ACTIVE_NOTE, text="A", source=Source(path="a.md"), images=(image,))
-    assert promotes(note("a.md", "A"), image_notes=False)
-    assert promotes(selection("a.md", "S"), image_notes=False)
-    assert not promotes(result("x", "found"), image_notes=True)
-    assert promotes(pictured, image_notes=True)
-    assert not promotes(pictured, image_notes=False)
+    assert all(promotes(one) for one in (note("a.md", "A"), selection("a.md", "S"), pictured))
+    assert not promotes(result("x", "found"))
+    assert not promotes(make_image(image))
+    assert promoted_form(pictured, ImageNotes.HANDLE) is Form.HANDLE
+    assert promoted_form(pictured, ImageNotes.TEXT) is promoted_form(note("a.md", "A"), ImageNotes.HANDLE) is None
 
 
 def test_the_layer_is_what_stands_wherever_it_stands() -> None:

@@ -120,7 +120,7 @@ def test_other_notes_do_not_bring_their_pictures(converse: type[Watched], vault:
     assert turn.envelope.warnings == ()
 
 
-@pytest.mark.moves_prefix(reason="a note with pictures leaves with its turn")
+@pytest.mark.moves_prefix(reason="in layout library what was attached goes into the system message")
 def test_pictures_are_sent_in_the_turn_of_the_active_note_alone_and_again_when_it_is_active_again(
     converse: type[Watched], vault: Path
 ) -> None:
@@ -131,7 +131,8 @@ def test_pictures_are_sent_in_the_turn_of_the_active_note_alone_and_again_when_i
     chat.reply("r")
     third = chat.ask("three", attach=[ActiveNote(path="seen.md")])
     assert len(third.messages[-1].images) == 1
-    assert "look ![[plan.png]]" in third.messages[-1].text
+    assert "look ![[plan.png]]" in third.messages[0].text
+    assert "- seen.md\n" in third.messages[-1].text
 
 
 def test_the_pictures_of_an_active_note_without_a_vault_are_said_to_be_missing(converse: type[Watched]) -> None:

@@ -31,14 +31,19 @@ _TOOLS = frozenset(
 _ITS_OWN = _TOOLS.union(
     _KINDS,
     {
-        "active_web_tab", "embedded_note", "embedded_pdf", "prior_context", "prior_context_note", "retrieved_document",
-        "twitter_content", "use_tool", "vault_note",
+        "active_note_error", "active_web_tab", "additionalMatches", "embedded_note", "embedded_pdf",
+        "note_context_error", "prior_context", "prior_context_note", "retrieved_document", "twitter_content",
+        "use_tool", "variable", "vault_note",
     },
 )  # fmt: skip
 # No element of HTML has an underscore in its name, so such a tag is not what somebody typed about a web page.
-_TAG = re.compile(rf"<([A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+|{'|'.join(sorted(_TOOLS))})(?: [^<>]*)?>")
+_WITHOUT_UNDERSCORE = "|".join(sorted(name for name in _ITS_OWN if "_" not in name))
+_TAG = re.compile(rf"<([A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+|{_WITHOUT_UNDERSCORE})(?: [^<>]*)?>")
 _OPENING = re.compile(r"<(\w+)[ >]")
+# A closing tag ends its line or begins it; between other words it is quoted.
 _CLOSING = re.compile(r"</(\w+)>\s*$")
+_CLOSING_FIRST = re.compile(r"\s*</(\w+)>")
+_RESULT = re.compile(rf"Tool '({'|'.join(sorted(_TOOLS))})' result: ")
 _CONTENT, _CONTENT_END = "<content>", "</content>"
 _FIELD = re.compile(r"<(title|path|url|start_line|end_line)>")
 _SOURCE = re.compile(r'<\w+ [^<>]*?\bsource="([^"<>]*)"')
@@ -66,7 +71,7 @@ class Extract:
 
 def extract_blocks(text: str, *, is_answer: bool = False) -> Extract:
     """Part a message into what was typed, or answered, and the context blocks around it."""
-    if "</" not in text:
+    if "</" not in text and "' result: " not in text:
         return Extract(typed=text, artifacts=())
     lines = text.split("\n")
     code = [is_code for _, is_code in walk_lines(text)]
@@ -79,11 +84,13 @@ def extract_blocks(text: str, *, is_answer: bool = False) -> Extract:
         tag = _find_opening(lines[at], is_answer=is_answer) if not code[at] else None
         end = ends.find(tag, at) if tag else None
         if tag and end is not None:
-            block = "\n".join(lines[at : end + 1])
+            last, cut = end
+            block = "\n".join((*lines[at:last], lines[last][:cut])) if last > at else lines[at][:cut]
             artifacts.append(_read_block(tag, block))
             if artifacts[-1].kind is Kind.UNKNOWN:
                 unparsed.append(UnparsedBlock(tag=tag, source=_find_source(block), artifact=artifacts[-1]))
-            at = end + 1
+            typed += [rest] if (rest := lines[last][cut:].strip()) else []
+            at = last + 1
         else:
             typed.append(lines[at])
             at += 1
@@ -95,13 +102,15 @@ def extract_blocks(text: str, *, is_answer: bool = False) -> Extract:
 
 
 def _find_opening(line: str, *, is_answer: bool) -> str | None:
-    """The tag a line opens; one that nobody knows must stand on a line of its own."""
-    match = _TAG.match(line)
-    if match is None:
-        return None
+    """The tag a line opens; one that nobody knows must stand on a line of its own, from its beginning."""
+    own = line.lstrip(" \t")
+    result, match = _RESULT.match(own), _TAG.match(own)
+    if result is not None or match is None:
+        return None if result is None else result[1]
+    alone = _is_alone(match, own)
     if match[1] in _ITS_OWN:
-        return match[1] if is_answer or match[1] in _KINDS or match[1] in _TOOLS or _is_alone(match, line) else None
-    return match[1] if not is_answer and _is_alone(match, line) else None
+        return match[1] if is_answer or match[1] in _KINDS or match[1] in _TOOLS or alone else None
+    return match[1] if alone and own == line and not is_answer else None
 
 
 def _is_alone(match: re.Match[str], line: str) -> bool:
@@ -109,30 +118,47 @@ def _is_alone(match: re.Match[str], line: str) -> bool:
 
 
 class _BlockEnds:
-    """The line that closes each block; blocks of the same tag inside it are part of it.
+    """Where each block is closed, by line and place in it; blocks of the same tag inside it are part of it.
 
     All are found in one walk: a search for each of them would walk over the same lines again and again.
     """
 
     def __init__(self, lines: Sequence[str]) -> None:
-        self._matched: dict[int, int] = {}
-        self._closings: dict[str, list[int]] = {}
+        self._matched: dict[int, tuple[int, int]] = {}
+        self._closings: dict[str, list[tuple[int, int]]] = {}
         opened: dict[str, list[int]] = {}
         for at, line in enumerate(lines):
-            if opening := _OPENING.match(line):
+            own = line.lstrip(" \t")
+            if opening := _OPENING.match(own):
                 opened.setdefault(opening[1], []).append(at)
-            if closing := _CLOSING.search(line):
-                self._closings.setdefault(closing[1], []).append(at)
-                if opened.get(closing[1]):
-                    self._matched[opened[closing[1]].pop()] = at
+            elif _RESULT.match(own):
+                self._matched[at] = (at, len(line))
+            closed = _find_closing(line, opening[1] if opening else "")
+            if closed is not None:
+                tag, cut = closed
+                self._closings.setdefault(tag, []).append((at, cut))
+                if opened.get(tag):
+                    self._matched[opened[tag].pop()] = (at, cut)
 
-    def find(self, tag: str, start: int) -> int | None:
+    def find(self, tag: str, start: int) -> tuple[int, int] | None:
         """Where the block that a line opens ends: where it is closed, else where any of its tag is."""
         if start in self._matched:
             return self._matched[start]
         closings = self._closings.get(tag, ())
-        at = bisect_left(closings, start)
+        at = bisect_left(closings, (start, 0))
         return closings[at] if at < len(closings) else None
+
+
+def _find_closing(line: str, opened: str) -> tuple[str, int] | None:
+    """The tag that a line closes and where, if it does; ``opened`` is the one that it opens itself."""
+    if "</" not in line:
+        return None
+    if closing := _CLOSING.search(line):
+        return closing[1], len(line)
+    if closing := _CLOSING_FIRST.match(line):
+        return closing[1], closing.end()
+    at = line.find(f"</{opened}>") if opened in _TOOLS else -1
+    return (opened, at + len(f"</{opened}>")) if at >= 0 else None
 
 
 def _read_block(tag: str, block: str) -> Artifact:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lamella.adapters.archive.markdown.legacy.blocks import extract_blocks
+from lamella.adapters.archive.markdown.legacy.blocks import Extract, extract_blocks
 from lamella.core.artifacts.model import Kind
 
 NOTE = """<note_context>
@@ -98,3 +98,51 @@ def test_many_tags_that_are_never_closed_take_no_long_time() -> None:
 
 def test_the_label_before_the_question_is_not_part_of_it() -> None:
     assert extract_blocks(f"{NOTE}\n\n[User query]:\nWhy?").typed == "Why?"
+
+
+@pytest.mark.parametrize("is_answer", [False, True])
+@pytest.mark.parametrize(
+    ("block", "tag"),
+    [
+        ("<localSearch>\nfound\n</localSearch>", "localSearch"),
+        ('<localSearch timeRange="a to b">\nfound\n</localSearch>', "localSearch"),
+        ("  <localSearch>\n  found\n  </localSearch>", "localSearch"),
+        ("\t<readNote>\nfound\n</readNote>", "readNote"),
+        ("<localSearch>\n<localSearch>\nfound\n</localSearch>\n</localSearch>", "localSearch"),
+        ("<webSearch></webSearch>", "webSearch"),
+        ('<additionalMatches count="2">\nfound\n</additionalMatches>', "additionalMatches"),
+        ('<variable name="x">\nfound\n</variable>', "variable"),
+        ("<note_context_error>\ngone\n</note_context_error>", "note_context_error"),
+        ('Tool \'readNote\' result: {"path": "a.md"}', "readNote"),
+    ],
+)
+def test_what_the_other_program_wrote_itself_is_taken_out_of_questions_and_answers(
+    block: str, tag: str, *, is_answer: bool
+) -> None:
+    for text in (f"{block}\nYes.", f"{block}\n\nYes.\n"):
+        found = extract_blocks(text, is_answer=is_answer)
+        assert found.typed == "Yes."
+        assert [(one.tag, one.artifact.text) for one in found.unparsed] == [(tag, block)]
+
+
+@pytest.mark.parametrize("text", ["<localSearch>\nx\n</localSearch> Yes.", "<localSearch>x</localSearch>Yes."])
+def test_what_is_said_behind_a_closing_tag_stays_what_was_said(text: str) -> None:
+    found = extract_blocks(text, is_answer=True)
+    assert found.typed == "Yes."
+    (block,) = found.unparsed
+    assert block.artifact.text == text.removesuffix("Yes.").rstrip()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The <localSearch> tag is closed by </localSearch>, and so on.",
+        "Write <localSearch>x</localSearch> to search.",
+        "  <my_tag>\nx\n</my_tag>",
+        "<variable> in a sentence",
+        "Tool 'mine' result: {}",
+        "<selected_text>x</selected_text> is how it begins",
+    ],
+)
+def test_what_only_speaks_of_blocks_stays_what_was_typed(text: str) -> None:
+    assert extract_blocks(text) == Extract(typed=text, artifacts=())
