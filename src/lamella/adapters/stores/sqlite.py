@@ -2,9 +2,12 @@
 
 import sqlite3
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
+from typing import Any
 
 from lamella.adapters.stores.database import Result, Row, Transaction
 from lamella.errors import CallError, LamellaError, StoreDamagedError, StoreUnavailableError
@@ -19,8 +22,21 @@ _PRAGMAS = ("synchronous = FULL", "fullfsync = ON", "foreign_keys = ON", "secure
 _PAUSE = 0.02
 
 
+@dataclass(slots=True)
+class _WaitingWrite:
+    """Work that somebody wants to have committed, and what came of it once that is done."""
+
+    work: Callable[[Transaction], Any]
+    done: bool = False
+    result: Any = None
+    error: BaseException | None = None
+
+
 class SqliteDatabase:
-    """A connection to one file, for all threads of this process in turn."""
+    """A connection to one file, for all threads of this process in turn.
+
+    What threads want to write while one commits is committed together: however many they are, the disk is synced once.
+    """
 
     dialect = "sqlite"
     # A transaction that begins as a writer is the only one; no row needs a lock of its own.
@@ -30,6 +46,7 @@ class SqliteDatabase:
         self._path = path
         self._patience = patience
         self._lock = RLock()
+        self._waiting: deque[_WaitingWrite] = deque()
         try:
             self._connection = sqlite3.connect(path, timeout=patience, isolation_level=None, check_same_thread=False)
         except sqlite3.Error as error:
@@ -64,7 +81,63 @@ class SqliteDatabase:
         return self._transact("BEGIN", work)
 
     def write(self, work: Callable[[Transaction], Result]) -> Result:
-        return self._transact("BEGIN IMMEDIATE", work)
+        wanted = _WaitingWrite(work)
+        self._waiting.append(wanted)
+        with self._lock:
+            # Whoever had the lock before may have written this, too.
+            if not wanted.done:
+                self._write_waiting(wanted)
+        if wanted.error is not None:
+            raise wanted.error
+        result: Result = wanted.result
+        return result
+
+    def _write_waiting(self, own: _WaitingWrite) -> None:
+        together = [self._waiting.popleft() for _ in range(len(self._waiting))]
+        try:
+            if len(together) == 1 or not self._write_together(together):
+                for one in together:
+                    self._write_alone(one)
+        except BaseException:
+            # Interrupted: what the others want is still theirs to write.
+            self._waiting.extendleft(one for one in reversed(together) if not one.done and one is not own)
+            raise
+
+    def _write_together(self, together: Sequence[_WaitingWrite]) -> bool:
+        """Commit all of them at once, each as if it were alone; false if each has to be tried by itself."""
+        try:
+            self._transact("BEGIN IMMEDIATE", lambda transaction: self._write_each(together, transaction))
+        except LamellaError as error:
+            # For somebody else's lock all of them have waited by now.
+            if not _is_busy(error.__cause__):
+                return False
+            for one in together:
+                one.error = error
+        for one in together:
+            one.done = True
+        return True
+
+    def _write_each(self, together: Sequence[_WaitingWrite], transaction: Transaction) -> None:
+        """What each of several comes to; if one fails, nothing is left of it, and the others go on."""
+        for one in together:
+            self._run("SAVEPOINT apart")
+            try:
+                one.result = one.work(transaction)
+            except Exception as error:
+                # A full disk may have rolled back all of them.
+                if not self._connection.in_transaction:
+                    raise
+                one.error = error
+                self._run("ROLLBACK TO apart")
+            self._run("RELEASE apart")
+
+    def _write_alone(self, one: _WaitingWrite) -> None:
+        one.error = None
+        try:
+            one.result = self._transact("BEGIN IMMEDIATE", one.work)
+        except Exception as error:  # noqa: BLE001 - it is raised where somebody waits for it, whatever it is
+            one.error = error
+        one.done = True
 
     def migrate(self, work: Callable[[Transaction], Result]) -> Result:
         return self._transact("BEGIN IMMEDIATE", work)
