@@ -1,8 +1,9 @@
-"""The last turn of a branch: by whom it was answered, and how long after the one before it was asked."""
+"""The last turn of a branch: who answered it, how long after the one before it was asked, and which model holds."""
 
 from collections.abc import Sequence
 
 from lamella.core.log.branch import read_calls, read_time
+from lamella.core.log.events.message import MessageEvent
 from lamella.core.log.nodes import Told
 
 _PAIR = 2
@@ -23,3 +24,9 @@ def find_pause(told: Sequence[Told]) -> float | None:
         return None
     earlier, later = read_time(told[-2].message), read_time(told[-1].message)
     return (later - earlier).total_seconds() if earlier and later else None
+
+
+def find_model(told: Sequence[Told]) -> str | None:
+    """The model that holds, from the events alone: to know it, no content has to be read."""
+    events = (turn.message.event for turn in reversed(told))
+    return next((event.model for event in events if isinstance(event, MessageEvent) and event.model), None)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from threading import RLock
 
 from lamella.core.log.branch import (
     committed_hashes,
@@ -40,11 +41,13 @@ from lamella.engine.dialogue.recalling import FOUND_AT_MOST
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.journal import ChatJournal, StoredLog
-from lamella.engine.keeping.last_turn import find_answer, find_pause
+from lamella.engine.keeping.last_turn import find_answer, find_model, find_pause
+from lamella.engine.keeping.locking import one_at_a_time
 from lamella.engine.keeping.messages import miss_message
 from lamella.errors import CallError
 
 
+@one_at_a_time(except_for=("turns", "branches", "ledger", "model_for"))
 class StoredChat:
     """One conversation in a store. Opening it reads the log once; the last epoch is laid out on the first turn.
 
@@ -52,6 +55,7 @@ class StoredChat:
     """
 
     def __init__(self, backend: Backend, conversation: str, settings: Mapping[str, object] | None = None) -> None:
+        self.lock = RLock()
         self._backend = backend
         self._kept = StoredLog(
             backend.store, conversation, counter=backend.world.counter, every=backend.checkpoint_every
@@ -172,7 +176,8 @@ class StoredChat:
     @property
     def calls(self) -> Sequence[ToolCall]:
         """The calls of the last answer that wait for what they give."""
-        return self._running().calls
+        with self.lock:
+            return self._running().calls
 
     def give(self, outputs: Sequence[ToolOutput], *, at: datetime | None = None) -> TurnView:
         """What the calls of the last answer gave, written down; the same turn, to be sent on."""
@@ -253,14 +258,15 @@ class StoredChat:
     def model_for(self, asked: Ask) -> str:
         """The model that a turn goes to: the one it names, else the one that holds."""
         named = asked.model or self._chosen_model() or self._log.left.model
-        model = named or self._running().model or self._configured.model
+        held = find_model(self._log.path()) if self._dialogue is None else self._dialogue.model
+        model = named or held or self._configured.model
         if model is None:
             raise CallError("No model is named.", hint="Name one with model=, --model or LAMELLA_MODEL.")
         return model
 
     def ledger(self) -> Sequence[Sequence[Call]]:
         """For each turn of the active branch the model calls that were made for it, answers left behind included."""
-        return read_all_calls(self._log.path(), self._log.nodes.values())
+        return read_all_calls(self._log.path(), tuple(self._log.nodes.values()))
 
     def preview(self, asked: Ask, *, at: datetime | None = None) -> TurnView:
         """The turn that asking this would give if nothing has to go for it. Nothing is written down."""
