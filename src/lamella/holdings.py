@@ -15,9 +15,13 @@ class Checkpoint(Struct, frozen=True, kw_only=True):
 
 
 class ChatListing(Struct, frozen=True, kw_only=True):
-    """A conversation in a list: how many events it has, and when the first and the last of them happened."""
+    """A conversation in a list: how many events it has, and when the first and the last of them happened.
+
+    ``conversation`` is its key, which nobody chose and nobody gets again; ``name`` is what people call it here.
+    """
 
     conversation: str
+    name: str
     title: str
     created: str
     updated: str
@@ -26,11 +30,15 @@ class ChatListing(Struct, frozen=True, kw_only=True):
 
 
 class Damage(Struct, frozen=True, kw_only=True):
-    """Something in a store that is not what it was: where, and what is wrong with it."""
+    """Something in a store that is not what it was: where, and what is wrong with it.
+
+    What is ``derived`` can be made again from the events.
+    """
 
     conversation: str | None
     place: str
     what: str
+    derived: bool = False
 
 
 class StoreStats(Struct, frozen=True, kw_only=True):
@@ -47,10 +55,12 @@ class StoreStats(Struct, frozen=True, kw_only=True):
 class Chronicle(Struct, frozen=True, kw_only=True):
     """A conversation's events in order, and those of its contents that travel with it, by hash.
 
+    ``conversation`` is its key; ``name`` is what it was called where it comes from, none where that was its key.
     ``warnings`` say what could not be brought along, each in one sentence.
     """
 
     conversation: str
+    name: str | None = None
     title: str
     created: str
     records: tuple[Record, ...]

@@ -128,13 +128,19 @@ class Clock(Protocol):
 
 
 class Store(Protocol):
-    """Where conversations last. Appending is durable before it returns, all or nothing, and never interleaves."""
+    """Where conversations last. Appending is durable before it returns, all or nothing, and never interleaves.
 
-    def append(self, conversation: str, written: Written, *, expected: int, title: str | None = None) -> int:
+    ``conversation`` is a key: one that was erased is never used again. A name belongs to one that is not erased.
+    """
+
+    def append(
+        self, conversation: str, written: Written, *, expected: int, title: str | None = None, name: str | None = None
+    ) -> int:
         """Append after exactly ``expected`` events and give the new number of events.
 
         Raises ``conflict`` if the conversation has another number of events, ``erased`` if it was erased. A title
-        other than none becomes the conversation's title in lists. Each content is named by one of the events that
+        other than none becomes the conversation's title in lists. One that begins gets the ``name``, by default its
+        key; where another has that, it is a ``conflict``. Each content is named by one of the events that
         bring it; an event may name contents without bringing them if the conversation holds them already. An event
         of kind ``erasure`` removes the contents it names, unless the same append brings them.
         """
@@ -164,7 +170,14 @@ class Store(Protocol):
         ...
 
     def list_conversations(self) -> Sequence[ChatListing]:
-        """Every conversation, the last changed first; erased ones as their tombstones."""
+        """Every conversation, the last changed first; erased ones as their tombstones.
+
+        What is damaged in a row of the list is left out of it, and keeps no other row from being read.
+        """
+        ...
+
+    def find_conversation(self, name: str) -> ChatListing | None:
+        """The conversation of that name, else of that key; none if there is none or it was erased."""
         ...
 
     def erase_conversation(self, conversation: str, *, at: str) -> None:
@@ -188,6 +201,13 @@ class Store(Protocol):
 
     def verify_erased(self, conversation: str) -> Iterator[Damage]:
         """What is left of an erased conversation, if anything."""
+        ...
+
+    def repair(self, conversation: str, tell_title: Callable[[Sequence[Record]], str]) -> None:
+        """Derive a conversation's row in the list again from its events, and its title by ``tell_title``.
+
+        Raises ``store_damaged`` where events are damaged or missing: what they said nobody can derive.
+        """
         ...
 
     def stats(self) -> StoreStats: ...

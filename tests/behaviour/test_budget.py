@@ -36,6 +36,7 @@ def test_a_request_above_hard_is_never_sent_and_the_error_names_what_is_protecte
     assert [name.rpartition(" (")[0] for name in error.protected] == [
         "big.md, attached now",
         "small.md, attached now",
+        "what marks off messages",
         "the system prompt's base",
         "what was typed now",
     ]

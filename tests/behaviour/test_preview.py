@@ -24,7 +24,7 @@ def test_a_preview_is_what_asking_gives_and_writes_nothing_down(layout: str) -> 
     version = chat.version
     asked = Ask(text="And now?", attach=(NOTE,))
     turn = chat.preview(asked)
-    assert chat.version == version == len(backend.store.load("demo"))
+    assert chat.version == version == len(backend.store.load(chat.id))
     assert chat.ask(asked) == turn
 
 

@@ -1,7 +1,10 @@
 """Pages as programs: the commands and Python blocks a page shows, what they print, and whether the page tells it true.
 
-A line ``...`` in shown output stands for any number of lines. ``python -m tests.contracts.console`` runs every page and
-writes what its commands print now; output with ``...`` in it is only checked, since a person chose what to leave out.
+A line ``...`` in shown output stands for any number of lines. An id of a message or result is another one each
+time: it follows from the conversation's key, which is made by chance.
+
+``python -m tests.contracts.console`` runs every page and writes what its commands print now; output with ``...`` in it
+is only checked, since a person chose what to leave out.
 """
 
 import os
@@ -18,6 +21,7 @@ from tests.contracts.places import ROOT, markdown_files, shown
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _ELLIPSIS = "..."
+_ID = re.compile(r"\b(?:[0-9a-f]{12}|[0-9a-f]{16})\b")
 _STAMP = ".venv/.installed"
 
 
@@ -71,9 +75,23 @@ def tells_true(told: str, printed: str) -> bool:
     """Whether shown output is what was printed, line by line, blanks at the ends of lines aside."""
     pattern = "".join(
         r"(?:[^\n]*\n)*?" if line.strip() == _ELLIPSIS else re.escape(line.rstrip()) + r"\n"
-        for line in told.splitlines()
+        for line in _mask_ids(told).splitlines()
     )
-    return re.fullmatch(pattern, _trimmed(printed)) is not None
+    return re.fullmatch(pattern, _mask_ids(_trimmed(printed))) is not None
+
+
+def _mask_ids(text: str) -> str:
+    return _ID.sub("an-id", text)
+
+
+def match_ids(told: str, printed: str) -> dict[str, str]:
+    """Which id that a page shows is which of those that were printed."""
+    lines = {_mask_ids(line): _ID.findall(line) for line in printed.splitlines()}
+    return {
+        shown: true
+        for line in told.splitlines()
+        for shown, true in zip(_ID.findall(line), lines.get(_mask_ids(line), ()), strict=False)
+    }
 
 
 def run_python(text: str) -> Iterator[tuple[str, str, str]]:
@@ -97,14 +115,17 @@ def rewrite(text: str) -> str:
         body = "".join(_rewritten(command) for command in commands(block.body))
         text = text[: block.start] + body + text[block.start + len(block.body) :]
     for code, told, printed in run_python(text):
+        if tells_true(told, printed):
+            continue
         text = text.replace(f"{code}```\n\n```text\n{told}```", f"{code}```\n\n```text\n{_trimmed(printed)}```")
     return text
 
 
 def _rewritten(command: Command) -> str:
-    chosen = any(line.strip() == _ELLIPSIS for line in command.output.splitlines())
-    output = command.output if chosen else _trimmed(run_command(command.line))
-    return f"$ {command.line}\n{output}"
+    if any(line.strip() == _ELLIPSIS for line in command.output.splitlines()):
+        return f"$ {command.line}\n{command.output}"
+    printed = _trimmed(run_command(command.line))
+    return f"$ {command.line}\n{command.output if tells_true(command.output, printed) else printed}"
 
 
 def _trimmed(printed: str) -> str:

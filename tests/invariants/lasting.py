@@ -76,10 +76,11 @@ class CountingCatalog:
 
 
 def make_backend(store: Store, vault: Path | None) -> tuple[Backend, CountingSources]:
-    """A desk that nothing has been done at yet, with readers and counters of its own."""
+    """A desk that nothing has been done at yet, with readers and counters of its own; keys are names."""
     fresh = open_backend("memory:", vault=vault)
     counting = CountingSources(fresh.world.sources)
-    return replace(fresh, store=store, world=replace(fresh.world, sources=counting)), counting
+    world = replace(fresh.world, sources=counting)
+    return replace(fresh, store=store, world=world, make_key=str), counting
 
 
 class Lasting(Player):

@@ -17,7 +17,7 @@ from lamella.core.prompt.laws import find_breaches
 from lamella.core.prompt.layers.model import LayerId
 
 TRIED = settings.get_profile("invariants")
-# Labels, handles, reference headings and the overhead of messages belong to no item.
+# Labels and headings of references belong to no item.
 BETWEEN = 250
 NAMED = re.compile(r"\(([\d,]+) tokens\)\Z")
 OF_ARTIFACTS = (StepName.PREVIEW, StepName.HANDLE, StepName.TOOL_RESULTS)

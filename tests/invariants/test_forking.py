@@ -19,7 +19,8 @@ TRIED = settings.get_profile("invariants")
 
 def sent(chat: Chat) -> list[dict[str, object]]:
     """What the next turn sends; going on from another message is not counted as rewriting what was said before."""
-    turn = chat._stored._running().preview(Ask(text="And from here?"))
+    stored = chat._stored
+    turn = stored._next_dialogue().preview(stored._with_lasting(Ask(text="And from here?")))
     return [message.to_dict() for message in turn.messages]
 
 

@@ -1,12 +1,13 @@
 """Pages whose shell commands work on the conversation that their Python makes."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.contracts.console import blocks, tells_true
+from tests.contracts.console import blocks, match_ids, tells_true
 from tests.contracts.places import ROOT, doc
 
 
@@ -39,9 +40,12 @@ def check_page(name: str, folder: Path, *, commands: int) -> None:
     environment = {**os.environ, "LAMELLA_STORE": url, "PATH": search_path, "NO_COLOR": "1"}
     lines = list(shell_lines(page))
     assert len(lines) == commands
-    for line, told in lines:
+    ids: dict[str, str] = {}
+    for shown, told in lines:
+        line = "".join(ids.get(word, word) for word in re.split(r"(\b[0-9a-f]{16}\b)", shown))
         done = subprocess.run(
             ["bash", "-c", line], cwd=folder, env=environment, capture_output=True, encoding="utf-8", check=False
         )
         assert done.returncode == 0, f"{line}: {done.stderr}"
         assert not told or tells_true(told, done.stdout), f"{line} prints:\n{done.stdout}"
+        ids |= match_ids(told, done.stdout)

@@ -125,7 +125,7 @@ def test_the_next_turn_after_export_and_import_is_the_same_to_the_byte(
     with lamella.open(here, vault=vault) as engine:
         talk(engine.chat(NAME, layout=layout), vault)
     conversations = open_conversations(here)
-    chronicle = conversations.take_out(NAME)
+    chronicle = conversations.take_out(conversations.find(NAME).conversation)
     path = open_archive().save(chronicle, tmp_path / "chats")
     read = open_archive().load(path, vault=vault)
     assert read == chronicle
@@ -133,7 +133,7 @@ def test_the_next_turn_after_export_and_import_is_the_same_to_the_byte(
     conversations = open_conversations(there)
     assert conversations.take_in(read) is ImportOutcome.NEW
     assert list(conversations.verify()) == []
-    assert conversations.take_out(NAME) == chronicle
+    assert conversations.take_out(conversations.find(NAME).conversation) == chronicle
     conversations.close()
     with lamella.open(here, vault=vault) as engine, lamella.open(there, vault=vault) as other:
         one, two = engine.chat(NAME), other.chat(NAME)
@@ -146,7 +146,7 @@ def test_another_process_goes_on_from_the_file_alone(tmp_path: Path, vault: Path
     with lamella.open(here, vault=vault) as engine:
         with_branches(engine.chat(NAME, layout="in_place"), vault)
     conversations = open_conversations(here)
-    path = open_archive().save(conversations.take_out(NAME), tmp_path / "chats")
+    path = open_archive().save(conversations.take_out(conversations.find(NAME).conversation), tmp_path / "chats")
     conversations.close()
     command = [sys.executable, "-c", GO_ON, str(path), str(vault), f"sqlite:///{tmp_path}/there.db"]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -167,7 +167,7 @@ def test_a_message_of_ten_megabytes_comes_back_to_the_byte(tmp_path: Path) -> No
         chat.ask("short")
         chat.reply(text)
     conversations = open_conversations(url)
-    chronicle = conversations.take_out(NAME)
+    chronicle = conversations.take_out(conversations.find(NAME).conversation)
     conversations.close()
     path = open_archive().save(chronicle, tmp_path)
     assert open_archive().load(path, vault=None) == chronicle
@@ -181,24 +181,24 @@ def test_a_chat_goes_between_two_machines_and_nobody_writes_over_the_other(tmp_p
         chat = engine.chat(NAME)
         chat.ask("one")
         chat.reply("two")
-    path = open_archive().save(here.take_out(NAME), folder)
+    path = open_archive().save(here.take_out(here.find(NAME).conversation), folder)
     assert there.take_in(open_archive().load(path, vault=None)) is ImportOutcome.NEW
     with lamella.open(f"sqlite:///{tmp_path}/there.db") as engine:
         chat = engine.chat(NAME)
         chat.ask("three")
         chat.reply("four")
-    assert open_archive().save(there.take_out(NAME), folder) == path
+    assert open_archive().save(there.take_out(there.find(NAME).conversation), folder) == path
     path.write_text(path.read_text(encoding="utf-8").replace("**ai**: four", "**ai**: fourth"), encoding="utf-8")
     for conversations in (here, there):
         assert conversations.take_in(open_archive().load(path, vault=None)) is ImportOutcome.EXTENDED
         assert conversations.take_in(open_archive().load(path, vault=None)) is ImportOutcome.SAME
         assert list(conversations.verify()) == []
-    assert here.take_out(NAME) == there.take_out(NAME)
-    log = here.load_log(NAME)
+    assert here.take_out(here.find(NAME).conversation) == there.take_out(there.find(NAME).conversation)
+    log = here.load_log(here.find(NAME).conversation)
     assert [told.reply.text for told in log.path() if told.reply] == ["two", "fourth"]
     assert len(log.branches()) == 2
-    assert open_archive().save(here.take_out(NAME), folder) == path
-    assert open_archive().load(path, vault=None) == here.take_out(NAME)
+    assert open_archive().save(here.take_out(here.find(NAME).conversation), folder) == path
+    assert open_archive().load(path, vault=None) == here.take_out(here.find(NAME).conversation)
     here.close()
     there.close()
 
@@ -217,7 +217,7 @@ with lamella.open(url, ledger=False) as engine:
     while True:
         chat.ask("x" * 50_000)
         chat.reply("y")
-        open_archive().save(conversations.take_out("talk"), Path(sys.argv[1]))
+        open_archive().save(conversations.take_out(conversations.find("talk").conversation), Path(sys.argv[1]))
         print("saved", flush=True)
 """
 

@@ -71,7 +71,8 @@ def test_a_conversation_goes_on_with_its_model_and_its_notes(
     model = script("One.", "Two.")
     assert ask("First?", "--model", model, "--attach", str(note), "--chat", "kept", "--system", "Be terse.").exit == 0
     body = json.loads(ask("Second?", "--chat", "kept", "--json").out)
-    assert (body["conversation"], body["turn"], body["answer"], body["call"]["model"]) == ("kept", 2, "One.", model)
+    assert (body["turn"], body["answer"], body["call"]["model"]) == (2, "One.", model)
+    assert "Second?" in spawn("chats", "show", body["conversation"], environment=home).out
     assert body["call"]["by_layer"]["L1_SYSTEM"] > 0
     assert body["call"]["by_layer"]["L2_PREVIOUS"] > 0
     assert body["call"]["verdict"]["cause"] == "none"

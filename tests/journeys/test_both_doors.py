@@ -46,8 +46,8 @@ def test_a_kept_conversation_is_replayed_by_name_as_python_replays_it(url: str, 
     assert (ran.exit, ran.err) == (0, "")
     body = json.loads(ran.out)
     with lamella.open(url) as engine:
-        turns = list(engine.chat(kept).replay(layout="library", window=9_000))
-    assert (body["conversation"], body["layout"]) == ("garden", "library")
+        turns, key = list(engine.chat(kept).replay(layout="library", window=9_000)), engine.chat(kept).id
+    assert (body["conversation"], body["layout"]) == (key, "library")
     assert [turn["messages"] for turn in body["turns"]] == [[m.to_dict() for m in turn.messages] for turn in turns]
     assert [turn["tokens"]["limit"] for turn in body["turns"]] == [4_904, 4_904]
 
@@ -95,7 +95,7 @@ def test_a_conversation_is_forked_into_a_new_one_by_either_door(url: str, kept: 
     assert ran.out.startswith(f"winter goes on from {question} of garden.")
     with lamella.open(url) as engine:
         engine.fork(kept, question, "frost")
-        assert [listed.conversation for listed in engine.chats()][:2] == ["frost", "winter"]
+        assert [listed.name for listed in engine.chats()][:2] == ["frost", "winter"]
         assert list(engine.verify()) == []
     assert said(url, "winter") == said(url, "frost") == ["What grows here?", "Beans.", "And in winter?"]
     assert "already" in run("chats", "fork", kept, question, "--into", "winter", "--store", url).err
@@ -135,7 +135,7 @@ def test_asking_again_begins_no_conversation(url: str, kept: str, words: tuple[s
     ran = run("chats", *words, "--store", url)
     assert (ran.exit, ran.err.splitlines()[0]) == (2, "error: There is no conversation 'nobody'.")
     with lamella.open(url) as engine:
-        assert [listed.conversation for listed in engine.chats()] == [kept]
+        assert [listed.name for listed in engine.chats()] == [kept]
 
 
 def test_a_message_is_removed_from_the_branch(url: str, kept: str) -> None:

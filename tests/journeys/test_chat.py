@@ -58,7 +58,7 @@ def test_each_line_is_a_message_and_answers_are_all_of_stdout(
     assert f"0% of the last turn cached · no price known · {model}]" in ran.err
     assert ran.err.splitlines()[-1] == "Kept. Go on with: lamella chat talk"
     listed = json.loads(spawn("chats", "list", "--json", environment=home).out)["chats"]
-    assert [(row["conversation"], row["title"]) for row in listed] == [("talk", "First?")]
+    assert [(row["name"], row["title"]) for row in listed] == [("talk", "First?")]
 
 
 def test_the_command_to_go_on_with_leads_to_the_same_store_and_notes(
@@ -317,14 +317,14 @@ def test_what_is_missing_is_told_at_once(chat: Chat, words: tuple[str, ...], tol
     assert ran.err.startswith(f"error: {told}\nhint: ")
 
 
-def test_an_erased_conversation_cannot_be_gone_on_with(
+def test_the_name_of_an_erased_conversation_begins_a_new_one(
     chat: Chat, script: Callable[..., str], home: Mapping[str, str]
 ) -> None:
     chat("Hello?", words=("talk", "--model", script("Yes.")))
     spawn("chats", "delete", "talk", "--yes", environment=home)
-    ran = chat("Again?", words=("talk",))
-    assert ran.exit == 1
-    assert ran.err.startswith("error: The conversation talk was erased at")
+    ran = chat("Again?", words=("talk", "--model", script("A new one.")))
+    assert (ran.exit, ran.out) == (0, "A new one.\n")
+    assert ran.err.startswith("talk is new")
 
 
 def test_the_demo_model_is_the_default_and_its_cache_serves_what_was_said(

@@ -74,7 +74,7 @@ def test_a_list_shows_ids_titles_and_sizes_the_last_changed_first(run: Run, url:
     assert [row.split()[0] for row in rows] == ["second", "first"]
     assert "One [bold]title[/bold]" in rows[1]
     listed = json.loads(run("chats", "list", "--json").out)["chats"]
-    assert [(one["conversation"], one["title"], one["events"]) for one in listed] == [
+    assert [(one["name"], one["title"], one["events"]) for one in listed] == [
         ("second", "", 4),
         ("first", "One [bold]title[/bold]", 5),
     ]
@@ -241,7 +241,7 @@ def test_erasing_asks_first_and_takes_no_for_an_answer(run: Run, url: str) -> No
     assert len(json.loads(run("chats", "list", "--json").out)["chats"]) == 1
     yes = answering("y\n")
     assert yes.returncode == 0
-    assert "Erased demo. See that nothing is left: lamella store verify --erased demo" in yes.stdout
+    assert "Erased demo. See that nothing is left: lamella store verify --erased " in yes.stdout
     assert json.loads(run("chats", "list", "--json").out)["chats"] == []
 
 

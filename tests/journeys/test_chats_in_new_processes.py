@@ -5,9 +5,10 @@ of the sittings before it is the store.
 """
 
 import json
+import re
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -133,6 +134,11 @@ def start_sitting(url: str, vault: Path, number: int, settings: dict[str, object
     return turns
 
 
+def mask_ids(turns: Sequence[Mapping[str, object]]) -> str:
+    """Turns without ids that follow from the conversation's key, which is another one in each store; hashes stay."""
+    return re.sub(r'"([0-9a-f]{16}|[0-9a-f]{20})"', '"an id"', json.dumps(turns))
+
+
 @pytest.mark.parametrize(
     ("kind", "layout", "carry_forward"),
     [
@@ -152,9 +158,9 @@ def test_a_new_process_goes_on_exactly_where_the_last_one_stopped(
     with lamella.open("memory:", vault=vault) as engine:
         chat = engine.chat("long", **settings)
         for number, deeds in enumerate(SITTINGS):
-            stayed = json.loads(json.dumps(sit(chat, deeds)))
             # The settings are written down at the first sitting, and hold for the others.
-            assert start_sitting(url, vault, number, settings if number == 0 else {}) == stayed
+            gone_on = start_sitting(url, vault, number, settings if number == 0 else {})
+            assert mask_ids(gone_on) == mask_ids(sit(chat, deeds))
 
 
 def main() -> None:

@@ -24,6 +24,7 @@ from lamella.core.log.snapshot import read_snapshot
 from lamella.engine.keeping.checkpoints import EVENTS, Checkpoints
 from lamella.engine.keeping.conversations import Conversations
 from lamella.engine.keeping.counting import list_counts
+from lamella.ports import Store
 
 SECRET = "the zebra keeps its stripes in a drawer"
 HEADER = b"lamella log "
@@ -84,14 +85,20 @@ def start(source: str, *words: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
 
 
+def _key(store: Store) -> str:
+    [listed] = store.list_conversations()
+    return listed.conversation
+
+
 def verify(url: str) -> tuple[list[str], int]:
     """The titles that were written, and how many events an opening does not fold; nothing may be damaged."""
     with closing(open_store(url)) as store:
         assert list(Conversations(store, SystemClock()).verify()) == []
-        records = store.load("mine")
-        folded = Log("mine")
+        key = _key(store)
+        records = store.load(key)
+        folded = Log(key)
         folded.extend(records)
-        restored = Checkpoints(store, "mine").restore().log
+        restored = Checkpoints(store, key).restore().log
         version = restored.version
         restored.extend(records[version:])
         assert restored == folded
@@ -146,7 +153,7 @@ def test_a_writer_that_is_killed_between_an_event_and_its_checkpoint_loses_nothi
 def test_nothing_counted_of_an_erased_artifact_is_left_in_the_bytes_of_the_file(url: str, path: Path) -> None:
     fill(url)
     with closing(open_store(url)) as store:
-        found = read_snapshot(store.read_checkpoints("mine")[0].data)
+        found = read_snapshot(store.read_checkpoints(_key(store))[0].data)
         digests = [digest for digest, _, _ in list_counts([found.counts if found else b""])]
     before = file_bytes(path)
     assert digests

@@ -140,10 +140,10 @@ def _add_unexplained(url: str) -> None:
             chat = engine.chat("demo")
             chat.ask("Strange")
             parent = chat.head
-        name = message_id("demo", parent=parent, role=Voice.REPLY, text="Odd")
+        name = message_id(chat.id, parent=parent, role=Voice.REPLY, text="Odd")
         calls = [{"outcome": "unexplained", "cause": "history_edited", "model": MODEL}]
         event = write_raw(EventKind.REPLY, "2026-11-16T10:00:00Z", id=name, parent=parent, text="Odd", calls=calls)
-        backend.store.append("demo", event, expected=len(backend.store.load("demo")))
+        backend.store.append(chat.id, event, expected=len(backend.store.load(chat.id)))
     finally:
         backend.store.close()
 

@@ -27,7 +27,7 @@ def stores(tmp_path: Path) -> tuple[str, str]:
     return f"sqlite:///{tmp_path}/here.db", f"sqlite:///{tmp_path}/there.db"
 
 
-def test_an_export_leaves_an_archive_of_another_conversation_of_the_same_name(
+def test_an_archive_of_another_conversation_of_the_same_name_stays_beside_it(
     tmp_path: Path, stores: tuple[str, str]
 ) -> None:
     here, there = stores
@@ -38,10 +38,11 @@ def test_an_export_leaves_an_archive_of_another_conversation_of_the_same_name(
     (file,) = folder.iterdir()
     before = file.read_bytes()
     ran = run("chats", "export", "work", "--to", str(folder), "--store", there)
-    assert (ran.exit, ran.out) == (2, "")
-    assert "holds another conversation that is called work" in ran.err
-    assert "hint: Export into another folder" in ran.err
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {file.name: before}
+    assert (ran.exit, ran.err) == (0, "")
+    assert file.read_bytes() == before
+    (other,) = (path for path in folder.iterdir() if path != file)
+    assert ran.out == f"{other}\n"
+    assert run("chats", "import", str(other), "--store", here).out.startswith("new  work-2")
 
 
 def test_an_export_leaves_a_newer_archive_and_says_how_to_merge(tmp_path: Path, stores: tuple[str, str]) -> None:
@@ -76,10 +77,11 @@ def test_names_are_all_checked_before_any_file_is_written(tmp_path: Path, stores
 def test_a_conversation_that_cannot_be_exported_ends_no_other(tmp_path: Path, stores: tuple[str, str]) -> None:
     here, there = stores
     folder = tmp_path / "out"
-    keep(there, "b", "yours")
-    assert run("chats", "export", "b", "--to", str(folder), "--store", there).exit == 0
     for name in "abc":
         keep(here, name, "mine")
+    assert run("store", "copy", "--from", here, "--to", there).exit == 0
+    keep(there, "b", "newer")
+    assert run("chats", "export", "b", "--to", str(folder), "--store", there).exit == 0
     ran = run("chats", "export", "--all", "--to", str(folder), "--store", here)
     assert ran.exit == 2
     assert len(ran.out.splitlines()) == 2

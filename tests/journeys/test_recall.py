@@ -53,7 +53,9 @@ def test_a_tool_result_is_found_by_its_call_by_its_id_and_by_its_words(url: str)
 
 def test_data_has_the_query_and_of_each_original_all_there_is(url: str) -> None:
     told = json.loads(recall(url, "plan April", "--json").out)
-    assert (told["conversation"], told["query"]) == (CHAT, "plan April")
+    with lamella.open(url) as engine:
+        key = engine.chat(CHAT).id
+    assert (told["conversation"], told["query"]) == (key, "plan April")
     assert {tuple(found) for found in told["found"]} == {("place", "role", "id", "title", "score", "excerpt", "text")}
     scores = [found["score"] for found in told["found"]]
     assert scores == sorted(scores, reverse=True)

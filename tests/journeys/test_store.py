@@ -58,9 +58,9 @@ def tamper(path: Path, sql: str, *values: object) -> None:
 
 
 def test_migrating_says_which_schema_the_store_has(run: Run, url: str) -> None:
-    assert run("store", "migrate", "--store", url) == (0, "The store has schema 3.\n", "")
+    assert run("store", "migrate", "--store", url) == (0, "The store has schema 4.\n", "")
     say(url)
-    assert run("store", "migrate", "--store", url) == (0, "The store has schema 3.\n", "")
+    assert run("store", "migrate", "--store", url) == (0, "The store has schema 4.\n", "")
 
 
 def test_stats_count_what_is_there(run: Run, url: str) -> None:
@@ -72,7 +72,7 @@ def test_stats_count_what_is_there(run: Run, url: str) -> None:
     code, out, _ = run("store", "stats", "--store", url, "--json")
     assert code == 0
     assert json.loads(out) == {
-        "schema": 3,
+        "schema": 4,
         "conversations": 2,
         "erased": 1,
         "events": 3,
@@ -80,7 +80,7 @@ def test_stats_count_what_is_there(run: Run, url: str) -> None:
         "content_bytes": len("Note on apples.") + len(PNG),
     }
     plain = run("store", "stats", "--store", url)[1]
-    assert [line.rsplit(maxsplit=1) for line in plain.splitlines()][:2] == [["schema", "3"], ["conversations", "2"]]
+    assert [line.rsplit(maxsplit=1) for line in plain.splitlines()][:2] == [["schema", "4"], ["conversations", "2"]]
     assert "content bytes" in plain
 
 
@@ -167,7 +167,7 @@ def test_a_copy_extends_and_says_what_diverged(run: Run, url: str, target: str) 
     code, out, _ = run(*copy)
     assert (code, sorted(out.splitlines())) == (1, ["diverged  two", "extended  one"])
     with lamella.open(target) as engine:
-        assert {listed.conversation: listed.version for listed in engine.chats()} == {"one": 4, "two": 4, "three": 2}
+        assert {listed.name: listed.version for listed in engine.chats()} == {"one": 4, "two": 4, "three": 2}
 
 
 def test_a_copy_takes_erasures_along_and_undoes_none(run: Run, url: str, target: str) -> None:
@@ -181,7 +181,7 @@ def test_a_copy_takes_erasures_along_and_undoes_none(run: Run, url: str, target:
     for name in ("one", "two"):
         assert run("store", "verify", "--erased", name, "--store", target)[0] == 0
     with lamella.open(url) as engine:
-        assert [listed.conversation for listed in engine.chats()] == ["two"]
+        assert [listed.name for listed in engine.chats()] == ["two"]
 
 
 @pytest.mark.parametrize(

@@ -79,23 +79,24 @@ def test_a_replay_of_nothing_prints_a_head_and_empty_sums(tmp_path: Path) -> Non
 def test_the_ledger_prints_the_view_of_its_rows(url: str) -> None:
     backend = open_backend(url, create=False)
     stored = StoredChat(backend, CHAT)
-    body = view_ledger(CHAT, make_rows(stored.turns(), stored.ledger()))
+    body = view_ledger(stored.id, make_rows(stored.turns(), stored.ledger()))
     backend.store.close()
     assert printed("ledger", CHAT, "--store", url) == written(body)
 
 
 def test_a_plan_what_was_found_and_an_undo_are_printed_as_their_views(url: str) -> None:
     backend = open_backend(url, create=False)
-    plan = StoredChat(backend, CHAT).plan(to=0.2)
+    stored = StoredChat(backend, CHAT)
+    plan, key = stored.plan(to=0.2), stored.id
     assert plan.receipt is not None
     assert printed("compact", CHAT, "--plan", "--to", "0.2", "--store", url) == written(
-        view_plan(CHAT, plan, committed=False)
+        view_plan(key, plan, committed=False)
     )
-    assert printed("compact", CHAT, "--to", "0.2", "--store", url) == written(view_plan(CHAT, plan, committed=True))
+    assert printed("compact", CHAT, "--to", "0.2", "--store", url) == written(view_plan(key, plan, committed=True))
     found = StoredChat(backend, CHAT).recall("beans April")
     assert found
-    assert printed("recall", CHAT, "beans April", "--store", url) == written(view_recall(CHAT, "beans April", found))
-    assert printed("compact", CHAT, "--undo", "--store", url) == written(view_undo(CHAT, [plan.receipt.id]))
+    assert printed("recall", CHAT, "beans April", "--store", url) == written(view_recall(key, "beans April", found))
+    assert printed("compact", CHAT, "--undo", "--store", url) == written(view_undo(key, [plan.receipt.id]))
     backend.store.close()
 
 
@@ -110,7 +111,8 @@ def test_the_conversations_and_the_counts_of_a_store_are_printed_as_their_views(
 def test_an_error_is_printed_as_its_view(url: str) -> None:
     backend = open_backend(url, create=False)
     with pytest.raises(LamellaError) as error:
-        Conversations(backend.store, backend.clock).load_log("gone")
+        Conversations(backend.store, backend.clock).find("gone")
+    error.value.hint = complete_hint(error.value.hint, url)
     backend.store.close()
     ran = run("ledger", "gone", "--json", "--store", url)
     error.value.hint = complete_hint(error.value.hint, url)

@@ -179,7 +179,13 @@ class Chat(Discourse):
 
     @property
     def id(self) -> str:
+        """The key of the conversation, which is nobody else's, ever."""
         return self._stored.id
+
+    @property
+    def name(self) -> str:
+        """What people call it in this store."""
+        return self._stored.name
 
     @property
     def title(self) -> str:

@@ -15,6 +15,7 @@ from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.conversations import Conversations, Hit, ImportOutcome
 from lamella.engine.keeping.copying import copy_store
 from lamella.engine.keeping.forking import fork_into
+from lamella.engine.keeping.names import find_erased
 from lamella.engine.sending.pool import ProviderPool
 from lamella.engine.sending.sending import Runner
 from lamella.errors import NotAvailableError
@@ -65,7 +66,10 @@ class Engine:
         return Conversations(self._backend.store, self._backend.clock)
 
     def chat(self, conversation: str, **settings: object) -> Chat:
-        """A conversation, new or as it was left. Settings given here are written down and hold from now on."""
+        """A conversation by its name or key, as it was left, or a new one of that name.
+
+        Settings given here are written down and hold from now on.
+        """
         name = check_text(conversation, "conversation", may_be_empty=False)
         given = settings.get("model")
         self._pool.name(check_text(given, "model", may_be_empty=False) if isinstance(given, str) else None)
@@ -83,18 +87,22 @@ class Engine:
         """Every conversation, the last changed first."""
         return self._conversations.list_alive()
 
+    def find(self, words: str) -> ChatListing:
+        """The conversation that is meant: by its name, key or title, or by a beginning that no other has."""
+        return self._conversations.find(check_text(words, "words", may_be_empty=False))
+
     def search(self, words: str) -> Iterator[Hit]:
         """Every message of every branch of every conversation that holds the words, whatever their case."""
         return self._conversations.search(check_text(words, "words", may_be_empty=False))
 
     def rename(self, conversation: str | Chat, title: str) -> None:
         """Give a conversation a title."""
-        self._conversations.rename(_name(conversation), check_text(title, "title"))
+        self._conversations.rename(self._key(conversation), check_text(title, "title"))
 
     def fork(self, conversation: str | Chat, message: str, name: str) -> Chat:
         """A new conversation that goes on from a message of another; that one stays as it is."""
         named = check_text(name, "name", may_be_empty=False)
-        fork_into(self._backend, _name(conversation), check_text(message, "message"), name=named)
+        fork_into(self._backend, self._key(conversation), check_text(message, "message"), name=named)
         return self.chat(named)
 
     def export_archive(self, conversation: str | Chat, folder: Place, *, vault: Place | None = None) -> Path:
@@ -104,7 +112,7 @@ class Engine:
         """
         archive, to = _there(self._archive, "archives"), check_folder(folder)
         assert to is not None
-        return archive.save(self._conversations.take_out(_name(conversation)), to, vault=check_folder(vault))
+        return archive.save(self._conversations.take_out(self._key(conversation)), to, vault=check_folder(vault))
 
     def import_archive(self, file: Place, *, vault: Place | None = None) -> tuple[Chat, ImportOutcome, Sequence[str]]:
         """Bring an archived conversation in: the chat, what became of it here, and what was not as it should be.
@@ -115,7 +123,7 @@ class Engine:
         assert path is not None
         chronicle = archive.load(path, vault=check_folder(vault), held=self._conversations.read_contents)
         taken = self._conversations.take_in(chronicle)
-        return self.chat(chronicle.conversation), taken, chronicle.warnings
+        return self.chat(self._conversations.name_of(chronicle.conversation)), taken, chronicle.warnings
 
     def copy_to(self, url: str) -> Iterator[tuple[str, str]]:
         """Copy every conversation into the store at a URL: each with what became of it there. Repeating it is safe."""
@@ -127,11 +135,11 @@ class Engine:
 
     def verify(self, conversation: str | Chat | None = None) -> Iterator[Damage]:
         """Every hash and id derived again, of one conversation or of all: what is not as it was written."""
-        return self._conversations.verify(None if conversation is None else _name(conversation))
+        return self._conversations.verify(None if conversation is None else self._key(conversation))
 
     def verify_erased(self, conversation: str) -> Iterator[Damage]:
         """What is left of an erased conversation, or of what was erased in one that goes on."""
-        return self._conversations.verify_erased(_name(conversation))
+        return self._conversations.verify_erased(self._key(conversation, erased=True))
 
     def stats(self) -> StoreStats:
         """How much the store holds."""
@@ -139,11 +147,21 @@ class Engine:
 
     def erase(self, conversation: str | Chat) -> None:
         """Remove a conversation's content and all that was derived from it, for good."""
-        self._conversations.erase(_name(conversation))
+        self._conversations.erase(self._key(conversation, erased=True))
 
     def erase_artifact(self, conversation: str | Chat, artifact: str) -> int:
         """Remove an artifact from a conversation for good, in all its versions; says how many contents went."""
-        return self._conversations.erase_artifact(_name(conversation), check_text(artifact, "artifact"))
+        return self._conversations.erase_artifact(self._key(conversation), check_text(artifact, "artifact"))
+
+    def _key(self, conversation: str | Chat, *, erased: bool = False) -> str:
+        """The key of a conversation by its name or key, of one that may be ``erased`` also by that of its tombstone."""
+        if isinstance(conversation, Chat):
+            return conversation.id
+        name = check_text(conversation, "conversation", may_be_empty=False)
+        found = self._backend.store.find_conversation(name)
+        if found is None and erased:
+            found = find_erased(self._backend.store, name)
+        return name if found is None else found.conversation
 
     def close(self) -> None:
         """Close the store, once everything that is being written is written."""
@@ -170,12 +188,6 @@ class Engine:
             await self._pool.close()
         finally:
             await asyncio.to_thread(self.close)
-
-
-def _name(conversation: str | Chat) -> str:
-    if isinstance(conversation, Chat):
-        return conversation.id
-    return check_text(conversation, "conversation", may_be_empty=False)
 
 
 def _there(part: _Part | None, what: str) -> _Part:

@@ -31,15 +31,17 @@ class Script(Struct, frozen=True, kw_only=True):
     """A branch of a conversation: the settings that it goes on under, and its turns, each with when it was asked."""
 
     conversation: str
+    name: str
     settings: Mapping[str, object]
     turns: tuple[tuple[Turn, datetime | None], ...]
 
 
 def read_script(backend: Backend, conversation: str, head: str | None = None) -> Script:
     """A branch of a conversation in a store, by default the active one. Nothing is read from any vault."""
-    log = Conversations(backend.store, backend.clock).load_log(conversation)
+    conversations = Conversations(backend.store, backend.clock)
+    log, name = conversations.load_log(conversation), conversations.name_of(conversation)
     if head is not None and head not in log.nodes:
-        raise CallError(f"{conversation} has no message {head!r}.", hint=f"Its branches: {', '.join(log.branches())}.")
+        raise CallError(f"{name} has no message {head!r}.", hint=f"Its branches: {', '.join(log.branches())}.")
     told, configured = log.path(head), backend.configure(log.settings)
     hashes = path_hashes(told)
     contents = backend.store.read_contents(conversation, hashes) if hashes else {}
@@ -47,6 +49,7 @@ def read_script(backend: Backend, conversation: str, head: str | None = None) ->
     settings = {**_list_settings(configured, turns), **_keep(log.settings)}
     return Script(
         conversation=conversation,
+        name=name,
         settings=settings,
         turns=tuple(zip(turns, map(read_time, [one.message for one in told]), strict=True)),
     )

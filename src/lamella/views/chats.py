@@ -3,8 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
-from lamella.core.log.events.rounds import StoredRound, read_round
+from lamella.core.log.branch import read_rounds
+from lamella.core.log.events.rounds import StoredRound
 from lamella.core.log.nodes import Node, Told, name_attached
+from lamella.core.messages.rounds import ToolRound
 
 
 class ReplyBody(TypedDict):
@@ -61,7 +63,7 @@ def view_said(told: Told) -> SaidBody:
 
 def view_rounds(told: Told, contents: Mapping[str, bytes]) -> list[RoundBody]:
     """A turn's rounds of tools, one that still waits included; ``contents`` has what came back."""
-    return [_view_round(one, contents) for one in list_rounds(told)]
+    return [_view_round(one) for one in read_rounds(told, contents)]
 
 
 def list_rounds(told: Told) -> Sequence[StoredRound]:
@@ -69,8 +71,7 @@ def list_rounds(told: Told) -> Sequence[StoredRound]:
     return told.open if told.reply is None else told.reply.rounds
 
 
-def _view_round(stored: StoredRound, contents: Mapping[str, bytes]) -> RoundBody:
-    made = read_round(stored, contents)
+def _view_round(made: ToolRound) -> RoundBody:
     given = {output.call: output for output in made.outputs}
     calls = [
         CallBody(

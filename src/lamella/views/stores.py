@@ -7,9 +7,10 @@ from lamella.holdings import ChatListing, StoreStats
 
 
 class ChatBody(TypedDict):
-    """A conversation in a list."""
+    """A conversation in a list: its key, and the name that people call it by."""
 
     conversation: str
+    name: str
     title: str
     created: str
     updated: str
@@ -21,6 +22,7 @@ def view_chats(listed: Sequence[ChatListing]) -> list[ChatBody]:
     return [
         ChatBody(
             conversation=one.conversation,
+            name=one.name,
             title=one.title,
             created=one.created,
             updated=one.updated,

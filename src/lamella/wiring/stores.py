@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lamella.adapters.clocks.system import SystemClock
+from lamella.adapters.stores.chain import make_key
 from lamella.adapters.stores.opening import locate_store, open_store
 from lamella.wiring.services import Services, read_services
 
@@ -48,7 +49,7 @@ def open_backend(
         return ChatRules(rules=rules, terms=terms, model=found.settings.model)
 
     store = open_store(services.settings.store if url is None else url, create=create)
-    return Backend(store=store, clock=SystemClock(), world=world, configure=configure, ledger=ledger)
+    return Backend(store=store, clock=SystemClock(), world=world, configure=configure, ledger=ledger, make_key=make_key)
 
 
 def open_conversations(

@@ -20,6 +20,7 @@ from lamella.adapters.files.writing import make_folder, replace_file, write_new
 from lamella.core.text.content import encode_text
 from lamella.core.values import replace
 from lamella.engine.dialogue.turn import TurnView
+from lamella.engine.keeping.names import find_chat
 from lamella.engine.replay import ScriptedTurn, replay
 from lamella.engine.script import Script, play_script, read_script, write_script
 from lamella.errors import LamellaError, UsageError
@@ -45,13 +46,14 @@ def replay_transcript(
 
 
 def find_script(chat: str, url: str | None = None, *, services: Services | None = None) -> Script | None:
-    """A kept conversation as it can be replayed; none if the store has none of that name, or there is no store."""
+    """A kept conversation as it can be replayed; none if the store has none that is meant, or there is no store."""
     services = services or read_services()
     if not has_store(url or services.settings.store):
         return None
     backend = open_backend(url, services=services, create=False)
     try:
-        return read_script(backend, chat) if backend.store.load(chat) else None
+        found = find_chat(backend.store, chat)
+        return None if found is None else read_script(backend, found.conversation)
     finally:
         backend.store.close()
 
@@ -65,14 +67,14 @@ def replay_script(
 
 
 def save_transcript(script: Script, folder: Path) -> Path:
-    """Write a kept conversation as a transcript file; its name decides the file.
+    """Write a kept conversation as a transcript file, called by its name.
 
-    Its own is written over if all of it is in the new one, too; else the new one stands beside it under a number.
+    One of its key is written over if all of it is in the new one, too; else the new one stands beside it, numbered.
     """
     text = json.dumps(write_script(script), ensure_ascii=False, indent=1) + "\n"
     data = encode_text(text)
-    written = parse_transcript(data, name=script.conversation)
-    names = (name_file(script.conversation, number).removesuffix(".md") + ".json" for number in count(1))
+    written = parse_transcript(data, name=script.name)
+    names = (name_file(script.name, number).removesuffix(".md") + ".json" for number in count(1))
     place = next(folder / name for name in names if _may_write(folder / name, written))
     try:
         make_folder(folder)

@@ -159,12 +159,12 @@ def test_one_of_more_events_than_a_conversation_says_it_has_is_not_given(url: st
 
 
 def test_a_conversation_opens_though_its_checkpoints_are_lost(url: str, opened: OpenStore) -> None:
-    talk(url)
+    key = talk(url)
     with lamella.open(url) as engine:
         tamper(url, "DROP TABLE checkpoints")
         assert [told.message.text for told in engine.chat("garden").turns()] == ["What grows here?", "And now?"]
-    found = list(Conversations(opened(url), SystemClock()).verify("garden"))
-    assert [(damage.conversation, damage.place) for damage in found] == [("garden", "checkpoints")]
+    found = list(Conversations(opened(url), SystemClock()).verify(key))
+    assert [(damage.conversation, damage.place) for damage in found] == [(key, "checkpoints")]
 
 
 def test_one_that_is_no_bytes_in_a_file_is_given_as_none(tmp_path: Path, opened: OpenStore) -> None:
@@ -210,8 +210,8 @@ def test_a_store_from_before_checkpoints_keeps_them_once_it_is_migrated(
     assert list(store.read_checkpoints("boat")) == [Checkpoint(version=1, data=ODD)]
 
 
-def talk(url: str) -> None:
-    """A conversation that has a checkpoint."""
+def talk(url: str) -> str:
+    """A conversation that has a checkpoint; gives its key."""
     with lamella.open(url) as engine:
         chat = engine.chat("garden")
         chat.ask("What grows here?", attach=[Note(path="note.md", text=SECRET.decode())])
@@ -220,33 +220,34 @@ def talk(url: str) -> None:
             chat.rename(f"Garden {number}")
         chat.ask("And now?")
         chat.reply("The same.")
+        return chat.id
 
 
 def test_a_chat_keeps_checkpoints_that_verify_agrees_with(url: str, opened: OpenStore) -> None:
-    talk(url)
+    key = talk(url)
     store = opened(url)
-    assert versions(store, "garden") == [EVENTS]
+    assert versions(store, key) == [EVENTS]
     assert list(Conversations(store, SystemClock()).verify()) == []
     with lamella.open(url) as engine:
         assert [told.message.text for told in engine.chat("garden").turns()] == ["What grows here?", "And now?"]
 
 
 def test_a_damaged_one_is_named_by_verify_and_the_chat_opens(url: str, opened: OpenStore) -> None:
-    talk(url)
+    key = talk(url)
     store = opened(url)
-    (checkpoint,) = store.read_checkpoints("garden")
+    (checkpoint,) = store.read_checkpoints(key)
     tamper(url, "UPDATE checkpoints SET data = ?", checkpoint.data[:-1])
     found = [(damage.place, damage.what) for damage in Conversations(store, SystemClock()).verify()]
     assert found == [(f"checkpoint {EVENTS}", "cannot be read and is not used; the next one replaces it")]
     with lamella.open(url) as engine:
         engine.chat("garden").rename("Garden, mended")
-    assert versions(store, "garden") == [EVENTS + 5]
+    assert versions(store, key) == [EVENTS + 5]
     assert list(Conversations(store, SystemClock()).verify()) == []
 
 
 def test_a_copy_leaves_checkpoints_behind(url: str, tmp_path: Path, opened: OpenStore) -> None:
-    talk(url)
+    key = talk(url)
     target = f"sqlite:///{tmp_path / 'copy.db'}"
     assert dict(copy_conversations(url, target)) == {"garden": "new"}
     assert (rows(url), rows(target)) == (1, 0)
-    assert list(opened(target).load("garden")) == list(opened(url).load("garden"))
+    assert list(opened(target).load(key)) == list(opened(url).load(key))

@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 from tests.conformance.conftest import OpenStore, make_url
 from tests.conformance.stores.golden.story import read_back
-from tests.conformance.stores.material import LATER, erasure
+from tests.conformance.stores.material import LATER, erasure, say, tamper, texts
 
 import lamella
 from lamella import Note
 from lamella.core.text.content import hash_text
+from lamella.ports import Store
 from lamella.wiring import copy_conversations
 
 SECRET = "a page to erase"
@@ -34,6 +35,12 @@ def _talk(url: str, name: str, question: str, note: str) -> None:
         chat = engine.chat(name)
         chat.ask(question, attach=[Note(path="note.md", text=note)])
         chat.reply("Look into the note.")
+
+
+def _key(store: Store, name: str) -> str:
+    found = store.find_conversation(name)
+    assert found is not None
+    return found.conversation
 
 
 def _copy(addresses: tuple[str, str]) -> dict[str, str]:
@@ -75,11 +82,12 @@ def test_what_was_erased_in_the_source_is_erased_in_the_copy(addresses: tuple[st
     _copy(addresses)
     source, target = map(opened, addresses)
     name = hash_text(SECRET)
-    source.erase_contents("garden", [name], erasure(name), expected=len(source.load("garden")))
-    source.erase_conversation("house", at=LATER)
+    garden, house = _key(source, "garden"), _key(source, "house")
+    source.erase_contents(garden, [name], erasure(name), expected=len(source.load(garden)))
+    source.erase_conversation(house, at=LATER)
     assert _copy(addresses) == {"garden": "extended", "house": "erased"}
-    assert target.read_contents("garden", [name]) == {}
-    assert list(target.verify_erased("house")) == []
+    assert target.read_contents(garden, [name]) == {}
+    assert list(target.verify_erased(house)) == []
     assert target.stats().contents == 0
     assert list(target.verify()) == []
 
@@ -87,14 +95,73 @@ def test_what_was_erased_in_the_source_is_erased_in_the_copy(addresses: tuple[st
 def test_a_conversation_with_an_erased_content_can_be_copied(addresses: tuple[str, str], opened: OpenStore) -> None:
     source, target = map(opened, addresses)
     name = hash_text(SECRET)
-    source.erase_contents("garden", [name], erasure(name), expected=len(source.load("garden")))
+    garden = _key(source, "garden")
+    source.erase_contents(garden, [name], erasure(name), expected=len(source.load(garden)))
     assert _copy(addresses)["garden"] == "new"
-    assert list(target.load("garden")) == list(source.load("garden"))
+    assert list(target.load(garden)) == list(source.load(garden))
     assert list(target.verify()) == []
 
 
 def test_what_was_erased_in_the_target_does_not_come_back(addresses: tuple[str, str], opened: OpenStore) -> None:
-    target = opened(addresses[1])
-    target.erase_conversation("garden", at=LATER)
+    source, target = map(opened, addresses)
+    garden = _key(source, "garden")
+    target.erase_conversation(garden, at=LATER)
     assert _copy(addresses) == {"garden": "erased", "house": "new"}
-    assert list(target.verify_erased("garden")) == []
+    assert list(target.verify_erased(garden)) == []
+
+
+def test_a_tombstone_erases_no_other_conversation_of_its_name(addresses: tuple[str, str], opened: OpenStore) -> None:
+    source, target = addresses
+    _talk(target, "garden", "Another garden?", "Nobody else's")
+    store = opened(source)
+    store.erase_conversation(_key(store, "garden"), at=LATER)
+    before = read_back(opened(target))
+    assert _copy(addresses) == {"garden": "erased", "house": "new"}
+    with lamella.open(target) as engine:
+        assert [told.message.text for told in engine.chat("garden").turns()] == ["Another garden?"]
+    assert list(opened(target).load(_key(opened(target), "garden"))) != []
+    assert before["events"].items() <= read_back(opened(target))["events"].items()  # type: ignore[attr-defined]
+
+
+def test_two_conversations_that_share_a_name_stand_beside_one_another(addresses: tuple[str, str]) -> None:
+    _, target = addresses
+    _talk(target, "garden", "Another garden?", "Nobody else's")
+    assert _copy(addresses) == {"garden": "new", "house": "new"}
+    assert _copy(addresses) == {"garden": "same", "house": "same"}
+    with lamella.open(target) as engine:
+        assert sorted(listed.name for listed in engine.chats()) == ["garden", "garden-2", "house"]
+        assert [told.message.text for told in engine.chat("garden").turns()] == ["Another garden?"]
+        assert [told.message.text for told in engine.chat("garden-2").turns()] == ["What grows here?"]
+        assert list(engine.verify()) == []
+
+
+def test_a_tombstone_of_a_chosen_key_erases_no_other_conversation_of_it(
+    addresses: tuple[str, str], opened: OpenStore
+) -> None:
+    source, target = map(opened, addresses)
+    source.append("work", say("mine", at="2026-01-05T08:00:00Z"), expected=0)
+    target.append("work", say("yours", at="2026-02-06T09:00:00Z"), expected=0)
+    source.erase_conversation("work", at=LATER)
+    assert _copy(addresses) == {"garden": "new", "house": "new", "work": "diverged"}
+    assert texts(target, "work") == ["yours"]
+    assert _copy((addresses[1], addresses[0])) == {"garden": "same", "house": "same", "work": "diverged"}
+    assert list(source.verify_erased("work")) == []
+
+
+def test_a_conversation_that_falsely_says_it_was_erased_erases_nothing(
+    addresses: tuple[str, str], opened: OpenStore
+) -> None:
+    _copy(addresses)
+    tamper(addresses[0], "UPDATE conversations SET erased = '2026-02-06T09:00:00Z' WHERE name = 'garden'")
+    assert _copy(addresses) == {"garden": "damaged", "house": "same"}
+    assert _key(opened(addresses[1]), "garden")
+
+
+def test_a_tombstone_of_a_conversation_that_its_store_never_had_is_copied(
+    addresses: tuple[str, str], opened: OpenStore
+) -> None:
+    source, target = map(opened, addresses)
+    source.erase_conversation("work", at=LATER)
+    target.append("work", say("mine", at="2026-01-05T08:00:00Z"), expected=0)
+    assert _copy(addresses)["work"] == "erased"
+    assert list(target.verify_erased("work")) == []

@@ -31,10 +31,11 @@ class Append:
     written: Written
     off: int
     title: str | None
+    name: str | None
 
     def call(self, store: Store) -> object:
         expected = max(0, _version(store, self.conversation) + self.off)
-        return store.append(self.conversation, self.written, expected=expected, title=self.title)
+        return store.append(self.conversation, self.written, expected=expected, title=self.title, name=self.name)
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,7 @@ appends = st.builds(
     written=st.one_of(spoken, attached, named),
     off=st.sampled_from([0, 0, 0, 0, -1, 1]),
     title=st.none() | st.text(max_size=10),
+    name=st.none() | names,
 )
 erasures = st.builds(EraseContents, conversation=names, hashes=st.lists(st.sampled_from(HASHES), max_size=2).map(tuple))
 burials = st.builds(EraseConversation, conversation=names, at=times)
@@ -134,4 +136,5 @@ def _look(store: Store) -> object:
     listed = store.list_conversations()
     loaded = [_answer(Load(name, 0).call, store) for name in NAMES]
     erased = [[damage.what for damage in store.verify_erased(name)] for name in NAMES]
-    return listed, loaded, erased, store.stats()
+    found = [store.find_conversation(name) for name in NAMES]
+    return listed, loaded, erased, found, store.stats()

@@ -61,6 +61,10 @@ DAMAGES = {
         ["event 6", "conversation"],
     ),
     "the head was changed": ("UPDATE conversations SET head = 'sha256:0' WHERE id = 'c'", ["conversation"]),
+    "the count is too large": ("UPDATE conversations SET version = 9 WHERE id = 'c'", ["conversation"]),
+    "the beginning is another": ("UPDATE conversations SET created = '2020' WHERE id = 'c'", ["conversation"]),
+    "the last change is another": ("UPDATE conversations SET updated = '2020' WHERE id = 'c'", ["conversation"]),
+    "the name is gone": ("UPDATE conversations SET name = NULL WHERE id = 'c'", ["conversation"]),
     "the count is too small": ("UPDATE conversations SET version = 4 WHERE id = 'c'", ["conversation"]),
     "nobody holds the content": ("DELETE FROM holdings WHERE conversation = 'c'", [f"content {NAME}"]),
 }

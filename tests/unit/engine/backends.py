@@ -1,6 +1,6 @@
 """Desks for tests: a clock that ticks, a store that fails when it is told to, and chats that share both."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -34,9 +34,11 @@ class Failing:
         self.down = False
         self.appended: list[Written] = []
 
-    def append(self, conversation: str, written: Written, *, expected: int, title: str | None = None) -> int:
+    def append(
+        self, conversation: str, written: Written, *, expected: int, title: str | None = None, name: str | None = None
+    ) -> int:
         self._check()
-        version = self._store.append(conversation, written, expected=expected, title=title)
+        version = self._store.append(conversation, written, expected=expected, title=title, name=name)
         self.appended.append(written)
         return version
 
@@ -60,6 +62,10 @@ class Failing:
         self._check()
         return self._store.list_conversations()
 
+    def find_conversation(self, name: str) -> ChatListing | None:
+        self._check()
+        return self._store.find_conversation(name)
+
     def erase_conversation(self, conversation: str, *, at: str) -> None:
         self._check()
         self._store.erase_conversation(conversation, at=at)
@@ -76,6 +82,10 @@ class Failing:
         self._check()
         return self._store.verify_erased(conversation)
 
+    def repair(self, conversation: str, tell_title: Callable[[Sequence[Record]], str]) -> None:
+        self._check()
+        self._store.repair(conversation, tell_title)
+
     def stats(self) -> StoreStats:
         self._check()
         return self._store.stats()
@@ -89,8 +99,8 @@ class Failing:
 
 
 def make_backend(store: Store, *, vault: Path | None = None, ledger: bool = True) -> Backend:
-    """A desk over a store, as the wiring makes it."""
-    return replace(open_backend("memory:", vault=vault, ledger=ledger), store=store, clock=Ticking())
+    """A desk over a store, as the wiring makes it, but that keys are names: tests look into stores by them."""
+    return replace(open_backend("memory:", vault=vault, ledger=ledger), store=store, clock=Ticking(), make_key=str)
 
 
 def make_chat(store: Store | None = None, **settings: object) -> Chat:

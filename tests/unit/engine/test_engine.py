@@ -37,15 +37,15 @@ def test_five_lines_keep_a_conversation(url: str) -> None:
         turn = engine.chat("demo").ask("And now?")
     assert [message.role for message in turn.messages] == ["system", "user", "assistant", "user"]
     assert "# Spec" in turn.messages[1].text
-    assert (turn.prefix.cause, turn.envelope.conversation_id, turn.number) == ("none", "demo", 2)
+    assert (turn.prefix.cause, turn.number) == ("none", 2)
 
 
 def test_what_a_chat_shows_of_itself(url: str) -> None:
     with lamella.open(url) as engine:
         chat = engine.chat("demo")
-        assert (chat.id, chat.title, chat.head, chat.turns(), chat.branches()) == ("demo", "", "", [], ())
+        assert (chat.name, chat.title, chat.head, chat.turns(), chat.branches()) == ("demo", "", "", [], ())
         turn = chat.ask("one", results=[ToolResult(name="search", output="found")])
-        assert chat.head == turn.envelope.message_id
+        assert (chat.head, chat.id) == (turn.envelope.message_id, turn.envelope.conversation_id)
         chat.reply("yes")
         chat.rename("Title")
         assert (chat.title, said(chat), chat.branches()) == ("Title", ["one", "yes"], (chat.head,))
@@ -83,12 +83,54 @@ def test_chats_are_listed_the_last_changed_first_without_the_erased(url: str) ->
             engine.chat(name).ask("hi")
         engine.chat("one").rename("First")
         engine.erase("two")
-        assert [(listed.conversation, listed.title, listed.version) for listed in engine.chats()] == [
+        assert [(listed.name, listed.title, listed.version) for listed in engine.chats()] == [
             ("one", "First", 2),
             ("three", "", 1),
         ]
-        with pytest.raises(ErasedError, match="two was erased"):
-            engine.chat("two")
+        assert engine.chat("two").turns() == []
+
+
+def test_a_key_is_nobodys_choice_and_no_two_conversations_share_one(url: str) -> None:
+    with lamella.open(url) as engine:
+        first = engine.chat("demo")
+        first.ask("hi")
+        assert engine.chat("demo").id == engine.chat(first.id).id == first.id != "demo"
+        engine.erase("demo")
+        second = engine.chat("demo")
+        second.ask("hi")
+        assert (second.name, second.id == first.id) == ("demo", False)
+        with pytest.raises(ErasedError, match=f"{first.id} was erased"):
+            first.ask("Still there?")
+        assert [listed.conversation for listed in engine.chats()] == [second.id]
+
+
+def test_a_chat_that_somebody_else_began_meanwhile_is_theirs_once_it_is_loaded_again(url: str) -> None:
+    with lamella.open(url) as engine:
+        mine, theirs = engine.chat("demo"), engine.chat("demo")
+        theirs.ask("hi")
+        theirs.reply("yes")
+        with pytest.raises(ConflictError):
+            mine.ask("hello")
+        mine.reload()
+        assert (mine.id, mine.ask("hello").number) == (theirs.id, 2)
+        assert len(engine.chats()) == 1
+
+
+def test_a_conversation_is_found_by_name_key_title_or_a_beginning_of_its_own(url: str) -> None:
+    with lamella.open(url) as engine:
+        for name in ("garden", "garage"):
+            engine.chat(name).ask("hi")
+        key = engine.chat("garden").id
+        engine.rename("garden", "Vault test")
+        for words in ("garden", key, "Vault test", "gard", key[:7]):
+            assert (engine.find(words).conversation, engine.find(words).name) == (key, "garden"), words
+        with pytest.raises(CallError, match=r"2 conversations begin with 'gar': garden, garage\."):
+            engine.find("gar")
+        with pytest.raises(CallError, match="no conversation 'boat'"):
+            engine.find("boat")
+        engine.rename("garage", "Vault test")
+        with pytest.raises(CallError, match="2 conversations have the title 'Vault test'"):
+            engine.find("Vault test")
 
 
 def test_erasing_what_is_not_there_is_refused_and_reserves_no_name(url: str) -> None:
@@ -186,7 +228,7 @@ def test_words_are_found_in_every_conversation(url: str) -> None:
         talk(engine, "one")
         talk(engine, "two")
         hits = list(engine.search("BEANS grow"))
-        assert sorted((hit.conversation, hit.role, hit.excerpt) for hit in hits) == [
+        assert sorted((hit.name, hit.role, hit.excerpt) for hit in hits) == [
             ("one", "reply", "Beans grow."),
             ("two", "reply", "Beans grow."),
         ]

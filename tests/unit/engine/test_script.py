@@ -26,7 +26,9 @@ PNG = bytes.fromhex(
 
 @pytest.fixture
 def chat() -> Chat:
-    chat = Chat(replace(open_backend("memory:"), clock=Ticking()), "demo", {"layout": "in_place", "window": 9_000})
+    chat = Chat(
+        replace(open_backend("memory:"), clock=Ticking(), make_key=str), "demo", {"layout": "in_place", "window": 9_000}
+    )
     chat.ask(
         "one",
         attach=[Note(path="a.md", text="A\r\r\nnote."), Selection(path="b.md", lines=(2, 3), text="b", policy="pin")],
@@ -91,7 +93,11 @@ def test_a_transcript_has_everything_that_was_said(chat: Chat) -> None:
     ],
 )
 def test_a_transcript_sends_the_arguments_of_a_call_as_the_model_wrote_them(layout: str, arguments: str) -> None:
-    chat = Chat(replace(open_backend("memory:"), clock=Ticking()), "demo", {"layout": layout, "model": "openai:gpt-5"})
+    chat = Chat(
+        replace(open_backend("memory:"), clock=Ticking(), make_key=str),
+        "demo",
+        {"layout": layout, "model": "openai:gpt-5"},
+    )
     chat.ask("one", tools=[Tool(name="look", description="Looks.")])
     call = ToolCall(id="c1", name="look", arguments=arguments)
     chat._stored.reply(Answer(reply=Reply(text="", stop=StopReason.TOOLS, calls=(call,))))
@@ -105,7 +111,11 @@ def test_a_transcript_sends_the_arguments_of_a_call_as_the_model_wrote_them(layo
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])
 def test_results_that_were_erased_or_told_elsewhere_first_keep_their_ids_when_played_again(layout: str) -> None:
-    chat = Chat(replace(open_backend("memory:"), clock=Ticking()), "demo", {"layout": layout, "model": "openai:gpt-5"})
+    chat = Chat(
+        replace(open_backend("memory:"), clock=Ticking(), make_key=str),
+        "demo",
+        {"layout": layout, "model": "openai:gpt-5"},
+    )
     chat.ask("one", tools=[Tool(name="look", description="Looks.")])
     chat._stored.reply(Answer(reply=Reply(text="", stop=StopReason.TOOLS, calls=CALLS)))
     chat.give([ToolOutput(call="c1", output="Page one."), ToolOutput(call="c2", output="No page.", failed=True)])

@@ -4,8 +4,10 @@ from lamella.core.artifacts.model import ArtifactId, Kind
 from lamella.core.log.events.artifact import StoredArtifact, StoredSource
 from lamella.core.log.events.message import MessageEvent, StoredSystem
 from lamella.core.log.events.reply import ReplyEvent
+from lamella.core.log.events.rounds import ERASED_OUTPUT, StoredResult, StoredRound, StoredToolCall
 from lamella.core.log.nodes import Node, Told
-from lamella.views.chats import view_branch, view_said
+from lamella.core.values import replace
+from lamella.views.chats import view_branch, view_rounds, view_said
 
 
 def ref(name: str, content: str) -> StoredArtifact:
@@ -48,3 +50,16 @@ def test_a_branch_is_its_last_message_its_length_and_its_last_turn() -> None:
         "last": view_said(TURN),
     }
     assert view_branch("a1", [], active=False) == {"branch": "a1", "active": False, "turns": 0, "last": None}
+
+
+def test_an_output_that_was_erased_says_so_though_the_same_content_came_again() -> None:
+    made = StoredRound(
+        text="",
+        calls=(StoredToolCall(id="c1", name="look", arguments="{}"),),
+        carried=None,
+        made=(),
+        results=(StoredResult(call="c1", output="sha", failed=False),),
+    )
+    told = replace(TURN, reply=replace(ANSWER, rounds=(made,), erased=("sha",)))
+    (body,) = view_rounds(told, {"sha": b"Page one."})
+    assert [call["output"] for call in body["calls"]] == [ERASED_OUTPUT]

@@ -17,7 +17,16 @@ def test_every_count_of_a_store_has_its_name() -> None:
 
 
 def test_a_conversation_in_a_list_has_its_name_title_times_and_size() -> None:
-    listed = ChatListing(conversation="garden", title="Beans", created="2026-03-01", updated="2026-03-02", version=7)
+    listed = ChatListing(
+        conversation="k1", name="garden", title="Beans", created="2026-03-01", updated="2026-03-02", version=7
+    )
     assert view_chats([listed]) == [
-        {"conversation": "garden", "title": "Beans", "created": "2026-03-01", "updated": "2026-03-02", "events": 7}
+        {
+            "conversation": "k1",
+            "name": "garden",
+            "title": "Beans",
+            "created": "2026-03-01",
+            "updated": "2026-03-02",
+            "events": 7,
+        }
     ]

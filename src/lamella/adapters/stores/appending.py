@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from lamella.adapters.stores.chain import FIRST, check_contents, check_known, clean_title, find_erased, link_all
 from lamella.adapters.stores.checkpoints import remove_checkpoints
 from lamella.adapters.stores.database import Database, Transaction, marks, split
-from lamella.adapters.stores.rows import RECORD_COLUMNS, read_record, write_record
+from lamella.adapters.stores.rows import RECORD_COLUMNS, REPAIR, read_record, read_version, write_record
 from lamella.core.log.records import EventKind, Written
-from lamella.errors import ConflictError
+from lamella.errors import ConflictError, StoreDamagedError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +18,7 @@ class Change:
     written: Written
     expected: int
     title: str | None = None
+    name: str | None = None
 
     @property
     def erases(self) -> tuple[str, ...]:
@@ -45,9 +46,9 @@ def lock_state(database: Database, transaction: Transaction, change: Change) -> 
     if change.expected == 0:
         at = change.written.records[0].at
         transaction.run(
-            "INSERT INTO conversations (id, version, head, title, created, updated) VALUES (?, 0, ?, '', ?, ?)"
-            " ON CONFLICT DO NOTHING",
-            *(change.conversation, FIRST, at, at),
+            "INSERT INTO conversations (id, name, version, head, title, created, updated)"
+            " VALUES (?, ?, 0, ?, '', ?, ?) ON CONFLICT DO NOTHING",
+            *(change.conversation, change.name or change.conversation, FIRST, at, at),
         )
     found = transaction.rows(
         "SELECT version, head, erased, (SELECT max(version) FROM schema_version) FROM conversations WHERE id = ?"
@@ -55,9 +56,18 @@ def lock_state(database: Database, transaction: Transaction, change: Change) -> 
         change.conversation,
     )
     if not found:
-        raise ConflictError(conversation=change.conversation, expected=change.expected, found=0)
+        raise _refuse(transaction, change)
     version, head, erased, schema = found[0]
-    return LockedState(version=version, head=head, erased=erased, schema=schema)
+    known = read_version(change.conversation, version)
+    return LockedState(version=known, head=head, erased=erased, schema=schema)
+
+
+def _refuse(transaction: Transaction, change: Change) -> ConflictError:
+    """A conversation that should be there and is not, or one that is not made because another has its name."""
+    name = change.name or change.conversation
+    others = transaction.rows("SELECT version FROM conversations WHERE name = ? AND erased IS NULL", name)
+    found = read_version(name, others[0][0]) if others and change.expected == 0 else 0
+    return ConflictError(conversation=name, expected=change.expected, found=found)
 
 
 def has_landed(transaction: Transaction, change: Change, state: LockedState) -> bool:
@@ -69,6 +79,19 @@ def has_landed(transaction: Transaction, change: Change, state: LockedState) -> 
     )
     previous = before[0][0] if before else FIRST
     return _hashes(previous, change)[-1] == state.head
+
+
+def check_head(transaction: Transaction, change: Change, state: LockedState) -> None:
+    """Refuse to go on after a false head: what is appended to it could never be verified again."""
+    # Not in the statement that locks the row: having waited for it, that one would not see events of others.
+    found = transaction.rows(
+        "SELECT hash FROM events WHERE conversation = ? AND seq = ?", change.conversation, state.version
+    )
+    last = found[0][0] if found else FIRST
+    if last != state.head:
+        raise StoreDamagedError(
+            f"The conversation {change.conversation} says that its last event has the hash {state.head}.", hint=REPAIR
+        )
 
 
 def append_events(database: Database, transaction: Transaction, *, change: Change, state: LockedState) -> str:

@@ -1,12 +1,15 @@
 """The chain: each event's hash covers the one before it, so that no event can change, move or vanish unseen."""
 
 from collections.abc import Mapping, Sequence
+from secrets import token_hex
 
 from lamella.core.log.records import EventKind, Record, Written
 from lamella.core.text.content import encode_text, hash_bytes
 from lamella.errors import CallError, ErasedError, TextError
 
 FIRST = ""
+# 80 bits: of a million million keys one pair would be the same with a chance of less than one in two.
+_KEY_BYTES = 10
 
 
 def link(previous: str, conversation: str, *, seq: int, record: Record) -> str:
@@ -24,6 +27,11 @@ def link_all(previous: str, conversation: str, *, after: int, records: Sequence[
         previous = link(previous, conversation, seq=seq, record=record)
         hashes.append(previous)
     return hashes
+
+
+def make_key(name: str) -> str:
+    """A key that nobody has chosen and nobody has had, in whatever store, whatever the conversation is called."""
+    return token_hex(_KEY_BYTES)
 
 
 def check_name(conversation: str) -> None:
@@ -60,7 +68,8 @@ def refuse_erased(conversation: str, erased: str | None) -> None:
     """Only a tombstone is left of an erased conversation."""
     if erased is not None:
         raise ErasedError(
-            f"The conversation {conversation} was erased at {erased}.", hint="Begin a new one under another id."
+            f"The conversation {conversation} was erased at {erased}.",
+            hint="Begin a new one; the name it had is free.",
         )
 
 

@@ -1,6 +1,6 @@
 """A store in memory: the same promises except to last. For tests, and for conversations that need no file."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import RLock
 
@@ -28,6 +28,7 @@ from lamella.holdings import ChatListing, Checkpoint, Damage, StoreStats
 class _Holding:
     """One conversation, or its tombstone."""
 
+    name: str
     created: str
     updated: str
     title: str = ""
@@ -46,18 +47,32 @@ class MemoryStore:
         self._contents: dict[str, bytes] = {}
         self._lock = RLock()
 
-    def append(self, conversation: str, written: Written, *, expected: int, title: str | None = None) -> int:
+    def append(
+        self, conversation: str, written: Written, *, expected: int, title: str | None = None, name: str | None = None
+    ) -> int:
         """Append after exactly ``expected`` events."""
-        with self._lock:
-            return self._append(conversation, written, expected=expected, title=title)
-
-    def _append(self, conversation: str, written: Written, *, expected: int, title: str | None = None) -> int:
+        if name is not None:
+            check_name(name)
         check_written(conversation, written)
-        at = written.records[0].at
-        kept = self._kept.get(conversation) or _Holding(created=at, updated=at)
+        with self._lock:
+            kept = self._kept.get(conversation) or self._begin(name or conversation, written, expected=expected)
+            if kept.erased is None and len(kept.records) != expected:
+                raise ConflictError(conversation=name or conversation, expected=expected, found=len(kept.records))
+            return self._append(conversation, kept, written, title=title)
+
+    def _begin(self, name: str, written: Written, *, expected: int) -> _Holding:
+        at, other = written.records[0].at, self._find(name)
+        if other is not None and expected == 0:
+            raise ConflictError(conversation=name, expected=0, found=len(self._kept[other].records))
+        return _Holding(name=name, created=at, updated=at)
+
+    def _find(self, name: str) -> str | None:
+        """The key of the conversation that has a name now."""
+        return next((key for key, kept in self._kept.items() if kept.name == name and kept.erased is None), None)
+
+    def _append(self, conversation: str, kept: _Holding, written: Written, *, title: str | None) -> int:
         refuse_erased(conversation, kept.erased)
-        if len(kept.records) != expected:
-            raise ConflictError(conversation=conversation, expected=expected, found=len(kept.records))
+        expected = len(kept.records)
         named = {name for record in written.records for name in record.contents}
         if missing := named - kept.held - set(written.contents):
             check_known(missing, find_erased([*kept.records, *written.records]))
@@ -120,26 +135,24 @@ class MemoryStore:
     def list_conversations(self) -> Sequence[ChatListing]:
         """Every conversation, the last changed first."""
         with self._lock:
-            listed = [
-                ChatListing(
-                    conversation=name,
-                    title=kept.title,
-                    created=kept.created,
-                    updated=kept.updated,
-                    version=len(kept.records),
-                    erased=kept.erased,
-                )
-                for name, kept in sorted(self._kept.items(), key=lambda item: encode_text(item[0]))
-            ]
+            listed = [_list(key, self._kept[key]) for key in sorted(self._kept, key=encode_text)]
         return sorted(listed, key=lambda one: one.updated, reverse=True)
+
+    def find_conversation(self, name: str) -> ChatListing | None:
+        """The conversation of that name, else of that key."""
+        check_name(name)
+        with self._lock:
+            key = self._find(name) or name
+            kept = self._kept.get(key)
+            return None if kept is None or kept.erased is not None else _list(key, kept)
 
     def erase_conversation(self, conversation: str, *, at: str) -> None:
         """Leave a tombstone, also for one that is not there."""
         check_name(conversation)
         with self._lock:
-            kept = self._kept.get(conversation) or _Holding(created=at, updated=at)
+            kept = self._kept.get(conversation) or _Holding(name=conversation, created=at, updated=at)
             if kept.erased is None:
-                self._kept[conversation] = _Holding(created=kept.created, updated=at, erased=at)
+                self._kept[conversation] = _Holding(name=kept.name, created=kept.created, updated=at, erased=at)
                 self._forget(kept.held)
 
     def erase_contents(self, conversation: str, hashes: Sequence[str], written: Written, *, expected: int) -> int:
@@ -180,6 +193,14 @@ class MemoryStore:
         if kept is None or kept.erased is None:
             yield Damage(conversation=conversation, place="conversation", what="was not erased from this store")
 
+    def repair(self, conversation: str, tell_title: Callable[[Sequence[Record]], str]) -> None:
+        """Derive a conversation's title and times again from its events."""
+        with self._lock:
+            kept = self._kept.get(conversation)
+            if kept is not None and kept.records:
+                kept.created, kept.updated = kept.records[0].at, kept.records[-1].at
+                kept.title = clean_title(tell_title(kept.records))
+
     def stats(self) -> StoreStats:
         with self._lock:
             erased = sum(kept.erased is not None for kept in self._kept.values())
@@ -194,3 +215,15 @@ class MemoryStore:
 
     def close(self) -> None:
         """Nothing to close."""
+
+
+def _list(key: str, kept: _Holding) -> ChatListing:
+    return ChatListing(
+        conversation=key,
+        name=kept.name,
+        title=kept.title,
+        created=kept.created,
+        updated=kept.updated,
+        version=len(kept.records),
+        erased=kept.erased,
+    )

@@ -1,14 +1,18 @@
 """Rows of events, read back as records."""
 
 import json
+from typing import TypeGuard
 
 from lamella.adapters.stores.database import Row
 from lamella.core.log.records import EventKind, Record
 from lamella.errors import StoreDamagedError
+from lamella.holdings import ChatListing
 
 RECORD_COLUMNS = "seq, kind, at, body, contents, counts"
+LISTED_COLUMNS = "id, name, title, created, updated, version, erased"
 _KINDS = {kind.value: kind for kind in EventKind}
 VERIFY = "Run `lamella store verify` to see what is damaged, and restore it from a backup."
+REPAIR = "Run `lamella store verify --repair`: it derives again what the events still tell."
 
 
 def read_record(conversation: str, row: Row) -> Record:
@@ -27,6 +31,38 @@ def read_record(conversation: str, row: Row) -> Record:
         raise StoreDamagedError(
             f"Event {seq} of the conversation {conversation} cannot be read: {error}.", hint=VERIFY
         ) from error
+
+
+def read_listing(row: Row) -> ChatListing:
+    """The listing a row holds. A value of another type is left out: verifying tells of it, and others are listed."""
+    key, name, title, created, updated, version, erased = row
+    return ChatListing(
+        conversation=_read_text(key),
+        name=_read_text(name) or _read_text(key),
+        title=_read_text(title),
+        created=_read_text(created),
+        updated=_read_text(updated),
+        version=version if isinstance(version, int) else 0,
+        erased=None if erased is None else _read_text(erased),
+    )
+
+
+def _read_text(value: object) -> str:
+    return value if is_text(value) else ""
+
+
+def is_text(value: object) -> TypeGuard[str]:
+    """Whether a value is a text that can be written as UTF-8; SQLite keeps anything in any column."""
+    return isinstance(value, str) and (value.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in value))
+
+
+def read_version(conversation: str, version: object) -> int:
+    """How many events a conversation says it has, or an error that it does not say so."""
+    if isinstance(version, int):
+        return version
+    raise StoreDamagedError(
+        f"The conversation {conversation} has {version!r} where the number of its events should be.", hint=REPAIR
+    )
 
 
 def write_record(seq: int, record: Record, *, counted: bool) -> Row:

@@ -1,15 +1,24 @@
 """The store: conversations in a SQL database, written once for every dialect."""
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 
-from lamella.adapters.stores.appending import Change, append_events, has_landed, lock_state
+from lamella.adapters.stores.appending import Change, append_events, check_head, has_landed, lock_state
 from lamella.adapters.stores.chain import check_name, check_named, check_written, refuse_erased
 from lamella.adapters.stores.checkpoints import CheckpointWrite, find_checkpoints, write_checkpoint
 from lamella.adapters.stores.database import Database, Transaction, marks, split
 from lamella.adapters.stores.erasing import bury
-from lamella.adapters.stores.rows import RECORD_COLUMNS, VERIFY, read_record
+from lamella.adapters.stores.repairing import derive_row
+from lamella.adapters.stores.rows import (
+    LISTED_COLUMNS,
+    RECORD_COLUMNS,
+    VERIFY,
+    is_text,
+    read_listing,
+    read_record,
+    read_version,
+)
 from lamella.adapters.stores.schema import check_version, load_migrations, migrate
 from lamella.adapters.stores.verifying import verify_conversation, verify_strays, verify_tombstone
 from lamella.core.log.records import Record, Written
@@ -30,9 +39,14 @@ class SqlStore:
         scripts = load_migrations(database.dialect) if migrations is None else migrations
         self._schema = migrate(database, scripts, name=name)
 
-    def append(self, conversation: str, written: Written, *, expected: int, title: str | None = None) -> int:
+    def append(
+        self, conversation: str, written: Written, *, expected: int, title: str | None = None, name: str | None = None
+    ) -> int:
         """Append after exactly ``expected`` events; repeated after a lost answer, it is not written twice."""
-        return self._change(Change(conversation=conversation, written=written, expected=expected, title=title))
+        if name is not None:
+            check_name(name)
+        change = Change(conversation=conversation, written=written, expected=expected, title=title, name=name)
+        return self._change(change)
 
     def erase_contents(self, conversation: str, hashes: Sequence[str], written: Written, *, expected: int) -> int:
         """Remove contents, with an erasure event that names them all."""
@@ -60,10 +74,12 @@ class SqlStore:
         check_version(state.schema, self._schema, name=self._name)
         refuse_erased(change.conversation, state.erased)
         if state.version == change.expected:
+            check_head(transaction, change, state)
             head = append_events(self._database, transaction, change=change, state=state)
             self._unsettled[change.conversation] = head
         elif self._unsettled.get(change.conversation) != state.head or not has_landed(transaction, change, state):
-            raise ConflictError(conversation=change.conversation, expected=change.expected, found=state.version)
+            name = change.name or change.conversation
+            raise ConflictError(conversation=name, expected=change.expected, found=state.version)
         return change.version
 
     def load(self, conversation: str, *, after: int = 0) -> Sequence[Record]:
@@ -90,14 +106,18 @@ class SqlStore:
 
     def list_conversations(self) -> Sequence[ChatListing]:
         """Every conversation, the last changed first."""
-        sql = "SELECT id, title, created, updated, version, erased FROM conversations ORDER BY updated DESC, id"
-        rows = self._opened().query(sql)
-        return [
-            ChatListing(
-                conversation=name, title=title, created=created, updated=updated, version=version, erased=erased
-            )
-            for name, title, created, updated, version, erased in rows
-        ]
+        rows = self._opened().query(f"SELECT {LISTED_COLUMNS} FROM conversations ORDER BY updated DESC, id")
+        return [read_listing(row) for row in rows if is_text(row[0])]
+
+    def find_conversation(self, name: str) -> ChatListing | None:
+        """The conversation of that name, else of that key."""
+        check_name(name)
+        rows = self._opened().query(
+            f"SELECT {LISTED_COLUMNS} FROM conversations WHERE (name = ? OR id = ?) AND erased IS NULL"
+            " ORDER BY CASE WHEN name = ? THEN 0 ELSE 1 END",
+            *(name, name, name),
+        )
+        return read_listing(rows[0]) if rows else None
 
     def erase_conversation(self, conversation: str, *, at: str) -> None:
         """Leave a tombstone. Repeated, it removes what an interrupted erasure may have left in the files."""
@@ -113,7 +133,7 @@ class SqlStore:
         try:
             if conversation is None:
                 yield from database.inspect()
-                names = database.read(lambda transaction: [n for (n,) in transaction.rows(_NAMES)])
+                names = database.read(lambda transaction: [key for (key,) in transaction.rows(_KEYS) if is_text(key)])
                 yield from database.read(verify_strays)
             else:
                 names = [conversation]
@@ -127,6 +147,12 @@ class SqlStore:
         database = self._opened()
         yield from database.read(lambda transaction: verify_tombstone(transaction, conversation))
         yield from database.find_lingering()
+
+    def repair(self, conversation: str, tell_title: Callable[[Sequence[Record]], str]) -> None:
+        """Derive a conversation's row again from its events, if these are whole."""
+        check_name(conversation)
+        database = self._opened()
+        database.write(lambda transaction: derive_row(database, transaction, conversation, tell_title=tell_title))
 
     def stats(self) -> StoreStats:
         # It weighs every content, which may take long.
@@ -152,7 +178,7 @@ class SqlStore:
         return self._database
 
 
-_NAMES = "SELECT id FROM conversations ORDER BY id"
+_KEYS = "SELECT id FROM conversations ORDER BY id"
 _STATS = (
     "SELECT (SELECT max(version) FROM schema_version), (SELECT count(*) FROM conversations WHERE erased IS NULL),"
     " (SELECT count(*) FROM conversations WHERE erased IS NOT NULL), (SELECT count(*) FROM events),"
@@ -166,8 +192,9 @@ def _load(database: Database, conversation: str, *, after: int) -> list[Record]:
         " ON conversation = id AND seq > ? WHERE id = ? ORDER BY seq",
         *(after, conversation),
     )
-    version, erased = found[0][:2] if found else (0, None)
+    said, erased = found[0][:2] if found else (0, None)
     refuse_erased(conversation, erased)
+    version = read_version(conversation, said)
     rows = [row[2:] for row in found if row[2] is not None]
     # No two of them have one number: as many as there should be, up to the last, are all of them.
     if len(rows) != max(0, version - after) or (rows and rows[-1][0] != version):

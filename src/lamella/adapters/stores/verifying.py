@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from lamella.adapters.stores.chain import FIRST, find_erased, link
 from lamella.adapters.stores.database import Row, Transaction
-from lamella.adapters.stores.rows import RECORD_COLUMNS, read_record
+from lamella.adapters.stores.rows import RECORD_COLUMNS, is_text, read_record
 from lamella.core.log.records import Record
 from lamella.core.text.content import hash_bytes
 from lamella.errors import StoreDamagedError, TextError
@@ -13,40 +13,57 @@ from lamella.holdings import Damage
 
 def verify_conversation(transaction: Transaction, conversation: str) -> list[Damage]:
     """What is wrong with one conversation: its events, and the contents it holds."""
-    found = transaction.rows("SELECT version, head, erased FROM conversations WHERE id = ?", conversation)
+    found = transaction.rows(
+        "SELECT version, head, erased, name, title, created, updated FROM conversations WHERE id = ?", conversation
+    )
     if not found:
         return [Damage(conversation=conversation, place="conversation", what="is not in this store")]
-    version, head, erased = found[0]
-    if erased is not None:
+    version, head, erased, *told = found[0]
+    chain = follow_events(transaction, conversation)
+    if erased is not None and (version == 0 or not chain.is_whole):
         return verify_tombstone(transaction, conversation)
-    chain = _HashChain(conversation)
+    chain.deny(erased)
+    chain.end(version, head)
+    if chain.is_whole:
+        chain.compare(told)
+    return [*chain.damages, *_verify_holdings(transaction, conversation, chain.records)]
+
+
+def follow_events(transaction: Transaction, conversation: str) -> "HashChain":
+    """Walk along all events of a conversation."""
+    chain = HashChain(conversation)
     rows = transaction.rows(
         f"SELECT {RECORD_COLUMNS}, hash FROM events WHERE conversation = ? ORDER BY seq", conversation
     )
     for row in rows:
         chain.follow(row)
-    chain.end(version, head)
-    return [*chain.damages, *_verify_holdings(transaction, conversation, chain.records)]
+    return chain
 
 
-class _HashChain:
+class HashChain:
     """A walk along the events of a conversation. Damage to one event does not accuse those after it."""
 
     def __init__(self, conversation: str) -> None:
         self.damages: list[Damage] = []
         self.records: list[Record] = []
+        self.seq = 0
+        self.head = FIRST
         self._conversation = conversation
-        self._seq = 0
         # What the next event may build on: the hash that stands in the row before it, and the one that should.
         self._previous: set[str] = {FIRST}
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether all events are there, as they were written."""
+        return len(self.records) == self.seq and all(damage.derived for damage in self.damages)
+
     def follow(self, row: Row) -> None:
         seq, stored = int(row[0]), str(row[-1])
-        if seq != self._seq + 1:
-            self._miss(self._seq + 1, seq - 1)
+        if seq != self.seq + 1:
+            self._miss(self.seq + 1, seq - 1)
             self._report(seq, "cannot be checked without the event before it")
             self._previous = set()
-        self._seq = seq
+        self.seq, self.head = seq, stored
         try:
             record = read_record(self._conversation, row[:-1])
             derived = {link(name, self._conversation, seq=seq, record=record) for name in self._previous}
@@ -59,13 +76,36 @@ class _HashChain:
                 self._report(seq, f"has the hash {stored}; what it says gives {min(derived)}")
         self._previous = {stored} | derived
 
-    def end(self, version: int, head: str) -> None:
-        if version > self._seq:
-            self._miss(self._seq + 1, version)
-        elif version < self._seq:
-            self._damage("conversation", f"has {self._seq:,} events and says that it has {version:,}")
+    def deny(self, erased: object) -> None:
+        """Compare what the row says of an erasure: one that is erased has no events, and counts none."""
+        if erased is not None:
+            self._derive(f"says that it was erased at {erased!r}; its events are there")
+
+    def end(self, version: object, head: object) -> None:
+        """Compare what is there with what the row says of it."""
+        if isinstance(version, int) and version > self.seq and head != self.head:
+            self._miss(self.seq + 1, version)
+        elif version != self.seq:
+            said = f"{version:,}" if isinstance(version, int) else repr(version)
+            self._derive(f"has {self.seq:,} events and says that it has {said}")
         elif head not in self._previous:
-            self._damage("conversation", f"says that its last event has the hash {head}")
+            self._derive(f"says that its last event has the hash {head}")
+
+    def compare(self, told: Sequence[object]) -> None:
+        """Compare what the row tells beside: its name and title are texts, its times those of its events."""
+        name, title, created, updated = told
+        if not (is_text(name) and name):
+            self._derive(f"has {name!r} for its name")
+        if not is_text(title):
+            self._derive(f"has {title!r} for its title")
+        first, last = (self.records[0].at, self.records[-1].at) if self.records else ("", "")
+        for what, said, true in (("began", created, first), ("changed", updated, last)):
+            if said != true and self.records:
+                self._derive(f"says that it {what} at {said!r}; its events say {true!r}")
+
+    def _derive(self, what: str) -> None:
+        found = Damage(conversation=self._conversation, place="conversation", what=what, derived=True)
+        self.damages.append(found)
 
     def _miss(self, first: int, last: int) -> None:
         self._damage(f"event {first}" if first == last else f"events {first} to {last}", "missing")
@@ -124,10 +164,13 @@ def verify_strays(transaction: Transaction) -> list[Damage]:
         " ORDER BY hash"
     )
     strays = [Damage(conversation=None, place=f"content {name}", what="held by no conversation") for (name,) in loose]
+    keys = [key for (key,) in transaction.rows("SELECT id FROM conversations") if not is_text(key)]
+    strays += [Damage(conversation=None, place="conversation", what=f"has {key!r} for its key") for key in keys]
     for table in ("events", "holdings", "checkpoints"):
         rows = transaction.rows(
             f"SELECT DISTINCT conversation FROM {table} WHERE NOT EXISTS"
             f" (SELECT 1 FROM conversations WHERE conversations.id = {table}.conversation) ORDER BY conversation"
         )
-        strays += [Damage(conversation=name, place=table, what="belong to no conversation") for (name,) in rows]
+        what, derived = "belong to no conversation", table == "events"
+        strays += [Damage(conversation=name, place=table, what=what, derived=derived) for (name,) in rows]
     return strays

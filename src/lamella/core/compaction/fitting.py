@@ -98,10 +98,14 @@ def _protected(envelope: Envelope) -> Iterator[tuple[str, int]]:
     for segment in envelope.segments(LayerId.L1):
         yield f"the system prompt's {segment.id}", segment.tokens
     yield "tool definitions", envelope.tokens.by_layer["tools"]
-    for segment in envelope.segments(LayerId.L2):
+    library = envelope.segments(LayerId.L2)
+    for segment in library:
         # Pinned, not to be fetched again, or attached lately: whatever is left of it but one line.
         if segment.form is not Form.HANDLE:
             yield segment.id, segment.tokens
+    yield "lines that stand for attachments", sum(one.tokens for one in library if one.form is Form.HANDLE)
+    for standing in envelope.prompt.carried:
+        yield f"{standing.artifact.id}, in an earlier message", standing.tokens
     asked = {segment.place for segment in envelope.segments(LayerId.L5)}
     for segment in envelope.segments(LayerId.L3):
         called = segment.kind in (Kind.TOOL, SegmentKind.CALL) and segment.place not in asked
@@ -109,6 +113,8 @@ def _protected(envelope: Envelope) -> Iterator[tuple[str, int]]:
     yield from _weigh_strip(envelope.segments(LayerId.L4))
     for segment in envelope.segments(LayerId.L5):
         yield "what was typed now", segment.tokens
+    measure = envelope.prompt.measure
+    yield "what marks off messages", measure.per_message * len(envelope.messages) + measure.per_request
 
 
 def _weigh_strip(said: Sequence[Segment]) -> Iterator[tuple[str, int]]:

@@ -11,8 +11,7 @@ from lamella.core.log.events.compaction import CompactionEvent, read_receipt
 from lamella.core.log.events.hashes import named_hashes
 from lamella.core.log.events.message import read_turn
 from lamella.core.log.events.reply import ReplyEvent
-from lamella.core.log.events.rounds import StoredRound, read_round, read_waiting
-from lamella.core.log.ids import Voice
+from lamella.core.log.events.rounds import read_round, read_waiting
 from lamella.core.log.nodes import UNREADABLE, Node, Told, damaged, name_round
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.terms import Terms
@@ -52,12 +51,26 @@ def read_turns(
             turn = replace(turn, receipts=read_receipts(before[one.message.id], contents))
         if one.reply is not None:
             said = one.reply.event
-            rounds = _read_rounds(one.reply, one.reply.rounds, contents) if one.reply.rounds else ()
+            rounds = read_rounds(one, contents) if one.reply.rounds else ()
             turn = replace(turn, reply=said.text, reply_id=said.id, rounds=rounds)
         elif one.open:
-            turn = replace(turn, rounds=_read_rounds(one.message, one.rounds, contents))
+            turn = replace(turn, rounds=read_rounds(one, contents)[: len(one.rounds)])
         turns.append(turn)
     return turns
+
+
+def read_rounds(told: Told, contents: Contents) -> tuple[ToolRound, ...]:
+    """A turn's rounds of tools, one that waits for its results included; what was erased of them says so."""
+    node, rounds = (told.message, told.open) if told.reply is None else (told.reply, told.reply.rounds)
+    try:
+        left = _without(node.erased, contents) if node.erased else contents
+        return tuple(
+            # An id that follows from what is said need not be derived here.
+            read_round(one, left, names=name_round(told.message.id, at, one) if node.erased or one.names else ())
+            for at, one in enumerate(rounds)
+        )
+    except UNREADABLE as error:
+        raise damaged(f"The message {node.id}", error) from error
 
 
 def read_pending(told: Told, contents: Contents) -> Reply | None:
@@ -66,7 +79,8 @@ def read_pending(told: Told, contents: Contents) -> Reply | None:
     if waiting is None:
         return None
     try:
-        return read_waiting(waiting, _without(told.message.erased, contents))
+        erased = told.message.erased
+        return read_waiting(waiting, _without(erased, contents) if erased else contents)
     except UNREADABLE as error:
         raise damaged(f"The message {told.message.id}", error) from error
 
@@ -142,19 +156,6 @@ def read_time(node: Node) -> datetime | None:
         return datetime.fromisoformat(node.at) if node.at else None
     except ValueError as error:
         raise damaged(f"The time of the message {node.id}", error) from error
-
-
-def _read_rounds(node: Node, rounds: Iterable[StoredRound], contents: Contents) -> tuple[ToolRound, ...]:
-    question = node.parent if node.role is Voice.REPLY else node.id
-    try:
-        left = _without(node.erased, contents) if node.erased else contents
-        return tuple(
-            # An id that follows from what is said need not be derived here.
-            read_round(one, left, names=name_round(question, number, one) if node.erased or one.names else ())
-            for number, one in enumerate(rounds)
-        )
-    except UNREADABLE as error:
-        raise damaged(f"The message {node.id}", error) from error
 
 
 def _without(erased: tuple[str, ...], contents: Contents) -> Contents:

@@ -33,6 +33,7 @@ from lamella.core.log.nodes import (
     UNREADABLE,
     Node,
     Told,
+    check_place,
     damaged,
     derive_id,
     list_whole,
@@ -82,9 +83,12 @@ class Log(Struct, dict=True):
     _leaves: dict[str, None] = {}
 
     @cached_property
-    def _followed(self) -> set[str]:
-        """The messages that another one follows."""
-        return {node.parent for node in self.nodes.values()}
+    def _followed(self) -> dict[str, tuple[str, ...]]:
+        """The messages that others follow, each with those."""
+        followed: dict[str, tuple[str, ...]] = {}
+        for name, node in self.nodes.items():
+            followed[node.parent] = (*followed.get(node.parent, ()), name)
+        return followed
 
     def extend(self, records: Iterable[Record]) -> None:
         """Fold more events, in order."""
@@ -181,6 +185,8 @@ class Log(Struct, dict=True):
             case DeleteEvent():
                 self._delete(event.target)
                 self.rewritten = Rewrite.HISTORY_EDITED
+            case ForkEvent(left=TurnSetup() as left):
+                self.left = left
             case ForkEvent() | SwitchEvent():
                 self._switch(event.head)
             case RenameEvent():
@@ -199,11 +205,12 @@ class Log(Struct, dict=True):
 
     def _erase(self, hashes: frozenset[str]) -> None:
         """Mark the messages that hold what is erased: the same content attached again is theirs no more."""
-        before = [(event.id, name) for event in self.asked.values() for name in named_hashes(event)]
+        before: dict[str, set[str]] = {}
+        for event in self.asked.values():
+            before.setdefault(event.id, set()).update(named_hashes(event))
         for name, node in self.nodes.items():
             rounds = (*self.rounds.get(name, ()), *node.rounds)
-            earlier = (content for question, content in before if question == name)
-            gone = hashes.intersection((*named_hashes(node.event), *earlier, *_names_in(rounds)))
+            gone = hashes.intersection((*named_hashes(node.event), *before.get(name, ()), *_names_in(rounds)))
             if gone:
                 self.nodes[name] = replace(node, erased=tuple(sorted(gone.union(node.erased))))
 
@@ -227,7 +234,7 @@ class Log(Struct, dict=True):
     def _stand_aside(self, reply: Node) -> None:
         """An answer to a question that was left or is being answered anew: it ends a branch, and nothing moves."""
         name, parent = reply.event.id, reply.event.parent
-        self._check(reply)
+        check_place(reply, self.nodes)
         if name in self.nodes:
             self._place(self._with_earlier(reply))
             return
@@ -290,7 +297,7 @@ class Log(Struct, dict=True):
             self._place(node)
             self.head = name
             return
-        self._check(node)
+        check_place(node, self.nodes)
         self._keep_asked(node)
         self._place(node)
         self._arrive(name)
@@ -305,28 +312,19 @@ class Log(Struct, dict=True):
         """Whether the next request differs from the one before it because a compaction was undone."""
         return self.undone and not self.compacted_since
 
-    def _check(self, node: Node) -> None:
-        """Refuse a message that does not fit where it says it stands."""
-        parent, same = self.nodes.get(node.parent), self.nodes.get(node.id, node)
-        if node.parent and parent is None:
-            raise ValueError(f"message {node.id} follows {node.parent}, which is not there")
-        if node.role is _REPLY and (parent is None or parent.role is not _USER):
-            raise ValueError(f"reply {node.id} answers no message")
-        if (same.parent, same.role, same.text) != (node.parent, node.role, node.text):
-            raise ValueError(f"message {node.id} is there already, and says something else")
-
     def _keep_asked(self, question: Node) -> None:
         """Before a question is asked otherwise: its replies stay replies to what it was."""
         before = self.nodes[question.id].question if question.id in self.nodes else None
         if before is not None and question.event != before:
-            for name, node in self.nodes.items():
-                if node.parent == question.id and node.role is _REPLY:
+            for name in self._followed.get(question.id, ()):
+                if self.nodes[name].role is _REPLY:
                     self.asked.setdefault(name, before)
 
     def _place(self, node: Node) -> None:
-        said = node.event
+        said, followed = node.event, self._followed
+        if said.id not in self.nodes:
+            followed[said.parent] = (*followed.get(said.parent, ()), said.id)
         self.nodes[said.id] = node
-        self._followed.add(said.parent)
 
     def _switch(self, head: str) -> None:
         if head and head not in self.nodes:

@@ -1,6 +1,6 @@
 """Messages of the tree: one event that says something is one node."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
@@ -126,3 +126,14 @@ def damaged(place: str, error: Exception) -> StoreDamagedError:
     return StoreDamagedError(
         f"{place} cannot be read: {why}.", hint="Run `lamella store verify` to see what is damaged."
     )
+
+
+def check_place(node: Node, among: Mapping[str, Node]) -> None:
+    """Refuse a message that does not fit where it says it stands."""
+    parent, same = among.get(node.parent), among.get(node.id, node)
+    if node.parent and parent is None:
+        raise ValueError(f"message {node.id} follows {node.parent}, which is not there")
+    if node.role is _REPLY and (parent is None or parent.role is not _USER):
+        raise ValueError(f"reply {node.id} answers no message")
+    if (same.parent, same.role, same.text) != (node.parent, node.role, node.text):
+        raise ValueError(f"message {node.id} is there already, and says something else")

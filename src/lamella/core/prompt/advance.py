@@ -70,6 +70,9 @@ def advance(state: State, turn: Turn, place: Planner, *, measure: Measure) -> St
         before = apply_receipts(before, turn.receipts, turn.terms, measure=measure)
     now, attached, dropped, warnings = _take_in(with_settings(before, turn), turn)
     placement = place(before, turn)
+    if placement.keep and before.measured_by != measure.name:
+        # Another family of models counts otherwise, and has nothing of what was sent in its cache.
+        placement = replace(placement, keep=0)
     if placement.keep is not None:
         now = fold(now, turn.terms, measure, placement=placement, attached=attached, told=turn.strip)
     first = int(has_system(now.system, now.shelf))

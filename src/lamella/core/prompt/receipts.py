@@ -96,8 +96,10 @@ def _shrink(state: State, names: Collection[str], form: Form, *, measure: Measur
         if name in state.shelf
     }
     library = {name: replace(entry, form=form) if name in smaller else entry for name, entry in state.library.items()}
+    # A shelf without what L1 draws in is not the library's: it serves no fold that draws in something else.
+    shelf_of = None if state.shelf_of is None else library
     shelf = {**state.shelf, **smaller}
-    return replace(state, library=library, shelf=shelf, shelf_of=library, standing={**state.standing, **smaller})
+    return replace(state, library=library, shelf=shelf, shelf_of=shelf_of, standing={**state.standing, **smaller})
 
 
 def _stub(state: State, names: Collection[str], measure: Measure) -> State:

@@ -22,7 +22,8 @@ class ChatRules(Struct, frozen=True, kw_only=True):
 class Backend(Struct, frozen=True, kw_only=True):
     """What a stored conversation works with. ``configure`` turns settings by name into rules.
 
-    A checkpoint is due after every ``checkpoint_every`` events.
+    ``make_key`` gives the key of a conversation that begins under a name: one that nobody chose and nobody had. A
+    checkpoint is due after every ``checkpoint_every`` events.
     """
 
     store: Store
@@ -31,3 +32,4 @@ class Backend(Struct, frozen=True, kw_only=True):
     configure: Callable[[Mapping[str, object]], ChatRules]
     ledger: bool = True
     checkpoint_every: int = EVENTS
+    make_key: Callable[[str], str] = str

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from lamella.core.log.branch import committed_hashes, path_hashes, read_pending, read_receipts, read_turns
 from lamella.core.log.events.call import read_call
-from lamella.core.log.events.changes import RenameEvent, SettingsEvent
+from lamella.core.log.events.changes import ForkEvent, RenameEvent, SettingsEvent, SwitchEvent
 from lamella.core.log.events.codec import (
     join_written,
     write_calls,
@@ -14,8 +14,10 @@ from lamella.core.log.events.codec import (
     write_reply,
     write_results,
 )
+from lamella.core.log.events.message import NOTHING_SET, TurnSetup
 from lamella.core.log.events.reply import ReplyEvent
 from lamella.core.log.ids import Voice, message_id, turn_id
+from lamella.core.log.log import Log
 from lamella.core.log.nodes import Told, name_round
 from lamella.core.log.receipt import Receipt, make_receipt
 from lamella.core.log.records import Written
@@ -25,6 +27,7 @@ from lamella.core.values import replace
 from lamella.engine.dialogue.rounds import reopen_round
 from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.conversations import Conversations
+from lamella.engine.keeping.last_turn import left_path
 from lamella.errors import CallError
 
 
@@ -35,30 +38,37 @@ def fork_into(backend: Backend, conversation: str, message: str, *, name: str) -
     """
     conversations = Conversations(backend.store, backend.clock)
     log = conversations.load_log_with(conversation, message)
-    if backend.store.load(name):
+    if backend.store.find_conversation(name) is not None:
         raise CallError(f"There is a conversation {name!r} already.", hint="Choose another name for the new one.")
-    told = log.path(message)
-    committed = log.committed(told)
-    hashes = (*path_hashes(told), *committed_hashes(committed))
+    if message != log.head:
+        log.extend(write_event(ForkEvent(head=message), at=log.created).records)
+    told, branch = log.path(), left_path(log, message)
+    committed = log.committed(branch)
+    hashes = (*path_hashes((*branch, told[-1])), *committed_hashes(committed))
     contents = backend.store.read_contents(conversation, hashes) if hashes else {}
-    turns = read_turns(told, contents, committed, usual=backend.configure(log.settings).terms)
-    copy = _Copy(conversation, name)
+    usual = backend.configure(log.settings).terms
+    turns = read_turns(branch, contents, committed, usual=usual)
+    key = backend.make_key(name)
+    copy = _Copy(conversation, key)
     copy.begin(log.settings, at=log.created)
-    for turn, one in zip(turns, told, strict=True):
-        copy.tell(turn, one, last=one is told[-1])
-    copy.wait(read_pending(told[-1], contents), told[-1])
+    for turn, one in zip(turns, branch, strict=True):
+        copy.tell(turn, one, last=one is branch[-1])
     copy.compact(read_receipts(committed.since, contents), at=told[-1].message.at)
-    copy.end(log.title, at=conversations.moment())
-    backend.store.append(name, join_written(*copy.parts), expected=0, title=log.title or None)
+    if told[-1].reply is None and branch[-1].reply is not None:
+        (again,) = read_turns(told[-1:], contents, usual=usual)
+        copy.reopen(again, told[-1], left=branch[-1])
+    copy.wait(read_pending(told[-1], contents), told[-1])
+    copy.end(log, at=conversations.moment())
+    backend.store.append(key, join_written(*copy.parts), expected=0, title=log.title or None, name=name)
 
 
 class _Copy:
-    """A conversation under another name, as the events that are written for it."""
+    """A conversation under another key, as the events that are written for it."""
 
-    def __init__(self, conversation: str, name: str) -> None:
+    def __init__(self, conversation: str, key: str) -> None:
         self.parts: list[Written] = []
         self._conversation = conversation
-        self._name = name
+        self._key = key
         self._head = ""
         # What has another id there: messages and replies.
         self._ids: dict[str, str] = {}
@@ -68,21 +78,36 @@ class _Copy:
         if settings:
             self.parts.append(write_event(SettingsEvent(values=dict(settings)), at=at))
 
-    def end(self, title: str, *, at: str) -> None:
-        """The title, given when the copy is made: what was said has its own times, and a list shows the last."""
-        self.parts.append(write_event(RenameEvent(title=title), at=at))
+    def end(self, log: Log, *, at: str) -> None:
+        """What holds for the next turn, and the title, given when the copy is made: a list shows the last time."""
+        if log.chose_model:
+            self.parts.append(write_event(SettingsEvent(values={"model": log.settings["model"]}), at=at))
+        if log.left != NOTHING_SET:
+            self.parts.append(write_event(ForkEvent(head=self._head, left=_without_notes(log.left)), at=at))
+        self.parts.append(write_event(RenameEvent(title=log.title), at=at))
 
     def tell(self, turn: Turn, told: Told, *, last: bool) -> None:
         """One turn with what was compacted before it; one that went on without an answer gets the empty one."""
         parent, at = self._head, told.message.at
         self.compact(turn.receipts, at=at)
         asked = replace(turn, id=None)
-        self._head = turn_id(self._name, parent, asked)
+        self._head = turn_id(self._key, parent, asked)
         self._ids[told.message.id] = self._head
         self.parts.append(write_message(asked, message_id=self._head, parent=parent, at=at))
         self._tell_rounds(turn, told)
         if told.reply is not None or not last:
             self._answer(told)
+
+    def reopen(self, turn: Turn, told: Told, *, left: Told) -> None:
+        """The question that was told last with the empty answer it was left with, open once more as it is now."""
+        question = self._ids[told.message.id]
+        if told.message.event == left.message.event:
+            self.parts.append(write_event(SwitchEvent(head=question), at=told.message.at))
+        else:
+            asked, parent = replace(turn, id=None), self._ids.get(told.message.parent, "")
+            self.parts.append(write_message(asked, message_id=question, parent=parent, at=told.message.at))
+        self._head = question
+        self._tell_rounds(turn, told)
 
     def wait(self, pending: Reply | None, told: Told) -> None:
         """Calls of the last turn that nobody has answered yet: they wait in the copy as well."""
@@ -105,7 +130,7 @@ class _Copy:
         text, at = ("", told.message.at) if reply is None else (reply.text, reply.at)
         own = reply.event.calls if reply is not None and isinstance(reply.event, ReplyEvent) else ()
         old = message_id(self._conversation, parent=told.message.id, role=Voice.REPLY, text="")
-        self._head = message_id(self._name, parent=question, role=Voice.REPLY, text=text)
+        self._head = message_id(self._key, parent=question, role=Voice.REPLY, text=text)
         self._ids[old if reply is None else reply.id] = self._head
         self.parts.append(
             write_reply(text, message_id=self._head, parent=question, at=at, calls=map(read_call, own)),
@@ -118,7 +143,7 @@ class _Copy:
                 replace(step, removed=tuple(self._ids.get(one, one) for one in step.removed)) for step in receipt.steps
             )
             renamed = make_receipt(
-                self._name,
+                self._key,
                 parent=self._head,
                 steps=steps,
                 skipped=receipt.skipped,
@@ -127,3 +152,12 @@ class _Copy:
                 automatic=receipt.automatic,
             )
             self.parts.append(write_receipt(renamed, at=at))
+
+
+def _without_notes(left: TurnSetup) -> TurnSetup:
+    """The same with instructions as they were typed: what drew notes in stands so once its turn is gone."""
+    system = left.system
+    if system is None or system.drawn is None:
+        return left
+    typed = replace(system, instructions=system.typed_instructions, drawn=None, inlined=())
+    return replace(left, system=typed)

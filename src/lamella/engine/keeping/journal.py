@@ -22,32 +22,45 @@ from lamella.core.messages.delta import Reply
 from lamella.core.messages.rounds import ToolOutput
 from lamella.core.values import replace
 from lamella.engine.dialogue.world import LeftTurn
+from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.checkpoints import Checkpoints
 from lamella.engine.keeping.counting import CountingBook
 from lamella.errors import AnswerAsideError, ConflictError
-from lamella.ports import Store, TokenCounter
 
 
 class StoredLog:
-    """The log of one conversation, the book that counts its texts, and its checkpoints, one after ``every`` events."""
+    """The log of one conversation, the book that counts its texts, and its checkpoints, one after so many events.
 
-    def __init__(self, store: Store, conversation: str, *, counter: TokenCounter, every: int) -> None:
-        self._store = store
-        self._checkpoints = Checkpoints(store, conversation, every=every)
+    It is found by its name or key; one that is not there begins under that name, with a key that is made for it.
+    """
+
+    def __init__(self, backend: Backend, name: str) -> None:
+        self._backend = backend
+        self._store = backend.store
+        found = self._store.find_conversation(name)
+        self.name = name if found is None else found.name
+        self._open(backend.make_key(name) if found is None else found.conversation)
+
+    def _open(self, key: str) -> None:
+        self._checkpoints = Checkpoints(self._store, key, every=self._backend.checkpoint_every)
         restored = self._checkpoints.restore()
         self.log = restored.log
-        self.book = CountingBook(counter)
+        self.book = CountingBook(self._backend.world.counter)
         self.book.begin_with(restored.counts, restored.texts)
 
     def reload(self) -> None:
-        """Read what others wrote since."""
+        """Read what others wrote since. One that has not begun is theirs who began it under its name first."""
+        if not self.log.version:
+            begun = self._store.find_conversation(self.name)
+            if begun is not None and begun.conversation != self.log.conversation:
+                self._open(begun.conversation)
         self._take(self._store.load(self.log.conversation, after=self.log.version))
 
     def append(self, written: Written, *, title: str | None = None) -> None:
         """Write events down, the last of them with what was counted for them."""
         last = replace(written.records[-1], counts=self.book.write())
         counted = replace(written, records=(*written.records[:-1], last))
-        self._store.append(self.log.conversation, counted, expected=self.log.version, title=title)
+        self._store.append(self.log.conversation, counted, expected=self.log.version, title=title, name=self.name)
         self._take(counted.records)
         self._checkpoints.keep(self.log)
 

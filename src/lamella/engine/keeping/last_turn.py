@@ -1,15 +1,23 @@
-"""The last turn of a branch: who answered it, how long after the one before it was asked, and which model holds."""
+"""The last turn of a branch: who answered it, how it is left, and how long after the one before it was asked."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from lamella.core.log.branch import read_calls, read_time
-from lamella.core.log.events.message import MessageEvent
+from lamella.core.log.events.message import MessageEvent, TurnSetup
+from lamella.core.log.ids import Voice, message_id
+from lamella.core.log.log import Log
 from lamella.core.log.nodes import Told
 
 _PAIR = 2
 
 
-def find_answer(told: Sequence[Told]) -> str | None:
+def tell_last(told: Sequence[Told]) -> tuple[datetime | None, str | None, float | None]:
+    """When the last turn was asked, who answered, and how long after the one before it that was."""
+    return read_time(told[-1].message) if told else None, _find_answer(told), _find_pause(told)
+
+
+def _find_answer(told: Sequence[Told]) -> str | None:
     """The provider's name for the last answer there is: of the last turn, or of the one before while that waits."""
     for turn in reversed(told[-2:]):
         calls = read_calls(turn)
@@ -18,7 +26,7 @@ def find_answer(told: Sequence[Told]) -> str | None:
     return None
 
 
-def find_pause(told: Sequence[Told]) -> float | None:
+def _find_pause(told: Sequence[Told]) -> float | None:
     """How long before the turn that waits the one before it was asked."""
     if len(told) < _PAIR or told[-1].reply is not None:
         return None
@@ -30,3 +38,26 @@ def find_model(told: Sequence[Told]) -> str | None:
     """The model that holds, from the events alone: to know it, no content has to be read."""
     events = (turn.message.event for turn in reversed(told))
     return next((event.model for event in events if isinstance(event, MessageEvent) and event.model), None)
+
+
+def name_empty(log: Log, message: str) -> str:
+    """The id that the empty reply to a message has, if that is a question."""
+    node = log.nodes.get(message)
+    if node is None or not isinstance(node.event, MessageEvent):
+        return ""
+    return message_id(log.conversation, parent=node.event.id, role=Voice.REPLY, text="")
+
+
+def left_path(log: Log, message: str) -> Sequence[Told]:
+    """The turns that one asked after a message follows: a question that has its empty reply is left with that."""
+    empty = name_empty(log, message)
+    return log.path(empty if empty in log.nodes else message)
+
+
+def find_lasting(log: Log) -> TurnSetup:
+    """What holds for the next turn although no turn that it follows says so, where a question is left once more.
+
+    It may be asked otherwise now than it was when it was left before.
+    """
+    asked = log.path()[-1].message.event
+    return log.left.over(asked.lasting) if isinstance(asked, MessageEvent) else log.left

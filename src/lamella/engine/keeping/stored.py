@@ -11,7 +11,6 @@ from lamella.core.log.branch import (
     read_message,
     read_pending,
     read_receipts,
-    read_time,
     read_turns,
 )
 from lamella.core.log.call import Call
@@ -20,7 +19,7 @@ from lamella.core.log.events.changes import DeleteEvent, ForkEvent, RenameEvent,
 from lamella.core.log.events.codec import write_event
 from lamella.core.log.events.compaction import UndoEvent
 from lamella.core.log.events.message import NOTHING_SET, MessageEvent, read_lasting
-from lamella.core.log.ids import Voice, message_id
+from lamella.core.log.ids import Voice
 from lamella.core.log.nodes import Told, name_messages
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.records import Written
@@ -41,7 +40,7 @@ from lamella.engine.dialogue.recalling import FOUND_AT_MOST
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.journal import ChatJournal, StoredLog
-from lamella.engine.keeping.last_turn import find_answer, find_model, find_pause
+from lamella.engine.keeping.last_turn import find_lasting, find_model, left_path, name_empty, tell_last
 from lamella.engine.keeping.locking import one_at_a_time
 from lamella.engine.keeping.messages import miss_message
 from lamella.errors import CallError
@@ -57,11 +56,7 @@ class StoredChat:
     def __init__(self, backend: Backend, conversation: str, settings: Mapping[str, object] | None = None) -> None:
         self.lock = RLock()
         self._backend = backend
-        self._kept = StoredLog(
-            backend.store, conversation, counter=backend.world.counter, every=backend.checkpoint_every
-        )
-        self._log, self._book = self._kept.log, self._kept.book
-        self._world = replace(backend.world, counter=self._book)
+        self._kept = StoredLog(backend, conversation)
         self._changed = dict(settings or {})
         self._dialogue: Dialogue | None = None
         self.reload()
@@ -74,7 +69,13 @@ class StoredChat:
 
     @property
     def id(self) -> str:
+        """The key, which is nobody else's, ever."""
         return self._log.conversation
+
+    @property
+    def name(self) -> str:
+        """What people call it in this store."""
+        return self._kept.name
 
     @property
     def title(self) -> str:
@@ -98,7 +99,7 @@ class StoredChat:
     def turns(self, head: str | None = None) -> Sequence[Told]:
         """The turns of a branch as they were said, by default of the active one."""
         if head is not None and not (isinstance(head, str) and head in self._log.nodes):
-            raise miss_message(self._log, str(head))
+            raise miss_message(self._log, str(head), name=self.name)
         return self._log.path(head)
 
     def branches(self) -> Sequence[str]:
@@ -115,32 +116,29 @@ class StoredChat:
 
     def _next_dialogue(self) -> Dialogue:
         """What asks next. An open turn is left with the empty reply it had before: it may be compacted after that."""
-        return self._go_on_after(self._log.head) if self._empty() in self._log.nodes else self._running()
+        return self._go_on_after(self._log.head) if self._is_left else self._running()
+
+    @property
+    def _is_left(self) -> bool:
+        """Whether the last message is a question that is open although it was left with an empty reply before."""
+        nodes, head = self._log.nodes, self._log.head
+        return head in nodes and isinstance(nodes[head].event, MessageEvent) and name_empty(self._log, head) in nodes
 
     def _go_on_after(self, message: str, *, edits: str | None = None) -> Dialogue:
         """What asks after a message; a question that has its empty reply already is left with that, and its rounds."""
-        empty = self._empty(message)
-        if empty in self._log.nodes:
-            return self._resume(self._log.path(empty), edits=edits, leaves=message)
-        return self._resume(self._log.path(message), edits=edits)
+        leaves = message if name_empty(self._log, message) in self._log.nodes else None
+        return self._resume(left_path(self._log, message), edits=edits, leaves=leaves)
 
     def _stop(self, empty: str, *, at: datetime | None) -> None:
         """A turn that waits, and whose empty reply this would be, is over with it."""
-        if self._log.head and empty == self._empty():
+        if self._log.head and empty == name_empty(self._log, self._log.head):
             self._running().stop_waiting(at=at)
             # The branch of an empty reply that was there may have been compacted after it.
             self._dialogue = None
 
-    def _empty(self, message: str | None = None) -> str:
-        """The id that the empty reply to a message has, by default to the last, if that is a question."""
-        node = self._log.nodes.get(self._log.head if message is None else message)
-        if node is None or not isinstance(node.event, MessageEvent):
-            return ""
-        return message_id(self.id, parent=node.event.id, role=Voice.REPLY, text="")
-
     def _with_lasting(self, asked: Ask) -> Ask:
         """What is asked, under what holds although no turn of the branch says so."""
-        left = self._log.left
+        left = find_lasting(self._log) if self._is_left else self._log.left
         if left is not NOTHING_SET:
             system, tools, _ = read_lasting(left)
             asked = replace(
@@ -176,8 +174,7 @@ class StoredChat:
     @property
     def calls(self) -> Sequence[ToolCall]:
         """The calls of the last answer that wait for what they give."""
-        with self.lock:
-            return self._running().calls
+        return self._running().calls
 
     def give(self, outputs: Sequence[ToolOutput], *, at: datetime | None = None) -> TurnView:
         """What the calls of the last answer gave, written down; the same turn, to be sent on."""
@@ -203,7 +200,7 @@ class StoredChat:
             self._write(write_event(SwitchEvent(head=question), at=self._moment(at)))
         dialogue = self._running()
         if not dialogue.waits:
-            raise miss_message(self._log, question)
+            raise miss_message(self._log, question, name=self.name)
         if model not in (None, dialogue.model):
             return self.edit(question, None, model=model, at=at)
         rewritten = self._log.rewritten
@@ -218,7 +215,7 @@ class StoredChat:
         """Ask another text in place of a message, or its own again, with its attachments; the old branch stays."""
         node = self._log.find_question(message)
         if node is None:
-            raise miss_message(self._log, message)
+            raise miss_message(self._log, message, name=self.name)
         self._book.begin()
         contents = self._contents(path_hashes([Told(message=node, reply=None)]))
         original = read_message(node, contents, usual=self._configured.terms)
@@ -240,7 +237,7 @@ class StoredChat:
     def delete(self, message: str, *, at: datetime | None = None) -> None:
         """Go on without a message, on a branch of its own; a question goes with its answer."""
         if message not in name_messages(self._log.path()):
-            raise miss_message(self._log, message)
+            raise miss_message(self._log, message, name=self.name)
         self._write(write_event(DeleteEvent(target=message), at=self._moment(at)))
 
     def fork(self, message: str, *, at: datetime | None = None) -> None:
@@ -257,7 +254,8 @@ class StoredChat:
 
     def model_for(self, asked: Ask) -> str:
         """The model that a turn goes to: the one it names, else the one that holds."""
-        named = asked.model or self._chosen_model() or self._log.left.model
+        left = find_lasting(self._log) if self._is_left else self._log.left
+        named = asked.model or self._chosen_model() or left.model
         held = find_model(self._log.path()) if self._dialogue is None else self._dialogue.model
         model = named or held or self._configured.model
         if model is None:
@@ -289,7 +287,7 @@ class StoredChat:
     def undo(self, receipt: str | None = None, *, at: datetime | None = None) -> Receipt:
         """Void a compaction, by default the last, and all after it on this branch."""
         voided = self._next_dialogue().find_undone(receipt)
-        self._stop(self._empty(), at=at)
+        self._stop(name_empty(self._log, self._log.head), at=at)
         dialogue = self._running()
         self._append(write_event(UndoEvent(receipt=voided[0].id), at=self._moment(at)))
         # It has the whole branch and what was sent last: neither is read and folded again for the next turn.
@@ -313,12 +311,14 @@ class StoredChat:
     def reload(self) -> None:
         """Read what others wrote since."""
         self._kept.reload()
+        self._log, self._book = self._kept.log, self._kept.book
+        self._world = replace(self._backend.world, counter=self._book)
         self._configure()
         self._dialogue = None
 
     def _go(self, event: ForkEvent | SwitchEvent, at: datetime | None) -> None:
         if event.head not in self._log.nodes:
-            raise miss_message(self._log, event.head)
+            raise miss_message(self._log, event.head, name=self.name)
         # Going where one is changes nothing: least of all are calls given up that wait there.
         if event.head != self._log.head:
             self._write(write_event(event, at=self._moment(at)))
@@ -345,12 +345,8 @@ class StoredChat:
         )
         dialogue = self._rebuild(told, self._log.committed(told), journal=journal)
         before = self._sent_last() if edits or self._log.rewritten or self._log.undone else None
-        dialogue.go_on(
-            before,
-            asked_at=read_time(told[-1].message) if told else None,
-            answered_by=find_answer(told),
-            pause=find_pause(told),
-        )
+        asked_at, answered_by, pause = tell_last(told)
+        dialogue.go_on(before, asked_at=asked_at, answered_by=answered_by, pause=pause)
         return dialogue
 
     def _sent_last(self) -> Prompt | None:
@@ -393,7 +389,7 @@ class StoredChat:
     def _question(self, message: str) -> str:
         node = self._log.nodes.get(message)
         if node is None:
-            raise miss_message(self._log, message)
+            raise miss_message(self._log, message, name=self.name)
         return node.id if node.role is Voice.USER else node.parent
 
     def _moment(self, at: datetime | None) -> str:

@@ -189,7 +189,7 @@ async def answer(
     while True:
         if not calls:
             sent = _Attempt(started=post.clock.now(), built=built)
-            async with aclosing(_answer_once(chat, turn, sent, post)) as events:
+            async with aclosing(_answer_once(chat, turn, sent, post=post)) as events:
                 async for event in events:
                     turn = event.turn or turn
                     yield event
@@ -233,7 +233,7 @@ def _refuse(call: ToolCall, steps: int) -> ToolOutput:
 
 
 async def _answer_once(
-    chat: SendingChat, turn: TurnView, sent: _Attempt, post: Delivery
+    chat: SendingChat, turn: TurnView, sent: _Attempt, *, post: Delivery
 ) -> AsyncGenerator[Event, None]:
     """Send a turn and record one answer to it: in words, or with calls."""
     while True:

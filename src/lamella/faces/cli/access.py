@@ -4,12 +4,11 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lamella.faces.cli.terminal.lines import show_command
+from lamella.engine.commands import add_option, write_command
 from lamella.wiring import mask, open_backend, open_conversations
 
 if TYPE_CHECKING:
@@ -20,7 +19,9 @@ if TYPE_CHECKING:
 # Those that take --store, as hints write them.
 _COMMAND = re.compile(r"`(lamella (?:chats?|compact|ledger|recall|store (?:verify|stats))\b(?:(?!--store)[^`])*)`")
 
-ChatName = Annotated[str, typer.Argument(help="The conversation's id, as `lamella chats list` shows it.")]
+ChatName = Annotated[
+    str, typer.Argument(help="A conversation: its name, as `lamella chats list` shows it, or how it begins; its title.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 StoreOption = Annotated[
     str | None,
@@ -33,14 +34,17 @@ StoreOption = Annotated[
 ]
 
 
-def name_command(*words: str, store: str | None, vault: Path | None = None) -> str:
+def name_command(command: str, *names: str, store: str | None, vault: Path | None = None, **options: object) -> str:
     """A command to go on with, in the store and over the notes that this one was given; a password is not repeated."""
-    return show_command(*words, store=None if store is None else mask(store), vault=vault)
+    return write_command(command, *names, **options, store=None if store is None else mask(store), vault=vault)
 
 
 def complete_hint(hint: str, store: str | None) -> str:
     """A hint whose commands lead to the store that was named; whoever wrote it did not know of it."""
-    return hint if store is None else _COMMAND.sub(lambda found: f"`{found[1]} --store {quote(mask(store))}`", hint)
+    if store is None:
+        return hint
+    named = mask(store)
+    return _COMMAND.sub(lambda found: f"`{add_option(found[1], 'store', named)}`", hint)
 
 
 @contextmanager
@@ -65,13 +69,10 @@ def opened_backend(url: str | None) -> Iterator["Backend"]:
 
 @contextmanager
 def opened_chat(url: str | None, chat: str) -> Iterator["StoredChat"]:
-    """One conversation as it was left; an error if there is none."""
+    """The conversation that is meant as it was left; an error if there is none."""
     # Lists do without, and both take long to import.
     from lamella.engine.keeping.conversations import Conversations
     from lamella.engine.keeping.stored import StoredChat
 
     with opened_backend(url) as backend:
-        stored = StoredChat(backend, chat)
-        if not stored.version:
-            Conversations(backend.store, backend.clock).load_log(chat)
-        yield stored
+        yield StoredChat(backend, Conversations(backend.store, backend.clock).find(chat).name)

@@ -44,7 +44,7 @@ def list_chats(*, store: StoreOption = None, as_json: JsonOption = False) -> Non
         tell_json({"chats": rows})
         return
     if not rows:
-        begin, bring = (name_command(*words, store=store) for words in (("chat",), ("chats", "import")))
+        begin, bring = (name_command(command, store=store) for command in ("chat", "chats import"))
         tell(f"No conversations yet. Begin one with `{begin}`, or bring some in with `{bring}`.")
         return
     from rich.table import Table  # only a list that has rows is a table
@@ -52,7 +52,7 @@ def list_chats(*, store: StoreOption = None, as_json: JsonOption = False) -> Non
     table = Table("id", "title", "changed", "events", box=None, pad_edge=False)
     for row in rows:
         changed = row["updated"][:19].replace("T", " ")
-        table.add_row(show_line(row["conversation"]), show_line(row["title"]), changed, f"{row['events']:,}")
+        table.add_row(show_line(row["name"]), show_line(row["title"]), changed, f"{row['events']:,}")
     make_console().print(table)
 
 
@@ -71,13 +71,15 @@ def show(
     from lamella.views.chats import list_rounds, view_rounds, view_said
 
     with opened_backend(store) as backend:
-        log = Conversations(backend.store, backend.clock).load_log(chat)
-        marks = find_marks(chat, backend.store.load(chat)) if log.compactions else ()
+        conversations = Conversations(backend.store, backend.clock)
+        key = conversations.find(chat).conversation
+        log = conversations.load_log(key)
+        marks = find_marks(key, backend.store.load(key)) if log.compactions else ()
         if branch is not None and branch not in log.nodes:
             raise UsageError(f"{chat} has no message {branch}.", hint=f"Its branches: {', '.join(log.branches())}.")
         path = log.path(branch)
         named = [name for told in path for one in list_rounds(told) for name in one.hashes()]
-        contents = backend.store.read_contents(chat, named) if named else {}
+        contents = backend.store.read_contents(key, named) if named else {}
     for told in path:
         for line in tell_said(view_said(told), marks, view_rounds(told, contents)):
             tell(line)
@@ -107,21 +109,19 @@ def export(
 ) -> None:
     """Write conversations as markdown; saving again updates the same file, also after it was renamed."""
     if bool(chat) == every:
-        raise UsageError(
-            "Name conversations, or say --all.", hint=f"See `{name_command('chats', 'list', store=store)}`."
-        )
+        raise UsageError("Name conversations, or say --all.", hint=f"See `{name_command('chats list', store=store)}`.")
     if transcript and vault is not None:
         raise UsageError("--transcript excludes --vault.", hint="A transcript has the text of every note with it.")
     with opened_backend(store) as backend:
         conversations = _keep(backend)
-        names = conversations.find_all(chat) if chat else [row.conversation for row in conversations.list_alive()]
+        chosen = [conversations.find(words) for words in chat] if chat else conversations.list_alive()
 
-        def write(name: str) -> list[str]:
+        def write(key: str) -> list[str]:
             if transcript:
-                return [str(_save_transcript(backend, name, to))]
-            return [str(_save_archive(conversations, name, to, vault=vault))]
+                return [str(_save_transcript(backend, key, to))]
+            return [str(_save_archive(conversations, key, to, vault=vault))]
 
-        do_each(names, write, what="Exporting", store=store)
+        do_each([listed.conversation for listed in chosen], write, what="Exporting", store=store)
 
 
 def _keep(backend: "Backend") -> "Conversations":
@@ -159,7 +159,8 @@ def import_chats(
         def bring_in(file: Path) -> list[str]:
             chronicle = archive.load(file, vault=vault, held=conversations.read_contents)
             taken = conversations.take_in(chronicle)
-            told = f"{taken}  {show_line(chronicle.conversation)}  {show_line(chronicle.title)}".rstrip()
+            name = show_line(conversations.name_of(chronicle.conversation))
+            told = f"{taken}  {name}  {show_line(chronicle.title)}".rstrip()
             return [told, *_tell_warnings(file.name, chronicle.warnings)]
 
         do_each(files, bring_in, what="Importing", store=store)
@@ -187,22 +188,24 @@ def fork(
 ) -> None:
     """Go on from an earlier message, or switch to a branch by its last one; the old branch stays."""
     if (message is None) == (at is None):
-        shown = name_command("chats", "show", chat, store=store)
+        shown = name_command("chats show", chat, store=store)
         raise UsageError("Name one message to go on from.", hint=f"See `{shown}`.")
     head = message or at or ""
     if into is None:
         with opened(store) as conversations:
-            conversations.fork(chat, head)
-        tell(f"{chat} goes on from {head}.")
+            found = conversations.find(chat)
+            conversations.fork(found.conversation, head)
+        tell(f"{show_line(found.name)} goes on from {head}.")
         return
     if not into.strip():
         raise UsageError("--into is blank.", hint="Name the new conversation.")
     from lamella.engine.keeping.forking import fork_into  # only those who fork into another need it
 
     with opened_backend(store) as backend:
-        fork_into(backend, chat, head, name=into)
+        found = _keep(backend).find(chat)
+        fork_into(backend, found.conversation, head, name=into)
     talk = name_command("chat", into, store=store)
-    tell(f"{show_line(into)} goes on from {head} of {chat}. Talk in it: {talk}")
+    tell(f"{show_line(into)} goes on from {head} of {show_line(found.name)}. Talk in it: {talk}")
 
 
 MessageName = Annotated[str, typer.Argument(help="A message, as `lamella chats show` names it.")]
@@ -246,7 +249,7 @@ def remove(*, chat: ChatName, message: MessageName, store: StoreOption = None) -
     """Go on without a message, on a branch of its own; a question goes with its answer. Nothing is erased."""
     with opened_chat(store, chat) as stored:
         stored.delete(message)
-    tell(f"{chat} goes on without {message}.")
+    tell(f"{show_line(stored.name)} goes on without {message}.")
 
 
 @chats.command()
@@ -255,8 +258,9 @@ def rename(
 ) -> None:
     """Give a conversation a title."""
     with opened(store) as conversations:
-        conversations.rename(chat, title)
-    tell(f"{chat} is now called {show_line(title)}.")
+        found = conversations.find(chat)
+        conversations.rename(found.conversation, title)
+    tell(f"{show_line(found.name)} is now called {show_line(title)}.")
 
 
 @chats.command()
@@ -268,18 +272,18 @@ def delete(
     store: StoreOption = None,
 ) -> None:
     """Erase a conversation, or one artifact of it, for good. A tombstone stays; what others share stays theirs."""
-    what = f"{artifact} in {chat}" if artifact else chat
-    if not yes and not _confirm(f"Erase {what} for good?"):
-        raise UsageError("Nothing was erased.", hint="Say --yes to erase without being asked.")
     with opened(store) as conversations:
+        found = conversations.find_erasable(chat)
+        what = f"{artifact} in {found.name}" if artifact else found.name
+        if not yes and not _confirm(f"Erase {show_line(what)} for good?"):
+            raise UsageError("Nothing was erased.", hint="Say --yes to erase without being asked.")
         if artifact:
-            contents = conversations.erase_artifact(chat, artifact)
+            contents = conversations.erase_artifact(found.conversation, artifact)
             what = f"{artifact}: {tell_count(contents, 'content')}"
         else:
-            conversations.erase(chat)
-            what = chat
-    proof = name_command("store", "verify", "--erased", chat, store=store)
-    tell(f"Erased {what}. See that nothing is left: {proof}")
+            conversations.erase(found.conversation)
+    proof = name_command("store verify", erased=found.conversation, store=store)
+    tell(f"Erased {show_line(what)}. See that nothing is left: {proof}")
 
 
 def _confirm(question: str) -> bool:
@@ -306,7 +310,7 @@ def search(
         for hit in conversations.search(words):
             found = True
             with waiting.hidden():
-                tell(f"{show_line(hit.conversation)}  {hit.message}  {hit.role}: {show_line(hit.excerpt)}")
+                tell(f"{show_line(hit.name)}  {hit.message}  {hit.role}: {show_line(hit.excerpt)}")
     if not found:
         tell("No message has these words. What was attached is not searched.", err=True)
         raise typer.Exit(1)

@@ -44,9 +44,9 @@ def compact(
         if undo:
             _undo(stored, receipt, as_json=as_json)
         else:
-            back = name_command("compact", chat, "--undo", store=store)
+            back = name_command("compact", stored.name, undo=True, store=store)
             _compact(stored, to, undo=None if plan else back, as_json=as_json)
-        tell_stopped(None if plan else waits, again=name_command("chats", "regenerate", chat, store=store))
+        tell_stopped(None if plan else waits, again=name_command("chats regenerate", stored.name, store=store))
 
 
 def _check_words(*, plan: bool, undo: bool, receipt: str | None, to: float | None) -> None:
@@ -57,7 +57,7 @@ def _check_words(*, plan: bool, undo: bool, receipt: str | None, to: float | Non
 
 
 def _compact(stored: StoredChat, to: float | None, *, undo: str | None, as_json: bool) -> None:
-    with told_if_slow(f"Planning what {stored.id} can do without"):
+    with told_if_slow(f"Planning what {stored.name} can do without"):
         planned = stored.plan(to=to)
     if planned.receipt is None:
         raise _nothing(stored, planned)
@@ -66,11 +66,11 @@ def _compact(stored: StoredChat, to: float | None, *, undo: str | None, as_json:
     if as_json:
         tell_json(view_plan(stored.id, planned, committed=undo is not None))
     else:
-        print_planned(stored.id, planned, undo=undo)
+        print_planned(stored.name, planned, undo=undo)
 
 
 def _nothing(stored: StoredChat, planned: Proposal) -> CallError:
-    size = f"the next request of {stored.id} has {planned.before.total:,} tokens"
+    size = f"the next request of {stored.name} has {planned.before.total:,} tokens"
     if planned.before.total <= planned.goal:
         return CallError(
             f"There is nothing to compact: {size}, and up to {planned.goal:,} are aimed for.",

@@ -14,6 +14,6 @@ def ledger(*, chat: ChatName, as_json: JsonOption = False, store: StoreOption = 
     with opened_chat(store, chat) as stored:
         rows = make_rows(stored.turns(), stored.ledger())
     if as_json:
-        tell_json(view_ledger(chat, rows))
+        tell_json(view_ledger(stored.id, rows))
     else:
-        print_ledger(chat, rows)
+        print_ledger(stored.name, rows)

@@ -30,7 +30,7 @@ def recall(
     with opened_chat(store, chat) as stored, told_if_slow(f"Searching {chat}"):
         found = stored.recall(query, limit=limit)
     if as_json:
-        tell_json(view_recall(chat, query, found))
+        tell_json(view_recall(stored.id, query, found))
     else:
         for index, one in enumerate(found):
             _print(name_passage(one), one.excerpt if excerpts else one.passage.text, first=not index)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 from lamella import Turn
 from lamella.engine.checks import check_text
@@ -32,9 +33,9 @@ def answer_again(chat: str, message: str | None, *, model: str | None, answer_to
 def _send(options: ChatOptions, open_turn: Callable[[StoredChat], Turn]) -> None:
     assert options.chat is not None
     # A conversation that is not there is not begun by asking again in it.
-    with opened_chat(options.store, options.chat):
-        output = PlainOutput()
-    with opened_to_talk(options, output.reading) as opened:
+    with opened_chat(options.store, options.chat) as stored:
+        output, named = PlainOutput(), replace(options, chat=stored.name)
+    with opened_to_talk(named, output.reading) as opened:
         tell_demo(opened.model)
         turn = asyncio.run(_follow(opened, open_turn(opened.stored), output))
         for line in (tell_end(turn.ledger.calls[-1]), tell_call(turn.ledger.calls[-1])):

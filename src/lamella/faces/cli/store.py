@@ -1,15 +1,23 @@
 """``lamella store``: the database behind the conversations."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lamella.faces.cli.access import StoreOption, opened
-from lamella.faces.cli.terminal.lines import tell_count
+from lamella.errors import UsageError
+from lamella.faces.cli.access import StoreOption, name_command, opened
+from lamella.faces.cli.terminal.lines import show_line, tell_count
 from lamella.faces.cli.terminal.progress import told_if_slow
 from lamella.faces.cli.terminal.telling import tell, tell_json
 from lamella.views.stores import view_stats
 from lamella.wiring import copy_conversations
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from lamella.engine.keeping.conversations import Conversations
+    from lamella.holdings import Damage
 
 store_app = typer.Typer(name="store", help="Migrate, verify, measure and copy the store of conversations.")
 
@@ -43,16 +51,45 @@ def verify(
         str | None,
         typer.Option(help="Prove that nothing is left of an erased conversation, or of what was erased in one."),
     ] = None,
+    repair: Annotated[
+        bool,
+        typer.Option(
+            "--repair", help="Derive again what lists show of conversations, where their events say otherwise."
+        ),
+    ] = False,
     store: StoreOption = None,
 ) -> int:
-    """Derive every hash and id again. Exit 1 and one line for each damage, if there is any."""
-    with opened(store) as conversations, told_if_slow("Verifying"):
-        damages = list(conversations.verify_erased(erased) if erased else conversations.verify(chat))
-    for damage in damages:
-        tell(f"{damage.conversation or 'store'}  {damage.place}: {damage.what}", err=True)
-    subject = f"nothing is left of what was erased in {erased}" if erased else "every hash and id is true"
+    """Derive every hash and id again. Exit 1 and one line for each damage, if there is any that is not repaired."""
+    if repair and erased:
+        raise UsageError("--repair excludes --erased.", hint="Leave one of them out.")
+    with opened(store) as conversations, told_if_slow("Verifying") as waiting:
+        key = None if chat is None else conversations.find(chat).conversation
+        damages = list(_verify_erased(conversations, erased) if erased else conversations.verify(key))
+        names = {listed.conversation: listed.name for listed in conversations.list_alive()}
+        with waiting.hidden():
+            _tell_damages(damages, names)
+        if repair and damages:
+            repaired = conversations.repair(damages)
+            with waiting.hidden():
+                tell(f"repaired: {tell_count(len(repaired), 'conversation')}.")
+            damages = list(conversations.verify(key)) if repaired else damages
+            with waiting.hidden():
+                _tell_damages(damages if repaired else [], names)
+    subject = f"nothing is left of what was erased in {show_line(erased)}" if erased else "every hash and id is true"
     tell(f"verified: {subject}." if not damages else f"damaged: {tell_count(len(damages), 'finding')}.")
+    if any(damage.derived for damage in damages) and not repair:
+        tell(f"What its events tell can be repaired: {name_command('store verify', repair=True, store=store)}")
     return 1 if damages else 0
+
+
+def _verify_erased(conversations: "Conversations", words: str) -> "Iterator[Damage]":
+    return conversations.verify_erased(conversations.find_erased(words))
+
+
+def _tell_damages(damages: "Sequence[Damage]", names: Mapping[str, str]) -> None:
+    for damage in damages:
+        where = "store" if damage.conversation is None else names.get(damage.conversation, damage.conversation)
+        tell(f"{show_line(where)}  {damage.place}: {show_line(damage.what)}", err=True)
 
 
 @store_app.command()
@@ -67,5 +104,5 @@ def copy(
         for name, outcome in copy_conversations(source, target):
             diverged |= outcome in ("diverged", "damaged")
             with waiting.hidden():
-                tell(f"{outcome}  {name}")
+                tell(f"{outcome}  {show_line(name)}")
     return 1 if diverged else 0

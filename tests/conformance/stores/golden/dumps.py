@@ -15,7 +15,7 @@ FOLDER = Path(__file__).parent
 # Each table with its columns, and by how many of them its rows are ordered; a row comes after those it refers to.
 TABLES = {
     "schema_version": (("version",), 1),
-    "conversations": (("id", "version", "head", "title", "created", "updated", "erased"), 1),
+    "conversations": (("id", "version", "head", "title", "created", "updated", "erased", "name"), 1),
     "events": (("conversation", "seq", "kind", "at", "body", "contents", "hash", "counts"), 2),
     "contents": (("hash", "data"), 1),
     "holdings": (("conversation", "hash"), 2),

@@ -14,6 +14,8 @@ PICTURE = bytes(range(256))
 COUNTS = bytes(range(44))
 # Since version 3, likewise.
 CHECKPOINT = Checkpoint(version=1, data=b"what one event comes to \x00\xff")
+# Since version 4; what was written before is called by its key.
+NAME = "the boat"
 # The kinds of the first version. Kinds that came later are not in files that were written before them.
 KINDS = "message reply attachment settings edit delete fork switch rename fold compaction undo stage erasure"
 
@@ -30,7 +32,7 @@ def tell(store: Store) -> None:
     )
     store.append("every kind of event", Written(records=every), expected=0, title="Ünïcode")
     noted = attach(NOTE, text="Same note", at="2026-01-07T00:00:00Z")
-    store.append("boat", counted(noted, COUNTS), expected=0)
+    store.append("boat", counted(noted, COUNTS), expected=0, name=NAME)
     store.keep_checkpoint("boat", CHECKPOINT)
     store.append("gone", say("nothing", at="2026-01-08T00:00:00Z"), expected=0, title="Gone")
     store.erase_conversation("gone", at="2026-01-09T00:00:00Z")

@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from time import process_time
+from time import perf_counter
 
 import pytest
 from hypothesis import given
@@ -184,11 +184,11 @@ def test_every_tag_that_the_core_closes_is_neutralised() -> None:
 @pytest.mark.parametrize("text", ["< " * 50_000, "</content " * 20_000, "<" + " " * 100_000, "</" + "a_" * 50_000])
 def test_hostile_content_is_neutralised_in_time_that_grows_with_it(text: str) -> None:
     def take(content: str) -> float:
-        began = process_time()
+        began = perf_counter()
         neutralise(content)
-        return process_time() - began
+        return perf_counter() - began
 
-    assert min(take(text * 8) for _ in range(3)) < 40 * max(min(take(text) for _ in range(3)), 1e-4)
+    assert min(take(text * 8) for _ in range(5)) < 40 * min(take(text) for _ in range(5))
 
 
 def test_neutralising_twice_changes_nothing_more() -> None:

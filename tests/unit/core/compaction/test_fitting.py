@@ -3,6 +3,7 @@
 import pytest
 from tests.unit.core.compaction.talking import (
     NOW,
+    QUARTERS,
     Fit,
     Story,
     attaching,
@@ -13,8 +14,9 @@ from tests.unit.core.compaction.talking import (
     result,
     selection,
 )
+from tests.unit.pictures import png
 
-from lamella.core.artifacts.make import make_tool_definition
+from lamella.core.artifacts.make import make_image, make_image_value, make_tool_definition
 from lamella.core.artifacts.model import Policy
 from lamella.core.budget.thresholds import Budget
 from lamella.core.compaction.asking import SummaryText
@@ -141,6 +143,17 @@ def test_what_does_not_fit_is_named_item_by_item_with_its_tokens() -> None:
     assert error.value.protected[0].startswith("new.md, attached now (1,0")
     assert error.value.code == "budget_exceeded"
     assert "Detach, drop or unpin one" in (error.value.hint or "")
+
+
+def test_an_error_also_names_pictures_of_earlier_messages_and_what_marks_off_messages() -> None:
+    picture = make_image(make_image_value(png(40, 20), media_type="image/png", width=40, height=20), title="plan.png")
+    story = Story(make_rules(budget=Budget(window=2_000, reserve=0)))
+    story.rules = replace(story.rules, measure=replace(QUARTERS, per_message=3, per_request=2))
+    story.say("What is this?", "A plan.", attaching(picture))
+    with pytest.raises(BudgetExceededError) as error:
+        check_fits(story.ask(Turn(text="x" * 4 * 1_200)), story.rules.budget)
+    assert f"{picture.id}, in an earlier message (800 tokens)" in error.value.protected
+    assert "what marks off messages (11 tokens)" in error.value.protected
 
 
 def test_an_error_also_names_what_stands_in_for_earlier_turns() -> None:

@@ -315,6 +315,14 @@ def test_a_turn_that_begins_before_the_cut_stays_whole(story: Story, keep: int, 
     assert envelope.epoch == before.epoch + 1
 
 
+def test_what_another_family_counts_is_folded_whole_and_counted_again(story: Story) -> None:
+    thirds = replace(QUARTERS, name="thirds", count=lambda text: -(-len(text) // 3))
+    story.rules = replace(story.rules, measure=thirds)
+    envelope = fold_at(story, 3)
+    assert {place for _, _, place in places(envelope)} == {"system"}
+    assert all(segment.tokens == thirds.count(segment.text) for segment in envelope.segments(LayerId.L4))
+
+
 def test_the_next_turn_extends_a_request_that_was_folded_in_its_middle_and_refers_to_what_moved(story: Story) -> None:
     place_by_hand(story, 3)
     story.say("q3", "a3", attaching(note("c.md", "C one")))

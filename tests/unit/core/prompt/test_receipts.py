@@ -4,11 +4,12 @@ Whole turns leave; a reply without its question joins the reply before it.
 """
 
 import pytest
-from tests.unit.core.compaction.talking import FOLDING, IN_PLACE, LIBRARY, QUARTERS, Story, attaching, note, result
+from tests.unit.core.compaction.talking import FOLDING, IN_PLACE, LIBRARY, NOW, QUARTERS, Story, attaching, note, result
 
 from lamella.core.log.placement import Form
 from lamella.core.log.receipt import Receipt, Step, StepName, make_receipt
 from lamella.core.log.terms import Terms
+from lamella.core.log.turn import SystemParts
 from lamella.core.prompt.layers.model import LayerId
 from lamella.core.prompt.layers.strip import Exchange, Series
 from lamella.core.prompt.receipts import apply_receipt, apply_step, fold_for_receipt, remove_messages, settle
@@ -149,6 +150,17 @@ def test_an_entry_made_smaller_stands_so_and_is_remembered_so(name: StepName, fo
     told.apply(receipt_of(Step(name=name, removed=("a.md",))))
     assert [segment.form for segment in told.ask(FOLDING).segments(LayerId.L2)] == [form]
     assert [segment.form for segment in told.ask(attaching(note("a.md", LONG))).segments(LayerId.L3)] == [Form.FULL]
+
+
+def test_what_instructions_drew_in_is_shelved_once_they_no_longer_do_after_something_was_made_smaller() -> None:
+    drawn, other = note("drawn.md", "Write plainly."), note("other.md", "# Head\n\n" + "A long text. " * 400)
+    system = SystemParts(instructions="Write plainly.", inlined=(drawn,), typed_instructions="{[[drawn]]}")
+    for terms in (IN_PLACE, LIBRARY):
+        told = Story(terms=terms).say("one?", "one.", replace(attaching(drawn, other), system=system))
+        told.say("two?", "two.", FOLDING)
+        told.apply(receipt_of(Step(name=StepName.HANDLE, removed=("other.md",))))
+        without = replace(NOW, system=SystemParts(base="Be brief."))
+        assert [one.id for one in told.ask(without).segments(LayerId.L2)] == ["drawn.md", "other.md"]
 
 
 def test_a_compaction_keeps_tool_results_of_the_epoch_unless_it_names_them() -> None:

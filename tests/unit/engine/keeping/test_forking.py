@@ -39,13 +39,14 @@ def chat(request: pytest.FixtureRequest) -> Chat:
 
 
 def make_backend() -> Backend:
-    return replace(open_backend("memory:"), clock=Ticking())
+    return replace(open_backend("memory:"), clock=Ticking(), make_key=str)
 
 
 def sent(chat: Chat) -> str:
     """What the next turn sends, whether or not the history before it was rewritten."""
-    turn = chat._stored._running().preview(Ask(text="And now?"))
-    return json.dumps([message.to_dict() for message in turn.messages])
+    stored = chat._stored
+    turn = stored._next_dialogue().preview(stored._with_lasting(Ask(text="And now?")))
+    return json.dumps([turn.envelope.model, *(message.to_dict() for message in turn.messages)])
 
 
 def said(chat: Chat) -> list[str]:
@@ -106,6 +107,48 @@ def test_going_on_from_where_one_is_changes_nothing_and_keeps_calls_that_wait(
     Conversations(chat._backend.store, Ticking()).fork(chat.id, chat.head)
     chat.reload()
     assert (chat._stored.version, [call.id for call in chat.calls]) == (version, ["c1"])
+
+
+def test_a_fork_goes_on_under_what_a_deleted_question_had_set(chat: Chat) -> None:
+    chat.ask("And in Latin?", system="Answer in Latin, about {[[a]]}.", model="openai:gpt-5-mini")
+    chat.reply("Ita.")
+    chat.delete(chat.turns()[-1].message.id)
+    other = fork(chat, chat.head)
+    assert "Answer in Latin" in sent(other)
+    assert sent(other) == sent(chat)
+    assert other.ask("And now?").envelope.model == "openai:gpt-5-mini"
+
+
+def test_a_fork_goes_to_the_model_that_was_chosen_since_the_last_turn(chat: Chat) -> None:
+    chosen = Chat(chat._backend, chat.id, {"model": "openai:gpt-5-mini"})
+    chosen.rename("Garden")
+    assert fork(chosen, chosen.head).preview("And now?").envelope.model == "openai:gpt-5-mini"
+
+
+def test_a_fork_of_a_question_that_was_left_and_opened_again_is_left_in_the_same_way(chat: Chat) -> None:
+    question = chat.ask("And page two?").envelope.message_id
+    chat._stored.reply(Answer(reply=Reply(text="Wait.", stop=StopReason.TOOLS, calls=(CALL,))))
+    chat.ask("Never mind.")
+    chat.reply("Well.")
+    chat.switch(question)
+    chat.regenerate(question, model="openai:gpt-5-mini")
+    other = fork(chat, question)
+    assert sent(other) == sent(chat)
+    waits, also = other._stored.waiting(), chat._stored.waiting()
+    assert waits is not None
+    assert also is not None
+    assert waits.envelope.model == also.envelope.model == "openai:gpt-5-mini"
+    # Branches of the conversation itself fold what was said before them; in a new one nothing was sent yet.
+    assert waits.messages[-1].text == also.messages[-1].text
+
+
+def test_the_model_that_a_left_question_was_asked_of_again_is_asked_next(chat: Chat) -> None:
+    question = chat.ask("And page two?").envelope.message_id
+    chat.ask("Never mind.")
+    chat.reply("Well.")
+    chat.switch(question)
+    chat.regenerate(question, model="openai:gpt-5-mini")
+    assert chat.ask("And page three?").envelope.model == "openai:gpt-5-mini"
 
 
 def test_coming_back_to_a_question_whose_calls_wait_finds_them(chat: Chat) -> None:

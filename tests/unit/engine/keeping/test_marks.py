@@ -10,7 +10,8 @@ from lamella.wiring import open_backend
 def find(url: str) -> tuple[CompactionMark, ...]:
     backend = open_backend(url, create=False)
     try:
-        return find_marks("garden", backend.store.load("garden"))
+        [listed] = backend.store.list_conversations()
+        return find_marks(listed.conversation, backend.store.load(listed.conversation))
     finally:
         backend.store.close()
 

@@ -43,6 +43,7 @@ def render_archive(chronicle: Chronicle, *, sources: Sources | None = None, addi
     """A conversation as markdown. With ``sources``, a file that they do not give as it was rides along."""
     front = render_front(
         conversation=chronicle.conversation,
+        name=chronicle.name,
         title=chronicle.title,
         created=chronicle.created,
         others=additions.front_lines,
@@ -91,7 +92,7 @@ def read_written(front: Front, body: str) -> tuple[str, Chronicle, tuple[FileRef
             f"The front matter names the conversation {named!r}; the comment holds {chronicle.conversation!r}.",
             hint="Put the id back into the front matter. To have a copy, import the archive and fork it.",
         )
-    return visible, chronicle, files
+    return visible, replace(chronicle, name=front.fields.get("name") or None), files
 
 
 def read_additions(text: str) -> Additions:

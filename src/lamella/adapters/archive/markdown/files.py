@@ -130,22 +130,22 @@ def _check_known(path: Path, text: str, chronicle: Chronicle) -> None:
 
 
 def _check_events(path: Path, there: Sequence[Record], chronicle: Chronicle) -> None:
-    ours = chronicle.records
+    ours, called = chronicle.records, chronicle.name or chronicle.conversation
     shared = next((at for at, (one, other) in enumerate(zip(there, ours, strict=False)) if one != other), None)
     if shared == 0:
         raise DivergedError(
-            f"{path.name} holds another conversation that is called {chronicle.conversation}, too.",
+            f"{path.name} holds another conversation that is called {called}, too.",
             hint="Export into another folder to have both, or move the file away.",
         )
     if shared is not None:
         raise DivergedError(
-            f"{path.name} has {chronicle.conversation} with another history from event {shared + 1:,} on.",
+            f"{path.name} has {called} with another history from event {shared + 1:,} on.",
             hint="Neither has all of the other. Export into another folder to have both, or import the file into a "
             "store of its own.",
         )
     if len(there) > len(ours):
         raise DivergedError(
-            f"{path.name} has {len(there):,} events of {chronicle.conversation}; the store knows {len(ours):,}.",
+            f"{path.name} has {len(there):,} events of {called}; the store knows {len(ours):,}.",
             hint="Import the file first: that adds the others to the store. Then export again.",
         )
 

@@ -13,7 +13,7 @@ FORMAT = 1
 
 _BLOCK = re.compile(r"\A---[ \t]*\n(?:(.*?)\n)??(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 _ENTRY = re.compile(r"^([A-Za-z_][\w-]*):[ \t]*(.*)$")
-_OURS = ("lamella", "conversation", "title", "created")
+_OURS = ("lamella", "conversation", "name", "title", "created")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 _PLAIN = re.compile(r"[A-Za-z0-9][\w .()-]*(?<! )")
 # What YAML refuses or changes when it stands there as it is.
@@ -46,11 +46,14 @@ def split_front(text: str) -> tuple[Front, str]:
     return front, text[block.end() :]
 
 
-def render_front(*, conversation: str, title: str, created: str, others: Sequence[str] = ()) -> str:
-    """Front matter with our fields first; ``others`` are lines that people have added."""
+def render_front(
+    *, conversation: str, title: str, created: str, name: str | None = None, others: Sequence[str] = ()
+) -> str:
+    """Front matter with our fields first, a name if it is not the key; ``others`` are lines that people have added."""
     ours = [
         f"lamella: {FORMAT}",
         f"conversation: {_scalar(conversation)}",
+        *([f"name: {_scalar(name)}"] if name and name != conversation else []),
         f"title: {_scalar(title)}",
         f"created: {created if _TIME.fullmatch(created) else _scalar(created)}",
     ]

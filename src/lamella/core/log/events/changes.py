@@ -4,6 +4,8 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from lamella.core.log.events.message import TurnSetup
+
 
 class SettingsEvent(Struct, frozen=True, kw_only=True, gc=False):
     """Settings by name, in force from then on. They are all that its body holds."""
@@ -23,10 +25,14 @@ class DeleteEvent(Struct, frozen=True, kw_only=True, gc=False):
     target: str
 
 
-class ForkEvent(Struct, frozen=True, kw_only=True, gc=False):
-    """The conversation goes on from an earlier message."""
+class ForkEvent(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """The conversation goes on from an earlier message.
+
+    A copy of another conversation goes on from where it is, under what holds there although no turn of it says so.
+    """
 
     head: str
+    left: TurnSetup | None = None
 
 
 class SwitchEvent(Struct, frozen=True, kw_only=True, gc=False):

@@ -120,7 +120,7 @@ def _greet(opened: OpenChat) -> None:
     tell_demo(opened.model)
     turns = len(opened.stored.turns())
     stands = f"goes on after {tell_count(turns, 'turn')}" if turns else "is new"
-    told = f"{show_line(opened.stored.id)} {stands}, with {show_line(opened.model)}."
+    told = f"{show_line(opened.stored.name)} {stands}, with {show_line(opened.model)}."
     tell(f"{told} /help shows what else there is.", err=True)
     if turns:
         tell(_tell_last(opened), err=True)
@@ -138,5 +138,5 @@ def _tell_last(opened: OpenChat) -> str:
 def _part(opened: OpenChat, options: ChatOptions) -> None:
     if opened.stored.turns() and options.store != UNKEPT:
         with suppress(OSError):
-            again = name_command("chat", opened.stored.id, store=options.store, vault=options.vault)
+            again = name_command("chat", opened.stored.name, store=options.store, vault=options.vault)
             tell(f"Kept. Go on with: {again}", err=True)

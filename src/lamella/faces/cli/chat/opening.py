@@ -14,6 +14,7 @@ from lamella import Turn
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.conversations import Conversations
+from lamella.engine.keeping.names import find_chat
 from lamella.engine.keeping.stored import StoredChat
 from lamella.engine.sending.pool import ProviderPool
 from lamella.engine.sending.sending import Delivery
@@ -66,7 +67,7 @@ class ChatOptions:
 class OpenChat:
     """A conversation, the model it is sent to, and what sends. ``begins`` says that nothing was said in it yet.
 
-    ``kept`` is its name where it is kept, ``store`` the store that was named, if one was.
+    ``kept`` is its key where it is kept, ``store`` the store that was named, if one was.
     """
 
     stored: StoredChat
@@ -108,7 +109,7 @@ def opened_to_talk(options: ChatOptions, progress: "Callable[[Progress], None]")
             opened.find_post()
         yield opened
     except AnswerAsideError as error:
-        shown = name_command("chats", "show", stored.id, "--branch", error.answer, store=options.store)
+        shown = name_command("chats show", stored.name, branch=error.answer, store=options.store)
         error.hint = f"`{shown}` shows it."
         raise
     finally:
@@ -125,18 +126,24 @@ def _choose_chat(backend: Backend, options: ChatOptions) -> str:
     if options.chat is not None and not options.chat.strip():
         raise UsageError("The conversation's name is blank.", hint="Name it, or leave the name out for a new one.")
     if not options.last:
-        return options.chat or _make_name(backend)
+        return _find_name(backend, options.chat) if options.chat else _make_name(backend)
     if options.chat is not None:
         raise UsageError("--last excludes naming a conversation.", hint="Leave one of them out.")
     alive = Conversations(backend.store, backend.clock).list_alive()
     if not alive:
         raise CallError("There is no conversation yet.", hint=f"Begin one: {name_command('chat', store=options.store)}")
-    return alive[0].conversation
+    return alive[0].name
+
+
+def _find_name(backend: Backend, words: str) -> str:
+    """The name of the conversation that is meant, by its name, key or title; else these words, for a new one."""
+    found = find_chat(backend.store, words, beginnings=False)
+    return words if found is None else found.name
 
 
 def _make_name(backend: Backend) -> str:
     """A name that can be typed and that nobody has, erased conversations included."""
-    taken = {listed.conversation for listed in backend.store.list_conversations()}
+    taken = {listed.name for listed in backend.store.list_conversations()}
     while (name := f"{datetime.now(UTC):%Y-%m-%d}-{token_hex(2)}") in taken:
         pass
     return name

@@ -90,7 +90,7 @@ def _compact(talk: TerminalChat, rest: str) -> None:
             hint=f"Aim lower, as in /compact {lower_share(planned):.2g}, or go on: there is room.",
         )
     talk.stored.commit(planned)
-    print_planned(talk.stored.id, planned, undo="/undo")
+    print_planned(talk.stored.name, planned, undo="/undo")
     tell_stopped(waits, again=_ASKED_AGAIN)
 
 
@@ -120,7 +120,7 @@ def _recall(talk: TerminalChat, rest: str) -> None:
 
 def _ledger(talk: TerminalChat, _rest: str) -> None:
     stored = talk.stored
-    print_ledger(stored.id, make_rows(stored.turns(), stored.ledger()))
+    print_ledger(stored.name, make_rows(stored.turns(), stored.ledger()))
 
 
 def _branches(talk: TerminalChat, _rest: str) -> None:

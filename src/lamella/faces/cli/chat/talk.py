@@ -57,7 +57,7 @@ class TerminalChat:
     @property
     def shown_by(self) -> str:
         """The command that shows what was said here, with its ids."""
-        return name_command("chats", "show", self.stored.id, store=self._opened.store)
+        return name_command("chats show", self.stored.name, store=self._opened.store)
 
     def say(self, text: str) -> None:
         """Send a message, with what waits for it and what it names."""

@@ -1,7 +1,6 @@
 """Lines: text of any origin as it may stand on one line of a terminal."""
 
 import re
-from shlex import quote
 
 _LONGEST = 2_000
 _KEPT = _LONGEST // 2
@@ -31,20 +30,6 @@ def show_json(text: str) -> str:
 def tell_count(number: int, noun: str) -> str:
     """So many of something: 1 turn, 2 turns."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def show_command(*words: str, **options: object) -> str:
-    """A command of ours as it can be pasted into a shell, with those options that have a value."""
-    given = [word for name, value in options.items() if value is not None for word in (f"--{name}", str(value))]
-    return " ".join(_quote(word) for word in ("lamella", *words, *given))
-
-
-def _quote(word: str) -> str:
-    if not _UNSEEN.search(word):
-        return quote(word)
-    # Shells that people type in read this form; what cannot be seen stays an escape, so that it can be pasted.
-    escaped = word.replace("\\", "\\\\").replace("'", "\\'")
-    return "$'" + _UNSEEN.sub(lambda match: f"\\u{ord(match.group()):04x}", escaped) + "'"
 
 
 def cut_words(text: str, room: int) -> str:

@@ -37,7 +37,9 @@ class TickingClock:
 
 def make_backend(vault: Path | None = None) -> Backend:
     """A desk with an empty store."""
-    return replace(open_backend("memory:", vault=vault, ledger=False), store=MemoryStore(), clock=TickingClock())
+    return replace(
+        open_backend("memory:", vault=vault, ledger=False), store=MemoryStore(), clock=TickingClock(), make_key=str
+    )
 
 
 def sources_of(backend: Backend) -> Sources:

@@ -1,12 +1,10 @@
 """Lines: no text can do anything to a terminal, and none is cut within a word that has room."""
 
-import subprocess
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamella.faces.cli.terminal.lines import cut_words, show_command, show_line, show_lines, tell_count
+from lamella.faces.cli.terminal.lines import cut_words, show_line, show_lines, tell_count
 
 
 @given(st.text())
@@ -38,16 +36,6 @@ def test_shown_lines_keep_line_breaks_and_tabs_and_nothing_else() -> None:
 )
 def test_words_are_cut_between_words_unless_the_first_is_too_long(text: str, room: int, cut: str) -> None:
     assert cut_words(text, room) == cut
-
-
-@pytest.mark.parametrize("name", ["garden", "my garden", "it's", "$HOME `id`", "a\x1b[2Jb\\n'", "Gärten", "a\nb"])
-def test_a_shown_command_means_to_a_shell_what_it_names(name: str) -> None:
-    shown = show_command("chat", name, store=None, vault="my notes")
-    assert "\x1b" not in shown
-    assert len(shown.splitlines()) == 1
-    program = f"lamella() {{ printf '%s|' \"$@\"; }}; {shown}"
-    told = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=True)
-    assert told.stdout == f"chat|{name}|--vault|my notes|"
 
 
 def test_one_of_something_is_told_as_one() -> None:

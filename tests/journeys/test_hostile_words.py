@@ -1,0 +1,116 @@
+"""Words that would act on a terminal, wherever they come from: shown by every command, obeyed by none."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.journeys.running import Ran, run
+
+import lamella
+from lamella import Note, Selection, ToolResult
+from lamella.faces.cli.app import make_command
+from lamella.faces.cli.terminal import telling
+
+# Clears the screen, retitles the window, turns what follows around, rings, and ends a line for the eye only.
+HOSTILE = "x\x1b[2J\x1b]0;owned\x07\u202egnp.exe\u2066\x9b31m\rold\u2028new"
+ACTING = {*map(chr, range(32)), *map(chr, range(0x7F, 0xA0)), *"\u061c\u200e\u200f\u2028\u2029"} - {"\n", "\t"}
+ACTING |= {*map(chr, range(0x202A, 0x202F)), *map(chr, range(0x2066, 0x206A))}
+NAME = "demo\u202edrow"
+# Groups that only hold others, and what needs a terminal or a model of its own: tests of their own look at those.
+ELSEWHERE = {"chat"}
+
+COMMANDS: dict[str, list[list[str]]] = {
+    "ask": [
+        ["ask", HOSTILE, "--preview"],
+        ["ask", "hi", "--model", HOSTILE],
+        ["ask", "hi", "--chat", NAME, "--preview"],
+    ],
+    "replay": [["replay", "TRANSCRIPT"], ["replay", "TRANSCRIPT", "--json"], ["replay", HOSTILE]],
+    "request": [["request", "TRANSCRIPT", "--turn", "1"], ["request", HOSTILE, "--turn", "1"]],
+    "compact": [["compact", NAME, "--plan"], ["compact", NAME], ["compact", NAME, "--undo"], ["compact", HOSTILE]],
+    "recall": [["recall", NAME, "needle"], ["recall", NAME, HOSTILE], ["recall", HOSTILE, "x"]],
+    "ledger": [["ledger", NAME], ["ledger", NAME, "--json"], ["ledger", HOSTILE]],
+    "chats list": [["chats", "list"]],
+    "chats show": [["chats", "show", NAME], ["chats", "show", HOSTILE], ["chats", "show", NAME, "--branch", HOSTILE]],
+    "chats export": [["chats", "export", NAME, "--to", "FOLDER"], ["chats", "export", HOSTILE, "--to", "FOLDER"]],
+    "chats import": [["chats", "import", "FOLDER"], ["chats", "import", HOSTILE]],
+    "chats fork": [["chats", "fork", NAME, HOSTILE], ["chats", "fork", NAME, "MESSAGE", "--into", HOSTILE]],
+    "chats edit": [["chats", "edit", NAME, "MESSAGE", HOSTILE], ["chats", "edit", NAME, HOSTILE, "x"]],
+    "chats regenerate": [["chats", "regenerate", NAME, HOSTILE]],
+    "chats rename": [["chats", "rename", NAME, HOSTILE], ["chats", "rename", HOSTILE, "x"]],
+    "chats search": [["chats", "search", "needle"], ["chats", "search", HOSTILE]],
+    "chats delete": [["chats", "delete", HOSTILE, "--yes"], ["chats", "delete", NAME, "--yes"]],
+    "chats remove": [["chats", "remove", NAME, HOSTILE], ["chats", "remove", NAME, "MESSAGE"]],
+    "store stats": [["store", "stats"]],
+    "store verify": [["store", "verify"], ["store", "verify", HOSTILE]],
+    "store copy": [["store", "copy", "--to", "COPY"], ["store", "copy", "--to", HOSTILE]],
+    "store migrate": [["store", "migrate"]],
+    "config show": [["config", "show"]],
+}
+
+
+def leaves() -> Iterator[str]:
+    """Every command that does something, by its words."""
+    waiting: list[tuple[tuple[str, ...], Any]] = [((), make_command())]
+    while waiting:
+        words, command = waiting.pop()
+        inner = getattr(command, "commands", {})
+        waiting += [((*words, name), one) for name, one in inner.items()]
+        if not inner:
+            yield " ".join(words)
+
+
+def test_every_command_is_looked_at() -> None:
+    assert set(leaves()) - ELSEWHERE == set(COMMANDS)
+
+
+@pytest.fixture
+def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    return f"sqlite:///{tmp_path / 'chats.db'}"
+
+
+@pytest.fixture
+def message(url: str) -> str:
+    """A conversation in which everybody says such words; the id of its question."""
+    with lamella.open(url) as engine:
+        chat = engine.chat(NAME)
+        note = Note(path=f"{HOSTILE}.md", text=f"needle {HOSTILE}")
+        chosen = Selection(path=f"{HOSTILE}.md", text=HOSTILE)
+        found = ToolResult(name=HOSTILE, arguments={HOSTILE: HOSTILE}, output=f"needle {HOSTILE} " * 300)
+        question = chat.ask(f"needle {HOSTILE}", attach=[note, chosen], results=[found], system=HOSTILE)
+        chat.reply(HOSTILE)
+        chat.ask(HOSTILE)
+        chat.reply(HOSTILE)
+        chat.rename(HOSTILE)
+        return question.envelope.message_id
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_acts_on_a_terminal_is_shown_and_not_obeyed(
+    command: str, url: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAMELLA_STORE", url)
+    # Into a pipe some of it goes as it is; to eyes none of it does.
+    monkeypatch.setattr(telling, "is_terminal", lambda _stream: True)
+    transcript = tmp_path / "transcript.json"
+    turn = {"user": HOSTILE, "system": {"base": HOSTILE}, "assistant": HOSTILE}
+    transcript.write_text(json.dumps({"lamella": 1, "conversation": NAME, "model": HOSTILE, "turns": [turn, turn]}))
+    folder = tmp_path / "to\u202e"
+    folder.mkdir()
+    given = {
+        "TRANSCRIPT": str(transcript),
+        "FOLDER": str(folder),
+        "MESSAGE": message,
+        "COPY": f"sqlite:///{tmp_path / 'copy.db'}",
+    }
+    for words in COMMANDS[command]:
+        ran = run(*(given.get(word, word) for word in words))
+        assert ran.out + ran.err, words
+        assert acting(ran) == set(), (words, ran)
+
+
+def acting(ran: Ran) -> set[str]:
+    return ACTING.intersection(ran.out + ran.err)
