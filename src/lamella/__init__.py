@@ -24,6 +24,7 @@ from lamella.errors import (
 )
 
 if TYPE_CHECKING:
+    from lamella.adapters.sources.naming import MentionOutcome
     from lamella.attach import (
         ActiveNote,
         Canvas,
@@ -61,7 +62,7 @@ if TYPE_CHECKING:
     from lamella.engine.sending.sending import Event, EventName
     from lamella.holdings import ChatListing, Damage, StoreStats
     from lamella.views.ledger import LedgerRow, LedgerSums, make_rows, sum_rows
-    from lamella.wiring.python import Conversation, open_engine
+    from lamella.wiring.python import Conversation, find_mentions, open_engine
 
 __version__ = "0.1.0"
 
@@ -95,6 +96,7 @@ __all__ = [
     "Layer",
     "LedgerRow",
     "LedgerSums",
+    "MentionOutcome",
     "Message",
     "Note",
     "Office",
@@ -118,6 +120,7 @@ __all__ = [
     "Url",
     "WebTab",
     "YouTube",
+    "find_mentions",
     "make_rows",
     "sum_rows",
 ]
@@ -141,6 +144,7 @@ _HOMES = {
     "LedgerRow": "lamella.views.ledger",
     "LedgerSums": "lamella.views.ledger",
     "ChatListing": "lamella.holdings",
+    "MentionOutcome": "lamella.adapters.sources.naming",
     "Message": "lamella.core.messages.model",
     "Proposal": "lamella.engine.dialogue.proposal",
     "Receipt": "lamella.core.log.receipt",
@@ -151,6 +155,7 @@ _HOMES = {
     "ToolCall": "lamella.core.messages.delta",
     "ToolOutput": "lamella.core.messages.rounds",
     "Turn": "lamella.engine.dialogue.turn",
+    "find_mentions": "lamella.wiring.python",
     "make_rows": "lamella.views.ledger",
     "open": "lamella.wiring.python",
     "sum_rows": "lamella.views.ledger",

@@ -1,9 +1,11 @@
 """One budget over everything sent: a warning, and an error that names what weighs most."""
 
+from pathlib import Path
+
 import pytest
 from tests.conftest import Watched
 
-from lamella import BudgetExceededError, Conversation, Note, Tool
+from lamella import BudgetExceededError, Conversation, Folder, Note, Tool
 
 
 def asked(limit: int) -> Conversation:
@@ -42,6 +44,20 @@ def test_a_request_above_hard_is_never_sent_and_the_error_names_what_is_protecte
     ]
     assert "big.md" in error.hint
     assert f"{error.needed:,}" in error.message
+
+
+def test_a_folder_that_does_not_fit_is_named_with_what_it_brings(tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        (tmp_path / "docs").mkdir(exist_ok=True)
+        (tmp_path / "docs" / f"{name}.md").write_text("word " * 500, encoding="utf-8")
+    chat = Conversation(window=1_100, reserve=100, vault=tmp_path)
+    for one, named in ((Folder(path="docs"), "folder docs"), (Note(path="docs/a.md", text="word " * 2_000), "")):
+        with pytest.raises(BudgetExceededError) as caught:
+            chat.ask("hello", attach=[one])
+        assert [name.partition(" (")[0] for name in caught.value.expanded] == ([named] if named else [])
+        assert caught.value.hint.startswith(
+            "Attach fewer notes by their paths in place of folder docs (3 notes, 1," if named else "Kept whatever"
+        )
 
 
 def test_after_a_refusal_the_conversation_is_as_it_was(converse: type[Watched]) -> None:

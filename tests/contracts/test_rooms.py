@@ -24,7 +24,7 @@ ROOMS = {
 
 # What the core may import: of the standard library, and to make values. Each is a pure function of its arguments.
 PURE_MODULES = {
-    "array", "base64", "collections", "dataclasses", "datetime", "decimal", "difflib", "enum", "functools", "hashlib",
+    "array", "base64", "bisect", "collections", "dataclasses", "datetime", "decimal", "enum", "functools", "hashlib",
     "itertools", "json", "math", "msgspec", "operator", "re", "types", "typing",
 }  # fmt: skip
 WORLD_CALLS = {

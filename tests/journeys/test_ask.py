@@ -98,6 +98,30 @@ def test_files_folders_and_lines_are_attached_with_and_without_a_vault(
         assert f"+ {name}" in shown
 
 
+def test_a_question_names_what_it_attaches_in_ask_and_in_chat_alike(
+    ask: Ask, script: Callable[..., str], tmp_path: Path, home: Mapping[str, str]
+) -> None:
+    vault = tmp_path / "vault"
+    (vault / "beds").mkdir(parents=True)
+    (vault / "plan.md").write_text("---\ntags: garden\n---\n# Costs\n12\n", encoding="utf-8")
+    (vault / "beds" / "a.md").write_text("Beans. #garden\n", encoding="utf-8")
+    question = "Read (@plan), @[[Plan]], @plan.md#Costs, @beds/ and @#garden, @plna.md or @#weeds to @jo."
+    words = ("--model", script("Yes."), "--vault", str(vault))
+    asked = ask(question, *words, "--chat", "asked")
+    typed = spawn("chat", "typed", *words, stdin=f"{question}\n".encode(), environment=home)
+    for name, ran in (("asked", asked), ("typed", typed)):
+        assert ran.exit == 0
+        assert [line for line in ran.err.splitlines() if line.startswith(("attached: ", "note: "))] == [
+            "attached: plan.md · plan.md, lines 4 to 5 under Costs · beds/, 1 note · #garden, 2 notes",
+            "note: @plna.md is sent as a word. There is no file plna.md in the vault. Did you mean plan.md?",
+            "note: @#weeds is sent as a word. No note carries #weeds. "
+            "Tags are those of front matter and text, in any note of the vault.",
+        ]
+        shown = [line.strip() for line in spawn("chats", "show", name, environment=home).out.splitlines()]
+        names = [line.removeprefix("+ ") for line in shown if line.startswith("+ ")]
+        assert [one.partition(":")[0] for one in names] == ["plan.md", "plan.md#L4-L5", "beds/a.md"]
+
+
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [

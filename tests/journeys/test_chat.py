@@ -125,7 +125,9 @@ def test_files_are_attached_by_command_and_by_mention_and_dropped_again(
     assert ran.exit == 0
     assert "plan.md:2-3 goes with the next message." in ran.out
     assert "my list.md leaves the prompt with the next message." in ran.out
-    assert "note: there is no file plna.md; @plna.md is sent as a word. Near to it: plan.md.\n" in ran.err
+    assert "attached: plan.md · my list.md\n" in ran.err
+    missing = "There is no file plna.md in the vault. Did you mean plan.md?"
+    assert f"note: @plna.md is sent as a word. {missing}\n" in ran.err
     assert ran.err.count("note: ") == 1
     assert "error: There is no file gone.md in the vault." in ran.err
     assert "error: /attach names no file." in ran.err

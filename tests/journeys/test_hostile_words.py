@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.journeys.running import Ran, run
+from tests.journeys.running import COMMAND, Ran, run
+from tests.journeys.terminal import Terminal
 
 import lamella
 from lamella import Note, Selection, ToolResult
 from lamella.faces.cli.app import make_command
-from lamella.faces.cli.terminal import telling
 
 # Clears the screen, retitles the window, turns what follows around, rings, and ends a line for the eye only.
 HOSTILE = "x\x1b[2J\x1b]0;owned\x07\u202egnp.exe\u2066\x9b31m\rold\u2028new"
@@ -30,8 +30,10 @@ COMMANDS: dict[str, list[list[str]]] = {
     "replay": [["replay", "TRANSCRIPT"], ["replay", "TRANSCRIPT", "--json"], ["replay", HOSTILE]],
     "request": [["request", "TRANSCRIPT", "--turn", "1"], ["request", HOSTILE, "--turn", "1"]],
     "compact": [["compact", NAME, "--plan"], ["compact", NAME], ["compact", NAME, "--undo"], ["compact", HOSTILE]],
-    "recall": [["recall", NAME, "needle"], ["recall", NAME, HOSTILE], ["recall", HOSTILE, "x"]],
+    # By its title it would be found, and what it says goes into a pipe as it is.
+    "recall": [["recall", f"no {HOSTILE}", "x"]],
     "ledger": [["ledger", NAME], ["ledger", NAME, "--json"], ["ledger", HOSTILE]],
+    "why": [["why", NAME, f"{HOSTILE}.md"], ["why", NAME, HOSTILE], ["why", HOSTILE, "x"]],
     "chats list": [["chats", "list"]],
     "chats show": [["chats", "show", NAME], ["chats", "show", HOSTILE], ["chats", "show", NAME, "--branch", HOSTILE]],
     "chats export": [["chats", "export", NAME, "--to", "FOLDER"], ["chats", "export", HOSTILE, "--to", "FOLDER"]],
@@ -43,6 +45,9 @@ COMMANDS: dict[str, list[list[str]]] = {
     "chats search": [["chats", "search", "needle"], ["chats", "search", HOSTILE]],
     "chats delete": [["chats", "delete", HOSTILE, "--yes"], ["chats", "delete", NAME, "--yes"]],
     "chats remove": [["chats", "remove", NAME, HOSTILE], ["chats", "remove", NAME, "MESSAGE"]],
+    "trust list": [["trust", "list"]],
+    "trust add": [["trust", "add", f"openai-compatible:http://127.0.0.1/{HOSTILE}#x"], ["trust", "add", HOSTILE]],
+    "trust remove": [["trust", "remove", HOSTILE]],
     "store stats": [["store", "stats"]],
     "store verify": [["store", "verify"], ["store", "verify", HOSTILE]],
     "store copy": [["store", "copy", "--to", "COPY"], ["store", "copy", "--to", HOSTILE]],
@@ -93,8 +98,6 @@ def test_what_acts_on_a_terminal_is_shown_and_not_obeyed(
     command: str, url: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LAMELLA_STORE", url)
-    # Into a pipe some of it goes as it is; to eyes none of it does.
-    monkeypatch.setattr(telling, "is_terminal", lambda _stream: True)
     transcript = tmp_path / "transcript.json"
     turn = {"user": HOSTILE, "system": {"base": HOSTILE}, "assistant": HOSTILE}
     transcript.write_text(json.dumps({"lamella": 1, "conversation": NAME, "model": HOSTILE, "turns": [turn, turn]}))
@@ -114,3 +117,13 @@ def test_what_acts_on_a_terminal_is_shown_and_not_obeyed(
 
 def acting(ran: Ran) -> set[str]:
     return ACTING.intersection(ran.out + ran.err)
+
+
+def test_what_is_recalled_goes_into_a_pipe_as_it_is_and_to_eyes_as_it_can_be_read(url: str, message: str) -> None:
+    words = ("recall", NAME, "needle", "--store", url)
+    assert message
+    assert HOSTILE in run(*words).out
+    with Terminal([*COMMAND, *words], {}) as terminal:
+        assert terminal.wait_for_end() == 0
+    assert "\\x1b[2J" in terminal.raw.replace("\r\n", "")
+    assert ACTING.isdisjoint(terminal.shown)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from lamella.adapters.archive.transcript import Transcript, load_transcript, parse_transcript, read_transcript
     from lamella.adapters.providers.places import DEMO_MODEL
-    from lamella.adapters.sources.opening import list_notes, open_sources
+    from lamella.adapters.sources.naming import MentionOutcome, NamedFiles
+    from lamella.adapters.sources.opening import open_sources
     from lamella.settings.configuration import Configuration, Origin
     from lamella.settings.environment import find_misspelt
     from lamella.settings.files import place_user_file
@@ -36,14 +37,19 @@ if TYPE_CHECKING:
         save_transcript,
         write_request,
     )
+    from lamella.wiring.trust import FIELDS, add_trust, name_place, open_trust
     from lamella.wiring.worlds import open_dialogue, open_world
 
 __all__ = [
     "DEMO_MODEL",
+    "FIELDS",
     "Configuration",
+    "MentionOutcome",
+    "NamedFiles",
     "Origin",
     "Services",
     "Transcript",
+    "add_trust",
     "copy_conversations",
     "find_bad_settings",
     "find_misspelt",
@@ -51,13 +57,13 @@ __all__ = [
     "fit_settings",
     "list_conversations",
     "list_keys",
-    "list_notes",
     "load_configuration",
     "load_settings",
     "load_transcript",
     "make_rules",
     "mask",
     "mask_keys",
+    "name_place",
     "open_archive",
     "open_backend",
     "open_conversations",
@@ -65,6 +71,7 @@ __all__ = [
     "open_pool",
     "open_provider",
     "open_sources",
+    "open_trust",
     "open_world",
     "parse_transcript",
     "place_user_file",
@@ -83,7 +90,8 @@ if not TYPE_CHECKING:
     _HOMES = {
         "lamella.adapters.archive.transcript": ("Transcript", "load_transcript", "parse_transcript", "read_transcript"),
         "lamella.adapters.providers.places": ("DEMO_MODEL",),
-        "lamella.adapters.sources.opening": ("list_notes", "open_sources"),
+        "lamella.adapters.sources.naming": ("MentionOutcome", "NamedFiles"),
+        "lamella.adapters.sources.opening": ("open_sources",),
         "lamella.settings.configuration": ("Configuration", "Origin"),
         "lamella.settings.environment": ("find_misspelt",),
         "lamella.settings.files": ("place_user_file",),
@@ -109,6 +117,7 @@ if not TYPE_CHECKING:
             "save_transcript",
             "write_request",
         ),
+        "lamella.wiring.trust": ("FIELDS", "add_trust", "name_place", "open_trust"),
         "lamella.wiring.worlds": ("open_dialogue", "open_world"),
     }
     _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

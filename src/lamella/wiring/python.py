@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from functools import partial
 from os import PathLike
 
+from lamella.adapters.sources.naming import MentionOutcome, NamedFiles
 from lamella.adapters.stores.opening import open_store
 from lamella.engine.checks import (
     check_folder,
@@ -15,6 +16,7 @@ from lamella.engine.checks import (
 )
 from lamella.engine.discourse import Discourse
 from lamella.engine.engine import Engine
+from lamella.errors import CallError
 from lamella.ports import ChatProvider, Summarizer
 from lamella.runners.registry import RUNNERS
 from lamella.wiring.archives import open_archive
@@ -50,6 +52,18 @@ class Conversation(Discourse):
             summarizer=check_summarizer(summarizer),
         )
         super().__init__(dialogue, system=system)
+
+
+def find_mentions(text: str, *, vault: str | PathLike[str]) -> list[MentionOutcome]:
+    """What a typed text names with ``@path``, ``[[Note]]`` or ``@#tag``: what each attaches from a vault, or why not.
+
+    Nothing outside the vault is looked at. ``attach`` of each outcome goes into ``ask`` or ``send``.
+    """
+    root = check_folder(vault)
+    if root is None:
+        # Without a vault a name may lead anywhere on the disk, which is for a person at a terminal alone.
+        raise CallError("vault is None, not a folder.", hint="Give the folder that names may lead to.")
+    return NamedFiles(root).find_mentions(check_text(text, "text"))
 
 
 def open_engine(

@@ -1,23 +1,16 @@
 """Opening sources: what can be read, with a vault and without one."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from lamella.adapters.sources.pictures import PictureReader
 from lamella.adapters.sources.vault import Vault
 from lamella.core.artifacts.kinds import Medium
-from lamella.core.artifacts.model import Kind
 from lamella.ports import Look, Sources
 
 
 def open_sources(vault: Path | None) -> Look:
     """Looks at all that can be read; an error if the vault is named and not there."""
     return Vault(vault).look if vault is not None else _look_at_nothing
-
-
-def list_notes(vault: Path) -> Sequence[str]:
-    """The paths of all notes in a vault, sorted."""
-    return Vault(vault).list_notes(Kind.FOLDER, ".").paths
 
 
 def _look_at_nothing() -> Sources:

@@ -48,13 +48,18 @@ class Vault:
         self._seen: _Sight | None = None
 
     def look(self) -> Sources:
+        """All that can be read of the vault at one moment."""
+        glance = self.glance()
+        pictures = PictureReader(read_bytes=glance.read_bytes)
+        return Sources(readers={Medium.FILE: glance, Medium.PICTURE: pictures}, catalog=glance)
+
+    def glance(self) -> "Vault":
         """The vault at one moment: what was listed or searched once is not listed or searched again."""
         # One turn means one state of the vault: its links are not told by a walk through all folders each. Whether the
         # folder is still there is asked by what reads it: a turn may read nothing.
         glance = copy(self)
         glance._seen = _Sight()
-        pictures = PictureReader(read_bytes=glance.read_bytes)
-        return Sources(readers={Medium.FILE: glance, Medium.PICTURE: pictures}, catalog=glance)
+        return glance
 
     def read(self, wanted: Wanted) -> Artifact:
         """A file that is its own text: a note, a canvas, source code."""
@@ -65,7 +70,7 @@ class Vault:
     def list_notes(self, kind: Kind, name: str) -> NoteList:
         if KINDS[kind].medium is Medium.TAG:
             return self._list_tag(name)
-        folder = self._locate(name)
+        folder = self.locate(name)
         if not self._is(stat.S_ISDIR, folder):
             raise SourceMissingError(f"There is no folder {name} in the vault.", hint=self._suggest(name))
         found = self._list(folder)
@@ -79,7 +84,7 @@ class Vault:
 
     def has_folder(self, path: str) -> bool:
         try:
-            return self._is(stat.S_ISDIR, self._locate(path))
+            return self._is(stat.S_ISDIR, self.locate(path))
         except (SourceOutsideError, SourceMissingError):
             return False
 
@@ -94,7 +99,7 @@ class Vault:
             )
         neighbour = (PurePosixPath(beside).parent / target).as_posix()
         for path in (neighbour, target):
-            if self._exists(path):
+            if self.has_file(path):
                 return path
         name = PurePosixPath(target).name
         found = [path for path in self._list(self._root).files if PurePosixPath(path).name == name]
@@ -105,9 +110,9 @@ class Vault:
             )
         return found[0]
 
-    def _exists(self, path: str) -> bool:
+    def has_file(self, path: str) -> bool:
         try:
-            return self._is(stat.S_ISREG, self._locate(path))
+            return self._is(stat.S_ISREG, self.locate(path))
         except (SourceOutsideError, SourceMissingError):
             return False
 
@@ -124,7 +129,7 @@ class Vault:
 
     def read_bytes(self, path: str) -> bytes:
         """A file as it is; an error says why it cannot be had."""
-        file = self._locate(path)
+        file = self.locate(path)
         if not self._is(stat.S_ISREG, file):
             raise self._no_file(path, file)
         try:
@@ -141,7 +146,7 @@ class Vault:
             return SourceMissingError(f"{path} is a link to nothing.", hint="Mend the link, or remove it.")
         return SourceMissingError(f"There is no file {path} in the vault.", hint=self._suggest(path))
 
-    def _locate(self, path: str) -> Path:
+    def locate(self, path: str) -> Path:
         """The file a relative path names, after links; an error if that is outside the vault."""
         try:
             place = self._on_disk(path).resolve()
@@ -159,7 +164,7 @@ class Vault:
 
     def _name(self, path: str) -> str:
         """The path as an id: one that goes up and down again is the same note as without the detour."""
-        return self._vault_path(self._locate(path)) if ".." in PurePosixPath(path).parts else path
+        return self._vault_path(self.locate(path)) if ".." in PurePosixPath(path).parts else path
 
     def _on_disk(self, path: str) -> Path:
         """A vault path is UTF-8 in any locale, as it is in any program that syncs a vault."""

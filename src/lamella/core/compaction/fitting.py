@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from lamella.core.artifacts.model import Kind
+from lamella.core.artifacts.model import Artifact, Kind
 from lamella.core.budget.counting import Measure
 from lamella.core.budget.thresholds import Budget, is_over, must_shrink
 from lamella.core.compaction.asking import Summaries, SummaryNeed
@@ -80,18 +80,42 @@ def _must_shrink(opened: State, state: State, rules: Rules) -> bool:
     return must_shrink(waiting(opened).total, rules.budget, shrunk_to=state.shrunk_to)
 
 
-def check_fits(envelope: Envelope, budget: Budget) -> None:
-    """Raise if a request is over the hard threshold, naming everything in it that may not shrink."""
+def check_fits(envelope: Envelope, budget: Budget, *, attached: Sequence[Artifact] = ()) -> None:
+    """Raise if a request is over the hard threshold, naming everything in it that may not shrink.
+
+    Where what is attached came in by a folder or a tag, that is named, too: nobody chose those notes one by one.
+    """
     total = envelope.tokens.total
     if is_over(total, budget.hard, budget):
         hard = int(budget.hard * budget.limit)
-        raise BudgetExceededError(needed=total, hard=hard, limit=budget.limit, protected=_name_protected(envelope))
+        raise BudgetExceededError(
+            needed=total,
+            hard=hard,
+            limit=budget.limit,
+            protected=_name_protected(envelope),
+            expanded=_name_expanded(envelope, attached),
+        )
 
 
 def _name_protected(envelope: Envelope) -> list[str]:
     """What is kept whatever happens, the heaviest first, each with its tokens."""
     parts = sorted(_protected(envelope), key=lambda part: -part[1])
     return [f"{name} ({tokens:,} tokens)" for name, tokens in parts if tokens]
+
+
+def _name_expanded(envelope: Envelope, attached: Sequence[Artifact]) -> list[str]:
+    """The folders and tags that brought more than one note, the heaviest first."""
+    weights = {segment.id: segment.tokens for segment in envelope.segments(LayerId.L3)}
+    brought: dict[str, list[int]] = {}
+    for artifact in attached:
+        if artifact.source.via is not None:
+            brought.setdefault(artifact.source.via, []).append(weights.get(artifact.id, 0))
+    heaviest = sorted(brought.items(), key=lambda one: -sum(one[1]))
+    return [
+        f"{via.replace(':', ' ', 1)} ({len(tokens):,} notes, {sum(tokens):,} tokens)"
+        for via, tokens in heaviest
+        if len(tokens) > 1
+    ]
 
 
 def _protected(envelope: Envelope) -> Iterator[tuple[str, int]]:

@@ -1,6 +1,7 @@
 """The outline: what a long recoverable text shrinks to when it is carried forward as a preview."""
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from lamella.core.text.fences import walk_lines
@@ -9,7 +10,8 @@ PREVIEW_OVER = 5_000
 SECTION_CHARS = 500
 SECTIONS_SHOWN = 20
 
-_HEADING = re.compile(r"^ {0,3}#{1,6}(?:[ \t]|$)")
+_HEADING = re.compile(r"^ {0,3}(#{1,6})(?:[ \t]|$)")
+_CLOSING = re.compile(r"(?:^|[ \t])#+$")
 
 
 class _Section(NamedTuple):
@@ -46,6 +48,15 @@ def split_sections(text: str) -> list[_Section]:
             continue
         sections[-1].body.append(line)
     return sections if sections[0].body and any(sections[0].body) else sections[1:] or sections
+
+
+def find_headings(text: str) -> Iterator[tuple[int, int, str]]:
+    """Each heading: its line counted from 1, its level, and its words without the marks around them."""
+    for number, (line, is_code) in enumerate(walk_lines(text), start=1):
+        found = None if is_code else _HEADING.match(line)
+        if found is not None:
+            words = line[found.end(1) :].strip()
+            yield number, len(found[1]), _CLOSING.sub("", words).strip()
 
 
 def _clip(body: str) -> str:

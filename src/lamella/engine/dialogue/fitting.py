@@ -97,7 +97,7 @@ def seal_request(opened: State, rules: Rules, *, before: Prompt | None) -> Envel
     """The request as it may be sent: it fits, and breaks no law beside the one before it."""
     envelope = make_envelope(waiting(opened), rules.budget)
     if is_over(envelope.total, rules.budget.hard, rules.budget):
-        check_fits(envelope, rules.budget)
+        check_fits(envelope, rules.budget, attached=waiting(opened).attached)
     check_laws(envelope, before=before)
     return envelope
 

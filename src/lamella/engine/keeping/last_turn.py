@@ -1,20 +1,27 @@
-"""The last turn of a branch: who answered it, how it is left, and how long after the one before it was asked."""
+"""The last turn of a branch: when it was asked, who answered it, what was sent for it, and how it is left."""
 
 from collections.abc import Sequence
-from datetime import datetime
 
 from lamella.core.log.branch import read_calls, read_time
 from lamella.core.log.events.message import MessageEvent, TurnSetup
 from lamella.core.log.ids import Voice, message_id
 from lamella.core.log.log import Log
 from lamella.core.log.nodes import Told
+from lamella.engine.dialogue.world import SentTurn
 
 _PAIR = 2
 
 
-def tell_last(told: Sequence[Told]) -> tuple[datetime | None, str | None, float | None]:
-    """When the last turn was asked, who answered, and how long after the one before it that was."""
-    return read_time(told[-1].message) if told else None, _find_answer(told), _find_pause(told)
+def find_sent(told: Sequence[Told], log: Log) -> SentTurn:
+    """What is known of the last turn of a branch, and of the request that was sent last, on whatever branch."""
+    asked = log.nodes.get(log.last_asked)
+    question = None if asked is None else asked.question
+    return SentTurn(
+        asked_at=read_time(told[-1].message) if told else None,
+        answered_by=_find_answer(told),
+        pause=_find_pause(told),
+        imprint=None if question is None else question.imprint,
+    )
 
 
 def _find_answer(told: Sequence[Told]) -> str | None:

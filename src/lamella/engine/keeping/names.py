@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import chain, count
 
-from lamella.engine.commands import quote_word
+from lamella.commands import quote_word
 from lamella.errors import CallError
 from lamella.holdings import ChatListing
 from lamella.ports import Store
@@ -43,7 +43,9 @@ def find_free_name(store: Store, wished: str) -> str:
 
 def miss_chat(words: str) -> CallError:
     """Nobody knows which conversation is meant."""
-    return CallError(f"There is no conversation {words!r}.", hint="See `lamella chats list` for those there are.")
+    return CallError(
+        f"There is no conversation {words!r}.", hint=lambda door: f"See {door.list_chats()} for those there are."
+    )
 
 
 def _is_begun(listed: ChatListing, words: str, *, beginnings: bool) -> bool:

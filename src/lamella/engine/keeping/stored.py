@@ -36,14 +36,14 @@ from lamella.engine.dialogue.ask import Ask, repeat_system
 from lamella.engine.dialogue.dialogue import Dialogue
 from lamella.engine.dialogue.past import Past
 from lamella.engine.dialogue.proposal import Proposal
+from lamella.engine.dialogue.reasons import Reason
 from lamella.engine.dialogue.recalling import FOUND_AT_MOST
-from lamella.engine.dialogue.turn import TurnView
+from lamella.engine.dialogue.turn import TurnView, no_model
 from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.journal import ChatJournal, StoredLog
-from lamella.engine.keeping.last_turn import find_lasting, find_model, left_path, name_empty, tell_last
+from lamella.engine.keeping.last_turn import find_lasting, find_model, find_sent, left_path, name_empty
 from lamella.engine.keeping.locking import one_at_a_time
-from lamella.engine.keeping.messages import miss_message
-from lamella.errors import CallError
+from lamella.engine.keeping.messages import find_erased, miss_message
 
 
 @one_at_a_time(except_for=("turns", "branches", "ledger", "model_for"))
@@ -259,7 +259,7 @@ class StoredChat:
         held = find_model(self._log.path()) if self._dialogue is None else self._dialogue.model
         model = named or held or self._configured.model
         if model is None:
-            raise CallError("No model is named.", hint="Name one with model=, --model or LAMELLA_MODEL.")
+            raise no_model()
         return model
 
     def ledger(self) -> Sequence[Sequence[Call]]:
@@ -308,6 +308,10 @@ class StoredChat:
         past = Past(turns, path=name_messages(told))
         return self._running().recall(query, limit=limit, past=past)
 
+    def why(self, name: str) -> Reason:
+        """Why an artifact or a message of the active branch is in the next request, or is not."""
+        return self._running().why(name, erased=find_erased(self._log.path()))
+
     def reload(self) -> None:
         """Read what others wrote since."""
         self._kept.reload()
@@ -345,8 +349,7 @@ class StoredChat:
         )
         dialogue = self._rebuild(told, self._log.committed(told), journal=journal)
         before = self._sent_last() if edits or self._log.rewritten or self._log.undone else None
-        asked_at, answered_by, pause = tell_last(told)
-        dialogue.go_on(before, asked_at=asked_at, answered_by=answered_by, pause=pause)
+        dialogue.go_on(before, sent=find_sent(told, self._log))
         return dialogue
 
     def _sent_last(self) -> Prompt | None:

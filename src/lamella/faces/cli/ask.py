@@ -4,7 +4,6 @@ import asyncio
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -16,7 +15,7 @@ from lamella.engine.dialogue.ask import Ask
 from lamella.engine.sending.sending import send
 from lamella.errors import SourceTooLargeError, TextError, UsageError
 from lamella.faces.cli.access import JsonOption, StoreOption
-from lamella.faces.cli.chat.attaching import NamedFiles, with_policy
+from lamella.faces.cli.chat.attaching import attach_named, with_policy
 from lamella.faces.cli.chat.opening import (
     UNKEPT,
     AnswerOption,
@@ -34,8 +33,16 @@ from lamella.faces.cli.terminal.console import make_console
 from lamella.faces.cli.terminal.telling import tell, tell_json
 from lamella.views.answers import view_answer
 from lamella.views.turns import view_turn
+from lamella.wiring import NamedFiles
 
 _LARGEST = 50_000_000
+_AttachOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="PATH", help="A file, folder, [[Note]] or #tag to attach; may be repeated."),
+]
+_SelectOption = Annotated[
+    list[str] | None, typer.Option(metavar="PATH:10-20", help="Lines of a file to attach; may be repeated.")
+]
 _PolicyOption = Annotated[
     str | None,
     typer.Option(help="What becomes of what is attached: follow, snapshot or pin.", metavar="NAME", show_default=False),
@@ -48,12 +55,8 @@ _PreviewOption = Annotated[
 def ask(
     *,
     question: Annotated[str | None, typer.Argument(help="The question; else it is read from stdin.")] = None,
-    attach: Annotated[
-        list[str] | None, typer.Option(metavar="PATH", help="A file or folder to attach; may be repeated.")
-    ] = None,
-    select: Annotated[
-        list[str] | None, typer.Option(metavar="PATH:10-20", help="Lines of a file to attach; may be repeated.")
-    ] = None,
+    attach: _AttachOption = None,
+    select: _SelectOption = None,
     vault: VaultOption = None,
     model: ModelOption = None,
     chat: Annotated[
@@ -71,7 +74,7 @@ def ask(
 ) -> None:
     """Ask one question: the answer goes to stdout, everything else to stderr.
 
-    What is piped in beside a question is attached to it. Nothing is kept, unless --chat names a conversation.
+    @path in it attaches a file, as in a chat; so is what is piped in. Nothing is kept, unless --chat names a chat.
 
     lamella ask "What is decided here?" --attach examples/vault/decisions/one-index.md
     """
@@ -81,9 +84,12 @@ def ask(
         raise UsageError("--store needs --chat.", hint="Say which conversation to keep it in, with --chat NAME.")
     find_policy(policy)
     text, piped = _read_question(question)
+    check_text(text, "the question")
+    named = [*_find(attach, select, NamedFiles(vault)), *attach_named(text, NamedFiles(vault))]
+    attached = [*(with_policy(one, policy) for one in named), *piped]
     asked = Ask(
-        text=check_text(text, "the question"),
-        attach=tuple(one.attachment() for one in [*_attach(attach, select, vault, policy=policy), *piped]),
+        text=text,
+        attach=tuple(one.attachment() for one in attached),
         system={} if system is None else {"base": check_text(system, "the system prompt")},
     )
     options = ChatOptions(
@@ -126,12 +132,9 @@ def _print_preview(turn: Turn, *, as_json: bool) -> None:
         print_turn(make_console(), turn)
 
 
-def _attach(
-    paths: Sequence[str] | None, lines: Sequence[str] | None, vault: Path | None, *, policy: str | None
-) -> list[Attachment]:
-    files = NamedFiles(vault)
+def _find(paths: Sequence[str] | None, lines: Sequence[str] | None, files: NamedFiles) -> list[Attachment]:
     whole = [found for path in paths or () for found in files.find(path)]
-    return [with_policy(one, policy) for one in [*whole, *(files.select(name) for name in lines or ())]]
+    return [*whole, *(files.select(name) for name in lines or ())]
 
 
 def _read_question(question: str | None) -> tuple[str, list[Attachment]]:

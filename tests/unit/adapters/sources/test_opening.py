@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lamella.adapters.sources.opening import list_notes, open_sources
+from lamella.adapters.sources.opening import open_sources
 from lamella.core.artifacts.kinds import Medium
 from lamella.core.artifacts.model import Kind
 from lamella.core.artifacts.wanted import Wanted
@@ -26,7 +26,6 @@ def test_each_look_sees_the_vault_as_it_is_then(tmp_path: Path) -> None:
     now = look().catalog
     assert now is not None
     assert now.find_note("new") == ["new.md"]
-    assert list_notes(tmp_path) == ("new.md",)
 
 
 @pytest.mark.parametrize("kind", [Kind.PDF, Kind.OFFICE])

@@ -1,9 +1,14 @@
 """Changes: a diff is sent where it is much smaller than the new text, else the new text."""
 
-from itertools import pairwise
+from itertools import groupby, pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from lamella.core.text.changes import build_diff
 
+CUT = "[…]"
 LINES = [f"line {number}" for number in range(200)]
 
 
@@ -44,12 +49,72 @@ def test_a_short_text_is_sent_whole() -> None:
     assert build_diff("one\ntwo", "one\nthree") is None
 
 
-def test_a_text_too_long_to_compare_is_sent_whole() -> None:
-    many = [f"line {number}" for number in range(5_000)]
-    assert build_diff("\n".join(many), "\n".join([*many, "more"])) is None
-    assert build_diff("\n".join(many[:3_999]), "\n".join(many[:4_000])) is not None
-    assert build_diff("\n".join(many[:4_000]), "\n".join(many[:4_001])) is None
-    assert build_diff("x" * 500_000, "x" * 500_000 + "\ny") is None
+@pytest.mark.parametrize("size", [5_000, 50_000])
+def test_one_character_is_a_small_change_of_a_text_of_any_size(size: int) -> None:
+    lines = [f"line {number} of many, with words enough to be one" for number in range(size)]
+    old = "\n".join(lines)
+    for at in (0, len(old) // 2, len(old) - 1):
+        for new in (f"{old[:at]}~{old[at + 1 :]}", old[:at] + old[at + 1 :], f"{old[:at]}\n{old[at:]}"):
+            diff = build_diff(old, new)
+            assert diff is not None
+            assert len(diff) < 500
+            assert patch(lines, diff.split("\n")) == new.split("\n")
+
+
+@pytest.mark.parametrize("around", ["", "one line\n" * 3, "long line " * 500 + "\n"])
+def test_one_character_is_a_small_change_of_a_line_of_any_length(around: str) -> None:
+    text = " ".join(f"word{number}" for number in range(50_000))
+    old = f"{around}{text}\n{around}"
+    for at in (len(around), len(around) + 200_000, len(around) + len(text) - 1):
+        for new in (f"{old[:at]}~{old[at + 1 :]}", old[:at] + old[at + 1 :], f"{old[:at]}\n{old[at:]}"):
+            diff = build_diff(old, new)
+            assert diff is not None
+            assert len(diff) < 1_500
+            assert "[…] stands for the rest of that line" in diff
+            assert patch(old.split("\n"), diff.split("\n")) == new.split("\n")
+
+
+def test_a_change_in_a_line_that_repeats_itself_is_shown_by_as_much_as_says_where_it_is() -> None:
+    old = "abc " * 300 + "x" + " abc" * 40_000
+    new = "abc " * 300 + "y" + " abc" * 40_000
+    diff = build_diff(f"{old}\n" * 2, f"{old}\n{new}\n")
+    assert diff is not None
+    assert diff.split("\n")[1:] == [
+        f" {old[:100]}[…]",
+        f"-[…]{'abc ' * 25}x{' abc' * 25}[…]",
+        f"+[…]{'abc ' * 25}y{' abc' * 25}[…]",
+        " ",
+    ]
+    again = "abc " * 60_000
+    changed = again[:100_000] + "!" + again[100_000:]
+    told = build_diff(again, changed)
+    assert told is None or patch([again], told.split("\n")) == [changed]
+
+
+def test_a_long_line_that_goes_is_named_by_its_beginning() -> None:
+    long = "gone " * 1_000
+    diff = build_diff("\n".join([*LINES[:50], long, *LINES[50:]]), "\n".join(LINES))
+    assert diff is not None
+    assert f"-{long[:100]}[…]\n" in diff
+
+
+@settings(max_examples=300)
+@given(st.lists(st.sampled_from("aaabcd\n\n") | st.text(max_size=3), max_size=60), st.data())
+def test_any_diff_applied_to_the_old_text_gives_the_new_text(words: list[str], data: st.DataObject) -> None:
+    # Beside it stands enough for any change to be worth a diff.
+    rest = "".join(f"\nrest {number}" for number in range(400))
+    changed = list(words)
+    for _ in range(data.draw(st.integers(0, 6))):
+        at = data.draw(st.integers(0, len(changed)))
+        changed[at : at + data.draw(st.integers(0, 3))] = data.draw(
+            st.lists(st.sampled_from(["a", "e", "\n"]), max_size=3)
+        )
+    old, new = "".join(words) + rest, "".join(changed) + rest
+    diff = build_diff(old, new)
+    if old == new:
+        assert diff is None
+    elif diff is not None:
+        assert patch(old.split("\n"), diff.split("\n")) == new.split("\n")
 
 
 def test_a_diff_applied_to_the_old_text_gives_the_new_text() -> None:
@@ -60,18 +125,44 @@ def test_a_diff_applied_to_the_old_text_gives_the_new_text() -> None:
 
 
 def patch(old: list[str], diff: list[str]) -> list[str]:
-    """Apply a unified diff."""
+    """Apply a unified diff, in which a long line may be cut."""
     starts = [index for index, line in enumerate(diff) if line.startswith("@@ ")] + [len(diff)]
     new: list[str] = []
     position = 0
     for start, end in pairwise(starts):
-        first = int(diff[start].split(" ")[1].lstrip("-").split(",")[0]) - 1
-        new += old[position:first]
-        position = first
-        for line in diff[start + 1 : end]:
-            if line[0] != "+":
-                assert old[position] == line[1:]
-                position += 1
-            if line[0] != "-":
-                new.append(line[1:])
+        first, _, length = diff[start].split(" ")[1].lstrip("-").partition(",")
+        begin = int(first) - (length != "0")
+        new += old[position:begin]
+        position = begin
+        for sign, told in groupby(diff[start + 1 : end], key=lambda line: line[0]):
+            lines = [line[1:] for line in told]
+            here = old[position : position + len(lines)]
+            if sign == " ":
+                assert all(one.startswith(line.removesuffix(CUT)) for one, line in zip(here, lines, strict=True))
+                new += here
+                position += len(lines)
+            elif sign == "-":
+                gone, kept = here, lines
+                position += len(lines)
+            else:
+                new += fill(gone, kept, lines) if any(CUT in line for line in lines) else lines
     return new + old[position:]
+
+
+def fill(gone: list[str], kept: list[str], come: list[str]) -> list[str]:
+    """Lines that come, with what a cut stands for put back from those that go."""
+    if len(gone) == len(come) > 1:
+        each = zip(gone, kept, come, strict=True)
+        return [line for one, left, new in each for line in fill([one], [left], [new])]
+    head = kept[0].startswith(CUT)
+    tail = kept[-1].endswith(CUT)
+    piece = kept[0].removeprefix(CUT)
+    piece = piece.removesuffix(CUT) if len(kept) == 1 else piece
+    start = gone[0].rfind(piece) if head else 0
+    last = kept[-1].removesuffix(CUT)
+    last = last.removeprefix(CUT) if len(kept) == 1 else last
+    after = gone[-1][start + len(last) if len(kept) == 1 else len(last) :] if tail else ""
+    come = list(come)
+    come[-1] = come[-1].removesuffix(CUT) + after if tail else come[-1]
+    come[0] = gone[0][:start] + come[0].removeprefix(CUT) if head else come[0]
+    return come

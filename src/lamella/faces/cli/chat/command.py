@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from lamella.faces.cli.access import StoreOption, name_command
-from lamella.faces.cli.chat.attaching import NamedFiles
 from lamella.faces.cli.chat.input import PROMPT, Input, LineInput, PipedInput
 from lamella.faces.cli.chat.opening import (
     UNKEPT,
@@ -28,6 +27,7 @@ from lamella.faces.cli.terminal.lines import show_line, show_lines, tell_count
 from lamella.faces.cli.terminal.streams import discard_stdout
 from lamella.faces.cli.terminal.telling import is_dumb, tell
 from lamella.views.chats import view_rounds
+from lamella.wiring import NamedFiles
 
 _GLANCE = 8
 

@@ -1,4 +1,4 @@
-"""What is typed: messages from a pipe, the files that a message names, and what half a word may become."""
+"""What is typed: messages from a pipe, and what half a word may become."""
 
 import re
 import sys
@@ -6,16 +6,14 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from lamella.errors import SourceTooLargeError
-from lamella.faces.cli.chat.attaching import NamedFiles
 from lamella.faces.cli.terminal.telling import tell, write_exactly
+from lamella.wiring import NamedFiles
 
 PROMPT = "> "
 GOES_ON = "\\"
-_MENTIONED = re.compile(r'(?:^|(?<=\s))@(?:"([^"\n]+)"|([^\s"]+))')
 _MENTIONING = re.compile(r'(?:^|(?<=\s))@("?)([^\s"]*)$')
 # As much as a note may have.
 _LONGEST_LINE = 50_000_000
-_ENDS = ".,;:!?)]}'"
 
 
 class Input(Protocol):
@@ -67,25 +65,6 @@ def _read_line() -> str:
             f"A line on stdin has more than {_LONGEST_LINE:,} bytes.", hint="Attach a file instead of piping its text."
         )
     return line.decode(errors="surrogateescape")
-
-
-def find_mentions(text: str, files: NamedFiles) -> list[str]:
-    """The files that a message names with an @, as in ``@notes/plan.md`` or ``@"my plan.md"``."""
-    found: dict[str, None] = {}
-    for quoted, bare in _MENTIONED.findall(text):
-        names = [quoted] if quoted else [bare, bare.rstrip(_ENDS)]
-        found |= dict.fromkeys([name for name in names if files.names_file(name)][:1])
-    return list(found)
-
-
-def find_missing(text: str, files: NamedFiles) -> list[str]:
-    """What a message names with an @ as if it were a file, and there is none; a name or a handle is no path."""
-    missing: dict[str, None] = {}
-    for quoted, bare in _MENTIONED.findall(text):
-        names = [quoted] if quoted else [bare, bare.rstrip(_ENDS)]
-        if not any(files.names_file(name) for name in names) and (quoted or files.looks_like_path(names[-1])):
-            missing[names[-1]] = None
-    return list(missing)
 
 
 def complete(before: str, *, commands: Sequence[str], files: NamedFiles) -> list[tuple[str, int]]:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Annotated
@@ -18,8 +19,9 @@ from lamella.engine.keeping.names import find_chat
 from lamella.engine.keeping.stored import StoredChat
 from lamella.engine.sending.pool import ProviderPool
 from lamella.engine.sending.sending import Delivery
-from lamella.errors import AnswerAsideError, CallError, UsageError
+from lamella.errors import AnswerAsideError, CallError, UntrustedError, UsageError
 from lamella.faces.cli.access import name_command
+from lamella.faces.cli.terminal.consent import go_on_trusted
 from lamella.faces.cli.terminal.telling import tell
 from lamella.ports import TokenCounter
 from lamella.views.turns import cover_reported
@@ -81,7 +83,11 @@ class OpenChat:
 
     def find_post(self, model: str | None = None) -> Delivery:
         """What sends to a model, by default to the one that was chosen; another branch may have its own."""
-        return self.pool.post(model or self.model, answer=self.answer)
+        find = partial(self.pool.post, model or self.model, answer=self.answer)
+        try:
+            return find()
+        except UntrustedError as refused:
+            return go_on_trusted(refused, find)
 
     def cover(self, turn: Turn, *, read: int | None, prompt: int | None) -> Mapping[str, int]:
         """What of each layer was cached, where so many tokens of the whole prompt were read from the cache."""
@@ -152,7 +158,7 @@ def _make_name(backend: Backend) -> str:
 def _open_pool(
     options: ChatOptions, progress: "Callable[[Progress], None] | None", *, services: Services
 ) -> ProviderPool:
-    pool = open_pool(services=services, progress=progress)
+    pool = open_pool(services=services, progress=progress, remember=options.store != UNKEPT)
     pool.name(options.model)
     return pool
 

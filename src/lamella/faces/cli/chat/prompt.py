@@ -13,8 +13,9 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
-from lamella.faces.cli.chat.attaching import NamedFiles
+from lamella.adapters.files.privacy import close_file, make_own_folder
 from lamella.faces.cli.chat.input import GOES_ON, PROMPT, complete
+from lamella.wiring import NamedFiles
 
 # Seconds between two looks at what goes on meanwhile.
 _REFRESH = 0.5
@@ -102,7 +103,8 @@ def _open_history() -> History:
     """What was typed before, in a file of the user's own; on a disk that takes none, for this sitting only."""
     file = user_state_path("lamella", appauthor=False) / "history"
     with suppress(OSError):
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_own_folder(file.parent)
         os.close(os.open(file, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600))
+        close_file(file)
         return FileHistory(str(file))
     return InMemoryHistory()

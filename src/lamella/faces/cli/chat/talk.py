@@ -11,17 +11,18 @@ from lamella.engine.dialogue.ask import Ask
 from lamella.engine.keeping.stored import StoredChat
 from lamella.engine.sending.sending import Event, answer, send
 from lamella.errors import AnswerAsideError, ConflictError, LamellaError
-from lamella.faces.cli.access import complete_hint, name_command
-from lamella.faces.cli.chat.attaching import NamedFiles
-from lamella.faces.cli.chat.input import find_mentions, find_missing
+from lamella.faces.cli.access import name_command
+from lamella.faces.cli.chat.attaching import attach_named
 from lamella.faces.cli.chat.opening import OpenChat
 from lamella.faces.cli.chat.output import Output, follow
 from lamella.faces.cli.chat.status import tell_end, tell_standing
 from lamella.faces.cli.chat.strata import print_strata
 from lamella.faces.cli.chat.warmup import Warmup
+from lamella.faces.cli.terminal.door import ChatDoor
 from lamella.faces.cli.terminal.failures import print_failure
-from lamella.faces.cli.terminal.lines import cut_words, show_line
+from lamella.faces.cli.terminal.lines import cut_words
 from lamella.faces.cli.terminal.telling import tell
+from lamella.wiring import NamedFiles
 
 _TITLE = 60
 
@@ -64,7 +65,6 @@ class TerminalChat:
         self.failed = True
         try:
             asked = self._ask(text)
-            self._tell_missing(text)
             self._name(text)
             post = self._opened.find_post(self.stored.model_for(asked))
             self._follow(send(self.stored, asked, post))
@@ -103,8 +103,7 @@ class TerminalChat:
         """Two lines, as every failure is told."""
         if isinstance(error, AnswerAsideError):
             error.hint = f"/switch {error.answer} goes there; here the talk goes on as others left it."
-        error.hint = complete_hint(error.hint, self._opened.store)
-        print_failure(error, as_json=False)
+        print_failure(error, ChatDoor(self._opened.store), as_json=False)
 
     def warm(self) -> None:
         """Have what waits for the next message read in, where the model can do that ahead."""
@@ -126,21 +125,13 @@ class TerminalChat:
         return tell_standing(self.stored, self.stored.model_for(Ask(text=""))) + waits
 
     def _ask(self, text: str) -> Ask:
-        named = [one for name in find_mentions(text, self.files) for one in self.files.find(name)]
-        attach = [*(one for some in self.waiting.values() for one in some), *named]
+        attach = [*(one for some in self.waiting.values() for one in some), *attach_named(text, self.files)]
         return Ask(
             text=check_text(text, "the message"),
             attach=tuple(one.attachment() for one in attach),
             drop=tuple(self.drop),
             pin=tuple(self.pins),
         )
-
-    def _tell_missing(self, text: str) -> None:
-        """A path that is not there is sent as a word; whoever mistyped it should know before the answer comes."""
-        for name in find_missing(text, self.files):
-            near = self.files.find_near(name)
-            meant = f" Near to it: {', '.join(map(show_line, near))}." if near else ""
-            tell(f"note: there is no file {show_line(name)}; @{show_line(name)} is sent as a word.{meant}", err=True)
 
     def _name(self, text: str) -> None:
         """A new conversation gets its first words as a title, before they are asked: later would cost its place."""

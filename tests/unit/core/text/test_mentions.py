@@ -1,0 +1,94 @@
+"""What a typed text names, and what it only says."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lamella.core.text.mentions import (
+    Mention,
+    MentionForm,
+    MentionPart,
+    find_mentions,
+    find_section,
+    list_headings,
+    read_name,
+    split_parts,
+)
+
+NOTE = "# Plan\nfirst\n## Costs\n12\n### In May\n5\n```\n## no heading\n```\n## Costs again ##\n13\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "readings"),
+    [
+        ("@plan.md", MentionForm.PATH, ("plan.md",)),
+        ("(@plan.md).", MentionForm.PATH, ("plan.md).", "plan.md")),
+        ('@"my plan.md"', MentionForm.QUOTED, ("my plan.md",)),
+        ("@[[My plan|mine]]", MentionForm.LINK, ("My plan",)),
+        ("see ![[My plan#Costs]]", MentionForm.LINK, ("My plan#Costs",)),
+        ("@#garden/beans, too", MentionForm.TAG, ("garden/beans",)),
+        ("@plan's", MentionForm.PATH, ("plan's", "plan")),
+    ],
+)
+def test_each_way_of_naming_is_told_from_the_others(text: str, form: MentionForm, readings: tuple[str, ...]) -> None:
+    (mention,) = find_mentions(text)
+    assert (mention.form, mention.readings) == (form, readings)
+
+
+def test_names_are_found_in_order_and_each_once() -> None:
+    assert [one.token for one in find_mentions("@b, [[a]] @b,@c;@d")] == ["@b", "[[a]]", "@c", "@d"]
+
+
+def test_a_name_by_itself_is_read_as_in_a_message() -> None:
+    assert read_name("my plan.md:1-2") == Mention("my plan.md:1-2", MentionForm.QUOTED, ("my plan.md:1-2",))
+    assert read_name('"my plan.md"').readings == ("my plan.md",)
+    assert [read_name(name).form for name in ("[[a]]", "@[[a]]", "#a", "@#a", "a", "@a")] == [
+        MentionForm.LINK, MentionForm.LINK, MentionForm.TAG, MentionForm.TAG, MentionForm.QUOTED, MentionForm.QUOTED,
+    ]  # fmt: skip
+
+
+def test_a_name_may_end_in_lines_or_in_headings_below_each_other() -> None:
+    assert list(split_parts("a.md:3-4")) == [MentionPart("a.md", lines=(3, 4))]
+    assert list(split_parts("a.md:3")) == [MentionPart("a.md", lines=(3, 3))]
+    assert list(split_parts("c#.md#One#Two")) == [
+        MentionPart("c#.md#One", heading="Two"),
+        MentionPart("c#.md", heading="One#Two"),
+        MentionPart("c", heading=".md#One#Two"),
+    ]
+    assert list(split_parts("a.md")) == list(split_parts("#a")) == []
+
+
+@pytest.mark.parametrize(
+    ("heading", "lines"),
+    [
+        ("Costs", (3, 9)),
+        ("costs", (3, 9)),
+        ("In-May", (5, 9)),
+        ("Plan#Costs#In May", (5, 9)),
+        ("Costs again", (10, 11)),
+        ("In May#Costs", None),
+        ("no heading", None),
+        ("", None),
+        ("#", None),
+        ("...", None),
+    ],
+)
+def test_a_section_ends_where_a_heading_of_its_level_begins(heading: str, lines: tuple[int, int] | None) -> None:
+    assert find_section(NOTE, heading) == lines
+
+
+def test_headings_are_listed_by_their_words() -> None:
+    assert list_headings(NOTE) == ["Plan", "Costs", "In May", "Costs again"]
+
+
+@given(st.text(alphabet='@[]"`#|:{}ab.\n ~/', max_size=200))
+def test_any_text_can_be_read_and_what_it_names_stands_in_it(text: str) -> None:
+    for mention in find_mentions(text):
+        assert all(mention.readings)
+        assert mention.token.removeprefix("@") in text
+
+
+@pytest.mark.parametrize("piece", ["@", "[[", '@"', "@#", "`", "@a,", "[[a ", "@#1", "]]", "``a"])
+def test_a_long_text_is_read_in_steps_that_grow_with_it(piece: str) -> None:
+    # What is quadratic in a piece that comes 100,000 times would take hours.
+    assert len(find_mentions(piece * 100_000)) <= 100_000
