@@ -4,8 +4,10 @@ import sqlite3
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from math import ceil
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -30,6 +32,7 @@ class _WaitingWrite:
     """Work that somebody wants to have committed, and what came of it once that is done."""
 
     work: Callable[[Transaction], Any]
+    since: float
     done: bool = False
     result: Any = None
     error: BaseException | None = None
@@ -84,7 +87,7 @@ class SqliteDatabase:
         return self._transact("BEGIN", work)
 
     def write(self, work: Callable[[Transaction], Result]) -> Result:
-        wanted = _WaitingWrite(work)
+        wanted = _WaitingWrite(work, time.monotonic())
         self._waiting.append(wanted)
         with self._lock:
             # Whoever had the lock before may have written this, too.
@@ -98,13 +101,27 @@ class SqliteDatabase:
     def _write_waiting(self, own: _WaitingWrite) -> None:
         together = [self._waiting.popleft() for _ in range(len(self._waiting))]
         try:
-            if len(together) == 1 or not self._write_together(together):
-                for one in together:
-                    self._write_alone(one)
+            with self._patient_since(min(one.since for one in together)):
+                if len(together) == 1 or not self._write_together(together):
+                    for one in together:
+                        self._write_alone(one)
         except BaseException:
             # Interrupted: what the others want is still theirs to write.
             self._waiting.extendleft(one for one in reversed(together) if not one.done and one is not own)
             raise
+
+    @contextmanager
+    def _patient_since(self, since: float) -> Iterator[None]:
+        """Wait for somebody else's lock no longer than for what is left: in line for it one has waited as well."""
+        waited = time.monotonic() - since
+        if waited < self._patience / 10:
+            yield
+            return
+        self._run(f"PRAGMA busy_timeout = {max(1, ceil((self._patience - waited) * 1000))}")
+        try:
+            yield
+        finally:
+            self._run(f"PRAGMA busy_timeout = {ceil(self._patience * 1000)}")
 
     def _write_together(self, together: Sequence[_WaitingWrite]) -> bool:
         """Commit all of them at once, each as if it were alone; false if each has to be tried by itself."""
