@@ -35,6 +35,7 @@ class Connection(psycopg.Connection[Row]):
 
     def wait(self, gen: PQGen[_Given], interval: float = _LOOK, timeout: float | None = None) -> _Given:
         """What the driver waits for; once the server was silent for too long, an error, and the connection is lost."""
+        # Only who listens for notifications gives a time-out, and older drivers do not take one.
         try:
             return super().wait(_listen(gen, self.silence), interval)
         except SilenceError:
@@ -53,7 +54,7 @@ def _listen(gen: PQGen[_Given], silence: float) -> PQGen[_Given]:
             if ready:
                 heard = now
             elif now - heard > silence:
-                raise SilenceError(f"the server said nothing for {silence:g} s")
+                raise SilenceError(f"the server said nothing for {silence:.3g} s")
             wanted = gen.send(ready)
     except StopIteration as end:
         given: _Given = end.value
@@ -77,7 +78,7 @@ class Pool:
         """A connection of one's own within so many seconds, given back at the end, or closed if it was lost."""
         deadline = time.monotonic() + seconds
         if not self._room.acquire(timeout=seconds):
-            raise psycopg.OperationalError(f"all connections were in use for {seconds:g} s")
+            raise psycopg.OperationalError(f"all connections were in use for {seconds:.3g} s")
         try:
             connection = self._take(deadline)
             connection.silence = silence
