@@ -15,11 +15,14 @@ from lamella.faces.cli.chat.opening import (
     ChatOptions,
     ModelOption,
     OpenChat,
+    SettingOption,
+    SystemOption,
     VaultOption,
     opened_to_talk,
     tell_demo,
 )
 from lamella.faces.cli.chat.output import Output, PlainOutput
+from lamella.faces.cli.chat.setting import read_given
 from lamella.faces.cli.chat.slash import COMMANDS, ChatEnd, run_command
 from lamella.faces.cli.chat.talk import TerminalChat
 from lamella.faces.cli.tables.said import GIVEN_UP, tell_round
@@ -30,6 +33,7 @@ from lamella.views.chats import view_rounds
 from lamella.wiring import NamedFiles
 
 _GLANCE = 8
+_StrataOption = Annotated[bool, typer.Option("--strata", help="Show the layers of each turn, and what was cached.")]
 
 
 def chat(
@@ -40,10 +44,10 @@ def chat(
     vault: VaultOption = None,
     model: ModelOption = None,
     last: Annotated[bool, typer.Option("--last", help="Go on with the conversation that changed last.")] = False,
-    strata: Annotated[
-        bool, typer.Option("--strata", help="Show the layers of each turn, and what was cached.")
-    ] = False,
-    max_tokens: AnswerOption = 1_024,
+    strata: _StrataOption = False,
+    system: SystemOption = None,
+    settings: SettingOption = None,
+    max_tokens: AnswerOption = None,
     store: StoreOption = None,
 ) -> int:
     """Talk with a model. Without --model that is a small demo model in this process, which needs no key.
@@ -56,7 +60,15 @@ def chat(
     at_terminal = by_hand and sys.stdout.isatty()
     drawn = at_terminal and not is_dumb()
     output = _make_output(drawn=drawn)
-    options = ChatOptions(store=store, chat=chat, model=model, vault=vault, last=last, answer=max_tokens)
+    options = ChatOptions(
+        store=store,
+        chat=chat,
+        model=model,
+        vault=vault,
+        last=last,
+        answer=max_tokens,
+        settings=read_given(system, settings),
+    )
     with opened_to_talk(options, output.reading) as opened, asyncio.Runner() as runner:
         files = NamedFiles(vault)
         talk = TerminalChat(opened, runner, output=output, files=files, strata=strata, by_hand=by_hand)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lamella import Turn
+from lamella.engine.checks import check_answer
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.conversations import Conversations
@@ -25,7 +26,16 @@ from lamella.faces.cli.terminal.consent import go_on_trusted
 from lamella.faces.cli.terminal.telling import tell
 from lamella.ports import TokenCounter
 from lamella.views.turns import cover_reported
-from lamella.wiring import DEMO_MODEL, Services, fit_settings, open_backend, open_pool, read_services
+from lamella.wiring import (
+    DEMO_MODEL,
+    Configuration,
+    Services,
+    configure_chat,
+    fit_settings,
+    open_backend,
+    open_pool,
+    read_services,
+)
 
 if TYPE_CHECKING:
     from lamella.adapters.providers.local.provider import Progress
@@ -49,41 +59,60 @@ VaultOption = Annotated[
     Path | None,
     typer.Option(help="A folder of notes that paths are meant in; else they are meant from here.", show_default=False),
 ]
-AnswerOption = Annotated[int, typer.Option("--max-tokens", min=1, help="How long an answer may be, in tokens.")]
+SystemOption = Annotated[
+    str | None, typer.Option(help="The system prompt, from the next question on.", metavar="TEXT", show_default=False)
+]
+SettingOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="A setting of this conversation; may be repeated."),
+]
+AnswerOption = Annotated[
+    int | None,
+    typer.Option("--max-tokens", min=1, help="How long an answer may be, in tokens; else 1,024.", show_default=False),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatOptions:
-    """What was asked for on the command line. What ``sends`` nothing needs no key."""
+    """What was asked for on the command line. What ``sends`` nothing needs no key.
+
+    ``settings`` are those of the conversation, by name.
+    """
 
     store: str | None = None
     chat: str | None = None
     model: str | None = None
     vault: Path | None = None
     last: bool = False
-    answer: int = 1_024
+    answer: int | None = None
     sends: bool = True
+    settings: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenChat:
     """A conversation, the model it is sent to, and what sends. ``begins`` says that nothing was said in it yet.
 
-    ``kept`` is its key where it is kept, ``store`` the store that was named, if one was.
+    ``kept`` is its key where it is kept, ``store`` the store that was named, if one was. ``configure`` tells what its
+    settings come to, and where each was found.
     """
 
     stored: StoredChat
     pool: ProviderPool
-    answer: int
+    answer: int | None
     model: str
     counter: TokenCounter
     begins: bool
     kept: str | None = None
     store: str | None = None
+    configure: Callable[[Mapping[str, object]], Configuration]
 
     def find_post(self, model: str | None = None) -> Delivery:
         """What sends to a model, by default to the one that was chosen; another branch may have its own."""
-        find = partial(self.pool.post, model or self.model, answer=self.answer)
+        window = self.stored.window
+        length = check_answer(self.answer, window=window)
+        asked = None if self.answer is None else window
+        find = partial(self.pool.post, model or self.model, answer=length, window=asked)
         try:
             return find()
         except UntrustedError as refused:
@@ -101,6 +130,8 @@ def opened_to_talk(options: ChatOptions, progress: "Callable[[Progress], None]")
     backend = open_backend(options.store or None, services=services, vault=options.vault)
     try:
         stored, model = _choose_model(backend, _choose_chat(backend, options), options.model, services=services)
+        if options.settings:
+            stored.set(options.settings)
         opened = OpenChat(
             stored=stored,
             pool=_open_pool(options, progress, services=services),
@@ -110,6 +141,7 @@ def opened_to_talk(options: ChatOptions, progress: "Callable[[Progress], None]")
             begins=not stored.turns(),
             kept=None if options.store == UNKEPT else stored.id,
             store=options.store,
+            configure=partial(configure_chat, services=services),
         )
         if options.sends:
             opened.find_post()

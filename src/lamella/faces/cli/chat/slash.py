@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from lamella.engine.dialogue.recalling import name_passage
 from lamella.errors import CallError, LamellaError, UsageError
+from lamella.faces.cli.chat.setting import set_or_show
 from lamella.faces.cli.chat.talk import TerminalChat
 from lamella.faces.cli.tables.branches import tell_branch
 from lamella.faces.cli.tables.compaction import find_waiting, lower_share, print_planned, tell_stopped
@@ -196,6 +197,7 @@ COMMANDS = {
         Command(name="/undo", does="take the last compaction back", run=_undo),
         Command(name="/recall", takes="WORDS", does="find what left the prompt", run=_recall),
         Command(name="/ledger", does="show what each turn cost, and why", run=_ledger),
+        Command(name="/set", takes="[NAME [VALUE]]", does="show settings of this chat, or change one", run=set_or_show),
         Command(name="/strata", does="show the layers of each turn, or stop showing them", run=_strata),
         Command(name="/retry", does="have the last question answered again", run=_retry, asks=True),
         Command(name="/regenerate", takes="[ID]", does="have a question answered again", run=_regenerate, asks=True),
