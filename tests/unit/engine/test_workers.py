@@ -11,6 +11,7 @@ from lamella.engine.workers import Workers
 from lamella.errors import ConflictError, StoreUnavailableError
 
 FAR = 30.0
+THREADS = 6
 NAME: ContextVar[str] = ContextVar("name", default="nobody")
 
 
@@ -104,7 +105,7 @@ def test_whoever_waits_for_a_thread_while_none_gets_on_is_told_that_the_store_is
         free.set()
         ended = await asyncio.gather(*busy, return_exceptions=True)
         # Those that had begun are waited for, however long they take.
-        assert ended.count(True) == 10
+        assert ended.count(True) == THREADS
 
     asyncio.run(stand_in_line())
     workers.close()
