@@ -1,9 +1,11 @@
 """Compacted chats in a store: where a compaction holds, what an undo voids, and that no chat gets stuck by either."""
 
+from pathlib import Path
+
 import pytest
 from tests.unit.engine.backends import make_backend, make_chat
 
-from lamella import BudgetExceededError, Chat, Note, Reply, Tool, ToolCall
+from lamella import BudgetExceededError, Chat, Conversation, Note, Reply, Tool, ToolCall
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.adapters.tokens.counter import OfflineCounter
 from lamella.core.log.records import EventKind
@@ -278,3 +280,16 @@ def test_erasing_an_artifact_erases_the_summaries_too() -> None:
     turn = chat.ask("And now?")
     assert "secret" not in "".join(message.text for message in turn.messages)
     assert any(record.kind is EventKind.COMPACTION for record in store.load("chat"))
+
+
+def test_what_instructions_no_longer_draw_in_stands_in_the_library_after_a_compaction(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("drawn in")
+    chat = Conversation(layout="in_place", vault=tmp_path, system={"instructions": "Use {[[a]]}."})
+    chat.ask("one", attach=[Note(path="a.md"), Note(path="b.md", text="# B\n\n" + "word " * 2_000)])
+    chat.reply("r")
+    receipt = chat.compact(0.0001)
+    assert receipt is not None
+    assert [step.name for step in receipt.steps] == ["preview"]
+    turn = chat.ask("two", system={"instructions": ""})
+    assert [segment.id for segment in turn.envelope.layers[1].segments] == ["a.md", "b.md"]
+    assert "drawn in" in turn.messages[0].text

@@ -170,6 +170,7 @@ class Lasting(Player):
             "system": dict(step.system) or None,
             "model": step.model,
             "drop": drop,
+            "detach": self._named(step.detach),
             "fold": step.fold,
             "at": at,
         }

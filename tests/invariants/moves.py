@@ -57,6 +57,8 @@ _SETTINGS: tuple[tuple[str, tuple[object, ...]], ...] = (
     ("layout", ("library", "in_place")),
     ("carry_forward", ("full", "preview")),
     ("image_notes", (False, True)),
+    ("attachments", ("turn", "sticky")),
+    ("linger", (0, 2)),
 )
 
 
@@ -79,7 +81,7 @@ def _deed(random: Random, *, tree: bool, models: bool) -> Move:
 @st.composite
 def kept_plans(draw: st.DrawFn, *, tree: bool = True, layout: str | None = None, turns: int = 6) -> Kept:
     """Any conversation with what is done to it between its turns; it always ends in a turn."""
-    plan = draw(plans(layout=layout, turns=turns))
+    plan = draw(plans(layout=layout, turns=turns, sticky=True))
     random = draw(st.randoms(use_true_random=False) | st.randoms(use_true_random=True))
     eager = random.choice((2, 3, 6))
     moves: list[Move] = []

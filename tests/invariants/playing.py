@@ -121,6 +121,7 @@ class Player:
             system=dict(step.system) or None,
             model=step.model,
             drop=drop,
+            detach=self._named(step.detach),
             fold=step.fold,
         )
 
@@ -145,6 +146,8 @@ class Player:
 
     def _items(self, step: Step) -> list[Item]:
         """What the turn attaches, after the edits; a file in the vault is read when the turn is asked."""
+        for place in step.touch:
+            self._edit(Attach(thing=place, edit=Edit.SMALL))
         attached: list[tuple[Attach, Version]] = []
         for attach in step.attach:
             version = self._edit(attach)
@@ -203,6 +206,8 @@ def plan_settings(plan: Plan) -> dict[str, object]:
         "layout": plan.layout,
         "carry_forward": plan.carry_forward,
         "image_notes": plan.image_notes,
+        "attachments": plan.attachments,
+        "linger": plan.linger,
         "model": plan.model,
     }
 

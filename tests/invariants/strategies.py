@@ -113,7 +113,10 @@ class Attach:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One turn. ``expand`` attaches a folder or a tag; ``drop`` names things, one past the last names nothing."""
+    """One turn. ``expand`` attaches a folder or a tag; ``drop`` names things, one past the last names nothing.
+
+    So does ``detach``; ``touch`` names things that change at their source before it.
+    """
 
     typed: tuple[str, ...] = ("What now?",)
     attach: tuple[Attach, ...] = ()
@@ -122,6 +125,8 @@ class Step:
     definitions: int | None = None
     model: str | None = None
     drop: tuple[int, ...] = ()
+    detach: tuple[int, ...] = ()
+    touch: tuple[int, ...] = ()
     fold: bool = False
     reply: str | None = "Yes."
 
@@ -135,6 +140,8 @@ class Plan:
     layout: str = "library"
     carry_forward: str = "full"
     image_notes: bool = False
+    attachments: str = "turn"
+    linger: int = 2
     vault: bool = False
     model: str | None = None
 
@@ -222,9 +229,18 @@ def _step(random: Random, count: int, *, change: Step, vault: bool) -> Step:
     )
 
 
+def _loosen(random: Random, step: Step, count: int) -> Step:
+    """The same step, with things taken out of the working set and things that change by themselves."""
+    detach = tuple(random.randrange(count + 1) for _ in range(random.randint(1, 2))) if _chance(random, 3) else ()
+    touch = tuple(random.randrange(count) for _ in range(random.randint(1, 3))) if _chance(random, 2) else ()
+    return replace(step, detach=detach, touch=touch)
+
+
 @st.composite
-def plans(draw: st.DrawFn, *, layout: str | None = None, models: bool = True, turns: int = 7) -> Plan:
-    """Any conversation of two turns or more. Without models: of none, ever.
+def plans(
+    draw: st.DrawFn, *, layout: str | None = None, models: bool = True, turns: int = 7, sticky: bool = False
+) -> Plan:
+    """Any conversation of two turns or more. Without models: of none, ever. Sticky: of any kind of attachments.
 
     Half of them are drawn choice by choice, which shrinks well; half from a seed, which wanders further.
     """
@@ -236,13 +252,16 @@ def plans(draw: st.DrawFn, *, layout: str | None = None, models: bool = True, tu
     for number in range(random.randint(2, turns)):
         changing = _chance(random, restless) or number == 0
         change = _change(random, len(things), models=models) if changing else Step()
-        steps.append(_step(random, len(things), change=change, vault=vault))
+        step = _step(random, len(things), change=change, vault=vault)
+        steps.append(_loosen(random, step, len(things)) if sticky else step)
     return Plan(
         things=things,
         steps=tuple(steps),
         layout=layout or random.choice(("library", "in_place", "in_place")),
         carry_forward=random.choice(("full", "preview")),
         image_notes=_chance(random, 3),
+        attachments=random.choice(("turn", "sticky", "sticky")) if sticky else "turn",
+        linger=random.choice((0, 1, 2)) if sticky else 2,
         vault=vault,
         model=random.choice((None, *MODELS)) if models else None,
     )

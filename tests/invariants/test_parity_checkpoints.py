@@ -128,7 +128,8 @@ def check_parity(player: type[TightLasting], kept: Kept, folder: Path, open_stor
     check_turns(play(Sparing, kept, folder / "one", lambda: never), play(player, kept, folder / "two", open_store))
     store = open_store()
     assert list(store.load(NAME)) == list(never.load(NAME))
-    assert store.read_checkpoints(NAME)
+    # A conversation of which nearly nothing fits has too few events for one.
+    assert store.read_checkpoints(NAME) or len(never.load(NAME)) < player.checkpoint_every
     assert list(Conversations(store, SystemClock()).verify()) == []
     store.close()
 

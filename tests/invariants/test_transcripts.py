@@ -64,7 +64,7 @@ def talk(plan: Plan, rounds: Sequence[int], folder: str) -> tuple[Sequence[Turn]
 
 
 @TRIED
-@given(plans(), st.lists(st.integers(0, 2), min_size=7, max_size=7))
+@given(plans(sticky=True), st.lists(st.integers(0, 2), min_size=7, max_size=7))
 def test_a_kept_conversation_replayed_sends_what_it_sent(plan: Plan, rounds: list[int]) -> None:
     with TemporaryDirectory() as folder:
         turns, chat = talk(plan, rounds, folder)
@@ -75,7 +75,7 @@ def test_a_kept_conversation_replayed_sends_what_it_sent(plan: Plan, rounds: lis
 
 
 @TRIED
-@given(plans(), st.lists(st.integers(0, 2), min_size=7, max_size=7))
+@given(plans(sticky=True), st.lists(st.integers(0, 2), min_size=7, max_size=7))
 def test_a_transcript_of_a_kept_conversation_sends_what_it_sent(plan: Plan, rounds: list[int]) -> None:
     with TemporaryDirectory() as folder:
         turns, chat = talk(plan, rounds, folder)

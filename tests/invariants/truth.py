@@ -103,6 +103,7 @@ class Truth:
     said: list[Said] = field(default_factory=list)
     epoch_start: int = 0
     drawn: tuple[object, ...] | None = None
+    riding: set[str] = field(default_factory=set)
 
     def ask(self, asked: Ask) -> Expected:
         """What the request for this turn must hold, and the truth after it."""
@@ -111,12 +112,16 @@ class Truth:
         typed, drawn_in = self._expand(asked.typed, asked)
         inlined = {fact.id: fact for fact in self._expand(_tokens(self.parts.get("instructions", "")), asked)[1]}
         dropped = [name for name in asked.dropped if name in self.known and self.known[name].policy != "pin"]
+        # What is not there moves nothing; pictures and tool results are there while their messages are.
+        riding = [name for name in asked.dropped if name in self.riding and name not in self.known]
         for name in dropped:
             self.known.pop(name, None)
         attached = self._merged([*asked.tools, *asked.attached, *drawn_in])
-        begins = self._begins(asked, inlined)
+        begins = self._begins(asked, inlined) or bool(dropped or riding)
         if begins:
             self.epoch_start = len(self.said)
+            self.riding.clear()
+        self.riding |= {fact.id for fact in attached.values() if not fact.shelved(image_notes=self.image_notes)}
         expected = Expected(
             typed=" ".join(typed),
             known=dict(self.known),
@@ -143,7 +148,7 @@ class Truth:
         changed = (drawn, definitions, model) != (self.drawn, self.definitions, self.model)
         first = self.drawn is None
         self.drawn, self.definitions, self.model = drawn, definitions, model
-        return first or self.layout == "library" or changed or bool(asked.dropped) or asked.fold
+        return first or self.layout == "library" or changed or asked.fold
 
     def _merged(self, facts: Iterable[Fact]) -> dict[str, Fact]:
         """Each id once: the last text, the last policy given; a snapshot keeps its text."""

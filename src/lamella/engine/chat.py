@@ -54,6 +54,7 @@ class Chat(Discourse):
         system: str | Mapping[str, str] | None = None,
         model: str | None = None,
         drop: Sequence[str] = (),
+        detach: Sequence[str] = (),
         pin: Sequence[str] = (),
         fold: bool = False,
         runner: str = "chat",
@@ -83,6 +84,7 @@ class Chat(Discourse):
             system=system,
             model=model,
             drop=drop,
+            detach=detach,
             pin=pin,
             fold=fold,
         )

@@ -23,7 +23,9 @@ _LISTS = {
     "results": "ToolResult values; what the model may call goes into `tools`",
     "tools": "Tool values, and functions with types and a docstring; what came back goes into `results`",
     "outputs": "ToolOutput values",
-    "drop": "the ids of artifacts",
+    "drop": "the ids of artifacts, or the names of pictures",
+    "detach": "the ids of artifacts, or the names of pictures",
+    "pin": "the ids of artifacts",
 }
 
 

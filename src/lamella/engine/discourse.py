@@ -7,8 +7,10 @@ from typing import Protocol, TypeVar
 from lamella.attach import Attachment, Tool, ToolResult
 from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.log.receipt import Receipt
+from lamella.core.log.terms import Terms
 from lamella.core.messages.delta import Reply, ToolCall
 from lamella.core.messages.rounds import ToolOutput
+from lamella.core.prompt.state import State
 from lamella.core.search.index import Found
 from lamella.core.values import replace
 from lamella.engine.checks import check_each, check_fields, check_parts, check_text, check_time
@@ -18,6 +20,7 @@ from lamella.engine.dialogue.proposal import Proposal
 from lamella.engine.dialogue.reasons import Reason
 from lamella.engine.dialogue.recalling import FOUND_AT_MOST, make_recall_tool
 from lamella.engine.dialogue.turn import TurnView
+from lamella.engine.dialogue.working_set import list_working_set
 from lamella.engine.sending.tools import SECONDS, Toolbox, ToolFunction
 from lamella.errors import ArtifactError
 
@@ -52,6 +55,9 @@ class DiscourseLike(Protocol):
 
     def why(self, name: str) -> Reason: ...
 
+    @property
+    def standing(self) -> tuple[State, Terms]: ...
+
 
 class Discourse:
     """Ask gives what a model would be sent; reply records what it answered; give hands back what its tools gave."""
@@ -72,6 +78,7 @@ class Discourse:
         system: str | Mapping[str, str] | None = None,
         model: str | None = None,
         drop: Sequence[str] = (),
+        detach: Sequence[str] = (),
         pin: Sequence[str] = (),
         fold: bool = False,
         at: datetime | None = None,
@@ -88,6 +95,7 @@ class Discourse:
             system=system,
             model=model,
             drop=drop,
+            detach=detach,
             pin=pin,
             fold=fold,
         )
@@ -106,6 +114,7 @@ class Discourse:
         system: str | Mapping[str, str] | None = None,
         model: str | None = None,
         drop: Sequence[str] = (),
+        detach: Sequence[str] = (),
         pin: Sequence[str] = (),
         fold: bool = False,
         at: datetime | None = None,
@@ -119,6 +128,7 @@ class Discourse:
             system=system,
             model=model,
             drop=drop,
+            detach=detach,
             pin=pin,
             fold=fold,
         )
@@ -134,6 +144,7 @@ class Discourse:
         system: str | Mapping[str, str] | None = None,
         model: str | None = None,
         drop: Sequence[str] = (),
+        detach: Sequence[str] = (),
         pin: Sequence[str] = (),
         fold: bool = False,
     ) -> Ask:
@@ -146,6 +157,7 @@ class Discourse:
             tools=tools,
             model=None if model is None else self._name_model(model),
             drop=tuple([check_text(name, "drop") for name in check_each(drop, "drop", str)]),
+            detach=tuple([check_text(name, "detach") for name in check_each(detach, "detach", str)]),
             pin=tuple([check_text(name, "pin") for name in check_each(pin, "pin", str)]),
             fold=bool(fold),
         )
@@ -210,6 +222,11 @@ class Discourse:
     def why(self, name: str) -> Reason:
         """Why an artifact or a message is in the next prompt, or is not, and what would bring it in."""
         return self._walker.why(check_text(name, "name", may_be_empty=False))
+
+    @property
+    def working_set(self) -> Sequence[str]:
+        """The ids of what the model can read in the next turn in its current text, whatever that attaches."""
+        return tuple(artifact.id for artifact in list_working_set(*self._walker.standing))
 
     @property
     def recall_tool(self) -> Tool:

@@ -104,7 +104,8 @@ def _list_settings(configured: ChatRules, turns: Sequence[Turn]) -> dict[str, ob
     """What requests follow from, as it stands now: a transcript depends on nobody's settings."""
     # The terms are those of the last turn: what settings say by now may be something else.
     terms = turns[-1].terms if turns else configured.terms
-    model = next((turn.model for turn in turns if turn.model), configured.model)
+    # The first turn names the model that a conversation began with. One that began with none moved to its first later.
+    model = turns[0].model if any(turn.model for turn in turns) else configured.model
     named = {"model": model, **asdict(configured.rules.budget), **asdict(terms)}
     return {name: str(value) if isinstance(value, str) else value for name, value in named.items() if value is not None}
 
@@ -118,6 +119,7 @@ def _write_turn(turn: Turn, at: datetime | None, before: SystemParts) -> dict[st
         "system": {} if turn.system is None else _list_changes(turn.system, before),
         "model": turn.model,
         "drop": list(turn.drop),
+        "detach": list(turn.detach),
         # A history that was rewritten before a turn began an epoch, and a transcript says so by folding.
         "fold": turn.fold or turn.rewritten is not None,
         "rounds": [_write_round(turn, number, one) for number, one in enumerate(turn.rounds)],

@@ -45,6 +45,7 @@ def make_rules(settings: Settings, world: "World", *, runner: str = "chat") -> R
     _check_model(settings)
     _check_history_turns(settings)
     _check_temperature(settings)
+    _check_linger(settings)
     return Rules(
         measure=world.counter.measure(settings.model),
         place=place,
@@ -68,6 +69,7 @@ def find_faults(settings: Settings) -> Iterator[tuple[tuple[str, ...], LamellaEr
         ("history_turns",): lambda: _check_history_turns(settings),
         ("temperature",): lambda: _check_temperature(settings),
         ("system",): lambda: check_parts(settings.system or ""),
+        ("linger",): lambda: _check_linger(settings),
         _SHARES: lambda: Budget(**{name: getattr(settings, name) for name in _SHARES}),
         ("compaction",): lambda: [make_compaction(settings.compaction, runner) for runner in RUNNERS],
     }
@@ -94,6 +96,11 @@ def _check_temperature(settings: Settings) -> None:
         raise SettingError(
             f"temperature is {settings.temperature}.", hint=f"Choose a number from 0, which is steady, to {_HOTTEST}."
         )
+
+
+def _check_linger(settings: Settings) -> None:
+    if settings.linger < 0:
+        raise SettingError(f"linger is {settings.linger}.", hint="Give how many turns, or 0 for none.")
 
 
 def make_compaction(settings: CompactionSettings, runner: str) -> ChainRules:

@@ -85,6 +85,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     instructions_file: str | None = None
     temperature: float | None = None
     reasoning_effort: str = "default"
+    attachments: str = "turn"
+    linger: int = 2
     store: str = "sqlite:///~/.lamella/chats.db"
     model_facts: str | None = None
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.unit.engine.backends import Ticking
+from tests.unit.engine.backends import Ticking, make_chat
 
 from lamella import Chat, Note, Picture, Selection, Tool, ToolOutput, ToolResult
 from lamella.core.log.nodes import name_round
@@ -158,3 +158,29 @@ def test_a_branch_or_a_conversation_that_is_not_there_is_told(chat: Chat) -> Non
         read_script(chat._backend, "demo", "nobody")
     with pytest.raises(CallError, match="no conversation 'other'"):
         read_script(chat._backend, "other")
+
+
+def test_a_conversation_that_began_without_a_model_is_replayed_so() -> None:
+    chat = make_chat(layout="in_place")
+    chat.ask("one", attach=[Note(path="a.md", text="A")])
+    chat.reply("r")
+    sent = chat.ask("two", model="openai:gpt-5").messages
+    chat.reply("r")
+    *_, last = chat.replay()
+    assert last.messages == sent
+
+
+def test_what_a_turn_detaches_is_part_of_its_script() -> None:
+    chat = make_chat(layout="library", attachments="sticky", carry_forward="preview")
+    chat.ask("one", attach=[Note(path="a.md", text="# A\n\n" + "word " * 2_000)])
+    chat.reply("r")
+    chat.ask("two")
+    chat.reply("r")
+    sent = chat.ask("three", detach=["a.md"]).messages
+    chat.reply("r")
+    written = chat.transcript()
+    assert (written["attachments"], written["linger"]) == ("sticky", 2)
+    assert written["turns"][2]["detach"] == ["a.md"]  # type: ignore[index]
+    transcript = parse_transcript(json.dumps(written).encode(), name="t")
+    *_, last = replay_transcript(transcript, overrides={}, beside=Path())
+    assert last.messages == sent

@@ -20,7 +20,7 @@ def compaction(given: object, runner: str = "chat") -> ChainRules:
 def test_nothing_given_means_the_documented_chain() -> None:
     assert compaction({}) == ChainRules()
     assert ChainRules().steps == STEP_ORDER
-    assert KindRules() == KindRules(preview_over=5_000, handle_after=3, shrink=True)
+    assert KindRules() == KindRules(preview_over=5_000, handle_after=None, shrink=True)
 
 
 def test_steps_words_and_summaries_are_set_by_name() -> None:

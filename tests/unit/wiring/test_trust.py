@@ -13,6 +13,7 @@ from lamella.wiring.trust import FIELDS, name_place
 PAGE = Path(__file__).parents[3] / "docs" / "trust.md"
 # Settings with a text that lead nowhere: words of a list, and a file that is only read.
 NO_PLACES = {"profile", "layout", "carry_forward", "history", "model_facts", "reasoning_effort"} | {
+    "attachments",
     "instructions",
     "instructions_file",
 }

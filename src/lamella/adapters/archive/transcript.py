@@ -119,7 +119,7 @@ class RoundIn(BaseModel):
 
 
 class TurnIn(BaseModel):
-    """One turn: what the user typed, attached, changed and dropped, and what was answered."""
+    """One turn: what the user typed, attached, changed, detached and dropped, and what was answered."""
 
     model_config = _STRICT
 
@@ -131,6 +131,7 @@ class TurnIn(BaseModel):
     tool_definitions: list[ToolDefinitionIn] | None = None
     model: _Name | None = None
     drop: list[str] = Field(default_factory=list)
+    detach: list[str] = Field(default_factory=list)
     fold: bool = False
     rounds: list[RoundIn] = Field(default_factory=list)
     reply: str = ""
@@ -163,6 +164,8 @@ class Transcript(BaseModel):
     instructions: str | None = None
     temperature: float | None = None
     reasoning_effort: str | None = None
+    attachments: str | None = None
+    linger: int | None = None
 
     @property
     def opening_system(self) -> SystemIn | None:
@@ -237,6 +240,7 @@ def read_turn(turn: TurnIn, number: int, *, system: SystemIn | None) -> Ask:
             tools=_definitions(turn),
             model=turn.model,
             drop=tuple(turn.drop),
+            detach=tuple(turn.detach),
             fold=turn.fold,
         )
     except BadInputError as error:

@@ -64,7 +64,7 @@ class Vault:
     def read(self, wanted: Wanted) -> Artifact:
         """A file that is its own text: a note, a canvas, source code."""
         text = self.read_text(wanted.name)
-        source = Source(path=self._name(wanted.name), via=wanted.via)
+        source = Source(path=self._name(wanted.name), via=wanted.via, read=True)
         return make_artifact(wanted.kind, text=text, source=source, title=wanted.title, policy=wanted.policy)
 
     def list_notes(self, kind: Kind, name: str) -> NoteList:

@@ -50,7 +50,10 @@ class Policy(StrEnum):
 
 
 class Source(Struct, frozen=True, kw_only=True, gc=False):
-    """Where an artifact came from; which fields are set depends on its kind."""
+    """Where an artifact came from; which fields are set depends on its kind.
+
+    ``read`` says that its text was read there, not given: it can be read again.
+    """
 
     path: str | None = None
     url: str | None = None
@@ -59,6 +62,7 @@ class Source(Struct, frozen=True, kw_only=True, gc=False):
     tool: str | None = None
     arguments: str | None = None
     via: str | None = None
+    read: bool = False
 
 
 class Image(Struct, frozen=True, kw_only=True):

@@ -12,14 +12,17 @@ from lamella.errors import SettingError
 
 
 class KindRules(Struct, frozen=True, kw_only=True):
-    """How artifacts of a kind may shrink: over how many characters to an outline, after how many turns to a line."""
+    """How artifacts of a kind may shrink: over how many characters to an outline, and whether at all.
+
+    ``handle_after`` is for how many turns one lingers, where that is not as the terms say.
+    """
 
     preview_over: int = PREVIEW_OVER
-    handle_after: int = 3
+    handle_after: int | None = None
     shrink: bool = True
 
     def __post_init__(self) -> None:
-        if self.preview_over < 0 or self.handle_after < 0:
+        if self.preview_over < 0 or (self.handle_after or 0) < 0:
             raise SettingError(
                 f"preview_over {self.preview_over} and handle_after {self.handle_after} cannot be below 0.",
                 hint="Give how many characters a text may have, and how many turns it may go unattached.",

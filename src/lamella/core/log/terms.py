@@ -40,12 +40,20 @@ class Effort(StrEnum):
     MAX = "max"
 
 
+class Attachments(StrEnum):
+    """How long something stays attached: for its turn, or until it is detached."""
+
+    TURN = "turn"
+    STICKY = "sticky"
+
+
 class Terms(Struct, frozen=True, kw_only=True, gc=False):
     """The terms of a turn: a field here is a setting that the bytes of a request follow from.
 
     ``history_turns`` is how many turns a history mode shows, none for as many as it usually does; ``image_notes`` says
     whether the text of notes that embed pictures goes into the library. Without a ``temperature`` the provider's own
-    holds, as with the default ``reasoning_effort``.
+    holds, as with the default ``reasoning_effort``. ``linger`` is for how many turns something stays in the working set
+    that is no longer attached.
     """
 
     layout: Layout = Layout.LIBRARY
@@ -55,6 +63,8 @@ class Terms(Struct, frozen=True, kw_only=True, gc=False):
     image_notes: bool = False
     temperature: float | None = None
     reasoning_effort: Effort = Effort.DEFAULT
+    attachments: Attachments = Attachments.TURN
+    linger: int = 2
 
 
 class Rewrite(StrEnum):

@@ -38,7 +38,8 @@ class SystemParts(Struct, frozen=True, kw_only=True):
 class Turn(Struct, frozen=True, kw_only=True, gc=False):
     """One turn: asked, stored, replayed or planned. ``None`` means: as it was.
 
-    ``text`` is what was typed after its templates. ``id`` is the message's, where it has one already. ``receipts`` are
+    ``text`` is what was typed after its templates. ``id`` is the message's, where it has one already. ``drop`` takes
+    artifacts out of the prompt, ``detach`` out of the working set, both before anything is attached. ``receipts`` are
     the compactions before it that no earlier turn was asked under; ``rewritten`` says that what came before it is not
     what was sent last: an edit, or another branch. ``strip`` is a model's summary of the oldest turns that are not
     shown. ``rounds`` are what the model asked of its tools and what they gave back; without a
@@ -54,6 +55,7 @@ class Turn(Struct, frozen=True, kw_only=True, gc=False):
     tools: tuple[ToolDefinition, ...] | None = None
     model: str | None = None
     drop: tuple[str, ...] = ()
+    detach: tuple[str, ...] = ()
     fold: bool = False
     terms: Terms = Terms()
     strip: str | None = None

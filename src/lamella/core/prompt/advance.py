@@ -7,9 +7,19 @@ from lamella.core.budget.counting import Measure
 from lamella.core.log.call import Trigger
 from lamella.core.log.ids import Voice, message_id, turn_id
 from lamella.core.log.placement import Placement
+from lamella.core.log.terms import Attachments
 from lamella.core.log.turn import Turn
 from lamella.core.messages.rounds import ToolRound
-from lamella.core.prompt.attached import drop_known, find_leaving, find_unseen, gather, learn
+from lamella.core.prompt.attached import (
+    detach_known,
+    drop_known,
+    find_leaving,
+    find_unseen,
+    gather,
+    hold_apart,
+    learn,
+    tell_smaller,
+)
 from lamella.core.prompt.folding import fold
 from lamella.core.prompt.layers.library import LibraryEntry
 from lamella.core.prompt.layers.model import message_place
@@ -26,6 +36,7 @@ from lamella.core.values import replace
 Planner = Callable[[State, Turn], Placement]
 _USER, _REPLY = Voice.USER, Voice.REPLY
 _NO_TRIGGERS: frozenset[Trigger] = frozenset()
+_STICKY = Attachments.STICKY
 
 
 def advance_all(state: State, turns: Sequence[Turn], place: Planner, *, measure: Measure) -> State:
@@ -45,9 +56,11 @@ def advance_all(state: State, turns: Sequence[Turn], place: Planner, *, measure:
 
 def _only_talks(state: State, turn: Turn) -> bool:
     """Whether a turn, asked in a state, changes nothing but the talk."""
-    brings = turn.attached or turn.results or turn.rounds or turn.receipts or turn.drop or turn.fold
+    brings = turn.attached or turn.results or turn.rounds or turn.receipts or turn.drop or turn.detach or turn.fold
+    rides = state.apart and _find_missing(state, turn, ())
     sets = turn.system is not None or turn.tools is not None or turn.model not in (None, state.model)
-    return not brings and not sets and turn.reply is not None and turn.rewritten is None and not state.waits
+    plain = not brings and not rides and not sets
+    return plain and turn.reply is not None and turn.rewritten is None and not state.waits
 
 
 def _tell(state: State, turns: Sequence[Turn], measure: Measure) -> State:
@@ -81,11 +94,12 @@ def advance(state: State, turn: Turn, place: Planner, *, measure: Measure) -> St
     at, asked = message_place(asked_at), turn_id(now.conversation, now.head, turn)
     user = make_said(asked, _USER, turn.text, place=at, measure=measure)
     question, shown, opened = user.message, NOTHING_SHOWN, now
-    if attached or placement.keep:
-        shown = show_turn(attached, standing=now.standing, place=at, measure=measure)
+    missing = _find_missing(now, turn, attached) if now.apart else ()
+    if attached or placement.keep or missing:
+        shown = show_turn((*attached, *missing), standing=now.standing, place=at, measure=measure)
         moved = find_moved(now.library, now.standing, at) if placement.keep else ()
         question = ask_with(shown, question, count=measure.count, moved=moved)
-        opened = _learn(now, attached, shown, image_notes=turn.terms.image_notes)
+        opened = _learn(now, turn, attached, shown=shown)
     prompt = Prompt(
         conversation_id=now.conversation,
         epoch=now.epoch,
@@ -137,10 +151,27 @@ def _find_triggers(state: State, turn: Turn) -> frozenset[Trigger]:
     return frozenset([trigger for trigger, did in done.items() if did])
 
 
-def _learn(state: State, attached: tuple[Artifact, ...], shown: Shown, *, image_notes: bool) -> State:
-    """The state that knows what is attached, and where it stands from now on."""
-    library = learn(state.library, attached, at=state.turns, image_notes=image_notes)
-    return replace(state, library=library, standing=merge_standing(state.standing, shown[2]))
+def _learn(state: State, turn: Turn, attached: tuple[Artifact, ...], *, shown: Shown) -> State:
+    """The state that knows what is attached, for how long, and where it stands from now on."""
+    sticks = turn.terms.attachments is _STICKY
+    library = learn(
+        state.library,
+        attached,
+        at=state.turns,
+        image_notes=turn.terms.image_notes,
+        held=True if sticks else None,
+    )
+    learnt = replace(state, library=library, standing=merge_standing(state.standing, shown[2]))
+    return replace(learnt, apart=hold_apart(state.apart, attached, turn)) if sticks and turn.attached else learnt
+
+
+def _find_missing(state: State, turn: Turn, attached: Sequence[Artifact]) -> tuple[Artifact, ...]:
+    """What is still attached and stands nowhere in the request, since no library takes it in."""
+    if turn.terms.attachments is not _STICKY:
+        return ()
+    there = {name for name in state.apart if name in state.standing and state.standing[name].in_full}
+    there.update(artifact.id for artifact in attached)
+    return tuple(artifact for name, artifact in state.apart.items() if name not in there)
 
 
 def add_rounds(state: State, rounds: Sequence[ToolRound]) -> State:
@@ -204,12 +235,21 @@ def _take_in(state: State, turn: Turn) -> tuple[State, tuple[Artifact, ...], tup
         library, dropped, told = _drop(state, turn)
         state = replace(state, library=library)
         warnings += told
+    if turn.detach:
+        state = replace(state, library=detach_known(state.library, turn.detach))
+    if state.apart and (gone := {*dropped, *turn.detach}):
+        state = replace(state, apart={name: one for name, one in state.apart.items() if name not in gone})
     if turn.attached or turn.results:
         attached, told = gather(turn, state.library)
-        warnings += (*told, *find_leaving(state.library, attached, image_notes=turn.terms.image_notes))
+        warnings += told
+    if turn.terms.attachments is _STICKY:
+        warnings += tell_smaller(state.library, attached)
+    elif attached:
+        warnings += find_leaving(state.library, attached, image_notes=turn.terms.image_notes)
     return state, attached, dropped, warnings
 
 
 def _drop(state: State, turn: Turn) -> tuple[Mapping[str, LibraryEntry], tuple[str, ...], tuple[str, ...]]:
     drawn_in = {artifact.id for artifact in state.system.inlined}
-    return drop_known(state.library, turn.drop, standing=state.standing.keys() - drawn_in, drawn_in=drawn_in)
+    standing = (state.standing.keys() | state.apart.keys()) - drawn_in
+    return drop_known(state.library, turn.drop, standing=standing, drawn_in=drawn_in)

@@ -2,8 +2,10 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from lamella.core.artifacts.kinds import LATER_KIND
 from lamella.core.artifacts.make import make_image
 from lamella.core.artifacts.model import Artifact, Kind, Policy
+from lamella.core.log.terms import Attachments, Terms
 from lamella.core.log.turn import Turn
 from lamella.core.prompt.layers.library import LibraryEntry, promotes
 from lamella.core.values import replace
@@ -100,10 +102,50 @@ def _pictures(attached: Iterable[Artifact]) -> list[Artifact]:
     ]
 
 
-def learn(library: Library, attached: Sequence[Artifact], *, at: int, image_notes: bool) -> Library:
+def is_in_working_set(entry: LibraryEntry, terms: Terms, *, turn: int) -> bool:
+    """Whether the model must be able to read something in the turn of this number that does not attach it."""
+    if entry.held is False:
+        return False
+    held = entry.held and terms.attachments is Attachments.STICKY
+    return bool(held) or turn - entry.at <= terms.linger
+
+
+def detach_known(library: Library, names: Collection[str]) -> Library:
+    """What is known, with these out of the working set; their texts stay where they stand."""
+    return {name: replace(one, held=False) if name in names else one for name, one in library.items()}
+
+
+def hold_apart(apart: Mapping[str, Artifact], attached: Sequence[Artifact], turn: Turn) -> Mapping[str, Artifact]:
+    """What stays attached without going into the library, once a turn is asked that attaches until detached.
+
+    Pictures that a note embeds are sent with the turn of the active note only, and are not among it.
+    """
+    given = {artifact.id for artifact in turn.attached}
+    kept = {name: one for name, one in apart.items() if name not in given}
+    for artifact in attached:
+        if artifact.id in given and not promotes(artifact, image_notes=turn.terms.image_notes):
+            later = LATER_KIND[artifact.kind]
+            kept[artifact.id] = artifact if later is artifact.kind else replace(artifact, kind=later, images=())
+    return kept
+
+
+def tell_smaller(library: Library, attached: Sequence[Artifact]) -> tuple[str, ...]:
+    """Words on what is held and cannot be read in full any more: a compaction made it smaller, or it was condensed."""
+    now = {artifact.id for artifact in attached}
+    held = [(name, one) for name, one in library.items() if one.held and name not in now]
+    return tuple(
+        f"{name} stands as its {'outline' if one.form else 'summary'}, to make room; attach it again to have it whole."
+        for name, one in held
+        if one.form is not None or one.artifact.condensed is not None
+    )
+
+
+def learn(
+    library: Library, attached: Sequence[Artifact], *, at: int, image_notes: bool, held: bool | None = None
+) -> Library:
     """What is known once turn number ``at`` is asked: new at the end, newer text at its first-seen place.
 
-    What is attached again stands in full again.
+    What is attached again stands in full again. ``held`` says that it stays attached until it is detached.
     """
     if not attached:
         return library
@@ -114,7 +156,7 @@ def learn(library: Library, attached: Sequence[Artifact], *, at: int, image_note
             learnt.pop(artifact.id, None)
         else:
             newest = artifact if entry is None else _newest(entry.artifact, artifact)
-            learnt[artifact.id] = LibraryEntry(artifact=newest, at=at)
+            learnt[artifact.id] = LibraryEntry(artifact=newest, at=at, held=held)
     return learnt
 
 

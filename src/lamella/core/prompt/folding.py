@@ -76,7 +76,7 @@ def _fold_behind(state: State, terms: Terms, measure: Measure, *, placement: Pla
     place = message_place(first + talk.length)
     for name, entry in state.library.items():
         if name not in standing:
-            form = forms.get(name) or entry.form or carried_form(entry.artifact, terms.carry_forward)
+            form = forms.get(name) or carried_form(entry, terms)
             old = state.standing.get(name)
             left = [piece for piece in old.pieces if piece in held or _is_shelved(state, name, piece)] if old else []
             standing[name] = _stand_again(entry.artifact, form, left, place=place, measure=measure)
@@ -117,7 +117,10 @@ def fold_library(
     if state.measured_by != measure.name:
         state = _measure_again(state, measure)
     inlined: dict[str, Artifact] = {artifact.id: artifact for artifact in state.system.inlined}
-    carries_the_same = state.terms is not None and state.terms.carry_forward is terms.carry_forward
+    before = state.terms
+    carries_the_same = (
+        before is not None and before.carry_forward is terms.carry_forward and before.attachments is terms.attachments
+    )
     if carries_the_same and state.shelf_of is state.library and not inlined and not forms:
         # Most turns attach nothing: thousands of folds then share one shelf.
         shelf = state.shelf
@@ -127,7 +130,7 @@ def fold_library(
             shelf=state.shelf if carries_the_same else {},
             standing=state.standing,
             forms=forms,
-            carry_forward=terms.carry_forward,
+            terms=terms,
             without=_find_drawn_in(state, inlined, attached),
             count=measure.count,
         )

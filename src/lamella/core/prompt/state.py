@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from lamella.core.artifacts.model import ToolDefinition
+from lamella.core.artifacts.model import Artifact, ToolDefinition
 from lamella.core.log.terms import Terms
 from lamella.core.log.turn import SystemParts
 from lamella.core.prompt.layers.library import LibraryEntry, Standing
@@ -19,6 +19,7 @@ class State(Struct, frozen=True, kw_only=True):
     ``library`` is every promoted artifact in first-seen order. ``shelf`` is the part of it that the system message
     holds, made of the library ``shelf_of``; ``standing`` is everything that stands in the messages of the epoch, shelf
     included.
+    ``apart`` is what stays attached until it is detached without going into the library, such as pictures.
     ``last`` is what was sent last; while it ``waits`` for its reply, the talk does not have it yet. ``shrunk_to`` is
     what the last compaction in force came to in tokens; ``compacted`` names what it did to the bytes sent before, until
     the next turn is asked.
@@ -34,6 +35,7 @@ class State(Struct, frozen=True, kw_only=True):
     shelf: Mapping[str, Standing] = {}
     shelf_of: Mapping[str, LibraryEntry] | None = None
     standing: Mapping[str, Standing] = {}
+    apart: Mapping[str, Artifact] = {}
     talk: Talk = Talk()
     epoch: int = 0
     turns: int = 0

@@ -6,14 +6,16 @@ from msgspec import Struct
 
 from lamella.core.artifacts.model import Artifact, ToolDefinition
 from lamella.core.artifacts.wanted import Wanted
-from lamella.core.log.turn import PART_NAMES, SystemParts
+from lamella.core.log.turn import PART_NAMES, SystemParts, Turn
+from lamella.core.values import replace
 
 
 class Ask(Struct, frozen=True, kw_only=True):
     """One turn as the user asks it: typed text with its templates, and attachments, read or still to be read.
 
-    ``results`` are tool results that ride as text, ``tools`` what the model may call from now on. ``pin`` names
-    artifacts that are known already: they are attached once more, and never shrink again.
+    ``results`` are tool results that ride as text, ``tools`` what the model may call from now on. ``drop`` takes out of
+    the prompt, ``detach`` out of the working set, by id or by the name of a picture. ``pin`` names artifacts that are
+    known already: they are attached once more, and never shrink again.
     """
 
     text: str
@@ -23,8 +25,24 @@ class Ask(Struct, frozen=True, kw_only=True):
     tools: tuple[ToolDefinition, ...] | None = None
     model: str | None = None
     drop: tuple[str, ...] = ()
+    detach: tuple[str, ...] = ()
     pin: tuple[str, ...] = ()
     fold: bool = False
+
+
+def ask_again(turn: Turn, *, text: str | None, model: str | None, system: Mapping[str, str]) -> Ask:
+    """A turn as it is asked once more under this system prompt, with another text and model if they are given."""
+    return Ask(
+        text=turn.typed if text is None else text,
+        attach=tuple(replace(artifact, condensed=None) for artifact in turn.attached),
+        results=turn.results,
+        system=system,
+        tools=turn.tools,
+        model=model or turn.model,
+        drop=turn.drop,
+        detach=turn.detach,
+        fold=turn.fold,
+    )
 
 
 def repeat_system(parts: SystemParts) -> dict[str, str]:

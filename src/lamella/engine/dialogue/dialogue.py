@@ -28,7 +28,7 @@ from lamella.engine.dialogue.fitting import Fitter, seal_request
 from lamella.engine.dialogue.past import Past
 from lamella.engine.dialogue.proposal import Proposal, propose
 from lamella.engine.dialogue.reading import read_turn
-from lamella.engine.dialogue.reasons import Reason, explain
+from lamella.engine.dialogue.reasons import Reason, explain, look_ahead
 from lamella.engine.dialogue.recalling import FOUND_AT_MOST, Recaller
 from lamella.engine.dialogue.rounds import calls_wait, check_outputs, close_round, name_calls, skip_call
 from lamella.engine.dialogue.turn import TurnView
@@ -126,6 +126,11 @@ class Dialogue:
         """The last request of this branch."""
         return self._state.last
 
+    @property
+    def standing(self) -> tuple[State, Terms]:
+        """Where the conversation stands, and the terms that it goes on under."""
+        return self._state, self._terms
+
     def ask(self, asked: Ask | Turn, *, at: datetime | None = None, rewritten: Rewrite | None = None) -> TurnView:
         """Build the next turn. If it cannot be built or written down, nothing has changed.
 
@@ -158,19 +163,16 @@ class Dialogue:
 
     def _leave(self) -> State:
         """The state if the turn that waits is left as it is: its calls are not made, its reply is empty."""
-        if not self._state.waits:
-            return self._state
-        if self._pending is None:
-            return answer(self._state, "")
-        skipped = [skip_call(call) for call in self._pending.calls]
-        return answer(add_rounds(self._state, self._with_round(skipped).rounds), "")
+        state = self._state
+        if self._pending is not None:
+            skipped = [skip_call(call) for call in self._pending.calls]
+            state = add_rounds(state, self._with_round(skipped).rounds)
+        return answer(state, "") if state.waits else state
 
     def _with_round(self, outputs: Sequence[ToolOutput]) -> Turn:
         """The turn that waits, with what its pending calls gave."""
-        turn = self._past.turns[-1]
-        if self._pending is None:
-            return turn
-        return replace(turn, rounds=(*turn.rounds, close_round(self._pending, outputs)))
+        turn, pending = self._past.turns[-1], self._pending
+        return turn if pending is None else replace(turn, rounds=(*turn.rounds, close_round(pending, outputs)))
 
     def _read(self, asked: Ask | Turn, state: State) -> Turn:
         if isinstance(asked, Turn):
@@ -375,11 +377,7 @@ class Dialogue:
 
     def _look_ahead(self) -> Prompt:
         """The request that waits for its reply, or the next one as far as it is known."""
-        state = self._state
-        if not state.waits:
-            turn = Turn(text="", terms=self._terms, receipts=self._past.receipts)
-            state = advance(state, turn, self._rules.place, measure=self._rules.measure)
-        return waiting(state)
+        return look_ahead(self._state, Turn(text="", terms=self._terms, receipts=self._past.receipts), self._rules)
 
     def find_undone(self, receipt: str | None = None) -> Sequence[Receipt]:
         """The compactions that an undo would void."""

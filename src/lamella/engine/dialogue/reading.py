@@ -7,7 +7,7 @@ from lamella.core.artifacts.ids import path_id
 from lamella.core.artifacts.kinds import KINDS, LATER_KIND, TEXT_KINDS, BlockForm, Embeds
 from lamella.core.artifacts.model import Artifact, Image, Kind, Policy, Source
 from lamella.core.artifacts.wanted import Wanted
-from lamella.core.log.terms import Terms
+from lamella.core.log.terms import Attachments, Terms
 from lamella.core.log.turn import SystemParts, Turn
 from lamella.core.prompt.state import State
 from lamella.core.prompt.templates import (
@@ -23,6 +23,7 @@ from lamella.core.text.content import normalise
 from lamella.core.text.patterns import moment_pattern
 from lamella.core.values import replace
 from lamella.engine.dialogue.ask import Ask
+from lamella.engine.dialogue.working_set import NOTHING_LEAVES, follow_sources, resolve_leaving
 from lamella.errors import ArtifactError, BadInputError
 from lamella.ports import Catalog, Sources, no_vault
 
@@ -189,18 +190,27 @@ def read_turn(asked: Ask, state: State, sources: Sources, *, terms: Terms) -> Tu
     typed = expand_typed(asked.text, reader.resolve) if "{" in asked.text else Expansion(text=asked.text)
     changes = asked.system or "{" in state.system.typed_instructions
     system, told = _read_system(asked, state, reader) if changes else (None, ())
+    drop, detach, said = NOTHING_LEAVES
+    if asked.drop or asked.detach:
+        drop, detach, said = resolve_leaving(asked, state, terms, system=system or state.system)
+    attached = (*attached, *typed.artifacts)
+    if terms.attachments is Attachments.STICKY:
+        but = {*drop, *detach, *(artifact.id for artifact in attached)}
+        changed, told_of = follow_sources(state, sources, but=but)
+        attached, said = (*attached, *changed), (*said, *told_of)
     return Turn(
         text=typed.text,
         typed=asked.text,
-        attached=(*attached, *typed.artifacts),
+        attached=attached,
         results=asked.results,
         system=system,
         tools=asked.tools,
         model=asked.model or (state.model if state.terms is None else None),
-        drop=asked.drop,
+        drop=drop,
+        detach=detach,
         fold=asked.fold,
         terms=terms,
-        warnings=(*reader.warnings, *typed.warnings, *told),
+        warnings=(*reader.warnings, *typed.warnings, *told, *said),
     )
 
 

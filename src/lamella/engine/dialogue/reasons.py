@@ -8,16 +8,19 @@ from enum import StrEnum
 from msgspec import Struct
 
 from lamella.core.artifacts.model import Artifact, Kind, Policy
+from lamella.core.compaction.fitting import Rules
 from lamella.core.log.ids import Voice, round_result_id
 from lamella.core.log.placement import Form
 from lamella.core.log.receipt import Receipt, Step
 from lamella.core.log.terms import CarryForward
 from lamella.core.log.turn import Turn
+from lamella.core.prompt.advance import advance, waiting
 from lamella.core.prompt.folding import SHOWN_TURNS
 from lamella.core.prompt.layers.library import promotes
 from lamella.core.prompt.layers.model import SYSTEM_PLACE, LayerId, Segment
 from lamella.core.prompt.layers.rounds import TOOL_KIND
 from lamella.core.prompt.prompt import Prompt
+from lamella.core.prompt.state import State
 from lamella.engine.dialogue.past import Past
 from lamella.errors import CallError
 
@@ -248,3 +251,8 @@ def _find_cut(name: str, receipts: Sequence[Receipt]) -> tuple[Receipt, Step] | 
     """The last compaction in force that names it, and the step that does."""
     cuts = ((receipt, step) for receipt in reversed(receipts) for step in receipt.steps if name in step.removed)
     return next(cuts, None)
+
+
+def look_ahead(state: State, turn: Turn, rules: Rules) -> Prompt:
+    """The request that waits for its reply, or that of a turn as far as it is known."""
+    return waiting(state if state.waits else advance(state, turn, rules.place, measure=rules.measure))

@@ -23,7 +23,7 @@ from lamella.core.log.ids import Voice
 from lamella.core.log.nodes import Told, name_messages
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.records import Written
-from lamella.core.log.terms import Rewrite
+from lamella.core.log.terms import Rewrite, Terms
 from lamella.core.messages.delta import Reply, ToolCall
 from lamella.core.messages.rounds import ToolOutput
 from lamella.core.prompt.movement import find_movement
@@ -32,7 +32,7 @@ from lamella.core.prompt.state import State
 from lamella.core.search.index import Found
 from lamella.core.values import replace
 from lamella.engine.dialogue.answer import Answer
-from lamella.engine.dialogue.ask import Ask
+from lamella.engine.dialogue.ask import Ask, ask_again
 from lamella.engine.dialogue.dialogue import Dialogue
 from lamella.engine.dialogue.past import Past
 from lamella.engine.dialogue.proposal import Proposal
@@ -221,16 +221,8 @@ class StoredChat:
         contents = self._contents(path_hashes([Told(message=node, reply=None)]))
         original = read_message(node, contents, usual=self._configured.terms)
         dialogue = self._go_on_after(node.parent, edits=message)
-        asked = Ask(
-            text=original.typed if text is None else text,
-            attach=tuple(replace(artifact, condensed=None) for artifact in original.attached),
-            results=original.results,
-            system=self._settings.repeat(original.system),
-            tools=original.tools,
-            model=model or self._chosen_model() or original.model,
-            drop=original.drop,
-            fold=original.fold,
-        )
+        system = self._settings.repeat(original.system)
+        asked = ask_again(original, text=text, model=model or self._chosen_model(), system=system)
         turn = dialogue.ask(asked, at=at, rewritten=Rewrite.HISTORY_EDITED)
         self._dialogue, self._settings.changed = dialogue, {}
         return turn
@@ -312,6 +304,11 @@ class StoredChat:
     def why(self, name: str) -> Reason:
         """Why an artifact or a message of the active branch is in the next request, or is not."""
         return self._running().why(name, erased=find_erased(self._log.path()))
+
+    @property
+    def standing(self) -> tuple[State, Terms]:
+        """Where the active branch stands, and the terms that it goes on under."""
+        return self._running().standing
 
     def reload(self) -> None:
         """Read what others wrote since."""

@@ -11,7 +11,11 @@ from lamella.errors import SettingError
 def test_the_chain_runs_as_documented_unless_it_is_said_otherwise() -> None:
     chain = ChainRules()
     assert (chain.steps, chain.words, chain.kinds, chain.stages) == (STEP_ORDER, frozenset(), {}, ())
-    assert (chain.every_kind.preview_over, chain.every_kind.handle_after, chain.every_kind.shrink) == (5_000, 3, True)
+    assert (chain.every_kind.preview_over, chain.every_kind.handle_after, chain.every_kind.shrink) == (
+        5_000,
+        None,
+        True,
+    )
     caps = chain.summary
     assert (caps.reads, caps.writes, caps.exact, caps.turns, caps.item) == (16_000, 500, 500, 3, 2_000)
 

@@ -6,7 +6,9 @@ from lamella.core.compaction.draft import Draft
 from lamella.core.compaction.steps.taking import take_until
 from lamella.core.log.placement import Form
 from lamella.core.log.receipt import Step, StepName
+from lamella.core.prompt.attached import is_in_working_set
 from lamella.core.prompt.layers.library import Standing, may_shrink, render_smaller
+from lamella.core.values import replace
 
 
 def cut_to_previews(draft: Draft) -> Step | None:
@@ -21,11 +23,11 @@ def cut_to_previews(draft: Draft) -> Step | None:
 
 
 def cut_to_handles(draft: Draft) -> Step | None:
-    """Oldest entries that were not attached for some turns to one line."""
+    """Oldest entries that are out of the working set to one line."""
     stale = (
         (name, _freed(entry, Form.HANDLE, draft))
         for name, entry in _shrinkable(draft)
-        if entry.form in (Form.FULL, Form.PREVIEW) and _is_stale(name, entry, draft)
+        if entry.form in (Form.FULL, Form.PREVIEW) and not _is_wanted(name, entry, draft)
     )
     taken = take_until(stale, draft.excess)
     return Step(name=StepName.HANDLE, removed=taken) if taken else None
@@ -39,9 +41,13 @@ def _shrinkable(draft: Draft) -> Iterator[tuple[str, Standing]]:
             yield name, entry
 
 
-def _is_stale(name: str, entry: Standing, draft: Draft) -> bool:
-    after = draft.chain.of_kind(entry.artifact.kind).handle_after
-    return draft.state.turns - draft.state.library[name].at > after
+def _is_wanted(name: str, entry: Standing, draft: Draft) -> bool:
+    """Whether it is in the working set of the turn that is to be asked."""
+    if name in draft.turn.detach:
+        return False
+    after, terms = draft.chain.of_kind(entry.artifact.kind).handle_after, draft.turn.terms
+    terms = terms if after is None else replace(terms, linger=after)
+    return is_in_working_set(draft.state.library[name], terms, turn=draft.state.turns)
 
 
 def _freed(entry: Standing, form: Form, draft: Draft) -> int:

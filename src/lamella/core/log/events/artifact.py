@@ -32,6 +32,7 @@ class StoredSource(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=Tr
     tool: str | None = None
     arguments: str | None = None
     via: str | None = None
+    read: bool = False
 
 
 class StoredArtifact(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
@@ -73,6 +74,7 @@ def store_artifact(artifact: Artifact) -> StoredArtifact:
             tool=source.tool,
             arguments=source.arguments,
             via=source.via,
+            read=source.read,
         ),
         policy=artifact.policy,
         has_images=artifact.has_images,
@@ -107,6 +109,7 @@ def read_artifact(stored: StoredArtifact, contents: Contents) -> Artifact | None
             tool=source.tool,
             arguments=source.arguments,
             via=source.via,
+            read=source.read,
         ),
         recoverable=spec.recoverable,
         trust=spec.trust,

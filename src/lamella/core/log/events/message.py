@@ -77,6 +77,7 @@ class MessageEvent(GivenTerms, frozen=True, kw_only=True, gc=False, omit_default
     tools: tuple[StoredTool, ...] | None = None
     model: str | None = None
     drop: tuple[str, ...] = ()
+    detach: tuple[str, ...] = ()
     fold: bool = False
     strip: str | None = None
     rewritten: Rewrite | None = None
@@ -164,15 +165,15 @@ def read_turn(event: MessageEvent, contents: Contents, *, usual: Terms) -> Turn:
     )
     if event.attached or event.results or event.warnings:
         turn = _attach(turn, event, contents)
+    if event.drop or event.detach or event.fold:
+        turn = replace(turn, drop=event.drop, detach=event.detach, fold=event.fold)
     if (event.system, event.tools, event.model, event.strip, event.rewritten) == _NOTHING:
-        return replace(turn, drop=event.drop, fold=event.fold) if event.drop or event.fold else turn
+        return turn
     return replace(
         turn,
         system=None if event.system is None else _read_system(event.system, contents),
         tools=_read_tools(event.tools),
         model=event.model,
-        drop=event.drop,
-        fold=event.fold,
         strip=read_kept(event.strip, contents),
         rewritten=event.rewritten,
     )
@@ -205,6 +206,7 @@ def _describe(turn: Turn) -> MessageEvent:
         else tuple(StoredTool(name=t.name, description=t.description, parameters=t.parameters) for t in turn.tools),
         model=turn.model,
         drop=turn.drop,
+        detach=turn.detach,
         fold=turn.fold,
         strip=None if turn.strip is None else hash_text(turn.strip),
         rewritten=turn.rewritten,

@@ -8,7 +8,7 @@ from lamella.core.artifacts.blocks import render_block, render_condensed, render
 from lamella.core.artifacts.kinds import KINDS, LATER_KIND, Promotion
 from lamella.core.artifacts.model import Artifact, Policy
 from lamella.core.log.placement import Form
-from lamella.core.log.terms import CarryForward
+from lamella.core.log.terms import Attachments, CarryForward, Terms
 from lamella.core.prompt.layers.model import SYSTEM_PLACE, Count, Layer, LayerId, Segment, make_layer
 from lamella.core.text.outline import PREVIEW_OVER, build_outline
 
@@ -16,12 +16,14 @@ from lamella.core.text.outline import PREVIEW_OVER, build_outline
 class LibraryEntry(Struct, frozen=True, kw_only=True, gc=False):
     """An artifact of an earlier turn with its newest text; ``at`` is the number of the turn that attached it last.
 
-    ``form`` is the smaller one that a compaction gave it, until it is attached again.
+    ``form`` is the smaller one that a compaction gave it, until it is attached again. ``held`` says that it stays
+    attached until it is detached, or, where false, that it was; else it lingers for some turns.
     """
 
     artifact: Artifact
     at: int
     form: Form | None = None
+    held: bool | None = None
 
 
 class Standing(Struct, frozen=True, kw_only=True, gc=False):
@@ -112,12 +114,17 @@ def render_smaller(artifact: Artifact, form: Form) -> str | None:
     return text if len(text) < len(artifact.text) else None
 
 
-def carried_form(artifact: Artifact, carry_forward: CarryForward) -> Form:
-    """The form that an artifact takes in the library where no placement says otherwise."""
-    if artifact.condensed is not None:
+def carried_form(entry: LibraryEntry, terms: Terms) -> Form:
+    """The form that an artifact takes in the library where no placement says otherwise.
+
+    What is attached until it is detached can be read in full until then.
+    """
+    if entry.form is not None:
+        return entry.form
+    if entry.artifact.condensed is not None:
         return Form.SUMMARY
-    previewed = carry_forward is CarryForward.PREVIEW and len(artifact.text) > PREVIEW_OVER
-    return Form.PREVIEW if previewed else Form.FULL
+    carried = terms.carry_forward is CarryForward.FULL or (entry.held and terms.attachments is Attachments.STICKY)
+    return Form.FULL if carried or len(entry.artifact.text) <= PREVIEW_OVER else Form.PREVIEW
 
 
 def fold_shelf(
@@ -126,7 +133,7 @@ def fold_shelf(
     shelf: Mapping[str, Standing],
     standing: Mapping[str, Standing],
     forms: Mapping[str, Form],
-    carry_forward: CarryForward,
+    terms: Terms,
     without: Collection[str],
     count: Count,
 ) -> dict[str, Standing]:
@@ -136,17 +143,18 @@ def fold_shelf(
         if name in without:
             continue
         artifact, old = entry.artifact, shelf.get(name)
-        form = forms.get(name) or entry.form or carried_form(artifact, carry_forward)
-        if old is not None and old.artifact is artifact and _still_stands(old, form):
+        form = forms.get(name) or carried_form(entry, terms)
+        if old is not None and old.artifact is artifact and _still_stands(old, form, entry):
             folded[name] = old
         else:
             folded[name] = shelve(artifact, form=form, count=count, shown=standing.get(name))
     return folded
 
 
-def _still_stands(old: Standing, form: Form) -> bool:
-    # A smaller form that would not be smaller stands in full, and is not tried again every turn.
-    return old.form is form or (form is not Form.FULL and old.form is Form.FULL)
+def _still_stands(old: Standing, form: Form, entry: LibraryEntry) -> bool:
+    # A smaller form that would not be smaller stands in full, and is not tried again every turn. What was detached
+    # stood in full because it was held.
+    return old.form is form or (form is not Form.FULL and old.form is Form.FULL and entry.held is not False)
 
 
 def build_library(standings: Sequence[Standing]) -> Layer:

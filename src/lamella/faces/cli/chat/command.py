@@ -33,14 +33,15 @@ from lamella.views.chats import view_rounds
 from lamella.wiring import NamedFiles
 
 _GLANCE = 8
+_ChatArgument = Annotated[
+    str | None, typer.Argument(help="A conversation to go on with, or a name for a new one.", show_default=False)
+]
 _StrataOption = Annotated[bool, typer.Option("--strata", help="Show the layers of each turn, and what was cached.")]
 
 
 def chat(
     *,
-    chat: Annotated[
-        str | None, typer.Argument(help="A conversation to go on with, or a name for a new one.", show_default=False)
-    ] = None,
+    chat: _ChatArgument = None,
     vault: VaultOption = None,
     model: ModelOption = None,
     last: Annotated[bool, typer.Option("--last", help="Go on with the conversation that changed last.")] = False,
@@ -67,6 +68,7 @@ def chat(
         vault=vault,
         last=last,
         answer=max_tokens,
+        sticky=True,
         settings=read_given(system, settings),
     )
     with opened_to_talk(options, output.reading) as opened, asyncio.Runner() as runner:
@@ -74,7 +76,9 @@ def chat(
         talk = TerminalChat(opened, runner, output=output, files=files, strata=strata, by_hand=by_hand)
         _greet(opened)
         try:
-            source = _make_input(talk, runner) if drawn else LineInput() if at_terminal else PipedInput()
+            source = (
+                _make_input(talk, runner) if drawn else LineInput(talk.tell_attached) if at_terminal else PipedInput()
+            )
             _talk(talk, source, at_terminal=at_terminal, drawn=drawn)
         except (BrokenPipeError, SystemExit):
             # Nobody reads the answers any more: what is left is not sent. Rich leaves a closed pipe with SystemExit.
@@ -98,7 +102,7 @@ def _make_output(*, drawn: bool) -> Output:
 def _make_input(talk: TerminalChat, runner: asyncio.Runner) -> Input:
     from lamella.faces.cli.chat.prompt import PromptInput, PromptStatus  # only a terminal needs it
 
-    told = PromptStatus(standing=talk.tell_standing, meanwhile=talk.tell_meanwhile)
+    told = PromptStatus(attached=talk.tell_attached, standing=talk.tell_standing, meanwhile=talk.tell_meanwhile)
     return PromptInput(runner, commands=tuple(COMMANDS), files=talk.files, told=told)
 
 
@@ -125,7 +129,7 @@ def _take(talk: TerminalChat, line: str, *, drawn: bool) -> None:
     elif asked := bool(line.strip()):
         talk.say(line[1:] if line.startswith("//") else line)
     if asked and not drawn:
-        tell(f"[{talk.tell_standing()}]", err=True)
+        tell(f"{talk.tell_attached()}[{talk.tell_standing()}]", err=True)
 
 
 def _greet(opened: OpenChat) -> None:

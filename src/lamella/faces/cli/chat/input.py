@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from lamella.errors import SourceTooLargeError
@@ -37,8 +37,11 @@ class PipedInput:
 class LineInput:
     """The same at a terminal that knows nothing but text: it echoes what is typed itself, and nothing is completed."""
 
+    def __init__(self, tell_attached: Callable[[], str]) -> None:
+        self._tell_attached = tell_attached
+
     def read(self) -> str | None:
-        write_exactly(PROMPT)
+        write_exactly(f"{self._tell_attached()}{PROMPT}")
         return _read_message()
 
 

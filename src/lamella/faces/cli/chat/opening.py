@@ -10,11 +10,12 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec.structs import replace
 
 from lamella import Turn
 from lamella.engine.checks import check_answer
 from lamella.engine.dialogue.ask import Ask
-from lamella.engine.keeping.backend import Backend
+from lamella.engine.keeping.backend import Backend, ChatRules
 from lamella.engine.keeping.conversations import Conversations
 from lamella.engine.keeping.names import find_chat
 from lamella.engine.keeping.stored import StoredChat
@@ -46,6 +47,8 @@ DEMO_TOLD = (
     "openai-compatible:URL#NAME, anthropic:NAME, openai:NAME or gemini:NAME."
 )
 UNKEPT = "memory:"
+_STICKY: Mapping[str, object] = {"attachments": "sticky"}
+Configure = Callable[[Mapping[str, object]], ChatRules]
 
 ModelOption = Annotated[
     str | None,
@@ -76,7 +79,8 @@ AnswerOption = Annotated[
 class ChatOptions:
     """What was asked for on the command line. What ``sends`` nothing needs no key.
 
-    ``settings`` are those of the conversation, by name.
+    ``settings`` are those of the conversation, by name. ``sticky`` says that somebody talks: what is attached stays
+    attached until it is detached, unless that was set.
     """
 
     store: str | None = None
@@ -87,6 +91,7 @@ class ChatOptions:
     answer: int | None = None
     sends: bool = True
     settings: Mapping[str, object] = field(default_factory=dict)
+    sticky: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,8 +133,11 @@ def opened_to_talk(options: ChatOptions, progress: "Callable[[Progress], None]")
     """A conversation to talk in. What a model lacks, such as a key, is an error before anything is said."""
     services = read_services()
     backend = open_backend(options.store or None, services=services, vault=options.vault)
+    usual = _STICKY if options.sticky and not services.found.is_set("attachments") else {}
+    backend = replace(backend, configure=partial(_configure, backend.configure, usual)) if usual else backend
     try:
-        stored, model = _choose_model(backend, _choose_chat(backend, options), options.model, services=services)
+        chat = _choose_chat(backend, options)
+        stored, model = _choose_model(backend, chat, options.model, usual=usual, services=services)
         if options.settings:
             stored.set(options.settings)
         opened = OpenChat(
@@ -152,6 +160,11 @@ def opened_to_talk(options: ChatOptions, progress: "Callable[[Progress], None]")
         raise
     finally:
         backend.store.close()
+
+
+def _configure(configure: Configure, usual: Mapping[str, object], given: Mapping[str, object]) -> ChatRules:
+    """What the settings of a conversation come to; what was written down for it comes before what is usual here."""
+    return configure({**usual, **given})
 
 
 def tell_demo(model: str) -> None:
@@ -195,8 +208,13 @@ def _open_pool(
     return pool
 
 
-def _choose_model(backend: Backend, chat: str, wished: str | None, *, services: Services) -> tuple[StoredChat, str]:
-    """The model that was asked for, else the one of the conversation or of the settings, else the demo model."""
+def _choose_model(
+    backend: Backend, chat: str, wished: str | None, *, usual: Mapping[str, object], services: Services
+) -> tuple[StoredChat, str]:
+    """The model that was asked for, else the one of the conversation or of the settings, else the demo model.
+
+    A new conversation has what is usual here written down with it.
+    """
     if wished is not None and not wished.strip():
         raise UsageError("--model is blank.", hint="Name a model, as in --model local, or leave --model out.")
     stored = StoredChat(backend, chat)
@@ -205,7 +223,8 @@ def _choose_model(backend: Backend, chat: str, wished: str | None, *, services: 
     if stored.version and model == known:
         return stored, model
     fitting = fit_settings(model, begins=not stored.version, services=services)
-    return StoredChat(backend, chat, {"model": model, **fitting}), model
+    begins = {} if stored.version else usual
+    return StoredChat(backend, chat, {"model": model, **fitting, **begins}), model
 
 
 def _find_model(stored: StoredChat) -> str | None:

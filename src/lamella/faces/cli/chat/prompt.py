@@ -27,8 +27,12 @@ class _PromptInterrupt(Exception):  # noqa: N818 - a key, not a failure
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptStatus:
-    """What stands below the prompt: where the conversation stands, asked once a message, and what goes on meanwhile."""
+    """What stands around the prompt: before it what is attached, below it where the conversation stands.
 
+    Both are asked once a message; what goes on ``meanwhile`` is asked all the time.
+    """
+
+    attached: Callable[[], str]
     standing: Callable[[], str]
     meanwhile: Callable[[], str]
 
@@ -42,9 +46,9 @@ class PromptInput:
     def __init__(self, runner: Runner, *, commands: Sequence[str], files: NamedFiles, told: PromptStatus) -> None:
         self._runner = runner
         self._told = told
-        self._standing = ""
+        self._attached = self._standing = ""
         self._session: PromptSession[str] = PromptSession(
-            PROMPT,
+            lambda: f"{self._attached}{PROMPT}",
             multiline=True,
             history=_open_history(),
             completer=_Completer(commands, files),
@@ -58,7 +62,7 @@ class PromptInput:
 
     def read(self) -> str | None:
         """The next message, none on Ctrl-D."""
-        self._standing = self._told.standing()
+        self._attached, self._standing = self._told.attached(), self._told.standing()
         try:
             return self._runner.run(self._session.prompt_async())
         except EOFError:

@@ -53,14 +53,16 @@ def _attach(talk: TerminalChat, rest: str) -> None:
         raise UsageError("/attach names no file.", hint="As in /attach note.md or /attach note.md:10-20.")
     talk.waiting[rest] = list(talk.files.find(rest))
     talk.warm()
-    tell(f"{show_line(rest)} goes with the next message.")
+    stays = " and stays attached until /detach" if talk.sticks else ""
+    tell(f"{show_line(rest)} goes with the next message{stays}.")
 
 
-def _detach(talk: TerminalChat, _rest: str) -> None:
-    talk.waiting.clear()
-    talk.drop.clear()
-    talk.pins.clear()
-    tell("Nothing goes with the next message.")
+def _detach(talk: TerminalChat, rest: str) -> None:
+    if rest:
+        tell(f"{show_line(rest)} {talk.take_out(rest)}.")
+    else:
+        talk.take_all_out()
+        tell("Nothing is attached from the next message on.")
 
 
 def _drop(talk: TerminalChat, rest: str) -> None:
@@ -187,7 +189,7 @@ COMMANDS = {
         Command(
             name="/attach", takes="PATH[:10-20]", does="bring a file, a folder or lines of a file along", run=_attach
         ),
-        Command(name="/detach", does="bring nothing along after all", run=_detach),
+        Command(name="/detach", takes="[NAME]", does="take something out of what is attached, or all", run=_detach),
         Command(
             name="/drop", takes="ID", does="take an artifact out of the prompt, from the next message on", run=_drop
         ),

@@ -8,6 +8,7 @@ from lamella import Turn
 from lamella.attach import Attachment
 from lamella.engine.checks import check_text
 from lamella.engine.dialogue.ask import Ask
+from lamella.engine.dialogue.working_set import follow_given, list_given
 from lamella.engine.keeping.stored import StoredChat
 from lamella.engine.sending.sending import Event, answer, send
 from lamella.errors import AnswerAsideError, ConflictError, LamellaError
@@ -18,9 +19,10 @@ from lamella.faces.cli.chat.output import Output, follow
 from lamella.faces.cli.chat.status import tell_end, tell_standing
 from lamella.faces.cli.chat.strata import print_strata
 from lamella.faces.cli.chat.warmup import Warmup
+from lamella.faces.cli.chat.working_set import check_attached, is_sticky, list_attached, tell_names
 from lamella.faces.cli.terminal.door import ChatDoor
 from lamella.faces.cli.terminal.failures import print_failure
-from lamella.faces.cli.terminal.lines import cut_words
+from lamella.faces.cli.terminal.lines import cut_words, show_line
 from lamella.faces.cli.terminal.telling import tell
 from lamella.wiring import Configuration, NamedFiles
 
@@ -28,9 +30,10 @@ _TITLE = 60
 
 
 class TerminalChat:
-    """One conversation. ``waiting`` is what the next message brings along, ``drop`` what leaves with it.
+    """One conversation. ``waiting`` is what the next message brings along, ``drop`` what leaves the prompt with it.
 
-    ``pins`` is what stays whole from then on. ``failed`` says that the last message has no answer.
+    ``detach`` is what leaves the working set, ``pins`` what stays whole from then on. ``failed`` says that the last
+    message has no answer.
 
     ``by_hand`` says that someone types: there is time to read ahead, and Ctrl-C stops an answer, not the talk.
     """
@@ -48,7 +51,10 @@ class TerminalChat:
         self.strata = strata
         self.waiting: dict[str, list[Attachment]] = {}
         self.drop: list[str] = []
+        self.detach: list[str] = []
         self.pins: list[str] = []
+        # Files outside of any vault that were sent in this sitting. In a later one the same path may be another file.
+        self._loose: dict[str, None] = {}
         self.failed = False
 
     @property
@@ -68,9 +74,10 @@ class TerminalChat:
         """Send a message, with what waits for it and what it names."""
         self.failed = True
         try:
-            asked = self._ask(text)
+            asked = self._ask(text, say=True)
             self._name(text)
             post = self._opened.find_post(self.stored.model_for(asked))
+            self._loose |= dict.fromkeys(list_given(asked.attach))
             self._follow(send(self.stored, asked, post))
         except ConflictError as error:
             self.stored.reload()
@@ -124,18 +131,55 @@ class TerminalChat:
 
     def tell_standing(self) -> str:
         """The status line."""
-        waits = "".join(f" · +{name}" for name in self.waiting) + "".join(f" · -{name}" for name in self.drop)
+        out = dict.fromkeys([*self.detach, *self.drop])
+        waits = "".join(f" · +{name}" for name in self.waiting) + "".join(f" · -{name}" for name in out)
         waits += "".join(f" · pin {name}" for name in self.pins)
         return tell_standing(self.stored, self.stored.model_for(Ask(text=""))) + waits
 
-    def _ask(self, text: str) -> Ask:
+    @property
+    def sticks(self) -> bool:
+        """Whether what is attached stays attached until it is detached."""
+        return is_sticky(self.stored)
+
+    def tell_attached(self) -> str:
+        """What stays attached, for the line that is typed in; nothing where nothing does."""
+        return tell_names(list_attached(self.stored, but=[*self.detach, *self.drop])) if self.sticks else ""
+
+    def take_out(self, name: str) -> str:
+        """Have something detached with the next message, or not go along with it at all, and say which."""
+        if name in self.waiting:
+            del self.waiting[name]
+            return "does not go with the next message"
+        check_attached(self.stored, name, waiting=self.waiting)
+        self.detach = [*dict.fromkeys((*self.detach, name))]
+        return "is detached with the next message; /drop takes it out of the prompt as well"
+
+    def take_all_out(self) -> None:
+        """Have everything detached with the next message, which does nothing else that was asked for."""
+        self._forget_waiting()
+        self.detach = list_attached(self.stored)
+
+    def _ask(self, text: str, *, say: bool = False) -> Ask:
+        """What a message asks for; files outside of a vault that changed since they were sent go along."""
         attach = [*(one for some in self.waiting.values() for one in some), *attach_named(text, self.files)]
-        return Ask(
+        asked = Ask(
             text=check_text(text, "the message"),
             attach=tuple(one.attachment() for one in attach),
             drop=tuple(self.drop),
+            detach=tuple(self.detach),
             pin=tuple(self.pins),
         )
+        return self._bring_changed(asked, say=say) if self.sticks else asked
+
+    def _bring_changed(self, asked: Ask, *, say: bool) -> Ask:
+        """The same with files outside of a vault that changed since they were sent, which is said to those who send."""
+        find = self.files.find
+        asked, told = follow_given(
+            asked, self.stored.standing[0], self._loose, read=lambda path: [one.attachment() for one in find(path)]
+        )
+        for line in told if say else ():
+            tell(f"note: {show_line(line)}", err=True)
+        return asked
 
     def _name(self, text: str) -> None:
         """A new conversation gets its first words as a title, before they are asked: later would cost its place."""
@@ -173,4 +217,5 @@ class TerminalChat:
     def _forget_waiting(self) -> None:
         self.waiting.clear()
         self.drop.clear()
+        self.detach.clear()
         self.pins.clear()

@@ -8,7 +8,7 @@ from lamella.core.compaction.rules import ChainRules, KindRules
 from lamella.core.compaction.steps.library import cut_to_handles, cut_to_previews
 from lamella.core.log.placement import Form
 from lamella.core.log.receipt import StepName
-from lamella.core.log.terms import Layout, Terms
+from lamella.core.log.terms import Attachments, Layout, Terms
 from lamella.core.prompt.layers.model import LayerId
 from lamella.core.values import replace
 from lamella.errors import SettingError
@@ -18,9 +18,17 @@ PREVIEW = (StepName.PREVIEW,)
 HANDLE = (StepName.HANDLE,)
 
 
-def shelved(*artifacts: Artifact, chain: ChainRules, turns: int = 0, layout: Layout = Layout.IN_PLACE) -> Story:
+def shelved(
+    *artifacts: Artifact,
+    chain: ChainRules,
+    turns: int = 0,
+    layout: Layout = Layout.IN_PLACE,
+    linger: int = 2,
+    attachments: Attachments = Attachments.TURN,
+) -> Story:
     """A conversation that attached these in its first turn, and so many turns after it."""
-    story = Story(make_rules(chain), Terms(layout=layout)).say("Read this.", "I did.", attaching(*artifacts))
+    terms = Terms(layout=layout, linger=linger, attachments=attachments)
+    story = Story(make_rules(chain), terms).say("Read this.", "I did.", attaching(*artifacts))
     for number in range(turns):
         story.say(f"Question {number}?", "Because.")
     return story
@@ -73,13 +81,29 @@ def test_only_a_long_text_becomes_an_outline() -> None:
     assert removed(story.plan().receipt, "preview") == ["longer.md"]
 
 
-def test_a_text_becomes_a_handle_only_after_three_turns_without_it() -> None:
-    for turns, expected in ((0, []), (1, []), (2, []), (3, ["handle"])):
-        story = shelved(note("long.md", LONG), chain=ChainRules(steps=HANDLE), turns=turns)
+def test_a_text_becomes_a_handle_only_once_it_lingers_no_more() -> None:
+    for linger, turns, expected in ((2, 0, []), (2, 1, []), (2, 2, ["handle"]), (0, 0, ["handle"]), (3, 2, [])):
+        story = shelved(note("long.md", LONG), chain=ChainRules(steps=HANDLE), turns=turns, linger=linger)
         assert names(story.plan().receipt) == expected
 
 
-def test_attaching_begins_the_three_turns_anew() -> None:
+def test_what_is_attached_until_it_is_detached_becomes_no_handle_before() -> None:
+    sticky = Attachments.STICKY
+    story = shelved(note("long.md", LONG), chain=ChainRules(steps=HANDLE), turns=8, attachments=sticky)
+    without = replace(NOW, detach=("long.md",))
+    assert names(story.plan().receipt) == []
+    assert names(story.plan(turn=without).receipt) == ["handle"]
+    story.say("Without it.", "Yes.", without)
+    assert names(story.plan().receipt) == ["handle"]
+
+
+def test_a_detached_text_does_not_linger() -> None:
+    story = shelved(note("long.md", LONG), chain=ChainRules(steps=HANDLE))
+    assert names(story.plan().receipt) == []
+    assert names(story.plan(turn=replace(NOW, detach=("long.md",))).receipt) == ["handle"]
+
+
+def test_attaching_begins_the_turns_anew() -> None:
     story = shelved(note("long.md", LONG), chain=ChainRules(steps=HANDLE), turns=3)
     story.say("Again.", "Yes.", attaching(note("long.md", LONG)))
     assert names(story.plan().receipt) == []

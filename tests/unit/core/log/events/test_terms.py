@@ -11,7 +11,7 @@ from lamella.core.log.events.kinds import EventKind
 from lamella.core.log.events.message import MessageEvent, make_message, make_open_message
 from lamella.core.log.events.terms import settle_terms
 from lamella.core.log.records import Record
-from lamella.core.log.terms import CarryForward, History, Layout, Terms
+from lamella.core.log.terms import Attachments, CarryForward, Effort, History, Layout, Terms
 from lamella.core.log.turn import Turn
 from lamella.core.text.content import canonical_json
 from lamella.core.values import replace
@@ -23,6 +23,10 @@ OTHER = Terms(
     history=History.WINDOW,
     history_turns=7,
     image_notes=True,
+    attachments=Attachments.STICKY,
+    linger=5,
+    temperature=0.5,
+    reasoning_effort=Effort.LOW,
 )
 every_terms = st.builds(
     Terms,
@@ -31,6 +35,10 @@ every_terms = st.builds(
     history=st.sampled_from(History),
     history_turns=st.none() | st.integers(1, 9),
     image_notes=st.booleans(),
+    attachments=st.sampled_from(Attachments),
+    linger=st.integers(0, 9),
+    temperature=st.none() | st.floats(0, 2),
+    reasoning_effort=st.sampled_from(Effort),
 )
 
 

@@ -7,7 +7,7 @@ from tests.unit.pictures import png
 from lamella.core.artifacts.make import make_artifact, make_image_value
 from lamella.core.artifacts.model import Artifact, Kind, Policy, Source
 from lamella.core.log.placement import Form
-from lamella.core.log.terms import CarryForward
+from lamella.core.log.terms import Attachments, CarryForward, Terms
 from lamella.core.prompt.layers.library import (
     LibraryEntry,
     Standing,
@@ -39,7 +39,7 @@ def fold(
         shelf=shelf or {},
         standing={},
         forms=forms or {},
-        carry_forward=carry_forward,
+        terms=Terms(carry_forward=carry_forward),
         without=without,
         count=COUNT,
     )
@@ -112,10 +112,31 @@ def test_a_summary_stands_for_what_was_condensed_and_for_nothing_else() -> None:
 
 def test_the_form_that_is_carried_forward_follows_from_the_terms_and_the_length() -> None:
     at_the_bound, above = note("a.md", "x" * 5_000), note("a.md", "x" * 5_001)
-    assert carried_form(above, CarryForward.FULL) is Form.FULL
-    assert carried_form(above, CarryForward.PREVIEW) is Form.PREVIEW
-    assert carried_form(at_the_bound, CarryForward.PREVIEW) is Form.FULL
-    assert carried_form(replace(above, condensed="short"), CarryForward.FULL) is Form.SUMMARY
+    full, preview = Terms(), Terms(carry_forward=CarryForward.PREVIEW)
+    assert carried_form(entry(above), full) is Form.FULL
+    assert carried_form(entry(above), preview) is Form.PREVIEW
+    assert carried_form(entry(at_the_bound), preview) is Form.FULL
+    assert carried_form(entry(replace(above, condensed="short")), full) is Form.SUMMARY
+    assert carried_form(entry(above, Form.HANDLE), full) is Form.HANDLE
+
+
+def test_what_is_attached_until_it_is_detached_is_carried_in_full() -> None:
+    held = replace(entry(note("a.md", LONG)), held=True)
+    sticky = Terms(carry_forward=CarryForward.PREVIEW, attachments=Attachments.STICKY)
+    assert carried_form(held, sticky) is Form.FULL
+    assert carried_form(held, replace(sticky, attachments=Attachments.TURN)) is Form.PREVIEW
+    assert carried_form(replace(held, held=False), sticky) is Form.PREVIEW
+    assert carried_form(replace(held, form=Form.PREVIEW), sticky) is Form.PREVIEW
+
+
+def test_what_is_detached_is_made_smaller_by_the_next_fold() -> None:
+    sticky = Terms(carry_forward=CarryForward.PREVIEW, attachments=Attachments.STICKY)
+    held = replace(entry(note("a.md", LONG)), held=True)
+    shelf = fold_shelf({"a.md": held}, shelf={}, standing={}, forms={}, terms=sticky, without=(), count=COUNT)
+    assert shelf["a.md"].form is Form.FULL
+    out = {"a.md": replace(held, held=False)}
+    later = fold_shelf(out, shelf=shelf, standing={}, forms={}, terms=sticky, without=(), count=COUNT)
+    assert later["a.md"].form is Form.PREVIEW
 
 
 def test_a_fold_keeps_the_order_and_the_objects_of_what_did_not_change() -> None:

@@ -1,0 +1,143 @@
+"""The working set between two turns: what is in it, what a name means there, and what changed at its source."""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+
+from lamella.core.artifacts.kinds import KINDS, LATER_KIND
+from lamella.core.artifacts.model import Artifact, Kind, Policy
+from lamella.core.artifacts.wanted import Wanted
+from lamella.core.log.terms import Attachments, Terms
+from lamella.core.log.turn import SystemParts
+from lamella.core.prompt.attached import drop_known, is_in_working_set
+from lamella.core.prompt.state import State
+from lamella.core.values import replace
+from lamella.engine.dialogue.ask import Ask
+from lamella.errors import BadInputError
+from lamella.ports import Sources
+
+# What leaves the prompt with a turn, what leaves the working set, and what is to be said of names that mean nothing.
+Leaving = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+NOTHING_LEAVES: Leaving = ((), (), ())
+_CHANGED = "{name} changed since it was last sent; its new text is sent now."
+_DIFFERS = "{name} has another text here than was sent; attach it again to send that."
+_STAYS = "{name} stays as it was sent last: {why}"
+
+
+def list_working_set(state: State, terms: Terms) -> list[Artifact]:
+    """What the model must be able to read in the next turn if that attaches nothing, in the order it was first seen."""
+    turn = state.turns + int(state.waits)
+    known = [entry.artifact for entry in state.library.values() if is_in_working_set(entry, terms, turn=turn)]
+    return [*known, *state.apart.values()] if terms.attachments is Attachments.STICKY else known
+
+
+def list_present(state: State) -> list[Artifact]:
+    """What can be dropped: everything known, and what stands in the request or is attached without being that."""
+    drawn_in = {artifact.id for artifact in state.system.inlined}
+    found = {name: entry.artifact for name, entry in state.library.items()}
+    for name, standing in state.standing.items():
+        if name not in drawn_in and standing.artifact.kind is not Kind.TOOL:
+            found.setdefault(name, standing.artifact)
+    return list({**state.apart, **found}.values())
+
+
+def name_artifact(artifact: Artifact) -> str:
+    """What people call it: a picture by its file or title, since its id is a hash; all else by its id."""
+    return (artifact.source.path or artifact.title) if artifact.kind is Kind.IMAGE else artifact.id
+
+
+def match_names(name: str, artifacts: Iterable[Artifact]) -> list[str]:
+    """The ids that a name means among these: an id means itself, a file or a title every picture of that name."""
+    found = list(artifacts)
+    if any(artifact.id == name for artifact in found):
+        return [name]
+    pictures = (artifact for artifact in found if artifact.kind is Kind.IMAGE)
+    return [one.id for one in pictures if name in (one.source.path, one.title)]
+
+
+def resolve_leaving(asked: Ask, state: State, terms: Terms, *, system: SystemParts) -> Leaving:
+    """What is dropped and detached, by id, of what is there. The rest is said, and moves nothing."""
+    drop, told = _find_dropped(asked.drop, state, system)
+    detach: dict[str, None] = {}
+    there = list_working_set(state, terms) if asked.detach else []
+    for name in asked.detach:
+        ids = match_names(name, there)
+        detach |= dict.fromkeys(ids)
+        if not ids:
+            told.append(f"Nothing to detach: {name} is not in the working set.")
+    return drop, tuple(detach), tuple(told)
+
+
+def _find_dropped(names: Sequence[str], state: State, system: SystemParts) -> tuple[tuple[str, ...], list[str]]:
+    present = list_present(state) if names else []
+    wanted = [one for name in names for one in match_names(name, present) or [name]]
+    drawn_in = {artifact.id for artifact in system.inlined}
+    standing = (state.standing.keys() | state.apart.keys()) - drawn_in
+    told: list[str] = []
+    left: dict[str, None] = {}
+    for name in dict.fromkeys(wanted):
+        _, gone, warnings = drop_known(state.library, [name], standing=standing, drawn_in=drawn_in)
+        left |= dict.fromkeys(gone)
+        # What does leave is spoken of by the turn itself.
+        told += [] if gone else warnings
+    return tuple(left), told
+
+
+def follow_sources(state: State, sources: Sources, *, but: Collection[str]) -> tuple[list[Artifact], list[str]]:
+    """What is attached until it is detached and has another text now than was sent last, and words on it.
+
+    ``but`` are ids that the turn attaches or takes out itself. Snapshots stay as they are, and so does a text that was
+    given. One that cannot be read any more stays as it was sent, and is said.
+    """
+    changed: list[Artifact] = []
+    told: list[str] = []
+    for known in _list_held(state):
+        medium = KINDS[known.kind].medium
+        path = known.source.path if known.source.read and medium in sources.readers else None
+        if path is None or known.id in but:
+            continue
+        try:
+            now = sources.read(Wanted(kind=LATER_KIND[known.kind], name=path, title=known.title, policy=known.policy))
+        except BadInputError as error:
+            told.append(_STAYS.format(name=known.id, why=error.message))
+            continue
+        if now.hash != known.hash:
+            changed.append(replace(now, source=replace(now.source, via=known.source.via)))
+            told.append(_CHANGED.format(name=known.id))
+    return changed, told
+
+
+def list_given(attached: Iterable[Artifact | Wanted]) -> list[str]:
+    """The paths of files whose text came with them: whoever read them can read them again."""
+    texts = [one for one in attached if isinstance(one, Artifact) and one.recoverable]
+    return [one.source.path for one in texts if one.source.path is not None]
+
+
+def follow_given(
+    asked: Ask, state: State, paths: Collection[str], *, read: Callable[[str], Iterable[Artifact | Wanted]]
+) -> tuple[Ask, list[str]]:
+    """What is asked, with those files that changed since their text was given, and words on them.
+
+    Only ``paths`` are sent by themselves. The same name may mean another file by now, and what came from elsewhere
+    must not choose what is read here and sent: of others it is only said.
+    """
+    but = {*asked.detach, *asked.drop, *(one.id for one in asked.attach if isinstance(one, Artifact))}
+    changed: list[Artifact] = []
+    told: list[str] = []
+    for known in _list_held(state):
+        path = known.source.path
+        if known.source.read or path is None or not known.recoverable or known.id in but:
+            continue
+        try:
+            found = [one for one in read(path) if isinstance(one, Artifact) and one.id == known.id]
+        except BadInputError as error:
+            told += [_STAYS.format(name=known.id, why=error.message)] if path in paths else []
+            continue
+        newer = [one for one in found if one.hash != known.hash]
+        changed += newer if path in paths else []
+        told += [(_CHANGED if path in paths else _DIFFERS).format(name=one.id) for one in newer]
+    return replace(asked, attach=(*asked.attach, *changed)) if changed else asked, told
+
+
+def _list_held(state: State) -> list[Artifact]:
+    """What is attached until it is detached, less what stays as it was first."""
+    known = [entry.artifact for entry in state.library.values() if entry.held]
+    return [artifact for artifact in (*known, *state.apart.values()) if artifact.policy is not Policy.SNAPSHOT]

@@ -1,0 +1,108 @@
+"""What stays attached at the terminal: shown before the prompt, followed on disk, and taken out again."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from tests.journeys.running import COMMAND, Ran, spawn
+from tests.journeys.terminal import CTRL_D, ENTER, Terminal
+from tests.unit.pictures import png
+
+Talk = Callable[..., Ran]
+CHANGED = "plan.md changed since it was last sent; its new text is sent now."
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "plan.md").write_text("Low tide is at 14:10.\n")
+    (folder / "list.md").write_text("Milk.\n")
+    (folder / "map.png").write_bytes(png(4, 3))
+    return folder
+
+
+@pytest.fixture
+def talk(home: Mapping[str, str], notes: Path, script: Callable[..., str]) -> Talk:
+    """A chat over these notes that gets these lines."""
+
+    def talking(*lines: str, vault: bool = True, more: Mapping[str, str] | None = None) -> Ran:
+        model = script(*(f"Answer {number}." for number in range(9)))
+        words = ("chat", "talk", "--model", model, *(("--vault", str(notes)) if vault else ()))
+        typed = "".join(f"{line}\n" for line in lines).encode()
+        return spawn(*words, stdin=typed, environment={**home, **(more or {})})
+
+    return talking
+
+
+def sent(home: Mapping[str, str]) -> list[dict[str, object]]:
+    """The messages of the last request."""
+    turns = json.loads(spawn("replay", "talk", "--json", environment=home).out)["turns"]
+    messages = turns[-1]["messages"]
+    assert isinstance(messages, list)
+    return messages
+
+
+def standing(ran: Ran) -> list[str]:
+    """What is told after each answer of what is attached."""
+    lines = [line for line in ran.err.splitlines() if "tokens used" in line]
+    return [line[: line.index("[", 1)].strip() if line.count("[") > 1 else "" for line in lines]
+
+
+def test_what_is_attached_stays_attached_until_it_is_detached(talk: Talk, home: Mapping[str, str]) -> None:
+    ran = talk("Read @plan.md and @list.md.", "More?", "/detach plan.md", "And now?", "/detach", "Last?")
+    assert ran.exit == 0
+    assert standing(ran) == ["[plan.md, list.md]", "[plan.md, list.md]", "[list.md]", ""]
+    assert "plan.md is detached with the next message; /drop takes it out of the prompt as well." in ran.out
+    assert "Nothing is attached from the next message on." in ran.out
+    assert [message["content"] for message in sent(home)][-1] == "Last?"
+    assert "14:10" in json.dumps(sent(home))
+
+
+def test_a_note_that_changed_on_disk_is_noticed_in_the_next_sitting(
+    talk: Talk, home: Mapping[str, str], notes: Path
+) -> None:
+    assert CHANGED not in talk("Read @plan.md.", "More?").err
+    (notes / "plan.md").write_text("Low tide is at 15:20.\n")
+    ran = talk("And now?", "And then?")
+    assert ran.err.count(f"warning: {CHANGED}\n") == 1
+    assert "15:20" in json.dumps(sent(home))
+
+
+def test_without_a_vault_only_files_of_this_sitting_are_followed(
+    talk: Talk, home: Mapping[str, str], notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(notes)
+    talk("Read @plan.md.", vault=False)
+    (notes / "plan.md").write_text("Low tide is at 15:20.\n")
+    ran = talk("And now?", vault=False)
+    assert "note: plan.md has another text here than was sent; attach it again to send that.\n" in ran.err
+    assert "15:20" not in json.dumps(sent(home))
+
+
+def test_a_setting_says_otherwise(talk: Talk) -> None:
+    ran = talk("Read @plan.md.", "More?", more={"LAMELLA_ATTACHMENTS": "turn"})
+    assert standing(ran) == ["", ""]
+
+
+def test_it_is_written_down_with_a_conversation_that_begins_here(
+    talk: Talk, home: Mapping[str, str], tmp_path: Path
+) -> None:
+    talk("Read @plan.md.")
+    spawn("chats", "export", "talk", "--transcript", "--to", str(tmp_path / "out"), environment=home)
+    (file,) = (tmp_path / "out").iterdir()
+    assert json.loads(file.read_text(encoding="utf-8"))["attachments"] == "sticky"
+
+
+def test_the_line_that_is_typed_in_shows_what_is_attached(
+    home: Mapping[str, str], script: Callable[..., str], notes: Path
+) -> None:
+    words = ("chat", "talk", "--model", script("Yes.", "No."), "--vault", str(notes))
+    with Terminal([*COMMAND, *words], home) as terminal:
+        terminal.wait_for("tokens used")
+        terminal.press("Read @plan.md now", ENTER)
+        terminal.wait_for("Yes.")
+        terminal.wait_for("[plan.md] >")
+        terminal.press(CTRL_D)
+        assert terminal.wait_for_end() == 0
