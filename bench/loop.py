@@ -1,4 +1,7 @@
-"""How long an event loop is held up while many chats are sent on one store, beside one that only waits."""
+"""What many chats at once do on one store: how long they hold up the event loop, and how many turns they get done.
+
+The one beside a program that only waits, the other beside single appends, one after another, in the same run.
+"""
 
 import asyncio
 import time
@@ -11,6 +14,11 @@ from lamella.testing import ScriptedProvider
 
 CHATS = 100
 TURNS = 20
+QUICK_TURNS = 5
+# Looked up here: what it imports is a program's start and not its work.
+_open = lamella.open
+# Single appends before and after the turns that they are held against: the disk of a shared machine comes and goes.
+_APPENDS = 250
 # How often the loop is looked at, and for how long where nothing goes on.
 _LOOK = 0.001
 _IDLE = 5.0
@@ -55,7 +63,7 @@ async def _talk(engine: lamella.Engine, name: str, turns: int) -> None:
 
 async def _talk_all(url: str, chats: int, turns: int) -> None:
     script = ScriptedProvider(*["Answer."] * (chats * turns))
-    async with lamella.open(url, model="scripted:loop", provider=script) as engine:
+    async with _open(url, model="scripted:loop", provider=script) as engine:
         await asyncio.gather(*(_talk(engine, f"chat {number}", turns) for number in range(chats)))
 
 
@@ -66,3 +74,30 @@ def measure_gaps(url: str, *, chats: int = CHATS, turns: int = TURNS) -> tuple[G
         return await _measure(asyncio.sleep(_IDLE)), await _measure(_talk_all(url, chats, turns))
 
     return asyncio.run(both())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """How much is done in a second: whole turns by many tasks at once, and appends of one event by one program."""
+
+    turns: float
+    appends: float
+
+
+def measure_rates(url: str, *, tasks: int = CHATS, turns: int = QUICK_TURNS) -> Rates:
+    """Turns of many tasks, between two rows of single appends to the same store."""
+    before = _append_all(url, "before")
+    begun = time.perf_counter()
+    asyncio.run(_talk_all(url, tasks, turns))
+    seconds = time.perf_counter() - begun
+    after = _append_all(url, "after")
+    return Rates(turns=tasks * turns / seconds, appends=2 * _APPENDS / (before + after))
+
+
+def _append_all(url: str, name: str) -> float:
+    with lamella.open(url) as engine:
+        chat = engine.chat(name)
+        begun = time.perf_counter()
+        for number in range(_APPENDS):
+            chat.rename(f"title {number}")
+        return time.perf_counter() - begun

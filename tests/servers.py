@@ -135,6 +135,19 @@ class Server:
         self.stop()
         time.sleep(0.2)
 
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Stopped in the middle of whatever it does, all its processes; nothing is closed. They go on afterwards."""
+        os.kill(self.pid, signal.SIGSTOP)
+        stopped = [self.pid, *_children(self.pid)]
+        try:
+            for pid in stopped[1:]:
+                os.kill(pid, signal.SIGSTOP)
+            yield
+        finally:
+            for pid in reversed(stopped):
+                os.kill(pid, signal.SIGCONT)
+
     @property
     def pid(self) -> int:
         return int((self._data / "postmaster.pid").read_text().split()[0])
@@ -164,6 +177,12 @@ class Server:
             extra_groups=None if self._uid is None else [],
         )
         assert result.returncode == 0, result.stderr
+
+
+def _children(pid: int) -> list[int]:
+    listed = subprocess.run(["ps", "-e", "-o", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
+    pairs = [line.split() for line in listed.splitlines()]
+    return [int(child) for child, parent in pairs if int(parent) == pid]
 
 
 def _unprivileged_user() -> pwd.struct_passwd | None:

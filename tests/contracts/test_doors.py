@@ -33,7 +33,7 @@ ELSEWHERE = {
 # Where only programs come, and what no other door has: a check of what they hand over.
 PROGRAMS_ONLY = {
     "adapters/providers/dialects.py: _finish": "answers of an SDK",
-    "engine/chat.py: Chat._find_post": "a chat without an engine",
+    "engine/chat.py: Chat._find_pool": "a chat without an engine",
     "engine/checks.py: <module>": "values of any type",
     "engine/checks.py: check_text": "values of any type",
     "engine/checks.py: check_each": "values of any type",

@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -62,25 +63,31 @@ def measure(passed: list[Path]) -> Walk:
 @contextmanager
 def follow() -> Iterator[list[Path]]:
     """The file of each function called in the block, in order. Lambdas, comprehensions and module bodies are none."""
-    passed: list[Path] = []
-    inside = f"{PACKAGE}/"
-
-    def note_down(frame: FrameType, event: str, _: object) -> None:
-        code = frame.f_code
-        if event == "call" and code.co_filename.startswith(inside) and code.co_name[0] != "<":
-            passed.append(Path(code.co_filename[len(inside) :]))
-
     before = sys.getprofile()
-    sys.setprofile(note_down)
+    passed = _FOLLOWED[:] = [[]]
+    sys.setprofile(_note_down)
     try:
-        yield passed
+        yield passed[0]
     finally:
         sys.setprofile(before)
+        _FOLLOWED.clear()
+
+
+# Where what is called is noted down now, if anywhere: threads are told once, when they start, whom to tell.
+_FOLLOWED: list[list[Path]] = []
+
+
+def _note_down(frame: FrameType, event: str, _: object) -> None:
+    code, inside = frame.f_code, f"{PACKAGE}/"
+    if event == "call" and _FOLLOWED and code.co_filename.startswith(inside) and code.co_name[0] != "<":
+        _FOLLOWED[0].append(Path(code.co_filename[len(inside) :]))
 
 
 def walk_turns(vault: Path) -> dict[str, Walk]:
     """One send with a note, one plan of a single step, and one send after that was committed and undone."""
     (vault / "spec.md").write_text("# Spec\n\nIt has three things: a desk, a booking, a token.\n", encoding="utf-8")
+    # Most of a send is walked by workers, of which the first is there before anything is followed.
+    threading.setprofile(_note_down)
     engine = lamella.open("memory:", vault=str(vault), model="scripted:walk", provider=ScriptedProvider(*[ANSWER] * 12))
     chat = engine.chat("walk", layout="library")
     walks: dict[str, Walk] = {}

@@ -76,7 +76,7 @@ class Chat(Discourse):
         equipped = tools is not None or self._toolbox is not None
         toolbox = self._equip(tools, seconds=check_seconds(seconds)) if equipped else None
         if isinstance(text, TurnView):
-            return self._go_on(text, toolbox, max_tokens=max_tokens, steps=check_steps(steps))
+            return self._alone(self._go_on(text, toolbox, max_tokens=max_tokens, steps=check_steps(steps)))
         asked = self._describe(
             text,
             attach=attach,
@@ -104,7 +104,7 @@ class Chat(Discourse):
     ) -> AsyncGenerator[Event, None]:
         """Go on with a turn that was left open: run the calls that wait for their results, then send it on."""
         toolbox = self._equip(tools, seconds=check_seconds(seconds))
-        return self._go_on(None, toolbox, max_tokens=max_tokens, steps=check_steps(steps))
+        return self._alone(self._go_on(None, toolbox, max_tokens=max_tokens, steps=check_steps(steps)))
 
     def _name_model(self, model: str) -> str:
         """A model that the program names may be sent to, whoever else names it later."""
@@ -113,23 +113,30 @@ class Chat(Discourse):
             self._pool.name(named)
         return named
 
-    def _go_on(
+    async def _go_on(
         self, turn: TurnView | None, toolbox: Toolbox | None, *, max_tokens: int | None, steps: int
     ) -> AsyncGenerator[Event, None]:
-        waits = turn or self._stored.waiting()
+        """Send a turn that waits, by default the one that does, with the calls that it was left with."""
+        waits, calls = await self._find_pool().workers.run(lambda: (turn or self._stored.waiting(), self._stored.calls))
         if waits is None or waits.envelope.message_id != self._stored.head:
             raise CallError("This turn waits for no answer.", hint="Ask something, or regenerate the last answer.")
         post = self._find_post(waits.envelope.model, max_tokens)
-        return self._alone(answer(self._stored, waits, post, toolbox=toolbox, steps=steps))
+        events = answer(self._stored, waits, post, calls=calls, toolbox=toolbox, steps=steps)
+        async with aclosing(events):
+            async for event in events:
+                yield event
 
     def _find_post(self, model: str | None, max_tokens: int | None) -> Delivery:
         if model is None:
             raise no_model()
-        if self._pool is None:
-            raise CallError("Nothing is sent from here.", hint="Open the conversation with lamella.open(…).")
         window = self._stored.window
         length = check_answer(max_tokens, window=window)
-        return self._pool.post(model, answer=length, window=None if max_tokens is None else window)
+        return self._find_pool().post(model, answer=length, window=None if max_tokens is None else window)
+
+    def _find_pool(self) -> ProviderPool:
+        if self._pool is None:
+            raise CallError("Nothing is sent from here.", hint="Open the conversation with lamella.open(…).")
+        return self._pool
 
     async def _alone(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
         """One turn at a time: an answer belongs to the question that was asked last."""

@@ -1,8 +1,11 @@
 """The engine: conversations that last, behind one object."""
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from os import PathLike
 from pathlib import Path
+from threading import Lock
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -26,12 +29,13 @@ _Part = TypeVar("_Part")
 class Engine:
     """A store of conversations. Use it in a ``with`` block, or close it.
 
-    ``archive`` reads and writes files, ``open_store`` opens other stores, and ``fit`` knows what suits a model.
+    ``archive`` reads and writes files, ``open_store`` opens other stores, and ``fit`` knows what suits a model. A
+    backend that is yet to be opened is opened by ``async with``, or when it is first needed.
     """
 
     def __init__(
         self,
-        backend: Backend,
+        backend: Backend | Callable[[], Backend],
         pool: ProviderPool,
         *,
         runners: Mapping[str, Runner],
@@ -40,7 +44,8 @@ class Engine:
         open_store: Callable[[str], Store] | None = None,
         fit: Callable[[str], Mapping[str, object]] | None = None,
     ) -> None:
-        self._backend = backend
+        self._given = backend
+        self._opening = Lock()
         self._pool = pool
         self._runners = runners
         self._archive = archive
@@ -48,7 +53,17 @@ class Engine:
         self._fit = fit
         self._settings = {} if model is None else {"model": model}
         self._pool.name(model)
-        self._conversations = Conversations(backend.store, backend.clock)
+
+    @property
+    def _backend(self) -> Backend:
+        with self._opening:
+            if not isinstance(self._given, Backend):
+                self._given = self._given()
+            return self._given
+
+    @property
+    def _conversations(self) -> Conversations:
+        return Conversations(self._backend.store, self._backend.clock)
 
     def chat(self, conversation: str, **settings: object) -> Chat:
         """A conversation by its name or key, as it was left, or a new one of that name.
@@ -61,8 +76,8 @@ class Engine:
         return Chat(self._backend, name, {**self._settings, **settings}, pool=self._pool, runners=self._runners)
 
     async def conversation(self, conversation: str, **settings: object) -> Chat:
-        """The same, for programs that send."""
-        return self.chat(conversation, **settings)
+        """The same, for programs that send: the loop goes on while it is read."""
+        return await self._pool.workers.run(partial(self.chat, conversation, **settings))
 
     def fit(self, model: str) -> Mapping[str, object]:
         """What suits a conversation that begins with a model, where nobody set it: its window and layout, by name."""
@@ -153,7 +168,10 @@ class Engine:
         return name if found is None else found.conversation
 
     def close(self) -> None:
-        self._backend.store.close()
+        """Close the store, once everything that is being written is written."""
+        self._pool.workers.close()
+        if isinstance(self._given, Backend):
+            self._given.store.close()
 
     def __enter__(self) -> Self:
         return self
@@ -164,6 +182,7 @@ class Engine:
         self.close()
 
     async def __aenter__(self) -> Self:
+        await self._pool.workers.run(lambda: self._backend)
         return self
 
     async def __aexit__(
@@ -172,7 +191,7 @@ class Engine:
         try:
             await self._pool.close()
         finally:
-            self.close()
+            await asyncio.to_thread(self.close)
 
 
 def _there(part: _Part | None, what: str) -> _Part:

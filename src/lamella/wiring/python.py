@@ -1,5 +1,6 @@
 """What Python programs open: a conversation in memory, or an engine over a store."""
 
+import asyncio
 from collections.abc import Mapping
 from functools import partial
 from os import PathLike
@@ -89,7 +90,8 @@ def open_engine(
     named = None if model is None else check_text(model, "model", may_be_empty=False)
     services = read_services()
     pool = open_pool(check_provider(provider), services=services, patience=check_patience(patience, tries))
-    backend = open_backend(
+    open_it = partial(
+        open_backend,
         check_text(url, "url"),
         services=services,
         vault=check_folder(vault),
@@ -97,7 +99,8 @@ def open_engine(
         summarizer=check_summarizer(summarizer),
     )
     return Engine(
-        backend,
+        # A loop is not held up by a disk or a server: `async with` awaits what else is done here and now.
+        open_it if _runs_loop() else open_it(),
         pool,
         runners=RUNNERS,
         model=named,
@@ -105,3 +108,11 @@ def open_engine(
         open_store=open_store,
         fit=partial(fit_settings, begins=True, services=services),
     )
+
+
+def _runs_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

@@ -6,7 +6,9 @@ import sqlite3
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
@@ -16,11 +18,12 @@ from tests.conformance.conftest import OpenStore
 from tests.conformance.stores.material import attach, say, texts
 from tests.contracts.places import ROOT
 
+from lamella.adapters.stores.database import Transaction
 from lamella.adapters.stores.opening import open_sqlite, open_store
 from lamella.adapters.stores.sqlite import SqliteDatabase
 from lamella.adapters.stores.store import SqlStore
 from lamella.core.text.content import hash_bytes
-from lamella.errors import SettingError, StoreDamagedError, StoreUnavailableError
+from lamella.errors import ConflictError, LamellaError, SettingError, StoreDamagedError, StoreUnavailableError
 from lamella.ports import Store
 
 LARGE = b"large" * 200_000
@@ -264,3 +267,112 @@ def test_a_file_that_is_cut_short_while_it_is_read_is_an_error_and_ends_no_proce
         [sys.executable, "-c", CUT, str(path)], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60
     )
     assert (done.returncode, done.stdout.strip()) == (0, "store_damaged"), done.stderr
+
+
+def _write_at_once(database: SqliteDatabase, works: Sequence[Callable[[Transaction], object]]) -> list[object]:
+    """What each of several works that wait for the same lock gives, or how it fails."""
+    first, begun = threading.Event(), threading.Event()
+
+    def hold(_: Transaction) -> None:
+        begun.set()
+        assert first.wait(30)
+
+    ended: list[object] = [None] * len(works)
+
+    def write(number: int) -> None:
+        try:
+            ended[number] = database.write(works[number])
+        except LamellaError as error:
+            ended[number] = error
+
+    threads = [threading.Thread(target=database.write, args=(hold,))]
+    threads[0].start()
+    assert begun.wait(30)
+    threads += [threading.Thread(target=write, args=(number,)) for number in range(len(works))]
+    for thread in threads[1:]:
+        thread.start()
+    # Long enough for all of them to come to the lock; whoever does not is written by itself, and a bit more is counted.
+    time.sleep(0.3)
+    first.set()
+    for thread in threads:
+        thread.join()
+    return ended
+
+
+@pytest.fixture
+def counted(path: Path) -> Iterator[SqliteDatabase]:
+    database = SqliteDatabase(str(path), patience=30.0)
+    database.write(lambda transaction: transaction.run("CREATE TABLE numbers (number INTEGER PRIMARY KEY)"))
+    yield database
+    database.close()
+
+
+def _insert(number: int, path: Path, seen: set[int]) -> Callable[[Transaction], int]:
+    def work(transaction: Transaction) -> int:
+        transaction.run("INSERT INTO numbers VALUES (?)", number)
+        with closing(sqlite3.connect(path)) as other:
+            # Only what is committed is seen from elsewhere.
+            seen.add(other.execute("SELECT count(*) FROM numbers").fetchone()[0])
+        return number
+
+    return work
+
+
+def test_what_waits_together_is_committed_together(path: Path, counted: SqliteDatabase) -> None:
+    seen: set[int] = set()
+    assert _write_at_once(counted, [_insert(n, path, seen) for n in range(30)]) == list(range(30))
+    assert counted.query("SELECT count(*) FROM numbers") == [(30,)]
+    assert len(seen) <= 5
+
+
+def test_one_that_fails_takes_nobody_with_it_and_leaves_nothing(path: Path, counted: SqliteDatabase) -> None:
+    def refuse(transaction: Transaction) -> None:
+        transaction.run("INSERT INTO numbers VALUES (?)", 100)
+        raise ConflictError(conversation="c", expected=1, found=2)
+
+    ended = _write_at_once(counted, [_insert(0, path, set()), refuse, _insert(1, path, set())])
+    assert isinstance(ended.pop(1), ConflictError)
+    assert ended == [0, 1]
+    assert counted.query("SELECT number FROM numbers") == [(0,), (1,)]
+
+
+def test_all_that_wait_for_the_lock_of_somebody_else_wait_only_once(path: Path, counted: SqliteDatabase) -> None:
+    database = SqliteDatabase(str(path), patience=2.0)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        alone = _fail_at_once(database, writers=1)
+        # Standing in line counts: one after another they would wait ten times as long, and the others anew twice.
+        assert _fail_at_once(database, writers=10) < 1.8 * alone
+    database.close()
+
+
+def _fail_at_once(database: SqliteDatabase, *, writers: int) -> float:
+    begun = time.monotonic()
+    threads = [threading.Thread(target=_fail_to_write, args=(database,)) for _ in range(writers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return time.monotonic() - begun
+
+
+def _fail_to_write(database: SqliteDatabase) -> None:
+    with pytest.raises(StoreUnavailableError, match="locked by someone else"):
+        database.write(lambda transaction: transaction.rows("SELECT 1"))
+
+
+def test_conversations_of_many_threads_are_whole_and_in_order(path: Path, opened: OpenStore) -> None:
+    store = opened(f"sqlite:///{path}")
+
+    def talk(name: str) -> None:
+        for number in range(20):
+            assert store.append(name, say(f"{number}"), expected=number) == number + 1
+
+    threads = [threading.Thread(target=talk, args=(f"chat {number}",)) for number in range(10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for number in range(10):
+        assert texts(store, f"chat {number}") == [f"{n}" for n in range(20)]
+    assert list(store.verify()) == []

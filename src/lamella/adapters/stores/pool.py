@@ -8,36 +8,80 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Lock, Semaphore
+from typing import TypeVar
 
 import psycopg
+from psycopg.abc import PQGen
 
 from lamella.adapters.stores.database import Row
 
-Connection = psycopg.Connection[Row]
-
+_Given = TypeVar("_Given")
 _PAUSE = 0.1
+# How often the driver looks up while it waits; its own default.
+_LOOK = 0.1
+
+
+class SilenceError(psycopg.OperationalError):
+    """A server keeps the line open and says nothing."""
+
+
+class Connection(psycopg.Connection[Row]):
+    """A connection that bears ``silence`` for so many seconds.
+
+    A server that is stopped, or cut off, closes nothing, and what it would time out by itself stands still with it.
+    """
+
+    silence = 10.0
+
+    def wait(self, gen: PQGen[_Given], interval: float = _LOOK, timeout: float | None = None) -> _Given:
+        """What the driver waits for; once the server was silent for too long, an error, and the connection is lost."""
+        # Only who listens for notifications gives a time-out, and older drivers do not take one.
+        try:
+            return super().wait(_listen(gen, self.silence), interval)
+        except SilenceError:
+            self.pgconn.finish()
+            raise
+
+
+def _listen(gen: PQGen[_Given], silence: float) -> PQGen[_Given]:
+    """The steps of the driver as they are, as long as something comes."""
+    heard = time.monotonic()
+    try:
+        wanted = next(gen)
+        while True:
+            ready = yield wanted
+            now = time.monotonic()
+            if ready:
+                heard = now
+            elif now - heard > silence:
+                raise SilenceError(f"the server said nothing for {silence:.3g} s")
+            wanted = gen.send(ready)
+    except StopIteration as end:
+        given: _Given = end.value
+        return given
 
 
 class Pool:
     """At most ``size`` connections, made when they are needed."""
 
-    def __init__(self, connect: Callable[[], Connection], *, size: int, patience: float) -> None:
+    def __init__(self, connect: Callable[[float], Connection], *, size: int, patience: float) -> None:
         self._connect = connect
-        self._patience = patience
         self._room = Semaphore(size)
         self._lock = Lock()
         self._idle: list[Connection] = []
         self._closed = False
         # What is wrong with the address shows at once: only a server that was there before is waited for.
-        self._give_back(connect())
+        self._give_back(connect(patience))
 
     @contextmanager
-    def lend(self) -> Iterator[Connection]:
-        """A connection of one's own, given back at the end, or closed if it was lost."""
-        if not self._room.acquire(timeout=self._patience):
-            raise psycopg.OperationalError(f"all connections were in use for {self._patience:g} s")
+    def lend(self, seconds: float, *, silence: float) -> Iterator[Connection]:
+        """A connection of one's own within so many seconds, given back at the end, or closed if it was lost."""
+        deadline = time.monotonic() + seconds
+        if not self._room.acquire(timeout=seconds):
+            raise psycopg.OperationalError(f"all connections were in use for {seconds:.3g} s")
         try:
-            connection = self._take()
+            connection = self._take(deadline)
+            connection.silence = silence
             try:
                 yield connection
             finally:
@@ -57,16 +101,15 @@ class Pool:
         self._closed = True
         self.drop_idle()
 
-    def _take(self) -> Connection:
+    def _take(self, deadline: float) -> Connection:
         with self._lock:
             if self._closed:
                 raise psycopg.InterfaceError("the pool is closed")
             if self._idle:
                 return self._idle.pop()
-        deadline = time.monotonic() + self._patience
         while True:
             try:
-                return self._connect()
+                return self._connect(deadline - time.monotonic())
             except psycopg.OperationalError:
                 if time.monotonic() + _PAUSE > deadline:
                     raise

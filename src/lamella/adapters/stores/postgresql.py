@@ -1,6 +1,7 @@
 """PostgreSQL: many processes on many machines. A conversation's row is locked by the one who appends to it."""
 
 import re
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from math import ceil
@@ -11,7 +12,7 @@ from psycopg import errors as pg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from lamella.adapters.stores.database import Result, Row, Transaction
-from lamella.adapters.stores.pool import Connection, Pool
+from lamella.adapters.stores.pool import Connection, Pool, SilenceError
 from lamella.adapters.stores.store import SqlStore
 from lamella.errors import CallError, LamellaError, SettingError, StoreDamagedError, StoreUnavailableError
 from lamella.holdings import Damage
@@ -19,6 +20,12 @@ from lamella.holdings import Damage
 _SCHEMA = "lamella"
 _SCHEMA_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _CONNECTIONS = 10
+# The driver waits at least so many seconds for a connection. A server that was silent before gets no more of anything.
+_SHORT = 2
+# What may take long by itself: to migrate, to read everything, to free what was erased.
+_LONG = 600.0
+# Of what is borne: the server says first that something was locked, before its silence would count.
+_LOCKED = 0.95
 # Whoever migrates holds the advisory lock of this number, which nothing else on the server should use.
 _MIGRATION_LOCK = 7_136_044_918
 # What changes neither where a connection leads nor what goes there.
@@ -97,25 +104,27 @@ class PostgresDatabase:
     lock_row = " FOR UPDATE"
 
     def __init__(self, conninfo: str, *, schema: str, name: str, patience: float) -> None:
-        # The driver waits at least two seconds.
-        given = conninfo_to_dict(conninfo).get("connect_timeout")
-        self._conninfo = make_conninfo(conninfo, connect_timeout=given or max(2, ceil(patience)))
+        self._conninfo = conninfo
+        self._timeout = conninfo_to_dict(conninfo).get("connect_timeout")
         self._schema = schema
         self._name = name
         self._patience = patience
+        self._silent = False
         try:
             self._pool = Pool(self._connect, size=_CONNECTIONS, patience=patience)
         except psycopg.Error as error:
             raise explain(error, name) from error
 
-    def _connect(self) -> Connection:
+    def _connect(self, seconds: float) -> Connection:
         """A connection set so that acknowledged means durable, whatever the role's defaults are."""
-        connection = psycopg.connect(self._conninfo, autocommit=True)
+        conninfo = make_conninfo(self._conninfo, connect_timeout=self._timeout or max(_SHORT, ceil(seconds)))
+        connection = Connection.connect(conninfo, autocommit=True)
+        connection.silence = max(_SHORT, seconds)
         try:
             self._check_encoding(connection)
             statements = (
                 f"SET search_path TO {self._schema}",
-                f"SET lock_timeout TO {ceil(self._patience * 1000)}",
+                f"SET lock_timeout TO {ceil(self._patience * _LOCKED * 1000)}",
                 "SELECT set_config('synchronous_commit', 'on', false)"
                 " WHERE current_setting('synchronous_commit') = 'off'",
             )
@@ -137,10 +146,11 @@ class PostgresDatabase:
         return self._insist(lambda connection: _PostgresTransaction(connection).rows(sql, *values))
 
     def read(self, work: Callable[[Transaction], Result]) -> Result:
-        return self._transact("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", work)
+        begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+        return self._insist(lambda connection: _run(connection, begin, work), silence=_LONG)
 
     def write(self, work: Callable[[Transaction], Result]) -> Result:
-        return self._transact("BEGIN ISOLATION LEVEL READ COMMITTED", work)
+        return self._insist(lambda connection: _run(connection, _WRITE, work))
 
     def migrate(self, work: Callable[[Transaction], Result]) -> Result:
         def alone(transaction: Transaction) -> Result:
@@ -150,33 +160,42 @@ class PostgresDatabase:
                 transaction.run(f"CREATE SCHEMA {self._schema}")
             return work(transaction)
 
-        return self.write(alone)
+        return self._insist(lambda connection: _run(connection, _WRITE, alone), silence=_LONG)
 
-    def _transact(self, begin: str, work: Callable[[Transaction], Result]) -> Result:
-        return self._insist(lambda connection: _run(connection, begin, work))
-
-    def _insist(self, use: Callable[[Connection], Result]) -> Result:
-        """Use a connection; once more on a new one if the server went away under it."""
+    def _insist(self, use: Callable[[Connection], Result], *, silence: float | None = None) -> Result:
+        """Use a connection; once more on a new one, in the time that is left, if the server went away under it."""
+        borne = min(_SHORT, self._patience) if self._silent else self._patience
+        deadline = time.monotonic() + borne
         try:
-            return self._try(use)
-        except _LostError:
+            return self._try(use, borne, silence=silence or borne)
+        except _LostError as error:
             self._pool.drop_idle()
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise explain(error.cause, self._name) from error.cause
         try:
-            return self._try(use)
+            return self._try(use, left, silence=silence or left)
         except _LostError as error:
             raise explain(error.cause, self._name) from error.cause
 
-    def _try(self, use: Callable[[Connection], Result]) -> Result:
+    def _try(self, use: Callable[[Connection], Result], seconds: float, *, silence: float) -> Result:
         try:
-            with self._pool.lend() as connection:
+            with self._pool.lend(seconds, silence=silence) as connection:
                 try:
-                    return use(connection)
+                    result = use(connection)
                 except psycopg.Error as error:
                     if connection.broken or isinstance(error, pg.DeadlockDetected | pg.SerializationFailure):
                         raise _LostError(error) from error
                     raise
-        except psycopg.Error as error:
-            raise explain(error, self._name) from error
+        except (psycopg.Error, _LostError) as error:
+            cause = error.cause if isinstance(error, _LostError) else error
+            # Everyone who comes after this would wait as long once more.
+            self._silent = isinstance(cause, SilenceError | psycopg.errors.ConnectionTimeout)
+            if isinstance(error, psycopg.Error):
+                raise explain(error, self._name) from error
+            raise
+        self._silent = False
+        return result
 
     def tables(self, transaction: Transaction) -> set[str]:
         used = "SELECT has_schema_privilege(nspname, 'USAGE') FROM pg_namespace WHERE nspname = ?"
@@ -198,7 +217,8 @@ class PostgresDatabase:
         To give space back to the system it would wait for everyone else and keep others waiting.
         """
         tables = "conversations, events, holdings, contents, checkpoints"
-        self._insist(lambda connection: connection.execute(f"VACUUM (TRUNCATE false) {tables}".encode()))
+        free = f"VACUUM (TRUNCATE false) {tables}".encode()
+        self._insist(lambda connection: connection.execute(free), silence=_LONG)
 
     def inspect(self) -> Iterator[Damage]:
         """Nothing: a server's files are its operator's to check."""
@@ -210,6 +230,9 @@ class PostgresDatabase:
 
     def close(self) -> None:
         self._pool.close()
+
+
+_WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED"
 
 
 class _LostError(Exception):

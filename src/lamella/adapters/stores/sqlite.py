@@ -2,10 +2,15 @@
 
 import sqlite3
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
+from math import ceil
 from pathlib import Path
 from threading import RLock
+from typing import Any
 
 from lamella.adapters.stores.database import Result, Row, Transaction
 from lamella.doors import Door, Hint
@@ -22,8 +27,22 @@ _PAUSE = 0.02
 _UNDECODABLE = "Could not decode to UTF-8"
 
 
+@dataclass(slots=True)
+class _WaitingWrite:
+    """Work that somebody wants to have committed, and what came of it once that is done."""
+
+    work: Callable[[Transaction], Any]
+    since: float
+    done: bool = False
+    result: Any = None
+    error: BaseException | None = None
+
+
 class SqliteDatabase:
-    """A connection to one file, for all threads of this process in turn."""
+    """A connection to one file, for all threads of this process in turn.
+
+    What threads want to write while one commits is committed together: however many they are, the disk is synced once.
+    """
 
     dialect = "sqlite"
     # A transaction that begins as a writer is the only one; no row needs a lock of its own.
@@ -33,6 +52,7 @@ class SqliteDatabase:
         self._path = path
         self._patience = patience
         self._lock = RLock()
+        self._waiting: deque[_WaitingWrite] = deque()
         try:
             self._connection = sqlite3.connect(path, timeout=patience, isolation_level=None, check_same_thread=False)
         except sqlite3.Error as error:
@@ -67,7 +87,77 @@ class SqliteDatabase:
         return self._transact("BEGIN", work)
 
     def write(self, work: Callable[[Transaction], Result]) -> Result:
-        return self._transact("BEGIN IMMEDIATE", work)
+        wanted = _WaitingWrite(work, time.monotonic())
+        self._waiting.append(wanted)
+        with self._lock:
+            # Whoever had the lock before may have written this, too.
+            if not wanted.done:
+                self._write_waiting(wanted)
+        if wanted.error is not None:
+            raise wanted.error
+        result: Result = wanted.result
+        return result
+
+    def _write_waiting(self, own: _WaitingWrite) -> None:
+        together = [self._waiting.popleft() for _ in range(len(self._waiting))]
+        try:
+            with self._patient_since(min(one.since for one in together)):
+                if len(together) == 1 or not self._write_together(together):
+                    for one in together:
+                        self._write_alone(one)
+        except BaseException:
+            # Interrupted: what the others want is still theirs to write.
+            self._waiting.extendleft(one for one in reversed(together) if not one.done and one is not own)
+            raise
+
+    @contextmanager
+    def _patient_since(self, since: float) -> Iterator[None]:
+        """Wait for somebody else's lock no longer than for what is left: in line for it one has waited as well."""
+        waited = time.monotonic() - since
+        if waited < self._patience / 10:
+            yield
+            return
+        self._run(f"PRAGMA busy_timeout = {max(1, ceil((self._patience - waited) * 1000))}")
+        try:
+            yield
+        finally:
+            self._run(f"PRAGMA busy_timeout = {ceil(self._patience * 1000)}")
+
+    def _write_together(self, together: Sequence[_WaitingWrite]) -> bool:
+        """Commit all of them at once, each as if it were alone; false if each has to be tried by itself."""
+        try:
+            self._transact("BEGIN IMMEDIATE", lambda transaction: self._write_each(together, transaction))
+        except LamellaError as error:
+            # For somebody else's lock all of them have waited by now.
+            if not _is_busy(error.__cause__):
+                return False
+            for one in together:
+                one.error = error
+        for one in together:
+            one.done = True
+        return True
+
+    def _write_each(self, together: Sequence[_WaitingWrite], transaction: Transaction) -> None:
+        """What each of several comes to; if one fails, nothing is left of it, and the others go on."""
+        for one in together:
+            self._run("SAVEPOINT apart")
+            try:
+                one.result = one.work(transaction)
+            except Exception as error:
+                # A full disk may have rolled back all of them.
+                if not self._connection.in_transaction:
+                    raise
+                one.error = error
+                self._run("ROLLBACK TO apart")
+            self._run("RELEASE apart")
+
+    def _write_alone(self, one: _WaitingWrite) -> None:
+        one.error = None
+        try:
+            one.result = self._transact("BEGIN IMMEDIATE", one.work)
+        except Exception as error:  # noqa: BLE001 - it is raised where somebody waits for it, whatever it is
+            one.error = error
+        one.done = True
 
     def migrate(self, work: Callable[[Transaction], Result]) -> Result:
         return self._transact("BEGIN IMMEDIATE", work)

@@ -155,7 +155,8 @@ class SqlStore:
         database.write(lambda transaction: derive_row(database, transaction, conversation, tell_title=tell_title))
 
     def stats(self) -> StoreStats:
-        rows = self._opened().query(_STATS)
+        # It weighs every content, which may take long.
+        rows = self._opened().read(lambda transaction: transaction.rows(_STATS))
         schema, conversations, erased, events, contents, content_bytes = (int(number) for number in rows[0])
         return StoreStats(
             schema=schema,

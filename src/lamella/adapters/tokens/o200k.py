@@ -3,6 +3,7 @@
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache
 from hashlib import blake2b
 
@@ -80,5 +81,7 @@ class CountMemo:
             if len(self._counts) > self._entries:
                 self._counts.popitem(last=False)
         else:
-            self._counts.move_to_end(key)
+            # Conversations in other threads count here too: it may be forgotten by now.
+            with suppress(KeyError):
+                self._counts.move_to_end(key)
         return known

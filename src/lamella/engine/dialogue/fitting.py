@@ -8,7 +8,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from threading import Thread
 from time import monotonic
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from lamella.core.budget.thresholds import is_over, must_shrink
 from lamella.core.compaction.asking import SummaryNeed, SummaryText
@@ -37,16 +37,26 @@ class SummariesMissing(Exception):  # noqa: N818 - it is a request, not a failur
         self.fetch = fetch
 
 
-async def wait_apart(work: Callable[[], T]) -> T:
+class Elsewhere(Protocol):
+    """Runs work where no event loop waits for it."""
+
+    async def __call__(self, work: Callable[[], T]) -> T: ...
+
+
+async def wait_apart(work: Callable[[], T], run: Elsewhere) -> T:
     """What work gives that may need summaries; while they are fetched, other tasks go on.
 
     Work is done again from its start once they are there, so it must have changed nothing when it asks for them.
     """
     fetched: dict[str, SummaryText] = {}
+
+    def attempt() -> T:
+        with _handing_back(fetched):
+            return work()
+
     while True:
         try:
-            with _handing_back(fetched):
-                return work()
+            return await run(attempt)
         except SummariesMissing as missing:
             await _run_apart(missing.fetch)
 

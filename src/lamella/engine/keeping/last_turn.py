@@ -41,6 +41,12 @@ def _find_pause(told: Sequence[Told]) -> float | None:
     return (later - earlier).total_seconds() if earlier and later else None
 
 
+def find_model(told: Sequence[Told]) -> str | None:
+    """The model that holds, from the events alone: to know it, no content has to be read."""
+    events = (turn.message.event for turn in reversed(told))
+    return next((event.model for event in events if isinstance(event, MessageEvent) and event.model), None)
+
+
 def name_empty(log: Log, message: str) -> str:
     """The id that the empty reply to a message has, if that is a question."""
     node = log.nodes.get(message)

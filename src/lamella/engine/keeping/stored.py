@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from threading import RLock
 
 from lamella.core.log.branch import (
     committed_hashes,
@@ -40,11 +41,13 @@ from lamella.engine.dialogue.recalling import FOUND_AT_MOST
 from lamella.engine.dialogue.turn import TurnView, no_model
 from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.journal import ChatJournal, StoredLog
-from lamella.engine.keeping.last_turn import find_lasting, find_sent, left_path, name_empty
+from lamella.engine.keeping.last_turn import find_lasting, find_model, find_sent, left_path, name_empty
 from lamella.engine.keeping.lasting import ChatSettings
+from lamella.engine.keeping.locking import one_at_a_time
 from lamella.engine.keeping.messages import find_erased, miss_message
 
 
+@one_at_a_time(except_for=("turns", "branches", "ledger", "model_for"))
 class StoredChat:
     """One conversation in a store. Opening it reads the log once; the last epoch is laid out on the first turn.
 
@@ -52,6 +55,7 @@ class StoredChat:
     """
 
     def __init__(self, backend: Backend, conversation: str, settings: Mapping[str, object] | None = None) -> None:
+        self.lock = RLock()
         self._backend = backend
         self._kept = StoredLog(backend, conversation)
         self._settings = ChatSettings(backend.configure, settings or {})
@@ -246,14 +250,15 @@ class StoredChat:
         """The model that a turn goes to: the one it names, else the one that holds."""
         left = find_lasting(self._log) if self._is_left else self._log.left
         named = asked.model or self._chosen_model() or left.model
-        model = named or self._running().model or self._configured.model
+        held = find_model(self._log.path()) if self._dialogue is None else self._dialogue.model
+        model = named or held or self._configured.model
         if model is None:
             raise no_model()
         return model
 
     def ledger(self) -> Sequence[Sequence[Call]]:
         """For each turn of the active branch the model calls that were made for it, answers left behind included."""
-        return read_all_calls(self._log.path(), self._log.nodes.values())
+        return read_all_calls(self._log.path(), tuple(self._log.nodes.values()))
 
     def preview(self, asked: Ask, *, at: datetime | None = None) -> TurnView:
         """The turn that asking this would give if nothing has to go for it. Nothing is written down."""

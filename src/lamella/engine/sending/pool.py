@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from lamella.engine.sending.sending import Delivery, RetryPolicy
+from lamella.engine.workers import Workers
 from lamella.ports import ChatProvider, Clock
 
 
@@ -32,6 +33,7 @@ class ProviderPool:
         self._jitter = jitter
         self._given = given
         self._patience = patience or RetryPolicy()
+        self.workers = Workers()
         self._opened: dict[str, ChatProvider] = {}
         self._named: set[str] = set()
 
@@ -48,6 +50,7 @@ class ProviderPool:
             clock=self._clock,
             sleep=self._sleep,
             jitter=self._jitter,
+            workers=self.workers,
             patience=self._patience,
             answer=answer,
             window=window,

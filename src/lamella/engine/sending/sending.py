@@ -13,6 +13,7 @@ from enum import StrEnum
 from functools import partial
 from typing import Protocol
 
+import msgspec
 from msgspec import Struct
 
 from lamella.core.log.call import CacheUse, Timing
@@ -36,6 +37,7 @@ from lamella.engine.dialogue.fitting import wait_apart
 from lamella.engine.dialogue.turn import TurnView, check_room, no_model
 from lamella.engine.sending.deltas import foresee, read_answer
 from lamella.engine.sending.tools import STEPS, Toolbox
+from lamella.engine.workers import Workers
 from lamella.errors import (
     AnswerAsideError,
     ContextOverflowError,
@@ -107,13 +109,15 @@ class RetryPolicy(Struct, frozen=True, kw_only=True):
 class Delivery(Struct, frozen=True, kw_only=True):
     """What sending works with. ``sleep`` and ``jitter`` come in, so that nothing here asks the clock or rolls dice.
 
-    With a ``window``, a request that leaves less of it than the ``answer`` may have is not sent.
+    What is built, read and written down is done by ``workers``: it never holds up the loop of whoever sends. With a
+    ``window``, a request that leaves less of it than the ``answer`` may have is not sent.
     """
 
     provider: ChatProvider
     clock: Clock
     sleep: Callable[[float], Awaitable[None]]
     jitter: Callable[[], float]
+    workers: Workers = msgspec.field(default_factory=Workers)
     patience: RetryPolicy = RetryPolicy()
     answer: int = ANSWER
     window: int | None = None
@@ -153,6 +157,8 @@ class _Attempt:
     retries: int = 0
     shrunk: bool = False
     foreseen: CacheUse | None = None
+    # Those of the answer that was written down, which wait for what they give.
+    calls: tuple[ToolCall, ...] = ()
 
     @property
     def text(self) -> str:
@@ -164,7 +170,7 @@ async def send(
 ) -> AsyncGenerator[Event, None]:
     """Ask, send, and record the answer. Closing the iterator stops the model and keeps what it said."""
     started = post.clock.now()
-    turn = await wait_apart(lambda: chat.ask(asked, at=started))
+    turn = await wait_apart(lambda: chat.ask(asked, at=started), post.workers.run)
     built = (post.clock.now() - started).total_seconds()
     yield Event(kind=EventName.ENVELOPE, turn=turn)
     async with aclosing(answer(chat, turn, post, built=built, toolbox=toolbox, steps=steps)) as events:
@@ -178,48 +184,53 @@ async def answer(
     post: Delivery,
     *,
     built: float = 0.0,
+    calls: Sequence[ToolCall] = (),
     toolbox: Toolbox | None = None,
     steps: int = STEPS,
 ) -> AsyncGenerator[Event, None]:
     """Send a turn that was asked, and record its answer; with tools, in as many rounds as it takes, up to ``steps``.
 
-    Calls that are the caller's to run leave the turn open. It stops cleanly between any two rounds: what was called for
-    and what came back is written down by then.
+    A turn that was left with ``calls`` begins with them. Calls that are the caller's to run leave it open. It stops
+    cleanly between any two rounds: what was called for and what came back is written down by then.
     """
     left = steps
     while True:
-        if not chat.calls:
-            async with aclosing(_answer_once(chat, turn, post, built=built)) as events:
+        if not calls:
+            sent = _Attempt(started=post.clock.now(), built=built)
+            async with aclosing(_answer_once(chat, turn, sent, post=post)) as events:
                 async for event in events:
                     turn = event.turn or turn
                     yield event
-        calls, told = tuple(chat.calls), turn.envelope.prompt.tools
+            calls = sent.calls
+        told = turn.envelope.prompt.tools
         tools = toolbox or (Toolbox() if calls else None)
         if tools is None or not calls or tools.leaves(calls, told):
-            yield Event(kind=EventName.DONE, turn=turn, calls=calls)
+            yield Event(kind=EventName.DONE, turn=turn, calls=tuple(calls))
             return
         left -= 1
         outputs = await tools.run(calls, told) if left >= 0 else tuple(_refuse(call, steps) for call in calls)
         now = post.clock.now()
         # Written down before anybody hears of it: whoever stops here would have the tools run once more.
-        given = await _give(chat, outputs, at=now)
+        given = await _give(chat, outputs, post, at=now)
         for output in outputs:
             yield Event(kind=EventName.TOOL, output=output)
         if isinstance(given, LamellaError):
             raise given
-        turn = given
+        turn, calls = given, ()
         yield Event(kind=EventName.ENVELOPE, turn=turn)
         if left < -1:
             # It was told that there are no more rounds and called again: its turn ends without an answer in words.
-            chat.reply("", at=now)
+            await post.workers.finish(partial(chat.reply, "", at=now))
             yield Event(kind=EventName.DONE, turn=turn)
             return
 
 
-async def _give(chat: SendingChat, outputs: Sequence[ToolOutput], *, at: datetime) -> TurnView | LamellaError:
+async def _give(
+    chat: SendingChat, outputs: Sequence[ToolOutput], post: Delivery, *, at: datetime
+) -> TurnView | LamellaError:
     """The turn with what its tools gave, or why it cannot go on with that, which is raised once they were heard."""
     try:
-        return await wait_apart(partial(chat.give, outputs, at=at))
+        return await wait_apart(partial(chat.give, outputs, at=at), post.workers.finish)
     except LamellaError as error:
         return error
 
@@ -230,10 +241,9 @@ def _refuse(call: ToolCall, steps: int) -> ToolOutput:
 
 
 async def _answer_once(
-    chat: SendingChat, turn: TurnView, post: Delivery, *, built: float = 0.0
+    chat: SendingChat, turn: TurnView, sent: _Attempt, *, post: Delivery
 ) -> AsyncGenerator[Event, None]:
     """Send a turn and record one answer to it: in words, or with calls."""
-    sent = _Attempt(started=post.clock.now(), built=built)
     while True:
         try:
             async with aclosing(_stream(turn, sent, post)) as events:
@@ -242,7 +252,7 @@ async def _answer_once(
         except (ProviderRetryError, ContextOverflowError) as error:
             again = await _try_again(error, chat, sent, post=post)
             if again is None:
-                _record_cut(chat, turn, sent, post=post, ended=BROKEN, why=error)
+                await _record_cut(chat, turn, sent, post=post, ended=BROKEN, why=error)
                 raise
             turn = again.turn or turn
             yield again
@@ -251,10 +261,10 @@ async def _answer_once(
             if type(error) is ProviderRefusedError and any(message.images for message in turn.messages):
                 error.hint += _BLIND
             stopped = isinstance(error, GeneratorExit | CancelledError | KeyboardInterrupt)
-            _record_cut(chat, turn, sent, post=post, ended=STOPPED if stopped else BROKEN, why=error)
+            await _record_cut(chat, turn, sent, post=post, ended=STOPPED if stopped else BROKEN, why=error)
             raise
         else:
-            _record(chat, turn, sent, post=post)
+            await _record(chat, turn, sent, post=post)
             return
 
 
@@ -271,7 +281,7 @@ async def _try_again(
         wait = post.patience.wait(sent.retries, asked_for=error.wait, jitter=post.jitter())
         return Event(kind=EventName.RETRY, said=error.message, wait=wait)
     now = post.clock.now()
-    smaller = None if sent.shrunk else await wait_apart(lambda: chat.shrink_waiting(at=now))
+    smaller = None if sent.shrunk else await wait_apart(lambda: chat.shrink_waiting(at=now), post.workers.run)
     if smaller is None:
         return None
     sent.shrunk = True
@@ -310,17 +320,17 @@ def _event(delta: Delta) -> Event | None:
             return None
 
 
-def _record_cut(
+async def _record_cut(
     chat: SendingChat, turn: TurnView, sent: _Attempt, *, post: Delivery, ended: str, why: BaseException
 ) -> None:
     """Write down what came before an answer was cut short; where it is kept aside, that must not hide why it was."""
     try:
-        _record(chat, turn, sent, post=post, ended=ended)
+        await _record(chat, turn, sent, post=post, ended=ended)
     except AnswerAsideError as aside:
         why.add_note(aside.message)
 
 
-def _record(chat: SendingChat, turn: TurnView, sent: _Attempt, *, post: Delivery, ended: str = "") -> None:
+async def _record(chat: SendingChat, turn: TurnView, sent: _Attempt, *, post: Delivery, ended: str = "") -> None:
     """Write the answer down; one of which nothing arrived leaves the turn waiting.
 
     Calls of an answer that was cut short are not kept: nobody knows whether they are whole.
@@ -338,4 +348,9 @@ def _record(chat: SendingChat, turn: TurnView, sent: _Attempt, *, post: Delivery
         ended=ended,
         foreseen=sent.foreseen,
     )
-    chat.reply(given, at=finished)
+
+    def write() -> None:
+        chat.reply(given, at=finished)
+        sent.calls = tuple(chat.calls)
+
+    await post.workers.finish(write)

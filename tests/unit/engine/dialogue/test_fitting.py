@@ -14,6 +14,7 @@ from lamella.core.values import replace
 from lamella.engine.dialogue.dialogue import Dialogue
 from lamella.engine.dialogue.fitting import SummariesMissing, wait_apart
 from lamella.engine.discourse import Discourse
+from lamella.engine.workers import Workers
 from lamella.ports import Summarizer
 from lamella.settings.meaning import make_rules, make_terms
 from lamella.wiring import load_settings, open_world
@@ -162,7 +163,7 @@ def test_fetching_that_fails_is_raised_where_somebody_waits_for_it() -> None:
 
     async def wait() -> None:
         async with asyncio.timeout(5):
-            await wait_apart(work)
+            await wait_apart(work, Workers().run)
 
     with pytest.raises(OSError, match="no more threads"):
         asyncio.run(wait())

@@ -1,0 +1,238 @@
+"""In an async program the store is never called on the loop's own thread, and what it does there is not lost."""
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
+from typing import cast
+
+import pytest
+from tests import servers
+
+import lamella
+from lamella import Chat, Engine, Event, StoreError
+from lamella.adapters.stores.memory import MemoryStore
+from lamella.adapters.stores.opening import open_store
+from lamella.core.values import replace
+from lamella.engine.keeping.backend import Backend
+from lamella.ports import Store
+from lamella.runners.registry import RUNNERS
+from lamella.testing import Line, ScriptedProvider
+from lamella.wiring import open_backend, open_pool
+
+FAR = 30.0
+LONG = Line(text="At noon, as it is on most days.", chunk=8, delay=0.01)
+
+
+class WatchedStore:
+    """A store that notes which thread calls it for what, and waits before it appends until it is let go on."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.calls: list[tuple[str, threading.Thread]] = []
+        self.open = threading.Event()
+        self.open.set()
+        self.came = threading.Event()
+
+    def __getattr__(self, name: str) -> Callable[..., object]:
+        method = getattr(self._store, name)
+
+        def call(*given: object, **named: object) -> object:
+            self.calls.append((name, threading.current_thread()))
+            if name == "append":
+                self.came.set()
+                assert self.open.wait(FAR), "the loop stands still"
+            return cast("object", method(*given, **named))
+
+        return call
+
+
+@pytest.fixture
+def store() -> WatchedStore:
+    return WatchedStore(MemoryStore())
+
+
+def make_engine(store: WatchedStore, *replies: str | Line) -> Engine:
+    def open_it() -> Backend:
+        return replace(open_backend("memory:"), store=cast("Store", store))
+
+    return Engine(open_it, open_pool(ScriptedProvider(*replies)), runners=RUNNERS, model="scripted:x")
+
+
+async def read_out(events: AsyncGenerator[Event, None]) -> str:
+    async with aclosing(events):
+        return "".join([event.text async for event in events])
+
+
+def weather(city: str) -> str:
+    """How the weather is."""
+    return f"Rain in {city}."
+
+
+def test_no_call_is_made_on_the_thread_of_the_loop(store: WatchedStore) -> None:
+    calls = lamella.ToolCall(id="1", name="weather", arguments='{"city": "Graz"}')
+
+    async def talk() -> None:
+        replies = ("At noon.", Line(calls=(calls,)), "Take a coat.", LONG, "At six.", "Late.")
+        async with make_engine(store, *replies) as engine:
+            chat = await engine.conversation("tides")
+            await read_out(chat.send("When?"))
+            assert await read_out(chat.send("What weather?", tools=[weather])) == "Take a coat."
+            async with aclosing(chat.send("Tell me more.")) as events:
+                async for event in events:
+                    if event.text:
+                        break
+            again = await engine.conversation("tides")
+            turn = await asyncio.to_thread(again.regenerate)
+            await read_out(again.send(turn))
+            await asyncio.to_thread(again.ask, "And then?")
+            await read_out((await engine.conversation("tides")).resume())
+
+    asyncio.run(talk())
+    assert {"append", "load", "read_contents", "close"} <= {name for name, _ in store.calls}
+    assert [name for name, thread in store.calls if thread is threading.main_thread()] == []
+
+
+def test_a_store_in_a_file_is_opened_and_closed_elsewhere_too() -> None:
+    async def open_and_close() -> None:
+        async with lamella.open("sqlite://", model="scripted:x", provider=ScriptedProvider("At noon.")) as engine:
+            assert await read_out((await engine.conversation("tides")).send("When?")) == "At noon."
+
+    asyncio.run(open_and_close())
+
+
+def test_an_address_that_leads_nowhere_is_told_where_the_store_is_opened() -> None:
+    async def open_it() -> None:
+        async with lamella.open("mysql://here"):
+            pass
+
+    with pytest.raises(lamella.LamellaError, match="no kind of store"):
+        asyncio.run(open_it())
+
+
+def test_the_loop_goes_on_while_the_store_waits(store: WatchedStore) -> None:
+    async def talk() -> str:
+        async with make_engine(store, "At noon.") as engine:
+            chat = await engine.conversation("tides")
+            store.open.clear()
+            # Only this loop lets the store go on, and only while it waits for it.
+            asyncio.get_running_loop().call_later(0.01, store.open.set)
+            return await read_out(chat.send("When?"))
+
+    assert asyncio.run(talk()) == "At noon."
+
+
+@asynccontextmanager
+async def held_up(store: WatchedStore) -> AsyncIterator[None]:
+    """From here on the store waits, until the block is over."""
+    store.open.clear()
+    store.came.clear()
+    try:
+        yield
+    finally:
+        store.open.set()
+
+
+async def come_to_it(store: WatchedStore) -> None:
+    assert await asyncio.to_thread(store.came.wait, FAR)
+
+
+def said(chat: Chat) -> list[tuple[str, str | None]]:
+    return [(turn.message.text, None if turn.reply is None else turn.reply.text) for turn in chat.turns()]
+
+
+def test_a_question_that_is_given_up_while_the_store_waits_holds_nobody_up(store: WatchedStore) -> None:
+    async def talk() -> list[tuple[str, str | None]]:
+        async with make_engine(store, "At six.") as engine:
+            chat = await engine.conversation("tides")
+            async with held_up(store):
+                with pytest.raises(TimeoutError):
+                    await asyncio.wait_for(read_out(chat.send("When?")), 0.05)
+                assert chat.turns() == []
+            # It was under way by then: what is asked next comes after it.
+            await read_out(chat.send("And low tide?"))
+            return said(chat)
+
+    assert asyncio.run(talk()) == [("When?", ""), ("And low tide?", "At six.")]
+
+
+def test_what_was_said_before_somebody_left_is_kept_before_they_are_gone(store: WatchedStore) -> None:
+    async def talk() -> list[tuple[str, str | None]]:
+        async with make_engine(store, LONG) as engine:
+            chat = await engine.conversation("tides")
+            heard = asyncio.Event()
+
+            async def listen() -> None:
+                async for event in chat.send("When?"):
+                    if event.text:
+                        heard.set()
+
+            listening = asyncio.create_task(listen())
+            await heard.wait()
+            async with held_up(store):
+                listening.cancel()
+                await come_to_it(store)
+                assert not listening.done()
+            with pytest.raises(asyncio.CancelledError):
+                await listening
+            return said(await engine.conversation("tides"))
+
+    ((question, reply),) = asyncio.run(talk())
+    assert question == "When?"
+    assert reply
+    assert LONG.text.startswith(reply)
+
+
+def test_an_answer_that_is_being_written_when_the_engine_closes_is_written(store: WatchedStore) -> None:
+    async def talk() -> None:
+        async with make_engine(store, "At noon.") as engine:
+            chat = await engine.conversation("tides")
+            store.open.clear()
+            store.came.clear()
+            asking = asyncio.create_task(read_out(chat.send("When?")))
+            await come_to_it(store)
+            asking.cancel()
+            threading.Timer(0.05, store.open.set).start()
+
+    asyncio.run(talk())
+    assert [name for name, _ in store.calls if name in ("append", "close")] == ["append", "close"]
+    with make_engine(store) as engine:
+        assert said(engine.chat("tides")) == [("When?", None)]
+
+
+def test_renaming_what_is_being_asked_waits_for_its_turn(store: WatchedStore) -> None:
+    async def talk() -> tuple[str, list[tuple[str, str | None]]]:
+        async with make_engine(store, "At noon.") as engine:
+            chat = await engine.conversation("tides")
+            async with held_up(store):
+                asking = asyncio.create_task(read_out(chat.send("When?")))
+                await come_to_it(store)
+                renaming = asyncio.create_task(asyncio.to_thread(chat.rename, "Tides"))
+                await asyncio.sleep(0.01)
+            await asyncio.gather(asking, renaming)
+            return chat.title, said(chat)
+
+    assert asyncio.run(talk()) == ("Tides", [("When?", "At noon.")])
+
+
+def test_a_server_that_stands_still_is_given_up_on_and_comes_back() -> None:
+    server = servers.shared()
+
+    async def talk() -> list[tuple[str, str | None]]:
+        store = open_store(server.make_store_url(), patience=2.0)
+        backend = replace(open_backend("memory:"), store=store)
+        pool = open_pool(ScriptedProvider(*["At noon."] * 40))
+        async with Engine(backend, pool, runners=RUNNERS, model="scripted:x") as engine:
+            chats = [await engine.conversation(f"tides {number}") for number in range(20)]
+            await asyncio.gather(*(read_out(chat.send("When?")) for chat in chats))
+            with server.frozen():
+                with pytest.raises(TimeoutError):
+                    await asyncio.wait_for(read_out(chats[0].send("Is anybody there?")), 0.1)
+                ended = await asyncio.gather(
+                    *(read_out(chat.send("And low tide?")) for chat in chats[1:]), return_exceptions=True
+                )
+                assert [error.code for error in ended if isinstance(error, StoreError)] == ["store_unavailable"] * 19
+            await asyncio.gather(*(read_out(chat.send("And low tide?")) for chat in chats[1:]))
+            return said(chats[-1])
+
+    assert asyncio.run(talk()) == [("When?", "At noon."), ("And low tide?", "At noon.")]

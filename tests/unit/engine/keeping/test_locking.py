@@ -1,0 +1,53 @@
+"""Locking: two threads never use one object at the same time, save to look at it."""
+
+from threading import Event, RLock, Thread
+
+from lamella.engine.keeping.locking import one_at_a_time
+
+
+@one_at_a_time(except_for=("look",))
+class Door:
+    """Lets one in at a time."""
+
+    def __init__(self) -> None:
+        self.lock = RLock()
+        self.inside = 0
+        self.most = 0
+
+    def enter(self, until: Event, *, again: bool = False) -> str:
+        """Goes in, and stays."""
+        self.inside += 1
+        self.most = max(self.most, self.inside)
+        until.wait(0.02)
+        self.inside -= 1
+        return self.enter(until) if again else "done"
+
+    def look(self) -> int:
+        return self.inside
+
+
+def test_one_thread_at_a_time_and_what_calls_itself_is_not_locked_out() -> None:
+    door, never = Door(), Event()
+    threads = [Thread(target=door.enter, args=(never,), kwargs={"again": True}) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert door.most == 1
+    assert door.enter(never) == "done"
+
+
+def test_looking_waits_for_nobody() -> None:
+    door, leave = Door(), Event()
+    with door.lock:
+        looked: list[int] = []
+        looking = Thread(target=lambda: looked.append(door.look()))
+        looking.start()
+        looking.join(30)
+        assert looked == [0]
+    assert door.enter(leave) == "done"
+
+
+def test_methods_keep_their_names_and_docstrings() -> None:
+    assert Door.enter.__name__ == "enter"
+    assert Door.enter.__doc__ == "Goes in, and stays."

@@ -1,0 +1,144 @@
+"""Workers: what they do holds up no loop, is done once, and is waited for as long as anything gets on."""
+
+import asyncio
+from collections.abc import Iterator
+from contextvars import ContextVar
+from threading import Event, Timer, current_thread, main_thread
+
+import pytest
+
+from lamella.engine.workers import Workers
+from lamella.errors import ConflictError, StoreUnavailableError
+
+FAR = 30.0
+THREADS = 6
+NAME: ContextVar[str] = ContextVar("name", default="nobody")
+
+
+@pytest.fixture
+def workers() -> Iterator[Workers]:
+    made = Workers()
+    yield made
+    made.close()
+
+
+def test_work_is_done_in_another_thread_and_knows_who_asked(workers: Workers) -> None:
+    async def ask() -> tuple[bool, str]:
+        NAME.set("ada")
+        return await workers.run(lambda: (current_thread() is main_thread(), NAME.get()))
+
+    assert asyncio.run(ask()) == (False, "ada")
+
+
+def test_what_fails_is_raised_where_somebody_waits(workers: Workers) -> None:
+    def fail() -> None:
+        raise ConflictError(conversation="c", expected=1, found=2)
+
+    with pytest.raises(ConflictError):
+        asyncio.run(workers.run(fail))
+
+
+def test_the_loop_goes_on_meanwhile(workers: Workers) -> None:
+    going = Event()
+
+    async def wait() -> bool:
+        asyncio.get_running_loop().call_later(0.01, going.set)
+        return await workers.run(lambda: going.wait(FAR))
+
+    assert asyncio.run(wait())
+
+
+def _hold_all(workers: Workers, until: Event) -> list["asyncio.Task[bool]"]:
+    """More work than there are threads, none of which ends before it is told to."""
+    return [asyncio.create_task(workers.run(lambda: until.wait(FAR))) for _ in range(20)]
+
+
+def test_work_that_is_cancelled_before_it_has_begun_is_not_done(workers: Workers) -> None:
+    done: list[str] = []
+
+    async def cancel() -> None:
+        free = Event()
+        busy = _hold_all(workers, free)
+        late = asyncio.create_task(workers.run(lambda: done.append("late")))
+        await asyncio.sleep(0.01)
+        late.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await late
+        free.set()
+        await asyncio.gather(*busy)
+
+    asyncio.run(cancel())
+    workers.close()
+    assert done == []
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_work_that_must_be_done_is_waited_for_although_it_was_cancelled(workers: Workers, begun: bool) -> None:  # noqa: FBT001 - a parameter of the test
+    done: list[str] = []
+
+    async def cancel() -> None:
+        free = Event()
+        busy = [] if begun else _hold_all(workers, free)
+        lasting = asyncio.create_task(workers.finish(lambda: done.append("lasts") if free.wait(FAR) else None))
+        await asyncio.sleep(0.01)
+        lasting.cancel()
+        await asyncio.sleep(0.01)
+        assert not lasting.done()
+        free.set()
+        with pytest.raises(asyncio.CancelledError):
+            await lasting
+        assert done == ["lasts"]
+        await asyncio.gather(*busy)
+
+    asyncio.run(cancel())
+
+
+def test_whoever_waits_for_a_thread_while_none_gets_on_is_told_that_the_store_is_not_there() -> None:
+    workers = Workers(patience=0.1)
+
+    async def stand_in_line() -> None:
+        free = Event()
+        busy = _hold_all(workers, free)
+        await asyncio.sleep(0)
+        with pytest.raises(StoreUnavailableError, match=r"nothing for 0\.1 s"):
+            await workers.run(lambda: None)
+        free.set()
+        ended = await asyncio.gather(*busy, return_exceptions=True)
+        # Those that had begun are waited for, however long they take.
+        assert ended.count(True) == THREADS
+
+    asyncio.run(stand_in_line())
+    workers.close()
+
+
+def test_whoever_waits_while_others_get_on_is_only_in_a_queue() -> None:
+    workers = Workers(patience=0.1)
+
+    async def stand_in_line() -> list[bool]:
+        pause = Event()
+        return await asyncio.gather(*(workers.run(lambda: pause.wait(0.05)) for _ in range(60)))
+
+    assert asyncio.run(stand_in_line()) == [False] * 60
+    workers.close()
+
+
+def test_closing_waits_for_what_is_being_done_and_later_work_finds_new_threads(workers: Workers) -> None:
+    done: list[str] = []
+    begun, free = Event(), Event()
+
+    def work() -> None:
+        begun.set()
+        done.append("late" if free.wait(FAR) else "never")
+
+    async def leave() -> None:
+        left = asyncio.create_task(workers.run(work))
+        await asyncio.to_thread(begun.wait, FAR)
+        left.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await left
+
+    asyncio.run(leave())
+    Timer(0.05, free.set).start()
+    workers.close()
+    assert done == ["late"]
+    assert asyncio.run(workers.run(lambda: "again")) == "again"
