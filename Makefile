@@ -39,7 +39,7 @@ $(STAMP): requirements.lock requirements-model.lock pyproject.toml
 demo: $(STAMP)
 	@echo "Four questions about two notes of examples/vault, to a small model in this process, offline:"
 	@echo
-	@$(BIN)/lamella chat --vault examples/vault --strata --max-tokens 40 --store memory: < examples/demo.txt
+	@$(BIN)/lamella chat --vault examples/vault --strata --max-tokens 40 --store memory: --system "Answer in one short sentence, only from the notes." --set temperature=0 < examples/demo.txt
 	@echo
 	@echo "Go on yourself:  .venv/bin/lamella chat --vault examples/vault"
 	@echo "A real model:    .venv/bin/lamella chat --vault examples/vault --model anthropic:claude-opus-5-5"
