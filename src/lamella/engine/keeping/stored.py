@@ -58,11 +58,11 @@ class StoredChat:
         self._dialogue: Dialogue | None = None
         self.reload()
 
-    def _configure(self) -> None:
-        """The settings as written down, with those on top that were given and are not written down yet."""
-        written = self._log.settings
-        self._changed = {name: value for name, value in self._changed.items() if written.get(name) != value}
-        self._configured = self._backend.configure({**written, **self._changed})
+    def set(self, settings: Mapping[str, object]) -> None:
+        """Settings by name, in force from now on; if one of them is refused none is."""
+        self._backend.configure({**self._log.settings, **self._changed, **settings})
+        self._changed |= settings
+        self.reload()
 
     @property
     def id(self) -> str:
@@ -305,11 +305,13 @@ class StoredChat:
         return self._running().recall(query, limit=limit, past=past)
 
     def reload(self) -> None:
-        """Read what others wrote since."""
+        """Read what others wrote since. Settings are as written down, with those on top that were given since."""
         self._kept.reload()
         self._log, self._book = self._kept.log, self._kept.book
         self._world = replace(self._backend.world, counter=self._book)
-        self._configure()
+        written = self._log.settings
+        self._changed = {name: value for name, value in self._changed.items() if written.get(name) != value}
+        self._configured = self._backend.configure({**written, **self._changed})
         self._dialogue = None
 
     def _go(self, event: ForkEvent | SwitchEvent, at: datetime | None) -> None:

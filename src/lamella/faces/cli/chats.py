@@ -17,7 +17,6 @@ from lamella.faces.cli.access import (
     opened_chat,
 )
 from lamella.faces.cli.several import do_each
-from lamella.faces.cli.terminal.console import make_console
 from lamella.faces.cli.terminal.lines import show_line, tell_count
 from lamella.faces.cli.terminal.progress import told_if_slow
 from lamella.faces.cli.terminal.telling import ask_yes, tell, tell_json
@@ -47,13 +46,9 @@ def list_chats(*, store: StoreOption = None, as_json: JsonOption = False) -> Non
         begin, bring = (name_command(command, store=store) for command in ("chat", "chats import"))
         tell(f"No conversations yet. Begin one with `{begin}`, or bring some in with `{bring}`.")
         return
-    from rich.table import Table  # only a list that has rows is a table
+    from lamella.faces.cli.tables.chats import print_chats  # only a list that has rows is a table
 
-    table = Table("id", "title", "changed", "events", box=None, pad_edge=False)
-    for row in rows:
-        changed = row["updated"][:19].replace("T", " ")
-        table.add_row(show_line(row["name"]), show_line(row["title"]), changed, f"{row['events']:,}")
-    make_console().print(table)
+    print_chats(rows)
 
 
 @chats.command()

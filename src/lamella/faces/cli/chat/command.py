@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from lamella.faces.cli.access import StoreOption, name_command
-from lamella.faces.cli.chat.input import PROMPT, Input, LineInput, PipedInput
+from lamella.faces.cli.chat.input import Input, LineInput, PipedInput
 from lamella.faces.cli.chat.opening import (
     UNKEPT,
     AnswerOption,
@@ -16,20 +16,15 @@ from lamella.faces.cli.chat.opening import (
     ModelOption,
     OpenChat,
     VaultOption,
+    greet,
     opened_to_talk,
-    tell_demo,
 )
 from lamella.faces.cli.chat.output import Output, PlainOutput
-from lamella.faces.cli.chat.slash import COMMANDS, ChatEnd, run_command
+from lamella.faces.cli.chat.slash import ChatEnd, list_arguments, run_command
 from lamella.faces.cli.chat.talk import TerminalChat
-from lamella.faces.cli.tables.said import GIVEN_UP, tell_round
-from lamella.faces.cli.terminal.lines import show_line, show_lines, tell_count
 from lamella.faces.cli.terminal.streams import discard_stdout
 from lamella.faces.cli.terminal.telling import is_dumb, tell
-from lamella.views.chats import view_rounds
 from lamella.wiring import NamedFiles
-
-_GLANCE = 8
 
 
 def chat(
@@ -60,7 +55,7 @@ def chat(
     with opened_to_talk(options, output.reading) as opened, asyncio.Runner() as runner:
         files = NamedFiles(vault)
         talk = TerminalChat(opened, runner, output=output, files=files, strata=strata, by_hand=by_hand)
-        _greet(opened)
+        greet(opened)
         try:
             source = _make_input(talk, runner) if drawn else LineInput() if at_terminal else PipedInput()
             _talk(talk, source, at_terminal=at_terminal, drawn=drawn)
@@ -71,7 +66,7 @@ def chat(
         finally:
             talk.leave()
             runner.run(opened.pool.close())
-            _part(opened, options)
+            _part(talk.opened, options)
     return 1 if talk.failed and not at_terminal else 0
 
 
@@ -87,7 +82,7 @@ def _make_input(talk: TerminalChat, runner: asyncio.Runner) -> Input:
     from lamella.faces.cli.chat.prompt import PromptInput, PromptStatus  # only a terminal needs it
 
     told = PromptStatus(standing=talk.tell_standing, meanwhile=talk.tell_meanwhile)
-    return PromptInput(runner, commands=tuple(COMMANDS), files=talk.files, told=told)
+    return PromptInput(runner, commands=list_arguments(talk), files=talk.files, told=told)
 
 
 def _talk(talk: TerminalChat, source: Input, *, at_terminal: bool, drawn: bool) -> None:
@@ -114,25 +109,6 @@ def _take(talk: TerminalChat, line: str, *, drawn: bool) -> None:
         talk.say(line[1:] if line.startswith("//") else line)
     if asked and not drawn:
         tell(f"[{talk.tell_standing()}]", err=True)
-
-
-def _greet(opened: OpenChat) -> None:
-    tell_demo(opened.model)
-    turns = len(opened.stored.turns())
-    stands = f"goes on after {tell_count(turns, 'turn')}" if turns else "is new"
-    told = f"{show_line(opened.stored.name)} {stands}, with {show_line(opened.model)}."
-    tell(f"{told} /help shows what else there is.", err=True)
-    if turns:
-        tell(_tell_last(opened), err=True)
-
-
-def _tell_last(opened: OpenChat) -> str:
-    """The last exchange, as far as it fits a glance."""
-    last = opened.stored.turns()[-1]
-    lines = show_lines(last.reply.text if last.reply else "").strip().splitlines()
-    more = ["…"] if len(lines) > _GLANCE else []
-    waits = [*tell_round(view_rounds(last, {})[-1]), GIVEN_UP] if last.pending else []
-    return "\n".join((f"{PROMPT}{show_line(last.message.text)}", *lines[:_GLANCE], *more, *waits))
 
 
 def _part(opened: OpenChat, options: ChatOptions) -> None:

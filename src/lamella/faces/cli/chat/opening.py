@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_hex
@@ -20,8 +20,12 @@ from lamella.engine.sending.pool import ProviderPool
 from lamella.engine.sending.sending import Delivery
 from lamella.errors import AnswerAsideError, CallError, UsageError
 from lamella.faces.cli.access import name_command
+from lamella.faces.cli.chat.input import PROMPT
+from lamella.faces.cli.tables.said import GIVEN_UP, tell_round
+from lamella.faces.cli.terminal.lines import show_line, show_lines, tell_count
 from lamella.faces.cli.terminal.telling import tell
 from lamella.ports import TokenCounter
+from lamella.views.chats import view_rounds
 from lamella.views.turns import cover_reported
 from lamella.wiring import DEMO_MODEL, Services, fit_settings, open_backend, open_pool, read_services
 
@@ -34,6 +38,7 @@ DEMO_TOLD = (
     "openai-compatible:URL#NAME, anthropic:NAME, openai:NAME or gemini:NAME."
 )
 UNKEPT = "memory:"
+_GLANCE = 8
 
 ModelOption = Annotated[
     str | None,
@@ -67,7 +72,7 @@ class ChatOptions:
 class OpenChat:
     """A conversation, the model it is sent to, and what sends. ``begins`` says that nothing was said in it yet.
 
-    ``kept`` is its key where it is kept, ``store`` the store that was named, if one was.
+    ``kept`` is its key where it is kept, ``store`` the store that was named, if one was. ``opener`` opened it.
     """
 
     stored: StoredChat
@@ -78,38 +83,71 @@ class OpenChat:
     begins: bool
     kept: str | None = None
     store: str | None = None
+    opener: "ChatOpener"
 
     def find_post(self, model: str | None = None) -> Delivery:
         """What sends to a model, by default to the one that was chosen; another branch may have its own."""
         return self.pool.post(model or self.model, answer=self.answer)
+
+    def choose_model(self, model: str) -> "OpenChat":
+        """The same conversation with another model, from its next message on.
+
+        What the model lacks is an error before anything changes.
+        """
+        self.pool.name(model)
+        self.find_post(model)
+        fitting = fit_settings(model, begins=not self.stored.version, services=self.opener.services)
+        self.stored.set({"model": model, **fitting})
+        return replace(self, model=model)
 
     def cover(self, turn: Turn, *, read: int | None, prompt: int | None) -> Mapping[str, int]:
         """What of each layer was cached, where so many tokens of the whole prompt were read from the cache."""
         return cover_reported(turn, self.counter.measure(self.model), read=read, prompt=prompt)
 
 
-@contextmanager
-def opened_to_talk(options: ChatOptions, progress: "Callable[[Progress], None]") -> Iterator[OpenChat]:
-    """A conversation to talk in. What a model lacks, such as a key, is an error before anything is said."""
-    services = read_services()
-    backend = open_backend(options.store or None, services=services, vault=options.vault)
-    try:
-        stored, model = _choose_model(backend, _choose_chat(backend, options), options.model, services=services)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatOpener:
+    """Opens conversations of one store, one after another, over the same notes and providers."""
+
+    backend: Backend
+    pool: ProviderPool
+    services: Services
+
+    @property
+    def conversations(self) -> Conversations:
+        return Conversations(self.backend.store, self.backend.clock)
+
+    def open(self, options: ChatOptions) -> OpenChat:
+        """A conversation to talk in. What a model lacks, such as a key, is an error before anything is said."""
+        name = _choose_chat(self.backend, options)
+        stored, model = _choose_model(self.backend, name, options.model, services=self.services)
         opened = OpenChat(
             stored=stored,
-            pool=_open_pool(options, progress, services=services),
+            pool=self.pool,
             answer=options.answer,
             model=model,
-            counter=backend.world.counter,
+            counter=self.backend.world.counter,
             begins=not stored.turns(),
             kept=None if options.store == UNKEPT else stored.id,
             store=options.store,
+            opener=self,
         )
         if options.sends:
             opened.find_post()
+        return opened
+
+
+@contextmanager
+def opened_to_talk(options: ChatOptions, progress: "Callable[[Progress], None]") -> Iterator[OpenChat]:
+    """A conversation to talk in, and its store as long as that takes."""
+    services = read_services()
+    backend = open_backend(options.store or None, services=services, vault=options.vault)
+    try:
+        pool = _open_pool(options, progress, services=services)
+        opened = ChatOpener(backend=backend, pool=pool, services=services).open(options)
         yield opened
     except AnswerAsideError as error:
-        shown = name_command("chats show", stored.name, branch=error.answer, store=options.store)
+        shown = name_command("chats show", opened.stored.name, branch=error.answer, store=options.store)
         error.hint = f"`{shown}` shows it."
         raise
     finally:
@@ -120,6 +158,26 @@ def tell_demo(model: str) -> None:
     """Say what the demo model is, if that is the one."""
     if model == DEMO_MODEL:
         tell(DEMO_TOLD, err=True)
+
+
+def greet(opened: OpenChat) -> None:
+    """Say which conversation this is, with which model, and what was said in it last."""
+    tell_demo(opened.model)
+    turns = len(opened.stored.turns())
+    stands = f"goes on after {tell_count(turns, 'turn')}" if turns else "is new"
+    told = f"{show_line(opened.stored.name)} {stands}, with {show_line(opened.model)}."
+    tell(f"{told} /help shows what else there is.", err=True)
+    if turns:
+        tell(_tell_last(opened), err=True)
+
+
+def _tell_last(opened: OpenChat) -> str:
+    """The last exchange, as far as it fits a glance."""
+    last = opened.stored.turns()[-1]
+    lines = show_lines(last.reply.text if last.reply else "").strip().splitlines()
+    more = ["…"] if len(lines) > _GLANCE else []
+    waits = [*tell_round(view_rounds(last, {})[-1]), GIVEN_UP] if last.pending else []
+    return "\n".join((f"{PROMPT}{show_line(last.message.text)}", *lines[:_GLANCE], *more, *waits))
 
 
 def _choose_chat(backend: Backend, options: ChatOptions) -> str:

@@ -2,7 +2,7 @@
 
 import os
 from asyncio import Runner
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -13,7 +13,8 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
-from lamella.faces.cli.chat.input import GOES_ON, PROMPT, complete
+from lamella.faces.cli.chat.input import GOES_ON, PROMPT, Arguments, complete
+from lamella.faces.cli.terminal.lines import show_line
 from lamella.wiring import NamedFiles
 
 # Seconds between two looks at what goes on meanwhile.
@@ -38,7 +39,9 @@ class PromptInput:
     It waits in the loop of ``runner``, where other things go on meanwhile.
     """
 
-    def __init__(self, runner: Runner, *, commands: Sequence[str], files: NamedFiles, told: PromptStatus) -> None:
+    def __init__(
+        self, runner: Runner, *, commands: Mapping[str, Arguments], files: NamedFiles, told: PromptStatus
+    ) -> None:
         self._runner = runner
         self._told = told
         self._standing = ""
@@ -67,13 +70,16 @@ class PromptInput:
 
 
 class _Completer(Completer):
-    def __init__(self, commands: Sequence[str], files: NamedFiles) -> None:
+    def __init__(self, commands: Mapping[str, Arguments], files: NamedFiles) -> None:
         self._commands = commands
         self._files = files
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         found = complete(document.text_before_cursor, commands=self._commands, files=self._files)
-        return [Completion(text, start_position=-replaced) for text, replaced in found]
+        return [
+            Completion(text, start_position=-replaced, display=show_line(text), display_meta=show_line(said))
+            for text, replaced, said in found
+        ]
 
 
 def _make_keys() -> KeyBindings:

@@ -43,6 +43,7 @@ class TerminalChat:
         self._named = not opened.begins
         self._warmup = Warmup(opened, runner)
         self._by_hand = by_hand
+        self._wished: str | None = None
         self.files = files
         self.strata = strata
         self.waiting: dict[str, list[Attachment]] = {}
@@ -51,13 +52,43 @@ class TerminalChat:
         self.failed = False
 
     @property
+    def opened(self) -> OpenChat:
+        return self._opened
+
+    @property
     def stored(self) -> StoredChat:
         return self._opened.stored
+
+    @property
+    def model(self) -> str:
+        """The model that the next message goes to."""
+        return self._wished or self.stored.model_for(Ask(text=""))
 
     @property
     def shown_by(self) -> str:
         """The command that shows what was said here, with its ids."""
         return name_command("chats show", self.stored.name, store=self._opened.store)
+
+    def go_on_in(self, opened: OpenChat) -> None:
+        """Go on in another conversation; what waited for the next message of this one is left."""
+        self._forget_waiting()
+        self._turn_to(opened)
+        self._named = not opened.begins
+
+    def keep_title(self) -> None:
+        """It has a title by now, which no question changes."""
+        self._named = True
+
+    def choose_model(self, model: str) -> None:
+        """Have another model asked from the next message on; what waits for that goes with it."""
+        self._turn_to(self._opened.choose_model(model))
+        # A branch that was left for another has the model it was asked with, whatever settings say.
+        self._wished = model
+
+    def _turn_to(self, opened: OpenChat) -> None:
+        self._warmup.end()
+        self._warmup = Warmup(opened, self._runner)
+        self._opened = opened
 
     def say(self, text: str) -> None:
         """Send a message, with what waits for it and what it names."""
@@ -77,7 +108,7 @@ class TerminalChat:
     def say_instead(self, message: str, text: str) -> None:
         """Ask a text in place of a question, with the same attachments; the old branch stays."""
         self.failed = True
-        turn = self.stored.edit(message, check_text(text, "the message"))
+        turn = self.stored.edit(message, check_text(text, "the message"), model=self._wished)
         self._follow(answer(self.stored, turn, self._opened.find_post(turn.envelope.model)))
 
     def foresee(self, text: str) -> Turn:
@@ -91,7 +122,7 @@ class TerminalChat:
         """
         self.failed = True
         before = self.stored.head
-        turn = self.stored.regenerate(message, model=self.stored.model_for(Ask(text="")))
+        turn = self.stored.regenerate(message, model=self.model)
         try:
             self._follow(answer(self.stored, turn, self._opened.find_post(turn.envelope.model)))
         finally:
@@ -122,7 +153,7 @@ class TerminalChat:
         """The status line."""
         waits = "".join(f" · +{name}" for name in self.waiting) + "".join(f" · -{name}" for name in self.drop)
         waits += "".join(f" · pin {name}" for name in self.pins)
-        return tell_standing(self.stored, self.stored.model_for(Ask(text=""))) + waits
+        return tell_standing(self.stored, self.model) + waits
 
     def _ask(self, text: str) -> Ask:
         attach = [*(one for some in self.waiting.values() for one in some), *attach_named(text, self.files)]
@@ -131,6 +162,7 @@ class TerminalChat:
             attach=tuple(one.attachment() for one in attach),
             drop=tuple(self.drop),
             pin=tuple(self.pins),
+            model=self._wished,
         )
 
     def _name(self, text: str) -> None:
@@ -170,3 +202,4 @@ class TerminalChat:
         self.waiting.clear()
         self.drop.clear()
         self.pins.clear()
+        self._wished = None

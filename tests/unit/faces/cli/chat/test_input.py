@@ -2,10 +2,26 @@ from pathlib import Path
 
 import pytest
 
-from lamella.faces.cli.chat.input import complete
+from lamella.faces.cli.chat.input import Arguments, choose_begun, complete, list_paths
 from lamella.wiring import NamedFiles
 
-COMMANDS = ("/attach", "/drop", "/ledger")
+KNOWN = {"m-1": "When is high tide?", "m-2": "And low tide?"}
+
+
+def nothing(_begun: str) -> dict[str, str]:
+    return {}
+
+
+def broken(_begun: str) -> dict[str, str]:
+    raise OSError("gone")
+
+
+COMMANDS: dict[str, Arguments] = {
+    "/attach": nothing,
+    "/drop": broken,
+    "/edit": lambda begun: choose_begun(KNOWN, begun),
+    "/ledger": nothing,
+}
 
 
 @pytest.fixture
@@ -18,21 +34,28 @@ def files(tmp_path: Path) -> NamedFiles:
 @pytest.mark.parametrize(
     ("before", "becomes"),
     [
-        ("/", [("/attach", 1), ("/drop", 1), ("/ledger", 1)]),
-        ("/le", [("/ledger", 3)]),
-        ("/attach pl", [("plan.md", 2)]),
-        ("Read @pl", [("plan.md", 2)]),
-        ("Read @my", [('"my list.md"', 2)]),
-        ('Read @"my', [('"my list.md"', 3)]),
+        ("/", [("/attach", 1, ""), ("/drop", 1, ""), ("/edit", 1, ""), ("/ledger", 1, "")]),
+        ("/le", [("/ledger", 3, "")]),
+        ("/attach pl", [("plan.md", 2, "")]),
+        ("/drop pl", []),
+        ("/edit ", [("m-1", 0, "When is high tide?"), ("m-2", 0, "And low tide?")]),
+        ("/edit m-2", [("m-2", 3, "And low tide?")]),
+        ("/edit and", [("m-2", 3, "And low tide?")]),
+        ("/edit m-2 What of @pl", [("plan.md", 2, "")]),
+        ("/gone m", []),
+        ("Read @pl", [("plan.md", 2, "")]),
+        ("Read @my", [('"my list.md"', 2, "")]),
+        ('Read @"my', [('"my list.md"', 3, "")]),
         ("Read pl", []),
         ("me@pl", []),
         ("a line\n/le", []),
     ],
 )
 def test_commands_and_paths_are_completed_where_they_can_stand(
-    files: NamedFiles, before: str, becomes: list[tuple[str, int]]
+    files: NamedFiles, before: str, becomes: list[tuple[str, int, str]]
 ) -> None:
-    assert complete(before, commands=COMMANDS, files=files) == becomes
+    commands = {**COMMANDS, "/attach": lambda begun: list_paths(files, begun)}
+    assert complete(before, commands=commands, files=files) == becomes
 
 
 def test_a_vault_that_went_away_completes_to_nothing(tmp_path: Path) -> None:
