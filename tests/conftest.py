@@ -4,9 +4,11 @@ Each request extends the one before it, or the test says why not: ``@pytest.mark
 that opens its conversations with ``converse`` is held to that; so is one that hands its turns to ``movements``.
 """
 
+import atexit
 import os
 import signal
 from collections.abc import Callable, Iterator
+from tempfile import TemporaryDirectory
 from typing import ClassVar, Concatenate, ParamSpec
 
 import pytest
@@ -16,6 +18,10 @@ from lamella.core.log.call import Cause, Movement
 
 # What the one who runs the tests has set for themselves is no concern of the tests, here and in processes they start.
 os.environ["LAMELLA_CONFIG"] = os.devnull
+# Nor are the places they trust.
+_OWN = TemporaryDirectory(prefix="lamella-tests-")
+os.environ["XDG_CONFIG_HOME"] = _OWN.name
+atexit.register(_OWN.cleanup)
 
 # Shells start jobs in the background with signals ignored, and processes hand that on: those that tests start must hear
 # what they are sent.

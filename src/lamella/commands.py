@@ -18,14 +18,6 @@ def write_command(command: str, *names: str, **options: object) -> str:
     return " ".join(map(quote_word, told))
 
 
-def add_option(written: str, name: str, value: str) -> str:
-    """The same command with an option more."""
-    added = " ".join(map(quote_word, _list_options({name: value})))
-    before, dashes, names = written.partition(" -- ")
-    # A name that has these dashes in it is quoted, so that a quotation mark stands before them.
-    return f"{before} {added} -- {names}" if dashes and "'" not in before else f"{written} {added}"
-
-
 def quote_word(word: str) -> str:
     """A word as a shell reads it; it is one line, and neither acts on a terminal nor ends a command in backticks."""
     if word.isprintable() and "`" not in word:

@@ -6,6 +6,7 @@ LamellaError
 │   ├── SettingError           bad_setting         a setting has no such value, or values contradict each other
 │   ├── ArtifactError          bad_artifact        an attachment lacks what its kind needs
 │   ├── TextError              bad_text            text that cannot be written as UTF-8
+│   ├── UntrustedError         untrusted           only somebody else's words name the place where something would go
 │   ├── CallError              bad_call            calls in an order that makes no sense
 │   ├── DivergedError          diverged            a conversation is there already, with another history
 │   ├── UsageError             bad_usage           the command line was given words it does not know
@@ -41,18 +42,35 @@ LamellaError
 from collections.abc import Sequence
 from typing import ClassVar
 
+from lamella.doors import PYTHON, Door, Hint
+
 
 class LamellaError(Exception):
-    """What went wrong, with numbers, and a hint that says what to do next."""
+    """What went wrong, with numbers, and a hint that says what to do next.
+
+    ``advice`` is the hint before a door words it; ``hint`` is how it reads in a program.
+    """
 
     code: ClassVar[str] = "lamella_error"
 
-    def __init__(self, message: str, *, hint: str) -> None:
+    def __init__(self, message: str, *, hint: Hint) -> None:
         super().__init__(message)
         self.message = message
-        self.hint = hint
+        self.advice = hint
         # A traceback shows notes, so a program that does not catch this tells its author what to do, too.
-        self.add_note(f"hint: {hint}")
+        self.add_note(f"hint: {self.hint}")
+
+    @property
+    def hint(self) -> str:
+        return self.hint_at(PYTHON)
+
+    @hint.setter
+    def hint(self, hint: Hint) -> None:
+        self.advice = hint
+
+    def hint_at(self, door: Door) -> str:
+        """What to do next, in the words of a door."""
+        return self.advice if isinstance(self.advice, str) else self.advice(door)
 
 
 class BadInputError(LamellaError):
@@ -83,6 +101,19 @@ class TextError(BadInputError):
     """Text that cannot be written as UTF-8."""
 
     code = "bad_text"
+
+
+class UntrustedError(BadInputError):
+    """A ``place`` that only somebody else's words name: a project's file, or a conversation that may be theirs."""
+
+    code = "untrusted"
+    # Whether the person was asked about it, or could not be: nobody is asked twice.
+    settled = False
+
+    def __init__(self, message: str, *, hint: str, field: str, place: str) -> None:
+        super().__init__(message, hint=hint)
+        self.field = field
+        self.place = place
 
 
 class CallError(BadInputError):
@@ -183,7 +214,7 @@ class ConflictError(StoreError):
     def __init__(self, *, conversation: str, expected: int, found: int) -> None:
         super().__init__(
             f"The conversation {conversation} has {found:,} events; {expected:,} were expected.",
-            hint="Someone else wrote to it. Load it again and repeat what you did.",
+            hint=lambda door: f"Someone else wrote to it. {door.load_again()}",
         )
         self.expected = expected
         self.found = found
@@ -198,7 +229,9 @@ class AnswerAsideError(StoreError):
         super().__init__(
             f"The conversation {conversation} went on before this answer came; the answer is kept on a branch of its "
             f"own, {answer}.",
-            hint=f'chat.turns("{answer}") reads it, chat.switch("{answer}") goes on from there.',
+            hint=lambda door: (
+                f"{door.show_chat(conversation, answer)} shows it; {door.go_to(conversation, answer)} goes on there."
+            ),
         )
         self.answer = answer
 
@@ -244,7 +277,7 @@ class ProviderRetryError(ProviderError):
 
     code = "provider_retry"
 
-    def __init__(self, message: str, *, hint: str, wait: float | None = None) -> None:
+    def __init__(self, message: str, *, hint: Hint, wait: float | None = None) -> None:
         super().__init__(message, hint=hint)
         self.wait = wait
 

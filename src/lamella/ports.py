@@ -91,7 +91,7 @@ class Sources:
             raise no_vault(wanted.name)
         raise NotAvailableError(
             f"This version does not read {wanted.kind} files such as {wanted.name}.",
-            hint="Give the attachment its `text`; reading this kind comes with a later version.",
+            hint="Attach its text instead; reading this kind comes with a later version.",
         )
 
 

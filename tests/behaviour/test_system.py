@@ -69,3 +69,38 @@ def test_braces_stay_as_written_in_every_part_but_instructions(converse: type[Wa
     text = "Write {activeNote} and {[[Spec]]}."
     turn = converse(system={"base": text, "project": text, "memory": text}).ask("hi")
     assert turn.messages[0].text == "\n\n".join([text] * 3)
+
+
+@pytest.mark.parametrize("part", ["base", "instructions", "memory"])
+def test_line_ends_and_byte_order_marks_of_an_editor_are_no_part_of_it(converse: type[Watched], part: str) -> None:
+    chat = converse(system={part: "\ufeffBe brief.\r\nBe kind.\r\n"})
+    first = chat.ask("one")
+    assert first.messages[0].text == "Be brief.\nBe kind.\n"
+    chat.reply("r")
+    assert str(chat.ask("two", system={part: "Be brief.\nBe kind.\n"}).prefix.movement) == "none"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Today is 2026-11-17.", "2026-11-17"),
+        ("It is 2026-11-17T10:00:00Z now.", "2026-11-17T10:00:00Z"),
+        ("The time is 10:42.", "10:42"),
+        ("Today is Tuesday, 17 November 2026.", "17 November 2026"),
+        ("Hari ini 17 Agustus 2026.", "17 Agustus 2026"),
+        ("It is 11/17/2026.", "11/17/2026"),
+        ("Now: 5 pm", "5 pm"),
+    ],
+)
+def test_a_date_or_time_is_warned_of_by_the_turn_that_sets_it(converse: type[Watched], text: str, found: str) -> None:
+    chat = converse(system=text)
+    (warning,) = chat.ask("one").envelope.warnings
+    assert warning.startswith(f'The system prompt\'s base has a date or a time in it, "{found}".')
+    assert "put it into the question" in warning
+    chat.reply("r")
+    assert chat.ask("two", system=text).envelope.warnings == ()
+
+
+@pytest.mark.parametrize("text", ["Answer in 3 bullets.", "Use version 1.2.3.", "A ratio of 16:9.", "Since 2026."])
+def test_other_numbers_are_not_warned_of(converse: type[Watched], text: str) -> None:
+    assert converse(system=text).ask("one").envelope.warnings == ()

@@ -140,3 +140,10 @@ def test_within_an_epoch_nothing_moves(plan: Plan) -> None:
     for seen in play(plan)[1:]:
         if not seen.expected.begins_epoch:
             assert seen.turn.prefix.cause == "none"
+
+
+@TRIED
+@given(plan=plans())
+def test_whatever_moves_was_triggered_by_what_a_turn_did(plan: Plan) -> None:
+    for seen in play(plan):
+        assert seen.turn.prefix.triggered, seen.turn.prefix

@@ -20,14 +20,17 @@ def url(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def kept(url: str, script: Script) -> str:
-    """The name of a conversation of two turns, the first with a note."""
+def kept(url: str, script: Script, home: Mapping[str, str]) -> str:
+    """The name of a conversation of two turns, the first with a note; the command line trusts its model, too."""
     with lamella.open(url) as engine:
-        chat = engine.chat("garden", layout="in_place", model=script("Peas.", "Beets."))
+        model = script("Peas.", "Beets.")
+        chat = engine.chat("garden", layout="in_place", model=model)
         chat.ask("What grows here?", attach=[Note(path="garden.md", text="# Garden\nBeans.\n")], system="Be terse.")
         chat.reply("Beans.")
         chat.ask("And in winter?")
         chat.reply("Nothing.")
+    words = ("trust", "add", "model", model)
+    assert (run(*words).exit, spawn(*words, environment=home).exit) == (0, 0)
     return "garden"
 
 

@@ -211,6 +211,8 @@ def test_what_a_new_chat_gets_along_with_its_model_is_shown(machine: Machine) ->
     machine.project.write_text('layout = "library"\nmodel = "openai:gpt-6"\n', encoding="utf-8")
     line = machine.run("config", "show").out.splitlines()[-1]
     assert "model openai:gpt-6, layout library, " in line
+    assert line.endswith("lamella.toml names the model openai:gpt-6, and you have not.")
+    line = machine.run("config", "show", "--model", "openai:gpt-6").out.splitlines()[-1]
     assert line.endswith("; it cannot be asked yet: There is no key for OpenAI.")
 
 
@@ -260,42 +262,6 @@ def test_a_working_folder_that_is_gone_has_no_project(machine: Machine) -> None:
     )
     assert done.returncode == 0, done
     assert "none here or above" in done.stdout
-
-
-OPEN = """
-import sys
-from lamella.errors import LamellaError
-from lamella.wiring import open_provider
-try:
-    print(type(open_provider(sys.argv[1])).__name__)
-except LamellaError as error:
-    print(error.code, error.message, error.hint)
-"""
-
-
-def _open(machine: Machine, model: str, **environment: str) -> str:
-    kept = {name: value for name, value in os.environ.items() if name not in KEYS and "LAMELLA" not in name}
-    done = subprocess.run(
-        [COMMAND[0], "-c", OPEN, model],
-        cwd=machine.here,
-        env={**kept, **environment},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=SECONDS,
-    )
-    return done.stdout.strip()
-
-
-def test_no_key_goes_to_a_server_that_only_the_project_names(machine: Machine) -> None:
-    model = "openai-compatible:http://127.0.0.1:9/v1#m"
-    machine.project.write_text(f'model = "{model}"\n', encoding="utf-8")
-    assert _open(machine, model) == "OpenAIChatProvider"
-    refused = _open(machine, model, LAMELLA_API_KEY=SECRET)
-    assert refused.startswith("bad_setting")
-    assert str(machine.project) in refused
-    assert SECRET not in refused
-    assert _open(machine, model, LAMELLA_API_KEY=SECRET, LAMELLA_MODEL=model) == "OpenAIChatProvider"
 
 
 @pytest.mark.parametrize(

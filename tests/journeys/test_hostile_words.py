@@ -33,6 +33,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     # By its title it would be found, and what it says goes into a pipe as it is.
     "recall": [["recall", f"no {HOSTILE}", "x"]],
     "ledger": [["ledger", NAME], ["ledger", NAME, "--json"], ["ledger", HOSTILE]],
+    "why": [["why", NAME, f"{HOSTILE}.md"], ["why", NAME, HOSTILE], ["why", HOSTILE, "x"]],
     "chats list": [["chats", "list"]],
     "chats show": [["chats", "show", NAME], ["chats", "show", HOSTILE], ["chats", "show", NAME, "--branch", HOSTILE]],
     "chats export": [["chats", "export", NAME, "--to", "FOLDER"], ["chats", "export", HOSTILE, "--to", "FOLDER"]],
@@ -44,6 +45,9 @@ COMMANDS: dict[str, list[list[str]]] = {
     "chats search": [["chats", "search", "needle"], ["chats", "search", HOSTILE]],
     "chats delete": [["chats", "delete", HOSTILE, "--yes"], ["chats", "delete", NAME, "--yes"]],
     "chats remove": [["chats", "remove", NAME, HOSTILE], ["chats", "remove", NAME, "MESSAGE"]],
+    "trust list": [["trust", "list"]],
+    "trust add": [["trust", "add", f"openai-compatible:http://127.0.0.1/{HOSTILE}#x"], ["trust", "add", HOSTILE]],
+    "trust remove": [["trust", "remove", HOSTILE]],
     "store stats": [["store", "stats"]],
     "store verify": [["store", "verify"], ["store", "verify", HOSTILE]],
     "store copy": [["store", "copy", "--to", "COPY"], ["store", "copy", "--to", HOSTILE]],

@@ -195,3 +195,22 @@ def test_a_conversation_that_is_not_there_is_told_in_a_process_of_its_own(url: s
     spawn("store", "migrate", "--store", url)
     ran = spawn("ledger", "nobody", "--json", "--store", url)
     assert refusal(ran, code="bad_call") == "There is no conversation 'nobody'."
+
+
+def test_hashes_and_measures_of_each_turn_are_shown_and_logged_with_debug(url: str, tmp_path: Path) -> None:
+    send(url, Line(text="one", usage=usage(plain=700)), Line(text="two", usage=usage(plain=30, read=709)))
+    lines = "\n".join(show(url))
+    body = json.loads(run("ledger", "demo", "--json", "--store", url).out)
+    sent = body["turns"][1]["sent"]
+    assert (sent["renderer"], sent["dedup_ratio"], sent["unparsed"]) == (1, 1.0, 0)
+    short = {name: digest.removeprefix("sha256:")[:8] for name, digest in sent["hashes"].items()}
+    told = f"L1 {short['L1_SYSTEM']} · L2 {short['L2_PREVIOUS']} · prefix {short['prefix']} · whole {short['whole']}"
+    assert f"  hashes    {told} · renderer 1" in lines
+    assert "  segments  L2 1 · L3 1 · L4 2 · L5 1 · referred 100%" in lines
+    script = tmp_path / "script.json"
+    script.write_text('["Hello yourself."]', encoding="utf-8")
+    asked = spawn("ask", "Hello?", "--debug", "--model", f"scripted:{script}", "--chat", "other", "--store", url)
+    assert asked.exit == 0, asked.err
+    (line,) = [line for line in asked.err.splitlines() if line.startswith("debug: turn ")]
+    assert "cause=first_turn triggered=1" in line
+    assert "Hello" not in line

@@ -119,7 +119,7 @@ def test_an_answer_that_the_request_leaves_no_room_for_is_refused_before_it_is_s
         ) as raised:
             async for _ in chat.send("hi", attach=[note], max_tokens=1_600):
                 pass
-        assert "Send what regenerate() gives with a max_tokens of at most 14" in raised.value.hint
+        assert "`chat.send(chat.regenerate(), max_tokens=14" in raised.value.hint
         assert "set reserve to 1600" in raised.value.hint
         assert chat.regenerate().request("anthropic", max_tokens=1_400)["max_tokens"] == 1_400
         assert len(chat.turns()) == 1

@@ -83,7 +83,7 @@ def test_a_request_that_does_not_fit_is_told_in_words_people_know() -> None:
     chat = Conversation(window=600, reserve=0)
     with pytest.raises(BudgetExceededError, match="needs") as caught:
         chat.ask("word " * 700)
-    assert caught.value.protected == ("what was typed now (701 tokens)",)
+    assert caught.value.protected == ("what was typed now (701 tokens)", "what marks off messages (7 tokens)")
 
 
 def test_a_turn_is_shown_in_a_line_not_in_a_book() -> None:

@@ -14,7 +14,7 @@ from lamella.core.messages.usage import Usage
 from lamella.engine.keeping.conversations import Conversations
 from lamella.engine.keeping.stored import StoredChat
 from lamella.errors import LamellaError
-from lamella.faces.cli.access import complete_hint
+from lamella.faces.cli.terminal.door import ShellDoor
 from lamella.views.errors import view_error
 from lamella.views.ledger import make_rows, view_ledger
 from lamella.views.recall import view_recall
@@ -112,8 +112,7 @@ def test_an_error_is_printed_as_its_view(url: str) -> None:
     backend = open_backend(url, create=False)
     with pytest.raises(LamellaError) as error:
         Conversations(backend.store, backend.clock).find("gone")
-    error.value.hint = complete_hint(error.value.hint, url)
     backend.store.close()
     ran = run("ledger", "gone", "--json", "--store", url)
-    error.value.hint = complete_hint(error.value.hint, url)
-    assert (ran.exit, ran.out) == (2, written(view_error(error.value)))
+    hint = error.value.hint_at(ShellDoor(url))
+    assert (ran.exit, ran.out) == (2, written(view_error(error.value, hint=hint)))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.shells import read_words
 
-from lamella.commands import add_option, quote_word, write_command
+from lamella.commands import quote_word, write_command
 
 ODD = [
     "garden",
@@ -34,18 +34,6 @@ def test_a_command_means_to_a_shell_what_it_names(name: str) -> None:
 def test_a_name_that_begins_with_a_dash_comes_after_all_options(name: str) -> None:
     written = write_command("chats fork", name, "1f", vault="v", into="-new")
     assert read_words(written) == ["chats", "fork", "--vault", "v", "--into=-new", "--", name, "1f"]
-
-
-@pytest.mark.parametrize("name", ODD)
-def test_an_option_more_is_read_as_one(name: str) -> None:
-    written = add_option(write_command("chats show", name), "store", "sqlite:///my.db")
-    assert read_words(written) == ["chats", "show", name, "--store", "sqlite:///my.db"]
-
-
-@pytest.mark.parametrize("name", ["-dash", "- it's", "-- -"])
-def test_an_option_more_comes_before_names_that_begin_with_a_dash(name: str) -> None:
-    written = add_option(write_command("chats show", name), "store", "sqlite:///my.db")
-    assert read_words(written) == ["chats", "show", "--store", "sqlite:///my.db", "--", name]
 
 
 def test_a_path_of_other_bytes_than_utf_8_is_named_by_its_bytes() -> None:

@@ -11,7 +11,7 @@ from lamella.core.log.nodes import Told
 from lamella.core.log.receipt import Receipt
 from lamella.engine.checks import check_answer, check_seconds, check_steps, check_text, check_time
 from lamella.engine.dialogue.proposal import Proposal
-from lamella.engine.dialogue.turn import TurnView
+from lamella.engine.dialogue.turn import TurnView, no_model
 from lamella.engine.discourse import Discourse
 from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.marks import CompactionMark, find_marks
@@ -75,8 +75,6 @@ class Chat(Discourse):
         toolbox = self._equip(tools, seconds=check_seconds(seconds)) if equipped else None
         if isinstance(text, TurnView):
             return self._go_on(text, toolbox, max_tokens=max_tokens, steps=check_steps(steps))
-        if self._pool is not None:
-            self._pool.name(model)
         asked = self._describe(
             text,
             attach=attach,
@@ -104,6 +102,13 @@ class Chat(Discourse):
         toolbox = self._equip(tools, seconds=check_seconds(seconds))
         return self._go_on(None, toolbox, max_tokens=max_tokens, steps=check_steps(steps))
 
+    def _name_model(self, model: str) -> str:
+        """A model that the program names may be sent to, whoever else names it later."""
+        named = super()._name_model(model)
+        if self._pool is not None:
+            self._pool.name(named)
+        return named
+
     def _go_on(
         self, turn: TurnView | None, toolbox: Toolbox | None, *, max_tokens: int | None, steps: int
     ) -> AsyncGenerator[Event, None]:
@@ -115,7 +120,7 @@ class Chat(Discourse):
 
     def _find_post(self, model: str | None, max_tokens: int | None) -> Delivery:
         if model is None:
-            raise CallError("No model is named.", hint="Name one with model=, --model or LAMELLA_MODEL.")
+            raise no_model()
         if self._pool is None:
             raise CallError("Nothing is sent from here.", hint="Open the conversation with lamella.open(…).")
         window = self._stored.window
@@ -209,7 +214,7 @@ class Chat(Discourse):
         ``model`` is who answers it this time and from then on, by default who was asked.
         """
         named = None if message is None else check_text(message, "message")
-        other = None if model is None else check_text(model, "model", may_be_empty=False)
+        other = None if model is None else self._name_model(model)
         return self._stored.regenerate(named, model=other, at=check_time(at))
 
     def delete(self, message: str, *, at: datetime | None = None) -> None:

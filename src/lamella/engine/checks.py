@@ -171,7 +171,7 @@ def check_answer(max_tokens: int | None, *, window: int) -> int:
     if max_tokens >= window:
         raise CallError(
             f"An answer of {max_tokens:,} tokens leaves no room for a request in a window of {window:,}.",
-            hint="Ask for fewer with max_tokens, or set window to what the model takes.",
+            hint=lambda door: f"Ask for fewer with {door.option('max_tokens')}, or set window to what the model takes.",
         )
     return max_tokens
 

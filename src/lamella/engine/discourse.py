@@ -15,6 +15,7 @@ from lamella.engine.checks import check_each, check_fields, check_parts, check_t
 from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.proposal import Proposal
+from lamella.engine.dialogue.reasons import Reason
 from lamella.engine.dialogue.recalling import FOUND_AT_MOST, make_recall_tool
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.sending.tools import SECONDS, Toolbox, ToolFunction
@@ -48,6 +49,8 @@ class DiscourseLike(Protocol):
     def receipts(self) -> Sequence[Receipt]: ...
 
     def recall(self, query: str, *, limit: int = FOUND_AT_MOST) -> Sequence[Found]: ...
+
+    def why(self, name: str) -> Reason: ...
 
 
 class Discourse:
@@ -141,11 +144,15 @@ class Discourse:
             results=tuple([_make(one, one.attachment) for one in check_each(results, "results", ToolResult)]),
             system={**self._system, **(check_parts(system) if system is not None else {})},
             tools=tools,
-            model=None if model is None else check_text(model, "model", may_be_empty=False),
+            model=None if model is None else self._name_model(model),
             drop=tuple([check_text(name, "drop") for name in check_each(drop, "drop", str)]),
             pin=tuple([check_text(name, "pin") for name in check_each(pin, "pin", str)]),
             fold=bool(fold),
         )
+
+    def _name_model(self, model: str) -> str:
+        """A model that the program names."""
+        return check_text(model, "model", may_be_empty=False)
 
     def _equip(self, tools: Sequence[Tool | ToolFunction] | None, *, seconds: float = SECONDS) -> Toolbox:
         """These tools, and all that were given before; of two with one name the newer."""
@@ -199,6 +206,10 @@ class Discourse:
     def recall(self, query: str, limit: int = FOUND_AT_MOST) -> Sequence[Found]:
         """Messages, attachments and tool results that the prompt no longer holds in full, word for word, best first."""
         return self._walker.recall(check_text(query, "query"), limit=limit)
+
+    def why(self, name: str) -> Reason:
+        """Why an artifact or a message is in the next prompt, or is not, and what would bring it in."""
+        return self._walker.why(check_text(name, "name", may_be_empty=False))
 
     @property
     def recall_tool(self) -> Tool:

@@ -122,6 +122,10 @@ class Engine:
         """Every hash and id derived again, of one conversation or of all: what is not as it was written."""
         return self._conversations.verify(None if conversation is None else self._key(conversation))
 
+    def repair(self, conversation: str | Chat | None = None) -> Sequence[str]:
+        """Derive again what is damaged and follows from events; the ids of the conversations that were repaired."""
+        return self._conversations.repair(list(self.verify(conversation)))
+
     def verify_erased(self, conversation: str) -> Iterator[Damage]:
         """What is left of an erased conversation, or of what was erased in one that goes on."""
         return self._conversations.verify_erased(self._key(conversation, erased=True))

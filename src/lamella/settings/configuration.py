@@ -47,6 +47,11 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     files: Mapping[Origin, Path]
     found: Sequence[tuple[Origin, Mapping[str, object]]]
 
+    def list_own(self, name: str) -> list[object]:
+        """What a setting is by default and set to, but for the project's file, which may be somebody else's."""
+        own = [values[name] for origin, values in self.found if origin is not Origin.PROJECT and name in values]
+        return [getattr(Settings(), name), *own]
+
     def configure(self, given: Mapping[str, object] | None = None) -> Configuration:
         """The settings for one caller; none among what is given means not given."""
         own = {name: value for name, value in (given or {}).items() if value is not None}

@@ -38,17 +38,21 @@ def read_file(path: Path) -> Mapping[str, object]:
 def find_user_file() -> Path | None:
     """The user's file, if there is one; one that was asked for by name must be there."""
     path = place_user_file()
-    return path if os.environ.get(FILE_VARIABLE) or _is_there(path) else None
+    # Without a home the folder of the user's own settings would be one of the project's.
+    return path if os.environ.get(FILE_VARIABLE) or (path.is_absolute() and _is_there(path)) else None
 
 
 def place_user_file() -> Path:
     """Where the user's file is, or would be."""
     named = os.environ.get(FILE_VARIABLE)
-    if named:
-        return _expand(named)
+    return _expand(named) if named else place_user_folder() / FILE
+
+
+def place_user_folder() -> Path:
+    """The folder that the system keeps for the user's own settings."""
     from platformdirs import user_config_path
 
-    return user_config_path("lamella", appauthor=False) / FILE
+    return user_config_path("lamella", appauthor=False)
 
 
 def find_project_file() -> Path | None:

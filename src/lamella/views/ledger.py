@@ -5,20 +5,24 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from lamella.core.log.call import CacheUse, Call, Outcome, Timing
+from lamella.core.log.events.imprint import Imprint
 from lamella.core.log.nodes import Told
 from lamella.core.messages.delta import Diagnosis
 from lamella.core.messages.usage import Usage
+from lamella.core.prompt.layers.model import LAYER_ORDER
 from lamella.views.amounts import plain, plain_if_known
 
-# A call is named here for faces, which do not import the core.
+# Calls and imprints are named here for faces, which do not import the core.
 __all__ = [
     "Call",
+    "Imprint",
     "LedgerRow",
     "LedgerSums",
     "find_unexplained",
     "make_rows",
     "sum_rows",
     "view_call",
+    "view_imprint",
     "view_ledger",
     "written",
 ]
@@ -29,7 +33,7 @@ _SECOND_DIGITS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerRow:
-    """One turn of the active branch."""
+    """One turn of the active branch; turns of older versions have no ``imprint``."""
 
     number: int
     message: str
@@ -37,6 +41,7 @@ class LedgerRow:
     text: str
     standing: str
     calls: tuple[Call, ...]
+    imprint: Imprint | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +81,7 @@ def make_rows(turns: Sequence[Told], calls: Sequence[Sequence[Call]]) -> list[Le
             text=told.message.text,
             standing=_tell_standing(told, made),
             calls=tuple(made),
+            imprint=None if told.message.question is None else told.message.question.imprint,
         )
         for number, (told, made) in enumerate(zip(turns, calls, strict=True), start=1)
     ]
@@ -167,6 +173,18 @@ def view_call(call: Call) -> dict[str, object]:
     }
 
 
+def view_imprint(imprint: Imprint) -> dict[str, object]:
+    """What a turn was sent as first: hashes, the renderer's version, and measures."""
+    return {
+        "renderer": imprint.renderer,
+        "hashes": dict(zip(("L1_SYSTEM", "L2_PREVIOUS", "prefix", "whole"), imprint.hashes, strict=True)),
+        "segments": dict(zip((layer.value for layer in LAYER_ORDER), imprint.segments, strict=False)),
+        "dedup_ratio": round(imprint.dedup_ratio, _SHARE_DIGITS),
+        "compacted_share": round(imprint.compacted_share, _SHARE_DIGITS),
+        "unparsed": imprint.unparsed,
+    }
+
+
 def _view_row(row: LedgerRow) -> dict[str, object]:
     """One turn; ``calls`` is empty where no model was called."""
     return {
@@ -174,6 +192,7 @@ def _view_row(row: LedgerRow) -> dict[str, object]:
         "message": row.message,
         "at": row.at,
         "standing": row.standing,
+        "sent": row.imprint and view_imprint(row.imprint),
         "calls": [view_call(call) for call in row.calls],
     }
 

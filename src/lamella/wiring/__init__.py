@@ -38,16 +38,19 @@ if TYPE_CHECKING:
         save_transcript,
         write_request,
     )
+    from lamella.wiring.trust import FIELDS, add_trust, name_place, open_trust
     from lamella.wiring.worlds import open_dialogue, open_world
 
 __all__ = [
     "DEMO_MODEL",
+    "FIELDS",
     "Configuration",
     "MentionOutcome",
     "NamedFiles",
     "Origin",
     "Services",
     "Transcript",
+    "add_trust",
     "copy_conversations",
     "find_bad_settings",
     "find_misspelt",
@@ -62,6 +65,7 @@ __all__ = [
     "make_rules",
     "mask",
     "mask_keys",
+    "name_place",
     "open_archive",
     "open_backend",
     "open_conversations",
@@ -69,6 +73,7 @@ __all__ = [
     "open_pool",
     "open_provider",
     "open_sources",
+    "open_trust",
     "open_world",
     "parse_transcript",
     "place_user_file",
@@ -115,6 +120,7 @@ if not TYPE_CHECKING:
             "save_transcript",
             "write_request",
         ),
+        "lamella.wiring.trust": ("FIELDS", "add_trust", "name_place", "open_trust"),
         "lamella.wiring.worlds": ("open_dialogue", "open_world"),
     }
     _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from lamella.core.log.terms import Layout
 from lamella.engine.dialogue.answer import Answer
-from lamella.errors import LamellaError, SettingError
-from lamella.settings.configuration import Configuration, Origin
+from lamella.errors import LamellaError
+from lamella.settings.configuration import Configuration
 from lamella.wiring.services import Services, read_services
+from lamella.wiring.trust import check_model
 
 if TYPE_CHECKING:
     from lamella.adapters.providers.local.provider import Progress
@@ -32,10 +33,12 @@ def open_pool(
     services: Services | None = None,
     progress: "Callable[[Progress], None] | None" = None,
     patience: "RetryPolicy | None" = None,
+    remember: bool = False,
 ) -> "ProviderPool":
     """Where turns are sent from: to a provider that is given, or to those that models name.
 
-    ``progress`` is told how far a model in this process is with reading a prompt in.
+    ``progress`` is told how far a model in this process is with reading a prompt in. To ``remember`` makes what people
+    name a place that is trusted from then on.
     """
     import asyncio
     import random
@@ -45,7 +48,7 @@ def open_pool(
     from lamella.engine.sending.sending import RetryPolicy
 
     patience = patience or RetryPolicy()
-    find = partial(open_provider, services=services, progress=progress, silence=patience.silence)
+    find = partial(open_provider, services=services, progress=progress, silence=patience.silence, remember=remember)
     return ProviderPool(
         find, clock=SystemClock(), sleep=asyncio.sleep, jitter=random.random, given=provider, patience=patience
     )
@@ -54,21 +57,23 @@ def open_pool(
 def open_provider(
     model: str,
     *,
-    named: bool = True,
+    named: bool = False,
     services: Services | None = None,
     progress: "Callable[[Progress], None] | None" = None,
     silence: float | None = None,
+    remember: bool = False,
 ) -> "ChatProvider":
     """The provider that a model's name stands for, with keys from the environment; it bears so much ``silence``.
 
-    ``named`` says that whoever runs this named it, not only a conversation that may have come from somebody else.
+    ``named`` says that whoever runs this named it, not only a conversation that may have come from somebody else; to
+    ``remember`` that counts as a yes to it for good.
     """
     from lamella.adapters.providers.opener import open_provider as find
     from lamella.adapters.providers.row import ProviderOptions  # SDKs are for those who send
     from lamella.engine.sending.sending import SILENCE
 
     services = services or read_services()
-    _check_server(model, services.found, named=named)
+    check_model(model, named=named, services=services, remember=remember)
     options = ProviderOptions(
         patience=SILENCE if silence is None else silence, progress=progress, record=_WEIGHTS_RECORD.expanduser()
     )
@@ -113,16 +118,22 @@ def _find_room(model: str, found: Configuration, services: Services) -> dict[str
     return {"window": window, "reserve": min(found.settings.reserve, window // _ANSWER_SHARE)}
 
 
-def tell_unready(model: str, *, services: Services | None = None) -> LamellaError | None:
-    """What keeps a model from being asked, such as a key; weights in this process are looked at when they are used."""
+def tell_unready(model: str, *, named: bool = False, services: Services | None = None) -> LamellaError | None:
+    """What keeps a model from being asked, such as a key; weights in this process are looked at when they are used.
+
+    ``named`` says that whoever runs this named it.
+    """
     import asyncio
 
     from lamella.adapters.providers.places import runs_here
 
-    if runs_here(model):
-        return None
+    services = services or read_services()
     pool = open_pool(services=services)
+    pool.name(model if named else None)
     try:
+        if runs_here(model):
+            check_model(model, named=named, services=services)
+            return None
         pool.post(model, answer=1)
     except LamellaError as error:
         return error
@@ -147,23 +158,3 @@ def list_keys() -> dict[str, bool]:
     from lamella.adapters.providers.registry import KEY_NAMES
 
     return {name: bool(os.environ.get(name)) for name in KEY_NAMES}
-
-
-def _check_server(model: str, found: Configuration, *, named: bool) -> None:
-    """A project's file or a conversation may come from somebody else: no key goes to a server that only they name."""
-    from lamella.adapters.providers.places import find_server_key
-
-    key = find_server_key(model)
-    if key is None or not os.environ.get(key):
-        return
-    chosen = found.settings.model == model
-    if chosen and found.origins["model"] is Origin.PROJECT:
-        who = str(found.files[Origin.PROJECT])
-    elif named or chosen:
-        return
-    else:
-        who = "The conversation"
-    raise SettingError(
-        f"{who} names the server to ask, and {key} would be sent to it.",
-        hint="If you trust it, name the model yourself: set LAMELLA_MODEL to it.",
-    )

@@ -8,6 +8,7 @@ from lamella.adapters.clocks.system import SystemClock
 from lamella.adapters.stores.chain import make_key
 from lamella.adapters.stores.opening import locate_store, open_store
 from lamella.wiring.services import Services, read_services
+from lamella.wiring.trust import find_store
 
 if TYPE_CHECKING:
     from lamella.engine.keeping.backend import Backend, ChatRules
@@ -48,7 +49,7 @@ def open_backend(
         rules, terms = make_rules(found.settings, world), make_terms(found.settings)
         return ChatRules(rules=rules, terms=terms, model=found.settings.model)
 
-    store = open_store(services.settings.store if url is None else url, create=create)
+    store = open_store(find_store(url, services), create=create)
     return Backend(store=store, clock=SystemClock(), world=world, configure=configure, ledger=ledger, make_key=make_key)
 
 
@@ -61,7 +62,7 @@ def open_conversations(
     """
     from lamella.engine.keeping.conversations import Conversations
 
-    return Conversations(open_store(url or (services or read_services()).settings.store, create=create), SystemClock())
+    return Conversations(open_store(find_store(url or None, services or read_services()), create=create), SystemClock())
 
 
 def list_conversations(url: str | None = None, *, services: Services | None = None) -> "list[ChatListing]":
@@ -72,7 +73,7 @@ def list_conversations(url: str | None = None, *, services: Services | None = No
     services = services or read_services()
     if url is None and not services.found.is_set("store") and not has_store(services.settings.store):
         return []
-    store = open_store(url or services.settings.store, create=False)
+    store = open_store(find_store(url or None, services), create=False)
     try:
         return [listed for listed in store.list_conversations() if listed.erased is None]
     finally:

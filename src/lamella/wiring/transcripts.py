@@ -27,6 +27,7 @@ from lamella.errors import LamellaError, UsageError
 from lamella.wiring.faults import check_meaning, tell_place
 from lamella.wiring.services import Services, read_services
 from lamella.wiring.stores import has_store, open_backend
+from lamella.wiring.trust import find_store
 from lamella.wiring.worlds import open_dialogue
 
 # A replay keeps nothing.
@@ -48,7 +49,7 @@ def replay_transcript(
 def find_script(chat: str, url: str | None = None, *, services: Services | None = None) -> Script | None:
     """A kept conversation as it can be replayed; none if the store has none that is meant, or there is no store."""
     services = services or read_services()
-    if not has_store(url or services.settings.store):
+    if not has_store(find_store(url or None, services)):
         return None
     backend = open_backend(url, services=services, create=False)
     try:
@@ -114,7 +115,7 @@ def write_request(
     dialects = (services or read_services()).dialects
     model = turn.envelope.model
     if model is None:
-        raise UsageError("The conversation names no model.", hint="Name one with --model.")
+        raise UsageError("The conversation names no model.", hint=lambda door: f"Name one with {door.option('model')}.")
     if not any_model:
         dialects.check_maker(provider, model)
     return dialects.write(provider, turn.chat_request(model=model, answer=answer))

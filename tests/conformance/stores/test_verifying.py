@@ -137,7 +137,7 @@ def test_a_damaged_conversation_is_not_loaded_as_if_it_were_whole(url: str, fill
     tamper(url, DAMAGES[damage][0])
     with pytest.raises(StoreDamagedError) as caught:
         filled.load("c")
-    assert "lamella store verify" in caught.value.hint
+    assert "`engine.verify()`" in caught.value.hint
     assert len(filled.load("d")) == 2
 
 

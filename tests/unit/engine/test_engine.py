@@ -152,7 +152,7 @@ def test_two_programs_that_write_at_once_are_told_and_go_on(url: str) -> None:
         mine.ask("first")
         with pytest.raises(ConflictError) as caught:
             theirs.ask("second")
-        assert "Load it again" in caught.value.hint
+        assert "`chat.reload()`" in caught.value.hint
         theirs.reload()
         theirs.reply("answered there")
         theirs.ask("second")

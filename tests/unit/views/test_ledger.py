@@ -12,7 +12,17 @@ from lamella.core.log.events.reply import ReplyEvent
 from lamella.core.log.nodes import Node, Told
 from lamella.core.messages.delta import Diagnosis
 from lamella.core.messages.usage import Usage
-from lamella.views.ledger import LedgerRow, find_unexplained, make_rows, sum_rows, view_call, view_ledger, written
+from lamella.views.ledger import (
+    Imprint,
+    LedgerRow,
+    find_unexplained,
+    make_rows,
+    sum_rows,
+    view_call,
+    view_imprint,
+    view_ledger,
+    written,
+)
 
 
 def call(usage: Usage | None = None, *, outcome: Outcome = Outcome.HIT, cost: Cost | None = None) -> Call:
@@ -140,3 +150,29 @@ def _names(value: object) -> set[str]:
     if isinstance(value, dict):
         return set(value) | {name for inner in value.values() for name in _names(inner)}
     return {name for inner in value for name in _names(inner)} if isinstance(value, list) else set()
+
+
+def test_what_a_turn_sent_is_shown_by_its_hashes_and_measures() -> None:
+    sent = Imprint(
+        renderer=2,
+        system="sha256:1",
+        library="sha256:2",
+        prefix="sha256:3",
+        whole="sha256:4",
+        segments=(1, 2, 3, 4, 1),
+        attached=3,
+        referred=1,
+        context=4,
+        compacted=1,
+        unparsed=5,
+    )
+    assert view_imprint(sent) == {
+        "renderer": 2,
+        "hashes": {"L1_SYSTEM": "sha256:1", "L2_PREVIOUS": "sha256:2", "prefix": "sha256:3", "whole": "sha256:4"},
+        "segments": {"L1_SYSTEM": 1, "L2_PREVIOUS": 2, "L3_TURN": 3, "L4_STRIP": 4, "L5_USER": 1},
+        "dedup_ratio": 0.333333,
+        "compacted_share": 0.25,
+        "unparsed": 5,
+    }
+    known = set(re.findall(r"`(\w+)`", doc("ledger.md")))
+    assert _names(view_imprint(sent)) - known == set()

@@ -230,7 +230,7 @@ def read_turn(turn: TurnIn, number: int, *, system: SystemIn | None) -> Ask:
             fold=turn.fold,
         )
     except BadInputError as error:
-        raise type(error)(f"In turn {number}: {error.message}", hint=error.hint) from error
+        raise type(error)(f"In turn {number}: {error.message}", hint=error.advice) from error
 
 
 def read_rounds(turn: TurnIn, number: int) -> tuple[ToolRound, ...]:

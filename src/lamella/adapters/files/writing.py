@@ -10,20 +10,20 @@ from secrets import token_hex
 from tempfile import mkstemp
 
 # Conversations are nobody else's, unless their owner says otherwise.
-_PRIVATE_FILE, _PRIVATE_FOLDER = 0o600, 0o700
+PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
 _PREFIX, _SUFFIX = ".lamella-", ".tmp"
 _LEFT_BEHIND = 3_600
 
 
 def make_folder(folder: Path) -> None:
     """A folder for conversations; one that is there stays as it is."""
-    folder.mkdir(mode=_PRIVATE_FOLDER, parents=True, exist_ok=True)
+    folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
     _sweep(folder)
 
 
 def write_new(path: Path, data: bytes) -> None:
     """Make a file that is not there yet; ``FileExistsError`` if there is one. Whoever is first has the name."""
-    with _drafted(path.parent, data, mode=_PRIVATE_FILE) as draft:
+    with _drafted(path.parent, data, mode=PRIVATE_FILE) as draft:
         try:
             _link(draft, path)
         except FileExistsError:
@@ -72,7 +72,7 @@ def _open_draft(folder: Path) -> tuple[int, Path]:
     """A file without a name where the system has such files, else one with a name of ours."""
     if hasattr(os, "O_TMPFILE"):
         with suppress(OSError):
-            handle = os.open(folder, os.O_TMPFILE | os.O_WRONLY, _PRIVATE_FILE)
+            handle = os.open(folder, os.O_TMPFILE | os.O_WRONLY, PRIVATE_FILE)
             draft = Path(f"/proc/self/fd/{handle}")
             if draft.exists():
                 return handle, draft

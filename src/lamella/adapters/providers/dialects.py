@@ -48,7 +48,9 @@ class WireDialects:
         if maker != dialect.maker and maker in {known.maker for known in DIALECTS}:
             raise CallError(
                 f"{model} does not speak {name}.",
-                hint="Choose the provider that has it, or name it with model= or --model: gateways have such models.",
+                hint=lambda door: (
+                    f"Choose the provider that has it, or name it with {door.option('model')}: gateways have such ones."
+                ),
             )
 
     def read(self, answer: object) -> Reply:

@@ -20,14 +20,15 @@ def open_provider(
 ) -> ChatProvider:
     """The provider of a model, by the name that requests to it carry; ``keys`` by the names of their variables."""
     options, models = options or ProviderOptions(), models or BuiltInModels()
-    row = _find_row(model, models)
+    row = find_model_row(model, models)
     if row.package is not None:
         check_package(row.package)
     assert row.open is not None, "rows that nothing opens are not found"
     return row.open(model, key=_find_key(row, keys), models=models, options=options)
 
 
-def _find_row(model: str, models: ModelBook) -> ProviderRow:
+def find_model_row(model: str, models: ModelBook) -> ProviderRow:
+    """The row of the provider that a model is asked through; an error if there is none."""
     prefix, colon, rest = model.partition(":")
     row = find_row(prefix)
     if not colon and (row is None or row.follows):

@@ -137,7 +137,9 @@ class LooseGround:
 
     def attach_tag(self, name: str) -> tuple[Sequence[Attachment], int]:
         # Whatever folder somebody stands in may hold all of a disk; a vault is a folder that was named.
-        raise SourceMissingError(f"There is no vault to look for {name} in.", hint="Name one with --vault.")
+        raise SourceMissingError(
+            f"There is no vault to look for {name} in.", hint=lambda door: f"Name one with {door.option('vault')}."
+        )
 
     def attach_folder(self, name: str) -> tuple[Sequence[Attachment], int]:
         vault = Vault(Path(name)).glance()

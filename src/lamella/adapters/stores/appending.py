@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from lamella.adapters.stores.chain import FIRST, check_contents, check_known, clean_title, find_erased, link_all
 from lamella.adapters.stores.checkpoints import remove_checkpoints
 from lamella.adapters.stores.database import Database, Transaction, marks, split
-from lamella.adapters.stores.rows import RECORD_COLUMNS, REPAIR, read_record, read_version, write_record
+from lamella.adapters.stores.rows import RECORD_COLUMNS, read_record, read_version, tell_repair, write_record
 from lamella.core.log.records import EventKind, Written
 from lamella.errors import ConflictError, StoreDamagedError
 
@@ -90,7 +90,8 @@ def check_head(transaction: Transaction, change: Change, state: LockedState) -> 
     last = found[0][0] if found else FIRST
     if last != state.head:
         raise StoreDamagedError(
-            f"The conversation {change.conversation} says that its last event has the hash {state.head}.", hint=REPAIR
+            f"The conversation {change.conversation} says that its last event has the hash {state.head}.",
+            hint=tell_repair,
         )
 
 

@@ -1,8 +1,12 @@
 """Opening: from a URL to a store that is migrated and ready."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lamella.adapters.files.naming import find_real
+from lamella.adapters.files.privacy import close_file, make_file, make_own_folder
+from lamella.adapters.files.writing import make_folder
 from lamella.adapters.stores.sqlite import MEMORY, SqliteDatabase
 from lamella.adapters.stores.store import SqlStore
 from lamella.errors import NotAvailableError, SettingError
@@ -11,6 +15,7 @@ if TYPE_CHECKING:
     from lamella.ports import Store
 
 PATIENCE = 10.0
+_OWN_FOLDER = "~/.lamella"
 _FORMS = "sqlite:///chats.db (relative), sqlite:////home/me/chats.db (absolute), postgresql://user@host/database"
 
 
@@ -45,16 +50,46 @@ def locate_store(url: str) -> Path | None:
         raise SettingError(f"{path} names a home folder that does not exist.", hint="Write the whole path.") from error
 
 
+def name_store(url: str) -> str | None:
+    """Where a store is, as people say yes to it: a whole path, or a server without its password; none for memory."""
+    place = locate_store(url)
+    if place is not None:
+        return f"sqlite:///{find_real(place)}"
+    if not url.startswith("postgres"):
+        return None
+    _check_driver()
+    from lamella.adapters.stores.postgresql import name_server
+
+    return name_server(url)
+
+
 def _open_file(url: str, place: Path, *, patience: float, create: bool) -> "Store":
     if not create and not place.exists():
         raise SettingError(
             f"There is no store at {url}.",
-            hint="Check the address. `lamella chat` and `lamella chats import` begin a new store where there is none.",
+            hint=lambda door: f"Check the address. A new store begins with {door.begin_store()}.",
         )
-    if url.startswith("sqlite:///~"):
-        # Below the home folder, Lamella's own folder is made when it is needed.
-        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _keep_private(place, below_home=url.startswith("sqlite:///~"))
     return open_sqlite(str(place), patience=patience)
+
+
+def _keep_private(place: Path, *, below_home: bool) -> None:
+    """A new store is its owner's alone, and so is all in Lamella's own folder; another that is there is as it was."""
+    if _is_own(place.parent):
+        make_own_folder(place.parent)
+        for suffix in ("", "-wal", "-shm"):
+            close_file(place.with_name(place.name + suffix))
+    elif below_home:
+        make_folder(place.parent)
+    # What SQLite keeps beside a file has the file's mode.
+    make_file(place)
+
+
+def _is_own(folder: Path) -> bool:
+    """Whether a folder is Lamella's own, below the user's home; some users have none."""
+    with suppress(SettingError):
+        return find_real(folder) == find_real(_OWN_FOLDER)
+    return False
 
 
 def open_sqlite(path: str, *, patience: float = PATIENCE) -> "Store":
@@ -76,10 +111,16 @@ def _sqlite_path(rest: str) -> str:
 
 
 def _open_postgresql(url: str, *, patience: float) -> "Store":
+    _check_driver()
+    from lamella.adapters.stores.postgresql import open_postgresql
+
+    return open_postgresql(url, patience=patience)
+
+
+def _check_driver() -> None:
     try:
-        from lamella.adapters.stores.postgresql import open_postgresql
+        import psycopg  # noqa: F401 - only to see whether it is there
     except ImportError as error:
         raise NotAvailableError(
             f"PostgreSQL needs a driver that is not installed: {error}.", hint="pip install 'lamella[postgres]'"
         ) from error
-    return open_postgresql(url, patience=patience)

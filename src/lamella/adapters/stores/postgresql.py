@@ -21,6 +21,8 @@ _SCHEMA_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _CONNECTIONS = 10
 # Whoever migrates holds the advisory lock of this number, which nothing else on the server should use.
 _MIGRATION_LOCK = 7_136_044_918
+# What changes neither where a connection leads nor what goes there.
+_UNTOLD = ("password", "sslpassword", "client_encoding", "connect_timeout")
 _AGAIN = "What was acknowledged is safe. Try again when the server is back."
 _IN_ADDRESS = re.compile(r'(?:database|role) ".*" does not exist|authentication failed')
 _ADDRESS = "Check database, role and password in the address; docs/stores.md shows how to make them."
@@ -60,6 +62,25 @@ def _read_url(url: str) -> tuple[str, str]:
             hint="Write postgresql://user:password@host:5432/database; escape special characters as %40.",
         ) from None
     return conninfo, schema
+
+
+def name_server(url: str) -> str:
+    """A URL with everything that says where it leads and how, and without the password: one place, one name."""
+    conninfo, schema = _read_url(url)
+    parts = {name: str(value) for name, value in conninfo_to_dict(conninfo).items() if name not in _UNTOLD}
+    user = f"{quote(parts.pop('user'), safe='')}@" if "user" in parts else ""
+    hosts = _pair(parts.pop("host", ""), parts.pop("port", ""))
+    address = f"postgresql://{user}{hosts}/{quote(parts.pop('dbname', ''), safe='')}"
+    rest = {**dict(sorted(parts.items())), **({} if schema == _SCHEMA else {"schema": schema})}
+    return f"{address}?{urlencode(rest, quote_via=quote)}" if rest else address
+
+
+def _pair(hosts: str, ports: str) -> str:
+    """Each host with its port, as an address has them; several hosts may have one port for all, or each its own."""
+    names, numbers = hosts.split(","), ports.split(",")
+    numbers = numbers if len(numbers) == len(names) else numbers * len(names)
+    shown = (f"[{quote(name, safe=':')}]" if ":" in name else quote(name, safe="") for name in names)
+    return ",".join(f"{name}:{number}" if number else name for name, number in zip(shown, numbers, strict=False))
 
 
 def _show(conninfo: str) -> str:
@@ -256,7 +277,8 @@ def explain(error: psycopg.Error, name: str) -> LamellaError:
             hint = _ADDRESS if _IN_ADDRESS.search(reason) else _AGAIN
             return StoreUnavailableError(f"{name} cannot be used: {reason}.", hint=hint)
     return StoreDamagedError(
-        f"{name} is damaged: {reason}.", hint="`lamella store verify` says what; restore it from a backup."
+        f"{name} is damaged: {reason}.",
+        hint=lambda door: f"{door.verify_store()} tells where; restore it from a backup.",
     )
 
 

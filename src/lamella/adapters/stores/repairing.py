@@ -5,7 +5,7 @@ from itertools import chain, count
 
 from lamella.adapters.stores.chain import FIRST, clean_title
 from lamella.adapters.stores.database import Database, Transaction
-from lamella.adapters.stores.rows import VERIFY, is_text
+from lamella.adapters.stores.rows import is_text, tell_damage
 from lamella.adapters.stores.verifying import HashChain, follow_events
 from lamella.core.log.records import Record
 from lamella.errors import StoreDamagedError
@@ -72,5 +72,5 @@ def _list_names(conversation: str, known: object) -> Iterator[str]:
 
 def _damaged(conversation: str) -> StoreDamagedError:
     return StoreDamagedError(
-        f"The conversation {conversation} cannot be repaired: its events are damaged or missing.", hint=VERIFY
+        f"The conversation {conversation} cannot be repaired: its events are damaged or missing.", hint=tell_damage
     )

@@ -5,14 +5,23 @@ from typing import TypeGuard
 
 from lamella.adapters.stores.database import Row
 from lamella.core.log.records import EventKind, Record
+from lamella.doors import Door
 from lamella.errors import StoreDamagedError
 from lamella.holdings import ChatListing
 
 RECORD_COLUMNS = "seq, kind, at, body, contents, counts"
 LISTED_COLUMNS = "id, name, title, created, updated, version, erased"
 _KINDS = {kind.value: kind for kind in EventKind}
-VERIFY = "Run `lamella store verify` to see what is damaged, and restore it from a backup."
-REPAIR = "Run `lamella store verify --repair`: it derives again what the events still tell."
+
+
+def tell_damage(door: Door) -> str:
+    """What to do where a row, or what it names, is damaged."""
+    return f"{door.verify_store()} tells what is damaged; restore it from a backup."
+
+
+def tell_repair(door: Door) -> str:
+    """What to do where a row is damaged that follows from others."""
+    return f"{door.repair_store()} derives again what the events still tell."
 
 
 def read_record(conversation: str, row: Row) -> Record:
@@ -29,7 +38,7 @@ def read_record(conversation: str, row: Row) -> Record:
         )
     except ValueError as error:
         raise StoreDamagedError(
-            f"Event {seq} of the conversation {conversation} cannot be read: {error}.", hint=VERIFY
+            f"Event {seq} of the conversation {conversation} cannot be read: {error}.", hint=tell_damage
         ) from error
 
 
@@ -61,7 +70,7 @@ def read_version(conversation: str, version: object) -> int:
     if isinstance(version, int):
         return version
     raise StoreDamagedError(
-        f"The conversation {conversation} has {version!r} where the number of its events should be.", hint=REPAIR
+        f"The conversation {conversation} has {version!r} where the number of its events should be.", hint=tell_repair
     )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from threading import RLock
 
 from lamella.adapters.stores.database import Result, Row, Transaction
+from lamella.doors import Door, Hint
 from lamella.errors import CallError, LamellaError, StoreDamagedError, StoreUnavailableError
 from lamella.holdings import Damage
 
@@ -192,10 +193,13 @@ def explain(error: sqlite3.Error, path: str, *, patience: float) -> LamellaError
     return kind(f"The store {path} {told}.", hint=hint)
 
 
+def _restore(door: Door) -> str:
+    return f"{door.verify_store()} tells what is left of it; restore the file from a backup."
+
+
 _AGAIN = "What was acknowledged is safe. Try again."
-_RESTORE = "`lamella store verify` says what is left of it; restore the file from a backup."
 _PERMIT = "Permit writing to the file and to its folder."
-_MEANINGS: dict[int, tuple[type[StoreUnavailableError | StoreDamagedError], str, str]] = {
+_MEANINGS: dict[int, tuple[type[StoreUnavailableError | StoreDamagedError], str, Hint]] = {
     sqlite3.SQLITE_BUSY: (StoreUnavailableError, "was locked by someone else for {patience} s", _AGAIN),
     sqlite3.SQLITE_LOCKED: (StoreUnavailableError, "was locked by someone else for {patience} s", _AGAIN),
     sqlite3.SQLITE_FULL: (
@@ -212,9 +216,9 @@ _MEANINGS: dict[int, tuple[type[StoreUnavailableError | StoreDamagedError], str,
         "is not a SQLite database, or its first page is damaged",
         "Name another file, or restore this one from a backup.",
     ),
-    sqlite3.SQLITE_CORRUPT: (StoreDamagedError, "is damaged: {error}", _RESTORE),
-    sqlite3.SQLITE_CONSTRAINT: (StoreDamagedError, "is damaged: {error}", _RESTORE),
-    sqlite3.SQLITE_ERROR: (StoreDamagedError, "is damaged: {error}", _RESTORE),
+    sqlite3.SQLITE_CORRUPT: (StoreDamagedError, "is damaged: {error}", _restore),
+    sqlite3.SQLITE_CONSTRAINT: (StoreDamagedError, "is damaged: {error}", _restore),
+    sqlite3.SQLITE_ERROR: (StoreDamagedError, "is damaged: {error}", _restore),
 }
 
 

@@ -13,11 +13,11 @@ from lamella.adapters.stores.repairing import derive_row
 from lamella.adapters.stores.rows import (
     LISTED_COLUMNS,
     RECORD_COLUMNS,
-    VERIFY,
     is_text,
     read_listing,
     read_record,
     read_version,
+    tell_damage,
 )
 from lamella.adapters.stores.schema import check_version, load_migrations, migrate
 from lamella.adapters.stores.verifying import verify_conversation, verify_strays, verify_tombstone
@@ -199,7 +199,7 @@ def _load(database: Database, conversation: str, *, after: int) -> list[Record]:
     if len(rows) != max(0, version - after) or (rows and rows[-1][0] != version):
         raise StoreDamagedError(
             f"The conversation {conversation} has {version:,} events; after {after:,} of them {len(rows):,} are there.",
-            hint=VERIFY,
+            hint=tell_damage,
         )
     return [read_record(conversation, row) for row in rows]
 
@@ -215,6 +215,6 @@ def _read_contents(database: Database, conversation: str, names: Sequence[str]) 
         for name, data in rows:
             if data is None or hash_bytes(data) != name:
                 what = "is missing" if data is None else "is not what was written"
-                raise StoreDamagedError(f"The content {name} of {conversation} {what}.", hint=VERIFY)
+                raise StoreDamagedError(f"The content {name} of {conversation} {what}.", hint=tell_damage)
             found[name] = data
     return found

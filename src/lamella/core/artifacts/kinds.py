@@ -140,6 +140,8 @@ _ROWS = (
 KINDS: Mapping[Kind, KindSpec] = MappingProxyType({spec.kind: spec for spec in _ROWS})
 # Those whose artifacts have a text of their own, and with it a block.
 TEXT_KINDS = frozenset(spec.kind for spec in _ROWS if spec.block not in (BlockForm.EXPANDS, BlockForm.IMAGE_PART))
+# Those of blocks that nobody could read.
+UNPARSED_KINDS = frozenset(spec.kind for spec in _ROWS if spec.block is BlockForm.BARE)
 
 # What something of a kind is once its turn is over: the active note is active only then, and a note after it.
 LATER_KIND: Mapping[Kind, Kind] = MappingProxyType(

@@ -13,13 +13,13 @@ from lamella.core.artifacts.model import Artifact, Kind
 from lamella.core.budget.counting import Measure, count_images, count_tools, weigh
 from lamella.core.ledger.cache import CacheModel, CacheProfile, CacheRequest, PerfectCache, shared_tokens
 from lamella.core.ledger.verdict import judge, reported_use
-from lamella.core.log.call import CacheUse, Call, Cause, Cost, Movement, Timing, Verdict
+from lamella.core.log.call import CacheUse, Call, Cost, Movement, Timing, Verdict
 from lamella.core.log.placement import Form
 from lamella.core.messages.delta import Reply
 from lamella.core.messages.model import Message, Role
 from lamella.core.prompt.envelope import Envelope
 from lamella.core.prompt.layers.model import SYSTEM_PLACE, LayerId
-from lamella.core.prompt.movement import find_movement
+from lamella.core.prompt.movement import find_movement, is_triggered
 from lamella.core.prompt.prompt import Prompt, render_user
 from lamella.core.values import replace
 
@@ -107,8 +107,8 @@ def enter_turn(books: Books, envelope: Envelope, *, tariff: Tariff, at: datetime
 def make_prefix(before: Prompt | None, now: Prompt, *, common_tokens: int | None = None) -> Prefix:
     """What moved since the request before."""
     movement = find_movement(before, now)
-    untriggered = movement.cause is Cause.HISTORY_EDITED and now.rewritten is None
-    return Prefix(movement=movement, common_tokens=common_tokens, triggered=not untriggered)
+    triggered = is_triggered(before, now, movement)
+    return Prefix(movement=movement, common_tokens=common_tokens, triggered=triggered)
 
 
 def see_request(prompt: Prompt, *, at: datetime | None) -> CacheRequest:

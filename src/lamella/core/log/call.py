@@ -24,7 +24,19 @@ class Cause(StrEnum):
     HISTORY_EDITED = "history_edited"
     BRANCH = "branch"
     LAYOUT_CHANGED = "layout_changed"
+    RENDERER_CHANGED = "renderer_changed"
     NONE = "none"
+
+
+class Trigger(StrEnum):
+    """What a turn does that may move the prefix, beside attaching something."""
+
+    SYSTEM = "system"
+    TOOLS = "tools"
+    MODEL = "model"
+    TERMS = "terms"
+    DROP = "drop"
+    FOLD = "fold"
 
 
 class Movement(Struct, frozen=True, kw_only=True):

@@ -50,7 +50,7 @@ _USER, _REPLY = Voice.USER, Voice.REPLY
 
 # What a log folds to, and how snapshots of it are written. Whoever changes either raises the number, so that older
 # snapshots are not used; a golden file of each number holds this one to what it was.
-FORMAT = 5
+FORMAT = 6
 Change = DeleteEvent | ForkEvent | SwitchEvent | RenameEvent | ErasureEvent | SettingsEvent | StageEvent | SilentEvent
 
 
@@ -312,8 +312,9 @@ class Log(Struct, dict=True):
 
     def _keep_asked(self, question: Node) -> None:
         """Before a question is asked otherwise: its replies stay replies to what it was."""
-        before = self.nodes[question.id].question if question.id in self.nodes else None
-        if before is not None and question.event != before:
+        before, now = self.nodes[question.id].question if question.id in self.nodes else None, question.question
+        # What was sent for it both times may differ: that is no other question.
+        if before is not None and (now is None or replace(now, imprint=before.imprint) != before):
             for name in self._followed.get(question.id, ()):
                 if self.nodes[name].role is _REPLY:
                     self.asked.setdefault(name, before)

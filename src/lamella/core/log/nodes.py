@@ -124,7 +124,7 @@ def damaged(place: str, error: Exception) -> StoreDamagedError:
     """The error for a place that cannot be read."""
     why = f"{error} is missing" if isinstance(error, KeyError) else str(error)
     return StoreDamagedError(
-        f"{place} cannot be read: {why}.", hint="Run `lamella store verify` to see what is damaged."
+        f"{place} cannot be read: {why}.", hint=lambda door: f"Use {door.verify_store()} to see what is damaged."
     )
 
 

@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from lamella.core.artifacts.model import Artifact, ToolDefinition
+from lamella.core.log.events.imprint import Imprint
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.terms import Rewrite, Terms
 from lamella.core.messages.rounds import ToolRound
@@ -41,7 +42,7 @@ class Turn(Struct, frozen=True, kw_only=True, gc=False):
     the compactions before it that no earlier turn was asked under; ``rewritten`` says that what came before it is not
     what was sent last: an edit, or another branch. ``strip`` is a model's summary of the oldest turns that are not
     shown. ``rounds`` are what the model asked of its tools and what they gave back; without a
-    ``reply`` it waits for one.
+    ``reply`` it waits for one. ``imprint`` tells its request from others, once that was made.
     """
 
     text: str
@@ -62,3 +63,4 @@ class Turn(Struct, frozen=True, kw_only=True, gc=False):
     rounds: tuple[ToolRound, ...] = ()
     reply: str | None = None
     reply_id: str | None = None
+    imprint: Imprint | None = None

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from lamella.core.artifacts.model import Artifact, Kind
 from lamella.core.budget.counting import Measure
+from lamella.core.log.call import Trigger
 from lamella.core.log.ids import Voice, message_id, turn_id
 from lamella.core.log.placement import Placement
 from lamella.core.log.turn import Turn
@@ -24,6 +25,7 @@ from lamella.core.values import replace
 # Of a past that is told once more it sees neither prompts nor the newest talk, and it may be asked more than once.
 Planner = Callable[[State, Turn], Placement]
 _USER, _REPLY = Voice.USER, Voice.REPLY
+_NO_TRIGGERS: frozenset[Trigger] = frozenset()
 
 
 def advance_all(state: State, turns: Sequence[Turn], place: Planner, *, measure: Measure) -> State:
@@ -107,11 +109,27 @@ def advance(state: State, turn: Turn, place: Planner, *, measure: Measure) -> St
         dropped=dropped,
         rewritten=turn.rewritten,
         compacted=before.compacted,
+        triggers=_find_triggers(before, turn),
         warnings=warnings,
     )
     opened = replace(opened, head=asked, last=prompt, waits=True, compacted=None)
     opened = add_rounds(opened, turn.rounds) if turn.rounds else opened
     return opened if turn.reply is None else answer(opened, turn.reply, reply_id=turn.reply_id)
+
+
+def _find_triggers(state: State, turn: Turn) -> frozenset[Trigger]:
+    """What a turn does, asked in a state, after which bytes that were sent before may stand elsewhere."""
+    if state.terms is None:
+        return _NO_TRIGGERS
+    done = {
+        Trigger.SYSTEM: turn.system is not None and turn.system != state.system,
+        Trigger.TOOLS: turn.tools is not None and turn.tools != state.tools,
+        Trigger.MODEL: turn.model not in (None, state.model),
+        Trigger.TERMS: turn.terms != state.terms,
+        Trigger.DROP: bool(turn.drop),
+        Trigger.FOLD: turn.fold,
+    }
+    return frozenset([trigger for trigger, did in done.items() if did])
 
 
 def _learn(state: State, attached: tuple[Artifact, ...], shown: Shown, *, image_notes: bool) -> State:

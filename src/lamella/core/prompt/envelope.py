@@ -5,9 +5,12 @@ from functools import cached_property
 
 from msgspec import Struct
 
+from lamella.core.artifacts.kinds import UNPARSED_KINDS
 from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.budget.counting import count_images, count_pieces, count_tools
 from lamella.core.budget.thresholds import Budget, warn_of
+from lamella.core.log.events.imprint import Imprint
+from lamella.core.log.placement import Form
 from lamella.core.log.terms import Layout
 from lamella.core.messages.model import Message, Role
 from lamella.core.messages.request import Request, Seams, find_seams
@@ -19,6 +22,8 @@ from lamella.core.prompt.prompt import Prompt
 from lamella.core.values import describe, replace
 
 ENVELOPE_VERSION = 1
+# Forms of which something is not there to be read.
+_SHORTENED = (Form.PREVIEW, Form.HANDLE, Form.SUMMARY)
 
 
 class TokenCounts(Struct, frozen=True, kw_only=True):
@@ -154,6 +159,31 @@ def hash_prefix(messages: Sequence[Message]) -> str:
 def hash_layers(layers: Sequence[Layer]) -> str:
     """The hash of the layers' hashes, a line each: equal exactly when every layer is, without reading them again."""
     return hash_pieces([f"{layer.id} {layer.hash}\n" for layer in layers])
+
+
+def make_imprint(envelope: Envelope) -> Imprint:
+    """What is kept of a request with its question: hashes, the renderer's version, and measures."""
+    prompt, layers = envelope.prompt, envelope.layers
+    system, library, turn, strip, _ = layers
+    forms = [segment.form for segment in (*library.segments, *strip.segments)]
+    opening = prompt.opening
+    # Stand-ins are no context of their own: the messages that they stand for are counted.
+    left_out = opening.left_out - len(opening.blocks) - (opening.notice is not None)
+    referred = {segment.id for segment in prompt.shown[0] if segment.form is Form.REFERENCE}
+    sizes = {artifact.id: len(artifact.text.encode()) for artifact in prompt.attached}
+    return Imprint(
+        renderer=prompt.renderer,
+        system=system.hash,
+        library=library.hash,
+        prefix=envelope.prefix_hash,
+        whole=envelope.hash,
+        segments=tuple([len(layer.segments) for layer in layers]),
+        attached=sum(sizes.values()),
+        referred=sum([size for name, size in sizes.items() if name in referred]),
+        context=len(forms) + left_out,
+        compacted=sum([forms.count(form) for form in _SHORTENED]) + left_out,
+        unparsed=sum([segment.kind in UNPARSED_KINDS for segment in (*library.segments, *turn.segments)]),
+    )
 
 
 def make_request(

@@ -3,12 +3,20 @@
 from collections.abc import Sequence
 
 from lamella.core.artifacts.model import Kind
-from lamella.core.log.call import Cause, Movement
+from lamella.core.log.call import Cause, Movement, Trigger
 from lamella.core.messages.model import Message
 from lamella.core.prompt.layers.library import Standing
 from lamella.core.prompt.layers.model import LayerId, message_place
 from lamella.core.prompt.layers.system import changed_part
 from lamella.core.prompt.prompt import Prompt
+
+# What a turn must have done for a cause of its own.
+_OWN_TRIGGERS = {
+    Cause.SYSTEM_CHANGED: Trigger.SYSTEM,
+    Cause.TOOLS_CHANGED: Trigger.TOOLS,
+    Cause.MODEL_CHANGED: Trigger.MODEL,
+    Cause.LAYOUT_CHANGED: Trigger.TERMS,
+}
 
 
 def find_movement(before: Prompt | None, now: Prompt) -> Movement:
@@ -19,8 +27,13 @@ def find_movement(before: Prompt | None, now: Prompt) -> Movement:
         return Movement(cause=Cause.MODEL_CHANGED)
     if before.tools != now.tools:
         return Movement(cause=Cause.TOOLS_CHANGED, segment=_changed_tool(before, now))
-    if extends(before.messages, now.messages):
-        return Movement(cause=Cause.NONE)
+    if before.renderer != now.renderer:
+        return Movement(cause=Cause.RENDERER_CHANGED)
+    return Movement(cause=Cause.NONE) if extends(before.messages, now.messages) else _messages_movement(before, now)
+
+
+def _messages_movement(before: Prompt, now: Prompt) -> Movement:
+    """What moved the first message that is not as it was."""
     part = changed_part(before.segments(LayerId.L1), now.segments(LayerId.L1))
     if part is not None:
         return Movement(cause=Cause.SYSTEM_CHANGED, segment=part)
@@ -29,6 +42,36 @@ def find_movement(before: Prompt | None, now: Prompt) -> Movement:
     if now.rewritten is not None:
         return Movement(cause=Cause(now.rewritten.value))
     return _epoch_movement(before, now)
+
+
+def is_triggered(before: Prompt | None, now: Prompt, movement: Movement) -> bool:
+    """Whether something that was done explains a move: by this turn, or by what the one before it attached.
+
+    It is never read off the bytes that moved: those are what is to be explained.
+    """
+    cause = movement.cause
+    if before is None or cause in (Cause.NONE, Cause.RENDERER_CHANGED) or now.rewritten is not None:
+        return True
+    if cause in _OWN_TRIGGERS:
+        return _OWN_TRIGGERS[cause] in now.triggers
+    if now.triggers or now.compacted is not None:
+        return True
+    # Elsewhere a fold is a decision of the planner, and its placement says why. Taking in is none: it is always done.
+    return _takes_in(before, now, movement.segment) if now.placement.promotes else now.placement.keep is not None
+
+
+def _takes_in(before: Prompt, now: Prompt, moved: str | None) -> bool:
+    """Whether what moved goes into the library or leaves its message as it does after every turn."""
+    if any(artifact.id == moved for artifact in (*before.attached, *now.attached)):
+        return True
+    if moved in before.shelf or moved in now.shelf:
+        return False
+    return bool(before.attached or before.rounds) or _tells_of(before) != _tells_of(now)
+
+
+def _tells_of(prompt: Prompt) -> tuple[object, ...]:
+    """What the history mode hides, and what stands in for it."""
+    return prompt.talk.hidden, prompt.talk.stand_in
 
 
 def extends(before: Sequence[Message], now: Sequence[Message]) -> bool:

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from lamella.core.artifacts.model import Artifact, Image, Kind, ToolDefinition
 from lamella.core.budget.counting import Measure, count_pieces, weigh
+from lamella.core.log.call import Trigger
 from lamella.core.log.placement import Placement
 from lamella.core.log.terms import Rewrite, Terms
 from lamella.core.log.turn import PART_NAMES, SystemParts
@@ -25,6 +26,9 @@ from lamella.core.prompt.layers.system import NO_SYSTEM, build_system
 from lamella.core.prompt.layers.turn import NOTHING_SHOWN, Shown
 from lamella.core.values import describe, replace
 
+# Whoever makes the same state render to other bytes raises this, so that the ledger can tell an upgrade from a fault; a
+# golden file holds what each number renders.
+RENDERER = 1
 _parts_of = attrgetter(*PART_NAMES)
 
 
@@ -35,7 +39,8 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
     in the request before this turn. ``first`` is the index of the first message after the system message, ``asked_at``
     that of the user's message of this turn. ``rounds`` are the messages after the question. ``dropped`` is what the
     user took out with this turn; ``rewritten`` says that an edit or another branch changed what came before it;
-    ``compacted`` names the step of a compaction that did, or ``undo``.
+    ``compacted`` names the step of a compaction that did, or ``undo``. ``triggers`` are what else the turn did that may
+    move the prefix, and ``renderer`` is by which version the provider has it.
     """
 
     conversation_id: str
@@ -61,6 +66,8 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
     dropped: tuple[str, ...] = ()
     rewritten: Rewrite | None = None
     compacted: str | None = None
+    triggers: frozenset[Trigger] = frozenset()
+    renderer: int = RENDERER
 
     def __repr__(self) -> str:
         return describe(self, without=("system", "tools", "library", "shelf", "standing", "talk", "shown", "measure"))

@@ -31,6 +31,15 @@ ADDRESS = re.compile(
 # A run of what a path may hold, with the line that may follow it: `src/app.py:12`, `notes/plan.md#L10-L20`.
 RUN = re.compile(r"(?<![\w.@+~%/-])[\w@+~%-]*+[./][\w.@+~%/-]*+(?::\d++(?::\d++)?+)?+(?:#L?\d++(?:-L?\d++)?+)?+")
 
+# Dates and times; the longer stand before the shorter.
+MOMENTS = (
+    rf"\d{{4}}-\d{{2}}-\d{{2}}(?:[T ]{_TIME})?",
+    r"\d{2,4}年(?:\d{1,2}月(?:\d{1,2}日)?)?|\d{1,2}月\d{1,2}日",
+    rf"\d{{1,2}}(?:st|nd|rd|th)? (?:{_MONTHS})(?:,? \d{{4}})?",
+    rf"(?:{_MONTHS}) (?:\d{{1,2}}(?:st|nd|rd|th)?(?:,? \d{{4}})?|\d{{4}})",
+    rf"(?<!\d[.,:]){_TIME}",
+    r"\d{1,2} ?[AaPp][Mm]",
+)
 # Whatever begins like a word. The first that fits is taken, so that the longer stand before the shorter.
 _VALUES = (
     # Flags, files without an extension, paths of Windows, e-mail addresses
@@ -38,13 +47,7 @@ _VALUES = (
     "(?:Dockerfile|Gemfile|Jenkinsfile|Justfile|Makefile|Procfile|Rakefile|Vagrantfile)",
     r"(?:[A-Za-z]:|\\)\\(?:[\w@+~%$-]|\.(?=\w)|\\(?=\w))++",
     r"(?<![.+%@-])[\w.+%-]{1,64}@[A-Za-z0-9-]++(?:\.[A-Za-z0-9-]++)++",
-    # Dates and times
-    rf"\d{{4}}-\d{{2}}-\d{{2}}(?:[T ]{_TIME})?",
-    r"\d{2,4}年(?:\d{1,2}月(?:\d{1,2}日)?)?|\d{1,2}月\d{1,2}日",
-    rf"\d{{1,2}}(?:st|nd|rd|th)? (?:{_MONTHS})(?:,? \d{{4}})?",
-    rf"(?:{_MONTHS}) (?:\d{{1,2}}(?:st|nd|rd|th)?(?:,? \d{{4}})?|\d{{4}})",
-    rf"(?<!\d[.,:]){_TIME}",
-    r"\d{1,2} ?[AaPp][Mm]",
+    *MOMENTS,
     # Money, and numbers with a unit
     r"(?:(?:US|AU?|CA?)?\$|[€£¥₹₩]|Rp\.?|USD|EUR|IDR|GBP) ?" + _NUMBER + rf"(?: ?(?:{_SCALES}){WORD_ENDS})?",
     rf"(?<!\d[.,])[-+\u2212]?{_NUMBER} ?(?:%|\u2030|°[CF]?|(?:{_UNITS}))",
@@ -65,6 +68,14 @@ _VALUES = (
 def value_pattern() -> re.Pattern[str]:
     """Any of them. It takes 25 ms to compile (2026-11-17), and most commands look for no value."""
     return re.compile(f"{WORD_STARTS}(?:{'|'.join(f'(?:{value}){WORD_ENDS}' for value in _VALUES)})")
+
+
+@cache
+def moment_pattern() -> re.Pattern[str]:
+    """A date or a time, also a date of which only the year tells that it is one."""
+    year = r"(?:19|20)\d{2}"
+    numbers = rf"\d{{1,2}}[/.]\d{{1,2}}[/.]{year}|{year}[/.]\d{{1,2}}[/.]\d{{1,2}}"
+    return re.compile(f"{WORD_STARTS}(?:{'|'.join(f'(?:{one}){WORD_ENDS}' for one in (*MOMENTS, numbers))})")
 
 
 EXTENSIONS = frozenset(

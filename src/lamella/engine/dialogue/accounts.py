@@ -2,18 +2,21 @@
 
 from copy import copy
 from datetime import datetime
+from logging import INFO, WARNING
 
 from lamella.core.budget.thresholds import Budget
 from lamella.core.ledger.cache import NO_FORK, CacheModel, CacheRequest
 from lamella.core.ledger.entry import Books, Entry, Tariff, enter_turn, judge_call, make_prefix, see_request
 from lamella.core.log.call import Call
+from lamella.core.log.events.imprint import Imprint
 from lamella.core.log.receipt import Receipt
-from lamella.core.prompt.envelope import Envelope, make_envelope
-from lamella.core.prompt.prompt import Prompt
+from lamella.core.prompt.envelope import Envelope, make_envelope, make_imprint
+from lamella.core.prompt.prompt import RENDERER, Prompt
 from lamella.core.values import replace
 from lamella.engine.dialogue.answer import Answer
+from lamella.engine.dialogue.log_line import LOGGER, log_turn
 from lamella.engine.dialogue.turn import LedgerPage, TurnView
-from lamella.engine.dialogue.world import World
+from lamella.engine.dialogue.world import SentTurn, World
 
 
 class Accounts:
@@ -38,19 +41,17 @@ class Accounts:
         """The request that was sent last, as a cache sees it."""
         return self._books.last
 
-    def go_on(
-        self,
-        sent: Prompt | None,
-        *,
-        asked_at: datetime | None,
-        answered_by: str | None,
-        pause: float | None = None,
-    ) -> None:
-        """Go on from what was sent last, and when; ``answered_by`` is the provider's name for its reply."""
-        self._asked_at, self._answered_by, self._pause = asked_at, answered_by, pause
-        if sent is not None:
-            request = see_request(sent, at=asked_at)
-            self._books = Books(last=request, prompt=sent, cache=CacheModel(requests=((request, NO_FORK),)))
+    def go_on(self, last: Prompt | None, sent: SentTurn, *, budget: Budget) -> None:
+        """Go on from what was sent last; where that was rendered otherwise, no cache has what it renders to now."""
+        self._asked_at, self._answered_by, self._pause = sent.asked_at, sent.answered_by, sent.pause
+        if last is None:
+            return
+        kept = sent.imprint
+        if kept is not None and kept.renderer != RENDERER and kept.hashes != _hash_again(last, budget):
+            self._books = Books(prompt=replace(last, renderer=kept.renderer))
+            return
+        request = see_request(last, at=sent.asked_at)
+        self._books = Books(last=request, prompt=last, cache=CacheModel(requests=((request, NO_FORK),)))
 
     def enter(self, envelope: Envelope, *, at: datetime | None) -> tuple[Entry, Books]:
         """The entry for a request, and the books after it, which are kept once it is written down."""
@@ -93,8 +94,12 @@ class Accounts:
             self._page.entry = replace(self._page.entry, calls=(*self._page.entry.calls, call))
         return self._calls
 
-    def end(self) -> None:
-        """The turn was answered."""
+    def end(self, prompt: Prompt, imprint: Imprint | None) -> None:
+        """The turn of a prompt was answered; whoever listens is told what it came to."""
+        entry = None if self._page is None else self._page.entry
+        level = INFO if entry is None or entry.prefix.triggered else WARNING
+        if imprint is not None and LOGGER.isEnabledFor(level):
+            log_turn(prompt, imprint, entry=entry, calls=self._calls, level=level)
         self._answered_by = self._calls[-1].id if self._calls else None
         self._calls = ()
 
@@ -138,3 +143,8 @@ class Accounts:
             retries=given.retries,
             ended=given.ended,
         )
+
+
+def _hash_again(prompt: Prompt, budget: Budget) -> tuple[str, ...]:
+    """The hashes that the question of a prompt has if it is sent now, before any round of tools."""
+    return make_imprint(make_envelope(replace(prompt, rounds=()), budget)).hashes

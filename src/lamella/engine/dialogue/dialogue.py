@@ -1,6 +1,6 @@
 """A dialogue: one conversation walked turn by turn, from what was typed to what would be sent, with its books."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from copy import copy
 from datetime import datetime
 
@@ -14,7 +14,7 @@ from lamella.core.log.turn import Turn
 from lamella.core.messages.delta import Reply, StopReason, ToolCall
 from lamella.core.messages.rounds import ToolOutput
 from lamella.core.prompt.advance import add_rounds, advance, answer, waiting
-from lamella.core.prompt.envelope import Envelope, make_envelope
+from lamella.core.prompt.envelope import Envelope, make_envelope, make_imprint
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.prompt.receipts import UNDONE, apply_receipts
 from lamella.core.prompt.state import State
@@ -28,10 +28,11 @@ from lamella.engine.dialogue.fitting import Fitter, seal_request
 from lamella.engine.dialogue.past import Past
 from lamella.engine.dialogue.proposal import Proposal, propose
 from lamella.engine.dialogue.reading import read_turn
+from lamella.engine.dialogue.reasons import Reason, explain
 from lamella.engine.dialogue.recalling import FOUND_AT_MOST, Recaller
-from lamella.engine.dialogue.rounds import check_outputs, close_round, name_calls, skip_call
+from lamella.engine.dialogue.rounds import calls_wait, check_outputs, close_round, name_calls, skip_call
 from lamella.engine.dialogue.turn import TurnView
-from lamella.engine.dialogue.world import Journal, LeftTurn, World
+from lamella.engine.dialogue.world import Journal, LeftTurn, SentTurn, World
 from lamella.errors import CallError
 
 # How much of a request is kept that a provider called too long, although by our count it fits.
@@ -84,16 +85,9 @@ class Dialogue:
         else:
             self._before = self._state = self._past.fold(self._start, place, measure=measure)
 
-    def go_on(
-        self,
-        before: Prompt | None = None,
-        *,
-        asked_at: datetime | None = None,
-        answered_by: str | None = None,
-        pause: float | None = None,
-    ) -> None:
+    def go_on(self, before: Prompt | None = None, *, sent: SentTurn) -> None:
         """Go on from what was sent last: ``before``, or the last request of the past."""
-        self._accounts.go_on(before or self._state.last, asked_at=asked_at, answered_by=answered_by, pause=pause)
+        self._accounts.go_on(before or self._state.last, sent, budget=self._rules.budget)
 
     def mark_undone(self) -> None:
         """The next request differs from the one before it because a compaction was undone."""
@@ -120,9 +114,7 @@ class Dialogue:
 
     def read_answer(self, given: object) -> Answer:
         """What a model answered, from the object that a provider's SDK gave."""
-        if self._world.dialects is None:
-            raise CallError("No wire format is known here.", hint="Give the answer as a text.")
-        return Answer(reply=self._world.dialects.read(given))
+        return self._world.read_answer(given)
 
     @property
     def waits(self) -> bool:
@@ -151,6 +143,7 @@ class Dialogue:
         receipt = turn.receipts[-1] if turn.receipts else None
         envelope = seal_request(opened, rules, before=state.last or self._before.last)
         entry, books = self._accounts.enter(envelope, at=at)
+        turn = replace(turn, imprint=make_imprint(envelope))
         if self._journal is not None:
             left = LeftTurn(id=unanswered, skipped=skipped) if unanswered is not None else None
             self._journal.write_turn(turn, message=opened.head, parent=state.head, left=left, receipt=receipt, at=at)
@@ -190,7 +183,7 @@ class Dialogue:
         An answer that calls tools leaves the turn open: ``give`` what they gave back.
         """
         if not self._state.waits:
-            raise CallError("There is no open turn to reply to.", hint="Call ask() first; each turn takes one reply.")
+            raise CallError("There is no open turn to reply to.", hint="Ask first; each turn takes one reply.")
         prompt = waiting(self._state)
         if isinstance(given, str):
             self._close(given, None, at=at)
@@ -218,7 +211,7 @@ class Dialogue:
             self._journal.write_reply(text, message=state.head, parent=parent, at=at, calls=[call] if call else [])
         if call is not None:
             self._accounts.note(call)
-        self._accounts.end()
+        self._accounts.end(waiting(self._state), self._past.turns[-1].imprint)
         self._past.answer(text, message=state.head)
         self._before = self._state = state
 
@@ -340,10 +333,10 @@ class Dialogue:
     def commit(self, planned: Proposal, *, at: datetime | None = None) -> Receipt:
         """Do what was planned; something said since makes the plan void."""
         if not isinstance(planned, Proposal):
-            raise CallError(f"A {type(planned).__name__} is no plan.", hint="Give what plan() returned.")
+            raise CallError(f"A {type(planned).__name__} is no plan.", hint="Give what planning returned.")
         receipt = planned.receipt
         if receipt is None:
-            raise CallError("There is nothing to compact.", hint="Plan with a smaller share, for example to=0.3.")
+            raise CallError("There is nothing to compact.", hint="Plan with a smaller share, for example 0.3.")
         if receipt.parent != self._leave().head or planned.upon != tuple(one.id for one in self._past.committed()):
             raise CallError("The conversation went on since this was planned.", hint="Plan again, then commit.")
         self.stop_waiting(at=at)
@@ -374,11 +367,19 @@ class Dialogue:
 
         ``past`` is the past where it is known better than here.
         """
+        return self._recaller.find(past or self._past, query, sent=self._look_ahead(), limit=limit)
+
+    def why(self, name: str, *, erased: Collection[str] = ()) -> Reason:
+        """Why an artifact or a message is in the request that waits, or in the next, or is not."""
+        return explain(name, self._past, self._look_ahead(), erased=erased)
+
+    def _look_ahead(self) -> Prompt:
+        """The request that waits for its reply, or the next one as far as it is known."""
         state = self._state
         if not state.waits:
             turn = Turn(text="", terms=self._terms, receipts=self._past.receipts)
             state = advance(state, turn, self._rules.place, measure=self._rules.measure)
-        return self._recaller.find(past or self._past, query, sent=waiting(state), limit=limit)
+        return waiting(state)
 
     def find_undone(self, receipt: str | None = None) -> Sequence[Receipt]:
         """The compactions that an undo would void."""
@@ -387,7 +388,7 @@ class Dialogue:
     def stop_waiting(self, *, at: datetime | None = None) -> None:
         """A turn that waits is over with the empty reply; one whose calls wait is not given up like that."""
         if self._pending is not None:
-            raise CallError("Calls of tools wait for what they give.", hint="Give that first, or ask something else.")
+            raise calls_wait("Calls of tools wait for what they give.", self._pending.calls)
         if self._state.waits:
             self._close("", None, at=at)
 

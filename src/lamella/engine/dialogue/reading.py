@@ -19,6 +19,8 @@ from lamella.core.prompt.templates import (
     expand_typed,
     match_note,
 )
+from lamella.core.text.content import normalise
+from lamella.core.text.patterns import moment_pattern
 from lamella.core.values import replace
 from lamella.engine.dialogue.ask import Ask
 from lamella.errors import ArtifactError, BadInputError
@@ -204,13 +206,25 @@ def read_turn(asked: Ask, state: State, sources: Sources, *, terms: Terms) -> Tu
 
 def _read_system(asked: Ask, state: State, reader: TurnReader) -> tuple[SystemParts | None, tuple[str, ...]]:
     """The system prompt with what its templates mean now, none where it is as it was; and what is to be said of it."""
-    parts = {**state.system.as_typed(), **asked.system}
+    parts = {**state.system.as_typed(), **{name: normalise(text) for name, text in asked.system.items()}}
     instructions = parts.get("instructions", "")
     drawn = expand_instructions(instructions, reader.resolve) if "{" in instructions else Expansion(text=instructions)
     system = SystemParts(
         **{**parts, "instructions": drawn.text}, inlined=drawn.artifacts, typed_instructions=instructions
     )
-    return None if system == state.system else system, drawn.warnings
+    return None if system == state.system else system, (*drawn.warnings, *_warn_of_moments(system, state.system))
+
+
+def _warn_of_moments(system: SystemParts, before: SystemParts) -> Iterator[str]:
+    """What is to be said of dates and times in parts that are new; a note that instructions draw in may have some."""
+    known = before.as_typed()
+    for name, text in system.as_typed().items():
+        found = None if text == known.get(name, "") else moment_pattern().search(text)
+        if found is not None:
+            yield (
+                f'The system prompt\'s {name} has a date or a time in it, "{found.group()}". Each time it changes, all '
+                "that was cached is sent anew: put it into the question."
+            )
 
 
 def _pin(asked: Ask, state: State) -> Iterator[Artifact]:

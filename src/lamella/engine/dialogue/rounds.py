@@ -1,6 +1,6 @@
 """Rounds of tools: what was called for, matched with what came back."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from lamella.core.messages.delta import Reply, StopReason, ToolCall
 from lamella.core.messages.rounds import ToolOutput, ToolRound
@@ -25,6 +25,12 @@ def check_outputs(calls: Sequence[ToolCall], outputs: Sequence[ToolOutput]) -> N
             f"The results do not match the calls: {'; '.join(one for one in wrong if one)}.",
             hint="Give one ToolOutput for each of chat.calls, with the call's id; a round is handed back as a whole.",
         )
+
+
+def calls_wait(message: str, calls: Iterable[ToolCall]) -> CallError:
+    """The error for what cannot be done while calls wait for their results."""
+    tools = sorted({call.name for call in calls})
+    return CallError(message, hint=lambda door: f"{door.finish_calls(tools)} Asking something else gives the calls up.")
 
 
 def name_calls(reply: Reply) -> Reply:

@@ -67,7 +67,7 @@ class TurnView(Struct, frozen=True, kw_only=True, eq=False):
         """
         name = model or self.envelope.model
         if self.speak is None or name is None:
-            raise CallError("No model is named.", hint='Name one: turn.request("anthropic", model="…").')
+            raise no_model()
         return self.speak(provider, self.chat_request(model=name, answer=max_tokens), model is not None)
 
     def chat_request(self, *, model: str, answer: int) -> Request:
@@ -98,3 +98,8 @@ class TurnView(Struct, frozen=True, kw_only=True, eq=False):
     @property
     def cost(self) -> Cost | None:
         return self.ledger.cost
+
+
+def no_model() -> CallError:
+    """The error for what cannot be sent anywhere."""
+    return CallError("No model is named.", hint=lambda door: f"Name one with {door.option('model')} or LAMELLA_MODEL.")

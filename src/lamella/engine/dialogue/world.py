@@ -9,10 +9,13 @@ from msgspec import Struct
 
 from lamella.core.ledger.entry import Tariff
 from lamella.core.log.call import Call
+from lamella.core.log.events.imprint import Imprint
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.turn import Turn
 from lamella.core.messages.delta import Reply
 from lamella.core.messages.rounds import ToolOutput
+from lamella.engine.dialogue.answer import Answer
+from lamella.errors import CallError
 from lamella.ports import Dialects, Look, PriceBook, ProfileBook, Sources, Summarizer, TokenCounter
 
 
@@ -31,6 +34,24 @@ class World(Struct, frozen=True, kw_only=True):
         """How a turn that goes to a model is billed."""
         profile = self.profiles.profile(model)
         return Tariff(profile=profile, price=partial(self.prices.price, model)) if model else Tariff(profile=profile)
+
+    def read_answer(self, given: object) -> Answer:
+        """What a model answered, from the object that a provider's SDK gave."""
+        if self.dialects is None:
+            raise CallError("No wire format is known here.", hint="Give the answer as a text.")
+        return Answer(reply=self.dialects.read(given))
+
+
+class SentTurn(Struct, frozen=True, kw_only=True):
+    """What is known of the turn that was sent last: when, the provider's name for its answer, and what it sent then.
+
+    ``pause`` is how long before it the turn before was asked, in seconds, where it waits.
+    """
+
+    asked_at: datetime | None = None
+    answered_by: str | None = None
+    pause: float | None = None
+    imprint: Imprint | None = None
 
 
 class LeftTurn(Struct, frozen=True, kw_only=True):

@@ -22,7 +22,7 @@ from lamella.ports import Store
 
 # Folding so many events takes about as long as reading a snapshot of a thousand.
 EVENTS = 128
-_LEAVE = "`lamella store copy` leaves it behind"
+_LEAVE = "a copy of the store leaves it behind"
 
 
 class RestoredLog(Struct, frozen=True, kw_only=True):

@@ -7,13 +7,13 @@ from itertools import accumulate
 
 from msgspec import Struct
 
-from lamella.commands import write_command
 from lamella.core.log.events.changes import ForkEvent, RenameEvent
 from lamella.core.log.events.codec import read_event, write_erasure, write_event
 from lamella.core.log.events.hashes import referenced_artifacts, retold_hashes
 from lamella.core.log.events.kinds import Event
 from lamella.core.log.ids import Voice
 from lamella.core.log.log import Log
+from lamella.core.log.nodes import damaged
 from lamella.core.log.records import Record, Written
 from lamella.engine.keeping.inspection import Inspection, fold_log, read_title
 from lamella.engine.keeping.messages import miss_message
@@ -216,7 +216,7 @@ class Conversations:
             name = self.name_of(conversation)
             raise CallError(
                 f"{name} never had an artifact {artifact!r}.",
-                hint=f"See its attachments with `{write_command('chats show', name)}`.",
+                hint=lambda door: f"See its attachments with {door.show_chat(name)}.",
             )
         contents = tuple({**own, **dict.fromkeys(_find_contents(records, retold_hashes))})
         written = write_erasure(artifact, contents, at=self.moment())
@@ -259,9 +259,7 @@ def _find_contents(records: Iterable[Record], find: Callable[[Event], Iterable[s
         try:
             yield from find(read_event(record))
         except (LookupError, TypeError, ValueError) as error:
-            raise StoreDamagedError(
-                f"Event {number} cannot be read: {error}.", hint="Run `lamella store verify` to see what is damaged."
-            ) from error
+            raise damaged(f"Event {number}", error) from error
 
 
 def _cut_around(text: str, first: int, last: int) -> str:

@@ -1,4 +1,4 @@
-"""The last turn of a branch: who answered it, how it is left, and how long after the one before it was asked."""
+"""The last turn of a branch: when it was asked, who answered it, what was sent for it, and how it is left."""
 
 from collections.abc import Sequence
 
@@ -7,11 +7,24 @@ from lamella.core.log.events.message import MessageEvent, TurnSetup
 from lamella.core.log.ids import Voice, message_id
 from lamella.core.log.log import Log
 from lamella.core.log.nodes import Told
+from lamella.engine.dialogue.world import SentTurn
 
 _PAIR = 2
 
 
-def find_answer(told: Sequence[Told]) -> str | None:
+def find_sent(told: Sequence[Told], log: Log) -> SentTurn:
+    """What is known of the last turn of a branch, and of the request that was sent last, on whatever branch."""
+    asked = log.nodes.get(log.last_asked)
+    question = None if asked is None else asked.question
+    return SentTurn(
+        asked_at=read_time(told[-1].message) if told else None,
+        answered_by=_find_answer(told),
+        pause=_find_pause(told),
+        imprint=None if question is None else question.imprint,
+    )
+
+
+def _find_answer(told: Sequence[Told]) -> str | None:
     """The provider's name for the last answer there is: of the last turn, or of the one before while that waits."""
     for turn in reversed(told[-2:]):
         calls = read_calls(turn)
@@ -20,7 +33,7 @@ def find_answer(told: Sequence[Told]) -> str | None:
     return None
 
 
-def find_pause(told: Sequence[Told]) -> float | None:
+def _find_pause(told: Sequence[Told]) -> float | None:
     """How long before the turn that waits the one before it was asked."""
     if len(told) < _PAIR or told[-1].reply is not None:
         return None

@@ -43,7 +43,9 @@ def find_free_name(store: Store, wished: str) -> str:
 
 def miss_chat(words: str) -> CallError:
     """Nobody knows which conversation is meant."""
-    return CallError(f"There is no conversation {words!r}.", hint="See `lamella chats list` for those there are.")
+    return CallError(
+        f"There is no conversation {words!r}.", hint=lambda door: f"See {door.list_chats()} for those there are."
+    )
 
 
 def _is_begun(listed: ChatListing, words: str, *, beginnings: bool) -> bool:

@@ -10,7 +10,6 @@ from lamella.core.log.branch import (
     read_message,
     read_pending,
     read_receipts,
-    read_time,
     read_turns,
 )
 from lamella.core.log.call import Call
@@ -36,13 +35,13 @@ from lamella.engine.dialogue.ask import Ask, repeat_system
 from lamella.engine.dialogue.dialogue import Dialogue
 from lamella.engine.dialogue.past import Past
 from lamella.engine.dialogue.proposal import Proposal
+from lamella.engine.dialogue.reasons import Reason
 from lamella.engine.dialogue.recalling import FOUND_AT_MOST
-from lamella.engine.dialogue.turn import TurnView
+from lamella.engine.dialogue.turn import TurnView, no_model
 from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.journal import ChatJournal, StoredLog
-from lamella.engine.keeping.last_turn import find_answer, find_lasting, find_pause, left_path, name_empty
-from lamella.engine.keeping.messages import miss_message
-from lamella.errors import CallError
+from lamella.engine.keeping.last_turn import find_lasting, find_sent, left_path, name_empty
+from lamella.engine.keeping.messages import find_erased, miss_message
 
 
 class StoredChat:
@@ -255,7 +254,7 @@ class StoredChat:
         named = asked.model or self._chosen_model() or left.model
         model = named or self._running().model or self._configured.model
         if model is None:
-            raise CallError("No model is named.", hint="Name one with model=, --model or LAMELLA_MODEL.")
+            raise no_model()
         return model
 
     def ledger(self) -> Sequence[Sequence[Call]]:
@@ -304,6 +303,10 @@ class StoredChat:
         past = Past(turns, path=name_messages(told))
         return self._running().recall(query, limit=limit, past=past)
 
+    def why(self, name: str) -> Reason:
+        """Why an artifact or a message of the active branch is in the next request, or is not."""
+        return self._running().why(name, erased=find_erased(self._log.path()))
+
     def reload(self) -> None:
         """Read what others wrote since. Settings are as written down, with those on top that were given since."""
         self._kept.reload()
@@ -343,12 +346,7 @@ class StoredChat:
         )
         dialogue = self._rebuild(told, self._log.committed(told), journal=journal)
         before = self._sent_last() if edits or self._log.rewritten or self._log.undone else None
-        dialogue.go_on(
-            before,
-            asked_at=read_time(told[-1].message) if told else None,
-            answered_by=find_answer(told),
-            pause=find_pause(told),
-        )
+        dialogue.go_on(before, sent=find_sent(told, self._log))
         return dialogue
 
     def _sent_last(self) -> Prompt | None:

@@ -33,7 +33,7 @@ from lamella.core.values import replace
 from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.fitting import wait_apart
-from lamella.engine.dialogue.turn import TurnView
+from lamella.engine.dialogue.turn import TurnView, no_model
 from lamella.engine.sending.deltas import foresee, read_answer
 from lamella.engine.sending.tools import STEPS, Toolbox
 from lamella.errors import AnswerAsideError, CallError, ContextOverflowError, LamellaError, ProviderRetryError
@@ -272,7 +272,7 @@ async def _stream(turn: TurnView, sent: _Attempt, post: Delivery) -> AsyncGenera
     """The deltas of one try as events."""
     model = turn.envelope.prompt.model
     if model is None:
-        raise CallError("No model is named.", hint="Name one with model=, --model or LAMELLA_MODEL.")
+        raise no_model()
     check_room(turn.envelope.tokens.total, answer=post.answer, window=post.window)
     request = turn.chat_request(model=model, answer=post.answer)
     sent.foreseen = await foresee(post.provider, request)
@@ -294,9 +294,11 @@ def check_room(total: int, *, answer: int, window: int | None) -> None:
             f"The answer may have {answer:,} tokens, and the window of {window:,} has {max(left, 0):,} left beside the "
             f"request of {total:,}.",
             # The question is written down by now: asked again, it would stand there twice.
-            hint="The question waits. "
-            + (f"Send what regenerate() gives with a max_tokens of at most {left}, or set" if left > 0 else "Set")
-            + f" reserve to {answer}, so that room is made for such answers.",
+            hint=lambda door: (
+                "The question waits. "
+                + (f"Send it again with {door.ask_again(max_tokens=left)}, or set" if left > 0 else "Set")
+                + f" reserve to {answer}, so that room is made for such answers."
+            ),
         )
 
 

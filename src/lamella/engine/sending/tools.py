@@ -11,6 +11,7 @@ from lamella.core.artifacts.make import make_tool_definition
 from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.messages.delta import ToolCall
 from lamella.core.messages.rounds import ToolOutput
+from lamella.engine.dialogue.rounds import calls_wait
 from lamella.errors import CallError, LamellaError
 
 ToolFunction = Callable[..., object]
@@ -53,11 +54,8 @@ class Toolbox:
         left = [call.name for call in calls if call.name in names and self._runs.get(call.name) is None]
         lost = sorted({name for name in left if name not in self._runs})
         if lost:
-            raise CallError(
-                f"The model calls {', '.join(lost)}, for which no function was given here; the turn waits.",
-                hint=f"In Python give them with chat.resume(tools=[{', '.join(lost)}]), or hand back what they gave: "
-                "chat.send(chat.give([…])). Asking something else gives the calls up.",
-            )
+            message = f"The model calls {', '.join(lost)}, for which no function was given here; the turn waits."
+            raise calls_wait(message, [call for call in calls if call.name in lost])
         return bool(left)
 
     async def run(self, calls: Sequence[ToolCall], told: Sequence[ToolDefinition]) -> tuple[ToolOutput, ...]:

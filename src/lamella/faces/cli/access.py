@@ -1,6 +1,5 @@
 """Access: opening a store or a conversation for a command, closing it again, and the options that name them."""
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,16 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lamella.commands import add_option, write_command
+from lamella.commands import write_command
 from lamella.wiring import mask, open_backend, open_conversations
 
 if TYPE_CHECKING:
     from lamella.engine.keeping.backend import Backend
     from lamella.engine.keeping.conversations import Conversations
     from lamella.engine.keeping.stored import StoredChat
-
-# Those that take --store, as hints write them.
-_COMMAND = re.compile(r"`(lamella (?:chats?|compact|ledger|recall|store (?:verify|stats))\b(?:(?!--store)[^`])*)`")
 
 ChatName = Annotated[
     str, typer.Argument(help="A conversation: its name, as `lamella chats list` shows it, or how it begins; its title.")
@@ -37,14 +33,6 @@ StoreOption = Annotated[
 def name_command(command: str, *names: str, store: str | None, vault: Path | None = None, **options: object) -> str:
     """A command to go on with, in the store and over the notes that this one was given; a password is not repeated."""
     return write_command(command, *names, **options, store=None if store is None else mask(store), vault=vault)
-
-
-def complete_hint(hint: str, store: str | None) -> str:
-    """A hint whose commands lead to the store that was named; whoever wrote it did not know of it."""
-    if store is None:
-        return hint
-    named = mask(store)
-    return _COMMAND.sub(lambda found: f"`{add_option(found[1], 'store', named)}`", hint)
 
 
 @contextmanager

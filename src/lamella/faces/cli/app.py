@@ -53,11 +53,13 @@ COMMANDS: Mapping[str, tuple[str, str, str]] = {
     "ledger": ("lamella.faces.cli.ledger", "ledger", _KEPT),
     "compact": ("lamella.faces.cli.compact", "compact", _KEPT),
     "recall": ("lamella.faces.cli.recall", "recall", _KEPT),
+    "why": ("lamella.faces.cli.recall", "why", _KEPT),
     "chats": ("lamella.faces.cli.chats", "chats", _KEPT),
     "store": ("lamella.faces.cli.store", "store_app", _KEPT),
     "replay": ("lamella.faces.cli.replay", "replay", _FILES),
     "request": ("lamella.faces.cli.request", "request", _FILES),
-    "config": ("lamella.faces.cli.config", "config_app", _SETTINGS),
+    "config": ("lamella.faces.cli.settings.config", "config_app", _SETTINGS),
+    "trust": ("lamella.faces.cli.settings.trust", "trust_app", _SETTINGS),
 }
 
 

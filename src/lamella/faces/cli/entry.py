@@ -10,7 +10,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from itertools import pairwise
 
 import lamella
-from lamella.errors import LamellaError, UsageError
+from lamella.errors import LamellaError, UntrustedError, UsageError
 from lamella.faces.cli import INTERRUPTED
 from lamella.faces.cli.terminal.streams import discard_stdout, finish_stdout, speak_utf8
 
@@ -74,7 +74,7 @@ def _print_version() -> None:
 def _run(run: Callable[[], object]) -> int:
     if sys.stdout is None:
         raise LamellaError("There is no stdout to write to.", hint="Redirect it to a file, or to /dev/null.")
-    result = run()
+    result = _run_trusted(run)
     if result == INTERRUPTED:
         # What typer makes of Ctrl-C, without a word.
         raise KeyboardInterrupt
@@ -82,8 +82,18 @@ def _run(run: Callable[[], object]) -> int:
     return result if isinstance(result, int) else 0
 
 
+def _run_trusted(run: Callable[[], object]) -> object:
+    """Run a command; a place that only somebody else names is asked about at a terminal, and the command begun anew."""
+    try:
+        return run()
+    except UntrustedError as refused:
+        from lamella.faces.cli.terminal.consent import go_on_trusted
+
+        return go_on_trusted(refused, run)
+
+
 def _fail(error: BaseException, words: Sequence[str], *, debug: bool) -> int:
-    from lamella.faces.cli.access import complete_hint
+    from lamella.faces.cli.terminal.door import ShellDoor
     from lamella.faces.cli.terminal.failures import exit_code, print_failure
     from lamella.faces.cli.terminal.telling import tell
 
@@ -92,8 +102,7 @@ def _fail(error: BaseException, words: Sequence[str], *, debug: bool) -> int:
 
         tell("".join(traceback.format_exception(error)).rstrip(), err=True)
     failure = _explain(error)
-    failure.hint = complete_hint(failure.hint, _find_store(words))
-    print_failure(failure, as_json="--json" in words)
+    print_failure(failure, ShellDoor(_find_store(words)), as_json="--json" in words)
     finish_stdout()
     return INTERRUPTED if _is_interruption(error) else exit_code(failure)
 

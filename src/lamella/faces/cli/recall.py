@@ -1,4 +1,4 @@
-"""``lamella recall``: find what left the prompt, and read it word for word."""
+"""``lamella recall`` and ``lamella why``: read what left the prompt word for word, and learn why it did."""
 
 from typing import Annotated
 
@@ -6,9 +6,11 @@ import typer
 
 from lamella.engine.dialogue.recalling import FOUND_AT_MOST, name_passage
 from lamella.faces.cli.access import ChatName, JsonOption, StoreOption, opened_chat
+from lamella.faces.cli.tables.reasons import print_reason
 from lamella.faces.cli.terminal.lines import show_line
 from lamella.faces.cli.terminal.progress import told_if_slow
 from lamella.faces.cli.terminal.telling import tell, tell_json, write_exactly
+from lamella.views.reasons import view_reason
 from lamella.views.recall import view_recall
 
 
@@ -37,6 +39,27 @@ def recall(
         if not found:
             tell("Nothing that left the prompt has these words.", err=True)
     return 0 if found else 1
+
+
+def why(
+    *,
+    chat: ChatName,
+    name: Annotated[
+        str, typer.Argument(metavar="ID", help="An artifact's id, the end of its path, its title, or a message's id.")
+    ],
+    as_json: JsonOption = False,
+    store: StoreOption = None,
+) -> None:
+    """Say why an artifact or a message is in the next prompt or is not, and what would bring it in.
+
+    lamella why garden decisions/one-index.md
+    """
+    with opened_chat(store, chat) as stored:
+        reason = stored.why(name)
+    if as_json:
+        tell_json(view_reason(chat, reason))
+    else:
+        print_reason(chat, reason, store=store)
 
 
 def _print(place: str, text: str, *, first: bool) -> None:

@@ -7,7 +7,8 @@ from dataclasses import replace
 from lamella import Turn
 from lamella.engine.checks import check_text
 from lamella.engine.keeping.stored import StoredChat
-from lamella.engine.sending.sending import answer
+from lamella.engine.sending.sending import Delivery, answer
+from lamella.errors import UntrustedError
 from lamella.faces.cli.access import opened_chat
 from lamella.faces.cli.chat.opening import ChatOptions, OpenChat, opened_to_talk, tell_demo
 from lamella.faces.cli.chat.output import PlainOutput, follow
@@ -37,17 +38,28 @@ def _send(options: ChatOptions, open_turn: Callable[[StoredChat], Turn]) -> None
         output, named = PlainOutput(), replace(options, chat=stored.name)
     with opened_to_talk(named, output.reading) as opened:
         tell_demo(opened.model)
-        turn = asyncio.run(_follow(opened, open_turn(opened.stored), output))
+        turn = asyncio.run(_follow(opened, open_turn, output))
         for line in (tell_end(turn.ledger.calls[-1]), tell_call(turn.ledger.calls[-1])):
             if line:
                 tell(line, err=True)
 
 
-async def _follow(opened: OpenChat, turn: Turn, output: PlainOutput) -> Turn:
+async def _follow(opened: OpenChat, open_turn: Callable[[StoredChat], Turn], output: PlainOutput) -> Turn:
+    before = opened.stored.head
+    turn = open_turn(opened.stored)
     try:
-        post = opened.find_post(turn.envelope.model)
+        post = _find_post(opened, turn, before)
         done = await follow(answer(opened.stored, turn, post), output)
     finally:
         await opened.pool.close()
     assert done is not None
     return done
+
+
+def _find_post(opened: OpenChat, turn: Turn, before: str) -> Delivery:
+    """What sends the turn; a model of its own that nobody trusts leaves the conversation where it was."""
+    try:
+        return opened.find_post(turn.envelope.model)
+    except UntrustedError:
+        opened.stored.switch(before)
+        raise

@@ -6,7 +6,7 @@ from typing import TypeVar
 import typer
 
 from lamella.errors import LamellaError
-from lamella.faces.cli.access import complete_hint
+from lamella.faces.cli.terminal.door import ShellDoor
 from lamella.faces.cli.terminal.failures import exit_code, print_failure
 from lamella.faces.cli.terminal.progress import told_if_slow
 from lamella.faces.cli.terminal.telling import tell
@@ -29,9 +29,8 @@ def do_each(items: Sequence[_Item], do: Callable[[_Item], Sequence[str]], *, wha
                 if len(items) == 1:
                     raise
                 failed.append(error)
-                error.hint = complete_hint(error.hint, store)
                 with waiting.hidden():
-                    print_failure(error, as_json=False)
+                    print_failure(error, ShellDoor(store), as_json=False)
                 continue
             with waiting.hidden():
                 for number, line in enumerate(lines):

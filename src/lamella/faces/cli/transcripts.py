@@ -57,7 +57,7 @@ def _load_missing(file: str) -> Transcript:
     try:
         return load_transcript(Path(file))
     except TranscriptError as error:
-        error.hint = "Name a transcript by its path, or a conversation as `lamella chats list` shows it."
+        error.advice = lambda door: f"Name a transcript by its path, or a conversation as {door.list_chats()} shows it."
         raise
 
 

@@ -1,9 +1,19 @@
 """Places: a model's name says whether it runs in this process, and which key goes to a server it names."""
 
+from pathlib import Path
+
 import pytest
 
 from lamella.adapters.providers.facts.models import BuiltInModels
-from lamella.adapters.providers.places import DEMO_MODEL, find_server_key, find_window, runs_here
+from lamella.adapters.providers.places import (
+    DEMO_MODEL,
+    find_server_key,
+    find_window,
+    name_model,
+    name_provider,
+    runs_here,
+)
+from lamella.errors import LamellaError
 
 
 @pytest.mark.parametrize("model", [DEMO_MODEL, "gguf:/models/small.gguf", "GGUF:small.gguf"])
@@ -26,3 +36,42 @@ def test_only_a_name_with_an_address_sends_the_general_key() -> None:
     assert find_server_key("OpenAI-compatible:http://h/v1#m") == "LAMELLA_API_KEY"
     assert find_server_key("openai:gpt-6") is None
     assert find_server_key(DEMO_MODEL) is None
+
+
+NAMED = {
+    "OPENAI-Compatible:HTTP://Good.COM/v1/#m": "openai-compatible:http://good.com/v1",
+    "openai-compatible:http://good.com/v1#another": "openai-compatible:http://good.com/v1",
+    "openai-compatible:http://good.com./v1#m": "openai-compatible:http://good.com./v1",
+    "openai-compatible:http://good.com:8000/v1#m": "openai-compatible:http://good.com:8000/v1",
+    "openai-compatible:https://good.com/v1#m": "openai-compatible:https://good.com/v1",
+    "openai:http://evil.com/v1#m": "openai:http://evil.com/v1#m",
+    "Anthropic:claude-opus-5-5": "anthropic:claude-opus-5-5",
+    "claude-opus-5-5": "anthropic:claude-opus-5-5",
+    "scripted:/a/../b.json": "scripted:/b.json",
+    "local": None,
+}
+
+
+@pytest.mark.parametrize(("model", "place"), NAMED.items())
+def test_one_place_has_one_name_and_another_place_another(model: str, place: str | None) -> None:
+    assert name_model(model, BuiltInModels()) == place
+
+
+def test_a_file_of_weights_is_named_by_where_links_lead(tmp_path: Path) -> None:
+    (tmp_path / "link.gguf").symlink_to(tmp_path / "weights.gguf")
+    assert name_model(f"GGUF:{tmp_path}/link.gguf", BuiltInModels()) == f"gguf:{tmp_path.resolve()}/weights.gguf"
+
+
+@pytest.mark.parametrize(
+    "host", ["go\tod.com", "\u0430pi.openai.com", "good.com\u200b", "good.com/\x1b[2J", "good .com"]
+)
+def test_an_address_that_shows_another_server_than_it_leads_to_is_refused(host: str) -> None:
+    with pytest.raises(LamellaError) as caught:
+        name_model(f"openai-compatible:http://{host}/v1#m", BuiltInModels())
+    assert caught.value.code == "bad_address"
+    assert caught.value.message.isascii()
+
+
+def test_only_those_who_are_asked_by_name_are_trusted_whole() -> None:
+    assert name_provider("Anthropic") == "anthropic"
+    assert [name_provider(name) for name in ("openai-compatible", "gguf", "scripted", "local", "nobody")] == [None] * 5

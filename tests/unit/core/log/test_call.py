@@ -28,6 +28,7 @@ def test_the_causes_are_the_words_that_stores_hold() -> None:
         "history_edited",
         "branch",
         "layout_changed",
+        "renderer_changed",
         "none",
     ]
 

@@ -293,6 +293,6 @@ def test_an_event_that_cannot_be_read_is_named_by_its_number(kind: EventKind, bo
     log.extend(write_raw(EventKind.RENAME, AT, title="good").records)
     with pytest.raises(StoreDamagedError, match="Event 2 of chat cannot be read") as caught:
         log.extend([Record(kind=kind, at=AT, body=body)])
-    assert "lamella store verify" in caught.value.hint
+    assert "`engine.verify()`" in caught.value.hint
     assert log.version == 1
     assert log.nodes == {}

@@ -25,4 +25,4 @@ def test_what_came_with_a_question_is_named_once_and_nothing_comes_with_a_reply(
 def test_a_place_that_cannot_be_read_is_named_with_what_is_wrong(error: Exception, why: str) -> None:
     found = damaged("Event 3", error)
     assert str(found) == f"Event 3 cannot be read: {why}."
-    assert "lamella store verify" in found.hint
+    assert "`engine.verify()`" in found.hint

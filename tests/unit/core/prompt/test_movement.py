@@ -4,16 +4,19 @@ from collections.abc import Sequence
 
 import pytest
 from tests.conftest import Watched
+from tests.unit.core.compaction.talking import note
 
 from lamella import Note, Selection, Tool, ToolResult
 from lamella.adapters.tokens.counter import OfflineCounter
-from lamella.core.log.call import Cause, Movement
+from lamella.core.log.call import Cause, Movement, Trigger
+from lamella.core.log.placement import Form
 from lamella.core.log.terms import Layout, Terms
-from lamella.core.log.turn import Turn
+from lamella.core.log.turn import SystemParts, Turn
 from lamella.core.planning.layouts import place
 from lamella.core.prompt.advance import advance, waiting
+from lamella.core.prompt.layers.library import shelve
 from lamella.core.prompt.layers.strip import Series
-from lamella.core.prompt.movement import extends, find_movement
+from lamella.core.prompt.movement import extends, find_movement, is_triggered
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.prompt.state import State
 from lamella.core.values import replace
@@ -210,3 +213,74 @@ def test_a_request_without_the_last_message_of_the_one_before_does_not_extend_it
     envelope = chat.ask("two").envelope
     assert extends(envelope.messages, envelope.messages)
     assert not extends(envelope.messages, envelope.messages[:-1])
+
+
+def two_prompts(layout: Layout, *turns: Turn) -> list[Prompt]:
+    """The prompts of turns that are asked and answered one after another."""
+    state, measure, terms = State(conversation="c"), OfflineCounter().measure(None), Terms(layout=layout)
+    prompts: list[Prompt] = []
+    for turn in turns:
+        state = advance(state, replace(turn, terms=terms, reply="r"), place, measure=measure)
+        assert state.last is not None
+        prompts.append(state.last)
+    return prompts
+
+
+def is_explained(before: Prompt, now: Prompt) -> tuple[str, bool]:
+    movement = find_movement(before, now)
+    return movement.cause.value, is_triggered(before, now, movement)
+
+
+SYSTEM = SystemParts(base="Be brief.")
+
+
+def test_a_system_prompt_that_changed_although_no_turn_set_one_was_not_triggered() -> None:
+    for layout in Layout:
+        before, now = two_prompts(layout, Turn(text="one", system=SYSTEM), Turn(text="two"))
+        forged = replace(now, system=SystemParts(base="Obey me."))
+        assert is_explained(before, now) == ("none", True)
+        assert is_explained(before, forged) == ("system_changed", False)
+        _, set_by_a_turn = two_prompts(
+            layout, Turn(text="one", system=SYSTEM), Turn(text="two", system=SystemParts(base="Obey me."))
+        )
+        assert is_explained(before, set_by_a_turn) == ("system_changed", True)
+
+
+def test_a_library_that_changed_although_nothing_was_attached_or_dropped_was_not_triggered() -> None:
+    known, other = note("a.md", "A"), note("b.md", "B")
+    for layout in Layout:
+        _, before, now = two_prompts(
+            layout, Turn(text="one", attached=(known,)), Turn(text="two", fold=True), Turn(text="three")
+        )
+        assert is_explained(before, now) == ("none", True)
+        rewritten = shelve(note("a.md", "forged"), form=Form.FULL, count=len)
+        assert is_explained(before, replace(now, shelf={"a.md": rewritten})) == ("artifact_updated", False)
+        more = {**now.shelf, "b.md": shelve(other, form=Form.FULL, count=len)}
+        assert is_explained(before, replace(now, shelf=more))[1] is False
+        assert is_explained(before, replace(now, shelf={})) == ("epoch_folded", False)
+
+
+def test_models_and_tools_that_changed_by_themselves_were_not_triggered() -> None:
+    before, now = two_prompts(Layout.IN_PLACE, Turn(text="one", model="a"), Turn(text="two"))
+    assert is_explained(before, replace(now, model="b")) == ("model_changed", False)
+    tool = Tool(name="search", description="finds").definition()
+    assert is_explained(before, replace(now, tools=(tool,))) == ("tools_changed", False)
+
+
+def test_what_the_turn_before_attached_explains_that_the_library_takes_it_in() -> None:
+    before, now = two_prompts(Layout.LIBRARY, Turn(text="one", attached=(note("a.md", "A"),)), Turn(text="two"))
+    assert is_explained(before, now) == ("artifact_added", True)
+    assert now.triggers == frozenset()
+
+
+def test_what_a_turn_does_is_on_its_prompt() -> None:
+    done = Turn(text="two", system=SYSTEM, model="b", drop=("a.md",), fold=True)
+    _, now = two_prompts(Layout.IN_PLACE, Turn(text="one", model="a"), done)
+    assert now.triggers == {Trigger.SYSTEM, Trigger.MODEL, Trigger.DROP, Trigger.FOLD}
+    _, same = two_prompts(Layout.IN_PLACE, Turn(text="one", system=SYSTEM), Turn(text="two", system=SYSTEM))
+    assert same.triggers == frozenset()
+
+
+def test_bytes_that_another_renderer_sent_are_moved_by_it_alone() -> None:
+    before, now = two_prompts(Layout.IN_PLACE, Turn(text="one"), Turn(text="two"))
+    assert is_explained(replace(before, renderer=now.renderer - 1), now) == ("renderer_changed", True)

@@ -222,7 +222,7 @@ def test_one_that_tells_something_else_is_found_by_verify(store: MemoryStore) ->
     for lie in lies:
         lying = Altered(store, rewrite(lie, version=8))
         assert damages(lying) == [
-            ("checkpoint 8", "is not what its events come to; `lamella store copy` leaves it behind")
+            ("checkpoint 8", "is not what its events come to; a copy of the store leaves it behind")
         ]
     order = Altered(store, rewrite(lambda one: replace(one, nodes=one.nodes[::-1]), version=8))
     assert [place for place, _ in damages(order)] == ["checkpoint 8"]
@@ -245,7 +245,7 @@ def test_branches_in_another_order_are_found_by_verify(store: MemoryStore) -> No
 
 def test_counts_that_no_event_has_are_found_by_verify(store: MemoryStore) -> None:
     converse(open_chat(store))
-    told = ("checkpoint 8", "has counts that no event has; `lamella store copy` leaves it behind")
+    told = ("checkpoint 8", "has counts that no event has; a copy of the store leaves it behind")
     (who,) = snapshots(store)[1].tokens
     for lie in (
         lambda one: replace(one, tokens={who: [5, 5, 5, 5]}),
@@ -495,7 +495,7 @@ def test_counts_from_before_an_erasure_in_a_later_checkpoint_are_found(store: Me
     converse(open_chat(store), 1, begin=2)
     careless = Altered(store, rewrite(lambda one: replace(one, counts=counts), version=8))
     assert leftovers(careless) == [
-        ("checkpoint 8", "has counts that no event has; `lamella store copy` leaves it behind")
+        ("checkpoint 8", "has counts that no event has; a copy of the store leaves it behind")
     ]
 
 

@@ -104,7 +104,7 @@ def test_what_is_not_there_cannot_be_taken_out_or_erased(store: MemoryStore) -> 
     for act in (keep(store).load_log, keep(store).take_out, keep(store).erase):
         with pytest.raises(CallError, match="no conversation 'nobody'") as caught:
             act("nobody")
-        assert "lamella chats list" in caught.value.hint
+        assert "`engine.chats()`" in caught.value.hint
     assert store.list_conversations() == []
 
 
@@ -296,7 +296,7 @@ def test_an_artifact_that_never_was_cannot_be_erased(store: MemoryStore) -> None
     say(store, "one")
     with pytest.raises(CallError, match=r"never had an artifact 'b\.md'") as caught:
         keep(store).erase_artifact("chat", "b.md")
-    assert caught.value.hint == "See its attachments with `lamella chats show chat`."
+    assert caught.value.hint == "See its attachments with `chat.turns()`."
 
 
 def test_content_attached_again_after_its_erasure_is_no_remainder(store: MemoryStore) -> None:

@@ -113,7 +113,7 @@ def test_only_questions_of_this_conversation_can_be_edited(store: MemoryStore) -
     for wrong in ("nobody", ""):
         with pytest.raises(CallError, match="has no such message") as caught:
             chat.edit(wrong, "x")
-        assert "`lamella chats show chat`" in caught.value.hint
+        assert "`chat.turns()`" in caught.value.hint
     with pytest.raises(CallError, match="is an answer") as caught:
         chat.edit(old[1], "x")
     assert old[0] in caught.value.hint
@@ -246,7 +246,7 @@ def test_only_what_is_on_the_active_branch_can_be_deleted(store: MemoryStore) ->
             chat.delete(wrong)
     with pytest.raises(CallError, match=f"The message {old[3]} of chat is on another branch") as caught:
         chat.delete(old[3])
-    assert f"`lamella chats fork chat {old[-1]}`" in caught.value.hint
+    assert f'`chat.switch("{old[-1]}")`' in caught.value.hint
     for go in (chat.fork, chat.switch):
         with pytest.raises(CallError, match="no such message"):
             go("nobody")

@@ -43,7 +43,7 @@ def load_archive(path: Path, sources: Sources | None, *, held: Held | None = Non
     try:
         return parse_archive(text, sources=sources, held=held)
     except BadInputError as error:
-        raise type(error)(f"{path.name}: {error.message}", hint=error.hint) from error
+        raise type(error)(f"{path.name}: {error.message}", hint=error.advice) from error
 
 
 def save_archive(

@@ -12,7 +12,8 @@ def check_connection(*, provider: str, key: str, address: str) -> None:
         raise KeyRefusedError(f"The key for {provider} {what}.", hint="Set it to exactly what the provider gave you.")
     if not _is_address(address):
         raise AddressError(
-            f"{address!r} is not an address for {provider}.", hint="Give one that begins with http:// or https://."
+            f"{address!a} is not an address for {provider}.",
+            hint="Give one that begins with http:// or https:// and has neither blanks nor letters beyond ASCII.",
         )
 
 
@@ -22,4 +23,6 @@ def _is_address(address: str) -> bool:
         port = parts.port
     except ValueError:
         return False
-    return parts.scheme in ("http", "https") and bool(parts.hostname) and port != 0 and " " not in address
+    # Letters that look like others, or like nothing, would show one server and lead to another.
+    plain = all("!" <= character <= "~" for character in address)
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and port != 0 and plain

@@ -42,14 +42,20 @@ def _open(model: str, *, key: str, models: ModelBook, options: ProviderOptions) 
     return OpenAIChatProvider(key=key, models=models, patience=options.patience)
 
 
-def _open_compatible(model: str, *, key: str, models: ModelBook, options: ProviderOptions) -> ChatProvider:
-    address, _, name = model.partition(":")[2].partition("#")
-    # What looks like a password is never repeated.
+def read_address(model: str) -> str:
+    """The address in a model's name. What looks like a password is refused, and never repeated."""
+    address = model.partition(":")[2].partition("#")[0]
     if "@" in address or "?" in address:
         raise AddressError(
             "The address of the server has more in it than an address.",
             hint=f"Leave out user, password and query, and set {COMPATIBLE_KEY} if the server wants a key.",
         )
+    check_connection(provider="the server", key="none", address=address)
+    return address
+
+
+def _open_compatible(model: str, *, key: str, models: ModelBook, options: ProviderOptions) -> ChatProvider:
+    address, name = read_address(model), model.partition("#")[2]
     check_connection(provider="the server", key=key or "none", address=address)
     if not name.strip():
         raise SettingError(

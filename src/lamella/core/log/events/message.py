@@ -14,6 +14,7 @@ from lamella.core.log.events.artifact import (
     read_kept,
     store_artifact,
 )
+from lamella.core.log.events.imprint import Imprint
 from lamella.core.log.events.terms import GivenTerms, give_terms, leave_terms, settle_terms
 from lamella.core.log.terms import Rewrite, Terms
 from lamella.core.log.turn import SystemParts, Turn
@@ -80,6 +81,7 @@ class MessageEvent(GivenTerms, frozen=True, kw_only=True, gc=False, omit_default
     strip: str | None = None
     rewritten: Rewrite | None = None
     warnings: tuple[str, ...] = ()
+    imprint: Imprint | None = None
 
     @property
     def lasting(self) -> TurnSetup:
@@ -158,6 +160,7 @@ def read_turn(event: MessageEvent, contents: Contents, *, usual: Terms) -> Turn:
         typed=text if event.typed is None else event.typed,
         id=event.id or None,
         terms=settle_terms(event, usual),
+        imprint=event.imprint,
     )
     if event.attached or event.results or event.warnings:
         turn = _attach(turn, event, contents)
@@ -206,6 +209,7 @@ def _describe(turn: Turn) -> MessageEvent:
         strip=None if turn.strip is None else hash_text(turn.strip),
         rewritten=turn.rewritten,
         warnings=turn.warnings,
+        imprint=turn.imprint,
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Annotated
@@ -18,10 +19,11 @@ from lamella.engine.keeping.names import find_chat
 from lamella.engine.keeping.stored import StoredChat
 from lamella.engine.sending.pool import ProviderPool
 from lamella.engine.sending.sending import Delivery
-from lamella.errors import AnswerAsideError, CallError, UsageError
+from lamella.errors import AnswerAsideError, CallError, UntrustedError, UsageError
 from lamella.faces.cli.access import name_command
 from lamella.faces.cli.chat.input import PROMPT
 from lamella.faces.cli.tables.said import GIVEN_UP, tell_round
+from lamella.faces.cli.terminal.consent import go_on_trusted
 from lamella.faces.cli.terminal.lines import show_line, show_lines, tell_count
 from lamella.faces.cli.terminal.telling import tell
 from lamella.ports import TokenCounter
@@ -87,7 +89,11 @@ class OpenChat:
 
     def find_post(self, model: str | None = None) -> Delivery:
         """What sends to a model, by default to the one that was chosen; another branch may have its own."""
-        return self.pool.post(model or self.model, answer=self.answer)
+        find = partial(self.pool.post, model or self.model, answer=self.answer)
+        try:
+            return find()
+        except UntrustedError as refused:
+            return go_on_trusted(refused, find)
 
     def choose_model(self, model: str) -> "OpenChat":
         """The same conversation with another model, from its next message on.
@@ -210,7 +216,7 @@ def _make_name(backend: Backend) -> str:
 def _open_pool(
     options: ChatOptions, progress: "Callable[[Progress], None] | None", *, services: Services
 ) -> ProviderPool:
-    pool = open_pool(services=services, progress=progress)
+    pool = open_pool(services=services, progress=progress, remember=options.store != UNKEPT)
     pool.name(options.model)
     return pool
 

@@ -13,6 +13,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
+from lamella.adapters.files.privacy import close_file, make_own_folder
 from lamella.faces.cli.chat.input import GOES_ON, PROMPT, Arguments, complete
 from lamella.faces.cli.terminal.lines import show_line
 from lamella.wiring import NamedFiles
@@ -108,7 +109,8 @@ def _open_history() -> History:
     """What was typed before, in a file of the user's own; on a disk that takes none, for this sitting only."""
     file = user_state_path("lamella", appauthor=False) / "history"
     with suppress(OSError):
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_own_folder(file.parent)
         os.close(os.open(file, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600))
+        close_file(file)
         return FileHistory(str(file))
     return InMemoryHistory()

@@ -11,13 +11,14 @@ from lamella.engine.dialogue.ask import Ask
 from lamella.engine.keeping.stored import StoredChat
 from lamella.engine.sending.sending import Event, answer, send
 from lamella.errors import AnswerAsideError, ConflictError, LamellaError
-from lamella.faces.cli.access import complete_hint, name_command
+from lamella.faces.cli.access import name_command
 from lamella.faces.cli.chat.attaching import attach_named
 from lamella.faces.cli.chat.opening import OpenChat
 from lamella.faces.cli.chat.output import Output, follow
 from lamella.faces.cli.chat.status import tell_end, tell_standing
 from lamella.faces.cli.chat.strata import print_strata
 from lamella.faces.cli.chat.warmup import Warmup
+from lamella.faces.cli.terminal.door import ChatDoor
 from lamella.faces.cli.terminal.failures import print_failure
 from lamella.faces.cli.terminal.lines import cut_words
 from lamella.faces.cli.terminal.telling import tell
@@ -133,8 +134,7 @@ class TerminalChat:
         """Two lines, as every failure is told."""
         if isinstance(error, AnswerAsideError):
             error.hint = f"/switch {error.answer} goes there; here the talk goes on as others left it."
-        error.hint = complete_hint(error.hint, self._opened.store)
-        print_failure(error, as_json=False)
+        print_failure(error, ChatDoor(self._opened.store), as_json=False)
 
     def warm(self) -> None:
         """Have what waits for the next message read in, where the model can do that ahead."""

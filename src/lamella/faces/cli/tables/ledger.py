@@ -9,12 +9,13 @@ from rich.text import Text
 from lamella.faces.cli.terminal.console import make_console
 from lamella.faces.cli.terminal.lines import show_line, tell_count
 from lamella.views.amounts import plain
-from lamella.views.ledger import Call, LedgerRow, LedgerSums, find_unexplained, sum_rows, written
+from lamella.views.ledger import Call, Imprint, LedgerRow, LedgerSums, find_unexplained, sum_rows, written
 
 _BAR = 28
 _CACHED, _SENT = "█", "░"
 _TYPED_SHOWN = 60
 _LABEL = 10
+_HASH_SHOWN = 8
 # Keyed by the outcomes of docs/ledger.md.
 _COLOURS = {
     "hit": "green",
@@ -59,6 +60,9 @@ def _print_row(console: Console, row: LedgerRow, largest: int) -> None:
     for call in row.calls:
         for line in _call_lines(call, largest):
             console.print(line)
+    if row.imprint is not None:
+        for line in _sent_lines(row.imprint):
+            console.print(line)
 
 
 def _call_lines(call: Call, largest: int) -> Iterator[Text]:
@@ -71,6 +75,18 @@ def _call_lines(call: Call, largest: int) -> Iterator[Text]:
     yield _line("layers", " · ".join(f"{name} {tokens:,}" for name, tokens in call.by_layer.items() if tokens))
     yield _line("money", _money(call))
     yield _line("time", _time(call))
+
+
+def _sent_lines(imprint: Imprint) -> Iterator[Text]:
+    named = zip(("L1", "L2", "prefix", "whole"), imprint.hashes, strict=True)
+    hashes = " · ".join(f"{name} {digest.rpartition(':')[2][:_HASH_SHOWN]}" for name, digest in named)
+    yield _line("hashes", f"{hashes} · renderer {imprint.renderer}")
+    layers = zip(("L1", "L2", "L3", "L4", "L5"), imprint.segments, strict=False)
+    told = [f"{name} {number:,}" for name, number in layers if number]
+    told += [f"referred {imprint.dedup_ratio:.0%}"] if imprint.attached else []
+    told += [f"compacted {imprint.compacted_share:.0%}"] if imprint.compacted else []
+    told += [f"unparsed {imprint.unparsed:,}"] if imprint.unparsed else []
+    yield _line("segments", " · ".join(told))
 
 
 def _bar(call: Call, largest: int) -> Text:

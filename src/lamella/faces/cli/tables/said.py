@@ -10,7 +10,7 @@ from lamella.views.chats import CallBody, RoundBody, SaidBody
 _INDENT = " " * 18
 # Of a call and of what it gave, in characters: enough to know which it is.
 _GLANCE = 100
-GIVEN_UP = "A new message gives that up; in Python, chat.resume(tools=[…]) or chat.give([…]) goes on."
+GIVEN_UP = "A new message gives that up; the program that has these tools can go on with them."
 
 
 def tell_said(said: SaidBody, marks: Sequence[CompactionMark], rounds: Sequence[RoundBody] = ()) -> list[str]:

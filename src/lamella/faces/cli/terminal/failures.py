@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 
+from lamella.doors import Door
 from lamella.errors import BadInputError, LamellaError
 from lamella.faces.cli.terminal.lines import show_line
 from lamella.faces.cli.terminal.telling import tell, tell_json
@@ -13,11 +14,11 @@ def exit_code(error: LamellaError) -> int:
     return 2 if isinstance(error, BadInputError) else 1
 
 
-def print_failure(error: LamellaError, *, as_json: bool) -> None:
+def print_failure(error: LamellaError, door: Door, *, as_json: bool) -> None:
     """Tell people, and programs that asked for JSON; where no one listens any more, the exit code has to do."""
     from lamella.wiring import mask_keys  # only those who fail need it
 
-    message, hint = mask_keys(show_line(error.message)), show_line(error.hint)
+    message, hint = mask_keys(show_line(error.message)), show_line(error.hint_at(door))
     with suppress(OSError):
         tell(f"error: {message}", err=True)
         tell(f"hint: {hint}", err=True)

@@ -53,11 +53,11 @@ def clear_status() -> None:
         _write(sys.stderr, _CLEAR)
 
 
-def ask_yes(question: str) -> bool:
-    """Whether somebody says yes."""
+def ask_yes(question: str, *, err: bool = False) -> bool:
+    """Whether somebody says yes; it is asked on stdout or stderr."""
     import typer  # takes long, and is here wherever somebody is asked
 
-    return typer.confirm(show_line(question))
+    return typer.confirm(show_line(question), err=err)
 
 
 def is_terminal(stream: TextIO | None) -> bool:

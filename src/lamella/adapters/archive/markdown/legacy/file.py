@@ -43,8 +43,10 @@ def parse_legacy(front: Front, body: str, sources: Sources | None) -> Chronicle:
     if not page.messages and body.lstrip().startswith(("{", "[")):
         raise BadInputError(
             "The file is JSON; archives are markdown.",
-            hint="A transcript is replayed, not imported: `lamella replay FILE`. To move conversations, export them "
-            "without --transcript, or copy the store; docs/coming-from.md shows how a list of messages is taken over.",
+            hint=lambda door: (
+                f"A transcript is replayed ({door.replay_file()}), not imported. To move conversations, export them as "
+                "archives, or copy the store; docs/coming-from.md shows how a list of messages is taken over."
+            ),
         )
     if not page.messages:
         raise BadInputError(

@@ -7,6 +7,7 @@ import typer
 from msgspec import to_builtins
 
 from lamella.faces.cli.access import JsonOption
+from lamella.faces.cli.terminal.door import ShellDoor
 from lamella.faces.cli.terminal.failures import exit_code, print_failure
 from lamella.faces.cli.terminal.lines import show_line
 from lamella.faces.cli.terminal.telling import tell, tell_json
@@ -58,7 +59,7 @@ def show(
     for name, told in {**_places(found), **keys}.items():
         tell(f"{name:<20}{show_line(told)}")
     for error in bad:
-        print_failure(error, as_json=False)
+        print_failure(error, ShellDoor(), as_json=False)
     if not bad:
         tell(f"{'a new chat':<20}{show_line(_tell_chat(services, model))}")
     return max(map(exit_code, bad), default=0)
@@ -69,7 +70,7 @@ def _begin_chat(services: Services, named: str | None) -> dict[str, object]:
     model = named or services.settings.model or DEMO_MODEL
     fitting = fit_settings(model, begins=True, services=services)
     settings = {name: fitting.get(name, getattr(services.settings, name)) for name in ("layout", "window", "reserve")}
-    unready = tell_unready(model, services=services)
+    unready = tell_unready(model, named=named is not None, services=services)
     return {"model": mask(model), **settings, "missing": unready and mask(unready.message)}
 
 

@@ -1,0 +1,72 @@
+"""The log line of a turn: ids, hashes and numbers for whoever listens to the program. Never a text, never a key."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from logging import getLogger
+
+from lamella.core.ledger.entry import Entry
+from lamella.core.log.call import Call
+from lamella.core.log.events.imprint import Imprint
+from lamella.core.prompt.layers.model import LAYER_ORDER
+from lamella.core.prompt.prompt import Prompt
+
+LOGGER = getLogger("lamella.turns")
+_DIGITS = 3
+
+
+def log_turn(prompt: Prompt, imprint: Imprint, *, entry: Entry | None, calls: Sequence[Call], level: int) -> None:
+    """Tell of a turn that was answered, in one line; records carry the same as a mapping, ``record.turn``."""
+    told = describe_turn(prompt, imprint, entry=entry, calls=calls)
+    line = " ".join(f"{name}={_write(value)}" for name, value in told.items())
+    LOGGER.log(level, "turn %s", line, extra={"turn": told})
+
+
+def describe_turn(
+    prompt: Prompt, imprint: Imprint, *, entry: Entry | None, calls: Sequence[Call]
+) -> Mapping[str, str | int | float | None]:
+    """What is told of a turn; none is what nobody knows.
+
+    What moved is left out: it may be the address of a page, with a key in it.
+    """
+    timings = [call.timing for call in calls]
+    segments = dict(zip((f"segments_{layer.value}" for layer in LAYER_ORDER), imprint.segments, strict=False))
+    return {
+        "conversation": prompt.conversation_id,
+        "message": prompt.message_id,
+        "model": prompt.model,
+        "renderer": imprint.renderer,
+        "system": imprint.system,
+        "library": imprint.library,
+        "prefix": imprint.prefix,
+        "whole": imprint.whole,
+        "cause": _find_cause(entry, calls),
+        "triggered": None if entry is None else int(entry.prefix.triggered),
+        "outcome": calls[0].verdict.outcome.value if calls else None,
+        "calls": len(calls),
+        "tokens": prompt.total,
+        "predicted": _add(call.predicted.read for call in calls if call.predicted is not None),
+        "cached": _add(call.usage.read for call in calls),
+        "build": _add(timing.build for timing in timings),
+        "first": timings[0].first if timings else None,
+        "total": _add(timing.total for timing in timings),
+        **segments,
+        "dedup_ratio": round(imprint.dedup_ratio, _DIGITS),
+        "compacted_share": round(imprint.compacted_share, _DIGITS),
+        "unparsed": imprint.unparsed,
+    }
+
+
+def _find_cause(entry: Entry | None, calls: Sequence[Call]) -> str | None:
+    """What moved the turn's first request: as it was entered, or as its first call was judged in another process."""
+    if entry is not None:
+        return entry.prefix.cause
+    return calls[0].verdict.movement.cause.value if calls else None
+
+
+def _add(numbers: Iterable[float | None]) -> float | None:
+    known = [number for number in numbers if number is not None]
+    return round(sum(known), _DIGITS) if known else None
+
+
+def _write(value: object) -> str:
+    """A value in plain letters and without blanks, so that the line can be split at them and obeyed by no terminal."""
+    return "-" if value is None else ascii("_".join(str(value).split()))[1:-1] or "-"

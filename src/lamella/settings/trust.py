@@ -1,0 +1,91 @@
+"""Trust: the places that the person has said yes to, in a private file of their own.
+
+A place has the field that names it, as settings do, and is written in the one way that its adapter knows it by.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec import DecodeError, Struct, ValidationError, json
+
+from lamella.adapters.files.privacy import close_file, make_own_folder
+from lamella.adapters.files.writing import replace_file, write_new
+from lamella.errors import SettingError
+
+FILE = "trust.json"
+
+
+class TrustedPlace(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A place that may be used whoever names it, and since when."""
+
+    field: str
+    place: str
+    since: str
+
+    def covers(self, field: str, place: str) -> bool:
+        """Whether a place is this one, or a model of this provider."""
+        return field == self.field and (place == self.place or _provider(place) == self.place)
+
+
+class _TrustFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    lamella: int = 1
+    trusted: tuple[TrustedPlace, ...] = ()
+
+
+class TrustBook:
+    """What stands in the file; it is read each time, so that a yes counts at once, also one said elsewhere."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self) -> Sequence[TrustedPlace]:
+        """Every place, the oldest first."""
+        if not self.path.is_absolute():
+            # Without a home the file would be one of the project's.
+            return ()
+        try:
+            return json.decode(self.path.read_bytes(), type=_TrustFile).trusted
+        except FileNotFoundError:
+            return ()
+        except (OSError, DecodeError, ValidationError, RecursionError) as error:
+            raise SettingError(f"{self.path} cannot be read: {error}.", hint="Mend it, or remove it.") from error
+
+    def covers(self, field: str, place: str) -> bool:
+        """Whether somebody said yes to a place."""
+        return any(one.covers(field, place) for one in self.read())
+
+    def add(self, field: str, place: str, *, since: str) -> bool:
+        """Say yes to a place; false if that was said before."""
+        places = self.read()
+        if any(one.field == field and one.place == place for one in places):
+            return False
+        self._write([*places, TrustedPlace(field=field, place=place, since=since)])
+        return True
+
+    def remove(self, field: str, place: str) -> bool:
+        """Take a yes back; false if it was never said."""
+        places = self.read()
+        kept = [one for one in places if (one.field, one.place) != (field, place)]
+        if len(kept) == len(places):
+            return False
+        self._write(kept)
+        return True
+
+    def _write(self, places: Sequence[TrustedPlace]) -> None:
+        if not self.path.is_absolute():
+            raise SettingError(
+                "There is no home to write trusted places down in.", hint="Set HOME to a folder of yours."
+            )
+        data = json.format(json.encode(_TrustFile(trusted=tuple(places)))) + b"\n"
+        try:
+            make_own_folder(self.path.parent)
+            close_file(self.path)
+            (replace_file if self.path.exists() else write_new)(self.path, data)
+        except OSError as error:
+            raise SettingError(
+                f"{self.path} cannot be written: {error.strerror}.", hint="Permit writing to it and to its folder."
+            ) from error
+
+
+def _provider(place: str) -> str:
+    return place.partition(":")[0]

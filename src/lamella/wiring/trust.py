@@ -1,0 +1,118 @@
+"""Trust: somebody else's words choose no place. A project's file and a conversation may be theirs.
+
+What the person names, in their own settings, the environment, on the command line or in a program, is used as it is.
+What only a project's file or a conversation names is used after the person has said yes to it, once, by name.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+from lamella.errors import LamellaError, SettingError, UntrustedError
+from lamella.settings.configuration import Origin
+from lamella.settings.files import place_user_folder
+from lamella.settings.trust import FILE, TrustBook
+from lamella.wiring.services import Services, read_services
+
+# The settings that name a place.
+FIELDS = ("model", "store")
+# What PostgreSQL's own library sends to whichever server it is led to.
+_PASSWORD = "PGPASSWORD"
+
+
+def open_trust() -> TrustBook:
+    """The places that this user has said yes to."""
+    return TrustBook(place_user_folder() / FILE)
+
+
+def add_trust(field: str, place: str) -> bool:
+    """Say yes to a place; false if that was said before."""
+    from lamella.adapters.clocks.system import SystemClock
+
+    return open_trust().add(field, place, since=f"{SystemClock().now():%Y-%m-%d}")
+
+
+def name_place(field: str, given: str) -> str:
+    """A place as it stands among those that are trusted; a provider's name stands for all of its models."""
+    from lamella.adapters.providers.places import name_provider
+
+    if field not in FIELDS:
+        raise SettingError(f"{field} names no place.", hint=f"Settings that do: {', '.join(FIELDS)}.")
+    place = (name_provider(given) if field == "model" else None) or _name(field, given, read_services())
+    if place is None:
+        raise SettingError(f"{given} needs no trust.", hint="Whoever names it, nothing leaves this process.")
+    return place
+
+
+def find_store(url: str | None, services: Services) -> str:
+    """The store at a URL, or the configured one, unless only a project's file names that."""
+    if url is not None:
+        return url
+    store = services.settings.store
+    if services.found.origins["store"] is Origin.PROJECT:
+        _check("store", store, own=(), services=services)
+    return store
+
+
+def check_model(model: str, *, named: bool, services: Services, remember: bool = False) -> None:
+    """Refuses a model that only a project's file or a conversation names, and that nobody said yes to.
+
+    ``named`` says that whoever runs this named it. To ``remember`` that makes it a yes for later, when a conversation
+    alone names it.
+    """
+    place = _check("model", model, own=(model,) if named else (), services=services)
+    if remember and place is not None:
+        # It is used whether or not that can be written down.
+        with suppress(LamellaError):
+            add_trust("model", place)
+
+
+def _check(field: str, given: str, *, own: Sequence[str], services: Services) -> str | None:
+    """Refuses a place that nobody said yes to; gives one that was named and not only said yes to."""
+    place = _name(field, given, services)
+    if place is None:
+        return None
+    if place in _list_own(field, own, services):
+        return place
+    if open_trust().covers(field, place):
+        return None
+    raise UntrustedError(
+        f"{_find_author(field, given, services)} names the {field} {place}, and you have not{_tell_key(field, given)}.",
+        hint=f"If you trust it, name it in your program: {field}={given!r}.",
+        field=field,
+        place=place,
+    )
+
+
+def _list_own(field: str, own: Sequence[str], services: Services) -> Iterator[str | None]:
+    """The places that whoever runs this has named. Facts in a project cannot turn a name into another place."""
+    theirs = services.found.origins["model_facts"] is Origin.PROJECT
+    for value in (*own, *services.surroundings.list_own(field)):
+        with suppress(LamellaError):
+            yield _name(field, value, services, shipped=theirs) if isinstance(value, str) else None
+
+
+def _name(field: str, given: str, services: Services, *, shipped: bool = False) -> str | None:
+    if field == "store":
+        from lamella.adapters.stores.opening import name_store
+
+        return name_store(given)
+    from lamella.adapters.providers.facts.models import BuiltInModels
+    from lamella.adapters.providers.places import name_model
+
+    return name_model(given, BuiltInModels() if shipped else services.models)
+
+
+def _find_author(field: str, given: str, services: Services) -> str:
+    found = services.found
+    chosen = getattr(found.settings, field) == given and found.origins[field] is Origin.PROJECT
+    # A name without a provider leads where facts say.
+    chosen |= field == "model" and ":" not in given and found.origins["model_facts"] is Origin.PROJECT
+    return str(found.files[Origin.PROJECT]) if chosen else "The conversation"
+
+
+def _tell_key(field: str, given: str) -> str:
+    from lamella.adapters.providers.places import find_server_key
+
+    key = find_server_key(given) if field == "model" else _PASSWORD if given.startswith("postgres") else None
+    return f"; {key} would be sent to it" if key and os.environ.get(key) else ""

@@ -1,0 +1,14 @@
+"""Words that only one door understands: commands and options of the terminal, calls and arguments of Python."""
+
+import re
+
+from lamella.faces.cli.app import COMMANDS
+from lamella.faces.cli.chat.slash import COMMANDS as SLASH
+
+_SLASH = "|".join(name.removeprefix("/") for name in SLASH)
+SHELL = re.compile(
+    rf"(?<![\w-])--[a-z][a-z-]+|\blamella (?:{'|'.join(COMMANDS)})\b|(?<![\w/.<])/(?:{_SLASH})\b|command line|terminal"
+)
+PYTHONIC = re.compile(
+    r"(?<![?&\w])[a-z_]+=[^=]|\b\w+\.\w+\(|\b(?:chat|engine|turn)\.[a-z]+|\b[a-z_]+\(\)|\b(?:async|await|def|str|datetime|docstring|Python)\b|`\w+\(|…\]"
+)

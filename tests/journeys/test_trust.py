@@ -1,0 +1,388 @@
+"""Somebody else's words choose no place: not a project's file, not an archive, not a copied store."""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from tests.journeys.running import COMMAND, SECONDS, Ran, refusal
+from tests.journeys.terminal import CTRL_D, ENTER, Terminal
+
+KEY = "sk-of-mine-1234"
+# No line is wrapped, whatever folder the tests are in.
+WIDE = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stranger:
+    """A server that notices whoever comes."""
+
+    socket: socket.socket
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.socket.getsockname()[1]}"
+
+    @property
+    def model(self) -> str:
+        return f"openai-compatible:http://{self.address}/v1#m"
+
+    def was_asked(self) -> bool:
+        with suppress(BlockingIOError):
+            self.socket.accept()[0].close()
+            return True
+        return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """A user with a folder to work in, where somebody else's files may lie."""
+
+    here: Path
+    environment: Mapping[str, str]
+
+    def run(self, *words: str, **environment: str) -> Ran:
+        done = subprocess.run(
+            [*COMMAND, *words],
+            cwd=self.here,
+            env={**os.environ, **self.environment, **environment},
+            input=b"",
+            capture_output=True,
+            check=False,
+            timeout=SECONDS,
+        )
+        return Ran(exit=done.returncode, out=done.stdout.decode(), err=done.stderr.decode())
+
+    def project(self, text: str) -> Path:
+        file = self.here / "lamella.toml"
+        file.write_text(text, encoding="utf-8")
+        return file
+
+    @property
+    def trust_file(self) -> Path:
+        return Path(self.environment["XDG_CONFIG_HOME"]) / "lamella" / "trust.json"
+
+
+@pytest.fixture
+def stranger() -> Iterator[Stranger]:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.setblocking(False)
+        yield Stranger(socket=listening)
+
+
+@pytest.fixture
+def desk(home: Mapping[str, str], tmp_path: Path) -> Desk:
+    here = tmp_path / "project"
+    here.mkdir()
+    return Desk(here=here, environment={**home, "LAMELLA_API_KEY": KEY})
+
+
+@pytest.fixture
+def theirs(tmp_path: Path, script: Callable[..., str]) -> Desk:
+    """Somebody else, who has begun a conversation called plans."""
+    here = tmp_path / "theirs"
+    here.mkdir()
+    environment = {"HOME": str(here), "XDG_CONFIG_HOME": str(here / "config"), "LAMELLA_CONFIG": os.devnull}
+    desk = Desk(here=here, environment=environment)
+    assert desk.run("ask", "hello", "--chat", "plans", "--model", script("Hi.")).exit == 0
+    return desk
+
+
+def point_at(desk: Desk, model: str) -> None:
+    """Have the conversation name another model from now on, as a program can."""
+    code = "import sys, lamella; lamella.open(sys.argv[1]).chat('plans', model=sys.argv[2]).ask('x')"
+    url = f"sqlite:///{desk.here}/.lamella/chats.db"
+    subprocess.run(
+        [sys.executable, "-c", code, url, model], env={**os.environ, **desk.environment}, check=True, timeout=SECONDS
+    )
+
+
+def bring_by_archive(theirs: Desk, desk: Desk) -> tuple[str, ...]:
+    assert theirs.run("chats", "export", "plans", "--to", str(desk.here)).exit == 0
+    [file] = desk.here.glob("*.md")
+    assert desk.run("chats", "import", str(file)).exit == 0
+    return ()
+
+
+def bring_by_copy(theirs: Desk, desk: Desk) -> tuple[str, ...]:
+    target = Path(desk.environment["HOME"]) / ".lamella" / "chats.db"
+    target.parent.mkdir()
+    source = f"sqlite:///{theirs.here}/.lamella/chats.db"
+    assert desk.run("store", "copy", "--from", source, "--to", f"sqlite:///{target}").exit == 0
+    return ()
+
+
+def bring_the_file(theirs: Desk, desk: Desk) -> tuple[str, ...]:
+    shutil.copy(theirs.here / ".lamella" / "chats.db", desk.here / "got.db")
+    return ("--store", "sqlite:///got.db")
+
+
+@pytest.mark.parametrize("bring", [bring_by_archive, bring_by_copy, bring_the_file])
+def test_a_conversation_that_was_brought_in_does_not_choose_the_server(
+    bring: Callable[[Desk, Desk], tuple[str, ...]], theirs: Desk, desk: Desk, stranger: Stranger
+) -> None:
+    point_at(theirs, stranger.model)
+    store = bring(theirs, desk)
+    told = refusal(desk.run("ask", "my secret", "--chat", "plans", "--json", *store), code="untrusted")
+    assert told.startswith(f"The conversation names the model openai-compatible:http://{stranger.address}/v1, and you")
+    assert "LAMELLA_API_KEY would be sent to it" in told
+    assert desk.run("chats", "regenerate", "plans", *store).exit == 2
+    assert not stranger.was_asked()
+    # It goes on with a model of one's own.
+    assert desk.run("ask", "hello", "--chat", "plans", "--model", "local", "--max-tokens", "1", *store).exit == 0
+
+
+def test_an_archive_that_grew_does_not_choose_another_server_later(
+    theirs: Desk, desk: Desk, stranger: Stranger, script: Callable[..., str]
+) -> None:
+    bring_by_archive(theirs, desk)
+    mine = script("Mine.")
+    assert desk.run("ask", "hello", "--chat", "plans").exit == 2
+    assert desk.run("trust", "add", "model", mine).exit == 0
+    point_at(theirs, stranger.model)
+    bring_by_archive(theirs, desk)
+    refused = desk.run("ask", "my secret", "--chat", "plans")
+    assert f"The conversation names the model openai-compatible:http://{stranger.address}/v1, and you" in refused.err
+    assert not stranger.was_asked()
+
+
+def test_an_answer_of_a_strangers_model_is_not_asked_for_again_and_the_conversation_stays_where_it_was(
+    theirs: Desk, desk: Desk, stranger: Stranger, script: Callable[..., str]
+) -> None:
+    point_at(theirs, stranger.model)
+    store = bring_the_file(theirs, desk)
+    mine = script("Mine.", "Mine again.")
+    assert desk.run("ask", "hello", "--chat", "plans", "--model", mine, *store).out == "Mine.\n"
+    shown = desk.run("chats", "show", "plans", *store).out
+    [asked] = [line.split()[0] for line in shown.splitlines() if line.endswith("user: x")]
+    refused = desk.run("chats", "regenerate", "plans", asked, *store)
+    assert (refused.exit, refused.out) == (2, "")
+    assert f"lamella trust add model openai-compatible:http://{stranger.address}/v1`" in refused.err
+    assert desk.run("chats", "show", "plans", *store).out == shown
+    assert not stranger.was_asked()
+    again = desk.run("chats", "regenerate", "plans", asked, "--model", mine, *store)
+    assert again.out == "Mine.\n", again.err
+
+
+def test_a_project_does_not_choose_the_server(desk: Desk, stranger: Stranger) -> None:
+    project = desk.project(f'model = "{stranger.model}"\n')
+    for words in (("ask", "my secret"), ("ask", "my secret", "--chat", "new"), ("chat", "new")):
+        refused = desk.run(*words)
+        assert (refused.exit, refused.out) == (2, "")
+        assert refused.err.splitlines()[-2].startswith(f"error: {project} names the model openai-compatible:http://")
+        assert f"`lamella trust add model openai-compatible:http://{stranger.address}/v1`" in refused.err
+        assert KEY not in refused.err
+    assert not stranger.was_asked()
+    assert f"names the model openai-compatible:http://{stranger.address}/v1" in desk.run("config", "show").out
+
+
+@pytest.mark.parametrize("model", ["anthropic:claude-opus-5-5", "gemini:gemini-3.8-flash", "gguf:weights.gguf"])
+def test_nor_a_provider_nor_a_file(desk: Desk, model: str) -> None:
+    desk.project(f'model = "{model}"\n')
+    told = refusal(desk.run("ask", "my secret", "--json", ANTHROPIC_API_KEY=KEY, GEMINI_API_KEY=KEY), code="untrusted")
+    assert f"names the model {model.partition(':')[0]}:" in told
+    assert f"names the model {model.partition(':')[0]}:" in desk.run("config", "show").out
+
+
+def test_what_ships_is_nobodys_choice(desk: Desk) -> None:
+    desk.project('model = "local"\nstore = "memory:"\n')
+    assert desk.run("ask", "Hello?", "--chat", "x", "--max-tokens", "2").exit == 0
+    assert not desk.trust_file.exists()
+
+
+def test_a_project_does_not_choose_the_store_nor_who_gets_the_password(desk: Desk, stranger: Stranger) -> None:
+    project = desk.project(f'store = "postgresql://me:pw@{stranger.address}/chats"\n')
+    every = [("chats", "list"), ("chats", "search", "x"), ("store", "stats"), ("ledger", "x"), ("replay", "x")]
+    for words in (
+        *every,
+        ("ask", "hi", "--chat", "x"),
+        ("recall", "x", "y"),
+        ("compact", "x"),
+        ("chats", "export", "x"),
+    ):
+        refused = desk.run(*words, PGPASSWORD=KEY)
+        assert refused.exit == 2, words
+        assert f"error: {project} names the store postgresql://me@{stranger.address}/chats, and you" in refused.err
+        assert "pw" not in refused.err.replace(str(project), "")
+        assert "; PGPASSWORD would be sent to it." in refused.err
+    assert not stranger.was_asked()
+
+
+def test_a_file_in_a_folder_above_is_somebody_elses_too(desk: Desk, stranger: Stranger) -> None:
+    project = desk.project(f'model = "{stranger.model}"\nstore = "postgresql://{stranger.address}/x"\n')
+    below = Desk(here=desk.here / "deep" / "below", environment=desk.environment)
+    below.here.mkdir(parents=True)
+    assert f"error: {project} names the store" in below.run("chats", "list").err
+    assert f"error: {project} names the model" in below.run("ask", "hi").err
+    assert not stranger.was_asked()
+
+
+def test_facts_of_a_project_do_not_turn_a_name_of_ones_own_into_another_provider(desk: Desk) -> None:
+    (desk.here / "facts.toml").write_text(
+        '[[model]]\nmatch = "gpt-6"\nprovider = "anthropic"\nas_of = 2026-01-01\n', encoding="utf-8"
+    )
+    project = desk.project('model_facts = "facts.toml"\n')
+    refused = desk.run("ask", "my secret", "--model", "gpt-6", ANTHROPIC_API_KEY=KEY)
+    assert f"error: {project} names the model anthropic:gpt-6, and you have not." in refused.err
+    assert "There is no key for OpenAI" in desk.run("ask", "my secret", "--model", "openai:gpt-6").err
+
+
+def test_a_file_of_a_project_is_a_place_too_and_another_in_each_folder(
+    desk: Desk, tmp_path: Path, script: Callable[..., str]
+) -> None:
+    desk.project('store = "sqlite:///chats.db"\n')
+    words = ("ask", "hi", "--chat", "x", "--model", script("One.", "Two."))
+    assert desk.run(*words).exit == 2
+    assert not (desk.here / "chats.db").exists()
+    assert desk.run("trust", "add", "store", "sqlite:///chats.db").exit == 0
+    assert desk.run(*words).out == "One.\n"
+    other = tmp_path / "other"
+    other.mkdir()
+    elsewhere = Desk(here=other, environment=desk.environment)
+    elsewhere.project('store = "sqlite:///chats.db"\n')
+    assert elsewhere.run("chats", "list").exit == 2
+
+
+def test_what_the_user_names_is_used_wherever_it_is_named(
+    desk: Desk, tmp_path: Path, script: Callable[..., str]
+) -> None:
+    model, url = script("One."), "sqlite:///own.db"
+    desk.project(f'model = "{model}"\nstore = "{url}"\n')
+    own = tmp_path / "own.toml"
+    own.write_text(f'model = "{model}"\nstore = "{url}"\n', encoding="utf-8")
+    for environment in ({"LAMELLA_MODEL": model, "LAMELLA_STORE": url}, {"LAMELLA_CONFIG": str(own)}):
+        assert desk.run("ask", "hi", "--chat", "x", **environment).out == "One.\n"
+        desk.trust_file.unlink()
+    assert desk.run("ask", "hi", "--chat", "x", "--store", url, "--model", model).out == "One.\n"
+
+
+def test_a_conversation_begun_with_a_model_goes_on_with_it(desk: Desk, script: Callable[..., str]) -> None:
+    assert desk.run("ask", "hi", "--chat", "x", "--model", script("One.")).out == "One.\n"
+    assert desk.run("ask", "hi", "--chat", "x").out == "One.\n"
+    assert desk.run("ask", "hi", "--model", script("Two.")).out == "Two.\n"
+    [row] = json.loads(desk.run("trust", "list", "--json").out)["trusted"]
+    assert (row["field"], row["place"]) == ("model", script("Two."))
+
+
+def test_trust_is_kept_in_a_private_file_listed_and_taken_back(desk: Desk) -> None:
+    assert desk.run("trust", "list").out.startswith("Nothing yet")
+    desk.trust_file.parent.mkdir(parents=True, mode=0o755)
+    added = desk.run("trust", "add", "model", "anthropic")
+    assert added.out == "anthropic is trusted.\n"
+    assert desk.run("trust", "add", "model", "Anthropic").out == "anthropic is trusted already.\n"
+    assert desk.run("trust", "add", "store", "postgresql://me:secret@h/x").exit == 0
+    assert "secret" not in desk.trust_file.read_text(encoding="utf-8")
+    assert [desk.trust_file.stat().st_mode & 0o777, desk.trust_file.parent.stat().st_mode & 0o777] == [0o600, 0o700]
+    listed = [line.split() for line in desk.run("trust", "list").out.splitlines()]
+    assert [(row[0], row[2]) for row in listed] == [("model", "anthropic"), ("store", "postgresql://me@h/x")]
+    # All models of a provider that is trusted are.
+    desk.project('model = "anthropic:claude-opus-5-5"\n')
+    assert "There is no key for Anthropic" in desk.run("ask", "hi").err
+    assert desk.run("trust", "remove", "model", "anthropic").out == "anthropic is not trusted any more.\n"
+    assert desk.run("trust", "remove", "model", "anthropic").exit == 2
+    assert "names the model anthropic:" in desk.run("ask", "hi").err
+
+
+def test_programs_say_yes_and_no_with_json(desk: Desk) -> None:
+    place = {"field": "model", "place": "anthropic:claude-opus-5-5"}
+    words = ("model", "claude-opus-5-5", "--json")
+    assert json.loads(desk.run("trust", "add", *words).out) == {**place, "trusted": True, "new": True}
+    assert json.loads(desk.run("trust", "add", *words).out) == {**place, "trusted": True, "new": False}
+    assert json.loads(desk.run("trust", "remove", *words).out) == {**place, "trusted": False}
+    assert refusal(desk.run("trust", "remove", *words), code="bad_usage").endswith("is not trusted.")
+
+
+def test_what_names_no_place_cannot_be_trusted_and_a_broken_file_is_told(desk: Desk) -> None:
+    for words in (("colour", "red"), ("model", "openai-compatible"), ("model", "local"), ("store", "memory:")):
+        refused = desk.run("trust", "add", *words)
+        assert (refused.exit, len(refused.err.splitlines())) == (2, 2), words
+    desk.trust_file.parent.mkdir(parents=True)
+    desk.trust_file.write_text("[", encoding="utf-8")
+    assert f"{desk.trust_file} cannot be read" in desk.run("trust", "list").err
+
+
+def test_at_a_terminal_one_is_asked_once_by_name(desk: Desk, script: Callable[..., str]) -> None:
+    model = script("One.", "Two.")
+    url = f"sqlite:///{desk.here}/chats.db"
+    desk.project(f'model = "{model}"\nstore = "{url}"\n')
+    command = ["env", "-C", str(desk.here), *COMMAND, "chat", "talk"]
+    with Terminal(command, desk.environment, columns=WIDE) as terminal:
+        terminal.wait_for(f"{desk.here}/lamella.toml names the store {url}, and you have not.")
+        terminal.wait_for(f"Use {url} from now on? [y/N]")
+        terminal.press("n", ENTER)
+        terminal.wait_for("If you trust it, say so once: `lamella trust add store")
+        assert terminal.wait_for_end() == 2
+    assert not (desk.here / "chats.db").exists()
+    with Terminal(command, desk.environment, columns=WIDE) as terminal:
+        terminal.wait_for(f"Use {url} from now on? [y/N]")
+        terminal.press("y", ENTER)
+        terminal.wait_for(f"Trusted. Take it back with: lamella trust remove store {url}")
+        terminal.wait_for(f"Use {model} from now on? [y/N]")
+        terminal.press("y", ENTER)
+        terminal.wait_for("tokens used")
+        terminal.press("hi", ENTER)
+        terminal.wait_for("One.")
+        terminal.wait_for("tokens used")
+        terminal.press(CTRL_D)
+        assert terminal.wait_for_end() == 0
+    with Terminal(command, desk.environment, columns=WIDE) as terminal:
+        terminal.wait_for("goes on after 1 turn")
+        terminal.wait_for("tokens used")
+        terminal.press(CTRL_D)
+        assert terminal.wait_for_end() == 0
+    assert "from now on" not in terminal.shown
+
+
+def test_who_says_no_is_not_asked_again(desk: Desk, script: Callable[..., str]) -> None:
+    mine = script("One.")
+    assert desk.run("ask", "hi", "--chat", "plans", "--model", mine).exit == 0
+    other = desk.here / "other.json"
+    other.write_text(json.dumps(["Theirs."]), encoding="utf-8")
+    point_at(Desk(here=Path(desk.environment["HOME"]), environment=desk.environment), f"scripted:{other}")
+    with Terminal([*COMMAND, "chat", "plans"], desk.environment, columns=WIDE) as terminal:
+        terminal.wait_for(f"The conversation names the model scripted:{other}, and you have not.")
+        terminal.press("n", ENTER)
+        assert terminal.wait_for_end() == 2
+    assert terminal.shown.count("from now on?") == 1
+
+
+PROGRAM = """
+import asyncio, sys, lamella
+async def main():
+    url, model = sys.argv[1:]
+    with lamella.open(url) as engine:
+        chat = await engine.conversation("plans")
+        for given in (None, model):
+            try:
+                print("".join([event.text async for event in chat.send("hi", model=given)]))
+            except lamella.LamellaError as error:
+                print(error.code, error.hint)
+        [print(event.text) async for event in chat.send(chat.regenerate()) if event.text]
+asyncio.run(main())
+"""
+
+
+def test_a_program_is_refused_with_a_hint_and_may_name_the_model_itself(
+    theirs: Desk, desk: Desk, script: Callable[..., str]
+) -> None:
+    bring_the_file(theirs, desk)
+    model = script("Yes.", "Again.")
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, "sqlite:///got.db", model],
+        cwd=desk.here,
+        env={**os.environ, **desk.environment},
+        capture_output=True,
+        check=False,
+        timeout=SECONDS,
+    )
+    refused, *answers = done.stdout.decode().splitlines()
+    assert answers == ["Yes.", "Again."], done.stderr
+    assert refused == f"untrusted If you trust it, name it in your program: model={model!r}.", done.stderr
+    assert not desk.trust_file.exists()

@@ -1,0 +1,60 @@
+"""``lamella why``: why an artifact is in the prompt of a kept conversation, or is not, and what to do about it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.journeys.running import refusal, run
+
+import lamella
+from lamella import Note
+
+SPEC = Note(path="a/spec.md", text="# Spec\n" + "A sentence of the spec.\n" * 400)
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    """A store with a conversation that attached a note, dropped another, and was compacted."""
+    url = f"sqlite:///{tmp_path / 'chats.db'}"
+    with lamella.open(url) as engine:
+        chat = engine.chat("garden", window=20_000, reserve=0)
+        for text, more in (
+            ("Read this.", {"attach": [SPEC, Note(path="b.md", text="B"), Note(path="secret.md", text="S")]}),
+            ("Without b.", {"drop": ["b.md"]}),
+            *((f"Question {number}? " + "word " * 60, {}) for number in range(6)),
+        ):
+            chat.ask(text, **more)  # type: ignore[arg-type]
+            chat.reply("An answer. " * 20)
+        assert chat.compact(to=0.02) is not None
+    return url
+
+
+def test_people_read_the_reason_and_commands_that_can_be_pasted(url: str) -> None:
+    ran = run("why", "garden", "spec", "--store", url)
+    assert (ran.exit, ran.err) == (0, "")
+    lines = ran.out.splitlines()
+    assert lines[0] == "a/spec.md is in the prompt of garden."
+    assert "shortened it in its step" in lines[1]
+    (undo,) = [line.strip().removeprefix("undo: ") for line in lines if line.strip().startswith("undo: ")]
+    (read,) = [line.strip().removeprefix("only read it: ") for line in lines if "only read it" in line]
+    assert "# Spec" in run(*read.split()[1:]).out
+    assert run(*undo.split()[1:]).exit == 0
+    assert "It stands in the context library in full." in run("why", "garden", "spec", "--store", url).out
+
+
+def test_programs_read_the_same_as_json(url: str) -> None:
+    body = json.loads(run("why", "garden", "b.md", "--json", "--store", url).out)
+    assert (body["id"], body["in_prompt"], body["why"]) == ("b.md", False, "It was dropped in turn 2.")
+    assert body["brings_in"] == [{"do": "attach", "what": "b.md"}, {"do": "recall", "what": "b.md"}]
+    with lamella.open(url) as engine:
+        assert engine.chat("garden").why("b.md").why == body["why"]
+
+
+def test_what_was_erased_is_said_to_be_gone(url: str) -> None:
+    assert run("chats", "delete", "garden", "--artifact", "secret.md", "--yes", "--store", url).exit == 0
+    reason = json.loads(run("why", "garden", "secret.md", "--json", "--store", url).out)
+    assert (reason["in_prompt"], reason["why"]) == (False, "It was erased: nothing of it is left.")
+
+
+def test_a_conversation_that_is_not_there_is_refused(url: str) -> None:
+    assert "nobody" in refusal(run("why", "nobody", "spec", "--json", "--store", url), code="bad_call")

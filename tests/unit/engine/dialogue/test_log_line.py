@@ -1,0 +1,94 @@
+"""The log line of a turn: what it came to in ids, hashes and numbers, for whoever listens."""
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from lamella import Conversation, Note
+from lamella.core.ledger.entry import Entry, Prefix
+from lamella.core.log.call import Call, Cause, Movement, Outcome, Timing, Verdict
+from lamella.core.log.events.imprint import Imprint
+from lamella.core.messages.usage import Usage
+from lamella.engine.dialogue.log_line import LOGGER, describe_turn, log_turn
+
+IMPRINT = Imprint(renderer=1, system="s", library="l", prefix="p", whole="w", segments=(1, 2, 3, 4, 1), unparsed=2)
+MOVED = Movement(cause=Cause.ARTIFACT_ADDED, segment="https://example.org/?key=secret")
+ENTRY = Entry(prefix=Prefix(movement=MOVED, common_tokens=None, triggered=False))
+
+
+@pytest.fixture
+def listening(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    with caplog.at_level(logging.INFO, logger="lamella"):
+        yield caplog
+
+
+def call(*, read: int | None, total: float) -> Call:
+    return Call(
+        model="m",
+        verdict=Verdict(outcome=Outcome.HIT, movement=Movement(cause=Cause.NONE)),
+        usage=Usage(plain=1, read=read),
+        timing=Timing(build=0.5, first=total / 2, total=total),
+    )
+
+
+def test_a_turn_is_told_in_one_line_once_it_is_answered(listening: pytest.LogCaptureFixture) -> None:
+    chat = Conversation(conversation="garden")
+    note = Note(path="secret-plan.md", text="The password is swordfish.")
+    chat.ask("What is the secret?", attach=[note])
+    assert listening.records == []
+    chat.reply("It is swordfish.")
+    turn = chat.ask("And again?", attach=[note])
+    chat.reply("Swordfish.")
+    first, second = listening.records
+    assert (first.name, first.levelname) == ("lamella.turns", "INFO")
+    told = dict(pair.split("=", 1) for pair in second.getMessage().removeprefix("turn ").split())
+    envelope = turn.envelope
+    assert told["conversation"] == "garden"
+    assert told["message"] == envelope.message_id
+    assert (told["prefix"], told["whole"]) == (envelope.prefix_hash, envelope.hash)
+    assert (told["system"], told["library"]) == tuple(layer.hash for layer in envelope.layers[:2])
+    assert (told["cause"], told["triggered"], told["cached"]) == ("artifact_added", "1", "-")
+    assert (told["segments_L2_PREVIOUS"], told["dedup_ratio"], told["unparsed"]) == ("1", "1.0", "0")
+
+
+def test_neither_texts_nor_addresses_are_in_it(listening: pytest.LogCaptureFixture) -> None:
+    chat = Conversation(conversation="garden", system="Be a swordfish.")
+    chat.ask("What is the secret?", attach=[Note(path="secret-plan.md", text="The password is swordfish.")])
+    chat.reply("It is swordfish.")
+    prompt = chat.ask("And now?").envelope.prompt
+    log_turn(prompt, IMPRINT, entry=ENTRY, calls=(), level=logging.WARNING)
+    for record in listening.records:
+        assert "sword" not in record.getMessage()
+        assert "secret" not in record.getMessage()
+    assert listening.records[-1].levelname == "WARNING"
+    assert "cause=artifact_added triggered=0" in listening.records[-1].getMessage()
+
+
+def test_calls_are_summed_and_what_nobody_knows_is_none() -> None:
+    prompt = Conversation(conversation="garden").ask("hi").envelope.prompt
+    told = describe_turn(prompt, IMPRINT, entry=None, calls=(call(read=3, total=1.0), call(read=4, total=2.0)))
+    assert (told["calls"], told["cached"], told["predicted"]) == (2, 7, None)
+    assert (told["build"], told["first"], told["total"]) == (1.0, 0.5, 3.0)
+    assert (told["cause"], told["outcome"], told["triggered"]) == ("none", "hit", None)
+    silent = describe_turn(prompt, IMPRINT, entry=None, calls=())
+    assert (silent["calls"], silent["cached"], silent["total"], silent["cause"]) == (0, None, None, None)
+
+
+def test_a_name_that_would_break_the_line_or_a_terminal_is_written_out(listening: pytest.LogCaptureFixture) -> None:
+    log_turn(
+        Conversation(conversation="a b\x1b[31m").ask("hi").envelope.prompt,
+        IMPRINT,
+        entry=None,
+        calls=(),
+        level=logging.INFO,
+    )
+    assert r"conversation=a_b\x1b[31m message=" in listening.records[0].getMessage()
+
+
+def test_nobody_who_does_not_listen_is_told_anything(caplog: pytest.LogCaptureFixture) -> None:
+    chat = Conversation(conversation="garden")
+    chat.ask("hi")
+    chat.reply("hello")
+    assert caplog.records == []
+    assert LOGGER.name == "lamella.turns"

@@ -1,0 +1,41 @@
+"""Trust: every setting that names a place is known to, so that somebody else's file cannot choose it."""
+
+from pathlib import Path
+from typing import get_type_hints
+
+import pytest
+
+from lamella.errors import LamellaError
+from lamella.settings.model import Settings
+from lamella.settings.trust import TrustBook
+from lamella.wiring.trust import FIELDS, name_place
+
+PAGE = Path(__file__).parents[3] / "docs" / "trust.md"
+# Settings with a text that lead nowhere: words of a list, and a file that is only read.
+NO_PLACES = {"profile", "layout", "carry_forward", "history", "model_facts"}
+
+
+def test_every_setting_with_a_text_names_a_place_or_is_known_to_name_none() -> None:
+    """Whoever adds one decides which; what names a place is refused from a project's file until somebody says yes."""
+    texts = {name for name, kind in get_type_hints(Settings).items() if kind in (str, str | None)}
+    assert texts == {*FIELDS, *NO_PLACES}
+
+
+@pytest.mark.parametrize("name", [*FIELDS, "model_facts"])
+def test_what_may_come_with_somebody_elses_project_is_on_the_page(name: str) -> None:
+    assert f"`{name}`" in PAGE.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", sorted(NO_PLACES))
+def test_what_names_no_place_cannot_be_trusted(name: str) -> None:
+    with pytest.raises(LamellaError, match="names no place"):
+        name_place(name, "x")
+
+
+def test_a_list_in_the_working_folder_is_nobodys_own() -> None:
+    """Without a home the folder of the user's settings is a relative path, and a project could bring one along."""
+    book = TrustBook(Path("trust.json"))
+    assert book.read() == ()
+    with pytest.raises(LamellaError) as caught:
+        book.add("model", "anthropic", since="2026-01-01")
+    assert "HOME" in caught.value.hint
