@@ -36,7 +36,12 @@ chats = typer.Typer(
 
 
 @chats.command("list")
-def list_chats(*, store: StoreOption = None, as_json: JsonOption = False) -> None:
+def list_chats(
+    *,
+    utc: Annotated[bool, typer.Option("--utc", help="Show times in UTC, not as clocks here do.")] = False,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """Every conversation, the last changed first."""
     rows = view_chats(list_conversations(store))
     if as_json:
@@ -48,7 +53,7 @@ def list_chats(*, store: StoreOption = None, as_json: JsonOption = False) -> Non
         return
     from lamella.faces.cli.tables.chats import print_chats  # only a list that has rows is a table
 
-    print_chats(rows)
+    print_chats(rows, utc=utc)
 
 
 @chats.command()

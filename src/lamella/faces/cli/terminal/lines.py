@@ -1,6 +1,7 @@
 """Lines: text of any origin as it may stand on one line of a terminal."""
 
 import re
+from datetime import UTC, datetime
 
 _LONGEST = 2_000
 _KEPT = _LONGEST // 2
@@ -30,6 +31,17 @@ def show_json(text: str) -> str:
 def tell_count(number: int, noun: str) -> str:
     """So many of something: 1 turn, 2 turns."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def tell_time(at: str, *, utc: bool = False) -> str:
+    """A time as it was written down, as clocks here show it, or in UTC; what is no time is told as it stands."""
+    try:
+        moment = datetime.fromisoformat(at)
+        # What has no zone was written in UTC.
+        known = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return f"{known.astimezone(UTC if utc else None):%Y-%m-%d %H:%M:%S}"
+    except (ValueError, OverflowError, OSError):
+        return show_line(at)
 
 
 def cut_words(text: str, room: int) -> str:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamella.faces.cli.terminal.lines import cut_words, show_line, show_lines, tell_count
+from lamella.faces.cli.terminal.lines import cut_words, show_line, show_lines, tell_count, tell_time
 
 
 @given(st.text())
@@ -40,3 +40,18 @@ def test_words_are_cut_between_words_unless_the_first_is_too_long(text: str, roo
 
 def test_one_of_something_is_told_as_one() -> None:
     assert [tell_count(number, "turn") for number in (0, 1, 1_200)] == ["0 turns", "1 turn", "1,200 turns"]
+
+
+@pytest.mark.usefixtures("zone_of_tokyo")
+@pytest.mark.parametrize(
+    ("at", "here", "utc"),
+    [
+        ("2026-03-01T20:34:56.789Z", "2026-03-02 05:34:56", "2026-03-01 20:34:56"),
+        ("2026-03-01T20:34:56+09:00", "2026-03-01 20:34:56", "2026-03-01 11:34:56"),
+        ("2026-03-01T20:34:56", "2026-03-02 05:34:56", "2026-03-01 20:34:56"),
+        ("9999-12-31T23:59:59Z", "9999-12-31T23:59:59Z", "9999-12-31 23:59:59"),
+        ("yesterday\x1b[2J", "yesterday\\x1b[2J", "yesterday\\x1b[2J"),
+    ],
+)
+def test_a_time_is_told_as_clocks_here_show_it_or_in_utc(at: str, here: str, utc: str) -> None:
+    assert (tell_time(at), tell_time(at, utc=True)) == (here, utc)
