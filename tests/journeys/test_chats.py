@@ -80,6 +80,7 @@ def test_a_list_shows_ids_titles_and_sizes_the_last_changed_first(run: Run, url:
         ("second", "", 4),
         ("first", "One [bold]title[/bold]", 5),
     ]
+    assert all(one["created"] <= one["updated"] and one["updated"].endswith("Z") for one in listed)
 
 
 def test_a_list_shows_the_time_of_the_clocks_here_and_on_demand_of_utc(url: str, home: dict[str, str]) -> None:
@@ -93,7 +94,6 @@ def test_a_list_shows_the_time_of_the_clocks_here_and_on_demand_of_utc(url: str,
     assert "  2026-03-01 20:34:56  " in listed
     row = json.loads(spawn("chats", "list", "--json", "--store", url, environment=tokyo).out)["chats"][0]
     assert row["updated"] == "2026-03-01T20:34:56Z"
-    assert all(one["created"] <= one["updated"] and one["updated"].endswith("Z") for one in listed)
 
 
 def test_a_conversation_is_shown_with_its_ids_and_attachments(run: Run, url: str) -> None:
