@@ -31,7 +31,6 @@ from lamella.faces.cli.chat.status import tell_call, tell_end
 from lamella.faces.cli.tables.replay import print_turn
 from lamella.faces.cli.terminal.console import make_console
 from lamella.faces.cli.terminal.telling import tell, tell_json
-from lamella.views.answers import view_answer
 from lamella.views.turns import view_turn
 from lamella.wiring import NamedFiles
 
@@ -108,9 +107,7 @@ def _answer(opened: OpenChat, asked: Ask, output: PlainOutput, *, as_json: bool)
     turn = asyncio.run(_send(opened, asked, output))
     call = turn.ledger.calls[-1]
     if as_json:
-        reply = opened.stored.turns()[-1].reply
-        body = view_answer(turn, reply.text if reply else "", call, conversation=opened.kept)
-        tell_json(body)
+        tell_json(opened.view_answer(turn))
     for line in (tell_end(call), tell_call(call)):
         if line:
             tell(line, err=True)

@@ -27,6 +27,7 @@ def request(
     model: Annotated[str | None, typer.Option(help="Another model than the conversation's.")] = None,
     max_tokens: Annotated[int, typer.Option(min=1, help="The most that the answer may have.")] = 4_096,
     store: StoreOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print it on one line; it is JSON either way.")] = False,
 ) -> None:
     """Print the request body of a turn as JSON, as the provider's SDK would send it. Nothing is sent; no key is needed.
 
@@ -36,7 +37,7 @@ def request(
     _, count, turns = replay_named(file, overrides={"model": model}, store=store, services=services)
     wanted = _find(counted(turns, "Replaying", total=turn or count), turn, count=count)
     body = write_request(wanted, provider, answer=max_tokens, any_model=model is not None, services=services)
-    tell_json(body, indent=2)
+    tell_json(body, indent=None if as_json else 2)
 
 
 def _find(turns: Iterator[Turn], number: int | None, *, count: int) -> Turn:

@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from contextlib import suppress
+from contextlib import nullcontext, redirect_stdout, suppress
 from typing import Annotated
 
 import typer
@@ -16,15 +16,16 @@ from lamella.faces.cli.chat.opening import (
     ModelOption,
     OpenChat,
     VaultOption,
-    greet,
     opened_to_talk,
 )
-from lamella.faces.cli.chat.output import Output, PlainOutput
+from lamella.faces.cli.chat.output import JsonOutput, Output, PlainOutput
 from lamella.faces.cli.chat.slash import ChatEnd, list_arguments, run_command
 from lamella.faces.cli.chat.talk import TerminalChat
 from lamella.faces.cli.terminal.streams import discard_stdout
 from lamella.faces.cli.terminal.telling import is_dumb, tell
 from lamella.wiring import NamedFiles
+
+_LinesOption = Annotated[bool, typer.Option("--json", help="Print JSON lines: an object per event, as it happens.")]
 
 
 def chat(
@@ -40,6 +41,7 @@ def chat(
     ] = False,
     max_tokens: AnswerOption = 1_024,
     store: StoreOption = None,
+    as_json: _LinesOption = False,
 ) -> int:
     """Talk with a model. Without --model that is a small demo model in this process, which needs no key.
 
@@ -49,19 +51,22 @@ def chat(
     """
     by_hand = sys.stdin is not None and sys.stdin.isatty()
     at_terminal = by_hand and sys.stdout.isatty()
-    drawn = at_terminal and not is_dumb()
-    output = _make_output(drawn=drawn)
+    drawn = at_terminal and not is_dumb() and not as_json
+    out = sys.stdout
+    output = JsonOutput(out) if as_json else _make_output(drawn=drawn)
     options = ChatOptions(store=store, chat=chat, model=model, vault=vault, last=last, answer=max_tokens)
-    with opened_to_talk(options, output.reading) as opened, asyncio.Runner() as runner:
+    # What programs read is all of stdout.
+    words = redirect_stdout(sys.stderr) if as_json else nullcontext()
+    with words, opened_to_talk(options, output.reading) as opened, asyncio.Runner() as runner:
         files = NamedFiles(vault)
         talk = TerminalChat(opened, runner, output=output, files=files, strata=strata, by_hand=by_hand)
-        greet(opened)
+        talk.introduce()
         try:
             source = _make_input(talk, runner) if drawn else LineInput() if at_terminal else PipedInput()
             _talk(talk, source, at_terminal=at_terminal, drawn=drawn)
         except (BrokenPipeError, SystemExit):
             # Nobody reads the answers any more: what is left is not sent. Rich leaves a closed pipe with SystemExit.
-            discard_stdout()
+            discard_stdout(out)
             talk.failed = True
         finally:
             talk.leave()

@@ -7,7 +7,7 @@ from lamella.engine.keeping.names import find_chat
 from lamella.engine.script import read_script
 from lamella.errors import CallError, UsageError
 from lamella.faces.cli.chat.input import choose_begun, list_paths
-from lamella.faces.cli.chat.opening import ChatOptions, OpenChat, greet
+from lamella.faces.cli.chat.opening import ChatOptions, OpenChat
 from lamella.faces.cli.chat.talk import TerminalChat
 from lamella.faces.cli.tables.chats import print_chats
 from lamella.faces.cli.terminal.clipboard import LONGEST, send_clipboard, takes_clipboard
@@ -56,7 +56,7 @@ def _go_on(talk: TerminalChat, chat: str | None, *, model: str | None = None) ->
     talk.go_on_in(_open(talk.opened, chat, model))
     if there and left != talk.stored.name:
         tell(f"{show_line(left)} is kept; /chats {show_line(left)} goes back.", err=True)
-    greet(talk.opened)
+    talk.introduce()
 
 
 def _open(opened: OpenChat, chat: str | None, model: str | None) -> OpenChat:

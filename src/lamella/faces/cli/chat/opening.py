@@ -27,6 +27,7 @@ from lamella.faces.cli.terminal.consent import go_on_trusted
 from lamella.faces.cli.terminal.lines import show_line, show_lines, tell_count
 from lamella.faces.cli.terminal.telling import tell
 from lamella.ports import TokenCounter
+from lamella.views.answers import view_answer
 from lamella.views.chats import view_rounds
 from lamella.views.turns import cover_reported
 from lamella.wiring import DEMO_MODEL, Services, fit_settings, open_backend, open_pool, read_services
@@ -94,6 +95,11 @@ class OpenChat:
             return find()
         except UntrustedError as refused:
             return go_on_trusted(refused, find)
+
+    def view_answer(self, turn: Turn) -> dict[str, object]:
+        """A turn that was answered, as data."""
+        reply = self.stored.turns()[-1].reply
+        return view_answer(turn, reply.text if reply else "", turn.ledger.calls[-1], conversation=self.kept)
 
     def choose_model(self, model: str) -> "OpenChat":
         """The same conversation with another model, from its next message on.

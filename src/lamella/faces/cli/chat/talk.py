@@ -13,15 +13,16 @@ from lamella.engine.sending.sending import Event, answer, send
 from lamella.errors import AnswerAsideError, ConflictError, LamellaError
 from lamella.faces.cli.access import name_command
 from lamella.faces.cli.chat.attaching import attach_named
-from lamella.faces.cli.chat.opening import OpenChat
+from lamella.faces.cli.chat.opening import OpenChat, greet
 from lamella.faces.cli.chat.output import Output, follow
 from lamella.faces.cli.chat.status import tell_end, tell_standing
 from lamella.faces.cli.chat.strata import print_strata
 from lamella.faces.cli.chat.warmup import Warmup
 from lamella.faces.cli.terminal.door import ChatDoor
-from lamella.faces.cli.terminal.failures import print_failure
+from lamella.faces.cli.terminal.failures import print_failure, word_failure
 from lamella.faces.cli.terminal.lines import cut_words
 from lamella.faces.cli.terminal.telling import tell
+from lamella.views.outcomes import view_outcome
 from lamella.wiring import NamedFiles
 
 _TITLE = 60
@@ -69,6 +70,13 @@ class TerminalChat:
     def shown_by(self) -> str:
         """The command that shows what was said here, with its ids."""
         return name_command("chats show", self.stored.name, store=self._opened.store)
+
+    def introduce(self) -> None:
+        """Say which conversation this is, and what was said in it last."""
+        greet(self._opened)
+        stored = self.stored
+        body = view_outcome(stored.id, stored.name, model=self._opened.model, turns=len(stored.turns()))
+        self._output.report("opened", body)
 
     def go_on_in(self, opened: OpenChat) -> None:
         """Go on in another conversation; what waited for the next message of this one is left."""
@@ -134,7 +142,9 @@ class TerminalChat:
         """Two lines, as every failure is told."""
         if isinstance(error, AnswerAsideError):
             error.hint = f"/switch {error.answer} goes there; here the talk goes on as others left it."
-        print_failure(error, ChatDoor(self._opened.store), as_json=False)
+        door = ChatDoor(self._opened.store)
+        print_failure(error, door, as_json=False)
+        self._output.report("error", word_failure(error, door))
 
     def warm(self) -> None:
         """Have what waits for the next message read in, where the model can do that ahead."""
@@ -186,6 +196,7 @@ class TerminalChat:
         self.failed = False
         if turn is None or not turn.ledger.calls:
             return
+        self._output.report("done", self._opened.view_answer(turn))
         end = tell_end(turn.ledger.calls[-1])
         if end:
             tell(end, err=True)
