@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from lamella.faces.cli.access import StoreOption, name_command
+from lamella.faces.cli.access import StoreOption, list_names, name_command
 from lamella.faces.cli.chat.input import Input, LineInput, PipedInput
 from lamella.faces.cli.chat.opening import (
     UNKEPT,
@@ -31,7 +31,10 @@ _LinesOption = Annotated[bool, typer.Option("--json", help="Print JSON lines: an
 def chat(
     *,
     chat: Annotated[
-        str | None, typer.Argument(help="A conversation to go on with, or a name for a new one.", show_default=False)
+        str | None,
+        typer.Argument(
+            help="A conversation to go on with, or a name for a new one.", show_default=False, autocompletion=list_names
+        ),
     ] = None,
     vault: VaultOption = None,
     model: ModelOption = None,
