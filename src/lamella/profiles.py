@@ -42,7 +42,8 @@ class ModelProfile(Struct, frozen=True, kw_only=True):
     One that ``caches_replies`` serves what the model itself said as well, without its being sent once before.
     ``order`` is that of the prefix; each of ``invalidates`` is a change and the first part it makes cold.
     ``cached_content`` says whether caches can be made as objects of their own, and ``storage`` what keeping them costs,
-    in dollars per million tokens and hour.
+    in dollars per million tokens and hour. A model that ``sees`` takes pictures. ``reserve`` and the shares are how the
+    window is used with it, where somebody says so.
     """
 
     cache: CacheProfile = GENERIC_PROFILE
@@ -63,6 +64,12 @@ class ModelProfile(Struct, frozen=True, kw_only=True):
     diagnostics: bool = False
     cached_content: bool = False
     storage: Decimal | None = None
+    sees: bool | None = None
+    reserve: int | None = None
+    warn: float | None = None
+    target: float | None = None
+    trigger: float | None = None
+    hard: float | None = None
 
 
 GENERIC_MODEL = ModelProfile()

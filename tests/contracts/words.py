@@ -10,5 +10,6 @@ SHELL = re.compile(
     rf"(?<![\w-])--[a-z][a-z-]+|\blamella (?:{'|'.join(COMMANDS)})\b|(?<![\w/.<])/(?:{_SLASH})\b|command line|terminal"
 )
 PYTHONIC = re.compile(
-    r"(?<![?&\w])[a-z_]+=[^=]|\b\w+\.\w+\(|\b(?:chat|engine|turn)\.[a-z]+|\b[a-z_]+\(\)|\b(?:async|await|def|str|datetime|docstring|Python)\b|`\w+\(|…\]"
+    r"(?<![?&\w])(?<!--set )[a-z_]+=[^=]|\b\w+\.\w+\(|\b(?:chat|engine|turn)\.[a-z]+|\b[a-z_]+\(\)"
+    r"|\b(?:async|await|def|str|datetime|docstring|Python)\b|`\w+\(|…\]"
 )

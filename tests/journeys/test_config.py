@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from tests.journeys.running import COMMAND, SECONDS, Ran, one_turn, refusal, spawn
 
+from lamella.settings.model import DEFAULT_SYSTEM
+
 SECRET = "sk-secret-1"
 KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "LAMELLA_API_KEY")
 
@@ -205,7 +207,8 @@ def test_a_conversation_is_refused_in_the_same_words_as_its_settings(machine: Ma
 
 def test_what_a_new_chat_gets_along_with_its_model_is_shown(machine: Machine) -> None:
     chat = json.loads(machine.run("config", "show", "--json").out)["chat"]
-    assert chat == {"model": "local", "layout": "in_place", "window": 8_192, "reserve": 1_024, "missing": None}
+    told = {"model": "local", "layout": "in_place", "window": 8_192, "reserve": 1_024, "missing": None}
+    assert chat == {**told, "system": DEFAULT_SYSTEM}
     line = machine.run("config", "show").out.splitlines()[-1]
     assert line == "a new chat          model local, layout in_place, window 8,192, reserve 1,024"
     machine.project.write_text('layout = "library"\nmodel = "openai:gpt-6"\n', encoding="utf-8")

@@ -84,6 +84,7 @@ def cases(wire: Wire) -> dict[str, Request]:
         "rounds": rounds,
         "running": answered(rounds, LAST),
         "carried": grown(carried, "At noon.", "And low tide?"),
+        "steered": replace(plain, temperature=0.2, effort="low"),
         "unanswered": replace(unanswered, extras='{"temperature": 0}'),
     }
 

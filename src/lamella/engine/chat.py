@@ -152,6 +152,13 @@ class Chat(Discourse):
         self._check_idle()
         return super().undo(receipt, at=at)
 
+    def set(self, **settings: object) -> None:
+        """Settings by name, in force from the next turn on, as those given to ``engine.chat()`` are."""
+        model = settings.get("model")
+        if self._pool is not None and isinstance(model, str):
+            self._pool.name(check_text(model, "model", may_be_empty=False))
+        self._stored.set(settings)
+
     def ledger(self) -> Sequence[Sequence[Call]]:
         """For each turn of the active branch the model calls that were made for it."""
         return self._stored.ledger()

@@ -11,6 +11,7 @@ from typing import Any
 from lamella.attach import Attachment, Tool, ToolResult
 from lamella.core.log.turn import PART_NAMES
 from lamella.core.text.content import encode_text
+from lamella.engine.dialogue.turn import check_length
 from lamella.engine.sending.sending import ANSWER, RetryPolicy
 from lamella.errors import ArtifactError, CallError, SettingError
 from lamella.ports import ChatProvider, Summarizer
@@ -166,9 +167,7 @@ def check_answer(max_tokens: int | None, *, window: int) -> int:
     """How many tokens an answer may have; more than the window takes could never be had."""
     if max_tokens is None:
         return ANSWER
-    if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 1:
-        raise CallError(f"max_tokens is {max_tokens!r}.", hint="Give a whole number of tokens, at least 1.")
-    if max_tokens >= window:
+    if check_length(max_tokens) >= window:
         raise CallError(
             f"An answer of {max_tokens:,} tokens leaves no room for a request in a window of {window:,}.",
             hint=lambda door: f"Ask for fewer with {door.option('max_tokens')}, or set window to what the model takes.",

@@ -36,6 +36,12 @@ def check_settings(values: Mapping[str, object], *, where: str = "") -> Settings
         raise explain_fault(fault, where=where) from error
 
 
+def check_name(name: str) -> None:
+    """Refuses a name that no setting has; the error names the one that is near to it."""
+    if name not in NAMES:
+        raise explain_fault(((name,), None, _UNKNOWN), where="")
+
+
 def explain_fault(fault: _Fault, *, where: str) -> SettingError:
     """The error for a setting by its path, its value, and what is wrong with it."""
     path, value, wrong = fault

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from lamella.errors import SettingError
-from lamella.settings.checks import NEAR, check_settings, explain_fault, find_type, tell_wanted
-from lamella.settings.model import NAMES
+from lamella.settings.checks import NEAR, check_name, check_settings, explain_fault, find_type, tell_wanted
+from lamella.settings.model import NAMES, Settings
 
 PREFIX = "LAMELLA_"
 # Names the user's file of settings.
@@ -26,7 +26,7 @@ def read_environment() -> dict[str, object]:
     """The settings that variables have, each of its own type; the names of variables are taken in any case."""
     variables = {name.upper(): text for name, text in os.environ.items()}
     given = [name for name in NAMES if name_variable(name) in variables]
-    values = {name: _read(name, variables[name_variable(name)]) for name in given}
+    values = {name: _read(name, variables[name_variable(name)], name_variable(name)) for name in given}
     return {name: value for name, value in values.items() if value is not None}
 
 
@@ -51,15 +51,24 @@ def name_variable(setting: str) -> str:
     return PREFIX + setting.upper()
 
 
-def _read(name: str, text: str) -> object:
-    kind, where = find_type(name), f"{name_variable(name)}: "
+def read_typed(name: str, text: str) -> object:
+    """A setting's value from what somebody typed; ``none`` takes back what was set, where there may be none."""
+    check_name(name)
+    if text == "none" and getattr(Settings(), name) is None:
+        return "" if find_type(name) is str else None
+    return _read(name, text)
+
+
+def _read(name: str, text: str, told: str = "") -> object:
+    """A value from a text; ``told`` is where it was found."""
+    kind, where = find_type(name), f"{told}: " if told else ""
     read: Callable[[str], object] = _READERS.get(kind, _read_table)
     try:
         value = read(text)
     except ValueError as error:
         if kind not in _READERS:
             raise SettingError(
-                f"{name_variable(name)} is not JSON.", hint="In the environment a table is written as JSON."
+                f"{told or name} is not JSON.", hint="In the environment and in commands a table is written as JSON."
             ) from error
         raise explain_fault(((name,), text, f"{tell_wanted(kind)}, {_UNREAD[kind]}"), where=where) from error
     if value is not None:

@@ -15,6 +15,7 @@ from lamella.core.compaction.rules import ChainRules, KindRules, SummaryRules
 from lamella.core.log.receipt import STEP_ORDER, StepName
 from lamella.core.log.terms import Terms
 from lamella.core.planning.layouts import place
+from lamella.engine.checks import check_parts
 from lamella.errors import LamellaError, NotAvailableError, SettingError
 from lamella.runners.registry import RUNNERS
 from lamella.settings.model import ChainSettings, CompactionSettings, Settings
@@ -33,6 +34,8 @@ _LATER = {
 _CHOICES: dict[str, type[StrEnum]] = {
     term.name: term.type for term in fields(Terms) if isinstance(term.type, type) and issubclass(term.type, StrEnum)
 }
+# The most that any provider takes; some take up to 1.
+_HOTTEST = 2
 _ROOM = ("window", "reserve")
 _SHARES = ("warn", "target", "trigger", "hard")
 
@@ -41,6 +44,7 @@ def make_rules(settings: Settings, world: "World", *, runner: str = "chat") -> R
     """What settings mean for a conversation; raises if they contradict each other."""
     _check_model(settings)
     _check_history_turns(settings)
+    _check_temperature(settings)
     return Rules(
         measure=world.counter.measure(settings.model),
         place=place,
@@ -62,6 +66,8 @@ def find_faults(settings: Settings) -> Iterator[tuple[tuple[str, ...], LamellaEr
         **{(name,): partial(_choose, name, getattr(settings, name), choices) for name, choices in _CHOICES.items()},
         ("model",): lambda: _check_model(settings),
         ("history_turns",): lambda: _check_history_turns(settings),
+        ("temperature",): lambda: _check_temperature(settings),
+        ("system",): lambda: check_parts(settings.system or ""),
         _SHARES: lambda: Budget(**{name: getattr(settings, name) for name in _SHARES}),
         ("compaction",): lambda: [make_compaction(settings.compaction, runner) for runner in RUNNERS],
     }
@@ -81,6 +87,13 @@ def _check_model(settings: Settings) -> None:
 def _check_history_turns(settings: Settings) -> None:
     if settings.history_turns is not None and settings.history_turns < 1:
         raise SettingError(f"history_turns is {settings.history_turns}.", hint="Show at least 1 earlier turn.")
+
+
+def _check_temperature(settings: Settings) -> None:
+    if settings.temperature is not None and not 0 <= settings.temperature <= _HOTTEST:
+        raise SettingError(
+            f"temperature is {settings.temperature}.", hint=f"Choose a number from 0, which is steady, to {_HOTTEST}."
+        )
 
 
 def make_compaction(settings: CompactionSettings, runner: str) -> ChainRules:

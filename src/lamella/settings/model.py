@@ -21,6 +21,14 @@ PROFILES: Mapping[str, Mapping[str, object]] = {
 }
 
 
+# What people's conversations begin with where nobody set `system`. It says nothing that depends on a day, a model or a
+# runner, so that it is the same in every request.
+DEFAULT_SYSTEM = (
+    "You are a helpful assistant. Answer in the language of the question, from the attached notes and files where they "
+    "help, and say so when you do not know."
+)
+
+
 class KindSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How artifacts of a kind may shrink."""
 
@@ -72,6 +80,11 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     hard: float = 0.95
     compaction: CompactionSettings = CompactionSettings()
     image_notes: bool = False
+    system: str | dict[str, str] | None = None
+    instructions: str | None = None
+    instructions_file: str | None = None
+    temperature: float | None = None
+    reasoning_effort: str = "default"
     store: str = "sqlite:///~/.lamella/chats.db"
     model_facts: str | None = None
 

@@ -13,14 +13,17 @@ if TYPE_CHECKING:
     from lamella.adapters.providers.registry import list_models
     from lamella.adapters.sources.naming import MentionOutcome, NamedFiles
     from lamella.adapters.sources.opening import open_sources
+    from lamella.settings.checks import check_name
     from lamella.settings.configuration import Configuration, Origin
-    from lamella.settings.environment import find_misspelt
+    from lamella.settings.environment import find_misspelt, read_typed
     from lamella.settings.files import place_user_file
     from lamella.settings.masks import mask
     from lamella.settings.meaning import make_rules
+    from lamella.settings.model import NAMES
     from lamella.wiring.archives import open_archive
     from lamella.wiring.faults import find_bad_settings
     from lamella.wiring.providers import (
+        configure_chat,
         fit_settings,
         list_keys,
         mask_keys,
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DEMO_MODEL",
     "FIELDS",
+    "NAMES",
     "Configuration",
     "MentionOutcome",
     "NamedFiles",
@@ -51,6 +55,8 @@ __all__ = [
     "Services",
     "Transcript",
     "add_trust",
+    "check_name",
+    "configure_chat",
     "copy_conversations",
     "find_bad_settings",
     "find_misspelt",
@@ -80,6 +86,7 @@ __all__ = [
     "read_answer",
     "read_services",
     "read_transcript",
+    "read_typed",
     "replay_script",
     "replay_transcript",
     "save_transcript",
@@ -96,13 +103,16 @@ if not TYPE_CHECKING:
         "lamella.adapters.sources.naming": ("MentionOutcome", "NamedFiles"),
         "lamella.adapters.sources.opening": ("open_sources",),
         "lamella.settings.configuration": ("Configuration", "Origin"),
-        "lamella.settings.environment": ("find_misspelt",),
+        "lamella.settings.checks": ("check_name",),
+        "lamella.settings.environment": ("find_misspelt", "read_typed"),
         "lamella.settings.files": ("place_user_file",),
         "lamella.settings.masks": ("mask",),
         "lamella.settings.meaning": ("make_rules",),
+        "lamella.settings.model": ("NAMES",),
         "lamella.wiring.archives": ("open_archive",),
         "lamella.wiring.faults": ("find_bad_settings",),
         "lamella.wiring.providers": (
+            "configure_chat",
             "fit_settings",
             "list_keys",
             "mask_keys",

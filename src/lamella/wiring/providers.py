@@ -1,7 +1,7 @@
 """Providers: who answers for a model, what keeps it from being asked, and which settings suit it."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +10,7 @@ from lamella.core.log.terms import Layout
 from lamella.engine.dialogue.answer import Answer
 from lamella.errors import LamellaError
 from lamella.settings.configuration import Configuration
+from lamella.settings.model import DEFAULT_SYSTEM
 from lamella.wiring.services import Services, read_services
 from lamella.wiring.trust import check_model
 
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 _SHORTEST_KEY = 8
 # Which weights were found to be right, so that a start does not read them through.
 _WEIGHTS_RECORD = Path("~/.lamella/weights.json")
-# Of a small window, the share that is kept for the answer.
-_ANSWER_SHARE = 8
 
 
 def open_pool(
@@ -90,32 +89,47 @@ def read_answer(answer: object) -> Answer:
 def fit_settings(model: str, *, begins: bool, services: Services | None = None) -> dict[str, object]:
     """What a conversation gets along with a model, where nobody set it: a window that the model has.
 
-    One that ``begins`` gets a layout whose prefix only grows, too: it is what a chat in one sitting is cheapest in.
+    One that ``begins`` gets a layout whose prefix only grows, too: it is what a chat in one sitting is cheapest in. And
+    it gets a system prompt.
     """
     services = services or read_services()
-    fitting: dict[str, object] = {"layout": Layout.IN_PLACE.value} if begins else {}
-    room = _find_room(model, services.found, services)
+    fitting: dict[str, object] = {"layout": Layout.IN_PLACE.value, "system": DEFAULT_SYSTEM} if begins else {}
+    room, own = _find_room(model, services.found, services), services.fit_budget(services.found, model)
     if room["window"] < services.settings.window or not begins:
         fitting |= room
+    # Shares are looked up whenever the conversation is opened: another model may have others.
+    fitting |= {name: own[name] for name in room if name in own}
     return {name: value for name, value in fitting.items() if not services.found.is_set(name)}
 
 
-def fit_room(found: Configuration, services: Services) -> dict[str, int]:
-    """The window and the reserve of settings that name a model with a smaller window, as far as nobody set them."""
-    if found.settings.model is None or found.is_set("window"):
-        return {}
-    room = _find_room(found.settings.model, found, services)
-    if room["window"] == found.settings.window:
-        return {}
-    return {name: value for name, value in room.items() if not found.is_set(name)}
+def configure_chat(given: Mapping[str, object], services: Services) -> Configuration:
+    """The settings of a kept conversation that has these of its own, with a window that its model has."""
+    found = services.surroundings.configure(given)
+    room = fit_room(found, services)
+    return services.surroundings.configure({**given, **room}) if room else found
+
+
+def fit_room(found: Configuration, services: Services) -> dict[str, object]:
+    """How the window is used with the model that settings name, as far as nobody set it.
+
+    That is what the user's own facts about the model say; else as much of a window as the model has.
+    """
+    model = found.settings.model
+    own = services.fit_budget(found, model)
+    if model is None or found.is_set("window") or "window" in own:
+        return own
+    room = _find_room(model, found, services)
+    fitting = room if room["window"] != found.settings.window else {}
+    return {**{name: value for name, value in fitting.items() if not found.is_set(name)}, **own}
 
 
 def _find_room(model: str, found: Configuration, services: Services) -> dict[str, int]:
     """As much of the window and of the reserve as a model has."""
+    from lamella.adapters.providers.facts.user_models import fit_reserve
     from lamella.adapters.providers.places import find_window
 
     window = min(find_window(model, services.models) or found.settings.window, found.settings.window)
-    return {"window": window, "reserve": min(found.settings.reserve, window // _ANSWER_SHARE)}
+    return {"window": window, "reserve": fit_reserve(window, usual=found.settings.reserve)}
 
 
 def tell_unready(model: str, *, named: bool = False, services: Services | None = None) -> LamellaError | None:

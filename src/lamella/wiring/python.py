@@ -8,6 +8,7 @@ from lamella.adapters.sources.naming import MentionOutcome, NamedFiles
 from lamella.adapters.stores.opening import open_store
 from lamella.engine.checks import (
     check_folder,
+    check_parts,
     check_patience,
     check_provider,
     check_summarizer,
@@ -18,6 +19,7 @@ from lamella.engine.engine import Engine
 from lamella.errors import CallError
 from lamella.ports import ChatProvider, Summarizer
 from lamella.runners.registry import RUNNERS
+from lamella.settings.system import read_parts
 from lamella.wiring.archives import open_archive
 from lamella.wiring.providers import fit_settings, open_pool
 from lamella.wiring.services import read_services
@@ -36,21 +38,23 @@ class Conversation(Discourse):
     def __init__(
         self,
         *,
-        system: str | Mapping[str, str] = "",
+        system: str | Mapping[str, str] | None = None,
         conversation: str = "chat",
         vault: str | PathLike[str] | None = None,
         ledger: bool = True,
         summarizer: Summarizer | None = None,
         **settings: object,
     ) -> None:
+        services = read_services(settings)
         dialogue = open_dialogue(
-            read_services(settings),
+            services,
             conversation=check_text(conversation, "conversation", may_be_empty=False),
             vault=check_folder(vault),
             ledger=ledger,
             summarizer=check_summarizer(summarizer),
         )
-        super().__init__(dialogue, system=system)
+        given = {} if system is None else check_parts(system)
+        super().__init__(dialogue, system={**read_parts(services.found), **given})
 
 
 def find_mentions(text: str, *, vault: str | PathLike[str]) -> list[MentionOutcome]:

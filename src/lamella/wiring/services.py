@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -46,6 +46,17 @@ class Services(Struct, frozen=True, kw_only=True, dict=True):
         facts = self.settings.model_facts
         return self.load_models(facts) if facts else None
 
+    def fit_budget(self, found: Configuration, model: str | None) -> dict[str, Any]:
+        """The window, reserve and shares that the user's own file wants with a model, where nobody set them."""
+        if self.own_models is None or model is None:
+            return {}
+        from lamella.adapters.providers.facts.user_models import fit_reserve
+
+        own = self.own_models.budget(model)
+        if "window" in own and not found.is_set("window"):
+            own = {"reserve": fit_reserve(own["window"], usual=found.settings.reserve), **own}
+        return {name: value for name, value in own.items() if not found.is_set(name)}
+
     @cached_property
     def models(self) -> "ModelBook":
         """What is known about models."""
@@ -62,9 +73,10 @@ class Services(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def counter(self) -> "TokenCounter":
+        from lamella.adapters.providers.places import sees_pictures
         from lamella.adapters.tokens.counter import OfflineCounter
 
-        return OfflineCounter()
+        return OfflineCounter(sees=lambda model: sees_pictures(model, self.models))
 
     @cached_property
     def prices(self) -> "PriceBook":

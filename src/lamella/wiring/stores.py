@@ -1,6 +1,7 @@
 """Stores: conversations that last, at a URL or where settings say."""
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,21 +34,19 @@ def open_backend(
     # Lists do without a backend, and all that a turn walks through takes long to import.
     from lamella.engine.keeping.backend import Backend, ChatRules
     from lamella.settings.meaning import make_rules, make_terms
+    from lamella.settings.system import read_parts
     from lamella.wiring.faults import check_meaning
-    from lamella.wiring.providers import fit_room
+    from lamella.wiring.providers import configure_chat
     from lamella.wiring.worlds import open_world
 
     services = services or read_services()
     world = open_world(vault, services=services, summarizer=summarizer)
 
     def configure(given: Mapping[str, object]) -> "ChatRules":
-        found = services.surroundings.configure(given)
-        room = fit_room(found, services)
-        if room:
-            found = services.surroundings.configure({**given, **room})
+        found = configure_chat(given, services)
         check_meaning(found)
         rules, terms = make_rules(found.settings, world), make_terms(found.settings)
-        return ChatRules(rules=rules, terms=terms, model=found.settings.model)
+        return ChatRules(rules=rules, terms=terms, model=found.settings.model, parts=partial(read_parts, found))
 
     store = open_store(find_store(url, services), create=create)
     return Backend(store=store, clock=SystemClock(), world=world, configure=configure, ledger=ledger, make_key=make_key)

@@ -109,7 +109,7 @@ def _holds(new: TurnIn, old: TurnIn, *, is_last: bool) -> bool:
 
 
 def write_request(
-    turn: TurnView, provider: str, *, answer: int, any_model: bool, services: Services | None = None
+    turn: TurnView, provider: str, *, answer: int | None, any_model: bool, services: Services | None = None
 ) -> dict[str, Any]:
     """The body that a provider's SDK would send for a turn; unless ``any_model``, to a model of that provider."""
     dialects = (services or read_services()).dialects
@@ -118,7 +118,7 @@ def write_request(
         raise UsageError("The conversation names no model.", hint=lambda door: f"Name one with {door.option('model')}.")
     if not any_model:
         dialects.check_maker(provider, model)
-    return dialects.write(provider, turn.chat_request(model=model, answer=answer))
+    return dialects.write(provider, turn.chat_request(model=model, answer=turn.fit_answer(answer)))
 
 
 def _numbered(turns: Iterator[TurnView]) -> Iterator[TurnView]:
@@ -136,6 +136,6 @@ def _numbered(turns: Iterator[TurnView]) -> Iterator[TurnView]:
 def _scripted(transcript: Transcript, *, keep_model: bool) -> Iterator[ScriptedTurn]:
     """The turns as asked; a model given from outside holds for all of them."""
     for number, turn in enumerate(transcript.turns, start=1):
-        asked = read_turn(turn, number, system=transcript.system if number == 1 else None)
+        asked = read_turn(turn, number, system=transcript.opening_system if number == 1 else None)
         asked = asked if keep_model else replace(asked, model=None)
         yield ScriptedTurn(asked=asked, reply=turn.reply, at=turn.at, rounds=read_rounds(turn, number))

@@ -34,6 +34,7 @@ def open_dialogue(
 ) -> Dialogue:
     """A dialogue for one conversation in memory, under the settings that were read."""
     world = open_world(vault, services=services, summarizer=summarizer)
-    rules = make_rules(services.settings, world)
-    start = State(conversation=conversation, model=services.settings.model)
-    return Dialogue(world, rules, start, terms=make_terms(services.settings), ledger=ledger)
+    own = services.fit_budget(services.found, services.settings.model)
+    settings = services.under({**services.given, **own}).settings if own else services.settings
+    start = State(conversation=conversation, model=settings.model)
+    return Dialogue(world, make_rules(settings, world), start, terms=make_terms(settings), ledger=ledger)

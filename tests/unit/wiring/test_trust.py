@@ -12,7 +12,10 @@ from lamella.wiring.trust import FIELDS, name_place
 
 PAGE = Path(__file__).parents[3] / "docs" / "trust.md"
 # Settings with a text that lead nowhere: words of a list, and a file that is only read.
-NO_PLACES = {"profile", "layout", "carry_forward", "history", "model_facts"}
+NO_PLACES = {"profile", "layout", "carry_forward", "history", "model_facts", "reasoning_effort"} | {
+    "instructions",
+    "instructions_file",
+}
 
 
 def test_every_setting_with_a_text_names_a_place_or_is_known_to_name_none() -> None:
@@ -21,7 +24,7 @@ def test_every_setting_with_a_text_names_a_place_or_is_known_to_name_none() -> N
     assert texts == {*FIELDS, *NO_PLACES}
 
 
-@pytest.mark.parametrize("name", [*FIELDS, "model_facts"])
+@pytest.mark.parametrize("name", [*FIELDS, "model_facts", "instructions_file"])
 def test_what_may_come_with_somebody_elses_project_is_on_the_page(name: str) -> None:
     assert f"`{name}`" in PAGE.read_text(encoding="utf-8")
 

@@ -160,6 +160,16 @@ class Transcript(BaseModel):
     hard: float | None = None
     compaction: dict[str, JsonValue] | None = None
     image_notes: bool | None = None
+    instructions: str | None = None
+    temperature: float | None = None
+    reasoning_effort: str | None = None
+
+    @property
+    def opening_system(self) -> SystemIn | None:
+        """The system prompt of the first turn; instructions that stand among the settings are a part of it."""
+        if self.instructions is None or (self.system is not None and self.system.instructions is not None):
+            return self.system
+        return (self.system or SystemIn()).model_copy(update={"instructions": self.instructions})
 
     def settings(self) -> dict[str, object]:
         """The settings this transcript gives."""

@@ -21,6 +21,7 @@ from lamella.core.text.mentions import (
     read_name,
     split_parts,
 )
+from lamella.doors import Door
 from lamella.errors import ArtifactError, LamellaError, SourceMissingError, SourceOutsideError, UsageError
 
 _LISTED = 5_000
@@ -39,6 +40,11 @@ class MentionOutcome:
     token: str
     attach: tuple[Attachment, ...] = ()
     told: str
+    refused: LamellaError | None = None
+
+    def told_at(self, door: Door) -> str:
+        """The same in the words of a door."""
+        return self.told if self.refused is None else f"{self.refused.message} {self.refused.hint_at(door)}"
 
 
 class NamedFiles:
@@ -93,7 +99,7 @@ def _take(mention: Mention, ground: Ground) -> Iterator[MentionOutcome]:
         if found is None and _is_meant(mention, ground):
             raise _miss(mention, ground)
     except _NOT_THERE as error:
-        yield MentionOutcome(token=mention.token, told=f"{error.message} {error.hint}")
+        yield MentionOutcome(token=mention.token, told=f"{error.message} {error.hint}", refused=error)
     else:
         if found is not None:
             attached, told = found

@@ -1,5 +1,6 @@
 """The token counter: vocabularies of models in this process, and one memo for all families that are estimated."""
 
+from collections.abc import Callable
 from functools import lru_cache, partial
 from math import ceil
 from pathlib import Path
@@ -10,15 +11,17 @@ from lamella.adapters.tokens.gguf import read_vocabulary
 from lamella.adapters.tokens.o200k import CountMemo, encode
 from lamella.adapters.tokens.own import OwnTokens, open_vocabulary
 from lamella.core.budget.counting import Measure
+from lamella.core.values import replace
 
 
 class OfflineCounter:
     """Counts with o200k_base: exact for OpenAI, an estimate with a stated error for others.
 
-    A model whose file is here counts with its own vocabulary.
+    A model whose file is here counts with its own vocabulary. ``sees`` says of others which of them take pictures.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, sees: Callable[[str], bool] = lambda _model: True) -> None:
+        self._sees = sees
         self._memo = CountMemo()
         self._measures: dict[str, Measure] = {}
         self._here: dict[str, tuple[OwnTokens, Measure]] = {}
@@ -36,6 +39,9 @@ class OfflineCounter:
         if family.name not in self._measures:
             self._measures[family.name] = self._make(family)
         measure = self._measures[family.name]
+        if model is not None and measure.sees and not self._sees(model):
+            # What counts otherwise has another name.
+            measure = replace(measure, name=f"{measure.name}, blind", sees=False)
         # How a model of this process counts is looked up every time: its file may come at any moment.
         if model is None or not runs_here(model):
             self._elsewhere[model] = measure
@@ -62,6 +68,7 @@ class OfflineCounter:
             per_message=family.per_message,
             per_request=family.per_request,
             factor=family.factor,
+            sees=family.sees,
         )
 
     def _scaled(self, factor: float, text: str) -> int:
@@ -77,6 +84,7 @@ def _make_own(tokens: OwnTokens, family: Family) -> Measure:
         per_message=tokens.per_message,
         per_request=tokens.per_request,
         factor=1.0,
+        sees=False,
     )
 
 

@@ -12,7 +12,10 @@ _MEASURED = "measured on 1,194 texts, 2026-11-15"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """How a family counts. ``starts`` are beginnings of ``provider:model`` or of the model alone."""
+    """How a family counts, and whether its models take pictures.
+
+    ``starts`` are beginnings of ``provider:model`` or of the model alone.
+    """
 
     name: str
     starts: tuple[str, ...]
@@ -21,6 +24,7 @@ class Family:
     per_message: int = 4
     per_request: int = 3
     image: str = "area"
+    sees: bool = True
 
 
 FAMILIES: tuple[Family, ...] = (
@@ -86,6 +90,7 @@ FAMILIES: tuple[Family, ...] = (
         "for digits and other scripts (2026-11-16)",
         per_message=6,
         per_request=4,
+        sees=False,
     ),
 )
 

@@ -73,6 +73,12 @@ def render_handle(artifact: Artifact) -> str:
     )
 
 
+def render_unseen(picture: Artifact) -> str:
+    """A picture as a line of words, for models that do not see."""
+    sizes = [f", {image.width} by {image.height} pixels" for image in picture.images if image.width and image.height]
+    return f"[Picture: {escape_line(picture.title)}{''.join(sizes[:1])}. You cannot see it: say so if it matters.]\n"
+
+
 def render_update(artifact: Artifact, *, diff: str | None) -> str:
     """The artifact's new text, or how it differs from the copy above, marked as replacing that copy."""
     if diff is None:

@@ -14,8 +14,8 @@ _MERGES_LEFT = " \t\n\r\v\f/\x1c\x1d\x1e\x1f\x85\xa0"
 class Measure(Struct, frozen=True, kw_only=True, eq=False):
     """How a family of models counts: plain callables and the overhead of its chat format.
 
-    ``encode`` gives tokens to compare texts by; ``factor`` turns their number into this family's. Measures of
-    one name count alike, and are the same.
+    ``encode`` gives tokens to compare texts by; ``factor`` turns their number into this family's. Models that do not
+    see are sent words in place of pictures, and count those. Measures of one name count alike, and are the same.
     """
 
     name: str
@@ -25,6 +25,7 @@ class Measure(Struct, frozen=True, kw_only=True, eq=False):
     per_message: int
     per_request: int
     factor: float
+    sees: bool = True
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Measure) and self.name == other.name

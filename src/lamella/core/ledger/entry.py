@@ -8,7 +8,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from lamella.core.artifacts.blocks import render_block
+from lamella.core.artifacts.blocks import render_block, render_unseen
 from lamella.core.artifacts.model import Artifact, Kind
 from lamella.core.budget.counting import Measure, count_images, count_tools, weigh
 from lamella.core.ledger.cache import CacheModel, CacheProfile, CacheRequest, PerfectCache, shared_tokens
@@ -172,8 +172,10 @@ def glue_messages(prompt: Prompt) -> tuple[Message, ...]:
         messages.append(exchange.answer or exchange.reply.message)
     if not prompt.attached:
         return (*messages, prompt.user.message, *after)
+    pictures = [artifact for artifact in prompt.attached if artifact.kind is Kind.IMAGE]
     glued = [_find_block(artifact, prompt) for artifact in prompt.attached if artifact.kind is not Kind.IMAGE]
-    images = [image for artifact in prompt.attached if artifact.kind is Kind.IMAGE for image in artifact.images]
+    glued += [] if prompt.measure.sees else [render_unseen(picture) for picture in pictures]
+    images = [image for picture in pictures for image in picture.images] if prompt.measure.sees else []
     if not prompt.placement.keep and tuple(glued) == prompt.shown[1] and tuple(images) == prompt.shown[3]:
         return (*messages, prompt.question, *after)
     return (*messages, render_user(glued, prompt.user.message.pieces, images, count=count), *after)

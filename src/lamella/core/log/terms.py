@@ -27,11 +27,25 @@ class History(StrEnum):
     STRIP = "strip"
 
 
+class Effort(StrEnum):
+    """How much a model is to think before it answers; what each word means is the provider's business."""
+
+    DEFAULT = "default"
+    NONE = "none"
+    MINIMAL = "minimal"
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+    XHIGH = "xhigh"
+    MAX = "max"
+
+
 class Terms(Struct, frozen=True, kw_only=True, gc=False):
     """The terms of a turn: a field here is a setting that the bytes of a request follow from.
 
     ``history_turns`` is how many turns a history mode shows, none for as many as it usually does; ``image_notes`` says
-    whether the text of notes that embed pictures goes into the library.
+    whether the text of notes that embed pictures goes into the library. Without a ``temperature`` the provider's own
+    holds, as with the default ``reasoning_effort``.
     """
 
     layout: Layout = Layout.LIBRARY
@@ -39,6 +53,8 @@ class Terms(Struct, frozen=True, kw_only=True, gc=False):
     history: History = History.FULL
     history_turns: int | None = None
     image_notes: bool = False
+    temperature: float | None = None
+    reasoning_effort: Effort = Effort.DEFAULT
 
 
 class Rewrite(StrEnum):

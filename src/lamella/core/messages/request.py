@@ -29,7 +29,8 @@ class Request(Struct, frozen=True, kw_only=True):
 
     ``conversation`` names the conversation to caches that ask for a name; ``compare`` is the id of the reply before,
     for providers that say why a cache was missed. ``marks`` are messages after which the caller wants a breakpoint.
-    ``extras`` is a JSON object of further fields of the wire format.
+    ``temperature`` and ``effort`` are the provider's own where there are none. ``extras`` is a JSON object of further
+    fields of the wire format.
     """
 
     model: str
@@ -41,6 +42,8 @@ class Request(Struct, frozen=True, kw_only=True):
     pause: float | None = None
     compare: str | None = None
     marks: tuple[int, ...] = ()
+    temperature: float | None = None
+    effort: str | None = None
     extras: str = "{}"
 
     def __repr__(self) -> str:

@@ -9,7 +9,7 @@ from lamella.core.log.ids import Voice, message_id, turn_id
 from lamella.core.log.placement import Placement
 from lamella.core.log.turn import Turn
 from lamella.core.messages.rounds import ToolRound
-from lamella.core.prompt.attached import drop_known, find_leaving, gather, learn
+from lamella.core.prompt.attached import drop_known, find_leaving, find_unseen, gather, learn
 from lamella.core.prompt.folding import fold
 from lamella.core.prompt.layers.library import LibraryEntry
 from lamella.core.prompt.layers.model import message_place
@@ -71,10 +71,9 @@ def advance(state: State, turn: Turn, place: Planner, *, measure: Measure) -> St
     if turn.receipts:
         before = apply_receipts(before, turn.receipts, turn.terms, measure=measure)
     now, attached, dropped, warnings = _take_in(with_settings(before, turn), turn)
-    placement = place(before, turn)
-    if placement.keep and before.measured_by != measure.name:
-        # Another family of models counts otherwise, and has nothing of what was sent in its cache.
-        placement = replace(placement, keep=0)
+    if attached and not measure.sees:
+        warnings += find_unseen(attached, now.model)
+    placement = _place(before, turn, place, measure=measure)
     if placement.keep is not None:
         now = fold(now, turn.terms, measure, placement=placement, attached=attached, told=turn.strip)
     first = int(has_system(now.system, now.shelf))
@@ -115,6 +114,12 @@ def advance(state: State, turn: Turn, place: Planner, *, measure: Measure) -> St
     opened = replace(opened, head=asked, last=prompt, waits=True, compacted=None)
     opened = add_rounds(opened, turn.rounds) if turn.rounds else opened
     return opened if turn.reply is None else answer(opened, turn.reply, reply_id=turn.reply_id)
+
+
+def _place(state: State, turn: Turn, place: Planner, *, measure: Measure) -> Placement:
+    """Where things stand; another family of models counts otherwise, and has nothing of what was sent in its cache."""
+    placement = place(state, turn)
+    return replace(placement, keep=0) if placement.keep and state.measured_by != measure.name else placement
 
 
 def _find_triggers(state: State, turn: Turn) -> frozenset[Trigger]:

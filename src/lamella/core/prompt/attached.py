@@ -127,6 +127,16 @@ def _newest(old: Artifact, artifact: Artifact) -> Artifact:
     return old
 
 
+def find_unseen(attached: Iterable[Artifact], model: str | None) -> tuple[str, ...]:
+    """Words on pictures that go to a model which does not see."""
+    who = model or "This model"
+    return tuple(
+        f"{who} does not see pictures: {artifact.title} is sent as a line of words."
+        for artifact in attached
+        if artifact.kind is Kind.IMAGE
+    )
+
+
 def find_leaving(library: Library, attached: Sequence[Artifact], *, image_notes: bool) -> tuple[str, ...]:
     """Words on what was in the library and leaves it with this turn, because it embeds pictures now."""
     return tuple(

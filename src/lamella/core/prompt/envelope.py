@@ -11,7 +11,7 @@ from lamella.core.budget.counting import count_images, count_pieces, count_tools
 from lamella.core.budget.thresholds import Budget, warn_of
 from lamella.core.log.events.imprint import Imprint
 from lamella.core.log.placement import Form
-from lamella.core.log.terms import Layout
+from lamella.core.log.terms import Effort, Layout
 from lamella.core.messages.model import Message, Role
 from lamella.core.messages.request import Request, Seams, find_seams
 from lamella.core.prompt.layers.library import build_library
@@ -27,11 +27,15 @@ _SHORTENED = (Form.PREVIEW, Form.HANDLE, Form.SUMMARY)
 
 
 class TokenCounts(Struct, frozen=True, kw_only=True):
-    """What the request weighs: counted on the rendered messages, and by layer."""
+    """What the request weighs: counted on the rendered messages, and by layer.
+
+    ``limit`` is what it may weigh, ``window`` what fits together with the answer, where that is known.
+    """
 
     total: int
     by_layer: Mapping[str, int]
     limit: int
+    window: int | None = None
 
 
 class Envelope(Struct, frozen=True, kw_only=True, dict=True):
@@ -148,7 +152,7 @@ def count_tokens(prompt: Prompt, budget: Budget) -> TokenCounts:
         "tools": count_tools(prompt.tools, count) if prompt.tools else 0,
     }
     by_layer["overhead"] = max(0, prompt.total - sum(by_layer.values()))
-    return TokenCounts(total=prompt.total, by_layer=by_layer, limit=budget.limit)
+    return TokenCounts(total=prompt.total, by_layer=by_layer, limit=budget.limit, window=budget.window)
 
 
 def hash_prefix(messages: Sequence[Message]) -> str:
@@ -193,7 +197,7 @@ def make_request(
 
     ``pause`` and ``compare`` are as in the request.
     """
-    prompt, messages = envelope.prompt, envelope.messages
+    prompt, messages, terms = envelope.prompt, envelope.messages, envelope.prompt.terms
     changes = prompt.placement.promotes and bool(prompt.shown[1])
     stays = prompt.asked_at if changes and not prompt.rounds else len(messages)
     return Request(
@@ -205,4 +209,6 @@ def make_request(
         seams=replace(find_seams(messages), messages=stays) if prompt.first else Seams(messages=stays),
         pause=pause,
         compare=compare,
+        temperature=terms.temperature,
+        effort=None if terms.reasoning_effort is Effort.DEFAULT else terms.reasoning_effort.value,
     )

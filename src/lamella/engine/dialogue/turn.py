@@ -18,6 +18,32 @@ from lamella.errors import CallError
 Speak = Callable[[str, Request, bool], dict[str, Any]]
 
 
+# How many tokens an answer may have that somebody else asks for, where nobody says.
+_ANSWER = 4_096
+
+
+def check_length(max_tokens: int) -> int:
+    """A number of tokens that an answer can have."""
+    if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 1:
+        raise CallError(f"max_tokens is {max_tokens!r}.", hint="Give a whole number of tokens, at least 1.")
+    return max_tokens
+
+
+def check_room(total: int, *, answer: int, window: int | None) -> None:
+    """Refuses an answer that may be longer than what a request of so many tokens leaves of the window."""
+    if window is not None and total + answer > window:
+        left = window - total
+        raise CallError(
+            f"The answer may have {answer:,} tokens, and the window of {window:,} has {max(left, 0):,} left beside the "
+            f"request of {total:,}.",
+            # Every door tells this: at some of them the question waits for another try, at some it is asked again.
+            hint=lambda door: (
+                (f"Have it answered with {door.ask_again(max_tokens=left)}, or set" if left > 0 else "Set")
+                + f" reserve to {answer}, so that room is made for such answers."
+            ),
+        )
+
+
 @dataclass(slots=True)
 class LedgerPage:
     """The ledger's page for one turn: written when it is asked, and added to when it is answered."""
@@ -60,15 +86,26 @@ class TurnView(Struct, frozen=True, kw_only=True, eq=False):
         """What the ledger says of this turn; once it was answered, with what the provider reported."""
         return self.page.entry
 
-    def request(self, provider: str, *, model: str | None = None, max_tokens: int = 4_096) -> dict[str, Any]:
+    def request(self, provider: str, *, model: str | None = None, max_tokens: int | None = None) -> dict[str, Any]:
         """The arguments that send this turn with a provider's own SDK.
 
-        A model that is known to be another maker's is refused, unless ``model`` names it: gateways have such models.
+        An answer may have ``max_tokens``: 4,096 if nothing is said, or what the window leaves of them. A model that is
+        known to be another maker's is refused, unless ``model`` names it: gateways have such models.
         """
         name = model or self.envelope.model
         if self.speak is None or name is None:
             raise no_model()
-        return self.speak(provider, self.chat_request(model=name, answer=max_tokens), model is not None)
+        return self.speak(
+            provider, self.chat_request(model=name, answer=self.fit_answer(max_tokens)), model is not None
+        )
+
+    def fit_answer(self, max_tokens: int | None) -> int:
+        """How many tokens an answer may have; those that are given are refused if the window leaves fewer."""
+        if max_tokens is not None:
+            check_room(self.tokens.total, answer=check_length(max_tokens), window=self.tokens.window)
+            return max_tokens
+        left = _ANSWER if self.tokens.window is None else self.tokens.window - self.tokens.total
+        return max(min(_ANSWER, left), 1)
 
     def chat_request(self, *, model: str, answer: int) -> Request:
         """The turn as it is sent. The next pause is expected to be as long as the last."""

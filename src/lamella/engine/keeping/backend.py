@@ -1,6 +1,6 @@
 """What stored conversations work with: a store, a clock, the world that turns read, and how settings become rules."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from msgspec import Struct
 
@@ -11,12 +11,20 @@ from lamella.engine.keeping.checkpoints import EVENTS
 from lamella.ports import Clock, Store
 
 
+def _no_parts(_names: Collection[str]) -> Mapping[str, str]:
+    return {}
+
+
 class ChatRules(Struct, frozen=True, kw_only=True):
-    """What settings come to: the rules and terms of a conversation, and the model it starts with."""
+    """What settings come to: the rules and terms of a conversation, and the model it starts with.
+
+    ``parts`` reads those of the system prompt that settings of these names give.
+    """
 
     rules: Rules
     terms: Terms
     model: str | None = None
+    parts: Callable[[Collection[str]], Mapping[str, str]] = _no_parts
 
 
 class Backend(Struct, frozen=True, kw_only=True):

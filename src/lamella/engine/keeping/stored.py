@@ -14,10 +14,10 @@ from lamella.core.log.branch import (
 )
 from lamella.core.log.call import Call
 from lamella.core.log.compactions import CompactionsInForce
-from lamella.core.log.events.changes import DeleteEvent, ForkEvent, RenameEvent, SettingsEvent, SwitchEvent
+from lamella.core.log.events.changes import DeleteEvent, ForkEvent, RenameEvent, SwitchEvent
 from lamella.core.log.events.codec import write_event
 from lamella.core.log.events.compaction import UndoEvent
-from lamella.core.log.events.message import NOTHING_SET, MessageEvent, read_lasting
+from lamella.core.log.events.message import NOTHING_SET, MessageEvent
 from lamella.core.log.ids import Voice
 from lamella.core.log.nodes import Told, name_messages
 from lamella.core.log.receipt import Receipt
@@ -31,7 +31,7 @@ from lamella.core.prompt.state import State
 from lamella.core.search.index import Found
 from lamella.core.values import replace
 from lamella.engine.dialogue.answer import Answer
-from lamella.engine.dialogue.ask import Ask, repeat_system
+from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.dialogue import Dialogue
 from lamella.engine.dialogue.past import Past
 from lamella.engine.dialogue.proposal import Proposal
@@ -41,6 +41,7 @@ from lamella.engine.dialogue.turn import TurnView, no_model
 from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.journal import ChatJournal, StoredLog
 from lamella.engine.keeping.last_turn import find_lasting, find_sent, left_path, name_empty
+from lamella.engine.keeping.lasting import ChatSettings
 from lamella.engine.keeping.messages import find_erased, miss_message
 
 
@@ -53,15 +54,19 @@ class StoredChat:
     def __init__(self, backend: Backend, conversation: str, settings: Mapping[str, object] | None = None) -> None:
         self._backend = backend
         self._kept = StoredLog(backend, conversation)
-        self._changed = dict(settings or {})
+        self._settings = ChatSettings(backend.configure, settings or {})
         self._dialogue: Dialogue | None = None
         self.reload()
 
+    @property
+    def settings(self) -> Mapping[str, object]:
+        """The settings of this conversation by name, written down or not yet."""
+        return self._settings.listed(self._log)
+
     def set(self, settings: Mapping[str, object]) -> None:
         """Settings by name, in force from now on; if one of them is refused none is."""
-        self._backend.configure({**self._log.settings, **self._changed, **settings})
-        self._changed |= settings
-        self.reload()
+        self._configured = self._settings.set(settings, self._log)
+        self._dialogue = None
 
     @property
     def id(self) -> str:
@@ -107,7 +112,7 @@ class StoredChat:
         self._book.begin()
         dialogue = self._next_dialogue()
         turn = dialogue.ask(self._with_lasting(asked), at=at, rewritten=self._log.rewritten)
-        self._dialogue = dialogue
+        self._dialogue, self._settings.changed = dialogue, {}
         return turn
 
     def _next_dialogue(self) -> Dialogue:
@@ -135,13 +140,8 @@ class StoredChat:
     def _with_lasting(self, asked: Ask) -> Ask:
         """What is asked, under what holds although no turn of the branch says so."""
         left = find_lasting(self._log) if self._is_left else self._log.left
-        if left is not NOTHING_SET:
-            system, tools, _ = read_lasting(left)
-            asked = replace(
-                asked,
-                system={**repeat_system(system), **asked.system} if system else asked.system,
-                tools=tools if asked.tools is None else asked.tools,
-            )
+        if self._settings.changed or not self._log.head or left is not NOTHING_SET:
+            asked = self._settings.hold(asked, left, begins=not self._log.head)
         model = asked.model or self._chosen_model() or left.model
         if model is None and self._running().model is None:
             model = self._configured.model
@@ -149,7 +149,7 @@ class StoredChat:
 
     def _chosen_model(self) -> str | None:
         """The model that settings name, if they were changed to it since the last turn."""
-        return self._configured.model if self._log.chose_model or "model" in self._changed else None
+        return self._configured.model if self._log.chose_model or "model" in self._settings.changed else None
 
     def reply(self, given: str | Answer, *, at: datetime | None = None) -> Reply:
         """What the model answered to the turn asked last, or to the one it names, written down.
@@ -189,15 +189,16 @@ class StoredChat:
     ) -> TurnView:
         """Open a question again, by default the last one; the next reply starts a branch of its own.
 
-        Rounds of tools that were under way are given up: it is asked from its start. Another model is asked anew.
+        Rounds of tools that were under way are given up: it is asked from its start. Another model is asked anew, and
+        so is one whose instructions, temperature or effort were set since.
         """
         question = self._question(message or self._log.head)
         if question != self._log.head or self._running().is_in_round:
             self._write(write_event(SwitchEvent(head=question), at=self._moment(at)))
         dialogue = self._running()
-        if not dialogue.waits:
+        if not dialogue.waits or dialogue.last is None:
             raise miss_message(self._log, question, name=self.name)
-        if model not in (None, dialogue.model):
+        if model not in (None, dialogue.model) or self._settings.asks_otherwise(dialogue.last):
             return self.edit(question, None, model=model, at=at)
         rewritten = self._log.rewritten
         before = self._sent_last() if rewritten or self._log.undone else dialogue.last
@@ -220,14 +221,14 @@ class StoredChat:
             text=original.typed if text is None else text,
             attach=tuple(replace(artifact, condensed=None) for artifact in original.attached),
             results=original.results,
-            system=repeat_system(original.system) if original.system else {},
+            system=self._settings.repeat(original.system),
             tools=original.tools,
             model=model or self._chosen_model() or original.model,
             drop=original.drop,
             fold=original.fold,
         )
         turn = dialogue.ask(asked, at=at, rewritten=Rewrite.HISTORY_EDITED)
-        self._dialogue = dialogue
+        self._dialogue, self._settings.changed = dialogue, {}
         return turn
 
     def delete(self, message: str, *, at: datetime | None = None) -> None:
@@ -308,13 +309,11 @@ class StoredChat:
         return self._running().why(name, erased=find_erased(self._log.path()))
 
     def reload(self) -> None:
-        """Read what others wrote since. Settings are as written down, with those on top that were given since."""
+        """Read what others wrote since."""
         self._kept.reload()
         self._log, self._book = self._kept.log, self._kept.book
         self._world = replace(self._backend.world, counter=self._book)
-        written = self._log.settings
-        self._changed = {name: value for name, value in self._changed.items() if written.get(name) != value}
-        self._configured = self._backend.configure({**written, **self._changed})
+        self._configured = self._settings.read(self._log)
         self._dialogue = None
 
     def _go(self, event: ForkEvent | SwitchEvent, at: datetime | None) -> None:
@@ -329,11 +328,11 @@ class StoredChat:
         self._dialogue = None
 
     def _append(self, written: Written, *, title: str | None = None) -> None:
-        if self._changed:
-            settings = write_event(SettingsEvent(values=self._changed), at=written.records[0].at)
-            written = Written(records=(*settings.records, *written.records), contents=written.contents)
+        if self._settings.changed:
+            written = self._settings.write(written)
         self._kept.append(written, title=title)
-        self._changed = {}
+        if self._settings.changed:
+            self._settings.note_written()
 
     def _running(self) -> Dialogue:
         if self._dialogue is None:

@@ -33,15 +33,23 @@ from lamella.core.values import replace
 from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.fitting import wait_apart
-from lamella.engine.dialogue.turn import TurnView, no_model
+from lamella.engine.dialogue.turn import TurnView, check_room, no_model
 from lamella.engine.sending.deltas import foresee, read_answer
 from lamella.engine.sending.tools import STEPS, Toolbox
-from lamella.errors import AnswerAsideError, CallError, ContextOverflowError, LamellaError, ProviderRetryError
+from lamella.errors import (
+    AnswerAsideError,
+    ContextOverflowError,
+    LamellaError,
+    ProviderRefusedError,
+    ProviderRetryError,
+)
 from lamella.ports import ChatProvider, Clock
 
 STOPPED = "stopped"
 BROKEN = "broken"
 SILENCE = 120.0
+# Nobody knows of every model whether it sees; what a server says of a picture that it does not take is its own affair.
+_BLIND = " If the model does not see pictures, say so in model_facts (sees = false): it gets words in their place."
 # How many tokens an answer may have where nobody says.
 ANSWER = 1_024
 
@@ -240,6 +248,8 @@ async def _answer_once(
             yield again
             await post.sleep(again.wait or 0.0)
         except BaseException as error:
+            if type(error) is ProviderRefusedError and any(message.images for message in turn.messages):
+                error.hint += _BLIND
             stopped = isinstance(error, GeneratorExit | CancelledError | KeyboardInterrupt)
             _record_cut(chat, turn, sent, post=post, ended=STOPPED if stopped else BROKEN, why=error)
             raise
@@ -284,22 +294,6 @@ async def _stream(turn: TurnView, sent: _Attempt, post: Delivery) -> AsyncGenera
             event = _event(delta)
             if event is not None:
                 yield event
-
-
-def check_room(total: int, *, answer: int, window: int | None) -> None:
-    """Refuses an answer that may be longer than what a request of so many tokens leaves of the window."""
-    if window is not None and total + answer > window:
-        left = window - total
-        raise CallError(
-            f"The answer may have {answer:,} tokens, and the window of {window:,} has {max(left, 0):,} left beside the "
-            f"request of {total:,}.",
-            # The question is written down by now: asked again, it would stand there twice.
-            hint=lambda door: (
-                "The question waits. "
-                + (f"Send it again with {door.ask_again(max_tokens=left)}, or set" if left > 0 else "Set")
-                + f" reserve to {answer}, so that room is made for such answers."
-            ),
-        )
 
 
 def _event(delta: Delta) -> Event | None:

@@ -22,11 +22,14 @@ from lamella.faces.cli.chat.opening import (
     ChatOptions,
     ModelOption,
     OpenChat,
+    SettingOption,
+    SystemOption,
     VaultOption,
     opened_to_talk,
     tell_demo,
 )
 from lamella.faces.cli.chat.output import PlainOutput, follow
+from lamella.faces.cli.chat.setting import read_given
 from lamella.faces.cli.chat.status import tell_call, tell_end
 from lamella.faces.cli.tables.replay import print_turn
 from lamella.faces.cli.terminal.console import make_console
@@ -41,6 +44,10 @@ _AttachOption = Annotated[
 ]
 _SelectOption = Annotated[
     list[str] | None, typer.Option(metavar="PATH:10-20", help="Lines of a file to attach; may be repeated.")
+]
+_ChatOption = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Go on with this conversation, or begin it, and keep it; else nothing is kept."),
 ]
 _PolicyOption = Annotated[
     str | None,
@@ -58,16 +65,12 @@ def ask(
     select: _SelectOption = None,
     vault: VaultOption = None,
     model: ModelOption = None,
-    chat: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="Go on with this conversation, or begin it, and keep it; else nothing is kept."
-        ),
-    ] = None,
-    system: Annotated[str | None, typer.Option(help="The system prompt, from this question on.")] = None,
+    chat: _ChatOption = None,
+    system: SystemOption = None,
+    settings: SettingOption = None,
     policy: _PolicyOption = None,
     preview: _PreviewOption = False,
-    max_tokens: AnswerOption = 1_024,
+    max_tokens: AnswerOption = None,
     as_json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:
@@ -89,10 +92,15 @@ def ask(
     asked = Ask(
         text=text,
         attach=tuple(one.attachment() for one in attached),
-        system={} if system is None else {"base": check_text(system, "the system prompt")},
     )
     options = ChatOptions(
-        store=store if chat else UNKEPT, chat=chat, model=model, vault=vault, answer=max_tokens, sends=not preview
+        store=store if chat else UNKEPT,
+        chat=chat,
+        model=model,
+        vault=vault,
+        answer=max_tokens,
+        sends=not preview,
+        settings=read_given(system, settings),
     )
     output = PlainOutput(quiet=as_json)
     with opened_to_talk(options, output.reading) as opened:

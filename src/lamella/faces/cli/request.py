@@ -25,7 +25,9 @@ def request(
     provider: Annotated[str, typer.Option(help="The wire format: anthropic, openai, openai-responses or gemini.")],
     turn: Annotated[int | None, typer.Option(min=1, help="Which turn; else the last.", show_default=False)] = None,
     model: Annotated[str | None, typer.Option(help="Another model than the conversation's.")] = None,
-    max_tokens: Annotated[int, typer.Option(min=1, help="The most that the answer may have.")] = 4_096,
+    max_tokens: Annotated[
+        int | None, typer.Option(min=1, help="The most that the answer may have; else 4,096.", show_default=False)
+    ] = None,
     store: StoreOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print it on one line; it is JSON either way.")] = False,
 ) -> None:

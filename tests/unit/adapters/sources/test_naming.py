@@ -214,7 +214,7 @@ def test_without_a_vault_names_lead_from_the_current_folder(folder: Path, monkey
     assert paths(None, "@plan, [[plan]] and @deep/ or @old") == ["plan.md", "plan.md", "deep/old plan.md"]
     assert told(None, "@plna.md @#garden [[Costs]]") == [
         ("@plna.md", False, "There is no file plna.md. Did you mean plan.md?"),
-        ("@#garden", False, "There is no vault to look for #garden in. Name one with --vault."),
+        ("@#garden", False, "There is no vault to look for #garden in. Name one with vault=…."),
         ("[[Costs]]", False, "No note is called Costs. A link names a note by its name or path."),
     ]
     assert told(None, "@gone/plna.md") == [

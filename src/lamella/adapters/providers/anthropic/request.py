@@ -11,6 +11,7 @@ from lamella.adapters.providers.wire.body import (
     encode,
     extras,
     find_chosen,
+    find_effort,
     native_reply,
     read_arguments,
     schema,
@@ -26,6 +27,7 @@ from lamella.core.messages.request import Request
 from lamella.profiles import ModelProfile, choose_lifetime
 
 FORMAT = "anthropic"
+_EFFORTS = ("low", "medium", "high", "xhigh", "max")
 _UNMARKABLE = ("thinking", "redacted_thinking")
 
 
@@ -64,7 +66,12 @@ def build_request(request: Request, profile: ModelProfile, *, caching: CacheMode
         body |= _mark(request, profile, laid, caching=caching)
     if profile.diagnostics and own:
         body["diagnostics"] = {"previous_message_id": request.compare}
-    return body | extras(request, body)
+    effort = find_effort(request, *_EFFORTS)
+    body |= {"output_config": {"effort": effort}} if effort else {}
+    # The SDK knows no temperature any more; gateways and older models take one.
+    given: Body = {} if request.temperature is None else {"temperature": request.temperature}
+    further: Body = extras(request, body | given).get("extra_body", {}) | given
+    return body | ({"extra_body": further} if further else {})
 
 
 def _mark(request: Request, profile: ModelProfile, laid: _BlockLayout, *, caching: CacheMode) -> Body:

@@ -13,6 +13,7 @@ _FIVE_MINUTES = 300
 _CLAUDE = ModelProfile(
     provider="anthropic",
     as_of=FACTS_DATE,
+    sees=True,
     read=Decimal("0.1"),
     lifetimes=(
         Lifetime(name="5m", seconds=300, write=Decimal("1.25")),

@@ -10,6 +10,7 @@ from lamella.profiles import Lifetime, LifetimeClock, ModelProfile, UsageFields
 _GEMINI = ModelProfile(
     provider="google",
     as_of=FACTS_DATE,
+    sees=True,
     read=Decimal("0.1"),
     order=("system", "tools", "messages"),
     usage=UsageFields(

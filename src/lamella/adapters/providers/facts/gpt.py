@@ -30,6 +30,7 @@ _GPT_INVALIDATES = (
 _OLD_GPT = ModelProfile(
     provider="openai",
     as_of=FACTS_DATE,
+    sees=True,
     clock=LifetimeClock.LAST_USE,
     keyed=True,
     invalidates=_GPT_INVALIDATES,

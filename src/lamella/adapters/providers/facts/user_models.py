@@ -5,19 +5,29 @@ from collections.abc import Sequence
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
+from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from lamella.adapters.files.reading import MAX_SETTINGS_BYTES, read_plain
 from lamella.adapters.providers.facts.models import BuiltInModels
 from lamella.adapters.providers.registry import bare_model
+from lamella.core.budget.thresholds import Budget
 from lamella.core.ledger.cache import CacheProfile
 from lamella.core.values import replace
 from lamella.errors import SettingError
 from lamella.ports import ModelBook
 from lamella.profiles import Lifetime, LifetimeClock, ModelProfile, UsageFields
 
+_BUDGET_FIELDS = Budget.__struct_fields__
+# Of a window, the most that is kept for the answer where nobody says how much.
+_ANSWER_SHARE = 8
 _CACHE_FIELDS = ("minimum", "granularity", "lifetime", "bills_writes")
+
+
+def fit_reserve(window: int, *, usual: int = Budget().reserve) -> int:
+    """How many tokens are kept for the answer: as usual, or a part of a window that is small."""
+    return min(usual, window // _ANSWER_SHARE)
 
 
 class _ProfilePart(BaseModel):
@@ -68,6 +78,26 @@ class ModelIn(_ProfilePart):
     diagnostics: bool | None = None
     cached_content: bool | None = None
     storage: Decimal | None = Field(default=None, ge=0)
+    sees: bool | None = None
+    reserve: int | None = Field(default=None, ge=0)
+    warn: float | None = None
+    target: float | None = None
+    trigger: float | None = None
+    hard: float | None = None
+
+    @model_validator(mode="after")
+    def _check_budget(self) -> Self:
+        given = self.budget()
+        window = given.get("window", Budget().window)
+        try:
+            Budget(**{"window": window, "reserve": fit_reserve(window), **given})
+        except SettingError as error:
+            raise ValueError(error.message) from error
+        return self
+
+    def budget(self) -> dict[str, Any]:
+        """How the window is used with the model, as far as the entry says."""
+        return {name: getattr(self, name) for name in _BUDGET_FIELDS if getattr(self, name) is not None}
 
 
 class ModelsFileIn(_ProfilePart):
@@ -85,12 +115,20 @@ class UserModels:
 
     def model(self, model: str | None) -> ModelProfile:
         """What is known of a model, written ``provider:model`` or ``model``."""
+        entry = self._find(model)
+        return (
+            self._shipped.model(model) if entry is None else _override(self._shipped.model(entry.like or model), entry)
+        )
+
+    def budget(self, model: str) -> dict[str, Any]:
+        """The window, reserve and shares that the user wants with a model, as far as an entry says."""
+        entry = self._find(model)
+        return {} if entry is None else entry.budget()
+
+    def _find(self, model: str | None) -> ModelIn | None:
         name = (model or "").lower()
         bare = bare_model(name) if "#" in name else name.partition(":")[2] or name
-        entry = next((entry for entry in self._entries if bare.startswith(entry.match.lower())), None)
-        if entry is None:
-            return self._shipped.model(model)
-        return _override(self._shipped.model(entry.like or model), entry)
+        return next((entry for entry in self._entries if bare.startswith(entry.match.lower())), None)
 
     def profile(self, model: str | None) -> CacheProfile:
         """The part of it that the cache model uses."""

@@ -4,7 +4,16 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
 
 from lamella.adapters.providers.registry import bare_model
-from lamella.adapters.providers.wire.body import Body, extras, native_reply, read_arguments, schema, spoken, system_text
+from lamella.adapters.providers.wire.body import (
+    Body,
+    extras,
+    find_effort,
+    native_reply,
+    read_arguments,
+    schema,
+    spoken,
+    system_text,
+)
 from lamella.core.messages.delta import ToolCall
 from lamella.core.messages.model import Message, Role
 from lamella.core.messages.request import Request
@@ -12,6 +21,9 @@ from lamella.core.messages.request import Request
 FORMAT = "gemini"
 # Older models give calls no id. Those that Lamella makes up begin like this, and are not sent.
 MADE_UP = "lamella-"
+# What says how an answer is made, in the order in which the SDK writes it.
+_GENERATION = ("temperature", "max_output_tokens", "thinking_config")
+_EFFORTS = ("minimal", "low", "medium", "high")
 
 
 def build_request(request: Request, *, cached: str | None = None) -> Body:
@@ -24,6 +36,11 @@ def build_request(request: Request, *, cached: str | None = None) -> Body:
         # The SDK would call tools by itself; that is the caller's business.
         "automatic_function_calling": {"disable": True},
     }
+    if request.temperature is not None:
+        config["temperature"] = request.temperature
+    effort = find_effort(request, *_EFFORTS)
+    if effort is not None:
+        config["thinking_config"] = {"thinking_level": effort.upper()}
     config |= {"cached_content": cached} if cached else build_stored(request)
     further = extras(request, {"contents": ..., "systemInstruction": ..., "tools": ..., "cachedContent": ...})
     if further:
@@ -56,7 +73,7 @@ def write_body(arguments: Body) -> Body:
         body["tools"] = [{"functionDeclarations": tool["function_declarations"]} for tool in config["tools"]]
     if "cached_content" in config:
         body["cachedContent"] = config["cached_content"]
-    body["generationConfig"] = {"maxOutputTokens": config["max_output_tokens"]}
+    body["generationConfig"] = {_capital(name): config[name] for name in _GENERATION if name in config}
     further: Body = config.get("http_options", {}).get("extra_body", {})
     return body | further
 

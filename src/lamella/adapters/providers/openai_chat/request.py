@@ -26,6 +26,10 @@ def build_request(request: Request, profile: ModelProfile) -> Body:
             }
             for tool in request.tools
         ]
+    if request.temperature is not None:
+        body["temperature"] = request.temperature
+    if request.effort is not None:
+        body["reasoning_effort"] = request.effort
     # This API offers the shortest lifetime only.
     body |= plan_cache(request, profile, laid, lifetimes=profile.lifetimes[:1])
     return body | extras(request, body)

@@ -31,6 +31,10 @@ def build_request(request: Request, profile: ModelProfile) -> Body:
             }
             for tool in request.tools
         ]
+    if request.temperature is not None:
+        body["temperature"] = request.temperature
+    if request.effort is not None:
+        body["reasoning"] = {"effort": request.effort}
     body |= plan_cache(request, profile, laid, lifetimes=profile.lifetimes)
     if profile.diagnostics and request.compare and "prompt_cache_options" in body:
         body["prompt_cache_options"]["comparison_response_id"] = request.compare

@@ -65,6 +65,15 @@ def extras(request: Request, own: Body) -> Body:
     return {"extra_body": found} if found else {}
 
 
+def find_effort(request: Request, *takes: str) -> str | None:
+    """How much the model is to think, in the words that an API takes; none where that is the model's own choice."""
+    if request.effort is not None and request.effort not in takes:
+        raise CallError(
+            f"{request.model} takes no reasoning_effort {request.effort}.", hint=f"Choose one of: {', '.join(takes)}."
+        )
+    return request.effort
+
+
 def join_extras(arguments: Body) -> Body:
     """Arguments of an SDK as the body it sends: further fields stand among the others."""
     further: Body = arguments.get("extra_body", {})

@@ -5,7 +5,7 @@ And L5, what was typed.
 
 from collections.abc import Mapping, Sequence
 
-from lamella.core.artifacts.blocks import render_block, render_condensed, render_update
+from lamella.core.artifacts.blocks import render_block, render_condensed, render_unseen, render_update
 from lamella.core.artifacts.model import Artifact, Image, Kind
 from lamella.core.budget.counting import Measure, count_images
 from lamella.core.log.placement import Form
@@ -40,9 +40,10 @@ def show_turn(attached: Sequence[Artifact], *, standing: Mapping[str, Standing],
             *heading,
             *(segment.text for segment in references),
             *(segment.text for segment, _ in blocks),
+            *(segment.text for segment, _ in pictures if segment.text),
         ),
         tuple(added for _, added in ordered if added is not None),
-        tuple(image for _, added in pictures for image in added.artifact.images),
+        tuple(image for _, added in pictures for image in added.artifact.images) if measure.sees else (),
     )
 
 
@@ -52,6 +53,9 @@ def _show(
     """One attachment as L3 shows it, and what it adds to the request; a reference adds nothing."""
     if known is not None and known.in_full and known.artifact.hash == artifact.hash:
         return _refer(artifact, place=place, measure=measure), None
+    if artifact.kind is Kind.IMAGE and not measure.sees:
+        text = render_unseen(artifact)
+        return _add(artifact, Form.FULL, text, place=place, tokens=measure.count(text))
     if artifact.kind is Kind.IMAGE:
         return _add(artifact, Form.FULL, "", place=place, tokens=count_images(artifact.images, measure))
     if artifact.condensed is not None:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from lamella.attach import Attachment, Picture, Unknown
 from lamella.errors import UsageError
+from lamella.faces.cli.terminal.door import ShellDoor
 from lamella.faces.cli.terminal.lines import show_line
 from lamella.faces.cli.terminal.telling import tell
 from lamella.wiring import NamedFiles
@@ -26,5 +27,8 @@ def attach_named(text: str, files: NamedFiles) -> list[Attachment]:
         tell(f"attached: {' · '.join(dict.fromkeys(show_line(outcome.told) for outcome in attached))}", err=True)
     for outcome in outcomes:
         if not outcome.attach:
-            tell(f"note: {show_line(outcome.token)} is sent as a word. {show_line(outcome.told)}", err=True)
+            tell(
+                f"note: {show_line(outcome.token)} is sent as a word. {show_line(outcome.told_at(ShellDoor()))}",
+                err=True,
+            )
     return [one for outcome in attached for one in outcome.attach]

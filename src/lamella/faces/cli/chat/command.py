@@ -15,10 +15,13 @@ from lamella.faces.cli.chat.opening import (
     ChatOptions,
     ModelOption,
     OpenChat,
+    SettingOption,
+    SystemOption,
     VaultOption,
     opened_to_talk,
 )
 from lamella.faces.cli.chat.output import JsonOutput, Output, PlainOutput
+from lamella.faces.cli.chat.setting import read_given
 from lamella.faces.cli.chat.slash import ChatEnd, list_arguments, run_command
 from lamella.faces.cli.chat.talk import TerminalChat
 from lamella.faces.cli.terminal.streams import discard_stdout
@@ -26,6 +29,7 @@ from lamella.faces.cli.terminal.telling import is_dumb, tell
 from lamella.wiring import NamedFiles
 
 _LinesOption = Annotated[bool, typer.Option("--json", help="Print JSON lines: an object per event, as it happens.")]
+_StrataOption = Annotated[bool, typer.Option("--strata", help="Show the layers of each turn, and what was cached.")]
 
 
 def chat(
@@ -39,10 +43,10 @@ def chat(
     vault: VaultOption = None,
     model: ModelOption = None,
     last: Annotated[bool, typer.Option("--last", help="Go on with the conversation that changed last.")] = False,
-    strata: Annotated[
-        bool, typer.Option("--strata", help="Show the layers of each turn, and what was cached.")
-    ] = False,
-    max_tokens: AnswerOption = 1_024,
+    strata: _StrataOption = False,
+    system: SystemOption = None,
+    settings: SettingOption = None,
+    max_tokens: AnswerOption = None,
     store: StoreOption = None,
     as_json: _LinesOption = False,
 ) -> int:
@@ -57,7 +61,15 @@ def chat(
     drawn = at_terminal and not is_dumb() and not as_json
     out = sys.stdout
     output = JsonOutput(out) if as_json else _make_output(drawn=drawn)
-    options = ChatOptions(store=store, chat=chat, model=model, vault=vault, last=last, answer=max_tokens)
+    options = ChatOptions(
+        store=store,
+        chat=chat,
+        model=model,
+        vault=vault,
+        last=last,
+        answer=max_tokens,
+        settings=read_given(system, settings),
+    )
     # What programs read is all of stdout.
     words = redirect_stdout(sys.stderr) if as_json else nullcontext()
     with words, opened_to_talk(options, output.reading) as opened, asyncio.Runner() as runner:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lamella import Turn
+from lamella.engine.checks import check_answer
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.conversations import Conversations
@@ -30,7 +31,16 @@ from lamella.ports import TokenCounter
 from lamella.views.answers import view_answer
 from lamella.views.chats import view_rounds
 from lamella.views.turns import cover_reported
-from lamella.wiring import DEMO_MODEL, Services, fit_settings, open_backend, open_pool, read_services
+from lamella.wiring import (
+    DEMO_MODEL,
+    Configuration,
+    Services,
+    configure_chat,
+    fit_settings,
+    open_backend,
+    open_pool,
+    read_services,
+)
 
 if TYPE_CHECKING:
     from lamella.adapters.providers.local.provider import Progress
@@ -55,42 +65,61 @@ VaultOption = Annotated[
     Path | None,
     typer.Option(help="A folder of notes that paths are meant in; else they are meant from here.", show_default=False),
 ]
-AnswerOption = Annotated[int, typer.Option("--max-tokens", min=1, help="How long an answer may be, in tokens.")]
+SystemOption = Annotated[
+    str | None, typer.Option(help="The system prompt, from the next question on.", metavar="TEXT", show_default=False)
+]
+SettingOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="A setting of this conversation; may be repeated."),
+]
+AnswerOption = Annotated[
+    int | None,
+    typer.Option("--max-tokens", min=1, help="How long an answer may be, in tokens; else 1,024.", show_default=False),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatOptions:
-    """What was asked for on the command line. What ``sends`` nothing needs no key."""
+    """What was asked for on the command line. What ``sends`` nothing needs no key.
+
+    ``settings`` are those of the conversation, by name.
+    """
 
     store: str | None = None
     chat: str | None = None
     model: str | None = None
     vault: Path | None = None
     last: bool = False
-    answer: int = 1_024
+    answer: int | None = None
     sends: bool = True
+    settings: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenChat:
     """A conversation, the model it is sent to, and what sends. ``begins`` says that nothing was said in it yet.
 
-    ``kept`` is its key where it is kept, ``store`` the store that was named, if one was. ``opener`` opened it.
+    ``kept`` is its key where it is kept, ``store`` the store that was named, if one was. ``opener`` opened it, and
+    ``configure`` tells what its settings come to, and where each was found.
     """
 
     stored: StoredChat
     pool: ProviderPool
-    answer: int
+    answer: int | None
     model: str
     counter: TokenCounter
     begins: bool
     kept: str | None = None
     store: str | None = None
     opener: "ChatOpener"
+    configure: Callable[[Mapping[str, object]], Configuration]
 
     def find_post(self, model: str | None = None) -> Delivery:
         """What sends to a model, by default to the one that was chosen; another branch may have its own."""
-        find = partial(self.pool.post, model or self.model, answer=self.answer)
+        window = self.stored.window
+        length = check_answer(self.answer, window=window)
+        asked = None if self.answer is None else window
+        find = partial(self.pool.post, model or self.model, answer=length, window=asked)
         try:
             return find()
         except UntrustedError as refused:
@@ -133,6 +162,8 @@ class ChatOpener:
         """A conversation to talk in. What a model lacks, such as a key, is an error before anything is said."""
         name = _choose_chat(self.backend, options)
         stored, model = _choose_model(self.backend, name, options.model, services=self.services)
+        if options.settings:
+            stored.set(options.settings)
         opened = OpenChat(
             stored=stored,
             pool=self.pool,
@@ -143,6 +174,7 @@ class ChatOpener:
             kept=None if options.store == UNKEPT else stored.id,
             store=options.store,
             opener=self,
+            configure=partial(configure_chat, services=self.services),
         )
         if options.sends:
             opened.find_post()

@@ -8,6 +8,7 @@ from lamella.engine.dialogue.recalling import name_passage
 from lamella.errors import CallError, LamellaError, UsageError
 from lamella.faces.cli.chat import conversations
 from lamella.faces.cli.chat.input import Arguments
+from lamella.faces.cli.chat.setting import list_settings, set_or_show
 from lamella.faces.cli.chat.talk import TerminalChat
 from lamella.faces.cli.tables.branches import tell_branch
 from lamella.faces.cli.tables.compaction import find_waiting, lower_share, print_planned, tell_stopped
@@ -226,6 +227,13 @@ COMMANDS = {
         Command(name="/undo", does="take the last compaction back", run=_undo),
         Command(name="/recall", takes="WORDS", does="find what left the prompt", run=_recall),
         Command(name="/ledger", does="show what each turn cost, and why", run=_ledger),
+        Command(
+            name="/set",
+            takes="[NAME [VALUE]]",
+            does="show settings of this chat, or change one",
+            run=set_or_show,
+            known=list_settings,
+        ),
         Command(name="/strata", does="show the layers of each turn, or stop showing them", run=_strata),
         Command(name="/retry", does="have the last question answered again", run=_retry, asks=True),
         Command(

@@ -23,7 +23,7 @@ from lamella.faces.cli.terminal.failures import print_failure, word_failure
 from lamella.faces.cli.terminal.lines import cut_words
 from lamella.faces.cli.terminal.telling import tell
 from lamella.views.outcomes import view_outcome
-from lamella.wiring import NamedFiles
+from lamella.wiring import Configuration, NamedFiles
 
 _TITLE = 60
 
@@ -60,6 +60,10 @@ class TerminalChat:
     @property
     def stored(self) -> StoredChat:
         return self._opened.stored
+
+    def configured(self) -> Configuration:
+        """The settings of this conversation, each with where it was found."""
+        return self._opened.configure(self.stored.settings)
 
     @property
     def model(self) -> str:

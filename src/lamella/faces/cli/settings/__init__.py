@@ -1,5 +1,4 @@
-"""Settings: the commands about what holds for every conversation: values and where they are from, trusted
-places, what shells complete.
+"""Settings: the commands about what holds for every conversation: values, trusted places, what shells complete.
 
 Enters: words on a command line. Leaves: lines and JSON about settings and places, the person's list of those, and what
 a shell reads.

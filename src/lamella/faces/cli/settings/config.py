@@ -25,6 +25,9 @@ from lamella.wiring import (
     tell_unready,
 )
 
+# What a new chat gets along with its model, where nobody set it.
+_CHOSEN = ("layout", "window", "reserve", "system")
+
 config_app = typer.Typer(name="config", help="See settings and where they come from.")
 
 
@@ -54,8 +57,8 @@ def show(
             raise bad[0]
         tell_json({**_body(found), "keys": keys, "chat": _begin_chat(services, model)})
         return 0
-    for name, value in _values(found).items():
-        tell(f"{name:<20}{found.origins[name]:<14}{show_line(_told(value))}")
+    for name, value in list_values(found).items():
+        tell(f"{name:<20}{found.origins[name]:<14}{show_line(tell_value(value))}")
     for name, told in {**_places(found), **keys}.items():
         tell(f"{name:<20}{show_line(told)}")
     for error in bad:
@@ -69,7 +72,7 @@ def _begin_chat(services: Services, named: str | None) -> dict[str, object]:
     """What a conversation that begins now gets, and what keeps its model from being asked."""
     model = named or services.settings.model or DEMO_MODEL
     fitting = fit_settings(model, begins=True, services=services)
-    settings = {name: fitting.get(name, getattr(services.settings, name)) for name in ("layout", "window", "reserve")}
+    settings = {name: fitting.get(name, getattr(services.settings, name)) for name in _CHOSEN}
     unready = tell_unready(model, named=named is not None, services=services)
     return {"model": mask(model), **settings, "missing": unready and mask(unready.message)}
 
@@ -81,12 +84,12 @@ def _tell_chat(services: Services, model: str | None) -> str:
 
 
 def _body(found: Configuration) -> dict[str, object]:
-    settings = {name: {"value": value, "from": found.origins[name]} for name, value in _values(found).items()}
+    settings = {name: {"value": value, "from": found.origins[name]} for name, value in list_values(found).items()}
     files = {origin.value: str(path) for origin, path in found.files.items()}
     return {"settings": settings, "files": files}
 
 
-def _values(found: Configuration) -> dict[str, object]:
+def list_values(found: Configuration) -> dict[str, object]:
     """The values as JSON has them, without passwords in addresses and without what tables do not say."""
     return {name: _shown(value) for name, value in to_builtins(found.settings).items()}
 
@@ -98,7 +101,8 @@ def _shown(value: object) -> object:
     return mask(value) if isinstance(value, str) else value
 
 
-def _told(value: object) -> str:
+def tell_value(value: object) -> str:
+    """A value on a line, as JSON has it but for a text alone."""
     return value if isinstance(value, str) else "none" if value is None else json.dumps(value, ensure_ascii=False)
 
 

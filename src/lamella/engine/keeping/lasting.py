@@ -1,0 +1,90 @@
+"""What lasts: what the next turn of a stored conversation is asked under although it does not say so itself."""
+
+from collections.abc import Callable, Mapping
+from operator import attrgetter
+
+from lamella.core.log.events.changes import SettingsEvent
+from lamella.core.log.events.codec import write_event
+from lamella.core.log.events.message import NOTHING_SET, TurnSetup, read_lasting
+from lamella.core.log.log import Log
+from lamella.core.log.records import Written
+from lamella.core.log.turn import SystemParts
+from lamella.core.prompt.prompt import Prompt
+from lamella.core.values import replace
+from lamella.engine.dialogue.ask import Ask, repeat_system
+from lamella.engine.keeping.backend import ChatRules
+from lamella.errors import LamellaError
+
+# Settings that give parts of the system prompt. A turn has them in its own words, so no event names them.
+PART_SETTINGS = ("system", "instructions", "instructions_file")
+_find_sampling = attrgetter("temperature", "reasoning_effort")
+
+
+class ChatSettings:
+    """The settings of one conversation: those that are written down, and those given since, which are ``changed``."""
+
+    def __init__(self, configure: Callable[[Mapping[str, object]], ChatRules], given: Mapping[str, object]) -> None:
+        self._configure = configure
+        self.changed = dict(given)
+
+    def read(self, log: Log) -> ChatRules:
+        """What settings come to: as written down, with those on top that are not written down yet."""
+        written = log.settings
+        self.changed = {name: value for name, value in self.changed.items() if written.get(name) != value}
+        self._rules = self._configure(self.listed(log))
+        return self._rules
+
+    def listed(self, log: Log) -> dict[str, object]:
+        """All of them by name."""
+        # What an archive says of files to be read is somebody else's word.
+        return {**_without_parts(log.settings), **self.changed}
+
+    def set(self, settings: Mapping[str, object], log: Log) -> ChatRules:
+        """What settings come to with these on top; if one of them is refused none is set."""
+        before, self.changed = self.changed, {**self.changed, **settings}
+        try:
+            return self.read(log)
+        except LamellaError:
+            self.changed = before
+            raise
+
+    def write(self, written: Written) -> Written:
+        """What is written down, after the settings that were changed."""
+        changed = _without_parts(self.changed)
+        if not changed:
+            return written
+        settings = write_event(SettingsEvent(values=changed), at=written.records[0].at)
+        return Written(records=(*settings.records, *written.records), contents=written.contents)
+
+    def note_written(self) -> None:
+        """They were; what belongs to the system prompt still waits for a turn that says it."""
+        self.changed = {name: value for name, value in self.changed.items() if name in PART_SETTINGS}
+
+    def asks_otherwise(self, before: Prompt) -> bool:
+        """Whether a question would be asked by now under another system prompt, temperature or effort than before."""
+        if any(name in self.changed for name in PART_SETTINGS):
+            return True
+        return _find_sampling(before.terms) != _find_sampling(self._rules.terms)
+
+    def hold(self, asked: Ask, left: TurnSetup, *, begins: bool) -> Ask:
+        """What is asked, with the system prompt and the tools that hold although no turn of the branch says so.
+
+        Where nothing was said yet settings give all of the prompt. Later a conversation keeps its own, but for what was
+        set since.
+        """
+        if begins and left is NOTHING_SET:
+            return replace(asked, system={**self._rules.parts(PART_SETTINGS), **asked.system})
+        system, tools, _ = read_lasting(left)
+        return replace(
+            asked, system={**self.repeat(system), **asked.system}, tools=tools if asked.tools is None else asked.tools
+        )
+
+    def repeat(self, system: SystemParts | None) -> dict[str, str]:
+        """A system prompt that was given, asked for again, with the parts that were set since."""
+        given = {} if system is None else repeat_system(system)
+        names = [name for name in PART_SETTINGS if name in self.changed]
+        return {**given, **self._rules.parts(names)} if names else given
+
+
+def _without_parts(settings: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in settings.items() if name not in PART_SETTINGS}

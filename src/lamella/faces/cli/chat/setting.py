@@ -1,0 +1,76 @@
+"""Settings of a conversation as people type them: ``--set NAME=VALUE``, and ``/set`` while they talk."""
+
+from collections.abc import Iterable
+
+from lamella.engine.checks import check_text
+from lamella.engine.dialogue.ask import Ask
+from lamella.errors import UsageError
+from lamella.faces.cli.chat.input import choose_begun
+from lamella.faces.cli.chat.talk import TerminalChat
+from lamella.faces.cli.settings.config import list_values, tell_value
+from lamella.faces.cli.terminal.lines import cut_words, show_line
+from lamella.faces.cli.terminal.telling import tell
+from lamella.wiring import NAMES, Origin, check_name, read_typed
+
+# What is chosen where a chat is opened, and why it cannot be changed inside it.
+_ELSEWHERE = {
+    "model": "Name it with --model, or in a chat with /model.",
+    "profile": "It is a setting of lamella.toml or of the environment.",
+    "store": "Leave, and open another with --store.",
+    "model_facts": "It is a setting of lamella.toml or of the environment.",
+}
+_GLANCE = 60
+
+
+def read_given(system: str | None, words: Iterable[str] | None) -> dict[str, object]:
+    """Settings by name, from ``--system`` and from words such as ``temperature=0.2``."""
+    found: dict[str, object] = {} if system is None else {"system": check_text(system, "the system prompt")}
+    for one in words or ():
+        name, equals, text = one.partition("=")
+        if not equals:
+            raise UsageError(f"--set {show_line(one)} has no value.", hint="As in --set temperature=0.2.")
+        found[name.strip()] = _read_value(name.strip(), text.strip())
+    return found
+
+
+def _read_value(name: str, text: str) -> object:
+    """A setting's value, of its type; ``none`` takes back what was set, where there may be none."""
+    if name in _ELSEWHERE:
+        raise UsageError(f"{name} is not set inside a conversation.", hint=_ELSEWHERE[name])
+    return read_typed(name, text)
+
+
+def set_or_show(talk: TerminalChat, rest: str) -> None:
+    """Without words every setting, with a name that one, with a name and a value it is set."""
+    name, _, text = rest.partition(" ")
+    if not text.strip():
+        _show(talk, [name] if name else [one for one in NAMES if one not in _ELSEWHERE])
+        return
+    talk.stored.set({name: _read_value(name, text.strip())})
+    tell(f"{name} is {_tell_value(talk, name)[1]} from the next message on.")
+
+
+def list_settings(_talk: TerminalChat, begun: str) -> dict[str, str]:
+    """The settings that a conversation may have of its own."""
+    return choose_begun(dict.fromkeys((name for name in NAMES if name not in _ELSEWHERE), ""), begun)
+
+
+def _show(talk: TerminalChat, names: Iterable[str]) -> None:
+    for name in names:
+        check_name(name)
+        where, told = _tell_value(talk, name)
+        tell(f"{name:<20}{where:<14}{told}")
+
+
+def _tell_value(talk: TerminalChat, name: str) -> tuple[str, str]:
+    """Where a setting comes from, and its value on a line; the system prompt as the next message has it."""
+    found = talk.configured()
+    origin = found.origins[name]
+    if name in ("system", "instructions"):
+        parts = talk.stored.preview(Ask(text="")).envelope.prompt.system.as_typed()
+        value: object = parts.get("base" if name == "system" else name) or None
+        origin = Origin.CALLER if value else Origin.DEFAULT
+    else:
+        value = list_values(found)[name]
+    told = cut_words(show_line(tell_value(value)), _GLANCE)
+    return "this chat" if origin is Origin.CALLER else origin.value, told

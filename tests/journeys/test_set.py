@@ -1,0 +1,146 @@
+"""Settings of a conversation at the command line: --system, --set and /set, kept with it."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from tests.journeys.running import Ran, refusal, spawn
+
+from lamella.settings.model import DEFAULT_SYSTEM
+
+Chat = Callable[..., Ran]
+
+
+@pytest.fixture
+def chat(home: Mapping[str, str], script: Callable[..., str]) -> Chat:
+    model = script("One.", "Two.", "Three.")
+
+    def chatting(*lines: str, words: tuple[str, ...] = (), **more: str) -> Ran:
+        typed = "".join(f"{line}\n" for line in lines).encode()
+        return spawn("chat", "talk", "--model", model, *words, stdin=typed, environment={**home, **more})
+
+    return chatting
+
+
+def sent(home: Mapping[str, str]) -> dict[str, object]:
+    """The last request of the conversation, as Anthropic would get it."""
+    words = ("request", "talk", "--provider", "anthropic", "--model", "claude-opus-5-5")
+    body = json.loads(spawn(*words, environment=home).out)
+    return {
+        "system": "".join(part["text"] for part in body.get("system", ())),
+        "temperature": body.get("temperature"),
+        "effort": body.get("output_config", {}).get("effort"),
+    }
+
+
+def test_a_conversation_of_people_begins_with_a_prompt_that_settings_replace_or_take_away(
+    chat: Chat, home: Mapping[str, str]
+) -> None:
+    assert chat("Hello?").exit == 0
+    assert sent(home)["system"] == DEFAULT_SYSTEM
+    assert chat("And now?", LAMELLA_SYSTEM="Another.").exit == 0
+    assert sent(home)["system"] == DEFAULT_SYSTEM
+
+
+@pytest.mark.parametrize("given", ["", "You are a sailor."])
+def test_a_system_prompt_in_the_environment_or_of_the_command_replaces_the_default(
+    given: str, chat: Chat, home: Mapping[str, str]
+) -> None:
+    assert chat("Hello?", LAMELLA_SYSTEM=given).exit == 0
+    assert sent(home)["system"] == given
+    assert chat("And now?", words=("--system", "You are a cook.")).exit == 0
+    assert sent(home)["system"] == "You are a cook."
+
+
+def test_what_is_set_in_a_chat_is_told_sent_and_kept(chat: Chat, home: Mapping[str, str]) -> None:
+    ran = chat(
+        "/set temperature 0.25",
+        "/set instructions Be brief.",
+        "/set temperature",
+        "Hello?",
+        words=("--set", "reasoning_effort=low", "--system", ""),
+    )
+    assert ran.out.splitlines()[:3] == [
+        "temperature is 0.25 from the next message on.",
+        "instructions is Be brief. from the next message on.",
+        "temperature         this chat     0.25",
+    ]
+    assert sent(home) == {"system": "Be brief.", "temperature": 0.25, "effort": "low"}
+    again = chat("/set", "/set instructions none", "And now?")
+    assert "reasoning_effort    this chat     low\n" in again.out
+    assert "instructions        this chat     Be brief.\n" in again.out
+    assert "history             default       full\n" in again.out
+    assert sent(home) == {"system": "", "temperature": 0.25, "effort": "low"}
+
+
+@pytest.mark.parametrize(
+    ("typed", "told", "hint"),
+    [
+        ("temprature 0.2", "There is no setting temprature.", "Did you mean temperature?"),
+        ("nonsense", "There is no setting nonsense.", "Settings are:"),
+        ("temperature warm", "The setting temperature is 'warm'", "Settings are:"),
+        ("temperature 7", "temperature is 7.0.", "from 0"),
+        ("reasoning_effort much", "There is no reasoning_effort 'much'.", "low, medium, high"),
+        ("model local", "model is not set inside a conversation.", "--model"),
+        ("compaction {", "compaction is not JSON.", "JSON"),
+    ],
+)
+def test_a_setting_that_is_misspelt_or_wrong_is_told_and_the_chat_goes_on(
+    typed: str, told: str, hint: str, chat: Chat
+) -> None:
+    ran = chat(f"/set {typed}", "Hello?")
+    assert (ran.exit, ran.out) == (0, "One.\n")
+    assert f"error: {told}" in ran.err
+    assert hint in ran.err
+
+
+def test_ask_takes_the_same_and_refuses_the_same(home: Mapping[str, str], script: Callable[..., str]) -> None:
+    model = script("One.")
+    good = ("ask", "Hello?", "--chat", "talk", "--model", model, "--set", "temperature=0.5", "--system", "Be kind.")
+    assert spawn(*good, environment=home).out == "One.\n"
+    assert sent(home) == {"system": "Be kind.", "temperature": 0.5, "effort": None}
+    near = spawn("ask", "Hello?", "--set", "temprature=1", "--json", environment=home)
+    assert refusal(near, code="bad_setting") == "There is no setting temprature."
+    half = spawn("ask", "Hello?", "--set", "temperature", "--json", environment=home)
+    assert refusal(half, code="bad_usage") == "--set temperature has no value."
+
+
+def test_instructions_come_from_a_file_that_settings_name(chat: Chat, home: Mapping[str, str], tmp_path: Path) -> None:
+    (tmp_path / "how.md").write_text("Answer in one sentence.\n", encoding="utf-8")
+    settings = tmp_path / "mine.toml"
+    settings.write_text('instructions_file = "how.md"\nsystem = ""\n', encoding="utf-8")
+    assert chat("Hello?", LAMELLA_CONFIG=str(settings)).exit == 0
+    assert sent(home)["system"] == "Answer in one sentence.\n"
+
+
+def test_an_answer_longer_than_the_window_leaves_is_told_and_not_sent(
+    home: Mapping[str, str], script: Callable[..., str]
+) -> None:
+    model = script("One.", "Two.")
+    small = ("--model", model, "--set", "window=3000", "--set", "reserve=500")
+    for words in (("ask", "Hello?", *small), ("chat", "talk", *small)):
+        for length in ("3000", "4294967297", "99999999999999999999"):
+            ran = spawn(*words, "--max-tokens", length, environment=home)
+            assert (ran.exit, ran.out) == (2, ""), ran
+            assert "leaves no room for a request in a window of 3,000" in ran.err
+    long = " ".join(["word"] * 2_000)
+    told = spawn("ask", long, *small, "--max-tokens", "1500", environment=home)
+    assert (told.exit, told.out) == (2, "")
+    assert "The answer may have 1,500 tokens, and the window of 3,000 has" in told.err
+    assert "regenerate()" not in told.err
+    typed = f"{long}\n/set reserve 900\n/set window 5000\n/retry\n".encode()
+    ran = spawn("chat", "talk", *small, "--max-tokens", "1500", stdin=typed, environment=home)
+    assert "hint: Have it answered in at most" in ran.err
+    assert ran.out.splitlines()[-1] == "One."
+
+
+def test_a_body_asks_for_no_longer_answer_than_fits(home: Mapping[str, str], tmp_path: Path) -> None:
+    file = tmp_path / "talk.json"
+    file.write_text(json.dumps({"lamella": 1, "window": 3_000, "reserve": 500, "turns": [{"user": "Hello?"}]}))
+    words = ("request", str(file), "--provider", "anthropic", "--model", "claude-opus-5-5")
+    fitted = json.loads(spawn(*words, environment=home).out)["max_tokens"]
+    assert 2_900 < fitted < 3_000
+    refused = spawn(*words, "--max-tokens", "3000", environment=home)
+    assert (refused.exit, refused.out) == (2, "")
+    assert "has 2,9" in refused.err

@@ -1,0 +1,93 @@
+"""Pictures for models that do not see: a line of words and a warning, and the chat goes on."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from tests.journeys.running import spawn
+from tests.unit.pictures import png
+
+import lamella
+from lamella import ActiveNote, Picture
+from lamella.adapters.providers.scripted.provider import Line, ScriptedProvider
+from lamella.errors import ProviderRefusedError
+
+MODEL = "house:guest"
+LINE = "[Picture: chart.png, 20 by 10 pixels. You cannot see it: say so if it matters.]\n"
+WARNING = "does not see pictures: chart.png is sent as a line of words."
+
+
+def chart(shade: int = 0) -> Picture:
+    return Picture(data=png(20, 10, shade), media_type="image/png", title="chart.png")
+
+
+@pytest.fixture
+def blind(tmp_path: Path) -> Path:
+    """A file that says of the model that it does not see."""
+    file = tmp_path / "facts.toml"
+    file.write_text('[[model]]\nmatch = "guest"\nas_of = 2026-11-17\nsees = false\n', encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize("layout", ["library", "in_place"])
+def test_a_picture_is_a_line_of_words_for_a_model_that_does_not_see(layout: str) -> None:
+    chat = lamella.Conversation(model="local", layout=layout)
+    turn = chat.ask("What is this?", attach=[chart()])
+    assert turn.messages[-1].to_dict() == {"role": "user", "content": f"{LINE}[User query]:\nWhat is this?"}
+    assert turn.envelope.warnings == (f"local {WARNING}",)
+    chat.reply("I cannot see it.")
+    later = chat.ask("And this?", attach=[chart(), chart(9)])
+    assert not any(message.images for message in later.messages)
+    chat.reply("Nor that.")
+    seen = chat.ask("And you?", attach=[chart()], model="anthropic:claude-opus-5-5")
+    assert (len(seen.messages[-1].images), seen.envelope.warnings) == (1, ())
+
+
+def test_a_picture_of_the_active_note_is_words_too_and_counts_as_words(tmp_path: Path) -> None:
+    (tmp_path / "note.md").write_text("Look: ![[chart.png]]", encoding="utf-8")
+    (tmp_path / "chart.png").write_bytes(png(2_000, 2_000))
+    for model, pictures in (("local", 0), ("anthropic:claude-opus-5-5", 1)):
+        turn = lamella.Conversation(model=model, vault=tmp_path).ask("What?", attach=[ActiveNote(path="note.md")])
+        assert len(turn.messages[-1].images) == pictures
+        assert (turn.tokens.total > 1_000) is bool(pictures)
+
+
+def test_a_chat_that_a_picture_blocked_goes_on_once_its_model_is_known_not_to_see(
+    blind: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"sqlite:///{tmp_path}/chats.db"
+    refused = Line(error=ProviderRefusedError("This model takes text only.", hint="Read its documents."))
+
+    async def talk(*lines: str | Line) -> tuple[ScriptedProvider, str]:
+        script = ScriptedProvider(*lines)
+        async with lamella.open(url, model=MODEL, provider=script) as engine:
+            chat = engine.chat("demo", layout="in_place")
+            told = chat.send("What is this?", attach=[chart()]) if not chat.turns() else chat.send("And now?")
+            return script, "".join([event.text async for event in told])
+
+    with pytest.raises(ProviderRefusedError) as raised:
+        asyncio.run(talk(refused))
+    assert "sees = false" in raised.value.hint
+    monkeypatch.setenv("LAMELLA_MODEL_FACTS", str(blind))
+    script, said = asyncio.run(talk("Better."))
+    assert said == "Better."
+    (request,) = script.requests
+    assert [message.text for message in request.messages] == [f"{LINE}[User query]:\nWhat is this?", "", "And now?"]
+    assert not any(message.images for message in request.messages)
+    with lamella.open(url, model=MODEL) as engine:
+        chat = engine.chat("demo")
+        assert [turn.messages[0].text for turn in chat.replay()][-1].startswith(LINE)
+        planned = chat.plan(to=0.001)
+        assert planned.before.total < 100
+
+
+def test_ask_warns_and_shows_the_words(home: Mapping[str, str], tmp_path: Path) -> None:
+    file = tmp_path / "chart.png"
+    file.write_bytes(png(20, 10))
+    words = ("ask", "What is this?", "--attach", str(file), "--model", "local", "--preview", "--json")
+    ran = spawn(*words, environment=home)
+    turn = json.loads(ran.out)
+    assert LINE.replace(".png", "") in turn["messages"][-1]["content"]
+    assert turn["envelope"]["warnings"] == [f"local {WARNING}".replace(".png", "")]

@@ -1,0 +1,109 @@
+"""What lasts: settings of a conversation that its next turn is asked under."""
+
+from pathlib import Path
+
+import pytest
+
+import lamella
+from lamella.core.messages.request import Request
+from lamella.engine.keeping.lasting import PART_SETTINGS, ChatSettings
+from lamella.errors import SettingError
+
+BASE = "You are terse."
+
+
+def request(turn: lamella.Turn) -> Request:
+    return turn.chat_request(model="m", answer=9)
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/chats.db"
+
+
+def test_settings_give_a_conversation_its_system_prompt_and_later_ones_leave_it_alone(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAMELLA_SYSTEM", BASE)
+    monkeypatch.setenv("LAMELLA_INSTRUCTIONS", "Be brief.")
+    with lamella.open(url) as engine:
+        chat = engine.chat("demo")
+        first = chat.ask("One?")
+        chat.reply("Yes.")
+    monkeypatch.setenv("LAMELLA_SYSTEM", "Another.")
+    with lamella.open(url) as engine:
+        second = engine.chat("demo").ask("Two?")
+    assert first.messages[0].text == second.messages[0].text == f"{BASE}\n\nBe brief."
+
+
+def test_what_is_set_holds_from_the_next_turn_on_and_after_a_reload(url: str) -> None:
+    with lamella.open(url) as engine:
+        chat = engine.chat("demo", system=BASE, temperature=0.5)
+        assert request(chat.ask("One?")).temperature == 0.5
+        chat.reply("Yes.")
+        chat.set(instructions="Be brief.", temperature=0.25, reasoning_effort="low")
+        chat.rename("Nothing is lost by this")
+        turn = chat.ask("Two?")
+        assert (turn.prefix.cause, turn.messages[0].text) == ("system_changed", f"{BASE}\n\nBe brief.")
+        chat.reply("No.")
+    with lamella.open(url) as engine:
+        chat = engine.chat("demo")
+        again = request(chat.ask("Three?"))
+        assert again.messages[0].text == f"{BASE}\n\nBe brief."
+        assert (again.temperature, again.effort) == (0.25, "low")
+        chat.reply("Well.")
+        chat.set(temperature=None, reasoning_effort="default", system="")
+        last = request(chat.ask("Four?"))
+        assert (last.temperature, last.effort, last.messages[0].text) == (None, None, "Be brief.")
+
+
+def test_a_setting_that_is_refused_changes_nothing(url: str) -> None:
+    with lamella.open(url) as engine:
+        chat = engine.chat("demo")
+        for wrong in ({"temprature": 1.0}, {"temperature": 3.0}, {"temperature": float("nan")}, {"system": 3}):
+            with pytest.raises(SettingError) as refused:
+                chat.set(reasoning_effort="low", **wrong)
+        assert "temperature" in refused.value.hint
+        assert request(chat.ask("One?")).effort is None
+
+
+def test_a_question_answered_again_is_asked_under_what_was_set_since(url: str) -> None:
+    with lamella.open(url) as engine:
+        chat = engine.chat("demo", system=BASE)
+        chat.ask("One?")
+        chat.reply("Yes.")
+        chat.set(temperature=1.0, system="You are kind.")
+        again = request(chat.regenerate())
+        assert (again.temperature, again.messages[0].text) == (1.0, "You are kind.")
+        chat.reply("Yes indeed.")
+        assert len(chat.branches()) == 2
+    with lamella.open(url) as engine:
+        assert request(engine.chat("demo").ask("Two?")).messages[0].text == "You are kind."
+
+
+def test_no_event_names_a_file_to_be_read_nor_is_one_believed(url: str, tmp_path: Path) -> None:
+    file = tmp_path / "how.md"
+    file.write_text("Be brief.", encoding="utf-8")
+    with lamella.open(url) as engine:
+        chat = engine.chat("demo", instructions_file=str(file), layout="in_place")
+        assert chat.ask("One?").messages[0].text == "Be brief."
+        file.unlink()
+        chat.reply("Yes.")
+        assert chat.ask("Two?").messages[0].text == "Be brief."
+        assert "how.md" not in str(chat.transcript())
+
+
+def test_settings_of_the_system_prompt_are_not_written_down() -> None:
+    settings = ChatSettings(lambda given: pytest.fail(str(given)), dict.fromkeys(PART_SETTINGS, "x") | {"window": 9})
+    settings.note_written()
+    assert set(settings.changed) == set(PART_SETTINGS)
+
+
+def test_a_conversation_in_memory_has_the_prompt_of_settings_under_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAMELLA_SYSTEM", BASE)
+    monkeypatch.setenv("LAMELLA_INSTRUCTIONS", "Be brief.")
+    assert lamella.Conversation().ask("One?").messages[0].text == f"{BASE}\n\nBe brief."
+    assert lamella.Conversation(system="").ask("One?").messages[0].text == "Be brief."
+    chat = lamella.Conversation(system="Mine.", instructions="", temperature=0)
+    turn = chat.ask("One?")
+    assert (turn.messages[0].text, request(turn).temperature) == ("Mine.", 0)
