@@ -77,7 +77,7 @@ def test_a_list_shows_ids_titles_and_sizes_the_last_changed_first(run: Run, url:
     assert "One [bold]title[/bold]" in rows[1]
     listed = json.loads(run("chats", "list", "--json").out)["chats"]
     assert [(one["name"], one["title"], one["events"]) for one in listed] == [
-        ("second", "", 4),
+        ("second", "Summarize this", 4),
         ("first", "One [bold]title[/bold]", 5),
     ]
     assert all(one["created"] <= one["updated"] and one["updated"].endswith("Z") for one in listed)

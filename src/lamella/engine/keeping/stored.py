@@ -43,6 +43,7 @@ from lamella.engine.keeping.journal import ChatJournal, StoredLog
 from lamella.engine.keeping.last_turn import find_lasting, find_sent, left_path, name_empty
 from lamella.engine.keeping.lasting import ChatSettings
 from lamella.engine.keeping.messages import find_erased, miss_message
+from lamella.engine.keeping.titles import tell_title
 
 
 class StoredChat:
@@ -80,7 +81,7 @@ class StoredChat:
 
     @property
     def title(self) -> str:
-        return self._log.title
+        return tell_title(self._log)
 
     @property
     def head(self) -> str:

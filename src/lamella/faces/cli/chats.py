@@ -87,7 +87,7 @@ def show(
     if as_json:
         said = view_branch_said(path, contents, marks)
         branches = list(log.branches())
-        tell_json(view_outcome(key, found.name, title=log.title, head=branch or log.head, branches=branches, **said))
+        tell_json(view_outcome(key, found.name, title=found.title, head=branch or log.head, branches=branches, **said))
         return
     for told in path:
         for line in tell_said(view_said(told), marks, view_rounds(told, contents)):

@@ -11,10 +11,11 @@ from lamella.faces.cli.chat.opening import ChatOptions, OpenChat
 from lamella.faces.cli.chat.talk import TerminalChat
 from lamella.faces.cli.tables.chats import print_chats
 from lamella.faces.cli.terminal.clipboard import LONGEST, send_clipboard, takes_clipboard
-from lamella.faces.cli.terminal.lines import cut_words, show_line, tell_count
+from lamella.faces.cli.terminal.lines import show_line, tell_count
 from lamella.faces.cli.terminal.telling import tell
 from lamella.views.chats import view_said
 from lamella.views.stores import view_chats
+from lamella.views.words import cut_words
 from lamella.wiring import NamedFiles, list_models, open_archive, save_transcript
 
 _GLANCE = 60
@@ -68,7 +69,6 @@ def rename(talk: TerminalChat, rest: str) -> None:
     if not rest:
         raise UsageError("/rename names no title.", hint="As in /rename Tides in spring.")
     talk.stored.rename(check_text(rest, "the title"))
-    talk.keep_title()
     tell(f"{show_line(talk.stored.name)} is now called {show_line(rest)}.")
 
 

@@ -8,8 +8,9 @@ from lamella.errors import UsageError
 from lamella.faces.cli.chat.input import choose_begun
 from lamella.faces.cli.chat.talk import TerminalChat
 from lamella.faces.cli.settings.config import list_values, tell_value
-from lamella.faces.cli.terminal.lines import cut_words, show_line
+from lamella.faces.cli.terminal.lines import show_line
 from lamella.faces.cli.terminal.telling import tell
+from lamella.views.words import cut_words
 from lamella.wiring import NAMES, Origin, check_name, read_typed
 
 # What is chosen where a chat is opened, and why it cannot be changed inside it.

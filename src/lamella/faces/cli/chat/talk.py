@@ -20,12 +20,9 @@ from lamella.faces.cli.chat.strata import print_strata
 from lamella.faces.cli.chat.warmup import Warmup
 from lamella.faces.cli.terminal.door import ChatDoor
 from lamella.faces.cli.terminal.failures import print_failure, word_failure
-from lamella.faces.cli.terminal.lines import cut_words
 from lamella.faces.cli.terminal.telling import tell
 from lamella.views.outcomes import view_outcome
 from lamella.wiring import Configuration, NamedFiles
-
-_TITLE = 60
 
 
 class TerminalChat:
@@ -42,7 +39,6 @@ class TerminalChat:
         self._opened = opened
         self._runner = runner
         self._output = output
-        self._named = not opened.begins
         self._warmup = Warmup(opened, runner)
         self._by_hand = by_hand
         self._wished: str | None = None
@@ -86,11 +82,6 @@ class TerminalChat:
         """Go on in another conversation; what waited for the next message of this one is left."""
         self._forget_waiting()
         self._turn_to(opened)
-        self._named = not opened.begins
-
-    def keep_title(self) -> None:
-        """It has a title by now, which no question changes."""
-        self._named = True
 
     def choose_model(self, model: str) -> None:
         """Have another model asked from the next message on; what waits for that goes with it."""
@@ -108,7 +99,6 @@ class TerminalChat:
         self.failed = True
         try:
             asked = self._ask(text)
-            self._name(text)
             post = self._opened.find_post(self.stored.model_for(asked))
             self._follow(send(self.stored, asked, post))
         except ConflictError as error:
@@ -178,12 +168,6 @@ class TerminalChat:
             pin=tuple(self.pins),
             model=self._wished,
         )
-
-    def _name(self, text: str) -> None:
-        """A new conversation gets its first words as a title, before they are asked: later would cost its place."""
-        if not self._named:
-            self.stored.rename(cut_words(text, _TITLE))
-            self._named = True
 
     def _follow(self, events: AsyncGenerator[Event, None]) -> None:
         try:

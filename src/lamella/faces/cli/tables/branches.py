@@ -1,7 +1,8 @@
 """Branches as they are listed: enough of each to tell it from the others."""
 
-from lamella.faces.cli.terminal.lines import cut_words, show_line, tell_count, tell_time
+from lamella.faces.cli.terminal.lines import show_line, tell_count, tell_time
 from lamella.views.chats import BranchBody
+from lamella.views.words import cut_words
 
 _ROOM = 50
 

@@ -44,14 +44,5 @@ def tell_time(at: str, *, utc: bool = False) -> str:
         return show_line(at)
 
 
-def cut_words(text: str, room: int) -> str:
-    """The beginning of a text, in at most so many characters; it is cut between words unless the first is too long."""
-    words = " ".join(text.split())
-    if len(words) <= room:
-        return words
-    kept = words[:room].rpartition(" ")[0] or words[: room - 1]
-    return kept.rstrip(".,;:") + "…"
-
-
 def _escape(match: re.Match[str]) -> str:
     return match.group().encode("unicode_escape").decode()

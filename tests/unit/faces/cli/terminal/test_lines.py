@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamella.faces.cli.terminal.lines import cut_words, show_line, show_lines, tell_count, tell_time
+from lamella.faces.cli.terminal.lines import show_line, show_lines, tell_count, tell_time
 
 
 @given(st.text())
@@ -22,20 +22,6 @@ def test_a_text_without_an_end_is_cut_in_the_middle_and_says_how_much_is_missing
 
 def test_shown_lines_keep_line_breaks_and_tabs_and_nothing_else() -> None:
     assert show_lines("a\n\tb\r\x1b[2J") == "a\n\tb\\r\\x1b[2J"
-
-
-@pytest.mark.parametrize(
-    ("text", "room", "cut"),
-    [
-        ("two  words\n", 9, "two words"),
-        ("two words more", 12, "two words…"),
-        ("one, two", 6, "one…"),
-        ("endless", 4, "end…"),
-        ("", 4, ""),
-    ],
-)
-def test_words_are_cut_between_words_unless_the_first_is_too_long(text: str, room: int, cut: str) -> None:
-    assert cut_words(text, room) == cut
 
 
 def test_one_of_something_is_told_as_one() -> None:
