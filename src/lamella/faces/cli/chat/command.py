@@ -28,21 +28,23 @@ from lamella.faces.cli.terminal.streams import discard_stdout
 from lamella.faces.cli.terminal.telling import is_dumb, tell
 from lamella.wiring import NamedFiles
 
+_NameArgument = Annotated[
+    str | None,
+    typer.Argument(
+        help="A conversation to go on with, or a name for a new one.", show_default=False, autocompletion=list_names
+    ),
+]
+_LastOption = Annotated[bool, typer.Option("--last", help="Go on with the conversation that changed last.")]
 _LinesOption = Annotated[bool, typer.Option("--json", help="Print JSON lines: an object per event, as it happens.")]
 _StrataOption = Annotated[bool, typer.Option("--strata", help="Show the layers of each turn, and what was cached.")]
 
 
 def chat(
     *,
-    chat: Annotated[
-        str | None,
-        typer.Argument(
-            help="A conversation to go on with, or a name for a new one.", show_default=False, autocompletion=list_names
-        ),
-    ] = None,
+    chat: _NameArgument = None,
     vault: VaultOption = None,
     model: ModelOption = None,
-    last: Annotated[bool, typer.Option("--last", help="Go on with the conversation that changed last.")] = False,
+    last: _LastOption = False,
     strata: _StrataOption = False,
     system: SystemOption = None,
     settings: SettingOption = None,
