@@ -14,7 +14,6 @@ from lamella.faces.cli.chat.opening import (
     AnswerOption,
     ChatOptions,
     ModelOption,
-    OpenChat,
     SettingOption,
     SystemOption,
     VaultOption,
@@ -86,9 +85,7 @@ def chat(
             discard_stdout(out)
             talk.failed = True
         finally:
-            talk.leave()
-            runner.run(opened.pool.close())
-            _part(talk.opened, options)
+            _leave(talk, runner, options)
     return 1 if talk.failed and not at_terminal else 0
 
 
@@ -133,7 +130,10 @@ def _take(talk: TerminalChat, line: str, *, drawn: bool) -> None:
         tell(f"[{talk.tell_standing()}]", err=True)
 
 
-def _part(opened: OpenChat, options: ChatOptions) -> None:
+def _leave(talk: TerminalChat, runner: asyncio.Runner, options: ChatOptions) -> None:
+    talk.leave()
+    opened = talk.opened
+    runner.run(opened.pool.close())
     if opened.stored.turns() and options.store != UNKEPT:
         with suppress(OSError):
             again = name_command("chat", opened.stored.name, store=options.store, vault=options.vault)
