@@ -251,8 +251,11 @@ class Foresight(Protocol):
 class Archive(Protocol):
     """Conversations as files that people can read."""
 
-    def save(self, chronicle: Chronicle, folder: Path, *, vault: Path | None = None) -> Path:
-        """Write a conversation; its id decides the file. What the vault has just as it was is left to it."""
+    def save(self, chronicle: Chronicle, folder: Path, *, file: str | None = None, vault: Path | None = None) -> Path:
+        """Write a conversation; its id decides the file, if none is named.
+
+        What the vault has just as it was is left to it.
+        """
         ...
 
     def load(self, path: Path, *, vault: Path | None = None, held: Held | None = None) -> Chronicle:

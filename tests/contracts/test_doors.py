@@ -44,6 +44,7 @@ PROGRAMS_ONLY = {
     "engine/checks.py: check_provider": "a provider of one's own",
     "engine/dialogue/rounds.py: check_outputs": "results that are handed back",
     "engine/engine.py: _there": "an engine that was put together by hand",
+    "engine/log_line.py: log_turn": "a line of a log, for programs to read",
     "engine/sending/deltas.py: read_answer": "a provider of one's own",
     "engine/sending/tools.py: _describe": "functions as tools",
     "engine/sending/tools.py: _make_model": "functions as tools",

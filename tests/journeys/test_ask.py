@@ -54,6 +54,7 @@ def test_what_is_piped_in_beside_a_question_is_attached(
     assert (ran.exit, ran.out) == (0, "A diff.\n")
     shown = spawn("chats", "show", "piped", environment=home).out
     assert "user: What is it?" in shown
+    assert json.loads(spawn("chats", "list", "--json", environment=home).out)["chats"][0]["title"] == "What is it?"
     assert "+ unparsed:" in shown
 
 

@@ -5,9 +5,11 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from tests.journeys.running import spawn
 
 import lamella
 from lamella import Note, Selection, ToolResult
@@ -75,10 +77,23 @@ def test_a_list_shows_ids_titles_and_sizes_the_last_changed_first(run: Run, url:
     assert "One [bold]title[/bold]" in rows[1]
     listed = json.loads(run("chats", "list", "--json").out)["chats"]
     assert [(one["name"], one["title"], one["events"]) for one in listed] == [
-        ("second", "", 4),
+        ("second", "Summarize this", 4),
         ("first", "One [bold]title[/bold]", 5),
     ]
     assert all(one["created"] <= one["updated"] and one["updated"].endswith("Z") for one in listed)
+
+
+def test_a_list_shows_the_time_of_the_clocks_here_and_on_demand_of_utc(url: str, home: dict[str, str]) -> None:
+    with lamella.open(url) as engine:
+        engine.chat("demo").ask("When?", at=datetime(2026, 3, 1, 20, 34, 56, tzinfo=UTC))
+    tokyo = {**home, "TZ": "Asia/Tokyo"}
+    listed = spawn("chats", "list", "--store", url, environment=tokyo).out
+    assert "  2026-03-02 05:34:56  " in listed
+    listed = spawn("chats", "list", "--utc", "--store", url, environment=tokyo).out
+    assert "  changed (UTC)  " in listed
+    assert "  2026-03-01 20:34:56  " in listed
+    row = json.loads(spawn("chats", "list", "--json", "--store", url, environment=tokyo).out)["chats"][0]
+    assert row["updated"] == "2026-03-01T20:34:56Z"
 
 
 def test_a_conversation_is_shown_with_its_ids_and_attachments(run: Run, url: str) -> None:

@@ -52,6 +52,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     "store verify": [["store", "verify"], ["store", "verify", HOSTILE]],
     "store copy": [["store", "copy", "--to", "COPY"], ["store", "copy", "--to", HOSTILE]],
     "store migrate": [["store", "migrate"]],
+    "completion": [["completion", "bash"], ["completion", HOSTILE]],
     "config show": [["config", "show"]],
 }
 

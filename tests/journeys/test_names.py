@@ -174,7 +174,10 @@ def test_conversations_of_before_there_were_names_are_gone_on_with_by_their_ids(
     assert run("store", "verify")[:2] == (0, "verified: every hash and id is true.\n")
     assert run("store", "verify", "--erased", "gone")[0] == 0
     with lamella.open(url) as engine:
-        assert sorted((one.name, one.title) for one in engine.chats()) == [("garden", "Vault test"), ("gone", "")]
+        assert sorted((one.name, one.title) for one in engine.chats()) == [
+            ("garden", "Vault test"),
+            ("gone", "Another one"),
+        ]
         turns = engine.chat("garden").turns()
         assert [engine.chat("garden").id, turns[0].message.id] == before
         assert [told.message.text for told in turns] == ["About apples", "And pears?"]

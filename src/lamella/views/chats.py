@@ -1,12 +1,14 @@
 """A conversation as it is read: what was said, and the branches on which it was."""
 
 from collections.abc import Mapping, Sequence
-from typing import TypedDict
+from typing import Protocol, TypedDict
 
 from lamella.core.log.branch import read_rounds
 from lamella.core.log.events.rounds import StoredRound
 from lamella.core.log.nodes import Node, Told, name_attached
+from lamella.core.log.receipt import Receipt
 from lamella.core.messages.rounds import ToolRound
+from lamella.views.receipts import view_receipt
 
 
 class ReplyBody(TypedDict):
@@ -47,6 +49,32 @@ class BranchBody(TypedDict):
     active: bool
     turns: int
     last: SaidBody | None
+
+
+class MarkShape(Protocol):
+    """What has to be known of a compaction, or of an undo, to tell it."""
+
+    @property
+    def message(self) -> str: ...
+    @property
+    def receipt(self) -> Receipt | None: ...
+    @property
+    def undone(self) -> bool: ...
+    @property
+    def voided(self) -> tuple[str, ...]: ...
+
+
+def view_branch_said(
+    path: Sequence[Told], contents: Mapping[str, bytes], marks: Sequence[MarkShape]
+) -> dict[str, object]:
+    """Everything that was said on a branch, with rounds of tools, and where it was compacted."""
+    turns = [{**view_said(told), "rounds": view_rounds(told, contents)} for told in path]
+    return {"turns": turns, "compactions": [_view_mark(mark) for mark in marks]}
+
+
+def _view_mark(mark: MarkShape) -> dict[str, object]:
+    receipt = None if mark.receipt is None else view_receipt(mark.receipt)
+    return {"message": mark.message, "receipt": receipt, "undone": mark.undone, "voided": list(mark.voided)}
 
 
 def view_said(told: Told) -> SaidBody:

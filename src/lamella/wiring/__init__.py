@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from lamella.adapters.archive.transcript import Transcript, load_transcript, parse_transcript, read_transcript
     from lamella.adapters.providers.places import DEMO_MODEL
+    from lamella.adapters.providers.registry import list_models
     from lamella.adapters.sources.naming import MentionOutcome, NamedFiles
     from lamella.adapters.sources.opening import open_sources
     from lamella.settings.checks import check_name
@@ -63,6 +64,7 @@ __all__ = [
     "fit_settings",
     "list_conversations",
     "list_keys",
+    "list_models",
     "load_configuration",
     "load_settings",
     "load_transcript",
@@ -97,6 +99,7 @@ if not TYPE_CHECKING:
     _HOMES = {
         "lamella.adapters.archive.transcript": ("Transcript", "load_transcript", "parse_transcript", "read_transcript"),
         "lamella.adapters.providers.places": ("DEMO_MODEL",),
+        "lamella.adapters.providers.registry": ("list_models",),
         "lamella.adapters.sources.naming": ("MentionOutcome", "NamedFiles"),
         "lamella.adapters.sources.opening": ("open_sources",),
         "lamella.settings.configuration": ("Configuration", "Origin"),

@@ -11,8 +11,9 @@ from lamella.ports import Archive, Held, Sources
 class MarkdownArchive:
     """Conversations as markdown files."""
 
-    def save(self, chronicle: Chronicle, folder: Path, *, vault: Path | None = None) -> Path:
-        return save_archive(chronicle, folder, sources=open_sources(vault)() if vault is not None else Sources())
+    def save(self, chronicle: Chronicle, folder: Path, *, file: str | None = None, vault: Path | None = None) -> Path:
+        sources = open_sources(vault)() if vault is not None else Sources()
+        return save_archive(chronicle, folder, file=file, sources=sources)
 
     def load(self, path: Path, *, vault: Path | None = None, held: Held | None = None) -> Chronicle:
         return load_archive(path, open_sources(vault)() if vault is not None else None, held=held)

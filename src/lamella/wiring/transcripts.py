@@ -7,7 +7,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from lamella.adapters.archive.markdown.names import name_file
+from lamella.adapters.archive.markdown.names import name_file, refuse_file
 from lamella.adapters.archive.transcript import (
     Transcript,
     TurnIn,
@@ -67,16 +67,20 @@ def replay_script(
     return _numbered(play_script(open_backend(_NOWHERE, services=services), script, given))
 
 
-def save_transcript(script: Script, folder: Path) -> Path:
-    """Write a kept conversation as a transcript file, called by its name.
+def save_transcript(script: Script, folder: Path, *, file: str | None = None) -> Path:
+    """Write a kept conversation as a transcript file, called by its name, or as the ``file`` that is named.
 
-    One of its key is written over if all of it is in the new one, too; else the new one stands beside it, numbered.
+    One of its key is written over if all of it is in the new one, too; else the new one stands beside it, numbered. A
+    file that is named is refused then.
     """
     text = json.dumps(write_script(script), ensure_ascii=False, indent=1) + "\n"
     data = encode_text(text)
     written = parse_transcript(data, name=script.name)
     names = (name_file(script.name, number).removesuffix(".md") + ".json" for number in count(1))
-    place = next(folder / name for name in names if _may_write(folder / name, written))
+    places = (folder / name for name in (names if file is None else (file,)))
+    place = next((one for one in places if _may_write(one, written)), None)
+    if place is None:
+        raise refuse_file(folder / (file or ""))
     try:
         make_folder(folder)
         (replace_file if place.exists() else write_new)(place, data)

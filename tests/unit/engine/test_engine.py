@@ -85,7 +85,7 @@ def test_chats_are_listed_the_last_changed_first_without_the_erased(url: str) ->
         engine.erase("two")
         assert [(listed.name, listed.title, listed.version) for listed in engine.chats()] == [
             ("one", "First", 2),
-            ("three", "", 1),
+            ("three", "hi", 1),
         ]
         assert engine.chat("two").turns() == []
 

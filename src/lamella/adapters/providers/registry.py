@@ -54,3 +54,15 @@ def find_server_key(model: str) -> str | None:
     """The variable whose key goes to the server that a model's name itself gives; none for models that name none."""
     row = find_row(model.partition(":")[0])
     return row.keys[0] if row is not None and row.follows.startswith("URL") else None
+
+
+def list_models() -> list[str]:
+    """Names of models as people write them: those that facts are known of, and what begins the others."""
+    return [name for row in PROVIDERS if row.form for name in _list_named(row)]
+
+
+def _list_named(row: ProviderRow) -> list[str]:
+    prefix = row.form.removesuffix(row.follows)
+    # The rest of the facts is about families, which nobody can ask.
+    known = [start for start, _ in row.models if any(letter.isdigit() for letter in start)]
+    return [f"{prefix}{start}" for start in known] or [prefix]

@@ -15,9 +15,10 @@ from lamella.core.log.ids import Voice
 from lamella.core.log.log import Log
 from lamella.core.log.nodes import damaged
 from lamella.core.log.records import Record, Written
-from lamella.engine.keeping.inspection import Inspection, fold_log, read_title
+from lamella.engine.keeping.inspection import Inspection, fold_log
 from lamella.engine.keeping.messages import miss_message
 from lamella.engine.keeping.names import find_chat, find_erased, find_free_name, miss_chat
+from lamella.engine.keeping.titles import read_given_title, read_title, tell_title
 from lamella.errors import CallError, DivergedError, ErasedError, StoreDamagedError
 from lamella.holdings import ChatListing, Chronicle, Damage, StoreStats
 from lamella.ports import Clock, Store
@@ -117,7 +118,7 @@ class Conversations:
         return Chronicle(
             conversation=conversation,
             name=None if name == conversation else name,
-            title=log.title,
+            title=tell_title(log),
             created=log.created,
             records=tuple(records),
             contents=self._store.read_contents(conversation, hashes),
@@ -150,7 +151,7 @@ class Conversations:
             chronicle.conversation,
             Written(records=missing, contents=contents),
             expected=len(there),
-            title=read_title(missing),
+            title=read_given_title(missing) if there else read_title(missing),
             name=None if there else find_free_name(self._store, chronicle.name or chronicle.conversation),
         )
         return ImportOutcome.EXTENDED if there else ImportOutcome.NEW

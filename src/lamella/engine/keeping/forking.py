@@ -28,6 +28,7 @@ from lamella.engine.dialogue.rounds import reopen_round
 from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.conversations import Conversations
 from lamella.engine.keeping.last_turn import left_path
+from lamella.engine.keeping.titles import read_title
 from lamella.errors import CallError
 
 
@@ -59,7 +60,8 @@ def fork_into(backend: Backend, conversation: str, message: str, *, name: str) -
         copy.reopen(again, told[-1], left=branch[-1])
     copy.wait(read_pending(told[-1], contents), told[-1])
     copy.end(log, at=conversations.moment())
-    backend.store.append(key, join_written(*copy.parts), expected=0, title=log.title or None, name=name)
+    written = join_written(*copy.parts)
+    backend.store.append(key, written, expected=0, title=read_title(written.records), name=name)
 
 
 class _Copy:

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from lamella.core.log.branch import check_node
-from lamella.core.log.events.changes import RenameEvent
 from lamella.core.log.events.codec import read_event
 from lamella.core.log.events.message import MessageEvent
 from lamella.core.log.events.reply import ReplyEvent
@@ -15,6 +14,7 @@ from lamella.core.log.records import EventKind, Record
 from lamella.engine.keeping.checkpoints import find_damaged_checkpoints
 from lamella.engine.keeping.counting import are_whole
 from lamella.engine.keeping.names import miss_chat
+from lamella.engine.keeping.titles import read_title, tell_title
 from lamella.errors import ErasedError, StoreDamagedError
 from lamella.holdings import Damage
 from lamella.ports import Store
@@ -69,8 +69,10 @@ class Inspection:
         except StoreDamagedError:
             yield from _list_damaged_events(conversation, records)
             return
-        if title != log.title.replace("\0", "\ufffd"):
-            what = f"says that its title is {title!r}; its events say {log.title!r}"
+        told = tell_title(log)
+        # Before titles were made of questions, lists showed none where events gave none.
+        if title not in {told.replace("\0", "\ufffd"), log.title.replace("\0", "\ufffd")}:
+            what = f"says that its title is {title!r}; its events say {told!r}"
             yield Damage(conversation=conversation, place="conversation", what=what, derived=True)
         yield from self._find_damaged_receipts(conversation, records, log)
         for node in log.nodes.values():
@@ -129,18 +131,6 @@ def fold_log(conversation: str, records: Sequence[Record]) -> Log:
     if not log.version:
         raise miss_chat(conversation)
     return log
-
-
-def read_title(records: Sequence[Record]) -> str | None:
-    """The title that events give, none where they give none: what a list shows is what they say."""
-    for record in reversed(records):
-        if record.kind is EventKind.RENAME:
-            try:
-                event = read_event(record)
-            except UNREADABLE as error:
-                raise damaged("A title", error) from error
-            return event.title if isinstance(event, RenameEvent) else None
-    return None
 
 
 def _erased(records: Iterable[Record]) -> frozenset[str]:

@@ -25,6 +25,7 @@ from lamella.engine.dialogue.world import LeftTurn
 from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.checkpoints import Checkpoints
 from lamella.engine.keeping.counting import CountingBook
+from lamella.engine.keeping.titles import read_title
 from lamella.errors import AnswerAsideError, ConflictError
 
 
@@ -58,6 +59,8 @@ class StoredLog:
 
     def append(self, written: Written, *, title: str | None = None) -> None:
         """Write events down, the last of them with what was counted for them."""
+        if title is None and not self.log.nodes and not self.log.title:
+            title = read_title(written.records)
         last = replace(written.records[-1], counts=self.book.write())
         counted = replace(written, records=(*written.records[:-1], last))
         self._store.append(self.log.conversation, counted, expected=self.log.version, title=title, name=self.name)

@@ -43,8 +43,9 @@ from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.journal import ChatJournal, StoredLog
 from lamella.engine.keeping.last_turn import find_lasting, find_model, find_sent, left_path, name_empty
 from lamella.engine.keeping.lasting import ChatSettings
-from lamella.engine.keeping.locking import one_at_a_time
 from lamella.engine.keeping.messages import find_erased, miss_message
+from lamella.engine.keeping.titles import tell_title
+from lamella.engine.locking import one_at_a_time
 
 
 @one_at_a_time(except_for=("turns", "branches", "ledger", "model_for"))
@@ -84,7 +85,7 @@ class StoredChat:
 
     @property
     def title(self) -> str:
-        return self._log.title
+        return tell_title(self._log)
 
     @property
     def head(self) -> str:

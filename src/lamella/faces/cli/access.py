@@ -1,22 +1,39 @@
 """Access: opening a store or a conversation for a command, closing it again, and the options that name them."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lamella.commands import write_command
-from lamella.wiring import mask, open_backend, open_conversations
+from lamella.commands import quote_word, write_command
+from lamella.faces.cli.terminal.lines import show_line
+from lamella.wiring import list_conversations, mask, open_backend, open_conversations
 
 if TYPE_CHECKING:
     from lamella.engine.keeping.backend import Backend
     from lamella.engine.keeping.conversations import Conversations
     from lamella.engine.keeping.stored import StoredChat
 
+# The variable by which a shell asks what a word may become.
+COMPLETING = "_LAMELLA_COMPLETE"
+
+
+def list_names(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """Names of conversations for a shell, with their titles; a shell is told of no error, and quotes no names."""
+    with suppress(Exception):
+        alive = [one for one in list_conversations(context.params.get("store")) if one.name.startswith(incomplete)]
+        return [(one.name, show_line(one.title)) for one in alive if quote_word(one.name) == one.name]
+    return []
+
+
 ChatName = Annotated[
-    str, typer.Argument(help="A conversation: its name, as `lamella chats list` shows it, or how it begins; its title.")
+    str,
+    typer.Argument(
+        help="A conversation: its name, as `lamella chats list` shows it, or how it begins; its title.",
+        autocompletion=list_names,
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 StoreOption = Annotated[

@@ -1,5 +1,6 @@
 """The commands of ``lamella``, and what ``--help`` says of them."""
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from inspect import signature
@@ -10,6 +11,7 @@ from typer.core import TyperGroup
 from typer.models import CommandInfo
 
 import lamella
+from lamella.faces.cli.access import COMPLETING
 from lamella.faces.cli.terminal.telling import tell
 
 _EXAMPLES = """
@@ -59,6 +61,7 @@ COMMANDS: Mapping[str, tuple[str, str, str]] = {
     "replay": ("lamella.faces.cli.replay", "replay", _FILES),
     "request": ("lamella.faces.cli.request", "request", _FILES),
     "config": ("lamella.faces.cli.settings.config", "config_app", _SETTINGS),
+    "completion": ("lamella.faces.cli.settings.completion", "completion", _SETTINGS),
     "trust": ("lamella.faces.cli.settings.trust", "trust_app", _SETTINGS),
 }
 
@@ -77,12 +80,25 @@ def make_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
 
 
 def find_run(words: Sequence[str]) -> Callable[[], object]:
-    """What does the work that words ask for."""
+    """What does the work that words ask for, or what answers a shell that asks what they may become."""
+    if COMPLETING in os.environ:
+        return _complete
     plain = _find_plain(words)
     if plain is not None:
         return plain
     command = make_command(words[0])
     return lambda: command.main(list(words), prog_name="lamella", standalone_mode=False)
+
+
+def _complete() -> object:
+    """Tell a shell what the words may become; their command alone is imported, once they name one."""
+    from typer._completion_classes import completion_init  # only shells need it
+
+    completion_init()
+    typed = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
+    words = typed.split()[1:]
+    named = words[0] if len(words) > 1 or (words and typed[-1:].isspace()) else None
+    return make_command(named).main([], prog_name="lamella", standalone_mode=False)
 
 
 def _find_plain(words: Sequence[str]) -> Callable[[], object] | None:

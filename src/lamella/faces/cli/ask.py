@@ -16,6 +16,7 @@ from lamella.engine.sending.sending import send
 from lamella.errors import SourceTooLargeError, TextError, UsageError
 from lamella.faces.cli.access import JsonOption, StoreOption
 from lamella.faces.cli.chat.attaching import attach_named, with_policy
+from lamella.faces.cli.chat.commands.setting import read_given
 from lamella.faces.cli.chat.opening import (
     UNKEPT,
     AnswerOption,
@@ -29,12 +30,10 @@ from lamella.faces.cli.chat.opening import (
     tell_demo,
 )
 from lamella.faces.cli.chat.output import PlainOutput, follow
-from lamella.faces.cli.chat.setting import read_given
 from lamella.faces.cli.chat.status import tell_call, tell_end
 from lamella.faces.cli.tables.replay import print_turn
 from lamella.faces.cli.terminal.console import make_console
 from lamella.faces.cli.terminal.telling import tell, tell_json
-from lamella.views.answers import view_answer
 from lamella.views.turns import view_turn
 from lamella.wiring import NamedFiles
 
@@ -118,9 +117,7 @@ def _answer(opened: OpenChat, asked: Ask, output: PlainOutput, *, as_json: bool)
     turn = asyncio.run(_send(opened, asked, output))
     call = turn.ledger.calls[-1]
     if as_json:
-        reply = opened.stored.turns()[-1].reply
-        body = view_answer(turn, reply.text if reply else "", call, conversation=opened.kept)
-        tell_json(body)
+        tell_json(opened.view_answer(turn))
     for line in (tell_end(call), tell_call(call)):
         if line:
             tell(line, err=True)

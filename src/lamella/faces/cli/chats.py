@@ -16,17 +16,18 @@ from lamella.faces.cli.access import (
     opened_backend,
     opened_chat,
 )
-from lamella.faces.cli.several import do_each
-from lamella.faces.cli.terminal.console import make_console
+from lamella.faces.cli.several import Done, do_each
 from lamella.faces.cli.terminal.lines import show_line, tell_count
 from lamella.faces.cli.terminal.progress import told_if_slow
-from lamella.faces.cli.terminal.telling import ask_yes, tell, tell_json
+from lamella.faces.cli.terminal.telling import ask_yes, tell, tell_done, tell_json
+from lamella.views.outcomes import view_hits, view_outcome
 from lamella.views.stores import view_chats
 from lamella.wiring import list_conversations
 
 if TYPE_CHECKING:
     from lamella.engine.keeping.backend import Backend
-    from lamella.engine.keeping.conversations import Conversations
+    from lamella.engine.keeping.conversations import Conversations, Hit
+    from lamella.holdings import ChatListing
 
 # How many of a file are shown: more than that nobody reads.
 _WARNINGS = 100
@@ -37,7 +38,12 @@ chats = typer.Typer(
 
 
 @chats.command("list")
-def list_chats(*, store: StoreOption = None, as_json: JsonOption = False) -> None:
+def list_chats(
+    *,
+    utc: Annotated[bool, typer.Option("--utc", help="Show times in UTC, not as clocks here do.")] = False,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """Every conversation, the last changed first."""
     rows = view_chats(list_conversations(store))
     if as_json:
@@ -47,13 +53,9 @@ def list_chats(*, store: StoreOption = None, as_json: JsonOption = False) -> Non
         begin, bring = (name_command(command, store=store) for command in ("chat", "chats import"))
         tell(f"No conversations yet. Begin one with `{begin}`, or bring some in with `{bring}`.")
         return
-    from rich.table import Table  # only a list that has rows is a table
+    from lamella.faces.cli.tables.chats import print_chats  # only a list that has rows is a table
 
-    table = Table("id", "title", "changed", "events", box=None, pad_edge=False)
-    for row in rows:
-        changed = row["updated"][:19].replace("T", " ")
-        table.add_row(show_line(row["name"]), show_line(row["title"]), changed, f"{row['events']:,}")
-    make_console().print(table)
+    print_chats(rows, utc=utc)
 
 
 @chats.command()
@@ -62,17 +64,19 @@ def show(
     chat: ChatName,
     branch: Annotated[str | None, typer.Option(help="Show another branch, by its last message.")] = None,
     store: StoreOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """What was said and called for, with message ids to fork at, where it was compacted, and the other branches."""
     # What lists do without is imported here: it takes long.
     from lamella.engine.keeping.conversations import Conversations
     from lamella.engine.keeping.marks import find_marks
     from lamella.faces.cli.tables.said import GIVEN_UP, tell_said
-    from lamella.views.chats import list_rounds, view_rounds, view_said
+    from lamella.views.chats import list_rounds, view_branch_said, view_rounds, view_said
 
     with opened_backend(store) as backend:
         conversations = Conversations(backend.store, backend.clock)
-        key = conversations.find(chat).conversation
+        found = conversations.find(chat)
+        key = found.conversation
         log = conversations.load_log(key)
         marks = find_marks(key, backend.store.load(key)) if log.compactions else ()
         if branch is not None and branch not in log.nodes:
@@ -80,6 +84,11 @@ def show(
         path = log.path(branch)
         named = [name for told in path for one in list_rounds(told) for name in one.hashes()]
         contents = backend.store.read_contents(key, named) if named else {}
+    if as_json:
+        said = view_branch_said(path, contents, marks)
+        branches = list(log.branches())
+        tell_json(view_outcome(key, found.name, title=found.title, head=branch or log.head, branches=branches, **said))
+        return
     for told in path:
         for line in tell_said(view_said(told), marks, view_rounds(told, contents)):
             tell(line)
@@ -106,6 +115,7 @@ def export(
         Path | None, typer.Option(help="Leave out the text of notes that this vault has just as they were.")
     ] = None,
     store: StoreOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Write conversations as markdown; saving again updates the same file, also after it was renamed."""
     if bool(chat) == every:
@@ -116,12 +126,15 @@ def export(
         conversations = _keep(backend)
         chosen = [conversations.find(words) for words in chat] if chat else conversations.list_alive()
 
-        def write(key: str) -> list[str]:
+        def write(listed: "ChatListing") -> Done:
+            key = listed.conversation
             if transcript:
-                return [str(_save_transcript(backend, key, to))]
-            return [str(_save_archive(conversations, key, to, vault=vault))]
+                file = str(_save_transcript(backend, key, to))
+            else:
+                file = str(_save_archive(conversations, key, to, vault=vault))
+            return {"conversation": key, "name": listed.name, "file": file}, [file]
 
-        do_each([listed.conversation for listed in chosen], write, what="Exporting", store=store)
+        do_each({listed.name: listed for listed in chosen}, write, what="Exporting", store=store, as_json=as_json)
 
 
 def _keep(backend: "Backend") -> "Conversations":
@@ -149,6 +162,7 @@ def import_chats(
     files: Annotated[list[Path], typer.Argument(help="Markdown archives, of Lamella or of Obsidian Copilot.")],
     vault: Annotated[Path | None, typer.Option(help="The vault that the archives' notes are in.")] = None,
     store: StoreOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Bring archived conversations in; one that is there already is extended, never doubled."""
     from lamella.wiring import open_archive  # only those who read archives need them
@@ -156,14 +170,21 @@ def import_chats(
     archive = open_archive()
     with opened(store, create=True) as conversations:
 
-        def bring_in(file: Path) -> list[str]:
+        def bring_in(file: Path) -> Done:
             chronicle = archive.load(file, vault=vault, held=conversations.read_contents)
-            taken = conversations.take_in(chronicle)
-            name = show_line(conversations.name_of(chronicle.conversation))
-            told = f"{taken}  {name}  {show_line(chronicle.title)}".rstrip()
-            return [told, *_tell_warnings(file.name, chronicle.warnings)]
+            outcome, name = str(conversations.take_in(chronicle)), conversations.name_of(chronicle.conversation)
+            told = f"{outcome}  {show_line(name)}  {show_line(chronicle.title)}".rstrip()
+            done = {
+                "file": str(file),
+                "outcome": outcome,
+                "conversation": chronicle.conversation,
+                "name": name,
+                "title": chronicle.title,
+                "warnings": list(chronicle.warnings),
+            }
+            return done, [told, *_tell_warnings(file.name, chronicle.warnings)]
 
-        do_each(files, bring_in, what="Importing", store=store)
+        do_each({str(file): file for file in files}, bring_in, what="Importing", store=store, as_json=as_json)
 
 
 def _tell_warnings(file: str, warnings: Sequence[str]) -> list[str]:
@@ -185,6 +206,7 @@ def fork(
         typer.Option(metavar="NAME", help="Go on in a new conversation of this name; this one stays as it is."),
     ] = None,
     store: StoreOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Go on from an earlier message, or switch to a branch by its last one; the old branch stays."""
     if (message is None) == (at is None):
@@ -195,7 +217,8 @@ def fork(
         with opened(store) as conversations:
             found = conversations.find(chat)
             conversations.fork(found.conversation, head)
-        tell(f"{show_line(found.name)} goes on from {head}.")
+        body = view_outcome(found.conversation, found.name, head=head)
+        tell_done(f"{show_line(found.name)} goes on from {head}.", body, as_json=as_json)
         return
     if not into.strip():
         raise UsageError("--into is blank.", hint="Name the new conversation.")
@@ -204,8 +227,11 @@ def fork(
     with opened_backend(store) as backend:
         found = _keep(backend).find(chat)
         fork_into(backend, found.conversation, head, name=into)
+        new = _keep(backend).find(into)
     talk = name_command("chat", into, store=store)
-    tell(f"{show_line(into)} goes on from {head} of {show_line(found.name)}. Talk in it: {talk}")
+    told = f"{show_line(into)} goes on from {head} of {show_line(found.name)}. Talk in it: {talk}"
+    origin = {"conversation": found.conversation, "name": found.name, "message": head}
+    tell_done(told, view_outcome(new.conversation, new.name, forked=origin), as_json=as_json)
 
 
 MessageName = Annotated[str, typer.Argument(help="A message, as `lamella chats show` names it.")]
@@ -225,11 +251,12 @@ def edit(
     model: _Model = None,
     max_tokens: _Answer = None,
     store: StoreOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Ask something else in place of a question, and print the answer; the old branch stays."""
     from lamella.faces.cli.rewriting import ask_instead  # only those who send need it
 
-    ask_instead(chat, message, text, model=model, answer_tokens=max_tokens, store=store)
+    ask_instead(chat, message, text, model=model, answer_tokens=max_tokens, store=store, as_json=as_json)
 
 
 @chats.command()
@@ -240,30 +267,37 @@ def regenerate(
     model: _Model = None,
     max_tokens: _Answer = None,
     store: StoreOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Have a question answered again, and print the answer; the old one stays on its branch."""
     from lamella.faces.cli.rewriting import answer_again  # only those who send need it
 
-    answer_again(chat, message, model=model, answer_tokens=max_tokens, store=store)
+    answer_again(chat, message, model=model, answer_tokens=max_tokens, store=store, as_json=as_json)
 
 
 @chats.command()
-def remove(*, chat: ChatName, message: MessageName, store: StoreOption = None) -> None:
+def remove(*, chat: ChatName, message: MessageName, store: StoreOption = None, as_json: JsonOption = False) -> None:
     """Go on without a message, on a branch of its own; a question goes with its answer. Nothing is erased."""
     with opened_chat(store, chat) as stored:
         stored.delete(message)
-    tell(f"{show_line(stored.name)} goes on without {message}.")
+    body = view_outcome(stored.id, stored.name, removed=message, head=stored.head)
+    tell_done(f"{show_line(stored.name)} goes on without {message}.", body, as_json=as_json)
 
 
 @chats.command()
 def rename(
-    *, chat: ChatName, title: Annotated[str, typer.Argument(help="The new title.")], store: StoreOption = None
+    *,
+    chat: ChatName,
+    title: Annotated[str, typer.Argument(help="The new title.")],
+    store: StoreOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Give a conversation a title."""
     with opened(store) as conversations:
         found = conversations.find(chat)
         conversations.rename(found.conversation, title)
-    tell(f"{show_line(found.name)} is now called {show_line(title)}.")
+    body = view_outcome(found.conversation, found.name, title=title)
+    tell_done(f"{show_line(found.name)} is now called {show_line(title)}.", body, as_json=as_json)
 
 
 @chats.command()
@@ -273,26 +307,29 @@ def delete(
     artifact: Annotated[str | None, typer.Option(help="Erase only this artifact, in all its versions.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     store: StoreOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Erase a conversation, or one artifact of it, for good. A tombstone stays; what others share stays theirs."""
     with opened(store) as conversations:
         found = conversations.find_erasable(chat)
         what = f"{artifact} in {found.name}" if artifact else found.name
-        if not yes and not _confirm(f"Erase {show_line(what)} for good?"):
+        if not yes and not _confirm(f"Erase {show_line(what)} for good?", err=as_json):
             raise UsageError("Nothing was erased.", hint="Say --yes to erase without being asked.")
+        contents = None
         if artifact:
             contents = conversations.erase_artifact(found.conversation, artifact)
             what = f"{artifact}: {tell_count(contents, 'content')}"
         else:
             conversations.erase(found.conversation)
     proof = name_command("store verify", erased=found.conversation, store=store)
-    tell(f"Erased {show_line(what)}. See that nothing is left: {proof}")
+    body = view_outcome(found.conversation, found.name, artifact=artifact, contents=contents, proof=proof)
+    tell_done(f"Erased {show_line(what)}. See that nothing is left: {proof}", body, as_json=as_json)
 
 
-def _confirm(question: str) -> bool:
+def _confirm(question: str, *, err: bool) -> bool:
     """Whether somebody says yes; where nobody is there to be asked, nobody does."""
     try:
-        return ask_yes(question)
+        return ask_yes(question, err=err)
     except typer.Abort as error:
         if isinstance(error.__context__, KeyboardInterrupt):
             raise
@@ -304,16 +341,20 @@ def search(
     *,
     words: Annotated[str, typer.Argument(help="Words to look for, as they stand there; capitals do not matter.")],
     store: StoreOption = None,
-) -> None:
+    as_json: JsonOption = False,
+) -> int:
     """Every message, on every branch, that holds the words; attachments are not searched. Exit 1 if there is none."""
     if not words.strip():
         raise UsageError("There are no words to look for.", hint='As in: lamella chats search "high tide"')
-    found = False
+    found: list[Hit] = []
     with opened(store) as conversations, told_if_slow("Searching") as waiting:
         for hit in conversations.search(words):
-            found = True
-            with waiting.hidden():
-                tell(f"{show_line(hit.name)}  {hit.message}  {hit.role}: {show_line(hit.excerpt)}")
-    if not found:
+            found.append(hit)
+            if not as_json:
+                with waiting.hidden():
+                    tell(f"{show_line(hit.name)}  {hit.message}  {hit.role}: {show_line(hit.excerpt)}")
+    if as_json:
+        tell_json(view_hits(found))
+    elif not found:
         tell("No message has these words. What was attached is not searched.", err=True)
-        raise typer.Exit(1)
+    return 0 if found else 1

@@ -29,6 +29,7 @@ def request(
         int | None, typer.Option(min=1, help="The most that the answer may have; else 4,096.", show_default=False)
     ] = None,
     store: StoreOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print it on one line; it is JSON either way.")] = False,
 ) -> None:
     """Print the request body of a turn as JSON, as the provider's SDK would send it. Nothing is sent; no key is needed.
 
@@ -38,7 +39,7 @@ def request(
     _, count, turns = replay_named(file, overrides={"model": model}, store=store, services=services)
     wanted = _find(counted(turns, "Replaying", total=turn or count), turn, count=count)
     body = write_request(wanted, provider, answer=max_tokens, any_model=model is not None, services=services)
-    tell_json(body, indent=2)
+    tell_json(body, indent=None if as_json else 2)
 
 
 def _find(turns: Iterator[Turn], number: int | None, *, count: int) -> Turn:

@@ -13,34 +13,43 @@ from lamella.faces.cli.access import opened_chat
 from lamella.faces.cli.chat.opening import ChatOptions, OpenChat, opened_to_talk, tell_demo
 from lamella.faces.cli.chat.output import PlainOutput, follow
 from lamella.faces.cli.chat.status import tell_call, tell_end
-from lamella.faces.cli.terminal.telling import tell
+from lamella.faces.cli.terminal.telling import tell, tell_json
 
 
 def ask_instead(
-    chat: str, message: str, text: str, *, model: str | None, answer_tokens: int | None, store: str | None
+    chat: str,
+    message: str,
+    text: str,
+    *,
+    model: str | None,
+    answer_tokens: int | None,
+    store: str | None,
+    as_json: bool,
 ) -> None:
     """Ask a text in place of a message; the answer goes to stdout, everything else to stderr."""
     asked = check_text(text, "the question")
     options = ChatOptions(store=store, chat=chat, model=model, answer=answer_tokens, lasts=False)
-    _send(options, lambda stored: stored.edit(message, asked))
+    _send(options, lambda stored: stored.edit(message, asked), as_json=as_json)
 
 
 def answer_again(
-    chat: str, message: str | None, *, model: str | None, answer_tokens: int | None, store: str | None
+    chat: str, message: str | None, *, model: str | None, answer_tokens: int | None, store: str | None, as_json: bool
 ) -> None:
     """Have a question answered again, by default the last, by another model if one is named."""
     options = ChatOptions(store=store, chat=chat, model=model, answer=answer_tokens, lasts=False)
-    _send(options, lambda stored: stored.regenerate(message, model=model))
+    _send(options, lambda stored: stored.regenerate(message, model=model), as_json=as_json)
 
 
-def _send(options: ChatOptions, open_turn: Callable[[StoredChat], Turn]) -> None:
+def _send(options: ChatOptions, open_turn: Callable[[StoredChat], Turn], *, as_json: bool) -> None:
     assert options.chat is not None
     # A conversation that is not there is not begun by asking again in it.
     with opened_chat(options.store, options.chat) as stored:
-        output, named = PlainOutput(), replace(options, chat=stored.name)
+        output, named = PlainOutput(quiet=as_json), replace(options, chat=stored.name)
     with opened_to_talk(named, output.reading) as opened:
         tell_demo(opened.model)
         turn = asyncio.run(_follow(opened, open_turn, output))
+        if as_json:
+            tell_json(opened.view_answer(turn))
         for line in (tell_end(turn.ledger.calls[-1]), tell_call(turn.ledger.calls[-1])):
             if line:
                 tell(line, err=True)

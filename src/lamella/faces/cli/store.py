@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lamella.errors import UsageError
-from lamella.faces.cli.access import StoreOption, name_command, opened
+from lamella.faces.cli.access import JsonOption, StoreOption, name_command, opened
 from lamella.faces.cli.terminal.lines import show_line, tell_count
 from lamella.faces.cli.terminal.progress import told_if_slow
-from lamella.faces.cli.terminal.telling import tell, tell_json
+from lamella.faces.cli.terminal.telling import tell, tell_done, tell_json
+from lamella.views.outcomes import view_copied, view_verified
 from lamella.views.stores import view_stats
 from lamella.wiring import copy_conversations
 
@@ -23,16 +24,15 @@ store_app = typer.Typer(name="store", help="Migrate, verify, measure and copy th
 
 
 @store_app.command()
-def migrate(*, store: StoreOption = None) -> None:
+def migrate(*, store: StoreOption = None, as_json: JsonOption = False) -> None:
     """Bring the store to this version's schema. Opening does this by itself; this says what version it has."""
     with opened(store, create=True) as conversations:
-        tell(f"The store has schema {conversations.stats().schema}.")
+        schema = conversations.stats().schema
+    tell_done(f"The store has schema {schema}.", {"lamella": 1, "schema": schema}, as_json=as_json)
 
 
 @store_app.command()
-def stats(
-    *, store: StoreOption = None, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
-) -> None:
+def stats(*, store: StoreOption = None, as_json: JsonOption = False) -> None:
     """How much the store holds."""
     with opened(store) as conversations:
         found = view_stats(conversations.stats())
@@ -58,6 +58,7 @@ def verify(
         ),
     ] = False,
     store: StoreOption = None,
+    as_json: JsonOption = False,
 ) -> int:
     """Derive every hash and id again. Exit 1 and one line for each damage, if there is any that is not repaired."""
     if repair and erased:
@@ -66,20 +67,28 @@ def verify(
         key = None if chat is None else conversations.find(chat).conversation
         damages = list(_verify_erased(conversations, erased) if erased else conversations.verify(key))
         names = {listed.conversation: listed.name for listed in conversations.list_alive()}
+        repaired: list[str] = []
         with waiting.hidden():
             _tell_damages(damages, names)
         if repair and damages:
             repaired = conversations.repair(damages)
             with waiting.hidden():
-                tell(f"repaired: {tell_count(len(repaired), 'conversation')}.")
+                tell(f"repaired: {tell_count(len(repaired), 'conversation')}.", err=as_json)
             damages = list(conversations.verify(key)) if repaired else damages
             with waiting.hidden():
                 _tell_damages(damages if repaired else [], names)
-    subject = f"nothing is left of what was erased in {show_line(erased)}" if erased else "every hash and id is true"
-    tell(f"verified: {subject}." if not damages else f"damaged: {tell_count(len(damages), 'finding')}.")
+    tell_done(_tell_verdict(damages, erased), view_verified(damages, names, repaired=repaired), as_json=as_json)
     if any(damage.derived for damage in damages) and not repair:
-        tell(f"What its events tell can be repaired: {name_command('store verify', repair=True, store=store)}")
+        again = name_command("store verify", repair=True, store=store)
+        tell(f"What its events tell can be repaired: {again}", err=as_json)
     return 1 if damages else 0
+
+
+def _tell_verdict(damages: "Sequence[Damage]", erased: str | None) -> str:
+    if damages:
+        return f"damaged: {tell_count(len(damages), 'finding')}."
+    subject = f"nothing is left of what was erased in {show_line(erased)}" if erased else "every hash and id is true"
+    return f"verified: {subject}."
 
 
 def _verify_erased(conversations: "Conversations", words: str) -> "Iterator[Damage]":
@@ -97,12 +106,18 @@ def copy(
     *,
     source: Annotated[str, typer.Option("--from", help="The store to copy.")],
     target: Annotated[str, typer.Option("--to", help="The store to copy into.")],
+    as_json: JsonOption = False,
 ) -> int:
     """Copy every conversation. Those already there are extended; a diverged one is reported and left alone."""
     diverged = False
+    outcomes: list[tuple[str, str]] = []
     with told_if_slow("Copying") as waiting:
         for name, outcome in copy_conversations(source, target):
             diverged |= outcome in ("diverged", "damaged")
-            with waiting.hidden():
-                tell(f"{outcome}  {show_line(name)}")
+            outcomes.append((name, outcome))
+            if not as_json:
+                with waiting.hidden():
+                    tell(f"{outcome}  {show_line(name)}")
+    if as_json:
+        tell_json(view_copied(outcomes))
     return 1 if diverged else 0

@@ -40,7 +40,7 @@ def test_a_copy_holds_every_conversation_event_by_event(source: MemoryStore, tar
     assert copied(source, target) == {"one": "new", "two": "new"}
     for name in ("one", "two"):
         assert list(target.load(name)) == list(source.load(name))
-    assert {one.conversation: one.title for one in target.list_conversations()} == {"one": "", "two": "Pears"}
+    assert {one.conversation: one.title for one in target.list_conversations()} == {"one": "apples", "two": "Pears"}
     assert list(Conversations(target, Ticking()).verify()) == []
     assert target.stats() == source.stats()
 

@@ -309,7 +309,7 @@ def test_what_the_store_did_not_take_did_not_happen_and_can_be_done_again(deed: 
     failing.down = True
     with pytest.raises(StoreUnavailableError, match="disk is full"):
         DOWN[deed](chat, old)
-    assert (names(chat), chat.title, chat.head, chat.branches()) == (old, "", old[-1], (old[-1],))
+    assert (names(chat), chat.title, chat.head, chat.branches()) == (old, "q1", old[-1], (old[-1],))
     failing.down = False
     done, expected = DOWN[deed](chat, old), DOWN[deed](other, old)
     if isinstance(done, Turn) and isinstance(expected, Turn):
@@ -368,7 +368,7 @@ def test_any_deed_of_a_chat_that_is_behind_is_a_conflict_and_changes_nothing(sto
     ahead.rename("Ahead")
     with pytest.raises(ConflictError):
         DOWN[deed](behind, old)
-    assert (names(behind), behind.title) == (old, "")
+    assert (names(behind), behind.title) == (old, "q1")
     behind.reload()
     assert behind.title == "Ahead"
     DOWN[deed](behind, old)

@@ -16,7 +16,7 @@ from lamella.adapters.archive.markdown.archive import (
     unify_lines,
 )
 from lamella.adapters.archive.markdown.front import split_front
-from lamella.adapters.archive.markdown.names import name_file, same_file
+from lamella.adapters.archive.markdown.names import name_file, refuse_file, same_file
 from lamella.adapters.archive.markdown.page.messages import show_log
 from lamella.adapters.files.reading import read_plain
 from lamella.adapters.files.writing import make_folder, replace_file, write_new
@@ -46,18 +46,23 @@ def load_archive(path: Path, sources: Sources | None, *, held: Held | None = Non
         raise type(error)(f"{path.name}: {error.message}", hint=error.advice) from error
 
 
-def save_archive(chronicle: Chronicle, folder: Path, *, sources: Sources | None = None) -> Path:
+def save_archive(
+    chronicle: Chronicle, folder: Path, *, file: str | None = None, sources: Sources | None = None
+) -> Path:
     """Write a conversation into a folder: into the file that has its id, whatever it is called by now, else a new one.
 
-    A file that has something which the conversation does not know is left as it is, and an error says how to go on.
-    With ``sources``, files that they do not give as they were ride along.
+    With ``file`` it is that one. A file that has something which the conversation does not know is left as it is, and
+    an error says how to go on. With ``sources``, files that they do not give as they were ride along.
     """
     with _disk_errors(f"The archive cannot be written to {folder}"):
         make_folder(folder)
-        found = _find(folder, chronicle)
+        found = _find(folder, chronicle) if file is None else _find_named(folder / file, chronicle)
         if not found:
             text = encode_text(render_archive(chronicle, sources=sources))
-            return _write_first_free(folder, chronicle.title, text)
+            if file is None:
+                return _write_first_free(folder, chronicle.title, text)
+            write_new(folder / file, text)
+            return folder / file
     path, before = _choose(found, chronicle)
     text = encode_text(render_archive(chronicle, sources=sources, additions=read_additions(before)))
     if text != encode_text(before):
@@ -72,6 +77,15 @@ def _find(folder: Path, chronicle: Chronicle) -> list[Path]:
     files = sorted(path for path in folder.iterdir() if path.suffix.lower() == _ENDING and path.is_file())
     found = [path for path in files if is_same_conversation(_read_id(path), chronicle)]
     return sorted(found, key=lambda path: path.name != named)
+
+
+def _find_named(path: Path, chronicle: Chronicle) -> list[Path]:
+    """A file that is named, if it is there; one that holds something else is refused."""
+    if not path.exists():
+        return []
+    if not is_same_conversation(_read_id(path), chronicle):
+        raise refuse_file(path)
+    return [path]
 
 
 def is_same_conversation(written: str | None, chronicle: Chronicle) -> bool:

@@ -2,6 +2,9 @@
 
 import re
 import unicodedata
+from pathlib import Path
+
+from lamella.errors import BadInputError
 
 MAX_BYTES = 100
 UNTITLED = "Untitled chat"
@@ -22,6 +25,11 @@ def name_file(title: str, number: int = 1) -> str:
     if _DEVICES.match(stem):
         stem = f"Chat {stem}"
     return (_cut(stem, MAX_BYTES - len(suffix)) or UNTITLED) + suffix
+
+
+def refuse_file(path: Path) -> BadInputError:
+    """A file that was named to be written to, and has what the conversation does not know."""
+    return BadInputError(f"{path} is there and holds something else.", hint="Name another file, or move this one away.")
 
 
 def same_file(name: str) -> str:

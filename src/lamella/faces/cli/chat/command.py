@@ -2,54 +2,54 @@
 
 import asyncio
 import sys
-from contextlib import suppress
+from contextlib import nullcontext, redirect_stdout, suppress
 from typing import Annotated
 
 import typer
 
-from lamella.faces.cli.access import StoreOption, name_command
-from lamella.faces.cli.chat.input import PROMPT, Input, LineInput, PipedInput
+from lamella.faces.cli.access import StoreOption, list_names, name_command
+from lamella.faces.cli.chat.commands.setting import read_given
+from lamella.faces.cli.chat.input import Input, LineInput, PipedInput
 from lamella.faces.cli.chat.opening import (
     UNKEPT,
     AnswerOption,
     ChatOptions,
     ModelOption,
-    OpenChat,
     SettingOption,
     SystemOption,
     VaultOption,
     opened_to_talk,
-    tell_demo,
 )
-from lamella.faces.cli.chat.output import Output, PlainOutput
-from lamella.faces.cli.chat.setting import read_given
-from lamella.faces.cli.chat.slash import COMMANDS, ChatEnd, run_command
+from lamella.faces.cli.chat.output import JsonOutput, Output, PlainOutput
+from lamella.faces.cli.chat.slash import ChatEnd, list_arguments, run_command
 from lamella.faces.cli.chat.talk import TerminalChat
-from lamella.faces.cli.tables.said import GIVEN_UP, tell_round
-from lamella.faces.cli.terminal.lines import show_line, show_lines, tell_count
 from lamella.faces.cli.terminal.streams import discard_stdout
 from lamella.faces.cli.terminal.telling import is_dumb, tell
-from lamella.views.chats import view_rounds
 from lamella.wiring import NamedFiles
 
-_GLANCE = 8
-_ChatArgument = Annotated[
-    str | None, typer.Argument(help="A conversation to go on with, or a name for a new one.", show_default=False)
+_NameArgument = Annotated[
+    str | None,
+    typer.Argument(
+        help="A conversation to go on with, or a name for a new one.", show_default=False, autocompletion=list_names
+    ),
 ]
+_LastOption = Annotated[bool, typer.Option("--last", help="Go on with the conversation that changed last.")]
+_LinesOption = Annotated[bool, typer.Option("--json", help="Print JSON lines: an object per event, as it happens.")]
 _StrataOption = Annotated[bool, typer.Option("--strata", help="Show the layers of each turn, and what was cached.")]
 
 
 def chat(
     *,
-    chat: _ChatArgument = None,
+    chat: _NameArgument = None,
     vault: VaultOption = None,
     model: ModelOption = None,
-    last: Annotated[bool, typer.Option("--last", help="Go on with the conversation that changed last.")] = False,
+    last: _LastOption = False,
     strata: _StrataOption = False,
     system: SystemOption = None,
     settings: SettingOption = None,
     max_tokens: AnswerOption = None,
     store: StoreOption = None,
+    as_json: _LinesOption = False,
 ) -> int:
     """Talk with a model. Without --model that is a small demo model in this process, which needs no key.
 
@@ -59,8 +59,9 @@ def chat(
     """
     by_hand = sys.stdin is not None and sys.stdin.isatty()
     at_terminal = by_hand and sys.stdout.isatty()
-    drawn = at_terminal and not is_dumb()
-    output = _make_output(drawn=drawn)
+    drawn = at_terminal and not is_dumb() and not as_json
+    out = sys.stdout
+    output = JsonOutput(out) if as_json else _make_output(drawn=drawn)
     options = ChatOptions(
         store=store,
         chat=chat,
@@ -71,23 +72,21 @@ def chat(
         sticky=True,
         settings=read_given(system, settings),
     )
-    with opened_to_talk(options, output.reading) as opened, asyncio.Runner() as runner:
+    # What programs read is all of stdout.
+    words = redirect_stdout(sys.stderr) if as_json else nullcontext()
+    with words, opened_to_talk(options, output.reading) as opened, asyncio.Runner() as runner:
         files = NamedFiles(vault)
         talk = TerminalChat(opened, runner, output=output, files=files, strata=strata, by_hand=by_hand)
-        _greet(opened)
+        talk.introduce()
         try:
-            source = (
-                _make_input(talk, runner) if drawn else LineInput(talk.tell_attached) if at_terminal else PipedInput()
-            )
-            _talk(talk, source, at_terminal=at_terminal, drawn=drawn)
+            plain = LineInput(talk.tell_attached) if at_terminal else PipedInput()
+            _talk(talk, _make_input(talk, runner) if drawn else plain, at_terminal=at_terminal, drawn=drawn)
         except (BrokenPipeError, SystemExit):
             # Nobody reads the answers any more: what is left is not sent. Rich leaves a closed pipe with SystemExit.
-            discard_stdout()
+            discard_stdout(out)
             talk.failed = True
         finally:
-            talk.leave()
-            runner.run(opened.pool.close())
-            _part(opened, options)
+            _leave(talk, runner, options)
     return 1 if talk.failed and not at_terminal else 0
 
 
@@ -103,7 +102,7 @@ def _make_input(talk: TerminalChat, runner: asyncio.Runner) -> Input:
     from lamella.faces.cli.chat.prompt import PromptInput, PromptStatus  # only a terminal needs it
 
     told = PromptStatus(attached=talk.tell_attached, standing=talk.tell_standing, meanwhile=talk.tell_meanwhile)
-    return PromptInput(runner, commands=tuple(COMMANDS), files=talk.files, names=talk.complete, told=told)
+    return PromptInput(runner, commands=list_arguments(talk), files=talk.files, told=told)
 
 
 def _talk(talk: TerminalChat, source: Input, *, at_terminal: bool, drawn: bool) -> None:
@@ -132,26 +131,10 @@ def _take(talk: TerminalChat, line: str, *, drawn: bool) -> None:
         tell(f"{talk.tell_attached()}[{talk.tell_standing()}]", err=True)
 
 
-def _greet(opened: OpenChat) -> None:
-    tell_demo(opened.model)
-    turns = len(opened.stored.turns())
-    stands = f"goes on after {tell_count(turns, 'turn')}" if turns else "is new"
-    told = f"{show_line(opened.stored.name)} {stands}, with {show_line(opened.model)}."
-    tell(f"{told} /help shows what else there is.", err=True)
-    if turns:
-        tell(_tell_last(opened), err=True)
-
-
-def _tell_last(opened: OpenChat) -> str:
-    """The last exchange, as far as it fits a glance."""
-    last = opened.stored.turns()[-1]
-    lines = show_lines(last.reply.text if last.reply else "").strip().splitlines()
-    more = ["…"] if len(lines) > _GLANCE else []
-    waits = [*tell_round(view_rounds(last, {})[-1]), GIVEN_UP] if last.pending else []
-    return "\n".join((f"{PROMPT}{show_line(last.message.text)}", *lines[:_GLANCE], *more, *waits))
-
-
-def _part(opened: OpenChat, options: ChatOptions) -> None:
+def _leave(talk: TerminalChat, runner: asyncio.Runner, options: ChatOptions) -> None:
+    talk.leave()
+    opened = talk.opened
+    runner.run(opened.pool.close())
     if opened.stored.turns() and options.store != UNKEPT:
         with suppress(OSError):
             again = name_command("chat", opened.stored.name, store=options.store, vault=options.vault)

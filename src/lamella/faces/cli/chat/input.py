@@ -2,11 +2,10 @@
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from lamella.errors import LamellaError, SourceTooLargeError
-from lamella.faces.cli.terminal.lines import show_line
+from lamella.errors import SourceTooLargeError
 from lamella.faces.cli.terminal.telling import tell, write_exactly
 from lamella.wiring import NamedFiles
 
@@ -71,40 +70,44 @@ def _read_line() -> str:
     return line.decode(errors="surrogateescape")
 
 
-def complete(
-    before: str, *, commands: Sequence[str], files: NamedFiles, names: Callable[[str], Sequence[str]]
-) -> list[tuple[str, int]]:
-    """What the text before the cursor may become, each with how many characters of it are replaced.
+# What the argument of a command may be, by what was typed of it; each with what a menu says of it.
+Arguments = Callable[[str], Mapping[str, str]]
 
-    ``names`` are what a command takes of what is there.
-    """
-    if before.startswith("/") and not any(space in before for space in " \n"):
-        return [(name, len(before)) for name in commands if name.startswith(before)]
-    if before.startswith("/attach "):
-        begun = before.removeprefix("/attach ")
-        return [(path, len(begun)) for path in _find_paths(files, begun)]
-    command, _, begun = before.partition(" ")
-    if command.startswith("/") and (there := _find_names(names, command)):
-        return [(name, len(begun)) for name in there if begun.casefold() in name.casefold()]
+
+def complete(before: str, *, commands: Mapping[str, Arguments], files: NamedFiles) -> list[tuple[str, int, str]]:
+    """What the text before the cursor may become: each with how many characters it replaces, and what is said of it."""
+    word, space, begun = before.partition(" ")
+    if before.startswith("/") and not space and "\n" not in before:
+        return [(name, len(before), "") for name in commands if name.startswith(before)]
+    known = _find_known(commands[word], begun) if word in commands else {}
+    if known:
+        return [(text, len(begun), said) for text, said in known.items()]
     mention = _MENTIONING.search(before)
     if mention is None:
         return []
     quote, begun = mention.groups()
-    found = _find_paths(files, begun)
-    return [(f'"{path}"' if quote or " " in path else path, len(quote) + len(begun)) for path in found]
+    found = _find_known(lambda typed: list_paths(files, typed), begun)
+    return [(f'"{path}"' if quote or " " in path else path, len(quote) + len(begun), "") for path in found]
 
 
-def _find_names(names: Callable[[str], Sequence[str]], command: str) -> Sequence[str]:
-    """Names for a menu: one that cannot be shown on a line cannot be typed either."""
+def list_paths(files: NamedFiles, begun: str) -> dict[str, str]:
+    """Paths that a word may become."""
+    return dict.fromkeys(files.complete(begun), "")
+
+
+def choose_begun(known: Mapping[str, str], begun: str) -> dict[str, str]:
+    """What begins as it was typed, by itself or, whatever the case, by what is said of it."""
+    typed = begun.casefold()
+    return {
+        text: said
+        for text, said in known.items()
+        if text.startswith(begun) or (typed and said.casefold().startswith(typed))
+    }
+
+
+def _find_known(list_known: Arguments, begun: str) -> Mapping[str, str]:
+    """What is known to be meant; a menu is no place for errors."""
     try:
-        return [name for name in names(command) if show_line(name) == name]
-    except LamellaError:
-        return []
-
-
-def _find_paths(files: NamedFiles, begun: str) -> list[str]:
-    """Paths for a menu, which is no place for errors."""
-    try:
-        return files.complete(begun)
-    except Exception:  # noqa: BLE001 - a folder that cannot be read completes to nothing
-        return []
+        return list_known(begun)
+    except Exception:  # noqa: BLE001 - a folder or a store that cannot be read completes to nothing
+        return {}

@@ -3,6 +3,7 @@
 import re
 from asyncio import TimerHandle, get_running_loop
 from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from unicodedata import category
 
@@ -66,6 +67,9 @@ class MarkdownOutput:
     def reading(self, progress: "Progress") -> None:
         self.told = tell_progress(progress)
         self._wait(f"{self.told} (Ctrl-C stops)")
+
+    def report(self, event: str, body: Mapping[str, object]) -> None:
+        """People are told in words."""
 
     def end(self) -> None:
         self._forget_due()

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -10,7 +10,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from msgspec.structs import replace
+from msgspec import structs
 
 from lamella import Turn
 from lamella.engine.checks import check_answer
@@ -23,9 +23,14 @@ from lamella.engine.sending.pool import ProviderPool
 from lamella.engine.sending.sending import Delivery
 from lamella.errors import AnswerAsideError, CallError, UntrustedError, UsageError
 from lamella.faces.cli.access import name_command
+from lamella.faces.cli.chat.input import PROMPT
+from lamella.faces.cli.tables.said import GIVEN_UP, tell_round
 from lamella.faces.cli.terminal.consent import go_on_trusted
+from lamella.faces.cli.terminal.lines import show_line, show_lines, tell_count
 from lamella.faces.cli.terminal.telling import tell
 from lamella.ports import TokenCounter
+from lamella.views.answers import view_answer
+from lamella.views.chats import view_rounds
 from lamella.views.turns import cover_reported
 from lamella.wiring import (
     DEMO_MODEL,
@@ -49,6 +54,7 @@ DEMO_TOLD = (
 UNKEPT = "memory:"
 _STICKY: Mapping[str, object] = {"attachments": "sticky"}
 Configure = Callable[[Mapping[str, object]], ChatRules]
+_GLANCE = 8
 
 ModelOption = Annotated[
     str | None,
@@ -99,8 +105,8 @@ class ChatOptions:
 class OpenChat:
     """A conversation, the model it is sent to, and what sends. ``begins`` says that nothing was said in it yet.
 
-    ``kept`` is its key where it is kept, ``store`` the store that was named, if one was. ``configure`` tells what its
-    settings come to, and where each was found.
+    ``kept`` is its key where it is kept, ``store`` the store that was named, if one was. ``opener`` opened it, and
+    ``configure`` tells what its settings come to, and where each was found.
     """
 
     stored: StoredChat
@@ -111,6 +117,7 @@ class OpenChat:
     begins: bool
     kept: str | None = None
     store: str | None = None
+    opener: "ChatOpener"
     configure: Callable[[Mapping[str, object]], Configuration]
 
     def find_post(self, model: str | None = None) -> Delivery:
@@ -124,39 +131,76 @@ class OpenChat:
         except UntrustedError as refused:
             return go_on_trusted(refused, find)
 
+    def view_answer(self, turn: Turn) -> dict[str, object]:
+        """A turn that was answered, as data."""
+        reply = self.stored.turns()[-1].reply
+        return view_answer(turn, reply.text if reply else "", turn.ledger.calls[-1], conversation=self.kept)
+
+    def choose_model(self, model: str) -> "OpenChat":
+        """The same conversation with another model, from its next message on.
+
+        What the model lacks is an error before anything changes.
+        """
+        self.pool.name(model)
+        self.find_post(model)
+        fitting = fit_settings(model, begins=not self.stored.version, services=self.opener.services)
+        self.stored.set({"model": model, **fitting})
+        return replace(self, model=model)
+
     def cover(self, turn: Turn, *, read: int | None, prompt: int | None) -> Mapping[str, int]:
         """What of each layer was cached, where so many tokens of the whole prompt were read from the cache."""
         return cover_reported(turn, self.counter.measure(self.model), read=read, prompt=prompt)
 
 
-@contextmanager
-def opened_to_talk(options: ChatOptions, progress: "Callable[[Progress], None]") -> Iterator[OpenChat]:
-    """A conversation to talk in. What a model lacks, such as a key, is an error before anything is said."""
-    services = read_services()
-    backend = open_backend(options.store or None, services=services, vault=options.vault)
-    usual = _STICKY if options.sticky and not services.found.is_set("attachments") else {}
-    backend = replace(backend, configure=partial(_configure, backend.configure, usual)) if usual else backend
-    try:
-        chat = _choose_chat(backend, options)
-        stored, model = _choose_model(backend, chat, options.model, usual=usual, services=services)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatOpener:
+    """Opens conversations of one store, one after another, over the same notes and providers."""
+
+    backend: Backend
+    pool: ProviderPool
+    services: Services
+    usual: Mapping[str, object]
+
+    @property
+    def conversations(self) -> Conversations:
+        return Conversations(self.backend.store, self.backend.clock)
+
+    def open(self, options: ChatOptions) -> OpenChat:
+        """A conversation to talk in. What a model lacks, such as a key, is an error before anything is said."""
+        name = _choose_chat(self.backend, options)
+        stored, model = _choose_model(self.backend, name, options.model, usual=self.usual, services=self.services)
         if options.settings:
             stored.set(options.settings)
         opened = OpenChat(
             stored=stored,
-            pool=_open_pool(options, progress, services=services),
+            pool=self.pool,
             answer=options.answer,
             model=model,
-            counter=backend.world.counter,
+            counter=self.backend.world.counter,
             begins=not stored.turns(),
             kept=None if options.store == UNKEPT else stored.id,
             store=options.store,
-            configure=partial(configure_chat, services=services),
+            opener=self,
+            configure=partial(configure_chat, services=self.services),
         )
         if options.sends:
             opened.find_post()
+        return opened
+
+
+@contextmanager
+def opened_to_talk(options: ChatOptions, progress: "Callable[[Progress], None]") -> Iterator[OpenChat]:
+    """A conversation to talk in, and its store as long as that takes."""
+    services = read_services()
+    backend = open_backend(options.store or None, services=services, vault=options.vault)
+    usual = _STICKY if options.sticky and not services.found.is_set("attachments") else {}
+    backend = structs.replace(backend, configure=partial(_configure, backend.configure, usual)) if usual else backend
+    try:
+        pool = _open_pool(options, progress, services=services)
+        opened = ChatOpener(backend=backend, pool=pool, services=services, usual=usual).open(options)
         yield opened
     except AnswerAsideError as error:
-        shown = name_command("chats show", stored.name, branch=error.answer, store=options.store)
+        shown = name_command("chats show", opened.stored.name, branch=error.answer, store=options.store)
         error.hint = f"`{shown}` shows it."
         raise
     finally:
@@ -172,6 +216,26 @@ def tell_demo(model: str) -> None:
     """Say what the demo model is, if that is the one."""
     if model == DEMO_MODEL:
         tell(DEMO_TOLD, err=True)
+
+
+def greet(opened: OpenChat) -> None:
+    """Say which conversation this is, with which model, and what was said in it last."""
+    tell_demo(opened.model)
+    turns = len(opened.stored.turns())
+    stands = f"goes on after {tell_count(turns, 'turn')}" if turns else "is new"
+    told = f"{show_line(opened.stored.name)} {stands}, with {show_line(opened.model)}."
+    tell(f"{told} /help shows what else there is.", err=True)
+    if turns:
+        tell(_tell_last(opened), err=True)
+
+
+def _tell_last(opened: OpenChat) -> str:
+    """The last exchange, as far as it fits a glance."""
+    last = opened.stored.turns()[-1]
+    lines = show_lines(last.reply.text if last.reply else "").strip().splitlines()
+    more = ["…"] if len(lines) > _GLANCE else []
+    waits = [*tell_round(view_rounds(last, {})[-1]), GIVEN_UP] if last.pending else []
+    return "\n".join((f"{PROMPT}{show_line(last.message.text)}", *lines[:_GLANCE], *more, *waits))
 
 
 def _choose_chat(backend: Backend, options: ChatOptions) -> str:

@@ -1,8 +1,8 @@
 """Showing an answer while it comes: its text on stdout, everything else on stderr."""
 
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TextIO
 
 from lamella import Turn
 from lamella.engine.sending.sending import Event, EventName
@@ -10,7 +10,7 @@ from lamella.faces.cli.tables.receipts import tell_receipt
 from lamella.faces.cli.terminal.keys import unseen_keys
 from lamella.faces.cli.terminal.lines import show_line
 from lamella.faces.cli.terminal.signals import ended_by_signals
-from lamella.faces.cli.terminal.telling import clear_status, draw_status, tell, write_exactly
+from lamella.faces.cli.terminal.telling import clear_status, draw_status, tell, tell_json, write_exactly
 
 if TYPE_CHECKING:
     from lamella.adapters.providers.local.provider import Progress
@@ -35,6 +35,9 @@ class Output(Protocol):
 
     def end(self) -> None:
         """Nothing more comes, for whatever reason."""
+
+    def report(self, event: str, body: Mapping[str, object]) -> None:
+        """What programs should know: a conversation was opened, a turn is done, something failed."""
 
 
 class PlainOutput:
@@ -67,6 +70,9 @@ class PlainOutput:
             write_exactly("\n")
         self._last = "\n"
 
+    def report(self, event: str, body: Mapping[str, object]) -> None:
+        """People are told in words."""
+
     def _tell(self, line: str) -> None:
         self._shown = draw_status(line) or self._shown
 
@@ -74,6 +80,21 @@ class PlainOutput:
         if self._shown:
             clear_status()
             self._shown = False
+
+
+class JsonOutput(PlainOutput):
+    """A JSON object per line for programs, on the stream that is given; everything else is for people."""
+
+    def __init__(self, out: TextIO) -> None:
+        super().__init__(quiet=True)
+        self._out = out
+
+    def more(self, text: str) -> None:
+        super().more(text)
+        self.report("delta", {"text": text})
+
+    def report(self, event: str, body: Mapping[str, object]) -> None:
+        tell_json({"event": event, **body}, out=self._out)
 
 
 async def follow(events: AsyncGenerator[Event, None], output: Output) -> Turn | None:

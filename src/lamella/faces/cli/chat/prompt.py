@@ -2,10 +2,9 @@
 
 import os
 from asyncio import Runner
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 
 from platformdirs import user_state_path
 from prompt_toolkit import PromptSession
@@ -15,7 +14,8 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from lamella.adapters.files.privacy import close_file, make_own_folder
-from lamella.faces.cli.chat.input import GOES_ON, PROMPT, complete
+from lamella.faces.cli.chat.input import GOES_ON, PROMPT, Arguments, complete
+from lamella.faces.cli.terminal.lines import show_line
 from lamella.wiring import NamedFiles
 
 # Seconds between two looks at what goes on meanwhile.
@@ -45,13 +45,7 @@ class PromptInput:
     """
 
     def __init__(
-        self,
-        runner: Runner,
-        *,
-        commands: Sequence[str],
-        files: NamedFiles,
-        names: Callable[[str], Sequence[str]],
-        told: PromptStatus,
+        self, runner: Runner, *, commands: Mapping[str, Arguments], files: NamedFiles, told: PromptStatus
     ) -> None:
         self._runner = runner
         self._told = told
@@ -60,7 +54,7 @@ class PromptInput:
             lambda: f"{self._attached}{PROMPT}",
             multiline=True,
             history=_open_history(),
-            completer=_Completer(commands, files, names),
+            completer=_Completer(commands, files),
             complete_while_typing=True,
             key_bindings=_make_keys(),
             bottom_toolbar=lambda: f" {self._standing}{told.meanwhile()}",
@@ -81,12 +75,16 @@ class PromptInput:
 
 
 class _Completer(Completer):
-    def __init__(self, commands: Sequence[str], files: NamedFiles, names: Callable[[str], Sequence[str]]) -> None:
-        self._complete = partial(complete, commands=commands, files=files, names=names)
+    def __init__(self, commands: Mapping[str, Arguments], files: NamedFiles) -> None:
+        self._commands = commands
+        self._files = files
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        found = self._complete(document.text_before_cursor)
-        return [Completion(text, start_position=-replaced) for text, replaced in found]
+        found = complete(document.text_before_cursor, commands=self._commands, files=self._files)
+        return [
+            Completion(text, start_position=-replaced, display=show_line(text), display_meta=show_line(said))
+            for text, replaced, said in found
+        ]
 
 
 def _make_keys() -> KeyBindings:

@@ -1,13 +1,16 @@
 """The commands of a chat: what begins with a slash."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from lamella.engine.dialogue.recalling import name_passage
 from lamella.errors import CallError, LamellaError, UsageError
-from lamella.faces.cli.chat.setting import set_or_show
+from lamella.faces.cli.chat.commands import conversations
+from lamella.faces.cli.chat.commands.setting import list_settings, set_or_show
+from lamella.faces.cli.chat.commands.working_set import check_pinnable, check_present
+from lamella.faces.cli.chat.input import Arguments
 from lamella.faces.cli.chat.talk import TerminalChat
-from lamella.faces.cli.chat.working_set import check_pinnable, check_present
 from lamella.faces.cli.tables.branches import tell_branch
 from lamella.faces.cli.tables.compaction import find_waiting, lower_share, print_planned, tell_stopped
 from lamella.faces.cli.tables.ledger import print_ledger
@@ -21,15 +24,23 @@ from lamella.views.ledger import make_rows
 _ASKED_AGAIN = "/retry"
 
 
+def _list_nothing(_talk: TerminalChat, _begun: str) -> Mapping[str, str]:
+    return {}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A word, what comes after it, what it does, and whether it has the model asked."""
+    """A word, what comes after it, what it does, and whether it has the model asked.
+
+    ``known`` lists what may come after it, by what was typed of that.
+    """
 
     name: str
     takes: str = ""
     does: str
     run: Callable[[TerminalChat, str], None]
     asks: bool = False
+    known: Callable[[TerminalChat, str], Mapping[str, str]] = _list_nothing
 
 
 class ChatEnd(Exception):  # noqa: N818 - a way out, not a failure
@@ -47,6 +58,17 @@ def run_command(talk: TerminalChat, line: str) -> bool:
     except LamellaError as error:
         talk.tell_failure(error)
     return command is not None and command.asks
+
+
+def _list_there(command: str, talk: TerminalChat, begun: str) -> dict[str, str]:
+    """What is there for a command; a name that cannot be shown on a line cannot be typed either."""
+    there = [name for name in talk.complete(command) if show_line(name) == name]
+    return dict.fromkeys([name for name in there if begun.casefold() in name.casefold()], "")
+
+
+def list_arguments(talk: TerminalChat) -> dict[str, Arguments]:
+    """Every command with what may come after it in this talk."""
+    return {name: partial(command.known, talk) for name, command in COMMANDS.items()}
 
 
 def _attach(talk: TerminalChat, rest: str) -> None:
@@ -197,14 +219,32 @@ COMMANDS = {
     command.name: command
     for command in (
         Command(
-            name="/attach", takes="PATH[:10-20]", does="bring a file, a folder or lines of a file along", run=_attach
+            name="/attach",
+            takes="PATH[:10-20]",
+            does="bring a file, a folder or lines of a file along",
+            run=_attach,
+            known=conversations.list_files,
         ),
-        Command(name="/detach", takes="[NAME]", does="take something out of what is attached, or all", run=_detach),
         Command(
-            name="/drop", takes="NAME", does="take an artifact out of the prompt, from the next message on", run=_drop
+            name="/detach",
+            takes="[NAME]",
+            does="take something out of what is attached, or all",
+            run=_detach,
+            known=partial(_list_there, "/detach"),
         ),
         Command(
-            name="/pin", takes="ID", does="keep an artifact or a message whole, from the next message on", run=_pin
+            name="/drop",
+            takes="NAME",
+            does="take an artifact out of the prompt, from the next message on",
+            run=_drop,
+            known=partial(_list_there, "/drop"),
+        ),
+        Command(
+            name="/pin",
+            takes="ID",
+            does="keep an artifact or a message whole, from the next message on",
+            run=_pin,
+            known=partial(_list_there, "/pin"),
         ),
         Command(name="/unpin", takes="ID", does="let what is pinned be shortened again", run=_unpin),
         Command(name="/preview", takes="[TEXT]", does="show what a message would send, and its cost", run=_preview),
@@ -212,16 +252,81 @@ COMMANDS = {
         Command(name="/undo", does="take the last compaction back", run=_undo),
         Command(name="/recall", takes="WORDS", does="find what left the prompt", run=_recall),
         Command(name="/ledger", does="show what each turn cost, and why", run=_ledger),
-        Command(name="/set", takes="[NAME [VALUE]]", does="show settings of this chat, or change one", run=set_or_show),
+        Command(
+            name="/set",
+            takes="[NAME [VALUE]]",
+            does="show settings of this chat, or change one",
+            run=set_or_show,
+            known=list_settings,
+        ),
         Command(name="/strata", does="show the layers of each turn, or stop showing them", run=_strata),
         Command(name="/retry", does="have the last question answered again", run=_retry, asks=True),
-        Command(name="/regenerate", takes="[ID]", does="have a question answered again", run=_regenerate, asks=True),
         Command(
-            name="/edit", takes="[ID] TEXT", does="ask something else in place of a question", run=_edit, asks=True
+            name="/regenerate",
+            takes="[ID]",
+            does="have a question answered again",
+            run=_regenerate,
+            asks=True,
+            known=conversations.list_questions,
         ),
-        Command(name="/delete", takes="ID", does="go on without a message", run=_delete),
+        Command(
+            name="/edit",
+            takes="[ID] TEXT",
+            does="ask something else in place of a question",
+            run=_edit,
+            asks=True,
+            known=conversations.list_questions,
+        ),
+        Command(
+            name="/delete",
+            takes="ID",
+            does="go on without a message",
+            run=_delete,
+            known=conversations.list_messages,
+        ),
         Command(name="/branches", does="list the branches; * is the active one", run=_branches),
-        Command(name="/switch", takes="ID", does="go on from another branch, or from any message", run=_switch),
+        Command(
+            name="/switch",
+            takes="ID",
+            does="go on from another branch, or from any message",
+            run=_switch,
+            known=conversations.list_branches,
+        ),
+        Command(
+            name="/model",
+            takes="[NAME]",
+            does="show the model, or change it from the next message on",
+            run=conversations.choose_model,
+            known=conversations.list_known_models,
+        ),
+        Command(
+            name="/new",
+            takes="[NAME]",
+            does="begin another conversation; this one is kept",
+            run=conversations.begin_chat,
+        ),
+        Command(
+            name="/chats",
+            takes="[NAME]",
+            does="list the conversations, or go on with one of them",
+            run=conversations.list_or_switch,
+            known=conversations.list_chats,
+        ),
+        Command(
+            name="/rename",
+            takes="TITLE",
+            does="give this conversation a title",
+            run=conversations.rename,
+            known=conversations.list_titles,
+        ),
+        Command(
+            name="/save",
+            takes="[PATH]",
+            does="write this conversation to a folder, a .md or a .json file",
+            run=conversations.save,
+            known=conversations.list_places,
+        ),
+        Command(name="/copy", does="put the last answer on the clipboard", run=conversations.copy),
         Command(name="/help", does="show this", run=_help),
         Command(name="/quit", does="leave; the conversation is kept", run=_quit),
     )

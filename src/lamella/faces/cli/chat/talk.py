@@ -14,12 +14,7 @@ from lamella.engine.sending.sending import Event, answer, send
 from lamella.errors import AnswerAsideError, ConflictError, LamellaError
 from lamella.faces.cli.access import name_command
 from lamella.faces.cli.chat.attaching import attach_named
-from lamella.faces.cli.chat.opening import OpenChat
-from lamella.faces.cli.chat.output import Output, follow
-from lamella.faces.cli.chat.status import tell_end, tell_standing
-from lamella.faces.cli.chat.strata import print_strata
-from lamella.faces.cli.chat.warmup import Warmup
-from lamella.faces.cli.chat.working_set import (
+from lamella.faces.cli.chat.commands.working_set import (
     check_attached,
     is_sticky,
     list_attached,
@@ -29,13 +24,17 @@ from lamella.faces.cli.chat.working_set import (
     still_present,
     tell_names,
 )
+from lamella.faces.cli.chat.opening import OpenChat, greet
+from lamella.faces.cli.chat.output import Output, follow
+from lamella.faces.cli.chat.status import tell_end, tell_standing
+from lamella.faces.cli.chat.strata import print_strata
+from lamella.faces.cli.chat.warmup import Warmup
 from lamella.faces.cli.terminal.door import ChatDoor
-from lamella.faces.cli.terminal.failures import print_failure
-from lamella.faces.cli.terminal.lines import cut_words, show_line
+from lamella.faces.cli.terminal.failures import print_failure, word_failure
+from lamella.faces.cli.terminal.lines import show_line
 from lamella.faces.cli.terminal.telling import tell
+from lamella.views.outcomes import view_outcome
 from lamella.wiring import Configuration, NamedFiles
-
-_TITLE = 60
 
 
 class TerminalChat:
@@ -53,9 +52,9 @@ class TerminalChat:
         self._opened = opened
         self._runner = runner
         self._output = output
-        self._named = not opened.begins
         self._warmup = Warmup(opened, runner)
         self._by_hand = by_hand
+        self._wished: str | None = None
         self.files = files
         self.strata = strata
         self.waiting: dict[str, list[Attachment]] = {}
@@ -68,6 +67,10 @@ class TerminalChat:
         self.failed = False
 
     @property
+    def opened(self) -> OpenChat:
+        return self._opened
+
+    @property
     def stored(self) -> StoredChat:
         return self._opened.stored
 
@@ -76,16 +79,43 @@ class TerminalChat:
         return self._opened.configure(self.stored.settings)
 
     @property
+    def model(self) -> str:
+        """The model that the next message goes to."""
+        return self._wished or self.stored.model_for(Ask(text=""))
+
+    @property
     def shown_by(self) -> str:
         """The command that shows what was said here, with its ids."""
         return name_command("chats show", self.stored.name, store=self._opened.store)
+
+    def introduce(self) -> None:
+        """Say which conversation this is, and what was said in it last."""
+        greet(self._opened)
+        stored = self.stored
+        body = view_outcome(stored.id, stored.name, model=self._opened.model, turns=len(stored.turns()))
+        self._output.report("opened", body)
+
+    def go_on_in(self, opened: OpenChat) -> None:
+        """Go on in another conversation; what waited for the next message of this one is left."""
+        self._forget_waiting()
+        self._turn_to(opened)
+
+    def choose_model(self, model: str) -> None:
+        """Have another model asked from the next message on; what waits for that goes with it."""
+        self._turn_to(self._opened.choose_model(model))
+        # A branch that was left for another has the model it was asked with, whatever settings say.
+        self._wished = model
+
+    def _turn_to(self, opened: OpenChat) -> None:
+        self._warmup.end()
+        self._warmup = Warmup(opened, self._runner)
+        self._opened = opened
 
     def say(self, text: str) -> None:
         """Send a message, with what waits for it and what it names."""
         self.failed = True
         try:
             asked = self._ask(text, say=True)
-            self._name(text)
             post = self._opened.find_post(self.stored.model_for(asked))
             self._loose |= dict.fromkeys(list_given(asked.attach))
             self._follow(send(self.stored, asked, post))
@@ -99,7 +129,7 @@ class TerminalChat:
     def say_instead(self, message: str, text: str) -> None:
         """Ask a text in place of a question, with the same attachments; the old branch stays."""
         self.failed = True
-        turn = self.stored.edit(message, check_text(text, "the message"))
+        turn = self.stored.edit(message, check_text(text, "the message"), model=self._wished)
         self._follow(answer(self.stored, turn, self._opened.find_post(turn.envelope.model)))
 
     def foresee(self, text: str) -> Turn:
@@ -113,7 +143,7 @@ class TerminalChat:
         """
         self.failed = True
         before = self.stored.head
-        turn = self.stored.regenerate(message, model=self.stored.model_for(Ask(text="")))
+        turn = self.stored.regenerate(message, model=self.model)
         try:
             self._follow(answer(self.stored, turn, self._opened.find_post(turn.envelope.model)))
         finally:
@@ -124,7 +154,9 @@ class TerminalChat:
         """Two lines, as every failure is told."""
         if isinstance(error, AnswerAsideError):
             error.hint = f"/switch {error.answer} goes there; here the talk goes on as others left it."
-        print_failure(error, ChatDoor(self._opened.store), as_json=False)
+        door = ChatDoor(self._opened.store)
+        print_failure(error, door, as_json=False)
+        self._output.report("error", word_failure(error, door))
 
     def warm(self) -> None:
         """Have what waits for the next message read in, where the model can do that ahead."""
@@ -145,7 +177,7 @@ class TerminalChat:
         waits = "".join(f" · +{name}" for name in self.waiting) + "".join(f" · -{name}" for name in out)
         waits += "".join(f" · pin {name}" for name in self.pins)
         waits += "".join(f" · unpin {name}" for name in self.unpins)
-        return tell_standing(self.stored, self.stored.model_for(Ask(text=""))) + waits
+        return tell_standing(self.stored, self.model) + waits
 
     @property
     def sticks(self) -> bool:
@@ -191,6 +223,7 @@ class TerminalChat:
             detach=still_attached(self.stored, self.detach),
             pin=tuple(self.pins),
             unpin=tuple(self.unpins),
+            model=self._wished,
         )
         return self._bring_changed(asked, say=say) if self.sticks else asked
 
@@ -203,12 +236,6 @@ class TerminalChat:
         for line in told if say else ():
             tell(f"note: {show_line(line)}", err=True)
         return asked
-
-    def _name(self, text: str) -> None:
-        """A new conversation gets its first words as a title, before they are asked: later would cost its place."""
-        if not self._named:
-            self.stored.rename(cut_words(text, _TITLE))
-            self._named = True
 
     def _follow(self, events: AsyncGenerator[Event, None]) -> None:
         try:
@@ -225,6 +252,7 @@ class TerminalChat:
         self.failed = False
         if turn is None or not turn.ledger.calls:
             return
+        self._output.report("done", self._opened.view_answer(turn))
         end = tell_end(turn.ledger.calls[-1])
         if end:
             tell(end, err=True)
@@ -243,3 +271,4 @@ class TerminalChat:
         self.detach.clear()
         self.pins.clear()
         self.unpins.clear()
+        self._wished = None

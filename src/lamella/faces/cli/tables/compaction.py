@@ -9,9 +9,10 @@ from rich.text import Text
 from lamella import Receipt, Told
 from lamella.engine.dialogue.proposal import Proposal
 from lamella.faces.cli.terminal.console import make_console
-from lamella.faces.cli.terminal.lines import cut_words, show_line, tell_count
+from lamella.faces.cli.terminal.lines import show_line, tell_count
 from lamella.faces.cli.terminal.telling import tell
 from lamella.views.amounts import plain
+from lamella.views.words import cut_words
 
 _BAR = 28
 _STAYS, _GOES = "█", "░"

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 from lamella.engine.keeping.marks import CompactionMark
 from lamella.faces.cli.tables.receipts import tell_mark
-from lamella.faces.cli.terminal.lines import cut_words, show_line, show_lines
+from lamella.faces.cli.terminal.lines import show_line, show_lines
 from lamella.views.chats import CallBody, RoundBody, SaidBody
+from lamella.views.words import cut_words
 
 _INDENT = " " * 18
 # Of a call and of what it gave, in characters: enough to know which it is.

@@ -14,13 +14,23 @@ def exit_code(error: LamellaError) -> int:
     return 2 if isinstance(error, BadInputError) else 1
 
 
+def word_failure(error: LamellaError, door: Door) -> dict[str, object]:
+    """A failure as data, in the words of a door."""
+    message, hint = _word(error, door)
+    return view_error(error, message=message, hint=hint)
+
+
 def print_failure(error: LamellaError, door: Door, *, as_json: bool) -> None:
     """Tell people, and programs that asked for JSON; where no one listens any more, the exit code has to do."""
-    from lamella.wiring import mask_keys  # only those who fail need it
-
-    message, hint = mask_keys(show_line(error.message)), show_line(error.hint_at(door))
+    message, hint = _word(error, door)
     with suppress(OSError):
         tell(f"error: {message}", err=True)
         tell(f"hint: {hint}", err=True)
         if as_json:
-            tell_json(view_error(error, message=message, hint=hint))
+            tell_json(word_failure(error, door))
+
+
+def _word(error: LamellaError, door: Door) -> tuple[str, str]:
+    from lamella.wiring import mask_keys  # only those who fail need it
+
+    return mask_keys(show_line(error.message)), show_line(error.hint_at(door))

@@ -1,6 +1,7 @@
 """Lines: text of any origin as it may stand on one line of a terminal."""
 
 import re
+from datetime import UTC, datetime
 
 _LONGEST = 2_000
 _KEPT = _LONGEST // 2
@@ -32,13 +33,15 @@ def tell_count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def cut_words(text: str, room: int) -> str:
-    """The beginning of a text, in at most so many characters; it is cut between words unless the first is too long."""
-    words = " ".join(text.split())
-    if len(words) <= room:
-        return words
-    kept = words[:room].rpartition(" ")[0] or words[: room - 1]
-    return kept.rstrip(".,;:") + "…"
+def tell_time(at: str, *, utc: bool = False) -> str:
+    """A time as it was written down, as clocks here show it, or in UTC; what is no time is told as it stands."""
+    try:
+        moment = datetime.fromisoformat(at)
+        # What has no zone was written in UTC.
+        known = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return f"{known.astimezone(UTC if utc else None):%Y-%m-%d %H:%M:%S}"
+    except (ValueError, OverflowError, OSError):
+        return show_line(at)
 
 
 def _escape(match: re.Match[str]) -> str:

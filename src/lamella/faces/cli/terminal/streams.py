@@ -4,6 +4,7 @@ import os
 import sys
 from contextlib import suppress
 from io import TextIOWrapper
+from typing import TextIO
 
 
 def speak_utf8() -> None:
@@ -22,7 +23,10 @@ def finish_stdout() -> None:
         discard_stdout()
 
 
-def discard_stdout() -> None:
-    """Let what is still buffered go nowhere, so that Python does not complain about it at exit."""
+def discard_stdout(out: TextIO | None = None) -> None:
+    """Let what is still buffered go nowhere, so that Python does not complain about it at exit.
+
+    ``out`` is stdout itself where that is led elsewhere.
+    """
     with suppress(OSError, ValueError, AttributeError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), (out or sys.stdout).fileno())

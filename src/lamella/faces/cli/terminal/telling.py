@@ -7,7 +7,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TextIO
 from unicodedata import east_asian_width
@@ -29,9 +29,17 @@ def tell(text: str, *, err: bool = False) -> None:
     _write(stream, f"{shown}\n")
 
 
-def tell_json(body: object, *, indent: int | None = None) -> None:
-    """A JSON object on stdout."""
-    _write(sys.stdout, show_json(json.dumps(body, ensure_ascii=False, indent=indent)) + "\n")
+def tell_json(body: object, *, indent: int | None = None, out: TextIO | None = None) -> None:
+    """A JSON object on stdout, or on another stream."""
+    _write(sys.stdout if out is None else out, show_json(json.dumps(body, ensure_ascii=False, indent=indent)) + "\n")
+
+
+def tell_done(line: str, body: Mapping[str, object], *, as_json: bool) -> None:
+    """What was done: a line for people, or a JSON object for programs."""
+    if as_json:
+        tell_json(body)
+    else:
+        tell(line)
 
 
 def write_exactly(text: str) -> None:

@@ -1,11 +1,30 @@
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from lamella.faces.cli.chat.input import complete
+from lamella.faces.cli.chat.input import Arguments, choose_begun, complete, list_paths
+from lamella.faces.cli.chat.slash import list_arguments
+from lamella.faces.cli.chat.talk import TerminalChat
 from lamella.wiring import NamedFiles
 
-COMMANDS = ("/attach", "/drop", "/ledger")
+KNOWN = {"m-1": "When is high tide?", "m-2": "And low tide?"}
+
+
+def nothing(_begun: str) -> dict[str, str]:
+    return {}
+
+
+def broken(_begun: str) -> dict[str, str]:
+    raise OSError("gone")
+
+
+COMMANDS: dict[str, Arguments] = {
+    "/attach": nothing,
+    "/drop": broken,
+    "/edit": lambda begun: choose_begun(KNOWN, begun),
+    "/ledger": nothing,
+}
 
 
 @pytest.fixture
@@ -15,39 +34,50 @@ def files(tmp_path: Path) -> NamedFiles:
     return NamedFiles(tmp_path)
 
 
-def names(command: str) -> list[str]:
-    """What is there for a command."""
-    return ["plan.md", "my map.png", "nul\0.md"] if command == "/drop" else []
-
-
 @pytest.mark.parametrize(
     ("before", "becomes"),
     [
-        ("/", [("/attach", 1), ("/drop", 1), ("/ledger", 1)]),
-        ("/le", [("/ledger", 3)]),
-        ("/attach pl", [("plan.md", 2)]),
-        ("Read @pl", [("plan.md", 2)]),
-        ("Read @my", [('"my list.md"', 2)]),
-        ('Read @"my', [('"my list.md"', 3)]),
+        ("/", [("/attach", 1, ""), ("/drop", 1, ""), ("/edit", 1, ""), ("/ledger", 1, "")]),
+        ("/le", [("/ledger", 3, "")]),
+        ("/attach pl", [("plan.md", 2, "")]),
+        ("/drop pl", []),
+        ("/edit ", [("m-1", 0, "When is high tide?"), ("m-2", 0, "And low tide?")]),
+        ("/edit m-2", [("m-2", 3, "And low tide?")]),
+        ("/edit and", [("m-2", 3, "And low tide?")]),
+        ("/edit m-2 What of @pl", [("plan.md", 2, "")]),
+        ("/gone m", []),
+        ("Read @pl", [("plan.md", 2, "")]),
+        ("Read @my", [('"my list.md"', 2, "")]),
+        ('Read @"my', [('"my list.md"', 3, "")]),
         ("Read pl", []),
         ("me@pl", []),
         ("a line\n/le", []),
-        ("/drop ", [("plan.md", 0), ("my map.png", 0)]),
-        ("/drop my m", [("my map.png", 4)]),
-        ("/drop MAP", [("my map.png", 3)]),
         ("/ledger pl", []),
-        ("/ledger @pl", [("plan.md", 2)]),
+        ("/ledger @pl", [("plan.md", 2, "")]),
     ],
 )
 def test_commands_and_paths_are_completed_where_they_can_stand(
-    files: NamedFiles, before: str, becomes: list[tuple[str, int]]
+    files: NamedFiles, before: str, becomes: list[tuple[str, int, str]]
 ) -> None:
-    assert complete(before, commands=COMMANDS, files=files, names=names) == becomes
+    commands = {**COMMANDS, "/attach": lambda begun: list_paths(files, begun)}
+    assert complete(before, commands=commands, files=files) == becomes
 
 
 def test_a_vault_that_went_away_completes_to_nothing(tmp_path: Path) -> None:
-    assert complete("Read @pl", commands=COMMANDS, files=NamedFiles(tmp_path / "gone"), names=names) == []
+    assert complete("Read @pl", commands=COMMANDS, files=NamedFiles(tmp_path / "gone")) == []
 
 
-def test_a_name_that_no_line_can_hold_is_not_offered(files: NamedFiles) -> None:
-    assert complete("/drop ", commands=COMMANDS, files=files, names=lambda _: ["a\nb.md"]) == []
+class Talk:
+    """What is there for a command, as a talk tells it."""
+
+    def complete(self, command: str) -> list[str]:
+        return ["plan.md", "my map.png", "nul\0.md", "a\nb.md"] if command == "/drop" else []
+
+
+@pytest.mark.parametrize(
+    ("begun", "found"), [("", ["plan.md", "my map.png"]), ("my m", ["my map.png"]), ("MAP", ["my map.png"])]
+)
+def test_what_is_there_is_completed_by_any_part_and_only_what_a_line_can_hold(begun: str, found: list[str]) -> None:
+    talk = cast("TerminalChat", Talk())
+    assert list(list_arguments(talk)["/drop"](begun)) == found
+    assert not list_arguments(talk)["/detach"](begun)

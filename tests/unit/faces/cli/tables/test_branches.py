@@ -1,7 +1,11 @@
 """Branches in a list: each can be told from the others."""
 
+import pytest
+
 from lamella.faces.cli.tables.branches import tell_branch
 from lamella.views.chats import BranchBody, ReplyBody, SaidBody
+
+pytestmark = pytest.mark.usefixtures("zone_of_tokyo")
 
 
 def said(text: str, reply: ReplyBody | None = None) -> SaidBody:
@@ -11,13 +15,13 @@ def said(text: str, reply: ReplyBody | None = None) -> SaidBody:
 def test_a_branch_is_told_by_its_length_its_time_its_last_question_and_the_answer() -> None:
     reply = ReplyBody(message="a2", at="2026-03-01T12:35:00Z", text="At noon.")
     branch = BranchBody(branch="a1", active=True, turns=2, last=said("When is high tide?", reply))
-    assert tell_branch(branch) == "* a1  2 turns  2026-03-01 12:35  When is high tide? → At noon."
+    assert tell_branch(branch) == "* a1  2 turns  2026-03-01 21:35  When is high tide? → At noon."
 
 
 def test_long_words_are_cut_between_words_and_cannot_act_on_a_terminal() -> None:
     long = "a question of many words, " * 9
     line = tell_branch(BranchBody(branch="a1", active=False, turns=1, last=said(f"\x1b[2J{long}")))
-    assert line.startswith("  a1  1 turn  2026-03-01 12:34  ")
+    assert line.startswith("  a1  1 turn  2026-03-01 21:34  ")
     assert line.endswith("  \\x1b[2Ja question of many words, a question of many… → no answer")
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamella.faces.cli.terminal.lines import cut_words, show_line, show_lines, tell_count
+from lamella.faces.cli.terminal.lines import show_line, show_lines, tell_count, tell_time
 
 
 @given(st.text())
@@ -24,19 +24,20 @@ def test_shown_lines_keep_line_breaks_and_tabs_and_nothing_else() -> None:
     assert show_lines("a\n\tb\r\x1b[2J") == "a\n\tb\\r\\x1b[2J"
 
 
-@pytest.mark.parametrize(
-    ("text", "room", "cut"),
-    [
-        ("two  words\n", 9, "two words"),
-        ("two words more", 12, "two words…"),
-        ("one, two", 6, "one…"),
-        ("endless", 4, "end…"),
-        ("", 4, ""),
-    ],
-)
-def test_words_are_cut_between_words_unless_the_first_is_too_long(text: str, room: int, cut: str) -> None:
-    assert cut_words(text, room) == cut
-
-
 def test_one_of_something_is_told_as_one() -> None:
     assert [tell_count(number, "turn") for number in (0, 1, 1_200)] == ["0 turns", "1 turn", "1,200 turns"]
+
+
+@pytest.mark.usefixtures("zone_of_tokyo")
+@pytest.mark.parametrize(
+    ("at", "here", "utc"),
+    [
+        ("2026-03-01T20:34:56.789Z", "2026-03-02 05:34:56", "2026-03-01 20:34:56"),
+        ("2026-03-01T20:34:56+09:00", "2026-03-01 20:34:56", "2026-03-01 11:34:56"),
+        ("2026-03-01T20:34:56", "2026-03-02 05:34:56", "2026-03-01 20:34:56"),
+        ("9999-12-31T23:59:59Z", "9999-12-31T23:59:59Z", "9999-12-31 23:59:59"),
+        ("yesterday\x1b[2J", "yesterday\\x1b[2J", "yesterday\\x1b[2J"),
+    ],
+)
+def test_a_time_is_told_as_clocks_here_show_it_or_in_utc(at: str, here: str, utc: str) -> None:
+    assert (tell_time(at), tell_time(at, utc=True)) == (here, utc)

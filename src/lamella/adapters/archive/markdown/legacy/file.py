@@ -23,13 +23,13 @@ from lamella.core.log.events.message import make_open_message
 from lamella.core.log.log import Log
 from lamella.core.log.turn import Turn
 from lamella.core.text.content import encode_text
+from lamella.core.text.words import make_title
 from lamella.errors import BadInputError
 from lamella.holdings import Chronicle
 from lamella.ports import Sources
 
 _NEVER = "1970-01-01T00:00:00Z"
 _ID_DIGITS = 16
-_TITLE_LENGTH = 60
 _SOURCE_LENGTH = 80
 # Many times what anybody has said in one chat. A message costs more time than its letters do.
 _MOST_MESSAGES = 20_000
@@ -76,7 +76,7 @@ class _LegacyFile:
         self._at = self._created
         self._model = _model(fields.get("modelKey", ""))
         self._first = first, extract_blocks(first.text)
-        self._title = fields.get("topic", "").strip() or _title(self._first[1].typed)
+        self._title = fields.get("topic", "").strip() or make_title(self._first[1].typed)
         self._contents: dict[str, bytes] = {}
         self._number = 0
         self._scribe = Scribe(log=Log(conversation=derive_conversation(fields, first)))
@@ -176,11 +176,6 @@ def _model(key: str) -> str | None:
     """``name|provider`` as ``provider:name``."""
     name, mark, provider = key.strip().rpartition("|")
     return f"{provider}:{name}" if mark else provider or None
-
-
-def _title(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _TITLE_LENGTH else f"{line[: _TITLE_LENGTH - 1].rstrip()}…"
 
 
 def _unique(artifacts: Iterable[Artifact]) -> tuple[Artifact, ...]:

@@ -165,7 +165,7 @@ def test_a_changed_context_or_time_changes_nothing_and_it_is_said(backend: Backe
 
 
 def test_a_changed_title_renames_the_conversation(backend: Backend, text: str) -> None:
-    edited = read(backend, text.replace('title: ""', "title: By hand"))
+    edited = read(backend, text.replace("title: one", "title: By hand"))
     assert edited.title == "By hand"
     assert fold(edited).title == "By hand"
     assert edited.warnings == ("The title was changed by hand; the conversation is renamed.",)

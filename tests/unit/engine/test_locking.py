@@ -2,7 +2,7 @@
 
 from threading import Event, RLock, Thread
 
-from lamella.engine.keeping.locking import one_at_a_time
+from lamella.engine.locking import one_at_a_time
 
 
 @one_at_a_time(except_for=("look",))

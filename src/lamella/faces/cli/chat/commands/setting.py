@@ -5,15 +5,17 @@ from collections.abc import Iterable
 from lamella.engine.checks import check_text
 from lamella.engine.dialogue.ask import Ask
 from lamella.errors import UsageError
+from lamella.faces.cli.chat.input import choose_begun
 from lamella.faces.cli.chat.talk import TerminalChat
 from lamella.faces.cli.settings.config import list_values, tell_value
-from lamella.faces.cli.terminal.lines import cut_words, show_line
+from lamella.faces.cli.terminal.lines import show_line
 from lamella.faces.cli.terminal.telling import tell
+from lamella.views.words import cut_words
 from lamella.wiring import NAMES, Origin, check_name, read_typed
 
 # What is chosen where a chat is opened, and why it cannot be changed inside it.
 _ELSEWHERE = {
-    "model": "Leave, and go on with another: lamella chat NAME --model MODEL.",
+    "model": "Name it with --model, or in a chat with /model.",
     "profile": "It is a setting of lamella.toml or of the environment.",
     "store": "Leave, and open another with --store.",
     "model_facts": "It is a setting of lamella.toml or of the environment.",
@@ -48,6 +50,11 @@ def set_or_show(talk: TerminalChat, rest: str) -> None:
         return
     talk.stored.set({name: _read_value(name, text.strip())})
     tell(f"{name} is {_tell_value(talk, name)[1]} from the next message on.")
+
+
+def list_settings(_talk: TerminalChat, begun: str) -> dict[str, str]:
+    """The settings that a conversation may have of its own."""
+    return choose_begun(dict.fromkeys((name for name in NAMES if name not in _ELSEWHERE), ""), begun)
 
 
 def _show(talk: TerminalChat, names: Iterable[str]) -> None:

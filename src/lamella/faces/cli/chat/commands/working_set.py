@@ -7,7 +7,8 @@ from typing import NoReturn
 from lamella.engine.dialogue.reading.working_set import list_present, list_working_set, match_names, name_artifact
 from lamella.engine.keeping.stored import StoredChat
 from lamella.errors import CallError
-from lamella.faces.cli.terminal.lines import cut_words, show_line
+from lamella.faces.cli.terminal.lines import show_line
+from lamella.views.words import cut_words
 
 _SHOWN = 3
 _ROOM = 24

@@ -1,0 +1,195 @@
+"""Commands of a chat about conversations as wholes: another model, another conversation, titles and copies."""
+
+import json
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from tests.journeys.running import COMMAND, Ran, spawn
+from tests.journeys.terminal import CTRL_D, ENTER, Terminal
+
+Chat = Callable[..., Ran]
+
+
+@pytest.fixture
+def chat(home: Mapping[str, str]) -> Chat:
+    def chatting(*lines: str, words: tuple[str, ...] = ()) -> Ran:
+        return spawn("chat", *words, stdin="".join(f"{line}\n" for line in lines).encode(), environment=home)
+
+    return chatting
+
+
+def other(folder: Path, *replies: str) -> str:
+    file = folder / "other.json"
+    file.write_text(json.dumps(replies), encoding="utf-8")
+    return f"scripted:{file}"
+
+
+def listed(home: Mapping[str, str]) -> dict[str, str]:
+    rows = json.loads(spawn("chats", "list", "--json", environment=home).out)["chats"]
+    return {row["name"]: row["title"] for row in rows}
+
+
+def models(home: Mapping[str, str], name: str) -> list[str]:
+    turns = json.loads(spawn("ledger", name, "--json", environment=home).out)["turns"]
+    return [turn["calls"][-1]["model"] for turn in turns]
+
+
+def test_a_model_is_changed_from_the_next_message_on_and_stays_changed(
+    chat: Chat, script: Callable[..., str], home: Mapping[str, str], tmp_path: Path
+) -> None:
+    first, second = script("One."), other(tmp_path, "Two.", "Three.")
+    ran = chat("First?", "/model", f"/model {second}", "Second?", words=("talk", "--model", first))
+    assert (ran.exit, ran.out.splitlines()[-1]) == (0, "Two.")
+    assert f"{first} for the next message, with a window of 128,000 tokens.\n" in ran.out
+    assert f"{second} from the next message on, with a window of 128,000 tokens.\n" in ran.out
+    assert chat("Third?", words=("talk",)).err.startswith(f"talk goes on after 2 turns, with {second}.")
+    assert models(home, "talk") == [first, second, second]
+
+
+def test_a_model_gets_the_window_that_it_has_as_if_it_were_opened_with(
+    chat: Chat, script: Callable[..., str], home: Mapping[str, str]
+) -> None:
+    ran = chat("First?", "/model gguf:nowhere.gguf", "/preview Second?", words=("talk", "--model", script("One.")))
+    assert "error: There is no file" in ran.err, "what the model lacks is told before anything changes"
+    again = chat("/model local", words=("talk",))
+    assert "local from the next message on, with a window of 8,192 tokens.\n" in again.out
+    opened = chat("/model", words=("talk", "--model", "local"))
+    assert "local for the next message, with a window of 8,192 tokens.\n" in opened.out
+    assert models(home, "talk")[-1].startswith("scripted:")
+
+
+def test_a_branch_that_was_left_is_asked_by_the_model_that_is_named_there(
+    chat: Chat, script: Callable[..., str], home: Mapping[str, str], tmp_path: Path
+) -> None:
+    first, second = script("One.", "Two."), other(tmp_path, "Three.", "Four.")
+    chat("First?", "Second?", words=("talk", "--model", first))
+    left = json.loads(spawn("ledger", "talk", "--json", environment=home).out)["turns"][0]["message"]
+    chat(f"/model {second}", "Third?", f"/switch {left}", f"/model {second}", "/retry", words=("talk",))
+    assert models(home, "talk") == [second]
+
+
+def test_a_conversation_is_begun_and_others_are_gone_back_to(
+    chat: Chat, script: Callable[..., str], home: Mapping[str, str]
+) -> None:
+    model = script("One.", "Two.", "Three.")
+    ran = chat("First?", "/new tides", "Second?", "/chats tal", "Third?", words=("talk", "--model", model))
+    assert ran.out == "One.\nTwo.\nThree.\n"
+    assert f"talk is kept; /chats talk goes back.\ntides is new, with {model}. /help" in ran.err
+    assert f"tides is kept; /chats tides goes back.\ntalk goes on after 1 turn, with {model}. /help" in ran.err
+    assert ran.err.endswith("Kept. Go on with: lamella chat talk\n")
+    assert listed(home) == {"talk": "First?", "tides": "Second?"}
+    assert models(home, "talk") == [model, model]
+
+
+def test_a_conversation_that_is_there_is_not_begun_again(chat: Chat, script: Callable[..., str]) -> None:
+    ran = chat("First?", "/new talk", "/chats nowhere", "/chats First?", words=("talk", "--model", script("One.")))
+    assert "error: There is a conversation talk already.\nhint: /chats talk goes on with it.\n" in ran.err
+    assert "error: There is no conversation 'nowhere'." in ran.err
+    assert "talk goes on after 1 turn" in ran.err
+
+
+def test_conversations_are_listed_and_named_anew(
+    chat: Chat, script: Callable[..., str], home: Mapping[str, str]
+) -> None:
+    ran = chat("/rename", "/rename  Low tide ", "First?", "/chats", words=("talk", "--model", script("One.")))
+    assert "error: /rename names no title." in ran.err
+    assert "talk is now called Low tide.\n" in ran.out
+    assert "This is talk. /chats NAME goes on with another, /new begins one.\n" in ran.out
+    assert listed(home) == {"talk": "Low tide"}
+
+
+def test_a_conversation_is_saved_and_what_it_does_not_know_is_never_written_over(
+    chat: Chat, script: Callable[..., str], tmp_path: Path, home: Mapping[str, str]
+) -> None:
+    folder = tmp_path / "saved"
+    (folder / "d.md").mkdir(parents=True)
+    mine, theirs, talk = folder / "mine.md", folder / "theirs.md", folder / "talk.json"
+    theirs.write_text("# My own\n", encoding="utf-8")
+    ran = chat(
+        "/save", "First?", f"/save {mine}", f"/save {talk}", f"/save {theirs}", words=("a", "--model", script("One."))
+    )
+    assert "error: Nothing was said here yet." in ran.err
+    assert ran.out.splitlines() == ["One.", f"Saved: {mine}", f"Saved: {talk}"]
+    assert f"error: {theirs} is there and holds something else.\n" in ran.err
+    assert theirs.read_text(encoding="utf-8") == "# My own\n"
+    assert "**user**: First?" in mine.read_text(encoding="utf-8")
+    assert spawn("replay", str(talk), environment=home).exit == 0
+    again = chat(
+        "Second?", f"/save {mine}", f"/save {talk}", f"/save {folder}", f"/save {folder / 'd.md'}", words=("a",)
+    )
+    assert again.out.splitlines()[1:] == [
+        f"Saved: {mine}",
+        f"Saved: {talk}",
+        f"Saved: {mine}",
+        f"Saved: {folder / 'd.md' / 'First.md'}",
+    ]
+    assert "**user**: Second?" in mine.read_text(encoding="utf-8")
+    foreign = chat("Other?", f"/save {mine}", f"/save {talk}", words=("b", "--model", script("One.")))
+    assert foreign.err.count("is there and holds something else.") == 2
+
+
+def test_the_last_answer_goes_to_the_clipboard_of_the_terminal(
+    home: Mapping[str, str], script: Callable[..., str]
+) -> None:
+    with Terminal([*COMMAND, "chat", "talk", "--model", script("At noon. ☼")], home) as terminal:
+        terminal.wait_for("tokens used")
+        terminal.press("/copy", ENTER)
+        terminal.wait_for("error: There is no answer to copy yet.")
+        terminal.wait_for("tokens used")
+        terminal.press("When?", ENTER)
+        terminal.wait_for("At noon.")
+        terminal.wait_for("tokens used")
+        terminal.press("/copy", ENTER)
+        terminal.wait_for("Copied 10 characters")
+        terminal.wait_for("tokens used")
+        terminal.press(CTRL_D)
+        assert terminal.wait_for_end() == 0
+    assert f"\x1b]52;c;{b64encode('At noon. ☼'.encode()).decode()}\x07" in terminal.raw
+
+
+@pytest.mark.parametrize(("kind", "program"), [("linux", ""), ("dumb", ""), ("xterm", "Apple_Terminal")])
+def test_where_no_terminal_takes_it_copying_says_how_else(
+    home: Mapping[str, str], script: Callable[..., str], kind: str, program: str
+) -> None:
+    environment = {**home, "TERM_PROGRAM": program}
+    with Terminal([*COMMAND, "chat", "talk", "--model", script("At noon.")], environment, kind=kind) as terminal:
+        terminal.wait_for("> " if kind == "dumb" else "tokens used")
+        terminal.press("When?", ENTER)
+        terminal.wait_for("At noon.")
+        terminal.wait_for("tokens used")
+        terminal.press("/copy", ENTER)
+        terminal.wait_for("hint: `lamella chats show talk` prints what was said, to be piped; /save writes it")
+        terminal.wait_for("> " if kind == "dumb" else "tokens used")
+        terminal.press(CTRL_D)
+        assert terminal.wait_for_end() == 0
+    assert "\x1b]52" not in terminal.raw
+
+
+def test_what_comes_after_a_command_is_completed(
+    home: Mapping[str, str], script: Callable[..., str], chat: Chat, tmp_path: Path
+) -> None:
+    chat("When is high tide?", words=("tides", "--model", script("One.")))
+    chat("What grows here?", words=("garden", "--model", script("One.")))
+    with Terminal([*COMMAND, "chat", "garden"], home) as terminal:
+        for typed, shown in [
+            ("/chats t", "When is high tide?"),
+            ("/chats when", "tides"),
+            ("/model anthropic:claude-op", "anthropic:claude-opus-5-5"),
+            ("/model scr", "asked here"),
+            ("/edit ", "What grows here?"),
+            ("/delete One", "One."),
+            (f"/save {tmp_path}/repl", "replies.json"),
+            ("/rename What", "What grows here?"),
+        ]:
+            terminal.wait_for("tokens used")
+            terminal.press(typed)
+            terminal.wait_for(shown)
+            terminal.press("\x15\x03")
+        terminal.wait_for("tokens used")
+        terminal.press("/chats t", "\t", ENTER, ENTER)
+        terminal.wait_for("tides goes on after 1 turn")
+        terminal.wait_for("tokens used")
+        terminal.press(CTRL_D)
+        assert terminal.wait_for_end() == 0

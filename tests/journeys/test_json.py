@@ -1,0 +1,174 @@
+"""``--json`` on every command: stdout is one JSON value, whether it went well or not."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.journeys.running import Ran, run, spawn
+
+import lamella
+from lamella import Note
+from lamella.faces.cli.app import make_command
+
+# Each command as it goes well, then as it fails. What is in capitals is given by the test.
+COMMANDS: dict[str, tuple[list[str], list[str]]] = {
+    "ask": (["ask", "And now?", "--chat", "demo", "--model", "MODEL"], ["ask", "hi", "--attach", "gone.md"]),
+    "ledger": (["ledger", "demo"], ["ledger", "gone"]),
+    "compact": (["compact", "demo", "--plan", "--to", "0.0001"], ["compact", "demo", "--plan"]),
+    "recall": (["recall", "demo", "needle"], ["recall", "gone", "needle"]),
+    "why": (["why", "demo", "plan.md"], ["why", "gone", "plan.md"]),
+    "chats list": (["chats", "list"], ["chats", "list", "--store", "nowhere:"]),
+    "chats show": (["chats", "show", "demo"], ["chats", "show", "demo", "--branch", "gone"]),
+    "chats export": (["chats", "export", "--all", "--to", "FOLDER"], ["chats", "export"]),
+    "chats import": (["chats", "import", "ARCHIVE", "gone.md"], ["chats", "import", "gone.md"]),
+    "chats fork": (["chats", "fork", "demo", "MESSAGE", "--into", "other"], ["chats", "fork", "demo", "gone"]),
+    "chats edit": (["chats", "edit", "demo", "MESSAGE", "Why?"], ["chats", "edit", "demo", "gone", "Why?"]),
+    "chats regenerate": (["chats", "regenerate", "demo"], ["chats", "regenerate", "demo", "gone"]),
+    "chats remove": (["chats", "remove", "demo", "MESSAGE"], ["chats", "remove", "demo", "gone"]),
+    "chats rename": (["chats", "rename", "demo", "Tides"], ["chats", "rename", "gone", "Tides"]),
+    "chats search": (["chats", "search", "needle"], ["chats", "search", " "]),
+    "chats delete": (["chats", "delete", "demo", "--yes"], ["chats", "delete", "demo"]),
+    "store migrate": (["store", "migrate"], ["store", "migrate", "--store", "nowhere:"]),
+    "store stats": (["store", "stats"], ["store", "stats", "--store", "nowhere:"]),
+    "store verify": (["store", "verify", "--repair"], ["store", "verify", "gone"]),
+    "store copy": (["store", "copy", "--from", "STORE", "--to", "COPY"], ["store", "copy", "--from", "STORE"]),
+    "replay": (["replay", "demo", "--check"], ["replay", "gone.json"]),
+    "request": (["request", "demo", "--provider", "anthropic"], ["request", "demo", "--provider", "gone"]),
+    "completion": (["completion", "bash"], ["completion", "tcsh"]),
+    "config show": (["config", "show"], ["config", "show", "--gone"]),
+    "trust list": (["trust", "list"], ["trust", "list", "--gone"]),
+    "trust add": (["trust", "add", "model", "anthropic"], ["trust", "add", "gone", "anthropic"]),
+    "trust remove": (["trust", "remove", "model", "openai"], ["trust", "remove", "model", "gemini"]),
+}
+
+
+def leaves() -> Iterator[tuple[str, Any]]:
+    """Every command that does something, by its words."""
+    waiting: list[tuple[tuple[str, ...], Any]] = [((), make_command())]
+    while waiting:
+        words, command = waiting.pop()
+        inner = getattr(command, "commands", {})
+        waiting += [((*words, name), one) for name, one in inner.items()]
+        if not inner:
+            yield " ".join(words), command
+
+
+# An answer that comes piece by piece is told as lines: tests of its own look at those.
+STREAMED = {"chat"}
+
+
+def test_every_command_takes_json() -> None:
+    known = dict(leaves())
+    assert [name for name, command in known.items() if not any("--json" in one.opts for one in command.params)] == []
+    assert set(known) - STREAMED == set(COMMANDS)
+
+
+@pytest.fixture
+def given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """A conversation that was compacted, and what commands are given."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    url = f"sqlite:///{tmp_path / 'chats.db'}"
+    monkeypatch.setenv("LAMELLA_STORE", url)
+    replies = tmp_path / "replies.json"
+    replies.write_text(json.dumps(["Yes.", "No."]), encoding="utf-8")
+    model = f"scripted:{replies}"
+    with lamella.open(url, model=model) as engine:
+        chat = engine.chat("demo")
+        asked = chat.ask("needle", attach=[Note(path="plan.md", text="# Plan\n" + "Beans. " * 900)])
+        chat.reply("needle " * 500)
+        for number in range(3):
+            chat.ask(f"Question {number}?")
+            chat.reply(f"Answer {number}. " * 50)
+        engine.chat("second").ask("Hello?")
+        message = asked.envelope.message_id
+    (tmp_path / "archives").mkdir()
+    ran = run("chats", "export", "second", "--to", str(tmp_path / "archives"))
+    assert run("trust", "add", "model", "openai").exit == 0
+    assert run("trust", "add", "model", model).exit == 0
+    return {
+        "ARCHIVE": ran.out.strip(),
+        "COPY": f"sqlite:///{tmp_path / 'copy.db'}",
+        "FOLDER": str(tmp_path / "to"),
+        "MESSAGE": message,
+        "MODEL": model,
+        "STORE": url,
+    }
+
+
+def read(ran: Ran) -> dict[str, Any]:
+    value = json.loads(ran.out)
+    assert isinstance(value, dict), ran
+    return value
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_stdout_is_one_value_and_an_error_one_of_the_same_shape(command: str, given: dict[str, str]) -> None:
+    good, bad = COMMANDS[command]
+    # What reads stdin needs one of its own.
+    run_it = spawn if command == "ask" else run
+    ran = run_it(*(given.get(word, word) for word in bad), "--json")
+    assert set(read(ran)) == {"error"}, ran
+    assert set(read(ran)["error"]) == {"code", "message", "hint"}
+    assert ran.exit in (1, 2)
+    ran = run_it(*(given.get(word, word) for word in good), "--json")
+    assert "error" not in read(ran), ran
+
+
+def test_what_was_done_is_told_with_the_key_and_the_name(given: dict[str, str]) -> None:
+    renamed = read(run("chats", "rename", "demo", "Tides", "--json"))
+    assert renamed == {"lamella": 1, "conversation": renamed["conversation"], "name": "demo", "title": "Tides"}
+    shown = read(run("chats", "show", "Tides", "--json"))
+    assert (shown["conversation"], shown["title"], len(shown["turns"])) == (renamed["conversation"], "Tides", 4)
+    assert shown["turns"][0]["attached"] == ["plan.md"]
+    assert shown["branches"] == [shown["head"]]
+    found = read(run("chats", "search", "question 1", "--json"))["hits"]
+    assert [(hit["name"], hit["role"]) for hit in found] == [("demo", "user")]
+    assert read(run("chats", "search", "nowhere said", "--json"))["hits"] == []
+    into = read(run("chats", "fork", "demo", given["MESSAGE"], "--into", "other", "--json"))
+    assert into["forked"] == {"conversation": renamed["conversation"], "name": "demo", "message": given["MESSAGE"]}
+    assert read(run("chats", "edit", "demo", given["MESSAGE"], "Why?", "--json"))["answer"] == "Yes."
+    assert read(run("store", "verify", "--json")) == {"lamella": 1, "verified": True, "damages": [], "repaired": []}
+
+
+def test_several_are_told_with_what_became_of_each(given: dict[str, str]) -> None:
+    ran = run("chats", "import", given["ARCHIVE"], "gone.md", "--json")
+    told = read(ran)
+    assert ran.exit == 2
+    assert [(one["file"], one["outcome"], one["name"]) for one in told["done"]] == [
+        (given["ARCHIVE"], "same", "second")
+    ]
+    assert [(one["item"], one["error"]["code"]) for one in told["failed"]] == [("gone.md", "source_missing")]
+    exported = read(run("chats", "export", "--all", "--to", given["FOLDER"], "--json"))
+    assert {one["name"] for one in exported["done"]} == {"demo", "second"}
+    assert all(Path(one["file"]).is_file() for one in exported["done"])
+    copied = read(run("store", "copy", "--from", given["STORE"], "--to", given["COPY"], "--json"))
+    assert {(one["name"], one["outcome"]) for one in copied["conversations"]} == {("demo", "new"), ("second", "new")}
+
+
+def test_a_chat_tells_each_event_as_a_line_and_everything_else_on_stderr(
+    given: dict[str, str], home: dict[str, str]
+) -> None:
+    typed = b"First?\n/ledger\n/help\n/gone\n/new other\nSecond?\nThird?\n"
+    ran = spawn("chat", "talk", "--model", given["MODEL"], "--json", stdin=typed, environment=home)
+    lines = [json.loads(line) for line in ran.out.splitlines()]
+    assert [line["event"] for line in lines] == ["opened", "delta", "done", "error", "opened", "delta", "done", "error"]
+    assert (lines[0]["name"], lines[0]["model"], lines[0]["turns"]) == ("talk", given["MODEL"], 0)
+    assert (lines[1]["text"], lines[2]["answer"], lines[2]["conversation"]) == (
+        "Yes.",
+        "Yes.",
+        lines[0]["conversation"],
+    )
+    assert lines[3]["error"]["message"] == "There is no command /gone."
+    assert (lines[4]["name"], lines[6]["answer"]) == ("other", "No.")
+    assert set(lines[7]["error"]) == {"code", "message", "hint"}
+    assert "/help" in ran.err
+    assert ran.exit == 1
+
+
+def test_a_chat_that_cannot_be_opened_is_one_error(given: dict[str, str]) -> None:
+    ran = spawn("chat", "talk", "--model", "scripted:gone.json", "--json", stdin=b"First?\n")
+    assert set(read(ran)) == {"error"}
+    assert given
