@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from lamella.engine.dialogue.reading.turns import TurnReader
 from tests.conftest import Watched
 from tests.unit.seen import attached, library, sent
 
@@ -11,6 +10,7 @@ from lamella import ActiveNote, Note, Selection
 from lamella.adapters.sources.opening import open_sources
 from lamella.core.prompt.layers.model import LayerId
 from lamella.core.prompt.templates import expand_typed
+from lamella.engine.dialogue.reading.turns import TurnReader
 
 INSTRUCTED = pytest.mark.moves_prefix(reason="a note drawn into the instructions changes")
 
