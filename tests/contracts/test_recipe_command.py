@@ -50,7 +50,7 @@ def copied(tmp_path: Path) -> Path:
     (source / "views" / "tally.py").write_text(VIEW, encoding="utf-8")
     (source / "faces" / "cli" / "tally.py").write_text(COMMAND, encoding="utf-8")
     app = source / "faces" / "cli" / "app.py"
-    app.write_text(register(app.read_text(encoding="utf-8"), "tally", beside="ledger"), encoding="utf-8")
+    app.write_text(register(app.read_text(encoding="utf-8"), "tally", beside="recall"), encoding="utf-8")
     return source
 
 

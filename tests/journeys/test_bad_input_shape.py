@@ -66,6 +66,12 @@ TOP: Fields = {
     "hard": (SHARE, True),
     "compaction": (FREE, True),
     "image_notes": (WORD_OR_SWITCH, True),
+    "instructions": (TEXT, True),
+    "temperature": (SHARE, True),
+    "reasoning_effort": (TEXT, True),
+    "attachments": (TEXT, True),
+    "linger": (NUMBER, True),
+    "cache_marks": (TEXT, True),
 }
 TURN: Fields = {
     "user": (TEXT, False),
@@ -76,6 +82,9 @@ TURN: Fields = {
     "tool_definitions": (LIST, True),
     "model": (NAME, True),
     "drop": (LIST, False),
+    "detach": (LIST, False),
+    "pin": (LIST, False),
+    "unpin": (LIST, False),
     "fold": (SWITCH, False),
     "rounds": (LIST, False),
     "reply": (TEXT, False),

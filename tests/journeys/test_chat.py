@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from tests.journeys.running import COMMAND, SECONDS, Ran, refusal, spawn
+from tests.journeys.running import COMMAND, SECONDS, Ran, spawn
 from tests.wire.openai_caching import LOCAL_MODEL
 from tests.wire.openai_chat_server import chat_server
 from tests.wire.script import Fail, Say
@@ -203,7 +203,7 @@ def test_a_message_that_meets_another_writer_is_loaded_again_and_can_be_sent_onc
             engine.chat("talk").ask("Another voice")
         out, err = process.communicate(b"Second?\nSecond?\n", timeout=SECONDS)
     assert (process.returncode, out) == (0, b"Yes.\n")
-    assert "it was loaded again. Send your message once more." in err.decode()
+    assert "It was loaded again; type it once more." in err.decode()
     shown = spawn("chats", "show", "talk", "--store", url, environment=home).out
     assert [line.split("user: ")[1] for line in shown.splitlines() if "user: " in line] == [
         "First?",
@@ -339,10 +339,6 @@ def test_the_demo_model_is_the_default_and_its_cache_serves_what_was_said(
     assert [call["verdict"]["outcome"] for call in calls] == ["first", "hit"]
     assert [call["predicted"]["read"] for call in calls] == [call["reported"]["read"] for call in calls]
     assert calls[1]["reported"]["read"] > calls[0]["reported"]["plain"]
-
-
-def test_json_is_not_a_word_that_a_chat_knows(chat: Chat) -> None:
-    assert refusal(chat(words=("--json",)), code="bad_usage").startswith("No such option: --json")
 
 
 def test_a_question_is_answered_again_by_the_model_that_the_command_names(

@@ -109,7 +109,9 @@ def test_debug_shows_the_traceback_of_an_error_and_then_the_error(tmp_path: Path
 
 
 def test_debug_changes_nothing_where_there_is_no_error(good: str) -> None:
-    assert run("replay", good, "--json", "--debug") == run("replay", good, "--json")
+    told, plain = run("replay", good, "--json", "--debug"), run("replay", good, "--json")
+    assert (told.exit, told.out, plain.err) == (plain.exit, plain.out, "")
+    assert "Traceback" not in told.err
 
 
 @pytest.mark.parametrize(("allowed", "code"), [("0", 1), ("1", 0), ("2", 0)])

@@ -113,7 +113,7 @@ def test_what_is_not_there_is_refused_and_the_prefix_stays(talk: Talk, home: Map
     assert ran.exit == 0
     assert "error: nothing.md is not in the prompt.\nhint: To drop: plan.md.\n" in ran.err
     assert "error: nothing.md is not attached.\nhint: Attached: plan.md.\n" in ran.err
-    assert "error: nothing.md is not in the library.\nhint: To pin: plan.md.\n" in ran.err
+    assert "hint: To pin: plan.md, turn:1, reply:1 and the like.\n" in ran.err
     turns = json.loads(spawn("replay", "talk", "--json", environment=home).out)["turns"]
     assert [turn["prefix"]["cause"] for turn in turns] == ["first_turn", "none", "none"]
 
@@ -165,3 +165,17 @@ def test_a_question_for_a_script_can_detach(talk: Talk, home: Mapping[str, str],
     assert (ran.exit, ran.err.count("warning: Nothing to detach: gone.md is not in the working set.\n")) == (0, 1)
     (notes / "plan.md").write_text("Low tide is at 15:20.\n")
     assert CHANGED not in talk("And then?").err
+
+
+def test_asking_again_leaves_what_waits_for_the_next_message(talk: Talk) -> None:
+    ran = talk("Read @plan.md.", "/detach plan.md", "/attach list.md", "/retry", "And now?")
+    assert ran.exit == 0
+    assert standing(ran) == ["[plan.md]", "", "[list.md]"]
+
+
+def test_messages_are_pinned_by_their_turn_and_what_is_not_pinned_cannot_be_let_go(talk: Talk) -> None:
+    ran = talk("Read @plan.md.", "/unpin turn:9", "/pin turn:1", "More?", "/unpin turn:1", "Last?")
+    assert ran.exit == 0
+    assert "error: turn:9 is not pinned.\nhint: Pinned: nothing.\n" in ran.err
+    assert "turn:1 stays whole in the prompt, from the next message on." in ran.out
+    assert ran.err.count("error:") == 1

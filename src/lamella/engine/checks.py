@@ -25,7 +25,8 @@ _LISTS = {
     "outputs": "ToolOutput values",
     "drop": "the ids of artifacts, or the names of pictures",
     "detach": "the ids of artifacts, or the names of pictures",
-    "pin": "the ids of artifacts",
+    "pin": "the ids of artifacts and messages, or names such as turn:3 and reply:3",
+    "unpin": "the ids of artifacts and messages, or names such as turn:3 and reply:3",
 }
 
 

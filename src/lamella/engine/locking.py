@@ -23,13 +23,18 @@ class Lockable(Protocol):
 _Kind = TypeVar("_Kind", bound=type[Lockable])
 
 
-def one_at_a_time(*, except_for: Collection[str]) -> Callable[[_Kind], _Kind]:
-    """A class with each public method holding the lock of its object, but those that only read what is in memory."""
+def one_at_a_time(*, except_for: Collection[str], properties: Collection[str] = ()) -> Callable[[_Kind], _Kind]:
+    """A class with each public method holding the lock of its object, but those that only read what is in memory.
+
+    Most properties do only that; those that are named here do more.
+    """
 
     def lock_all(kind: _Kind) -> _Kind:
         for name, member in list(vars(kind).items()):
             if isfunction(member) and not name.startswith("_") and name not in except_for:
                 setattr(kind, name, _locked(member))
+            elif isinstance(member, property) and member.fget is not None and name in properties:
+                setattr(kind, name, property(_locked(member.fget)))
         return kind
 
     return lock_all

@@ -202,4 +202,4 @@ def test_nothing_is_appended_after_a_false_head(url: str, two: Store) -> None:
     tamper(url, "UPDATE conversations SET head = 'sha256:0' WHERE id = 'k1'")
     with pytest.raises(StoreDamagedError, match="last event") as caught:
         two.append("k1", say("four"), expected=3)
-    assert "--repair" in caught.value.hint
+    assert "engine.repair()" in caught.value.hint

@@ -51,3 +51,23 @@ def test_looking_waits_for_nobody() -> None:
 def test_methods_keep_their_names_and_docstrings() -> None:
     assert Door.enter.__name__ == "enter"
     assert Door.enter.__doc__ == "Goes in, and stays."
+
+
+def test_a_property_that_does_more_than_look_is_named_and_waits() -> None:
+    @one_at_a_time(except_for=(), properties=("reads",))
+    class Room:
+        def __init__(self) -> None:
+            self.lock = RLock()
+
+        @property
+        def reads(self) -> str:
+            return "read"
+
+    room, read = Room(), list[str]()
+    reading = Thread(target=lambda: read.append(room.reads))
+    with room.lock:
+        reading.start()
+        reading.join(0.1)
+        assert read == []
+    reading.join(30)
+    assert read == ["read"]

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from lamella.core.artifacts.kinds import LATER_KIND
 from lamella.core.artifacts.make import make_image
 from lamella.core.artifacts.model import Artifact, Kind, Policy
 from lamella.core.log.placement import Form
@@ -128,8 +127,7 @@ def hold_apart(apart: Mapping[str, Artifact], attached: Sequence[Artifact], turn
     kept = {name: one for name, one in apart.items() if name not in given}
     for artifact in attached:
         if artifact.id in given and not promotes(artifact):
-            later = LATER_KIND[artifact.kind]
-            kept[artifact.id] = artifact if later is artifact.kind else replace(artifact, kind=later, images=())
+            kept[artifact.id] = artifact
     return kept
 
 

@@ -48,7 +48,7 @@ from lamella.engine.keeping.titles import tell_title
 from lamella.engine.locking import one_at_a_time
 
 
-@one_at_a_time(except_for=("turns", "branches", "ledger", "model_for"))
+@one_at_a_time(except_for=("turns", "branches", "ledger", "model_for"), properties=("calls", "standing"))
 class StoredChat:
     """One conversation in a store. Opening it reads the log once; the last epoch is laid out on the first turn.
 

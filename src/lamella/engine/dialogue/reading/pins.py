@@ -27,6 +27,8 @@ def read_pins(
                 artifacts[name] = replace(state.library[name].artifact, policy=policy)
             elif name in messages:
                 (pinned.add if policy is Policy.PIN else pinned.discard)(messages[name])
+            elif name in pinned and policy is Policy.PIN:
+                pass
             elif name in pinned:
                 pinned.discard(name)
             else:

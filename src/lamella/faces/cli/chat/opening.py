@@ -181,7 +181,7 @@ class ChatOpener:
             kept=None if options.store == UNKEPT else stored.id,
             store=options.store,
             opener=self,
-            configure=partial(configure_chat, services=self.services),
+            configure=lambda given: configure_chat({**self.usual, **given}, self.services),
         )
         if options.sends:
             opened.find_post()

@@ -8,7 +8,7 @@ from lamella.engine.dialogue.recalling import name_passage
 from lamella.errors import CallError, LamellaError, UsageError
 from lamella.faces.cli.chat.commands import conversations
 from lamella.faces.cli.chat.commands.setting import list_settings, set_or_show
-from lamella.faces.cli.chat.commands.working_set import check_pinnable, check_present
+from lamella.faces.cli.chat.commands.working_set import check_pinnable, check_pinned, check_present
 from lamella.faces.cli.chat.input import Arguments
 from lamella.faces.cli.chat.talk import TerminalChat
 from lamella.faces.cli.tables.branches import tell_branch
@@ -107,7 +107,8 @@ def _pin(talk: TerminalChat, rest: str) -> None:
 def _unpin(talk: TerminalChat, rest: str) -> None:
     if not rest:
         raise UsageError("/unpin names nothing.", hint=f"As in /unpin note.md; `{talk.shown_by}` has the ids.")
-    talk.unpins.append(rest)
+    check_pinned(talk.stored, rest, pins=talk.pins)
+    talk.unpins = [*dict.fromkeys((*talk.unpins, rest))]
     tell(f"{show_line(rest)} may be shortened or taken out again, from the next message on.")
 
 
@@ -246,7 +247,13 @@ COMMANDS = {
             run=_pin,
             known=partial(_list_there, "/pin"),
         ),
-        Command(name="/unpin", takes="ID", does="let what is pinned be shortened again", run=_unpin),
+        Command(
+            name="/unpin",
+            takes="ID",
+            does="let what is pinned be shortened again",
+            run=_unpin,
+            known=partial(_list_there, "/unpin"),
+        ),
         Command(name="/preview", takes="[TEXT]", does="show what a message would send, and its cost", run=_preview),
         Command(name="/compact", takes="[SHARE]", does="make room, down to a share of what fits", run=_compact),
         Command(name="/undo", does="take the last compaction back", run=_undo),

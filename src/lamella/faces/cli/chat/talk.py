@@ -20,6 +20,7 @@ from lamella.faces.cli.chat.commands.working_set import (
     list_attached,
     list_droppable,
     list_pinnable,
+    list_pinned,
     still_attached,
     still_present,
     tell_names,
@@ -118,11 +119,7 @@ class TerminalChat:
             asked = self._ask(text, say=True)
             post = self._opened.find_post(self.stored.model_for(asked))
             self._loose |= dict.fromkeys(list_given(asked.attach))
-            self._follow(send(self.stored, asked, post))
-        except ConflictError as error:
-            self.stored.reload()
-            error.hint = "Someone else wrote to it; it was loaded again. Send your message once more."
-            self.tell_failure(error)
+            self._follow(send(self.stored, asked, post), takes_along=True)
         except LamellaError as error:
             self.tell_failure(error)
 
@@ -151,7 +148,9 @@ class TerminalChat:
                 self.stored.switch(before)
 
     def tell_failure(self, error: LamellaError) -> None:
-        """Two lines, as every failure is told."""
+        """Two lines, as every failure is told; where somebody else wrote first, that is loaded."""
+        if isinstance(error, ConflictError):
+            self.stored.reload()
         if isinstance(error, AnswerAsideError):
             error.hint = f"/switch {error.answer} goes there; here the talk goes on as others left it."
         door = ChatDoor(self._opened.store)
@@ -197,6 +196,8 @@ class TerminalChat:
                 return list_droppable(self.stored)
             case "/pin":
                 return list_pinnable(self.stored)
+            case "/unpin":
+                return list_pinned(self.stored)
         return []
 
     def take_out(self, name: str) -> str:
@@ -237,18 +238,20 @@ class TerminalChat:
             tell(f"note: {show_line(line)}", err=True)
         return asked
 
-    def _follow(self, events: AsyncGenerator[Event, None]) -> None:
+    def _follow(self, events: AsyncGenerator[Event, None], *, takes_along: bool = False) -> None:
+        """Show an answer. What waits for the next message is gone once one took it along; a retry takes nothing."""
+        forget = self._forget_waiting if takes_along else self._forget_model
         try:
             turn = self._runner.run(follow(events, self._output))
         except KeyboardInterrupt:
-            self._forget_waiting()
+            forget()
             if not self._by_hand:
                 # Nobody is there to go on: the messages that wait in the pipe were meant to follow an answer.
                 raise
             self.failed = False
             tell(self._tell_stopped(), err=True)
             return
-        self._forget_waiting()
+        forget()
         self.failed = False
         if turn is None or not turn.ledger.calls:
             return
@@ -271,4 +274,7 @@ class TerminalChat:
         self.detach.clear()
         self.pins.clear()
         self.unpins.clear()
+        self._forget_model()
+
+    def _forget_model(self) -> None:
         self._wished = None

@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from pathlib import PurePosixPath
 from typing import NoReturn
 
+from lamella.engine.dialogue.reading.pins import name_said
 from lamella.engine.dialogue.reading.working_set import list_present, list_working_set, match_names, name_artifact
 from lamella.engine.keeping.stored import StoredChat
 from lamella.errors import CallError
@@ -66,14 +67,30 @@ def check_present(stored: StoredChat, name: str, *, waiting: Collection[str] = (
     if any(one.id in ids and one.policy == "pin" for one in present):
         raise CallError(
             f"{show_line(name)} is pinned and stays.",
-            hint="`lamella ask --chat` attaches it with --policy follow, which unpins it.",
+            hint=f"/unpin {show_line(name)} lets it go, from the next message on.",
         )
 
 
 def check_pinnable(stored: StoredChat, name: str) -> None:
-    """Refuse to pin what is not in the library."""
-    if name not in stored.standing[0].library:
-        _refuse(f"{show_line(name)} is not in the library.", "To pin", list_pinnable(stored))
+    """Refuse to pin what is neither in the library nor a message of the prompt."""
+    state = stored.standing[0]
+    if name not in state.library and name not in name_said(state):
+        told = f"{show_line(name)} is not in the library, and no message of the prompt is called so."
+        _refuse(told, "To pin", [*list_pinnable(stored), "turn:1", "reply:1 and the like"])
+
+
+def list_pinned(stored: StoredChat) -> list[str]:
+    """What is pinned: ids of artifacts, then of messages."""
+    state = stored.standing[0]
+    artifacts = [name for name, entry in state.library.items() if entry.artifact.policy == "pin"]
+    return [*artifacts, *sorted(state.pinned)]
+
+
+def check_pinned(stored: StoredChat, name: str, *, pins: Collection[str] = ()) -> None:
+    """Refuse to unpin what is not pinned, nor to be pinned with the next message."""
+    pinned = list_pinned(stored)
+    if name not in pins and name_said(stored.standing[0]).get(name, name) not in pinned:
+        _refuse(f"{show_line(name)} is not pinned.", "Pinned", pinned)
 
 
 def _refuse(told: str, what: str, names: Sequence[str]) -> NoReturn:
