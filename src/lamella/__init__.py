@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         YouTube,
     )
     from lamella.core.log.call import Call
+    from lamella.core.log.events.imprint import Imprint
     from lamella.core.log.nodes import Told
     from lamella.core.log.receipt import Receipt
     from lamella.core.messages.delta import Reply, ToolCall
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from lamella.core.search.index import Found
     from lamella.engine.chat import Chat
     from lamella.engine.dialogue.proposal import Proposal
+    from lamella.engine.dialogue.reasons import Reason, Remedy
     from lamella.engine.dialogue.turn import TurnView as Turn
     from lamella.engine.engine import Engine
     from lamella.engine.keeping.conversations import Hit, ImportOutcome
@@ -91,6 +93,7 @@ __all__ = [
     "Found",
     "Hit",
     "ImportOutcome",
+    "Imprint",
     "LamellaError",
     "LawBrokenError",
     "Layer",
@@ -103,7 +106,9 @@ __all__ = [
     "Pdf",
     "Picture",
     "Proposal",
+    "Reason",
     "Receipt",
+    "Remedy",
     "Reply",
     "Segment",
     "Selection",
@@ -140,6 +145,7 @@ _HOMES = {
     "Found": "lamella.core.search.index",
     "Hit": "lamella.engine.keeping.conversations",
     "ImportOutcome": "lamella.engine.keeping.conversations",
+    "Imprint": "lamella.core.log.events.imprint",
     "Layer": "lamella.core.prompt.layers.model",
     "LedgerRow": "lamella.views.ledger",
     "LedgerSums": "lamella.views.ledger",
@@ -147,7 +153,9 @@ _HOMES = {
     "MentionOutcome": "lamella.adapters.sources.naming",
     "Message": "lamella.core.messages.model",
     "Proposal": "lamella.engine.dialogue.proposal",
+    "Reason": "lamella.engine.dialogue.reasons",
     "Receipt": "lamella.core.log.receipt",
+    "Remedy": "lamella.engine.dialogue.reasons",
     "Reply": "lamella.core.messages.delta",
     "Segment": "lamella.core.prompt.layers.model",
     "StoreStats": "lamella.holdings",

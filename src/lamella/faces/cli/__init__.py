@@ -1,4 +1,4 @@
-"""Command line: a file per command. It parses, calls, prints.
+"""Command line: a file per command, or for two of a kind. It parses, calls, prints.
 
 Enters: words on a command line, files. Leaves: text on stdout, errors on stderr, an exit code.
 May not enter: decisions about prompts; a traceback, unless ``--debug`` asks for it.
