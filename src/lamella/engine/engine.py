@@ -143,7 +143,8 @@ class Engine:
 
     def verify_erased(self, conversation: str) -> Iterator[Damage]:
         """What is left of an erased conversation, or of what was erased in one that goes on."""
-        return self._conversations.verify_erased(self._key(conversation, erased=True))
+        words = check_text(conversation, "conversation", may_be_empty=False)
+        return self._conversations.verify_erased(self._conversations.find_erased(words))
 
     def stats(self) -> StoreStats:
         """How much the store holds."""

@@ -130,10 +130,17 @@ def _list_turn(turn: Turn, question: str, names: Iterator[str]) -> Iterator[tupl
         yield next(names), Voice.REPLY.value, "", None
 
 
+_SPOKEN = {"turn": Voice.USER, "reply": Voice.REPLY}
+
+
 def _match(name: str, traces: Mapping[str, _Trace], erased: Collection[str]) -> str:
-    """The id that is meant: as it is, or by the end of a path or a title that only one has."""
+    """The id that is meant: as it is, by its turn as in turn:3, or by the end of a path or a title of only one."""
     if name in traces or name in erased:
         return name
+    word, _, number = name.partition(":")
+    said = [one for one, trace in traces.items() if trace.kind == _SPOKEN.get(word) and str(trace.came[-1]) == number]
+    if said:
+        return said[0]
     wanted = name.casefold()
     found = [one for one, trace in traces.items() if wanted in _call(one, trace.title)]
     if len(found) > 1:

@@ -140,6 +140,16 @@ def test_a_picture_is_sent_with_its_turn_and_a_tool_leaves_its_call() -> None:
     assert remedies(result) == [f"recall {result.id}"]
 
 
+def test_messages_are_called_by_their_turns() -> None:
+    chat = Conversation(layout="library")
+    say(chat, "What is this?")
+    say(chat, "And that?")
+    question, answer = chat.why("turn:2"), chat.why("reply:1")
+    assert (question.in_prompt, question.kind, question.turns) == (True, "user", (2,))
+    assert (answer.in_prompt, answer.kind, answer.turns) == (True, "reply", (1,))
+    assert not chat.why("turn:9").in_prompt
+
+
 def test_a_note_with_pictures_names_the_setting() -> None:
     chat = Conversation(layout="library", image_notes="handle")
     say(chat, "What is this?", attach=[Note(path="duck.md", text="![[duck.png]] A duck. " * 40)])

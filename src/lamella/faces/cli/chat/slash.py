@@ -74,6 +74,8 @@ def list_arguments(talk: TerminalChat) -> dict[str, Arguments]:
 def _attach(talk: TerminalChat, rest: str) -> None:
     if not rest:
         raise UsageError("/attach names no file.", hint="As in /attach note.md or /attach note.md:10-20.")
+    # In a message it is named with the sign.
+    rest = rest.removeprefix("@")
     talk.waiting[rest] = list(talk.files.find(rest))
     talk.warm()
     stays = " and stays attached until /detach" if talk.sticks else ""
