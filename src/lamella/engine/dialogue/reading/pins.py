@@ -27,10 +27,9 @@ def read_pins(
                 artifacts[name] = replace(state.library[name].artifact, policy=policy)
             elif name in messages:
                 (pinned.add if policy is Policy.PIN else pinned.discard)(messages[name])
-            elif name in pinned and policy is Policy.PIN:
-                pass
             elif name in pinned:
-                pinned.discard(name)
+                # No message of the prompt any more, and pinned since before that: only letting it go does something.
+                pinned -= {name} if policy is Policy.FOLLOW else set()
             else:
                 raise _miss(name, policy)
     return tuple(artifacts.values()), None if pinned == state.pinned else tuple(sorted(pinned))

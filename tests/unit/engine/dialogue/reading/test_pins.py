@@ -8,7 +8,8 @@ from lamella.core.log.turn import Turn
 from lamella.core.planning.layouts import place
 from lamella.core.prompt.advance import advance
 from lamella.core.prompt.state import State
-from lamella.engine.dialogue.reading.pins import name_said
+from lamella.engine.dialogue.ask import Ask
+from lamella.engine.dialogue.reading.pins import name_said, read_pins
 from lamella.errors import ArtifactError
 
 
@@ -75,3 +76,11 @@ def test_a_message_that_a_compaction_took_out_can_be_pinned_once_that_is_undone(
         chat.preview("And?", pin=["turn:1"])
     chat.undo()
     assert pinned(chat, pin=["turn:1"]) == ["Question 1?"]
+
+
+def test_pinning_once_more_what_is_pinned_and_no_longer_said_lets_nothing_go() -> None:
+    state = advance(
+        State(conversation="c", pinned=frozenset({"gone"})), Turn(text="One?", reply="1."), place, measure=QUARTERS
+    )
+    assert read_pins(Ask(text="And?", pin=("gone",)), state) == ((), None)
+    assert read_pins(Ask(text="And?", unpin=("gone",)), state) == ((), ())
