@@ -36,10 +36,15 @@ class Measure(Struct, frozen=True, kw_only=True, eq=False):
 
 def weigh(messages: Sequence[Message], tools: Sequence[ToolDefinition], measure: Measure) -> int:
     """Everything a request bills: text, images, tool definitions and the overhead of its messages."""
+    said = weigh_messages(messages, measure) + measure.per_request
+    return said + (count_tools(tools, measure.count) if tools else 0)
+
+
+def weigh_messages(messages: Sequence[Message], measure: Measure) -> int:
+    """What messages weigh within a request: text, images and the overhead of each."""
     content = sum([message.tokens for message in messages])
     images = sum([count_images(message.images, measure) for message in messages if message.images])
-    overhead = measure.per_message * len(messages) + measure.per_request
-    return content + images + overhead + (count_tools(tools, measure.count) if tools else 0)
+    return content + images + measure.per_message * len(messages)
 
 
 def count_pieces(pieces: Sequence[str], count: Callable[[str], int]) -> int:

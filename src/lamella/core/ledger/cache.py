@@ -9,9 +9,9 @@ from datetime import datetime
 from msgspec import Struct
 
 from lamella.core.artifacts.model import ToolDefinition
-from lamella.core.budget.counting import Measure, count_images, count_pieces, count_tools, meets_cleanly
+from lamella.core.budget.counting import Measure, count_pieces, count_tools, meets_cleanly, weigh_messages
 from lamella.core.log.call import CacheUse
-from lamella.core.messages.model import Message
+from lamella.core.messages.model import Message, count_shared
 from lamella.core.values import replace
 
 # A request that shares less than its whole with every later one can still be hit; past this many it is forgotten.
@@ -152,11 +152,12 @@ class PerfectCache(Struct, frozen=True, kw_only=True):
 
 def find_fork(before: Sequence[Message], now: Sequence[Message]) -> Fork:
     """Where the newer request parts from the earlier; the later fork of two shares more tokens."""
-    for index, (old, new) in enumerate(zip(before, now, strict=False)):
-        if old is not new and not old.extends_to(new):
+    same = count_shared(before, now)
+    for index, (old, new) in enumerate(zip(before[same:], now[same:], strict=False), start=same):
+        if not old.extends_to(new):
             if old.role != new.role:
                 return (index, 0, 0)
-            shared = _shared_pieces(old.pieces, new.pieces)
+            shared = count_shared(old.pieces, new.pieces)
             rest = _common_characters(
                 "".join(old.pieces[shared : shared + 1]), "".join(new.pieces[shared : shared + 1])
             )
@@ -166,33 +167,22 @@ def find_fork(before: Sequence[Message], now: Sequence[Message]) -> Fork:
 
 def common_tokens(before: Sequence[Message], now: Sequence[Message], measure: Measure) -> int:
     """How many tokens the two requests share from the start."""
-    total = 0
-    for old, new in zip(before, now, strict=False):
-        if old is not new and not old.extends_to(new):
+    same = count_shared(before, now)
+    total = weigh_messages(before[:same], measure)
+    for old, new in zip(before[same:], now[same:], strict=False):
+        if not old.extends_to(new):
             return total + (_common_in_message(old, new, measure) if old.role == new.role else 0)
-        total += old.tokens + measure.per_message + (count_images(old.images, measure) if old.images else 0)
+        total += weigh_messages((old,), measure)
     return total
 
 
 def _common_in_message(old: Message, new: Message, measure: Measure) -> int:
-    shared = _shared_pieces(old.pieces, new.pieces)
+    shared = count_shared(old.pieces, new.pieces)
     while shared and not (_ends_apart(old.pieces, shared) and _ends_apart(new.pieces, shared)):
         shared -= 1
     weighed = len(old.weights) == len(old.pieces)
     known = sum(old.weights[:shared]) if weighed else count_pieces(old.pieces[:shared], measure.count)
     return known + _common_in_text("".join(old.pieces[shared:]), "".join(new.pieces[shared:]), measure)
-
-
-def _shared_pieces(old: Sequence[str], new: Sequence[str]) -> int:
-    """How many leading pieces are equal, by halving: slices of shared objects compare at the speed of pointers."""
-    low, high = 0, min(len(old), len(new))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if old[low:middle] == new[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def _ends_apart(pieces: Sequence[str], at: int) -> bool:

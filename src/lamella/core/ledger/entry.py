@@ -1,6 +1,5 @@
 """The ledger's entry for one turn: what moved, what was cached, what it costs, and each call that was made for it."""
 
-from collections import defaultdict
 from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
@@ -10,7 +9,7 @@ from msgspec import Struct
 
 from lamella.core.artifacts.blocks import render_block, render_unseen
 from lamella.core.artifacts.model import Artifact, Kind
-from lamella.core.budget.counting import Measure, count_images, count_tools, weigh
+from lamella.core.budget.counting import Measure, count_tools, weigh, weigh_messages
 from lamella.core.ledger.cache import CacheModel, CacheProfile, CacheRequest, PerfectCache, shared_tokens
 from lamella.core.ledger.verdict import judge, reported_use
 from lamella.core.log.call import CacheUse, Call, Cost, Movement, Timing, Verdict
@@ -18,7 +17,7 @@ from lamella.core.log.placement import Form
 from lamella.core.messages.delta import Reply
 from lamella.core.messages.model import Message, Role
 from lamella.core.prompt.envelope import Envelope
-from lamella.core.prompt.layers.model import SYSTEM_PLACE, LayerId
+from lamella.core.prompt.layers.model import SYSTEM_PLACE, LayerId, message_place
 from lamella.core.prompt.movement import find_movement, is_triggered
 from lamella.core.prompt.prompt import Prompt, render_user
 from lamella.core.values import replace
@@ -192,28 +191,35 @@ def _find_block(artifact: Artifact, prompt: Prompt) -> str:
 
 
 def cover_layers(envelope: Envelope, read: int, measure: Measure) -> Mapping[LayerId, int]:
-    """Cached tokens by layer, walking the messages in wire order; overhead belongs to no layer."""
-    covered = dict.fromkeys(LayerId, 0)
+    """Cached tokens by layer, in wire order; overhead belongs to no layer.
+
+    Most of a long request is served whole, so it is all of it less what the few last messages are not.
+    """
     tools = envelope.prompt.tools
     left = read - (count_tools(tools, measure.count) if tools else 0)
     if left <= 0:
-        return covered
+        return dict.fromkeys(LayerId, 0)
+    covered = {
+        layer.id: sum([segment.tokens for segment in layer.segments if segment.place is not None])
+        for layer in envelope.layers
+    }
+    messages = envelope.messages
+    bare = weigh_messages(messages, measure) - left
+    uncovered: dict[str | None, int] = {}
+    for index in range(len(messages) - 1, -1, -1):
+        if bare <= 0:
+            break
+        weight = weigh_messages(messages[index : index + 1], measure)
+        place = SYSTEM_PLACE if messages[index].role is Role.SYSTEM else message_place(index)
+        uncovered[place] = max(0, weight - bare)
+        bare -= weight
     # Within one message what is carried stands before what was typed, which is the order of the layers.
-    standing: defaultdict[str | None, list[tuple[LayerId, int]]] = defaultdict(list)
     for layer in envelope.layers:
         for segment in layer.segments:
-            standing[segment.place].append((layer.id, segment.tokens))
-    for index, message in enumerate(envelope.messages):
-        weight = message.tokens + measure.per_message
-        weight += count_images(message.images, measure) if message.images else 0
-        room = min(left, weight)
-        for layer_id, tokens in standing[SYSTEM_PLACE if message.role is Role.SYSTEM else f"message:{index}"]:
-            taken = min(room, tokens)
-            covered[layer_id] += taken
-            room -= taken
-        left -= weight
-        if left <= 0:
-            break
+            if segment.place in uncovered:
+                taken = min(uncovered[segment.place], segment.tokens)
+                covered[layer.id] += taken - segment.tokens
+                uncovered[segment.place] -= taken
     return covered
 
 

@@ -1,6 +1,7 @@
 """A message: a role, text and pictures, belonging to no provider."""
 
 from base64 import b64encode
+from collections.abc import Sequence
 from enum import StrEnum
 
 from msgspec import Struct
@@ -70,6 +71,18 @@ class Message(Struct, frozen=True, kw_only=True, gc=False):
             and self.carried == other.carried
             and _same_text(self.pieces, other.pieces)
         )
+
+
+def count_shared(before: Sequence[object], now: Sequence[object]) -> int:
+    """How many leading items are equal, by halving: slices of shared objects compare at the speed of pointers."""
+    low, high = 0, min(len(before), len(now))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if before[low:middle] == now[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def _same_text(ours: tuple[str, ...], theirs: tuple[str, ...]) -> bool:

@@ -71,7 +71,7 @@ def _tell(state: State, turns: Sequence[Turn], measure: Measure) -> State:
     at = int(has_system(state.system, state.shelf)) + state.talk.length
     for turn in turns:
         asked = turn_id(conversation, head, turn)
-        user = make_said(asked, _USER, turn.text, place=f"message:{at}", measure=measure)
+        user = make_said(asked, _USER, turn.text, place=message_place(at), measure=measure)
         reply = _reply(state, asked, turn.reply or "", name=turn.reply_id, at=at + 1, measure=measure)
         told.append(Exchange(user=user, sent=user.message, tools=(), reply=reply, number=number))
         head, at, number = reply.id, at + 2, number + 1

@@ -4,7 +4,7 @@ They look at ids, hashes, forms and places and search in no text, so a user may 
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 
 from msgspec import Struct
 
@@ -17,6 +17,7 @@ from lamella.core.prompt.layers.model import (
     LAYER_ORDER,
     Layer,
     LayerId,
+    Segment,
     SegmentKind,
     hash_pieces,
     message_place,
@@ -147,15 +148,24 @@ def _check_copies(envelope: Envelope, _before: Prompt | None) -> Iterable[str]:
     inlined = {pair for segment in envelope.by_id[LayerId.L1].segments for pair in segment.inlines}
     readable: set[str] = {standing.artifact.id for standing in envelope.prompt.carried if standing.in_full}
     for layer_id in (LayerId.L2, LayerId.L4):
-        for segment in envelope.by_id[layer_id].segments:
-            if segment.form in _READABLE:
-                drawn_in = segment.form is Form.FULL and (segment.id, segment.content) in inlined
-                if segment.id in readable or drawn_in:
-                    yield f"{segment.id} stands in the request more than once"
-                readable.add(segment.id)
+        readables = [segment for segment in envelope.by_id[layer_id].segments if segment.form in _READABLE]
+        ids = {segment.id for segment in readables}
+        # Long talk has no two alike: that is told at once, and only what repeats is looked at one by one.
+        if inlined or len(ids) < len(readables) or not readable.isdisjoint(ids):
+            yield from _find_repeated(readables, readable, inlined)
+        readable |= ids
     for segment in envelope.by_id[LayerId.L3].segments:
         if segment.form is Form.FULL and (segment.id in readable or (segment.id, segment.content) in inlined):
             yield f"{segment.id} is sent in full although the request already holds it"
+
+
+def _find_repeated(readables: Iterable[Segment], readable: Set[str], inlined: Set[tuple[str, str]]) -> Iterable[str]:
+    known = set(readable)
+    for segment in readables:
+        drawn_in = segment.form is Form.FULL and (segment.id, segment.content) in inlined
+        if segment.id in known or drawn_in:
+            yield f"{segment.id} stands in the request more than once"
+        known.add(segment.id)
 
 
 SINGLE_COPY = Law(
@@ -242,7 +252,7 @@ STRIP_CONTENT = Law(
 def _check_pairs(envelope: Envelope, _before: Prompt | None) -> Iterable[str]:
     asked = {segment.place for segment in envelope.by_id[LayerId.L4].segments if segment.kind == SegmentKind.USER}
     asked.update(segment.place for segment in envelope.by_id[LayerId.L5].segments)
-    asked.update(message_place(at) for at, message in enumerate(envelope.messages) if message.role is Role.TOOL)
+    asked.update([message_place(at) for at, message in enumerate(envelope.messages) if message.role is Role.TOOL])
     for layer_id in (LayerId.L2, LayerId.L3, LayerId.L4):
         for segment in envelope.by_id[layer_id].segments:
             if segment.kind != Kind.TOOL:
@@ -256,6 +266,8 @@ def _check_pairs(envelope: Envelope, _before: Prompt | None) -> Iterable[str]:
 
 def _find_unpaired(messages: Sequence[Message]) -> Iterable[str]:
     """Every call is followed by what came back for it, before anything else is said."""
+    if not [message for message in messages if message.calls or message.role is Role.TOOL]:
+        return
     waiting: list[str] = []
     for message in messages:
         if message.role is not Role.TOOL:

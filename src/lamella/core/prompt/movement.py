@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from lamella.core.artifacts.model import Kind
 from lamella.core.log.call import Cause, Movement, Trigger
-from lamella.core.messages.model import Message
+from lamella.core.messages.model import Message, count_shared
 from lamella.core.prompt.layers.library import Standing
 from lamella.core.prompt.layers.model import LayerId, message_place
 from lamella.core.prompt.layers.system import changed_part
@@ -79,7 +79,8 @@ def extends(before: Sequence[Message], now: Sequence[Message]) -> bool:
     if len(before) > len(now):
         return False
     # Messages that were sent before are mostly the same objects: those are passed over without a call each.
-    return all(old is new or old.extends_to(new) for old, new in zip(before, now[: len(before)], strict=True))
+    same = count_shared(before, now)
+    return all(old.extends_to(new) for old, new in zip(before[same:], now[same : len(before)], strict=True))
 
 
 def _epoch_movement(before: Prompt, now: Prompt) -> Movement:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from enum import StrEnum
+from functools import lru_cache
 from hashlib import sha256
 
 from msgspec import Struct
@@ -86,6 +87,8 @@ class Layer(Struct, frozen=True, kw_only=True):
         return describe(self, without=("segments", "pieces"))
 
 
+# One object per place, so that thousands of segments are told to stand where they stood without reading their places.
+@lru_cache(maxsize=1 << 15)
 def message_place(index: int) -> str:
     """The place of what stands in the message of this index."""
     return f"message:{index}"

@@ -199,7 +199,7 @@ def list_strip(talk: Talk, *, first: int, opening: Opening) -> tuple[Segment, ..
         standing += [(reply.segment, at) for reply in exchange.joined]
         at += 1
     # A system message that came or went moves what was said by one message.
-    placed = [(segment, f"message:{index}") for segment, index in standing]
+    placed = [(segment, message_place(index)) for segment, index in standing]
     return (*opened, *[s if s.place == place else replace(s, place=place) for s, place in placed])
 
 
