@@ -41,7 +41,7 @@ def open_pool(
     """Where turns are sent from: to a provider that is given, or to those that models name.
 
     ``progress`` is told how far a model in this process is with reading a prompt in. To ``remember`` makes what people
-    name a place that is trusted once it has answered. One that ``lasts`` may have caches stored for more than one request.
+    name a place that is trusted once it has answered. One that ``lasts`` may have caches stored for several requests.
     """
     import asyncio
     import random

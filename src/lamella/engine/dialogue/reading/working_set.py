@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 
+from lamella.core.artifacts.ids import path_id
 from lamella.core.artifacts.kinds import KINDS, LATER_KIND
-from lamella.core.artifacts.model import Artifact, Kind, Policy
+from lamella.core.artifacts.model import Artifact, Kind, Policy, Source
 from lamella.core.artifacts.wanted import Wanted
 from lamella.core.log.terms import Attachments, Terms
 from lamella.core.log.turn import SystemParts
@@ -48,6 +49,11 @@ def match_names(name: str, artifacts: Iterable[Artifact]) -> list[str]:
         return [name]
     pictures = (artifact for artifact in found if artifact.kind is Kind.IMAGE)
     return [one.id for one in pictures if name in (one.source.path, one.title)]
+
+
+def name_wanted(attached: Artifact | Wanted) -> str:
+    """The id that something has, or will have once it is read; a picture's file, which means it as well."""
+    return attached.id if isinstance(attached, Artifact) else path_id(Source(path=attached.name), "")
 
 
 def resolve_leaving(asked: Ask, state: State, terms: Terms, *, system: SystemParts) -> Leaving:
