@@ -63,7 +63,7 @@ class ProviderPool:
             patience=self._patience,
             answer=answer,
             window=window,
-            answered=self._answered and partial(self._answered, model, named=model in self._named),
+            answered=partial(self._answered, model, named=model in self._named) if self._answered else None,
         )
 
     def _find(self, model: str) -> ChatProvider:
