@@ -74,10 +74,11 @@ def test_without_a_vault_only_files_of_this_sitting_are_followed(
     talk: Talk, home: Mapping[str, str], notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(notes)
-    talk("Read @plan.md.", vault=False)
+    talk("Read @plan.md and @plan.md:1.", vault=False)
     (notes / "plan.md").write_text("Low tide is at 15:20.\n")
     ran = talk("And now?", vault=False)
     assert "note: plan.md has another text here than was sent; attach it again to send that.\n" in ran.err
+    assert "note: plan.md:1-1 changed on disk since it was selected, and stays as it was sent;" in ran.err
     assert "15:20" not in json.dumps(sent(home))
 
 
