@@ -107,7 +107,7 @@ def test_an_answer_that_comes_after_somebody_asked_on_is_kept_where_the_error_sa
         _, err = process.communicate(timeout=SECONDS)
     assert process.returncode == 1
     told = err.decode()
-    assert "went on before this answer came" in told
+    assert "The conversation talk went on before this answer came" in told
     command = told.rpartition("hint: `lamella ")[2].partition("`")[0]
     shown = spawn(*command.split(), environment=home)
     assert "late late late" in shown.out, told

@@ -10,7 +10,7 @@ from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.reading.working_set import follow_given, list_given
 from lamella.engine.keeping.stored import StoredChat
 from lamella.engine.sending.sending import Event, answer, send
-from lamella.errors import AnswerAsideError, ConflictError, LamellaError
+from lamella.errors import ConflictError, LamellaError
 from lamella.faces.cli.access import name_command
 from lamella.faces.cli.chat.attaching import attach_named
 from lamella.faces.cli.chat.commands.wishes import Wishes
@@ -143,8 +143,6 @@ class TerminalChat:
         """Two lines, as every failure is told; where somebody else wrote first, that is loaded."""
         if isinstance(error, ConflictError):
             self.stored.reload()
-        if isinstance(error, AnswerAsideError):
-            error.hint = f"/switch {error.answer} goes there; here the talk goes on as others left it."
         door = ChatDoor(self._opened.store)
         print_failure(error, door, as_json=False)
         self._output.report("error", word_failure(error, door))
