@@ -78,7 +78,8 @@ class Verdict(Struct, frozen=True, kw_only=True):
         return self.outcome in (Outcome.MOVED, Outcome.UNEXPLAINED)
 
     def __str__(self) -> str:
-        changed = f": {self.movement.segment} changed" if self.movement.segment else ""
+        still = self.movement.cause is Cause.NONE and self.movement.segment
+        changed = f": {self.movement.segment} changed" if still else ""
         return _WORDS[self.outcome].format(movement=self.movement, changed=changed)
 
 
