@@ -137,12 +137,12 @@ def test_selected_lines_that_changed_on_disk_stay_as_they_were_sent_and_are_said
 
 def test_a_selection_within_a_line_is_looked_for_there(converse: type[Watched], vault: Path) -> None:
     chat = converse(layout="in_place", attachments="sticky", vault=vault)
-    (vault / "a.md").write_text("Low tide is at noon.\n")
-    chat.ask("one", attach=[Selection(path="a.md", lines=(1, 1), text="tide is")])
+    (vault / "a.py").write_text("Low tide is at noon.\n")
+    chat.ask("one", attach=[Selection(path="a.py", lines=(1, 1), text="tide is")])
     chat.reply("r")
     assert chat.ask("two").envelope.warnings == ()
     chat.reply("r")
-    (vault / "a.md").write_text("High water is at noon.\n")
+    (vault / "a.py").write_text("High water is at noon.\n")
     assert len(chat.ask("three").envelope.warnings) == 1
     chat.reply("r")
     assert chat.ask("four", detach=[next(iter(chat.working_set))]).envelope.warnings == ()

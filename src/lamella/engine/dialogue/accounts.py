@@ -46,7 +46,7 @@ class Accounts:
         """The request that was sent last, as a cache sees it."""
         return self._books.last
 
-    def mark_rewritten(self, turn: Turn, rewritten: Rewrite, state: State, place: Planner) -> Turn:
+    def mark_rewritten(self, turn: Turn, rewritten: Rewrite, *, state: State, place: Planner) -> Turn:
         """The turn as one whose history an edit or another branch rewrote; or did not, where that was sent last.
 
         The provider has those bytes then, and nothing has to fold for the turn. Whether it does cannot be found again

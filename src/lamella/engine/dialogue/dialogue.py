@@ -180,7 +180,7 @@ class Dialogue:
         turn = read_turn(asked, state, self._world.sources(), terms=self._terms, receipts=self._past.receipts)
         if rewritten is None or self._past.receipts:
             return replace(turn, rewritten=rewritten) if rewritten else turn
-        return self._accounts.mark_rewritten(turn, rewritten, state, self._rules.place)
+        return self._accounts.mark_rewritten(turn, rewritten, state=state, place=self._rules.place)
 
     def reply(self, given: str | Answer, *, at: datetime | None = None) -> Reply:
         """Record what the model answered to the turn asked last: a text, or all that is known of the call.

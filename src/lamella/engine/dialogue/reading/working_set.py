@@ -94,7 +94,7 @@ def follow_sources(state: State, sources: Sources, *, but: Collection[str]) -> t
     sent, and is said.
     """
     changed: list[Artifact] = []
-    told = _tell_reworded(state, lambda path: [sources.read(Wanted(kind=Kind.CODE, name=path))], but=but)
+    told = _tell_reworded(state, lambda path: [sources.read(Wanted(kind=Kind.NOTE, name=path))], but=but)
     for known in _list_held(state):
         medium = KINDS[known.kind].medium
         path = known.source.path if known.source.read and medium in sources.readers else None
