@@ -40,7 +40,7 @@ class ModelProfile(Struct, frozen=True, kw_only=True):
     ``lifetimes`` go from the shortest to the longest. ``breakpoints`` is how many marks a request may carry, and
     ``lookback`` how many blocks up to a mark are searched for an entry. A ``keyed`` cache takes a conversation's name.
     One that ``caches_replies`` serves what the model itself said as well, without its being sent once before.
-    ``order`` is that of the prefix; each of ``invalidates`` is a change and the first part it makes cold.
+    ``order`` is that of the prefix.
     ``cached_content`` says whether caches can be made as objects of their own, and ``storage`` what keeping them costs,
     in dollars per million tokens and hour. A model that ``sees`` takes pictures. ``reserve`` and the shares are how the
     window is used with it, where somebody says so.
@@ -59,7 +59,6 @@ class ModelProfile(Struct, frozen=True, kw_only=True):
     keyed: bool = False
     caches_replies: bool = False
     order: tuple[str, ...] = ("tools", "system", "messages")
-    invalidates: tuple[tuple[str, str], ...] = ()
     usage: UsageFields | None = None
     diagnostics: bool = False
     cached_content: bool = False

@@ -10,6 +10,7 @@ from tests.unit.engine.backends import make_chat
 import lamella
 from lamella import AnswerAsideError, Chat, Event, Note
 from lamella.adapters.stores.memory import MemoryStore
+from lamella.faces.cli.terminal.door import ShellDoor
 from lamella.testing import Line, ScriptedProvider
 
 LAYOUTS = pytest.mark.parametrize("layout", ["library", "in_place"])
@@ -53,7 +54,10 @@ def test_of_two_clients_that_send_at_once_both_answers_are_kept(tmp_path: Path) 
 
     error = asyncio.run(talk())
     assert error.code == "answer_aside"
+    assert error.message.startswith("The conversation tides went on before this answer came")
     assert f'chat.switch("{error.answer}")' in error.hint
+    shell = error.hint_at(ShellDoor("sqlite:///tides.db"))
+    assert f"`lamella chats show tides --branch {error.answer} --store sqlite:///tides.db` shows it" in shell
 
 
 @LAYOUTS

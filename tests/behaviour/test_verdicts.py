@@ -3,6 +3,7 @@
 import pytest
 from tests.conftest import Watched
 
+import lamella
 from lamella.core.log.call import Outcome
 
 BLOCK = 2_048
@@ -36,3 +37,33 @@ def test_a_cache_that_serves_one_block_less_than_expected_hit_and_two_less_did_n
     chat.reply(answer("Yes.", prompt=second.tokens.total, cached=(4 - short_by) * BLOCK))
     assert second.ledger.verdict is not None
     assert second.ledger.verdict.outcome is outcome
+
+
+EFFORTS = [
+    ("openai:gpt-5.5", 0, "cold", "the cache held nothing of it, as expected: effort changed"),
+    ("anthropic:claude-sonnet-5", 0, "cold", "the cache held nothing of it, as expected: effort changed"),
+    ("gemini:gemini-3.8-flash", 8_192, "evicted", "the provider dropped its cache entry"),
+]
+
+
+@pytest.mark.parametrize(("model", "least", "outcome", "says"), EFFORTS)
+def test_another_effort_is_a_miss_that_is_predicted_where_the_cache_depends_on_it(
+    model: str, least: int, outcome: str, says: str
+) -> None:
+    with lamella.open("memory:") as engine:
+        chat = engine.chat("demo", model=model, layout="in_place")
+        first = chat.ask("word " * 4 * BLOCK)
+        chat.reply(answer("Yes.", prompt=first.tokens.total, cached=0))
+        chat.set(reasoning_effort="high")
+        second = chat.ask("And now?")
+        assert second.cache is not None
+        assert (second.cache.read >= least, second.cache.read > 0) == (True, least > 0)
+        assert second.prefix.cause == "none"
+        chat.reply(answer("Yes.", prompt=second.tokens.total, cached=0))
+        verdict = second.ledger.verdict
+        assert verdict is not None
+        assert (verdict.outcome, str(verdict), verdict.ours) == (outcome, says, False)
+        third = chat.ask("And the same way?")
+        assert third.cache is not None
+        assert third.cache.read > 4 * BLOCK - 1, "what was asked so before is there"
+        assert third.prefix.segment is None

@@ -111,6 +111,43 @@ def test_a_note_that_is_gone_stays_as_it_was_sent_and_is_said(converse: type[Wat
     assert "14:10" in sent(turn)
 
 
+def test_selected_lines_that_changed_on_disk_stay_as_they_were_sent_and_are_said(
+    converse: type[Watched], vault: Path
+) -> None:
+    chat = converse(layout="in_place", attachments="sticky", vault=vault)
+    (vault / "a.md").write_text("one\ntwo\nthree\n")
+    chat.ask("one", attach=[Selection(path="a.md", lines=(2, 3), text="two\nthree")])
+    chat.reply("r")
+    (vault / "a.md").write_text("new\nzero\none\ntwo\nthree\n")
+    assert chat.ask("only moved?").envelope.warnings == ()
+    chat.reply("r")
+    (vault / "a.md").write_text("one\ntwo\nfour\n")
+    said = ("a.md:2-3 changed on disk since it was selected, and stays as it was sent; attach it again to send that.",)
+    for _ in range(2):
+        turn = chat.ask("changed?")
+        assert (attached(turn), turn.envelope.warnings) == ([], said)
+        chat.reply("r")
+    assert chat.ask("new", attach=[Selection(path="a.md", lines=(2, 3), text="two\nfour")]).envelope.warnings == ()
+    chat.reply("r")
+    assert chat.ask("as on disk").envelope.warnings == ()
+    chat.reply("r")
+    (vault / "a.md").unlink()
+    assert chat.ask("gone").envelope.warnings == ()
+
+
+def test_a_selection_within_a_line_is_looked_for_there(converse: type[Watched], vault: Path) -> None:
+    chat = converse(layout="in_place", attachments="sticky", vault=vault)
+    (vault / "a.py").write_text("Low tide is at noon.\n")
+    chat.ask("one", attach=[Selection(path="a.py", lines=(1, 1), text="tide is")])
+    chat.reply("r")
+    assert chat.ask("two").envelope.warnings == ()
+    chat.reply("r")
+    (vault / "a.py").write_text("High water is at noon.\n")
+    assert len(chat.ask("three").envelope.warnings) == 1
+    chat.reply("r")
+    assert chat.ask("four", detach=[next(iter(chat.working_set))]).envelope.warnings == ()
+
+
 @pytest.mark.moves_prefix(reason="in layout library what was attached goes into the system message")
 def test_an_outline_is_carried_forward_only_of_what_is_detached(converse: type[Watched]) -> None:
     chat = converse(layout="library", attachments="sticky", carry_forward="preview")

@@ -131,3 +131,16 @@ def test_commands_are_found_wherever_a_page_tells_of_them() -> None:
     assert [_is_known(words) for words in told] == [False, False, True]
     assert (DOCS / "chat.md") in PAGES
     assert (ROOT / "README.md") in PAGES
+
+
+def test_the_changelog_tells_nothing_twice() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    entries = [" ".join(entry.split()) for entry in re.findall(r"^- .+(?:\n  .+)*", text, re.MULTILINE)]
+    beginnings = [" ".join(entry.split()[:5]) for entry in entries]
+    assert sorted(beginnings) == sorted(set(beginnings))
+    added = text.partition("### Added")[2].partition("### Changed")[0]
+    told = re.findall(r"^- .+(?:\n  .+)*", added, re.MULTILINE)
+    names = {name for entry in told for name in re.findall(r"`([/@][a-z]+)`", entry)}
+    assert names
+    twice = {name for name in names if sum(f"`{name}`" in entry for entry in told) > 1}
+    assert not twice

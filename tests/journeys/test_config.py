@@ -140,17 +140,29 @@ BAD = {
         "There is no setting windw.",
         "hint: Did you mean window? Settings are: model, profile, window",
     ),
-    "no such setting in a table": ("[compaction]\nstep = 1", "There is no setting compaction.step.", "Settings are"),
+    "no such setting in a table": (
+        "[compaction]\nstep = 1",
+        "There is no setting compaction.step.",
+        "compaction.steps?",
+    ),
     "a table nobody knows": ("[lamella]\nwindow = 1", "There is no setting lamella.", "Settings are"),
-    "another type": ('window = "wide"', "The setting window is 'wide': input should be a valid integer.", "Settings"),
-    "a number for a word": ("layout = 1", "The setting layout is 1: input should be a valid string.", "Settings"),
-    "a number for a choice": ("image_notes = 1", "The setting image_notes is 1: input should be a", "Settings"),
+    "another type": (
+        'window = "wide"',
+        "The setting window is 'wide': input should be a valid integer.",
+        "window takes",
+    ),
+    "a number for a word": (
+        "layout = 1",
+        "The setting layout is 1: input should be a valid string.",
+        "one of: library",
+    ),
+    "a number for a choice": ("image_notes = 1", "The setting image_notes is 1: input should be a", "text, handle"),
     "a key": (
         f'openai_api_key = "{SECRET}"',
         "There is no setting openai_api_key.",
         "Keys are read from the environment",
     ),
-    "a password in a list": (f'store = ["postgresql://me:{SECRET}@db"]', "'postgresql://me:***@db'", "Settings"),
+    "a password in a list": (f'store = ["postgresql://me:{SECRET}@db"]', "'postgresql://me:***@db'", "store takes"),
     "not UTF-8": (b"# \xff", "is not UTF-8.", "Save it as UTF-8."),
 }
 

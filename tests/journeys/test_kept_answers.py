@@ -99,7 +99,8 @@ def test_who_ignores_the_end_of_a_terminal_goes_on_to_the_end(
 def test_an_answer_that_comes_after_somebody_asked_on_is_kept_where_the_error_says(
     home: Mapping[str, str], script: Callable[..., str]
 ) -> None:
-    slow = script({"text": "late " * 10, "chunk": 5, "delay": 0.2})
+    # Longer than it takes the other to ask, also on a busy machine.
+    slow = script({"text": "late " * 40, "chunk": 5, "delay": 0.2})
     with running(home, "ask", "First?", "--chat", "talk", "--model", slow) as process:
         assert read(process, 4) == b"late"
         other = spawn("ask", "Second?", "--chat", "talk", "--model", script("Two."), environment=home)
@@ -107,7 +108,7 @@ def test_an_answer_that_comes_after_somebody_asked_on_is_kept_where_the_error_sa
         _, err = process.communicate(timeout=SECONDS)
     assert process.returncode == 1
     told = err.decode()
-    assert "went on before this answer came" in told
+    assert "The conversation talk went on before this answer came" in told
     command = told.rpartition("hint: `lamella ")[2].partition("`")[0]
     shown = spawn(*command.split(), environment=home)
     assert "late late late" in shown.out, told

@@ -79,7 +79,8 @@ def test_what_is_set_in_a_chat_is_told_sent_and_kept(chat: Chat, home: Mapping[s
     [
         ("temprature 0.2", "There is no setting temprature.", "Did you mean temperature?"),
         ("nonsense", "There is no setting nonsense.", "Settings are:"),
-        ("temperature warm", "The setting temperature is 'warm'", "Settings are:"),
+        ("temperature warm", "The setting temperature is 'warm'", "temperature takes a number from 0"),
+        ("temperature=7", "temperature is 7.0.", "from 0"),
         ("temperature 7", "temperature is 7.0.", "from 0"),
         ("reasoning_effort much", "There is no reasoning_effort 'much'.", "low, medium, high"),
         ("model local", "model is not set inside a conversation.", "--model"),

@@ -48,12 +48,12 @@ class Desk:
     here: Path
     environment: Mapping[str, str]
 
-    def run(self, *words: str, **environment: str) -> Ran:
+    def run(self, *words: str, typed: str = "", **environment: str) -> Ran:
         done = subprocess.run(
             [*COMMAND, *words],
             cwd=self.here,
             env={**os.environ, **self.environment, **environment},
-            input=b"",
+            input=typed.encode(),
             capture_output=True,
             check=False,
             timeout=SECONDS,
@@ -269,6 +269,26 @@ def test_a_conversation_begun_with_a_model_goes_on_with_it(desk: Desk, script: C
     assert desk.run("ask", "hi", "--model", script("Two.")).out == "Two.\n"
     [row] = json.loads(desk.run("trust", "list", "--json").out)["trusted"]
     assert (row["field"], row["place"]) == ("model", script("Two."))
+
+
+def test_a_model_that_was_named_and_never_answered_is_not_trusted(desk: Desk, script: Callable[..., str]) -> None:
+    unused, other = script("Never."), desk.here / "other.json"
+    other.write_text(json.dumps([]), encoding="utf-8")
+    typed = f"/model openai:gpt-5\n/model {unused}\n/model openai-compatible:http://10.0.0.7/v1#m\n/quit\n"
+    named = desk.run("chat", "x", "--model", unused, typed=typed)
+    assert "OPENAI_API_KEY" in named.err, "the first has no key"
+    assert "openai-compatible:http://10.0.0.7/v1#m from the next message on" in named.out, named.err
+    assert not desk.trust_file.exists()
+    assert desk.run("ask", "hi", "--chat", "y", "--model", f"scripted:{other}").exit != 0, "it has nothing to say"
+    assert not desk.trust_file.exists()
+    assert "and you have not" in refusal(desk.run("ask", "hi", "--chat", "y", "--json"), code="untrusted")
+
+
+def test_a_model_chosen_in_a_chat_is_trusted_once_it_has_answered(desk: Desk, script: Callable[..., str]) -> None:
+    model = script("One.", "Two.")
+    assert desk.run("chat", "x", "--model", "local", typed=f"/model {model}\nhi\n").exit == 0
+    [row] = json.loads(desk.run("trust", "list", "--json").out)["trusted"]
+    assert (row["field"], row["place"]) == ("model", model)
 
 
 def test_trust_is_kept_in_a_private_file_listed_and_taken_back(desk: Desk) -> None:

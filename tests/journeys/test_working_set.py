@@ -74,10 +74,11 @@ def test_without_a_vault_only_files_of_this_sitting_are_followed(
     talk: Talk, home: Mapping[str, str], notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(notes)
-    talk("Read @plan.md.", vault=False)
+    talk("Read @plan.md and @plan.md:1.", vault=False)
     (notes / "plan.md").write_text("Low tide is at 15:20.\n")
     ran = talk("And now?", vault=False)
     assert "note: plan.md has another text here than was sent; attach it again to send that.\n" in ran.err
+    assert "note: plan.md:1-1 changed on disk since it was selected, and stays as it was sent;" in ran.err
     assert "15:20" not in json.dumps(sent(home))
 
 
@@ -179,3 +180,19 @@ def test_messages_are_pinned_by_their_turn_and_what_is_not_pinned_cannot_be_let_
     assert "error: turn:9 is not pinned.\nhint: Pinned: nothing.\n" in ran.err
     assert "turn:1 stays whole in the prompt, from the next message on." in ran.out
     assert ran.err.count("error:") == 1
+
+
+def test_what_was_to_be_dropped_and_is_pinned_after_that_stays_and_moves_nothing(
+    talk: Talk, home: Mapping[str, str]
+) -> None:
+    ran = talk("Read @plan.md.", "/drop plan.md", "/pin plan.md", "And now?")
+    assert "plan.md stays whole in the prompt, from the next message on, and is not dropped after all.\n" in ran.out
+    turns = json.loads(spawn("replay", "talk", "--json", environment=home).out)["turns"]
+    assert turns[-1]["prefix"]["cause"] == "none"
+
+
+def test_what_a_message_names_is_not_dropped_with_it(talk: Talk, home: Mapping[str, str]) -> None:
+    ran = talk("Read @plan.md.", "/drop plan.md", "Once more: @plan.md")
+    assert "note: What this message names is not dropped with it.\n" in ran.err
+    turns = json.loads(spawn("replay", "talk", "--json", environment=home).out)["turns"]
+    assert turns[-1]["prefix"]["cause"] == "none"

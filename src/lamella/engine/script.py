@@ -129,7 +129,7 @@ def _write_turn(turn: Turn, at: datetime | None, before: SystemParts) -> dict[st
         "drop": list(turn.drop),
         "detach": list(turn.detach),
         # A history that was rewritten before a turn began an epoch, and a transcript says so by folding.
-        "fold": turn.fold or turn.rewritten is not None,
+        "fold": turn.fold or (turn.rewritten is not None and not turn.unmoved),
         "rounds": [_write_round(turn, number, one) for number, one in enumerate(turn.rounds)],
         "reply": turn.reply,
     }

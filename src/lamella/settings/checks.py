@@ -1,7 +1,7 @@
 """Checks: values become settings of their types, or an error names the setting, its value and what is wrong with it."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import UnionType
 from typing import Annotated, Any, get_args, get_origin
 
@@ -12,11 +12,11 @@ from lamella.core.log.terms import IMAGE_NOTES_SWITCH
 from lamella.errors import SettingError
 from lamella.settings.masks import mask
 from lamella.settings.model import MOST_TOKENS, NAMES, Settings
+from lamella.settings.values import find_near, tell_values
 
-# How alike two names are of which one is taken for the other misspelt: a letter or two apart.
-NEAR = 0.78
-_KNOWN = f"Settings are: {', '.join(NAMES)}. See docs/settings.md."
-_SECRET = re.compile(r"key|token|secret|password", re.IGNORECASE)
+_PAGE = "See docs/settings.md."
+# Of tokens there are counts, too.
+_SECRET = re.compile(r"key|token(?!s)|secret|password", re.IGNORECASE)
 _WANTED: Mapping[object, str] = {
     bool: "a valid boolean",
     int: "a valid integer",
@@ -24,7 +24,15 @@ _WANTED: Mapping[object, str] = {
     str: "a valid string",
     list: "a valid list",
 }
+_TAKEN: Mapping[object, str] = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "a text",
+    list: "a list",
+}
 _UNKNOWN = "unknown"
+# A setting by its path, its value, and what is wrong with that; of one that nobody knows, the names that are known.
 _Fault = tuple[tuple[str, ...], object, str]
 
 
@@ -43,21 +51,37 @@ def check_settings(values: Mapping[str, object], *, where: str = "") -> Settings
 def check_name(name: str) -> None:
     """Refuses a name that no setting has; the error names the one that is near to it."""
     if name not in NAMES:
-        raise explain_fault(((name,), None, _UNKNOWN), where="")
+        raise _explain_unknown((name,), NAMES, where="")
 
 
 def explain_fault(fault: _Fault, *, where: str) -> SettingError:
     """The error for a setting by its path, its value, and what is wrong with it."""
     path, value, wrong = fault
+    if wrong == _UNKNOWN and isinstance(value, Sequence):
+        return _explain_unknown(path, value, where=where)
     name = ".".join(path) or "a setting"
-    if wrong == _UNKNOWN:
-        kept = "Keys are read from the environment alone, and never from a file. " if _SECRET.search(name) else ""
-        return SettingError(f"{where}There is no setting {name}.", hint=kept + _tell_near(name) + _KNOWN)
     try:
         shown = mask(repr(value))
     except ValueError:
         shown = "a number of thousands of digits"
-    return SettingError(f"{where}The setting {name} is {shown}: {wrong}.", hint=_KNOWN)
+    takes = f"{tell_takes(path[0])} " if path else ""
+    return SettingError(f"{where}The setting {name} is {shown}: {wrong}.", hint=takes + _PAGE)
+
+
+def _explain_unknown(path: Sequence[str], known: Sequence[str], *, where: str) -> SettingError:
+    *above, last = path
+    name, table = ".".join(path), ".".join(above)
+    kept = "Keys are read from the environment alone, and never from a file. " if _SECRET.search(last) else ""
+    near = find_near(last, known)
+    meant = f"Did you mean {'.'.join((*above, near))}? " if near else ""
+    listed = f"Settings {f'of {table} ' if table else ''}are: {', '.join(known)}. {_PAGE}"
+    return SettingError(f"{where}There is no setting {name}.", hint=kept + meant + listed)
+
+
+def tell_takes(name: str) -> str:
+    """What a setting takes, in words."""
+    kind = find_type(name)
+    return tell_values(name, _TAKEN.get(get_origin(kind) or kind, "a table"))
 
 
 def find_type(name: str) -> Any:  # noqa: ANN401 - types have no common one
@@ -80,7 +104,7 @@ def _find_faults(value: object, kind: Any, path: tuple[str, ...]) -> Iterator[_F
         return
     for name, one, type_ in inner:
         if type_ is None:
-            yield (*path, name), one, _UNKNOWN
+            yield (*path, name), tuple(field.name for field in fields(plain)), _UNKNOWN
         else:
             yield from _find_faults(one, type_, (*path, name))
 
@@ -112,10 +136,3 @@ def _plain(kind: Any) -> Any:  # noqa: ANN401 - any type
     if get_origin(kind) is UnionType:
         return next(one for one in get_args(kind) if one is not type(None))
     return kind
-
-
-def _tell_near(name: str) -> str:
-    from difflib import get_close_matches  # only for those who misspelt something
-
-    near = get_close_matches(name, NAMES, n=1, cutoff=NEAR)
-    return f"Did you mean {near[0]}? " if near else ""

@@ -11,6 +11,7 @@ from lamella.settings.checks import check_settings
 from lamella.settings.environment import name_variable, read_environment
 from lamella.settings.files import find_project_file, find_user_file, is_same, read_file
 from lamella.settings.model import NAMES, PROFILES, Settings
+from lamella.settings.values import find_near
 
 
 class Origin(StrEnum):
@@ -78,7 +79,9 @@ def find_profile(name: object, *, where: str = "") -> Mapping[str, object]:
     """What a profile sets; ``where`` is the file or variable that names it."""
     if isinstance(name, str) and name not in PROFILES:
         told = f"{where}: " if where else ""
-        raise SettingError(f"{told}There is no profile {name!r}.", hint=f"Choose one of: {', '.join(PROFILES)}.")
+        near = find_near(name, PROFILES)
+        meant = f"Did you mean {near}? " if near else ""
+        raise SettingError(f"{told}There is no profile {name!r}.", hint=f"{meant}Choose one of: {', '.join(PROFILES)}.")
     return PROFILES.get(str(name), {})
 
 

@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from lamella.errors import SettingError
-from lamella.settings.checks import NEAR, check_name, check_settings, explain_fault, find_type, tell_wanted
+from lamella.settings.checks import check_name, check_settings, explain_fault, find_type, tell_wanted
 from lamella.settings.model import NAMES, Settings
+from lamella.settings.values import NEAR
 
 PREFIX = "LAMELLA_"
 # Names the user's file of settings.

@@ -19,6 +19,7 @@ from lamella.engine.checks import check_parts
 from lamella.errors import LamellaError, NotAvailableError, SettingError
 from lamella.runners.registry import RUNNERS
 from lamella.settings.model import ChainSettings, CompactionSettings, Settings
+from lamella.settings.values import CHOICES, HOTTEST, find_near
 
 if TYPE_CHECKING:
     from lamella.engine.dialogue.world import World
@@ -30,12 +31,6 @@ _LATER = {
     ("layout", "auto"): "library or in_place",
 }
 
-# The terms that are one of a few words.
-_CHOICES: dict[str, type[StrEnum]] = {
-    term.name: term.type for term in fields(Terms) if isinstance(term.type, type) and issubclass(term.type, StrEnum)
-}
-# The most that any provider takes; some take up to 1.
-_HOTTEST = 2
 _ROOM = ("window", "reserve")
 _SHARES = ("warn", "target", "trigger", "hard")
 
@@ -57,14 +52,14 @@ def make_rules(settings: Settings, world: "World", *, runner: str = "chat") -> R
 def make_terms(settings: Settings) -> Terms:
     """What the bytes of a conversation's requests follow from."""
     values = {term.name: getattr(settings, term.name) for term in fields(Terms)}
-    return Terms(**{**values, **{name: _choose(name, values[name], choices) for name, choices in _CHOICES.items()}})
+    return Terms(**{**values, **{name: _choose(name, values[name], choices) for name, choices in CHOICES.items()}})
 
 
 def find_faults(settings: Settings) -> Iterator[tuple[tuple[str, ...], LamellaError]]:
     """Whatever ``make_rules`` would refuse, each with the settings that it is about."""
     checks: dict[tuple[str, ...], Callable[[], object]] = {
         _ROOM: lambda: Budget(window=settings.window, reserve=settings.reserve),
-        **{(name,): partial(_choose, name, getattr(settings, name), choices) for name, choices in _CHOICES.items()},
+        **{(name,): partial(_choose, name, getattr(settings, name), choices) for name, choices in CHOICES.items()},
         ("model",): lambda: _check_model(settings),
         ("history_turns",): lambda: _check_history_turns(settings),
         ("temperature",): lambda: _check_temperature(settings),
@@ -93,9 +88,9 @@ def _check_history_turns(settings: Settings) -> None:
 
 
 def _check_temperature(settings: Settings) -> None:
-    if settings.temperature is not None and not 0 <= settings.temperature <= _HOTTEST:
+    if settings.temperature is not None and not 0 <= settings.temperature <= HOTTEST:
         raise SettingError(
-            f"temperature is {settings.temperature}.", hint=f"Choose a number from 0, which is steady, to {_HOTTEST}."
+            f"temperature is {settings.temperature}.", hint=f"Choose a number from 0, which is steady, to {HOTTEST}."
         )
 
 
@@ -157,4 +152,8 @@ def _choose(name: str, value: str, choices: type[_Choice]) -> _Choice:
     try:
         return choices(value)
     except ValueError as error:
-        raise SettingError(f"There is no {name} {value!r}.", hint=f"Choose one of: {', '.join(choices)}.") from error
+        near = find_near(value, list(choices))
+        meant = f"Did you mean {near}? " if near else ""
+        raise SettingError(
+            f"There is no {name} {value!r}.", hint=f"{meant}Choose one of: {', '.join(choices)}."
+        ) from error

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from lamella.adapters.providers.registry import list_models
     from lamella.adapters.sources.naming import MentionOutcome, NamedFiles
     from lamella.adapters.sources.opening import open_sources
-    from lamella.settings.checks import check_name
+    from lamella.settings.checks import check_name, tell_takes
     from lamella.settings.configuration import Configuration, Origin
     from lamella.settings.environment import find_misspelt, read_typed
     from lamella.settings.files import place_user_file
@@ -90,6 +90,7 @@ __all__ = [
     "replay_script",
     "replay_transcript",
     "save_transcript",
+    "tell_takes",
     "tell_unready",
     "write_request",
 ]
@@ -103,7 +104,7 @@ if not TYPE_CHECKING:
         "lamella.adapters.sources.naming": ("MentionOutcome", "NamedFiles"),
         "lamella.adapters.sources.opening": ("open_sources",),
         "lamella.settings.configuration": ("Configuration", "Origin"),
-        "lamella.settings.checks": ("check_name",),
+        "lamella.settings.checks": ("check_name", "tell_takes"),
         "lamella.settings.environment": ("find_misspelt", "read_typed"),
         "lamella.settings.files": ("place_user_file",),
         "lamella.settings.masks": ("mask",),

@@ -12,7 +12,7 @@ from lamella.errors import LamellaError
 from lamella.settings.configuration import Configuration
 from lamella.settings.model import DEFAULT_SYSTEM
 from lamella.wiring.services import Services, read_services
-from lamella.wiring.trust import check_model
+from lamella.wiring.trust import check_model, remember_model
 
 if TYPE_CHECKING:
     from lamella.adapters.providers.local.provider import Progress
@@ -41,7 +41,7 @@ def open_pool(
     """Where turns are sent from: to a provider that is given, or to those that models name.
 
     ``progress`` is told how far a model in this process is with reading a prompt in. To ``remember`` makes what people
-    name a place that is trusted from then on. One that ``lasts`` may have caches stored for more than one request.
+    name a place that is trusted once it has answered. One that ``lasts`` may have caches stored for several requests.
     """
     import asyncio
     import random
@@ -56,11 +56,16 @@ def open_pool(
         services=services,
         progress=progress,
         silence=patience.silence,
-        remember=remember,
         lasts=lasts,
     )
     return ProviderPool(
-        find, clock=SystemClock(), sleep=asyncio.sleep, jitter=random.random, given=provider, patience=patience
+        find,
+        clock=SystemClock(),
+        sleep=asyncio.sleep,
+        jitter=random.random,
+        given=provider,
+        patience=patience,
+        answered=partial(remember_model, services=services or read_services()) if remember else None,
     )
 
 
@@ -71,20 +76,19 @@ def open_provider(
     services: Services | None = None,
     progress: "Callable[[Progress], None] | None" = None,
     silence: float | None = None,
-    remember: bool = False,
     lasts: bool = True,
 ) -> "ChatProvider":
     """The provider that a model's name stands for, with keys from the environment; it bears so much ``silence``.
 
-    ``named`` says that whoever runs this named it, not only a conversation that may have come from somebody else; to
-    ``remember`` that counts as a yes to it for good. What is asked once and does not last stores nothing.
+    ``named`` says that whoever runs this named it, not only a conversation that may have come from somebody else.
+    What is asked once and does not last stores nothing.
     """
     from lamella.adapters.providers.opener import open_provider as find
     from lamella.adapters.providers.row import ProviderOptions  # SDKs are for those who send
     from lamella.engine.sending.sending import SILENCE
 
     services = services or read_services()
-    check_model(model, named=named, services=services, remember=remember)
+    check_model(model, named=named, services=services)
     options = ProviderOptions(
         patience=SILENCE if silence is None else silence,
         progress=progress,

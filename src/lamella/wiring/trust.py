@@ -54,28 +54,31 @@ def find_store(url: str | None, services: Services) -> str:
     return store
 
 
-def check_model(model: str, *, named: bool, services: Services, remember: bool = False) -> None:
+def check_model(model: str, *, named: bool, services: Services) -> None:
     """Refuses a model that only a project's file or a conversation names, and that nobody said yes to.
 
-    ``named`` says that whoever runs this named it. To ``remember`` that makes it a yes for later, when a conversation
-    alone names it.
+    ``named`` says that whoever runs this named it.
     """
-    place = _check("model", model, own=(model,) if named else (), services=services)
-    if remember and place is not None:
-        # It is used whether or not that can be written down.
-        with suppress(LamellaError):
+    _check("model", model, own=(model,) if named else (), services=services)
+
+
+def remember_model(model: str, *, named: bool, services: Services) -> None:
+    """A model that was named and has answered is a yes for later, when a conversation alone names it.
+
+    One that was named and never answered may have been a slip.
+    """
+    # It was used whether or not that can be written down.
+    with suppress(LamellaError):
+        place = _name("model", model, services)
+        if place is not None and place in _list_own("model", (model,) if named else (), services):
             add_trust("model", place)
 
 
-def _check(field: str, given: str, *, own: Sequence[str], services: Services) -> str | None:
-    """Refuses a place that nobody said yes to; gives one that was named and not only said yes to."""
+def _check(field: str, given: str, *, own: Sequence[str], services: Services) -> None:
+    """Refuses a place that nobody named or said yes to."""
     place = _name(field, given, services)
-    if place is None:
-        return None
-    if place in _list_own(field, own, services):
-        return place
-    if open_trust().covers(field, place):
-        return None
+    if place is None or place in _list_own(field, own, services) or open_trust().covers(field, place):
+        return
     raise UntrustedError(
         f"{_find_author(field, given, services)} names the {field} {place}, and you have not{_tell_key(field, given)}.",
         hint=lambda door: f"If you trust it, {door.trust(field, given, place)}.",

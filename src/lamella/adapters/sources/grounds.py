@@ -18,6 +18,10 @@ class Ground(Protocol):
 
     def has_folder(self, name: str) -> bool: ...
 
+    def surrounds(self, name: str) -> bool:
+        """Whether a folder is where one stands or above it, and nobody said how far that may reach."""
+        ...
+
     def find_note(self, name: str) -> Sequence[str]:
         """The notes of this name, which has no ending: by their path, else wherever they are."""
         ...
@@ -59,6 +63,9 @@ class VaultGround:
 
     def has_folder(self, name: str) -> bool:
         return self._vault.has_folder(self.name(name))
+
+    def surrounds(self, name: str) -> bool:
+        return False  # a vault was named, and is as large as it is
 
     def find_note(self, name: str) -> Sequence[str]:
         try:
@@ -120,6 +127,9 @@ class LooseGround:
         except (OSError, ValueError):
             return False
 
+    def surrounds(self, name: str) -> bool:
+        return Path.cwd().is_relative_to(Path(name).resolve())
+
     def find_note(self, name: str) -> Sequence[str]:
         return [path] if self.has_file(path := f"{name}.md") else []
 
@@ -157,7 +167,8 @@ class LooseGround:
         return [(path.parent / place.name).as_posix() for place in beside if place.is_file()]
 
     def miss(self, path: str) -> SourceMissingError | SourceOutsideError:
-        return SourceMissingError(f"There is no file {path}.", hint="Paths are relative to the current folder.")
+        home = " Write a home out: ~ is one for a shell." if path.startswith("~") else ""
+        return SourceMissingError(f"There is no file {path}.", hint=f"Paths are relative to the current folder.{home}")
 
 
 def stand_on(vault: Path | None) -> Ground:

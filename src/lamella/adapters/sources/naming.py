@@ -4,6 +4,7 @@ The grammar is that of ``core/text/mentions.py``, for a message and for a name b
 what is there and cannot be read is an error.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -26,8 +27,10 @@ from lamella.errors import ArtifactError, LamellaError, SourceMissingError, Sour
 
 _LISTED = 5_000
 _NAMED = 3
-_HERE = ("./", "../", "~/")
-_PAGE = ("http://", "https://")
+# What begins so is a path on any system, whatever it leads to: no handle does.
+_PATH = re.compile(r"[/\\]|\.\.?[/\\]|\.\.$|~\w*[/\\]|~$|[A-Za-z]:[/\\]|\$\{?\w+\}?[/\\]|%\w+%[/\\]")
+_PAGE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|www\.")
+_FILE_PAGE = "file:"
 _NOT_THERE = (ArtifactError, SourceMissingError, SourceOutsideError)
 # What a name stands for, and that in words.
 _Found = tuple[Sequence[Attachment], str]
@@ -119,6 +122,8 @@ def _resolve_name(name: str, form: MentionForm, ground: Ground) -> _Found | None
     if path is not None:
         return [ground.attach_file(path)], ground.name(path)
     if form is not MentionForm.LINK and ground.has_folder(name):
+        if form is MentionForm.PATH and ground.surrounds(name):
+            raise _hold_back(name)
         return _attach_folder(name, ground)
     for part in split_parts(name):
         path = _find_file(part.path, ground, linked=form is MentionForm.LINK)
@@ -146,6 +151,14 @@ def _attach_folder(name: str, ground: Ground) -> _Found:
     if not count:
         raise SourceMissingError(f"The folder {name} holds no notes.", hint="Name a file in it by its path.")
     return attached, _tell_notes(name, count)
+
+
+def _hold_back(name: str) -> SourceMissingError:
+    """Why a word of a message does not bring along a folder that may hold all of a disk; a command may name it."""
+    return SourceMissingError(
+        f"{name} holds the current folder.",
+        hint=lambda door: f"Name a folder in it, or have it as a vault with {door.option('vault')}.",
+    )
 
 
 def _attach_tag(name: str, ground: Ground) -> _Found:
@@ -192,7 +205,7 @@ def _is_meant(mention: Mention, ground: Ground) -> bool:
     return (
         knows_ending(path.name)
         or name.endswith("/")
-        or name.startswith((*_HERE, *_PAGE))
+        or bool(_PATH.match(name) or _PAGE.match(name))
         or bool(beginning and (ground.has_folder(beginning) or ground.has_file(beginning)))
     )
 
@@ -206,7 +219,9 @@ def _cut_part(name: str) -> str:
 def _miss(mention: Mention, ground: Ground) -> LamellaError:
     """Why a name attaches nothing, with what may have been meant."""
     name = _cut_part(mention.token.removeprefix("@") if mention.form is MentionForm.PATH else mention.readings[0])
-    if name.startswith(_PAGE):
+    if name.startswith(_FILE_PAGE):
+        return SourceMissingError(f"{name} is no path.", hint="Name the file by its path.")
+    if _PAGE.match(name):
         return SourceMissingError(f"{name} is no file.", hint="This version reads no pages; save its text as a note.")
     near = _find_near(name, ground)
     meant = f"Did you mean {', '.join(near)}?"

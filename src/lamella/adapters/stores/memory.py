@@ -56,7 +56,8 @@ class MemoryStore:
         check_written(conversation, written)
         with self._lock:
             kept = self._kept.get(conversation) or self._begin(name or conversation, written, expected=expected)
-            if kept.erased is None and len(kept.records) != expected:
+            refuse_erased(name or conversation, kept.erased)
+            if len(kept.records) != expected:
                 raise ConflictError(conversation=name or conversation, expected=expected, found=len(kept.records))
             return self._append(conversation, kept, written, title=title)
 

@@ -72,7 +72,7 @@ class SqlStore:
     def _apply(self, transaction: Transaction, change: Change) -> int:
         state = lock_state(self._database, transaction, change)
         check_version(state.schema, self._schema, name=self._name)
-        refuse_erased(change.conversation, state.erased)
+        refuse_erased(change.name or change.conversation, state.erased)
         if state.version == change.expected:
             check_head(transaction, change, state)
             head = append_events(self._database, transaction, change=change, state=state)

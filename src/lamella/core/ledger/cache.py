@@ -11,7 +11,7 @@ from msgspec import Struct
 from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.budget.counting import Measure, count_pieces, count_tools, meets_cleanly, weigh_messages
 from lamella.core.log.call import CacheUse
-from lamella.core.messages.model import Message, count_shared
+from lamella.core.messages.model import Message, Role, count_shared
 from lamella.core.values import replace
 
 # A request that shares less than its whole with every later one can still be hit; past this many it is forgotten.
@@ -21,19 +21,26 @@ _STRIDE = 4_096
 _LOOKAHEAD = 512
 
 
+# The parts of a request, in the order in which caches see them.
+_PARTS = ("tools", "system", "messages")
 # Where two requests part: after so many equal messages, so many equal pieces of the next one, so many characters.
 Fork = tuple[int, int, int]
 NO_FORK: Fork = (0, 0, 0)
 
 
 class CacheProfile(Struct, frozen=True, kw_only=True):
-    """What a provider's prefix cache does. ``lifetime`` in seconds, none for no expiry."""
+    """What a provider's prefix cache does. ``lifetime`` in seconds, none for no expiry.
+
+    Each of ``invalidates`` is a change and the first part that it makes cold, of tools, system and messages. What
+    changes no byte is among them: ``effort``, and whether there are ``images`` at all.
+    """
 
     name: str
     minimum: int = 0
     granularity: int = 1
     lifetime: int | None = None
     bills_writes: bool = False
+    invalidates: tuple[tuple[str, str], ...] = ()
 
 
 GENERIC_PROFILE = CacheProfile(name="generic")
@@ -47,6 +54,8 @@ class CacheRequest(Struct, frozen=True, kw_only=True):
     messages: tuple[Message, ...]
     total: int
     at: datetime | None
+    effort: str = ""
+    has_images: bool = False
 
 
 class CacheModel(Struct, frozen=True, kw_only=True):
@@ -62,18 +71,20 @@ class CacheModel(Struct, frozen=True, kw_only=True):
     ) -> tuple[CacheUse, "CacheModel"]:
         """What the cache serves of a request, and the cache afterwards."""
         # Compared before they are forgotten: what is kept of the others is where they part from the newest of all.
-        forks = _part(self.requests, request)
+        forks = _part(self.requests, request, profile)
         if profile.lifetime is not None and request.at is not None:
             forks = [pair for pair in forks if not _expired(pair[1], request.at, profile.lifetime)]
         _, nearest = max(forks, key=lambda pair: pair[0], default=(NO_FORK, None))
-        shared = shared_tokens(nearest, request, measure) if nearest else 0
+        shared = shared_tokens(nearest, request, measure, profile=profile) if nearest else 0
         # A request that the newer one starts with can serve nothing that the newer one cannot.
         kept = [(one, fork) for fork, one in forks if fork[0] < len(one.messages)]
         remembered = (*kept[-_REMEMBERED + 1 :], (request, NO_FORK))
         return split_use(shared, request.total, profile), CacheModel(requests=remembered)
 
 
-def _part(held: Sequence[tuple[CacheRequest, Fork]], now: CacheRequest) -> list[tuple[Fork, CacheRequest]]:
+def _part(
+    held: Sequence[tuple[CacheRequest, Fork]], now: CacheRequest, profile: CacheProfile
+) -> list[tuple[Fork, CacheRequest]]:
     """Where each request parts from this one, oldest first.
 
     Where two of three texts part earlier than the other two do, the third parts there as well. So only the newest is
@@ -82,18 +93,24 @@ def _part(held: Sequence[tuple[CacheRequest, Fork]], now: CacheRequest) -> list[
     if not held:
         return []
     newest, _ = held[-1]
-    latest = _fork(newest, now)
+    latest = _fork(newest, now, profile)
     forks: list[tuple[Fork, CacheRequest]] = []
     for one, fork in held[:-1]:
-        forks.append((min(fork, latest) if fork != latest else _fork(one, now), one))
+        forks.append((min(fork, latest) if fork != latest else _fork(one, now, profile), one))
     return [*forks, (latest, newest)]
 
 
-def shared_tokens(before: CacheRequest, now: CacheRequest, measure: Measure) -> int:
-    """The common prefix of two requests; another model or other tools share nothing."""
-    if before.model != now.model or before.tools != now.tools:
+def shared_tokens(
+    before: CacheRequest, now: CacheRequest, measure: Measure, *, profile: CacheProfile = GENERIC_PROFILE
+) -> int:
+    """The common prefix of two requests; another model or other tools share nothing.
+
+    Nor does what the cache of a profile makes cold by a change that moves no byte.
+    """
+    warm = _count_warm(before, now, profile)
+    if before.model != now.model or before.tools != now.tools or warm == 0:
         return 0
-    shared = common_tokens(before.messages, now.messages, measure)
+    shared = common_tokens(before.messages[:warm], now.messages[:warm], measure)
     if shared and now.tools:
         shared += count_tools(now.tools, measure.count)
     return min(shared, now.total)
@@ -114,9 +131,30 @@ def _expired(earlier: CacheRequest, now: datetime, lifetime: int) -> bool:
     return earlier.at is not None and (now - earlier.at).total_seconds() > lifetime
 
 
-def _fork(earlier: CacheRequest, now: CacheRequest) -> Fork:
-    same = earlier.model == now.model and earlier.tools == now.tools
-    return find_fork(earlier.messages, now.messages) if same else NO_FORK
+def _fork(earlier: CacheRequest, now: CacheRequest, profile: CacheProfile) -> Fork:
+    if earlier.model != now.model or earlier.tools != now.tools:
+        return NO_FORK
+    fork, warm = find_fork(earlier.messages, now.messages), _count_warm(earlier, now, profile)
+    return fork if warm is None else min(fork, (warm, 0, 0))
+
+
+def find_cooled(before: CacheRequest, now: CacheRequest, profile: CacheProfile) -> tuple[str, str] | None:
+    """What changed between two requests that moves no byte and makes a part of the cache cold, and that part."""
+    changes = dict(profile.invalidates)
+    changed = {
+        "effort": "effort" in changes and before.effort != now.effort,
+        "images": "images" in changes and before.has_images != now.has_images,
+    }
+    cold = [(name, changes[name]) for name, differs in changed.items() if differs]
+    return min(cold, key=lambda one: _PARTS.index(one[1]), default=None)
+
+
+def _count_warm(before: CacheRequest, now: CacheRequest, profile: CacheProfile) -> int | None:
+    """How many messages stay warm whatever their bytes are; none if all may."""
+    cooled = find_cooled(before, now, profile) if profile.invalidates else None
+    if cooled is None:
+        return None
+    return int(cooled[1] == _PARTS[-1] and bool(now.messages) and now.messages[0].role is Role.SYSTEM)
 
 
 class PerfectCache(Struct, frozen=True, kw_only=True):

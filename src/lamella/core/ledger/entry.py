@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
+from operator import attrgetter
 from typing import Protocol
 
 from msgspec import Struct
@@ -10,9 +11,9 @@ from msgspec import Struct
 from lamella.core.artifacts.blocks import render_block, render_unseen
 from lamella.core.artifacts.model import Artifact, Kind
 from lamella.core.budget.counting import Measure, count_tools, weigh, weigh_messages
-from lamella.core.ledger.cache import CacheModel, CacheProfile, CacheRequest, PerfectCache, shared_tokens
+from lamella.core.ledger.cache import CacheModel, CacheProfile, CacheRequest, PerfectCache, find_cooled, shared_tokens
 from lamella.core.ledger.verdict import judge, reported_use
-from lamella.core.log.call import CacheUse, Call, Cost, Movement, Timing, Verdict
+from lamella.core.log.call import CacheUse, Call, Cause, Cost, Movement, Timing, Verdict
 from lamella.core.log.placement import Form
 from lamella.core.messages.delta import Reply
 from lamella.core.messages.model import Message, Role
@@ -21,6 +22,9 @@ from lamella.core.prompt.layers.model import SYSTEM_PLACE, LayerId, message_plac
 from lamella.core.prompt.movement import find_movement, is_triggered
 from lamella.core.prompt.prompt import Prompt, render_user
 from lamella.core.values import replace
+
+# Thousands of messages are looked through for every turn of a long conversation.
+_images_of = attrgetter("images")
 
 
 class Price(Protocol):
@@ -94,8 +98,9 @@ def enter_turn(books: Books, envelope: Envelope, *, tariff: Tariff, at: datetime
     naive_use, naive = books.naive.answer(glued, profile=profile, measure=measure)
     ideal, perfect = books.perfect.answer(request.messages, use, profile=profile, measure=measure)
     common = shared_tokens(books.last, request, measure) if books.last else 0
+    cooled = find_cooled(books.last, request, profile) if books.last else None
     entry = Entry(
-        prefix=make_prefix(books.prompt, prompt, common_tokens=common),
+        prefix=make_prefix(books.prompt, prompt, common_tokens=common, cooled=cooled and cooled[0]),
         cache=use,
         cached_by_layer=cover_layers(envelope, use.read, measure),
         cost=_cost(tariff.price, at, use=use, naive=naive_use, ideal=ideal),
@@ -103,16 +108,28 @@ def enter_turn(books: Books, envelope: Envelope, *, tariff: Tariff, at: datetime
     return entry, Books(last=request, prompt=prompt, cache=cache, naive=naive, perfect=perfect)
 
 
-def make_prefix(before: Prompt | None, now: Prompt, *, common_tokens: int | None = None) -> Prefix:
-    """What moved since the request before."""
+def make_prefix(
+    before: Prompt | None, now: Prompt, *, common_tokens: int | None = None, cooled: str | None = None
+) -> Prefix:
+    """What moved since the request before; where no byte did, what else makes its cache ``cooled``."""
     movement = find_movement(before, now)
+    if cooled is not None and movement.cause is Cause.NONE:
+        movement = Movement(cause=Cause.NONE, segment=cooled)
     triggered = is_triggered(before, now, movement)
     return Prefix(movement=movement, common_tokens=common_tokens, triggered=triggered)
 
 
 def see_request(prompt: Prompt, *, at: datetime | None) -> CacheRequest:
     """A request as a cache sees it."""
-    return CacheRequest(model=prompt.model, tools=prompt.tools, messages=prompt.messages, total=prompt.total, at=at)
+    return CacheRequest(
+        model=prompt.model,
+        tools=prompt.tools,
+        messages=prompt.messages,
+        total=prompt.total,
+        at=at,
+        effort=prompt.terms.reasoning_effort.value,
+        has_images=any(map(_images_of, prompt.messages)),
+    )
 
 
 def judge_call(

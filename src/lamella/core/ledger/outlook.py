@@ -33,8 +33,8 @@ def compare_outlook(
     at: datetime | None,
 ) -> Outlook:
     """What would be cached of the next request as it is, and of the compacted one."""
-    warm = shared_tokens(sent, as_is, measure) if sent else 0
-    left = shared_tokens(sent, compacted, measure) if sent else 0
+    warm = shared_tokens(sent, as_is, measure, profile=tariff.profile) if sent else 0
+    left = shared_tokens(sent, compacted, measure, profile=tariff.profile) if sent else 0
     now = _difference(
         split_use(left, compacted.total, tariff.profile),
         split_use(warm, as_is.total, tariff.profile),

@@ -30,6 +30,9 @@ def judge(
         outcome = Outcome.UNKNOWN
     else:
         outcome = _measure(usage.read, use, profile=profile, pause=pause)
+        # No byte moved, and something else did that this cache depends on: less of it is no fault of the provider's.
+        cooled = movement.segment is not None and outcome in (Outcome.TOO_SHORT, Outcome.EVICTED)
+        outcome = Outcome.COLD if cooled else outcome
     return Verdict(outcome=outcome, movement=movement)
 
 

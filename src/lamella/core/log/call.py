@@ -40,7 +40,10 @@ class Trigger(StrEnum):
 
 
 class Movement(Struct, frozen=True, kw_only=True):
-    """The cause, and the segment it names: an artifact's id, or the part of L1."""
+    """The cause, and the segment it names: an artifact's id, or the part of L1.
+
+    Where no byte moved it may name what else a cache depends on: ``effort`` or ``images``.
+    """
 
     cause: Cause
     segment: str | None = None
@@ -75,7 +78,9 @@ class Verdict(Struct, frozen=True, kw_only=True):
         return self.outcome in (Outcome.MOVED, Outcome.UNEXPLAINED)
 
     def __str__(self) -> str:
-        return _WORDS[self.outcome].format(movement=self.movement)
+        still = self.movement.cause is Cause.NONE and self.movement.segment
+        changed = f": {self.movement.segment} changed" if still else ""
+        return _WORDS[self.outcome].format(movement=self.movement, changed=changed)
 
 
 _WORDS = {
@@ -83,7 +88,7 @@ _WORDS = {
     Outcome.HIT: "hit",
     Outcome.MOVED: "we moved the prefix: {movement}",
     Outcome.TOO_SHORT: "too short for this model's cache",
-    Outcome.COLD: "the cache held nothing of it, as expected",
+    Outcome.COLD: "the cache held nothing of it, as expected{changed}",
     Outcome.EXPIRED: "the provider's cache entry expired",
     Outcome.EVICTED: "the provider dropped its cache entry",
     Outcome.UNKNOWN: "the provider does not say what was cached",

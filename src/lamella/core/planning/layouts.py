@@ -28,7 +28,7 @@ def _why_fold(state: State, turn: Turn) -> str | None:
         return "nothing was sent before"
     if state.terms.layout is not turn.terms.layout:
         return "the layout changed"
-    if turn.rewritten is not None:
+    if turn.rewritten is not None and not turn.unmoved:
         return "what was said before was rewritten"
     return _why_settings_fold(state, turn)
 

@@ -27,6 +27,8 @@ _MENTION = re.compile(
       | (?<![{\w\]])!?\[\[(?P<lone>[^\s\[\]](?:[^\[\]\n]*[^\s\[\]])?)\]\](?!\}))""",
     re.VERBOSE,
 )
+# Folders without a letter in their names: the one above, the home, the root, those of years and days.
+_PLACE = re.compile(r"(?:(?:\.\.?|~|\d+)?[/\\]\S*|\.\.|~)")
 _LETTER = re.compile(r"[^\W\d_]")
 _STOPS = re.compile(r"[,;:!?)\]}'\u2019\u201d\u00bb>*|]")
 _ENDS = ".,;:!?)]}'\u2019\u201d\u00bb>*|"
@@ -148,7 +150,10 @@ def _read_bare(word: str) -> Mention | None:
     shorter = (word[:cut].rstrip(_ENDS) for cut in cuts)
     readings = [name for name in dict.fromkeys((word, word.rstrip(_ENDS), *shorter)) if name]
     if not readings or not _LETTER.search(readings[-1]):
-        return None
+        # Dots may be all there is of it.
+        place = word.rstrip(_ENDS.replace(".", ""))
+        found = _PLACE.fullmatch(place) is not None
+        return Mention(token=f"@{place}", form=MentionForm.PATH, readings=(place,)) if found else None
     shown = readings[1] if len(readings) > 1 and word.rstrip(_ENDS) == readings[1] else readings[0]
     return Mention(token=f"@{shown}", form=MentionForm.PATH, readings=tuple(readings[:_MOST_READINGS]))
 

@@ -10,8 +10,13 @@ from lamella.core.ledger.entry import Books, Entry, Tariff, enter_turn, judge_ca
 from lamella.core.log.call import Call
 from lamella.core.log.events.imprint import Imprint
 from lamella.core.log.receipt import Receipt
+from lamella.core.log.terms import Rewrite
+from lamella.core.log.turn import Turn
+from lamella.core.prompt.advance import Planner, advance, waiting
 from lamella.core.prompt.envelope import Envelope, make_envelope, make_imprint
+from lamella.core.prompt.movement import extends
 from lamella.core.prompt.prompt import RENDERER, Prompt
+from lamella.core.prompt.state import State
 from lamella.core.values import replace
 from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.turn import LedgerPage, TurnView
@@ -40,6 +45,20 @@ class Accounts:
     def sent(self) -> CacheRequest | None:
         """The request that was sent last, as a cache sees it."""
         return self._books.last
+
+    def mark_rewritten(self, turn: Turn, rewritten: Rewrite, *, state: State, place: Planner) -> Turn:
+        """The turn as one whose history an edit or another branch rewrote; or did not, where that was sent last.
+
+        The provider has those bytes then, and nothing has to fold for the turn. Whether it does cannot be found again
+        once more was sent: it is written down with the turn.
+        """
+        marked, sent = replace(turn, rewritten=rewritten), self._books.prompt
+        if sent is None or sent.tools != state.tools:
+            return marked
+        measure = self._world.counter.measure(turn.model or state.model)
+        prompt = waiting(advance(state, turn, place, measure=measure))
+        stays = prompt.placement.keep is None and extends(prompt.messages[: prompt.asked_at], sent.messages)
+        return replace(marked, unmoved=True) if stays else marked
 
     def go_on(self, last: Prompt | None, sent: SentTurn, *, budget: Budget) -> None:
         """Go on from what was sent last; where that was rendered otherwise, no cache has what it renders to now."""

@@ -140,7 +140,7 @@ class Dialogue:
         unanswered = waiting(self._state).user.id if self._state.waits else None
         skipped = () if self._pending is None else tuple(skip_call(call) for call in self._pending.calls)
         state = self._leave()
-        turn = replace(self._read(asked, state), rewritten=rewritten)
+        turn = self._read(asked, state, rewritten)
         rules = replace(self._rules, measure=self._world.counter.measure(turn.model or state.model))
         committed = self._past.receipts
         settled = apply_receipts(state, committed, turn.terms, measure=rules.measure) if committed else state
@@ -174,10 +174,13 @@ class Dialogue:
         turn, pending = self._past.turns[-1], self._pending
         return turn if pending is None else replace(turn, rounds=(*turn.rounds, close_round(pending, outputs)))
 
-    def _read(self, asked: Ask | Turn, state: State) -> Turn:
+    def _read(self, asked: Ask | Turn, state: State, rewritten: Rewrite | None) -> Turn:
         if isinstance(asked, Turn):
-            return replace(asked, terms=self._terms)
-        return read_turn(asked, state, self._world.sources(), terms=self._terms, receipts=self._past.receipts)
+            return replace(asked, terms=self._terms, rewritten=rewritten)
+        turn = read_turn(asked, state, self._world.sources(), terms=self._terms, receipts=self._past.receipts)
+        if rewritten is None or self._past.receipts:
+            return replace(turn, rewritten=rewritten) if rewritten else turn
+        return self._accounts.mark_rewritten(turn, rewritten, state=state, place=self._rules.place)
 
     def reply(self, given: str | Answer, *, at: datetime | None = None) -> Reply:
         """Record what the model answered to the turn asked last: a text, or all that is known of the call.
@@ -270,7 +273,7 @@ class Dialogue:
         """The turn that asking this would give if nothing has to go for it. Nothing changes."""
         check_zone(at)
         state = self._leave()
-        turn = replace(self._read(asked, state), receipts=self._past.receipts, rewritten=rewritten)
+        turn = replace(self._read(asked, state, rewritten), receipts=self._past.receipts)
         measure = self._world.counter.measure(turn.model or state.model)
         envelope = make_envelope(waiting(advance(state, turn, self._rules.place, measure=measure)), self._rules.budget)
         return self._accounts.view_ahead(envelope, number=len(self._past.turns) + 1, at=at)
@@ -287,10 +290,7 @@ class Dialogue:
         return self._view(envelope, entry, next(reversed(self._past.turns[-1].receipts), None))
 
     def shrink_waiting(self, *, at: datetime | None = None) -> TurnView | None:
-        """The turn that waits, made smaller than anything counted here asks for: the model says it does not fit.
-
-        None if nothing in it may go.
-        """
+        """The turn that waits, made smaller since the model says it does not fit; none if nothing in it may go."""
         if not self._state.waits:
             return None
         turn, rules = self._past.turns[-1], self._rules

@@ -74,7 +74,7 @@ class StoredLog:
 
 
 class ChatJournal:
-    """Writes down what one dialogue asks and answers.
+    """Writes down what one dialogue asks and answers; people call its conversation by ``name``.
 
     ``edits`` names the message that its first turn replaces, ``leaves`` one that it leaves with the empty reply again.
     """
@@ -83,6 +83,7 @@ class ChatJournal:
         self,
         log: Log,
         *,
+        name: str,
         append: Callable[[Written], None],
         reload: Callable[[], None],
         moment: Callable[[datetime | None], str],
@@ -90,6 +91,7 @@ class ChatJournal:
         leaves: str | None = None,
     ) -> None:
         self._log = log
+        self._name = name
         self._append = append
         self._reload = reload
         self._moment = moment
@@ -139,7 +141,7 @@ class ChatJournal:
         """What the tools gave back."""
         known = self._log.version
         if not self._append_open(write_results(outputs, parent=parent, at=self._moment(at)), parent):
-            raise ConflictError(conversation=self._log.conversation, expected=known, found=self._log.version)
+            raise ConflictError(conversation=self._name, expected=known, found=self._log.version)
 
     def write_reply(
         self, text: str, *, message: str, parent: str, at: datetime | None, calls: Sequence[Call] = ()
@@ -174,4 +176,4 @@ class ChatJournal:
             except ConflictError:
                 self._reload()
             else:
-                raise AnswerAsideError(conversation=self._log.conversation, answer=message)
+                raise AnswerAsideError(conversation=self._name, answer=message)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from threading import RLock
 
 from lamella.core.log.branch import (
@@ -344,9 +345,8 @@ class StoredChat:
         return self._dialogue
 
     def _resume(self, told: Sequence[Told], *, edits: str | None = None, leaves: str | None = None) -> Dialogue:
-        journal = ChatJournal(
-            self._log, append=self._append, reload=self.reload, moment=self._moment, edits=edits, leaves=leaves
-        )
+        begin = partial(ChatJournal, self._log, append=self._append, reload=self.reload, moment=self._moment)
+        journal = begin(name=self.name, edits=edits, leaves=leaves)
         dialogue = self._rebuild(told, self._log.committed(told), journal=journal)
         before = self._sent_last() if edits or self._log.rewritten or self._log.undone else None
         dialogue.go_on(before, sent=find_sent(told, self._log))

@@ -1,6 +1,7 @@
 """A provider pool: providers opened when the first turn is sent to them, kept, and closed together."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Protocol
 
 from lamella.engine.sending.sending import Delivery, RetryPolicy
@@ -12,6 +13,12 @@ class ProviderOpener(Protocol):
     """Finds the provider of a model; ``named`` says that whoever runs this named it, not only a conversation."""
 
     def __call__(self, model: str, *, named: bool) -> ChatProvider: ...
+
+
+class AnswerWitness(Protocol):
+    """Is told each time that a model has answered; ``named`` as for whoever opened its provider."""
+
+    def __call__(self, model: str, *, named: bool) -> None: ...
 
 
 class ProviderPool:
@@ -26,6 +33,7 @@ class ProviderPool:
         jitter: Callable[[], float],
         given: ChatProvider | None = None,
         patience: RetryPolicy | None = None,
+        answered: AnswerWitness | None = None,
     ) -> None:
         self._open_provider = open_provider
         self._clock = clock
@@ -33,6 +41,7 @@ class ProviderPool:
         self._jitter = jitter
         self._given = given
         self._patience = patience or RetryPolicy()
+        self._answered = answered
         self.workers = Workers()
         self._opened: dict[str, ChatProvider] = {}
         self._named: set[str] = set()
@@ -54,6 +63,7 @@ class ProviderPool:
             patience=self._patience,
             answer=answer,
             window=window,
+            answered=partial(self._answered, model, named=model in self._named) if self._answered else None,
         )
 
     def _find(self, model: str) -> ChatProvider:

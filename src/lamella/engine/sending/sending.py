@@ -110,7 +110,8 @@ class Delivery(Struct, frozen=True, kw_only=True):
     """What sending works with. ``sleep`` and ``jitter`` come in, so that nothing here asks the clock or rolls dice.
 
     What is built, read and written down is done by ``workers``: it never holds up the loop of whoever sends. With a
-    ``window``, a request that leaves less of it than the ``answer`` may have is not sent.
+    ``window``, a request that leaves less of it than the ``answer`` may have is not sent. ``answered`` is called when
+    something of an answer has come.
     """
 
     provider: ChatProvider
@@ -121,6 +122,7 @@ class Delivery(Struct, frozen=True, kw_only=True):
     patience: RetryPolicy = RetryPolicy()
     answer: int = ANSWER
     window: int | None = None
+    answered: Callable[[], None] | None = None
 
 
 class Runner(Protocol):
@@ -350,6 +352,8 @@ async def _record(chat: SendingChat, turn: TurnView, sent: _Attempt, *, post: De
     )
 
     def write() -> None:
+        if post.answered is not None:
+            post.answered()
         chat.reply(given, at=finished)
         sent.calls = tuple(chat.calls)
 

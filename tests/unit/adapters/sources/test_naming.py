@@ -188,8 +188,43 @@ def test_what_a_message_names_and_is_not_there_is_told_with_what_may_be_meant(va
     assert (attached, said) == (False, why)
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        *(
+            (f"See @{name}, please", f"{name} is outside the vault notes.")
+            for name in ("/etc/passwd", "../", "..", "/")
+        ),
+        *((f"@{name}", f"{name} is outside the vault notes.") for name in ("/2024/01", "/gone/x", "./../x", "//host")),
+        *((f"(@{name})", f"There is no file {name} in the vault.") for name in ("~", "~/", "~/plan", "~jo/x")),
+        *((f"@{name}", f"There is no file {name} in the vault.") for name in ("C:\\x", "c:/x", "\\\\host\\x", "..\\x")),
+        *((f"@{name}", f"There is no file {name} in the vault.") for name in ("$HOME/x", "${HOME}/x", "%HOME%\\x")),
+        ("@file:///etc/passwd", "file:///etc/passwd is no path. Name the file by its path."),
+        ("@ftp://example.org/x", "ftp://example.org/x is no file. This version reads no pages"),
+        ("@www.example.org", "www.example.org is no file. This version reads no pages"),
+    ],
+)
+def test_what_can_only_be_a_path_or_an_address_is_told_although_it_leads_nowhere_here(
+    vault: Path, text: str, why: str
+) -> None:
+    ((_, attached, said),) = told(vault, text)
+    assert not attached
+    assert said.startswith(why)
+
+
+def test_a_folder_of_numbers_is_one_like_any_other(vault: Path) -> None:
+    (vault / "2024" / "01").mkdir(parents=True)
+    (vault / "2024" / "01" / "02.md").write_text("Rain.\n", encoding="utf-8")
+    assert told(vault, "Look at @2024/, @2024/01 and @2024/01/02") == [
+        ("@2024/", True, "2024/, 1 note"),
+        ("@2024/01", True, "2024/01, 1 note"),
+        ("@2024/01/02", True, "2024/01/02.md"),
+    ]
+
+
 def test_names_and_addresses_are_no_paths(vault: Path) -> None:
     assert told(vault, "me@plna.md, @alice, @jo.smith, @example.com, @types/node, @v1.2, @.md, @#12 and a lone @") == []
+    assert told(vault, "@~jo, @..., @., @-, @10/12, @5 or @jo: @") == []
     assert told(vault, f"@{'a' * 5_000}.md @nul\0byte @") == []
 
 
@@ -220,6 +255,18 @@ def test_without_a_vault_names_lead_from_the_current_folder(folder: Path, monkey
     assert told(None, "@gone/plna.md") == [
         ("@gone/plna.md", False, "There is no file gone/plna.md. Paths are relative to the current folder.")
     ]
+
+
+def test_a_word_brings_no_folder_along_that_may_hold_all_of_a_disk(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder / "notes")
+    for name in ("..", "../", "./", "/"):
+        why = f"{name} holds the current folder. Name a folder in it, or have it as a vault with vault=…."
+        assert told(None, f"See @{name}") == [(f"@{name}", False, why)]
+    assert NamedFiles(None).find("."), "who names it to a command means it"
+    ((_, attached, why),) = told(None, "@~/plan.md")
+    assert (attached, "~ is one for a shell" in why) == (False, True)
 
 
 def test_a_folder_that_cannot_be_looked_into_makes_no_name_an_error(vault: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lamella.adapters.tokens.counter import OfflineCounter
 from lamella.core.artifacts.make import make_tool_definition
-from lamella.core.artifacts.model import ToolDefinition
+from lamella.core.artifacts.model import Image, ToolDefinition
 from lamella.core.budget.counting import count_tools
 from lamella.core.ledger.cache import (
     NO_FORK,
@@ -35,12 +35,16 @@ def message(text: str, role: Role = Role.USER) -> Message:
 
 
 def request(
-    *texts: str, after: int | None = None, model: str = "m", tools: tuple[ToolDefinition, ...] = ()
+    *texts: str,
+    after: int | None = None,
+    model: str = "m",
+    tools: tuple[ToolDefinition, ...] = (),
+    effort: str = "",
 ) -> CacheRequest:
     messages = tuple(message(text) for text in texts)
     total = sum(one.tokens for one in messages) + 3 * len(messages) + 3
     at = None if after is None else NOON + timedelta(seconds=after)
-    return CacheRequest(model=model, tools=tools, messages=messages, total=total, at=at)
+    return CacheRequest(model=model, tools=tools, messages=messages, total=total, at=at, effort=effort)
 
 
 def reads(profile: CacheProfile, *requests: CacheRequest) -> list[int]:
@@ -157,6 +161,7 @@ WORDS = st.sampled_from(["alpha", "alpha beta", "alpha beta gamma", "beta", "bet
 TALK = st.lists(WORDS, min_size=1, max_size=4)
 MODELS = st.sampled_from(["m", "m", "m", "n"])
 ARMED = st.sampled_from([(), (), (SEARCH,)])
+EFFORTS = st.sampled_from(["", "", "high"])
 
 
 @st.composite
@@ -168,7 +173,7 @@ def histories(draw: st.DrawFn, *, times: st.SearchStrategy[int | None]) -> list[
         before = draw(st.sampled_from(talks))
         talk = [*before[: draw(st.integers(0, len(before)))], *draw(TALK)]
         talks.append(talk)
-        made.append(request(*talk, after=draw(times), model=draw(MODELS), tools=draw(ARMED)))
+        made.append(request(*talk, after=draw(times), model=draw(MODELS), tools=draw(ARMED), effort=draw(EFFORTS)))
     return made
 
 
@@ -178,7 +183,7 @@ def begins(now: CacheRequest, earlier: CacheRequest) -> bool:
     return same and earlier.messages == now.messages[: len(earlier.messages)]
 
 
-def served(requests: Sequence[CacheRequest], lifetime: int) -> list[int]:
+def served(requests: Sequence[CacheRequest], lifetime: int, profile: CacheProfile = OPEN) -> list[int]:
     """What is read of each request if it is compared, byte by byte, with every one before it that is still held."""
     held: list[CacheRequest] = []
     found: list[int] = []
@@ -186,14 +191,42 @@ def served(requests: Sequence[CacheRequest], lifetime: int) -> list[int]:
         held = [
             one for one in held if one.at is None or now.at is None or (now.at - one.at).total_seconds() <= lifetime
         ]
-        found.append(max((shared_tokens(one, now, MEASURE) for one in held), default=0))
-        held = [*(one for one in held if not begins(now, one)), now]
+        found.append(max((shared_tokens(one, now, MEASURE, profile=profile) for one in held), default=0))
+        held = [*(one for one in held if not begins(now, one) or one.effort != now.effort), now]
     return found
 
 
 @given(histories(times=st.none()))
 def test_a_request_reads_as_much_as_any_earlier_one_shares_with_it(requests: list[CacheRequest]) -> None:
     assert reads(OPEN, *requests) == served(requests, 0)
+
+
+@pytest.mark.parametrize("part", ["tools", "messages"])
+@given(requests=histories(times=st.none()))
+def test_so_it_does_where_a_change_of_effort_makes_some_of_it_cold(part: str, requests: list[CacheRequest]) -> None:
+    profile = CacheProfile(name="p", invalidates=(("effort", part),))
+    assert reads(profile, *requests) == served(requests, 0, profile)
+
+
+def test_another_effort_shares_nothing_with_a_cache_that_depends_on_it_and_meets_its_own_again() -> None:
+    depends = CacheProfile(name="p", invalidates=(("effort", "tools"),))
+    asked = [request("one", effort="low"), request("one", "two", effort="high"), request("one", "two", effort="low")]
+    assert reads(OPEN, *asked) == [0, 4, 8]
+    assert reads(depends, *asked) == [0, 0, 4]
+
+
+def test_where_only_messages_go_cold_the_system_prompt_and_the_tools_are_read() -> None:
+    depends = CacheProfile(name="p", invalidates=(("effort", "messages"), ("images", "messages")))
+    system = Message(role=Role.SYSTEM, pieces=("Be brief.",), tokens=MEASURE.count("Be brief."))
+    plain = request("one", "two", tools=(SEARCH,))
+    before = replace(plain, messages=(system, *plain.messages), total=plain.total + system.tokens + 3)
+    kept = system.tokens + 3 + count_tools((SEARCH,), MEASURE.count)
+    assert reads(depends, before, replace(before, effort="low"))[1] == kept
+    picture = Image(data=b"x", media_type="image/png", width=2, height=2, hash="sha256:x")
+    seen = replace(before.messages[1], images=(picture,))
+    after = replace(before, messages=(*before.messages, seen), total=before.total + 500, has_images=True)
+    assert reads(depends, before, after)[1] == kept
+    assert reads(OPEN, before, after)[1] > kept
 
 
 @given(histories(times=st.none() | st.integers(0, 900)))

@@ -54,6 +54,10 @@ def outcome(expected: Expected, read: int | None) -> Outcome:
         (Expected(None), 700, Outcome.HIT),
         (Expected(None), 0, Outcome.EVICTED),
         (Expected(5_000), None, Outcome.UNKNOWN),
+        # No byte moved, and something else that this cache depends on did.
+        (Expected(0, movement=Movement(cause=Cause.NONE, segment="effort")), 0, Outcome.COLD),
+        (Expected(500, movement=Movement(cause=Cause.NONE, segment="effort")), 0, Outcome.COLD),
+        (Expected(500, movement=Movement(cause=Cause.NONE, segment="effort")), 500, Outcome.HIT),
         (Expected(5_000, pause=None), 0, Outcome.EVICTED),
         # Less than a step is no shortfall, and something was expected.
         (Expected(128, profile=CacheProfile(name="steps", granularity=128)), 0, Outcome.HIT),

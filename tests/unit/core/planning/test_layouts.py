@@ -48,6 +48,7 @@ def test_in_place_the_first_turn_folds_what_there_is() -> None:
 @pytest.mark.parametrize(
     "turn",
     [
+        Turn(text="two", rewritten=Rewrite.HISTORY_EDITED, unmoved=True),
         Turn(text="two"),
         Turn(text="two", system=PROMPT, tools=(SEARCH,), model="m"),
         Turn(text="two", system=replace(PROMPT, typed_instructions="typed otherwise")),

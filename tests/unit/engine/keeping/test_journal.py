@@ -32,7 +32,7 @@ class Book:
 
 def keep(book: Book, *, edits: str | None = None) -> ChatJournal:
     log = Log("chat", head="p")
-    return ChatJournal(log, append=book.written.append, reload=_never, moment=_moment, edits=edits)
+    return ChatJournal(log, name="chat", append=book.written.append, reload=_never, moment=_moment, edits=edits)
 
 
 def write(journal: ChatJournal, turn: Turn, parent: str, *, unanswered: str | None = None) -> None:
@@ -96,7 +96,7 @@ def test_an_edit_that_was_not_taken_is_still_an_edit_when_tried_again() -> None:
     def append(written: Written) -> None:
         failing.append("chat", written, expected=0)
 
-    journal = ChatJournal(Log("chat"), append=append, reload=_never, moment=_moment, edits="old")
+    journal = ChatJournal(Log("chat"), name="chat", append=append, reload=_never, moment=_moment, edits="old")
     failing.down = True
     with pytest.raises(StoreUnavailableError):
         write(journal, Turn(text="one"), "")

@@ -174,6 +174,10 @@ REWRITES: dict[str, tuple[Callable[[Chat, list[str]], object], str]] = {
 }
 
 
+# What came before the next question was sent as it is: nothing of it was rewritten.
+UNMOVED = ("edit", "fork")
+
+
 @LAYOUTS
 @pytest.mark.parametrize("deed", REWRITES)
 def test_what_rewrites_history_says_so_and_begins_an_epoch(store: MemoryStore, layout: str, deed: str) -> None:
@@ -183,7 +187,7 @@ def test_what_rewrites_history_says_so_and_begins_an_epoch(store: MemoryStore, l
     done = act(chat, old)
     turn = done if isinstance(done, Turn) else chat.ask("next")
     assert turn.prefix.cause == cause
-    assert turn.envelope.epoch > 0
+    assert (turn.envelope.epoch > 0) is (layout == "library" or deed not in UNMOVED)
     chat.reply("yes")
     following = chat.ask("and now?")
     assert following.prefix.cause == "none"

@@ -10,6 +10,15 @@ from lamella.profiles import Lifetime, LifetimeClock, ModelProfile, UsageFields
 _MILLION = 1_000_000
 _FIVE_MINUTES = 300
 
+# What a change of effort does to tools and system depends on the model; what it does to messages does not.
+_INVALIDATES = (
+    ("model", "tools"),
+    ("tools", "tools"),
+    ("system", "system"),
+    ("tool_choice", "messages"),
+    ("images", "messages"),
+    ("effort", "messages"),
+)
 _CLAUDE = ModelProfile(
     provider="anthropic",
     as_of=FACTS_DATE,
@@ -23,14 +32,6 @@ _CLAUDE = ModelProfile(
     implicit=False,
     breakpoints=4,
     lookback=20,
-    invalidates=(
-        ("model", "tools"),
-        ("tools", "tools"),
-        ("system", "system"),
-        ("tool_choice", "messages"),
-        ("images", "messages"),
-        ("thinking", "messages"),
-    ),
     usage=UsageFields(
         input="input_tokens",
         output="output_tokens",
@@ -43,7 +44,7 @@ _CLAUDE = ModelProfile(
 
 
 def _claude(name: str, minimum: int) -> CacheProfile:
-    return CacheProfile(name=name, minimum=minimum, lifetime=_FIVE_MINUTES, bills_writes=True)
+    return CacheProfile(name=name, minimum=minimum, lifetime=_FIVE_MINUTES, bills_writes=True, invalidates=_INVALIDATES)
 
 
 # The first beginning that fits decides, so special cases stand before their family.

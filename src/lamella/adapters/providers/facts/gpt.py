@@ -21,7 +21,7 @@ _GPT_INVALIDATES = (
     ("tools", "tools"),
     ("parallel_tool_calls", "tools"),
     ("text.format", "tools"),
-    ("reasoning.effort", "tools"),
+    ("effort", "tools"),
     ("text.verbosity", "tools"),
     ("service_tier", "tools"),
     ("prompt_cache_key", "tools"),
@@ -33,7 +33,6 @@ _OLD_GPT = ModelProfile(
     sees=True,
     clock=LifetimeClock.LAST_USE,
     keyed=True,
-    invalidates=_GPT_INVALIDATES,
     usage=_GPT_USAGE,
 )
 _GPT = replace(
@@ -51,7 +50,14 @@ _GPT = replace(
 
 
 def _gpt(name: str, *, granularity: int, lifetime: int, bills_writes: bool) -> CacheProfile:
-    return CacheProfile(name=name, minimum=1_024, granularity=granularity, lifetime=lifetime, bills_writes=bills_writes)
+    return CacheProfile(
+        name=name,
+        minimum=1_024,
+        granularity=granularity,
+        lifetime=lifetime,
+        bills_writes=bills_writes,
+        invalidates=_GPT_INVALIDATES,
+    )
 
 
 _EXACT_GPT = _gpt("openai", granularity=1, lifetime=_HALF_HOUR, bills_writes=True)

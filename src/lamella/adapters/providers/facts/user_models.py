@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -22,7 +22,7 @@ from lamella.profiles import Lifetime, LifetimeClock, ModelProfile, UsageFields
 _BUDGET_FIELDS = Budget.__struct_fields__
 # Of a window, the most that is kept for the answer where nobody says how much.
 _ANSWER_SHARE = 8
-_CACHE_FIELDS = ("minimum", "granularity", "lifetime", "bills_writes")
+_CACHE_FIELDS = ("minimum", "granularity", "lifetime", "bills_writes", "invalidates")
 
 
 def fit_reserve(window: int, *, usual: int = Budget().reserve) -> int:
@@ -73,7 +73,7 @@ class ModelIn(_ProfilePart):
     keyed: bool | None = None
     caches_replies: bool | None = None
     order: tuple[str, ...] | None = None
-    invalidates: tuple[tuple[str, str], ...] | None = None
+    invalidates: tuple[tuple[str, Literal["tools", "system", "messages"]], ...] | None = None
     usage: UsageFieldsIn | None = None
     diagnostics: bool | None = None
     cached_content: bool | None = None

@@ -36,11 +36,10 @@ T = TypeVar("T")
 _FAREWELL = 0.1
 
 LOCAL_PROFILE = ModelProfile(
-    cache=CacheProfile(name="llama.cpp"),
+    cache=CacheProfile(name="llama.cpp", invalidates=(("model", "tools"), ("tools", "tools"), ("system", "system"))),
     provider=LOCAL,
     as_of=FACTS_DATE,
     caches_replies=True,
-    invalidates=(("model", "tools"), ("tools", "tools"), ("system", "system")),
     usage=UsageFields(
         input="prompt_tokens",
         output="completion_tokens",

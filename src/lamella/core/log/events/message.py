@@ -84,6 +84,7 @@ class MessageEvent(GivenTerms, frozen=True, kw_only=True, gc=False, omit_default
     pinned: tuple[str, ...] | None = None
     strip: str | None = None
     rewritten: Rewrite | None = None
+    unmoved: bool = False
     warnings: tuple[str, ...] = ()
     imprint: Imprint | None = None
 
@@ -180,6 +181,7 @@ def read_turn(event: MessageEvent, contents: Contents, *, usual: Terms) -> Turn:
         pinned=event.pinned,
         strip=read_kept(event.strip, contents),
         rewritten=event.rewritten,
+        unmoved=event.unmoved,
     )
 
 
@@ -215,6 +217,7 @@ def _describe(turn: Turn) -> MessageEvent:
         pinned=turn.pinned,
         strip=None if turn.strip is None else hash_text(turn.strip),
         rewritten=turn.rewritten,
+        unmoved=turn.unmoved,
         warnings=turn.warnings,
         imprint=turn.imprint,
     )

@@ -7,7 +7,7 @@ from lamella.core.log.receipt import Receipt
 from lamella.core.prompt.state import State
 from lamella.core.values import replace
 from lamella.engine.dialogue.ask import Ask
-from lamella.errors import ArtifactError
+from lamella.errors import ArtifactError, CallError
 
 
 def read_pins(
@@ -17,6 +17,7 @@ def read_pins(
 
     What ``receipts`` take out before this turn is no message of the prompt any more.
     """
+    _check_one_wish(asked, state)
     gone = {name for receipt in receipts for step in receipt.steps for name in step.removed}
     messages = {name: said for name, said in name_said(state).items() if said not in gone}
     artifacts: dict[str, Artifact] = {}
@@ -33,6 +34,24 @@ def read_pins(
             else:
                 raise _miss(name, policy)
     return tuple(artifacts.values()), None if pinned == state.pinned else tuple(sorted(pinned))
+
+
+def _check_one_wish(asked: Ask, state: State) -> None:
+    """Refuses a turn that would have something stay and go: a pin, or its end, attaches what it names once more."""
+    said = name_said(state) if asked.pin and asked.unpin else {}
+    wishes = {
+        "pin": {said.get(name, name) for name in asked.pin},
+        "unpin": {said.get(name, name) for name in asked.unpin},
+        "drop": set(asked.drop),
+        "detach": set(asked.detach),
+    }
+    for one, other in (("pin", "unpin"), *((kept, out) for kept in ("pin", "unpin") for out in ("drop", "detach"))):
+        both = sorted(wishes[one] & wishes[other])
+        if both:
+            raise CallError(
+                f"{both[0]} is named by {one} and by {other} of the same turn.",
+                hint="Ask for one of them now, and for the other with a later question.",
+            )
 
 
 def name_said(state: State) -> Mapping[str, str]:

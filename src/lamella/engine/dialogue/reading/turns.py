@@ -192,8 +192,8 @@ def read_turn(asked: Ask, state: State, sources: Sources, *, terms: Terms, recei
     """
     reader = TurnReader(sources, known=_newest(state))
     pins = asked.pin or asked.unpin or asked.pinned is not None
-    artifacts, pinned = read_pins(asked, state, receipts) if pins else ((), None)
-    attached = _with_policies(reader.read_wanted((*asked.attach, *artifacts)), asked, state)
+    again, pinned = read_pins(asked, state, receipts) if pins else ((), None)
+    attached = _with_policies(reader.read_wanted(asked.attach), asked, state)
     typed = expand_typed(asked.text, reader.resolve) if "{" in asked.text else Expansion(text=asked.text)
     changes = asked.system or "{" in state.system.typed_instructions
     system, told = _read_system(asked, state, reader) if changes else (None, ())
@@ -205,6 +205,7 @@ def read_turn(asked: Ask, state: State, sources: Sources, *, terms: Terms, recei
         but = {*drop, *detach, *(artifact.id for artifact in attached)}
         changed, told_of = follow_sources(state, sources, but=but)
         attached, said = (*attached, *changed), (*said, *told_of)
+    attached = _attach_again(attached, again) if again else attached
     return Turn(
         text=typed.text,
         typed=asked.text,
@@ -230,6 +231,14 @@ def _with_policies(attached: tuple[Artifact, ...], asked: Ask, state: State) -> 
     dropped = {name for name in asked.drop if name in state.library and not _is_pinned(state, name)}
     known = given | (state.library.keys() - dropped)
     return tuple(one if one.id in known else replace(one, policy=KINDS[one.kind].policy) for one in attached)
+
+
+def _attach_again(attached: tuple[Artifact, ...], again: Sequence[Artifact]) -> tuple[Artifact, ...]:
+    """What is attached, and what has another policy from now on: in the text that comes now, if one does."""
+    policies = {one.id: one.policy for one in again}
+    now = {one.id for one in attached}
+    kept = tuple(replace(one, policy=policies[one.id]) if one.id in policies else one for one in attached)
+    return (*kept, *(one for one in again if one.id not in now))
 
 
 def _is_pinned(state: State, name: str) -> bool:

@@ -1,9 +1,11 @@
 """The working set between two turns: what is in it, what a name means there, and what changed at its source."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 
+from lamella.core.artifacts.ids import path_id
 from lamella.core.artifacts.kinds import KINDS, LATER_KIND
-from lamella.core.artifacts.model import Artifact, Kind, Policy
+from lamella.core.artifacts.model import Artifact, Kind, Policy, Source
 from lamella.core.artifacts.wanted import Wanted
 from lamella.core.log.terms import Attachments, Terms
 from lamella.core.log.turn import SystemParts
@@ -19,6 +21,7 @@ Leaving = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
 NOTHING_LEAVES: Leaving = ((), (), ())
 _CHANGED = "{name} changed since it was last sent; its new text is sent now."
 _DIFFERS = "{name} has another text here than was sent; attach it again to send that."
+_REWORDED = "{name} changed on disk since it was selected, and stays as it was sent; attach it again to send that."
 _STAYS = "{name} stays as it was sent last: {why}"
 
 
@@ -48,6 +51,11 @@ def match_names(name: str, artifacts: Iterable[Artifact]) -> list[str]:
         return [name]
     pictures = (artifact for artifact in found if artifact.kind is Kind.IMAGE)
     return [one.id for one in pictures if name in (one.source.path, one.title)]
+
+
+def name_wanted(attached: Artifact | Wanted) -> str:
+    """The id that something has, or will have once it is read; a picture's file, which means it as well."""
+    return attached.id if isinstance(attached, Artifact) else path_id(Source(path=attached.name), "")
 
 
 def resolve_leaving(asked: Ask, state: State, terms: Terms, *, system: SystemParts) -> Leaving:
@@ -82,10 +90,11 @@ def follow_sources(state: State, sources: Sources, *, but: Collection[str]) -> t
     """What is attached until it is detached and has another text now than was sent last, and words on it.
 
     ``but`` are ids that the turn attaches or takes out itself. Snapshots stay as they are, and so does a text that was
-    given. One that cannot be read any more stays as it was sent, and is said.
+    given; of lines that were selected it is said that they changed. One that cannot be read any more stays as it was
+    sent, and is said.
     """
     changed: list[Artifact] = []
-    told: list[str] = []
+    told = _tell_reworded(state, lambda path: [sources.read(Wanted(kind=Kind.NOTE, name=path))], but=but)
     for known in _list_held(state):
         medium = KINDS[known.kind].medium
         path = known.source.path if known.source.read and medium in sources.readers else None
@@ -114,11 +123,11 @@ def follow_given(
     """What is asked, with those files that changed since their text was given, and words on them.
 
     Only ``paths`` are sent by themselves. The same name may mean another file by now, and what came from elsewhere
-    must not choose what is read here and sent: of others it is only said.
+    must not choose what is read here and sent: of others it is only said, and so it is of lines that were selected.
     """
     but = {*asked.detach, *asked.drop, *(one.id for one in asked.attach if isinstance(one, Artifact))}
     changed: list[Artifact] = []
-    told: list[str] = []
+    told = _tell_reworded(state, read, but=but)
     for known in _list_held(state):
         path = known.source.path
         if known.source.read or path is None or not known.recoverable or known.id in but:
@@ -132,6 +141,38 @@ def follow_given(
         changed += newer if path in paths else []
         told += [(_CHANGED if path in paths else _DIFFERS).format(name=one.id) for one in newer]
     return replace(asked, attach=(*asked.attach, *changed)) if changed else asked, told
+
+
+def _tell_reworded(
+    state: State, read: Callable[[str], Iterable[Artifact | Wanted]], *, but: Collection[str]
+) -> list[str]:
+    """Words on selected lines that stand nowhere in their file any more. A file that is not here is nobody's news."""
+    told: list[str] = []
+    held = _list_held(state)
+    # Lines that were selected again have another hash behind the place that their id begins with.
+    newest = {_name_lines(known.id): known.id for known in held} | {_name_lines(name): name for name in but}
+    for known in held:
+        path, lines = known.source.path, known.source.lines
+        if path is None or lines is None or known.recoverable or known.id in but:
+            continue
+        if newest[_name_lines(known.id)] != known.id:
+            continue
+        with suppress(BadInputError):
+            texts = [one.text for one in read(path) if isinstance(one, Artifact)]
+            if texts and not any(_still_holds(text, known.text, lines) for text in texts):
+                told.append(_REWORDED.format(name=f"{path}:{lines[0]}-{lines[1]}"))
+    return told
+
+
+def _name_lines(name: str) -> str:
+    return name.rpartition(":")[0]
+
+
+def _still_holds(text: str, selected: str, lines: tuple[int, int]) -> bool:
+    """Whether a selection stands where it stood, or in lines of its own elsewhere: lines above it come and go."""
+    there = "\n".join(text.split("\n")[lines[0] - 1 : lines[1]])
+    whole = selected.removesuffix("\n")
+    return whole in there or f"\n{whole}\n" in f"\n{text}\n"
 
 
 def _list_held(state: State) -> list[Artifact]:

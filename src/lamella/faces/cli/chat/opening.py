@@ -21,7 +21,7 @@ from lamella.engine.keeping.names import find_chat
 from lamella.engine.keeping.stored import StoredChat
 from lamella.engine.sending.pool import ProviderPool
 from lamella.engine.sending.sending import Delivery
-from lamella.errors import AnswerAsideError, CallError, UntrustedError, UsageError
+from lamella.errors import CallError, UntrustedError, UsageError
 from lamella.faces.cli.access import name_command
 from lamella.faces.cli.chat.input import PROMPT
 from lamella.faces.cli.tables.said import GIVEN_UP, tell_round
@@ -199,10 +199,6 @@ def opened_to_talk(options: ChatOptions, progress: "Callable[[Progress], None]")
         pool = _open_pool(options, progress, services=services)
         opened = ChatOpener(backend=backend, pool=pool, services=services, usual=usual).open(options)
         yield opened
-    except AnswerAsideError as error:
-        shown = name_command("chats show", opened.stored.name, branch=error.answer, store=options.store)
-        error.hint = f"`{shown}` shows it."
-        raise
     finally:
         backend.store.close()
 

@@ -8,7 +8,6 @@ from lamella.engine.dialogue.recalling import name_passage
 from lamella.errors import CallError, LamellaError, UsageError
 from lamella.faces.cli.chat.commands import conversations
 from lamella.faces.cli.chat.commands.setting import list_settings, set_or_show
-from lamella.faces.cli.chat.commands.working_set import check_pinnable, check_pinned, check_present
 from lamella.faces.cli.chat.input import Arguments
 from lamella.faces.cli.chat.talk import TerminalChat
 from lamella.faces.cli.tables.branches import tell_branch
@@ -76,42 +75,36 @@ def _attach(talk: TerminalChat, rest: str) -> None:
         raise UsageError("/attach names no file.", hint="As in /attach note.md or /attach note.md:10-20.")
     # In a message it is named with the sign.
     rest = rest.removeprefix("@")
-    talk.waiting[rest] = list(talk.files.find(rest))
+    told = talk.wishes.attach(talk.stored, rest, talk.files.find(rest))
     talk.warm()
     stays = " and stays attached until /detach" if talk.sticks else ""
-    tell(f"{show_line(rest)} goes with the next message{stays}.")
+    tell(f"{show_line(rest)} goes with the next message{stays}{told}.")
 
 
 def _detach(talk: TerminalChat, rest: str) -> None:
     if rest:
-        tell(f"{show_line(rest)} {talk.take_out(rest)}.")
+        tell(f"{show_line(rest)} {talk.wishes.take_out(talk.stored, rest)}.")
     else:
-        talk.take_all_out()
+        talk.wishes.take_all_out(talk.stored)
         tell("Nothing is attached from the next message on.")
 
 
 def _drop(talk: TerminalChat, rest: str) -> None:
     if not rest:
         raise UsageError("/drop names nothing.", hint=f"As in /drop note.md; `{talk.shown_by}` has the ids.")
-    check_present(talk.stored, rest, waiting=talk.waiting)
-    talk.drop = [*dict.fromkeys((*talk.drop, rest))]
-    tell(f"{show_line(rest)} leaves the prompt with the next message.")
+    tell(f"{show_line(rest)} {talk.wishes.take_from_prompt(talk.stored, rest)}.")
 
 
 def _pin(talk: TerminalChat, rest: str) -> None:
     if not rest:
         raise UsageError("/pin names nothing.", hint=f"As in /pin note.md; `{talk.shown_by}` has the ids.")
-    check_pinnable(talk.stored, rest)
-    talk.pins = [*dict.fromkeys((*talk.pins, rest))]
-    tell(f"{show_line(rest)} stays whole in the prompt, from the next message on.")
+    tell(f"{show_line(rest)} {talk.wishes.pin(talk.stored, rest)}.")
 
 
 def _unpin(talk: TerminalChat, rest: str) -> None:
     if not rest:
         raise UsageError("/unpin names nothing.", hint=f"As in /unpin note.md; `{talk.shown_by}` has the ids.")
-    check_pinned(talk.stored, rest, pins=talk.pins)
-    talk.unpins = [*dict.fromkeys((*talk.unpins, rest))]
-    tell(f"{show_line(rest)} may be shortened or taken out again, from the next message on.")
+    tell(f"{show_line(rest)} {talk.wishes.unpin(talk.stored, rest)}.")
 
 
 def _preview(talk: TerminalChat, rest: str) -> None:

@@ -5,17 +5,16 @@ from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
 
 from lamella import Turn
-from lamella.attach import Attachment
 from lamella.engine.checks import check_text
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.reading.working_set import follow_given, list_given
 from lamella.engine.keeping.stored import StoredChat
 from lamella.engine.sending.sending import Event, answer, send
-from lamella.errors import AnswerAsideError, ConflictError, LamellaError
+from lamella.errors import ConflictError, LamellaError
 from lamella.faces.cli.access import name_command
 from lamella.faces.cli.chat.attaching import attach_named
+from lamella.faces.cli.chat.commands.wishes import Wishes
 from lamella.faces.cli.chat.commands.working_set import (
-    check_attached,
     is_sticky,
     list_attached,
     list_droppable,
@@ -39,10 +38,7 @@ from lamella.wiring import Configuration, NamedFiles
 
 
 class TerminalChat:
-    """One conversation. ``waiting`` is what the next message brings along, ``drop`` what leaves the prompt with it.
-
-    ``detach`` is what leaves the working set, ``pins`` what stays whole from then on. ``failed`` says that the last
-    message has no answer.
+    """One conversation. ``wishes`` are for its next message; ``failed`` says that the last message has no answer.
 
     ``by_hand`` says that someone types: there is time to read ahead, and Ctrl-C stops an answer, not the talk.
     """
@@ -58,11 +54,7 @@ class TerminalChat:
         self._wished: str | None = None
         self.files = files
         self.strata = strata
-        self.waiting: dict[str, list[Attachment]] = {}
-        self.drop: list[str] = []
-        self.detach: list[str] = []
-        self.pins: list[str] = []
-        self.unpins: list[str] = []
+        self.wishes = Wishes()
         # Files outside of any vault that were sent in this sitting. In a later one the same path may be another file.
         self._loose: dict[str, None] = {}
         self.failed = False
@@ -151,8 +143,6 @@ class TerminalChat:
         """Two lines, as every failure is told; where somebody else wrote first, that is loaded."""
         if isinstance(error, ConflictError):
             self.stored.reload()
-        if isinstance(error, AnswerAsideError):
-            error.hint = f"/switch {error.answer} goes there; here the talk goes on as others left it."
         door = ChatDoor(self._opened.store)
         print_failure(error, door, as_json=False)
         self._output.report("error", word_failure(error, door))
@@ -172,10 +162,10 @@ class TerminalChat:
 
     def tell_standing(self) -> str:
         """The status line."""
-        out = dict.fromkeys([*self.detach, *self.drop])
-        waits = "".join(f" · +{name}" for name in self.waiting) + "".join(f" · -{name}" for name in out)
-        waits += "".join(f" · pin {name}" for name in self.pins)
-        waits += "".join(f" · unpin {name}" for name in self.unpins)
+        wishes = self.wishes
+        waits = "".join(f" · +{name}" for name in wishes.waiting) + "".join(f" · -{name}" for name in wishes.leaving)
+        waits += "".join(f" · pin {name}" for name in wishes.pins)
+        waits += "".join(f" · unpin {name}" for name in wishes.unpins)
         return tell_standing(self.stored, self.model) + waits
 
     @property
@@ -185,13 +175,13 @@ class TerminalChat:
 
     def tell_attached(self) -> str:
         """What stays attached, for the line that is typed in; nothing where nothing does."""
-        return tell_names(list_attached(self.stored, but=[*self.detach, *self.drop])) if self.sticks else ""
+        return tell_names(list_attached(self.stored, but=self.wishes.leaving)) if self.sticks else ""
 
     def complete(self, command: str) -> list[str]:
         """The names that a command takes of what is there; none for one that takes none."""
         match command:
             case "/detach":
-                return [*self.waiting, *list_attached(self.stored, but=[*self.detach, *self.drop])]
+                return [*self.wishes.waiting, *list_attached(self.stored, but=self.wishes.leaving)]
             case "/drop":
                 return list_droppable(self.stored)
             case "/pin":
@@ -200,30 +190,20 @@ class TerminalChat:
                 return list_pinned(self.stored)
         return []
 
-    def take_out(self, name: str) -> str:
-        """Have something detached with the next message, or not go along with it at all, and say which."""
-        if name in self.waiting:
-            del self.waiting[name]
-            return "does not go with the next message"
-        check_attached(self.stored, name, waiting=self.waiting)
-        self.detach = [*dict.fromkeys((*self.detach, name))]
-        return "is detached with the next message; /drop takes it out of the prompt as well"
-
-    def take_all_out(self) -> None:
-        """Have everything detached with the next message, which does nothing else that was asked for."""
-        self._forget_waiting()
-        self.detach = list_attached(self.stored)
-
     def _ask(self, text: str, *, say: bool = False) -> Ask:
         """What a message asks for; files outside of a vault that changed since they were sent go along."""
-        attach = [*(one for some in self.waiting.values() for one in some), *attach_named(text, self.files)]
+        wishes, named = self.wishes, attach_named(text, self.files)
+        drop = wishes.drop_but(self.stored, named)
+        if len(drop) < len(wishes.drop):
+            tell("note: What this message names is not dropped with it.", err=True)
+        attach = [*(one for some in wishes.waiting.values() for one in some), *named]
         asked = Ask(
             text=check_text(text, "the message"),
             attach=tuple(one.attachment() for one in attach),
-            drop=still_present(self.stored, self.drop),
-            detach=still_attached(self.stored, self.detach),
-            pin=tuple(self.pins),
-            unpin=tuple(self.unpins),
+            drop=still_present(self.stored, drop),
+            detach=still_attached(self.stored, wishes.detach),
+            pin=tuple(wishes.pins),
+            unpin=tuple(wishes.unpins),
             model=self._wished,
         )
         return self._bring_changed(asked, say=say) if self.sticks else asked
@@ -269,11 +249,7 @@ class TerminalChat:
         return "Stopped before a word came. The question is kept: /retry asks it again, another message leaves it."
 
     def _forget_waiting(self) -> None:
-        self.waiting.clear()
-        self.drop.clear()
-        self.detach.clear()
-        self.pins.clear()
-        self.unpins.clear()
+        self.wishes.clear()
         self._forget_model()
 
     def _forget_model(self) -> None:

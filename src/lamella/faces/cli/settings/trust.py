@@ -20,7 +20,7 @@ _Place = Annotated[
 
 @trust_app.command("list")
 def list_places(*, as_json: JsonOption = False) -> None:
-    """Every place that you said yes to, or named on the command line, the oldest first."""
+    """Every place that you said yes to, or named and had an answer from, the oldest first."""
     book = open_trust()
     rows = [{"field": one.field, "place": one.place, "since": one.since} for one in book.read()]
     if as_json:

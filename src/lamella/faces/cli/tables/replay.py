@@ -118,7 +118,8 @@ def _summary(turn: Turn) -> Text:
     line.append(f" · {_money(turn)}", style="dim")
     cause = turn.prefix.cause
     if cause == "none":
-        return line.append(" · prefix kept", style="green")
+        kept = line.append(" · prefix kept", style="green")
+        return kept if turn.prefix.segment is None else kept.append(f", {turn.prefix.segment} changed", style="red")
     if cause == "first_turn":
         return line.append(" · first turn", style="dim")
     return line.append(f" · moved: {show_line(str(turn.prefix.movement))}", style="red")

@@ -10,7 +10,7 @@ from lamella.core.prompt.advance import advance
 from lamella.core.prompt.state import State
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.reading.pins import name_said, read_pins
-from lamella.errors import ArtifactError
+from lamella.errors import ArtifactError, CallError
 
 
 def talk(turns: int = 3) -> Conversation:
@@ -84,3 +84,20 @@ def test_pinning_once_more_what_is_pinned_and_no_longer_said_lets_nothing_go() -
     )
     assert read_pins(Ask(text="And?", pin=("gone",)), state) == ((), None)
     assert read_pins(Ask(text="And?", unpin=("gone",)), state) == ((), ())
+
+
+@pytest.mark.parametrize("other", ["drop", "detach"])
+@pytest.mark.parametrize("one", ["pin", "unpin"])
+def test_one_turn_does_not_have_something_stay_and_go(one: str, other: str) -> None:
+    chat = talk()
+    chat.ask("Read this.", attach=[Note(path="a.md", text="A", policy="pin")])
+    chat.reply("Yes.")
+    with pytest.raises(CallError, match=f"a.md is named by {one} and by {other} of the same turn"):
+        chat.ask("And?", **{one: ["a.md"], other: ["a.md"]})  # type: ignore[arg-type]
+
+
+def test_nor_is_something_pinned_and_let_go_at_once_whatever_it_is_called() -> None:
+    chat = talk()
+    first = next(iter(chat.preview("").envelope.prompt.talk.exchanges)).user.id
+    with pytest.raises(CallError, match="by pin and by unpin"):
+        chat.ask("And?", pin=["turn:1"], unpin=[first])

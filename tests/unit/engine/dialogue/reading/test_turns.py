@@ -176,3 +176,24 @@ def test_what_is_not_known_cannot_be_pinned(converse: type[Watched]) -> None:
     with pytest.raises(ArtifactError, match=r"nobody\.md cannot be pinned") as caught:
         converse().ask("one", pin=["nobody.md"])
     assert "policy pin" in caught.value.hint
+
+
+def test_what_is_pinned_and_attached_again_has_the_text_that_comes_now(converse: type[Watched]) -> None:
+    chat = converse(layout="in_place")
+    chat.ask("Read this.", attach=[Note(path="a.md", text="Old.")])
+    chat.reply("Yes.")
+    turn = chat.ask("Keep it.", attach=[Note(path="a.md", text="New.")], pin=["a.md"])
+    assert "New." in turn.messages[-1].text
+    assert turn.envelope.warnings == ()
+    assert chat.preview("").envelope.prompt.library["a.md"].artifact.policy == "pin"
+
+
+def test_a_note_that_changed_on_disk_is_pinned_in_its_new_text(converse: type[Watched], vault: Path) -> None:
+    chat = converse(layout="in_place", attachments="sticky", vault=vault)
+    (vault / "a.md").write_text("Old.\n")
+    chat.ask("Read this.", attach=[Note(path="a.md")])
+    chat.reply("Yes.")
+    (vault / "a.md").write_text("New.\n")
+    turn = chat.ask("Keep it.", pin=["a.md"])
+    assert "New." in turn.messages[-1].text
+    assert chat.preview("").envelope.prompt.library["a.md"].artifact.policy == "pin"

@@ -11,7 +11,7 @@ from lamella.faces.cli.settings.config import list_values, tell_value
 from lamella.faces.cli.terminal.lines import show_line
 from lamella.faces.cli.terminal.telling import tell
 from lamella.views.words import cut_words
-from lamella.wiring import NAMES, Origin, check_name, read_typed
+from lamella.wiring import NAMES, Origin, check_name, read_typed, tell_takes
 
 # What is chosen where a chat is opened, and why it cannot be changed inside it.
 _ELSEWHERE = {
@@ -22,29 +22,47 @@ _ELSEWHERE = {
     "cache_storage": "It is a setting of lamella.toml or of the environment.",
 }
 _GLANCE = 60
+_EXAMPLE = "As in --set temperature=0.2."
+_LISTED = f"Settings are: {', '.join(name for name in NAMES if name not in _ELSEWHERE)}."
 
 
 def read_given(system: str | None, words: Iterable[str] | None) -> dict[str, object]:
     """Settings by name, from ``--system`` and from words such as ``temperature=0.2``."""
     found: dict[str, object] = {} if system is None else {"system": check_text(system, "the system prompt")}
     for one in words or ():
-        name, equals, text = one.partition("=")
+        typed, equals, text = one.partition("=")
+        name = typed.strip()
+        if not name:
+            raise UsageError(f"--set {show_line(one)} names no setting.", hint=f"{_EXAMPLE} {_LISTED}")
         if not equals:
-            raise UsageError(f"--set {show_line(one)} has no value.", hint="As in --set temperature=0.2.")
-        found[name.strip()] = _read_value(name.strip(), text.strip())
+            _check_settable(name)
+            raise UsageError(f"--set {name} has no value.", hint=f"{tell_takes(name)} {_EXAMPLE}")
+        found[name] = _read_value(name, text.strip())
     return found
 
 
 def _read_value(name: str, text: str) -> object:
     """A setting's value, of its type; ``none`` takes back what was set, where there may be none."""
+    _check_settable(name)
+    return read_typed(name, text)
+
+
+def _check_settable(name: str) -> None:
+    """Refuses a name that no setting of a conversation has."""
+    if name.replace("-", "_") == "max_tokens":
+        raise UsageError(f"{show_line(name)} is no setting.", hint="Say how long an answer may be with --max-tokens.")
     if name in _ELSEWHERE:
         raise UsageError(f"{name} is not set inside a conversation.", hint=_ELSEWHERE[name])
-    return read_typed(name, text)
+    check_name(name)
 
 
 def set_or_show(talk: TerminalChat, rest: str) -> None:
     """Without words every setting, with a name that one, with a name and a value it is set."""
     name, _, text = rest.partition(" ")
+    named, equals, value = rest.partition("=")
+    if equals and named.strip() in NAMES:
+        # As it is written on the command line.
+        name, text = named.strip(), value
     if not text.strip():
         _show(talk, [name] if name else [one for one in NAMES if one not in _ELSEWHERE])
         return

@@ -1,0 +1,56 @@
+"""Values: what each setting takes, in words, and what somebody may have meant who wrote another name or word."""
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+
+from msgspec.structs import fields
+
+from lamella.core.log.terms import Terms
+from lamella.settings.model import PROFILES
+
+# How alike two names are of which one is taken for the other misspelt: a letter or two apart.
+NEAR = 0.78
+# The most that any provider takes as a temperature; some take up to 1.
+HOTTEST = 2
+# Fewer letters than this are part of too many names to mean one.
+_LEAST = 3
+# The settings that are one of a few words.
+CHOICES: Mapping[str, type[StrEnum]] = {
+    term.name: term.type for term in fields(Terms) if isinstance(term.type, type) and issubclass(term.type, StrEnum)
+}
+_SHARE = "a share of the window between 0 and 1, with warn < target < trigger < hard"
+# What a type alone does not say.
+_TAKES: Mapping[str, str] = {
+    "model": "the name of a model, such as local or anthropic:NAME",
+    "profile": f"one of: {', '.join(PROFILES)}",
+    "window": "a whole number of tokens, more than reserve",
+    "reserve": "a whole number of tokens from 0, less than window",
+    "history_turns": "a whole number of turns from 1",
+    **dict.fromkeys(("warn", "target", "trigger", "hard"), _SHARE),
+    "system": "a text, or a table of its parts",
+    "instructions_file": "the path of a file",
+    "temperature": f"a number from 0, which is steady, to {HOTTEST}",
+    "linger": "a whole number of turns from 0",
+    "cache_storage": "a whole number of requests that are expected in an hour, or 0",
+    "store": "the URL of a store, such as sqlite:///chats.db",
+    "model_facts": "the path of a file",
+}
+
+
+def tell_values(name: str, usually: str) -> str:
+    """What a setting takes; ``usually`` is what others of its type take."""
+    words = f"one of: {', '.join(CHOICES[name])}" if name in CHOICES else _TAKES.get(name, usually)
+    return f"{name} takes {words}."
+
+
+def find_near(word: str, known: Iterable[str]) -> str | None:
+    """The name or word that was meant: one that is nearly written so, else the only one that has this as a part."""
+    from difflib import get_close_matches  # only for those who misspelt something
+
+    names = list(known)
+    plain = word.strip().casefold().replace("-", "_")
+    near = get_close_matches(plain, names, n=1, cutoff=NEAR)
+    if near or len(plain) < _LEAST:
+        return near[0] if near else None
+    parts = [name for name in names if plain in name.split("_") or name.startswith(plain) or name in plain.split("_")]
+    return parts[0] if len(parts) == 1 else None

@@ -1,0 +1,52 @@
+"""An edit or a branch rewrites history where something before it changed: else the provider has it as it is."""
+
+import pytest
+from tests.unit.engine.backends import make_chat
+
+from lamella import Note, ToolResult
+from lamella.adapters.stores.memory import MemoryStore
+
+
+@pytest.mark.parametrize("deed", ["edit", "fork"])
+def test_an_edit_or_a_branch_before_which_nothing_changed_moves_no_byte_before_it(deed: str) -> None:
+    store = MemoryStore()
+    chat = make_chat(store, layout="in_place")
+    note = Note(path="a.md", text="Apple.")
+    chat.ask("q1", attach=[note], results=[ToolResult(name="search", output="found")])
+    chat.reply("a1")
+    first = chat.turns()[-1].reply
+    sent = chat.ask("q2", attach=[Note(path="b.md", text="Berry.")])
+    chat.reply("a2")
+    assert first is not None
+    if deed == "edit":
+        turn = chat.edit(sent.envelope.message_id, "q2, better")
+    else:
+        chat.fork(first.id)
+        turn = chat.ask("q2, better", attach=[Note(path="b.md", text="Berry.")])
+    assert turn.messages[:-1] == sent.messages[:-1]
+    assert turn.cache is not None
+    assert turn.cache.read >= sum(message.tokens for message in sent.messages[:-1])
+    assert turn.prefix.triggered
+    again = make_chat(store)
+    assert [message.text for message in again.regenerate().messages] == [message.text for message in turn.messages]
+    chat.reply("a2, better")
+    last = chat.ask("q3")
+    assert last.messages[: len(turn.messages)] == turn.messages
+    assert make_chat(store).regenerate().messages == last.messages
+    *_, played = chat.replay()
+    assert played.messages == last.messages
+
+
+def test_an_edit_of_a_question_that_folds_folds_again() -> None:
+    store = MemoryStore()
+    chat = make_chat(store, layout="in_place")
+    for number in (1, 2):
+        chat.ask(f"q{number}")
+        chat.reply(f"a{number}")
+    folded = chat.ask("q4", fold=True)
+    chat.reply("a4")
+    turn = chat.edit(folded.envelope.message_id, "q4, better")
+    assert (turn.envelope.epoch, turn.messages[:-1]) == (1, folded.messages[:-1])
+    chat.reply("a4, better")
+    early = chat.edit(chat.turns()[0].message.id, "q1, better")
+    assert early.envelope.epoch == 0, "nothing came before it"

@@ -1,0 +1,51 @@
+"""``--set`` as people type it: what cannot be set is told with what can."""
+
+import pytest
+
+from lamella.errors import LamellaError
+from lamella.faces.cli.chat.commands.setting import read_given
+
+REFUSED = {
+    "=3": ("--set =3 names no setting.", "As in --set temperature=0.2. Settings are: window, reserve, "),
+    "  = ": ("--set   =  names no setting.", "Settings are: "),
+    "x": ("There is no setting x.", "Settings are: "),
+    "tempreature": ("There is no setting tempreature.", "Did you mean temperature? Settings are: "),
+    "temperature": (
+        "--set temperature has no value.",
+        "temperature takes a number from 0, which is steady, to 2. As in ",
+    ),
+    "effort=low": ("There is no setting effort.", "Did you mean reasoning_effort? "),
+    "Top-P=1": ("There is no setting Top-P.", "Settings are: "),
+    "History-Turns=3": ("There is no setting History-Turns.", "Did you mean history_turns? "),
+    "max-tokens=3": ("max-tokens is no setting.", "Say how long an answer may be with --max-tokens."),
+    "temperature=hot": (
+        "The setting temperature is 'hot': ",
+        "temperature takes a number from 0, which is steady, to 2. ",
+    ),
+    "window=": ("The setting window is '': ", "window takes a whole number of tokens, more than reserve. "),
+    "warn=much": (
+        "The setting warn is 'much': ",
+        "warn takes a share of the window between 0 and 1, with warn < target",
+    ),
+    "linger=none": ("The setting linger is 'none': ", "linger takes a whole number of turns from 0. "),
+    "layout": ("--set layout has no value.", "layout takes one of: library, in_place. As in "),
+    'compaction={"step": 1}': (
+        "There is no setting compaction.step.",
+        "Did you mean compaction.steps? Settings of comp",
+    ),
+    "store=memory:": ("store is not set inside a conversation.", "--store"),
+}
+
+
+@pytest.mark.parametrize("word", REFUSED)
+def test_what_cannot_be_set_is_told_with_the_setting_its_values_and_a_near_name(word: str) -> None:
+    told, hint = REFUSED[word]
+    with pytest.raises(LamellaError) as refused:
+        read_given(None, [word])
+    assert refused.value.message.startswith(told)
+    assert hint in refused.value.hint
+
+
+def test_what_can_be_set_is_of_its_type() -> None:
+    given = read_given("Be kind.", ["temperature = 0.5", "instructions=a=b", "layout=in_place"])
+    assert given == {"system": "Be kind.", "temperature": 0.5, "instructions": "a=b", "layout": "in_place"}
