@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from tests.journeys.running import COMMAND, spawn
+from tests.journeys.running import spawn
 from tests.journeys.terminal import CTRL_C, CTRL_D, ENTER, Terminal
 
 WORD = re.compile(r"q\d+z")
@@ -18,7 +18,7 @@ PROMPTLY = 0.5
 def at_terminal(home: Mapping[str, str], *words: str, columns: int = 80, kind: str = "xterm") -> Terminal:
     # What a variable says of another terminal is not believed.
     stale = {**home, "COLUMNS": "132", "LINES": "50"}
-    return Terminal([*COMMAND, "chat", "talk", *words], stale, columns=columns, kind=kind)
+    return Terminal(["chat", "talk", *words], stale, columns=columns, kind=kind)
 
 
 class Author:
