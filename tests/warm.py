@@ -18,6 +18,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 ROOT = Path(__file__).parents[1]
 # Read by a Python as it starts, and by nothing after that.
@@ -53,15 +55,49 @@ class Process:
     def __init__(self, told: int) -> None:
         self._told = os.fdopen(told, encoding="ascii")
         self.pid = int(self._told.readline())
+        self._exit: int | None = None
 
     def kill(self) -> None:
-        with suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)
+        """Kill it. The number of one that has ended is its own no more."""
+        if self._exit is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
 
     def wait(self) -> int:
         """Its exit code, once it has ended; that of one which a signal ended is below zero."""
-        with self._told:
-            return int(self._told.readline())
+        if self._exit is None:
+            with self._told:
+                self._exit = int(self._told.readline())
+        return self._exit
+
+
+class Writing:
+    """A process that writes lines, until it is killed at the end of its block at the latest."""
+
+    def __init__(self, program: str, *words: str, folder: Path = ROOT) -> None:
+        read, write = os.pipe()
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        order = Order(program=program, words=words, environment=dict(os.environ), folder=str(folder))
+        self._process = start(order, (nothing, write, os.dup(2)))
+        self.lines = os.fdopen(read, encoding="utf-8")
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def finish(self) -> tuple[int, list[str]]:
+        """Its exit code and the lines that are left, once it has ended by itself."""
+        left = self.lines.readlines()
+        return self._process.wait(), left
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill()
+        self.lines.close()
+        self._process.wait()
 
 
 def is_warm(environment: Mapping[str, str]) -> bool:

@@ -31,7 +31,7 @@ class _Screen(pyte.HistoryScreen):
 
     def draw(self, data: str) -> None:
         # Of several characters pyte draws none after one without a width, such as half of an emoji (0.8.2).
-        for letter in data:
+        for letter in [data] if data.isascii() else data:
             super().draw(letter)
 
 
@@ -58,6 +58,7 @@ class Terminal:
         self._process = warm.start(order, (its, its, its))
         self._screen.terminal = self._fd
         self._raw = b""
+        self._shown: str | None = None
         self._seen = 0
         self.exit: int | None = None
 
@@ -92,7 +93,9 @@ class Terminal:
 
     @property
     def shown(self) -> str:
-        return _ESCAPES.sub("", self.raw).replace("\r\n", "\n")
+        if self._shown is None:
+            self._shown = _ESCAPES.sub("", self.raw).replace("\r\n", "\n")
+        return self._shown
 
     @property
     def screen(self) -> list[str]:
@@ -110,6 +113,7 @@ class Terminal:
         except OSError:
             return False
         self._raw += read
+        self._shown = None
         self._stream.feed(read)
         return bool(read)
 

@@ -11,7 +11,6 @@ from tests.journeys.running import spawn
 from tests.journeys.terminal import CTRL_C, CTRL_D, ENTER, Terminal
 
 WORD = re.compile(r"q\d+z")
-ANSWERS = 24
 PROMPTLY = 0.5
 
 
@@ -78,15 +77,16 @@ def ask(terminal: Terminal, answers: int) -> Iterator[None]:
     assert terminal.wait_for_end() == 0
 
 
+@pytest.mark.parametrize("number", [6, pytest.param(24, marks=pytest.mark.long)])
 @pytest.mark.parametrize("columns", [60, 80, 100])
 def test_each_word_of_an_answer_stands_on_the_screen_once(
-    home: Mapping[str, str], script: Callable[..., str], columns: int
+    home: Mapping[str, str], script: Callable[..., str], columns: int, number: int
 ) -> None:
     author = Author(columns)
-    answers = [author.write() for _ in range(ANSWERS)]
+    answers = [author.write() for _ in range(number)]
     model = script(*({"text": text, "chunk": 60, "delay": 0.02} for text in answers))
     with at_terminal(home, "--model", model, columns=columns) as terminal:
-        for _ in ask(terminal, ANSWERS):
+        for _ in ask(terminal, number):
             pass
     said = WORD.findall("\n".join(answers))
     # A terminal that gives an emoji more room than we do wraps within a word.
