@@ -11,7 +11,7 @@ from tests.journeys.running import spawn
 from tests.journeys.terminal import CTRL_C, CTRL_D, ENTER, Terminal
 
 WORD = re.compile(r"q\d+z")
-PROMPTLY = 0.5
+READ = re.compile(r"tokens in[^:\n]*: (\d+)%")
 
 
 def at_terminal(home: Mapping[str, str], *words: str, columns: int = 80, kind: str = "xterm") -> Terminal:
@@ -166,10 +166,11 @@ def test_while_the_demo_model_reads_ctrl_c_stops_at_once_and_says_that_nothing_w
         terminal.wait_for("tokens used")
         terminal.press(f"Sum up @{long} ", ENTER)
         terminal.wait_for("tokens in")
-        pressed = time.monotonic()
         terminal.press(CTRL_C)
         terminal.wait_for("Stopped before a word came. The question is kept")
-        assert time.monotonic() - pressed < PROMPTLY
         terminal.wait_for("an answer is missing")
         terminal.press(CTRL_D)
         assert terminal.wait_for_end() == 0
+    shares = [int(share) for share in READ.findall(terminal.shown)]
+    assert shares
+    assert max(shares) < 100, "it was read to the end all the same"
