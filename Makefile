@@ -8,6 +8,8 @@ LOCKING := --universal --python-version 3.11 --generate-hashes --upgrade \
 	--no-emit-index-url --no-emit-find-links --no-annotate --no-header --quiet
 
 .DEFAULT_GOAL := help
+# What is compiled once is kept, whatever the environment says: it is half the time in which tests are found.
+unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help setup demo test test-long check bench mutate docs lock clean
 
 help:

@@ -66,7 +66,7 @@ def play(moods: Sequence[str | None], layout: str, history: str, *, reopens: boo
     return sent, moody.asked
 
 
-@pytest.mark.parametrize(("moods", "layout", "history"), list_cases())
+@pytest.mark.parametrize(("moods", "layout", "history"), list(list_cases()))
 def test_live_and_reopened_send_the_same_bytes_whatever_the_summariser_did(
     moods: Sequence[str | None], layout: str, history: str
 ) -> None:
