@@ -8,13 +8,15 @@ LOCKING := --universal --python-version 3.11 --generate-hashes --upgrade \
 	--no-emit-index-url --no-emit-find-links --no-annotate --no-header --quiet
 
 .DEFAULT_GOAL := help
+# What is compiled once is kept, whatever the environment says: it is half the time in which tests are found.
+unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help setup demo test test-long check bench mutate docs lock clean
 
 help:
 	@echo "make setup      make .venv from the locks, the demo model included (done by the others when needed)"
 	@echo "make demo       a short conversation with the demo model: what is sent, and what its cache serves"
 	@echo "make test       format, lint, types, import contracts, all tests"
-	@echo "make test-long  the laws on ten times as many conversations, drawn anew; EXAMPLES=2000 for more (some 20 minutes and up)"
+	@echo "make test-long  the laws on twenty times as many conversations, drawn anew, and tests that are marked long; EXAMPLES=2000 for more (some 25 minutes and up)"
 	@echo "make check      the same as make test"
 	@echo "make bench      measure build time, memory, stores, compaction and starting"
 	@echo "make mutate     put faults into the core and tell which no test notices; ROOM=text SAMPLE=20 narrow it, RECORD=1 lowers floors"
@@ -50,10 +52,11 @@ test: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/python -m pytest -q -n 2
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 # What is slow and rarely finds anything: not part of test.
 test-long: $(STAMP)
+	$(BIN)/python -m pytest -q -n 2 -m long
 	LAMELLA_EXAMPLES=$(or $(EXAMPLES),400) $(BIN)/python -m pytest -q -n 2 tests/invariants
 
 check: test

@@ -23,6 +23,9 @@ _OWN = TemporaryDirectory(prefix="lamella-tests-")
 os.environ["XDG_CONFIG_HOME"] = _OWN.name
 atexit.register(_OWN.cleanup)
 
+# Processes that tests start keep what they compile: most of them load the same modules.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # Shells start jobs in the background with signals ignored, and processes hand that on: those that tests start must hear
 # what they are sent.
 for _number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

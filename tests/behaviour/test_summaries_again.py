@@ -1,9 +1,10 @@
 """A summariser that failed is asked again later: a chat that stayed open sends what one opened anew sends."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import cycle
 
 import pytest
+from _pytest.mark import ParameterSet
 from tests.unit.engine.backends import make_backend
 
 from lamella import Message
@@ -11,9 +12,24 @@ from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.values import replace
 from lamella.engine.chat import Chat
 
-LAYOUTS = pytest.mark.parametrize("layout", ["library", "in_place"])
-HISTORIES = pytest.mark.parametrize("history", ["full", "strip"])
 GOOD = "They talked, and went on."
+MOODS: dict[str, tuple[str | None, ...]] = {
+    "fails first": (None, GOOD),
+    "fails later": (GOOD, None),
+    "is refused": ("", GOOD, None),
+    "says otherwise": (GOOD, "They talked much.", None),
+    "good": (GOOD,),
+    "never": (None,),
+}
+WAYS = (("library", "full"), ("library", "strip"), ("in_place", "full"), ("in_place", "strip"))
+
+
+def list_cases() -> Iterator[ParameterSet]:
+    """Every mood in every way; a third of them, in which each mood and each way has its turn, in a plain run."""
+    for row, (name, moods) in enumerate(MOODS.items()):
+        for column, (layout, history) in enumerate(WAYS):
+            marks = () if (row + column) % 3 == 0 else pytest.mark.long
+            yield pytest.param(moods, layout, history, id=f"{name}-{layout}-{history}", marks=marks)
 
 
 class Moody:
@@ -50,13 +66,7 @@ def play(moods: Sequence[str | None], layout: str, history: str, *, reopens: boo
     return sent, moody.asked
 
 
-@LAYOUTS
-@HISTORIES
-@pytest.mark.parametrize(
-    "moods",
-    [(None, GOOD), (GOOD, None), ("", GOOD, None), (GOOD, "They talked much.", None), (GOOD,), (None,)],
-    ids=["fails first", "fails later", "is refused", "says otherwise", "good", "never"],
-)
+@pytest.mark.parametrize(("moods", "layout", "history"), list(list_cases()))
 def test_live_and_reopened_send_the_same_bytes_whatever_the_summariser_did(
     moods: Sequence[str | None], layout: str, history: str
 ) -> None:

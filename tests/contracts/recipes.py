@@ -19,7 +19,7 @@ class SourceCopy:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._package = folder / "src" / "lamella"
-        shutil.copytree(SRC, self._package, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(SRC, self._package)
 
     def put(self, path: str, text: str, *, before: str) -> None:
         """Put lines in front of the one line that begins with ``before``."""
@@ -59,7 +59,6 @@ class SourceCopy:
                 "HOME": str(place),
                 "LAMELLA_CONFIG": os.devnull,
                 "PYTHONPATH": str(self._package.parent),
-                "PYTHONDONTWRITEBYTECODE": "1",
             },
             capture_output=True,
             text=True,

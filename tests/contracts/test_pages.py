@@ -8,12 +8,15 @@ from tests.contracts.console import blocks, commands, rewrite, run_command, run_
 from tests.contracts.places import DOCS, ROOT, SRC, markdown_files, shown
 
 PAGES = list(markdown_files())
+# Takes long, and is run once: tests/journeys/test_demo.py.
+DEMO = "make demo"
 COMMANDS = [
     pytest.param(command.line, command.output, id=f"{shown(path)}: {command.line}")
     for path in PAGES
     for block in blocks(path.read_text(encoding="utf-8"))
     if block.language == "console"
     for command in commands(block.body)
+    if command.line != DEMO
 ]
 README = ROOT / "README.md"
 
@@ -33,7 +36,7 @@ def test_the_python_of_a_page_runs_and_prints_what_is_shown(path: Path) -> None:
 def test_the_readme_shows_commands_and_python_with_their_output() -> None:
     found = list(blocks(README.read_text(encoding="utf-8")))
     lines = [command.line for block in found if block.language == "console" for command in commands(block.body)]
-    assert "make demo" in lines
+    assert DEMO in lines
     assert sum(line.startswith("lamella replay") for line in lines) >= 2
     assert any(block.language == "python" for block in found)
 

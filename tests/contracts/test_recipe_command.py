@@ -46,7 +46,7 @@ def tally(*, text: Annotated[str, typer.Argument(help="A text.")], as_json: Json
 def copied(tmp_path: Path) -> Path:
     """A copy of the source to which the command was added by the recipe."""
     source = tmp_path / "src" / "lamella"
-    shutil.copytree(ROOT / "src" / "lamella", source, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "src" / "lamella", source)
     (source / "views" / "tally.py").write_text(VIEW, encoding="utf-8")
     (source / "faces" / "cli" / "tally.py").write_text(COMMAND, encoding="utf-8")
     app = source / "faces" / "cli" / "app.py"

@@ -103,7 +103,7 @@ def _texts(src: Path) -> dict[Path, str]:
 
 
 def _run(src: Path, home: Path, *models: str, key: str = "") -> list[str]:
-    env = {**os.environ, "PYTHONPATH": str(src), "HOME": str(home), "ECHO_API_KEY": key, "PYTHONDONTWRITEBYTECODE": "1"}
+    env = {**os.environ, "PYTHONPATH": str(src), "HOME": str(home), "ECHO_API_KEY": key}
     done = subprocess.run(
         [sys.executable, "-c", ASK, *models], cwd=home, env=env, capture_output=True, text=True, check=False
     )
@@ -113,7 +113,7 @@ def _run(src: Path, home: Path, *models: str, key: str = "") -> list[str]:
 
 def test_a_provider_is_one_new_folder_and_one_edited_file(tmp_path: Path) -> None:
     src = tmp_path / "src"
-    shutil.copytree(ROOT / "src", src, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "src", src)
     before = _texts(src)
     _follow_recipe(src)
     after = _texts(src)
@@ -128,7 +128,7 @@ def test_a_provider_is_one_new_folder_and_one_edited_file(tmp_path: Path) -> Non
 
 def test_what_the_row_says_is_asked_for_and_told(tmp_path: Path) -> None:
     src = tmp_path / "src"
-    shutil.copytree(ROOT / "src", src, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "src", src)
     _follow_recipe(src)
     keyless, unknown, bare, *_ = _run(src, tmp_path, "echo:canyon-1", "nobody:x", "canyon-1")
     assert keyless.startswith("key_refused Set ECHO_API_KEY")

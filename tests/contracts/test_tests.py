@@ -1,11 +1,15 @@
 """Tests can fail: none is skipped or patched, names are sentences, and a unit test drives what it mirrors."""
 
 import ast
+import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 from tests.contracts.places import ROOT, python_files, shown, tree
 
+# Left to the long run. It is the mark of a case, never of a whole test: a quicker case always stays.
+LONG = "pytest.mark.long"
 SKIPS = {"skip", "skipif", "xfail", "importorskip"}
 PATCHES = {"mock", "mocker", "patch", "setattr"}
 FEWEST_WORDS = 3
@@ -30,6 +34,8 @@ def find_excuses(module: ast.Module) -> Iterator[str]:
         match node:
             case ast.Attribute(value=ast.Name(id="pytest") | ast.Attribute(attr="mark"), attr=name) if name in SKIPS:
                 yield f"{node.lineno}: {name}"
+            case ast.FunctionDef(decorator_list=marks) if any(ast.unparse(mark) == LONG for mark in marks):
+                yield f"{node.lineno}: long"
             case ast.Attribute(value=ast.Name(id="monkeypatch"), attr="setattr"):
                 yield f"{node.lineno}: setattr"
             case ast.Import(names=names):
@@ -56,9 +62,23 @@ def test_one(mocker): ...
 def test_two(monkeypatch):
     monkeypatch.setattr(os, "name", "x")
     pytest.skip("no")
+
+@pytest.mark.long
+def test_three(): ...
 """
-    assert len(list(find_excuses(ast.parse(excuses)))) == 7
+    assert len(list(find_excuses(ast.parse(excuses)))) == 8
     assert list(find_excuses(ast.parse("@pytest.mark.parametrize('a', [1])\ndef test_x(): ..."))) == []
+
+
+def test_only_the_mark_of_the_long_run_keeps_a_case_from_a_plain_one_and_the_long_run_has_it() -> None:
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        options: list[str] = tomllib.load(file)["tool"]["pytest"]["ini_options"]["addopts"]
+    assert options[options.index("-m") :] == ["-m", "not long"]
+    assert not any(option.startswith(("-k", "--ignore", "--deselect")) for option in options)
+    recipes = dict(re.findall(r"^([\w-]+): .*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    (plain,) = [line for line in recipes["test"].splitlines() if "pytest" in line]
+    assert not re.search(r" -[mk] |--ignore|--deselect|tests/", plain.partition("pytest")[2])
+    assert any(line.endswith("-m long") for line in recipes["test-long"].splitlines())
 
 
 def test_the_name_of_every_test_is_a_sentence() -> None:

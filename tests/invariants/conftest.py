@@ -17,7 +17,7 @@ if _ASKED is None:
 
 settings.register_profile(
     "invariants",
-    max_examples=int(_ASKED) if _ASKED else 40,
+    max_examples=int(_ASKED) if _ASKED else 20,
     derandomize=_ASKED is None,
     database=None,
     deadline=None,

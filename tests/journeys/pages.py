@@ -9,6 +9,8 @@ from pathlib import Path
 
 from tests.contracts.console import blocks, match_ids, tells_true
 from tests.contracts.places import ROOT, doc
+from tests.journeys.running import spawn_in
+from tests.shells import read_words
 
 
 def shell_lines(page: str) -> Iterator[tuple[str, str]]:
@@ -36,16 +38,16 @@ def check_page(name: str, folder: Path, *, commands: int) -> None:
     page = doc(name)
     url = f"sqlite:///{folder / 'chats.db'}"
     make_conversation(page, url)
-    search_path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = {**os.environ, "LAMELLA_STORE": url, "PATH": search_path, "NO_COLOR": "1"}
+    environment = {**os.environ, "LAMELLA_STORE": url, "NO_COLOR": "1"}
     lines = list(shell_lines(page))
     assert len(lines) == commands
     ids: dict[str, str] = {}
     for shown, told in lines:
         line = "".join(ids.get(word, word) for word in re.split(r"(\b[0-9a-f]{16}\b)", shown))
-        done = subprocess.run(
-            ["bash", "-c", line], cwd=folder, env=environment, capture_output=True, encoding="utf-8", check=False
-        )
-        assert done.returncode == 0, f"{line}: {done.stderr}"
-        assert not told or tells_true(told, done.stdout), f"{line} prints:\n{done.stdout}"
-        ids |= match_ids(told, done.stdout)
+        if not line.startswith("lamella "):
+            subprocess.run(["bash", "-c", line], cwd=folder, check=True)
+            continue
+        done = spawn_in(environment, *read_words(line, folder=folder), folder=folder)
+        assert done.exit == 0, f"{line}: {done.err}"
+        assert not told or tells_true(told, done.out), f"{line} prints:\n{done.out}"
+        ids |= match_ids(told, done.out)

@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
+from tests import warm
+
 from lamella.faces.cli import main
 
-COMMAND = (sys.executable, "-c", "import sys; from lamella.faces.cli import main; sys.exit(main())")
+PROGRAM = "import sys; from lamella.faces.cli import main; sys.exit(main())"
+COMMAND = (sys.executable, "-c", PROGRAM)
 SECONDS = 60
 
 
@@ -40,15 +43,25 @@ def run(*words: str) -> Ran:
 
 def spawn(*words: str, stdin: bytes = b"", environment: Mapping[str, str] | None = None) -> Ran:
     """The command as a process; one that hangs is an error."""
-    done = subprocess.run(
+    return spawn_in({**os.environ, **(environment or {})}, *words, stdin=stdin)
+
+
+def spawn_in(environment: Mapping[str, str], *words: str, stdin: bytes = b"", folder: Path | None = None) -> Ran:
+    """The command as a process that has this environment alone, in a folder."""
+    if warm.is_warm(environment):
+        order = warm.Order(program=PROGRAM, words=words, environment=environment, folder=str(folder or Path.cwd()))
+        done = warm.run(order, stdin=stdin, seconds=SECONDS)
+        return Ran(exit=done.exit, out=done.out.decode(), err=done.err.decode())
+    cold = subprocess.run(
         [*COMMAND, *words],
         input=stdin,
-        env={**os.environ, **(environment or {})},
+        env=environment,
+        cwd=folder,
         capture_output=True,
         check=False,
         timeout=SECONDS,
     )
-    return Ran(exit=done.returncode, out=done.stdout.decode(), err=done.stderr.decode())
+    return Ran(exit=cold.returncode, out=cold.stdout.decode(), err=cold.stderr.decode())
 
 
 def replay(folder: Path, transcript: object, *options: str) -> Ran:

@@ -2,19 +2,19 @@
 
 import fcntl
 import os
-import pty
 import re
 import select
-import signal
 import struct
 import termios
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import pyte
-from tests.journeys.running import SECONDS
+from tests import warm
+from tests.journeys.running import PROGRAM, SECONDS
 
 CTRL_C, CTRL_D, ALT_ENTER, ENTER = "\x03", "\x04", "\x1b\r", "\r"
 _LINES, _COLUMNS, _SCROLLED = 30, 160, 20_000
@@ -31,25 +31,34 @@ class _Screen(pyte.HistoryScreen):
 
     def draw(self, data: str) -> None:
         # Of several characters pyte draws none after one without a width, such as half of an emoji (0.8.2).
-        for letter in data:
+        for letter in [data] if data.isascii() else data:
             super().draw(letter)
 
 
 class Terminal:
-    """Runs until its block ends. ``shown`` is all that ever stood there, without colours and cursor movements."""
+    """Runs a command until its block ends. ``shown`` is all that stood there, without colours and cursor movements."""
 
     def __init__(
-        self, command: Sequence[str], environment: Mapping[str, str], *, columns: int = _COLUMNS, kind: str = "xterm"
+        self,
+        words: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        columns: int = _COLUMNS,
+        kind: str = "xterm",
+        folder: Path | None = None,
     ) -> None:
-        whole = {**os.environ, **environment, "TERM": kind}
         self._screen = _Screen(columns, _LINES, history=_SCROLLED)
         self._stream = pyte.ByteStream(self._screen)
-        self._pid, self._fd = pty.fork()
-        if self._pid == 0:
-            os.execvpe(command[0], list(command), whole)
+        self._fd, its = os.openpty()
         fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", _LINES, columns, 0, 0))
+        whole = {**os.environ, **environment, "TERM": kind}
+        place = str(folder or Path.cwd())
+        assert warm.is_warm(whole), "a terminal is never one of an old locale"
+        order = warm.Order(program=PROGRAM, words=words, environment=whole, folder=place, at_terminal=True)
+        self._process = warm.start(order, (its, its, its))
         self._screen.terminal = self._fd
         self._raw = b""
+        self._shown: str | None = None
         self._seen = 0
         self.exit: int | None = None
 
@@ -69,15 +78,13 @@ class Terminal:
         deadline = time.monotonic() + SECONDS
         while self._read():
             assert time.monotonic() < deadline, f"it does not end:\n{self.shown[self._seen :]}"
-        _, status = os.waitpid(self._pid, 0)
-        self.exit = os.waitstatus_to_exitcode(status)
+        self.exit = self._process.wait()
         return self.exit
 
     def hang_up(self) -> None:
         """Go away, as a window that is closed does; the command ends by that, or by itself."""
         os.close(self._fd)
-        _, status = os.waitpid(self._pid, 0)
-        self.exit = os.waitstatus_to_exitcode(status)
+        self.exit = self._process.wait()
         self._fd = -1
 
     @property
@@ -86,7 +93,9 @@ class Terminal:
 
     @property
     def shown(self) -> str:
-        return _ESCAPES.sub("", self.raw).replace("\r\n", "\n")
+        if self._shown is None:
+            self._shown = _ESCAPES.sub("", self.raw).replace("\r\n", "\n")
+        return self._shown
 
     @property
     def screen(self) -> list[str]:
@@ -104,6 +113,7 @@ class Terminal:
         except OSError:
             return False
         self._raw += read
+        self._shown = None
         self._stream.feed(read)
         return bool(read)
 
@@ -114,7 +124,7 @@ class Terminal:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self.exit is None:
-            os.kill(self._pid, signal.SIGKILL)
-            os.waitpid(self._pid, 0)
+            self._process.kill()
+            self._process.wait()
         if self._fd >= 0:
             os.close(self._fd)

@@ -12,6 +12,11 @@ LINE = "The quick brown fox jumps over the lazy dog, again and again.\n"
 MILLION = 1_000_000
 
 
+def sized(plain: int, long: int) -> pytest.MarkDecorator:
+    """A size that shows in seconds what the other one shows in a long run."""
+    return pytest.mark.parametrize("size", [plain, pytest.param(long, marks=pytest.mark.long)])
+
+
 def note(text: str) -> dict[str, object]:
     return one_turn(attach=[{"kind": "note", "path": "big.md", "text": text}])
 
@@ -30,24 +35,27 @@ def needed(ran: Ran) -> int:
     return int(words[0].replace(",", ""))
 
 
-def test_a_note_of_200_mb_is_refused_with_its_tokens(tmp_path: Path) -> None:
-    lines = 200_000_000 // len(LINE)
+@sized(20_000_000, 200_000_000)
+def test_a_note_of_many_megabytes_is_refused_with_its_tokens(tmp_path: Path, size: int) -> None:
+    lines = size // len(LINE)
     ran = spawn("replay", saved(tmp_path, note(LINE * lines)), "--json")
     assert lines * count(LINE) < needed(ran) < lines * count(LINE) + 100
 
 
-def test_a_note_of_a_million_lines_is_refused_or_fits_as_the_window_says(tmp_path: Path) -> None:
-    transcript = note("line\n" * MILLION)
-    assert needed(replay(tmp_path, transcript)) > 2 * MILLION
+@sized(MILLION // 8, MILLION)
+def test_a_note_of_very_many_lines_is_refused_or_fits_as_the_window_says(tmp_path: Path, size: int) -> None:
+    transcript = note("line\n" * size)
+    assert needed(replay(tmp_path, transcript)) > 2 * size
     fits = replay(tmp_path, {**transcript, "window": 10 * MILLION})
-    assert json.loads(fits.out)["turns"][0]["messages"][0]["content"].count("line\n") == MILLION
+    assert json.loads(fits.out)["turns"][0]["messages"][0]["content"].count("line\n") == size
 
 
-def test_a_transcript_of_a_million_lines_is_replayed_until_it_no_longer_fits(tmp_path: Path) -> None:
-    turns = [{"user": f"Question {number}?", "reply": f"Answer {number}."} for number in range(MILLION // 4)]
+@sized(MILLION // 8, MILLION)
+def test_a_transcript_of_very_many_lines_is_replayed_until_it_no_longer_fits(tmp_path: Path, size: int) -> None:
+    turns = [{"user": f"Question {number}?", "reply": f"Answer {number}."} for number in range(size // 4)]
     never: dict[str, list[str]] = {"steps": []}
     file = saved(tmp_path, {"lamella": 1, "window": 8_000, "compaction": never, "turns": turns})
-    assert Path(file).read_bytes().count(b"\n") > MILLION
+    assert Path(file).read_bytes().count(b"\n") > size
     ran = run("replay", file)
     shown = ran.out.count("\nturn ")
     assert shown > 100
@@ -69,9 +77,10 @@ ENDLESS = {
 }
 
 
+@sized(MILLION // 4, 3 * MILLION)
 @pytest.mark.parametrize("part", ENDLESS.values(), ids=ENDLESS)
-def test_a_text_that_never_breaks_is_counted_as_if_it_were_whole(part: str) -> None:
-    text = part * (3 * MILLION // len(part))
+def test_a_text_that_never_breaks_is_counted_as_if_it_were_whole(part: str, size: int) -> None:
+    text = part * (size // len(part))
     assert count(text) == pytest.approx(len(encode(text)), abs=3)
 
 

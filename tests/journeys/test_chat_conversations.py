@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from tests.journeys.running import COMMAND, Ran, spawn
+from tests.journeys.running import Ran, spawn
 from tests.journeys.terminal import CTRL_D, ENTER, Terminal
 
 Chat = Callable[..., Ran]
@@ -133,7 +133,7 @@ def test_a_conversation_is_saved_and_what_it_does_not_know_is_never_written_over
 def test_the_last_answer_goes_to_the_clipboard_of_the_terminal(
     home: Mapping[str, str], script: Callable[..., str]
 ) -> None:
-    with Terminal([*COMMAND, "chat", "talk", "--model", script("At noon. ☼")], home) as terminal:
+    with Terminal(["chat", "talk", "--model", script("At noon. ☼")], home) as terminal:
         terminal.wait_for("tokens used")
         terminal.press("/copy", ENTER)
         terminal.wait_for("error: There is no answer to copy yet.")
@@ -154,7 +154,7 @@ def test_where_no_terminal_takes_it_copying_says_how_else(
     home: Mapping[str, str], script: Callable[..., str], kind: str, program: str
 ) -> None:
     environment = {**home, "TERM_PROGRAM": program}
-    with Terminal([*COMMAND, "chat", "talk", "--model", script("At noon.")], environment, kind=kind) as terminal:
+    with Terminal(["chat", "talk", "--model", script("At noon.")], environment, kind=kind) as terminal:
         terminal.wait_for("> " if kind == "dumb" else "tokens used")
         terminal.press("When?", ENTER)
         terminal.wait_for("At noon.")
@@ -172,7 +172,7 @@ def test_what_comes_after_a_command_is_completed(
 ) -> None:
     chat("When is high tide?", words=("tides", "--model", script("One.")))
     chat("What grows here?", words=("garden", "--model", script("One.")))
-    with Terminal([*COMMAND, "chat", "garden"], home) as terminal:
+    with Terminal(["chat", "garden"], home) as terminal:
         for typed, shown in [
             ("/chats t", "When is high tide?"),
             ("/chats when", "tides"),

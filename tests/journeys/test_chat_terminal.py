@@ -4,12 +4,12 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tests.journeys.running import COMMAND, spawn
+from tests.journeys.running import spawn
 from tests.journeys.terminal import ALT_ENTER, CTRL_C, CTRL_D, ENTER, Terminal
 
 
 def at_terminal(home: Mapping[str, str], *words: str) -> Terminal:
-    return Terminal([*COMMAND, "chat", "talk", *words], home)
+    return Terminal(["chat", "talk", *words], home)
 
 
 def said(home: Mapping[str, str]) -> str:

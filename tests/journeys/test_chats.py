@@ -1,15 +1,13 @@
 """``lamella chats``: every command as a person at a terminal meets it."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from tests.journeys.running import spawn
+from tests.journeys.running import Ran, spawn
 
 import lamella
 from lamella import Note, Selection, ToolResult
@@ -241,22 +239,20 @@ def test_whoever_has_no_store_yet_has_no_conversations(
 
 def test_erasing_asks_first_and_takes_no_for_an_answer(run: Run, url: str) -> None:
     say(url)
-    command = [sys.executable, "-c", "import sys; from lamella.faces.cli import main; sys.exit(main())"]
-    words = ["chats", "delete", "demo", "--store", url]
 
-    def answering(answer: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([*command, *words], input=answer, capture_output=True, text=True, check=False)
+    def answering(answer: bytes) -> Ran:
+        return spawn("chats", "delete", "demo", "--store", url, stdin=answer)
 
-    no = answering("n\n")
-    assert no.returncode == 2
-    assert "Erase demo for good? [y/N]" in no.stdout
-    assert "error: Nothing was erased." in no.stderr
-    silent = answering("")
-    assert (silent.returncode, "hint: Say --yes to erase without being asked." in silent.stderr) == (2, True)
+    no = answering(b"n\n")
+    assert no.exit == 2
+    assert "Erase demo for good? [y/N]" in no.out
+    assert "error: Nothing was erased." in no.err
+    silent = answering(b"")
+    assert (silent.exit, "hint: Say --yes to erase without being asked." in silent.err) == (2, True)
     assert len(json.loads(run("chats", "list", "--json").out)["chats"]) == 1
-    yes = answering("y\n")
-    assert yes.returncode == 0
-    assert "Erased demo. See that nothing is left: lamella store verify --erased " in yes.stdout
+    yes = answering(b"y\n")
+    assert yes.exit == 0
+    assert "Erased demo. See that nothing is left: lamella store verify --erased " in yes.out
     assert json.loads(run("chats", "list", "--json").out)["chats"] == []
 
 

@@ -3,15 +3,13 @@
 import json
 import random
 import sqlite3
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.contracts.places import ROOT
+from tests import warm
 from tests.journeys.running import run
 from tests.journeys.test_erasure import file_bytes
 
@@ -80,11 +78,6 @@ def fill(url: str) -> None:
             chat.reply(f"Answer {number}.")
 
 
-def start(source: str, *words: str) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-c", source, *words]
-    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-
-
 def _key(store: Store) -> str:
     [listed] = store.list_conversations()
     return listed.conversation
@@ -113,31 +106,29 @@ def test_a_new_process_sends_from_a_checkpoint_what_folding_everything_gives(url
     assert run("store", "copy", "--from", url, "--to", f"sqlite:///{bare}").exit == 0
     sent = []
     for address in (url, f"sqlite:///{bare}"):
-        with start(ASKER, address, "And now?") as asker:
-            sent.append(asker.communicate(timeout=60)[0])
+        with warm.Writing(ASKER, address, "And now?") as asker:
+            sent.append("".join(asker.lines))
     assert sent[0] == sent[1]
     assert len(json.loads(sent[0])) == 2 * TURNS + 1
 
 
 def test_two_processes_that_write_at_once_leave_checkpoints_that_agree(url: str) -> None:
     open_store(url).close()
-    writers = [start(WRITER, url, name, "25") for name in ("left", "right")]
-    said = [writer.communicate(timeout=100)[0].splitlines() for writer in writers]
-    assert [writer.returncode for writer in writers] == [0, 0]
+    with warm.Writing(WRITER, url, "left", "25") as left, warm.Writing(WRITER, url, "right", "25") as right:
+        ended = [writer.finish() for writer in (left, right)]
+    assert [code for code, _ in ended] == [0, 0]
     titles, restored = verify(url)
-    assert sorted(titles) == sorted([*said[0], *said[1]])
+    assert sorted(titles) == sorted(line.rstrip("\n") for _, said in ended for line in said)
     assert restored > len(titles) - 10
 
 
-def kill_later(writer: "subprocess.Popen[str]", seconds: float) -> Sequence[str]:
+def kill_later(writer: warm.Writing, seconds: float) -> Sequence[str]:
     """What a writer has said until it is killed."""
-    assert writer.stdout is not None
-    first = writer.stdout.readline()
-    time.sleep(seconds)
-    writer.kill()
-    said = [first, *writer.stdout.readlines()]
-    writer.stdout.close()
-    writer.wait()
+    with writer:
+        first = writer.lines.readline()
+        time.sleep(seconds)
+        writer.kill()
+        said = [first, *writer.lines]
     return [line.rstrip("\n") for line in said if line.endswith("\n")]
 
 
@@ -145,7 +136,7 @@ def test_a_writer_that_is_killed_between_an_event_and_its_checkpoint_loses_nothi
     moments = random.Random(7)
     acknowledged: list[str] = []
     for number in range(6):
-        acknowledged += kill_later(start(WRITER, url, str(number), "100000"), moments.random() / 10)
+        acknowledged += kill_later(warm.Writing(WRITER, url, str(number), "100000"), moments.random() / 10)
         titles, _ = verify(url)
         assert [title for title in titles if title in acknowledged] == acknowledged
 
@@ -162,8 +153,8 @@ def test_nothing_counted_of_an_erased_artifact_is_left_in_the_bytes_of_the_file(
     left = file_bytes(path)
     assert not any(word in left for word in (HEADER, SECRET.encode(), *digests))
     assert run("store", "verify", "--erased", "mine", "--store", url).exit == 0
-    with start(ASKER, url, "And now?") as asker:
-        assert SECRET not in asker.communicate(timeout=60)[0]
+    with warm.Writing(ASKER, url, "And now?") as asker:
+        assert SECRET not in "".join(asker.lines)
     assert HEADER in file_bytes(path)
     assert not any(digest in file_bytes(path) for digest in digests)
     assert run("store", "verify", "--erased", "mine", "--store", url).exit == 0

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from tests.journeys.running import COMMAND, SECONDS, Ran, one_turn, refusal, spawn
+from tests.journeys.running import COMMAND, SECONDS, Ran, one_turn, refusal, spawn, spawn_in
 
 from lamella.settings.model import DEFAULT_SYSTEM
 
@@ -39,10 +39,7 @@ class Machine:
         """A command as the user would give it."""
         kept = {name: value for name, value in os.environ.items() if name not in KEYS and "LAMELLA" not in name}
         own = {"HOME": str(self.root), "XDG_CONFIG_HOME": str(self.root / "config"), **(environment or {})}
-        done = subprocess.run(
-            [*COMMAND, *words], cwd=self.here, env={**kept, **own}, capture_output=True, check=False, timeout=SECONDS
-        )
-        return Ran(exit=done.returncode, out=done.stdout.decode(), err=done.stderr.decode())
+        return spawn_in({**kept, **own}, *words, folder=self.here)
 
     def show(self, **environment: str) -> dict[str, tuple[object, str]]:
         """Every setting with its value and where it is from."""

@@ -1,18 +1,13 @@
 """Acknowledged means durable for many tasks at once, too: what was told to be done is there after a kill, in order."""
 
 import json
-import os
 import random
-import signal
-import subprocess
-import sys
 import time
 from itertools import islice
 from pathlib import Path
 
 import pytest
-from tests import servers
-from tests.contracts.places import ROOT
+from tests import servers, warm
 
 import lamella
 
@@ -41,13 +36,11 @@ asyncio.run(main(sys.argv[1]))
 
 def _talk_and_kill(url: str, *, turns: int, delay: float) -> list[tuple[str, int]]:
     """The turns that were told to be done before the program was killed."""
-    command = [sys.executable, "-c", TALK, url]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        told = list(islice(process.stdout, turns))
+    with warm.Writing(TALK, url) as process:
+        told = list(islice(process.lines, turns))
         time.sleep(delay)
-        os.kill(process.pid, signal.SIGKILL)
-        told += process.stdout
+        process.kill()
+        told += process.lines
     return [(name, number) for name, number in map(json.loads, told)]
 
 

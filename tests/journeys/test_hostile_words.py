@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.journeys.running import COMMAND, Ran, run
+from tests.journeys.running import Ran, run
 from tests.journeys.terminal import Terminal
 
 import lamella
@@ -124,7 +124,7 @@ def test_what_is_recalled_goes_into_a_pipe_as_it_is_and_to_eyes_as_it_can_be_rea
     words = ("recall", NAME, "needle", "--store", url)
     assert message
     assert HOSTILE in run(*words).out
-    with Terminal([*COMMAND, *words], {}) as terminal:
+    with Terminal(words, {}) as terminal:
         assert terminal.wait_for_end() == 0
     assert "\\x1b[2J" in terminal.raw.replace("\r\n", "")
     assert ACTING.isdisjoint(terminal.shown)

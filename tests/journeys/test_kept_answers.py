@@ -70,7 +70,7 @@ def test_a_signal_that_ends_the_process_keeps_what_was_said(
 
 
 def test_a_terminal_that_goes_away_keeps_what_was_said(home: Mapping[str, str], script: Callable[..., str]) -> None:
-    with Terminal([*COMMAND, "chat", "talk", "--model", script(SLOW)], home) as terminal:
+    with Terminal(["chat", "talk", "--model", script(SLOW)], home) as terminal:
         terminal.wait_for("tokens used")
         terminal.press("First?", ENTER)
         terminal.wait_for("word word")

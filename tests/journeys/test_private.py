@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from tests.journeys.running import COMMAND, spawn
+from tests.journeys.running import spawn
 from tests.journeys.terminal import CTRL_D, ENTER, Terminal
 
 import lamella
@@ -94,7 +94,7 @@ def test_what_was_typed_at_a_terminal_is_private_where_the_folder_was_there(
     state = Path(home["XDG_STATE_HOME"]) / "lamella"
     state.mkdir(parents=True)
     (state / "history").touch(mode=0o644)
-    with Terminal([*COMMAND, "chat", "talk", "--model", script("One.")], home) as terminal:
+    with Terminal(["chat", "talk", "--model", script("One.")], home) as terminal:
         terminal.wait_for("tokens used")
         terminal.press("hi", ENTER)
         terminal.wait_for("One.")

@@ -7,18 +7,17 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from tests.journeys.running import COMMAND, spawn
+from tests.journeys.running import spawn
 from tests.journeys.terminal import CTRL_C, CTRL_D, ENTER, Terminal
 
 WORD = re.compile(r"q\d+z")
-ANSWERS = 24
-PROMPTLY = 0.5
+READ = re.compile(r"tokens in[^:\n]*: (\d+)%")
 
 
 def at_terminal(home: Mapping[str, str], *words: str, columns: int = 80, kind: str = "xterm") -> Terminal:
     # What a variable says of another terminal is not believed.
     stale = {**home, "COLUMNS": "132", "LINES": "50"}
-    return Terminal([*COMMAND, "chat", "talk", *words], stale, columns=columns, kind=kind)
+    return Terminal(["chat", "talk", *words], stale, columns=columns, kind=kind)
 
 
 class Author:
@@ -78,15 +77,16 @@ def ask(terminal: Terminal, answers: int) -> Iterator[None]:
     assert terminal.wait_for_end() == 0
 
 
+@pytest.mark.parametrize("number", [6, pytest.param(24, marks=pytest.mark.long)])
 @pytest.mark.parametrize("columns", [60, 80, 100])
 def test_each_word_of_an_answer_stands_on_the_screen_once(
-    home: Mapping[str, str], script: Callable[..., str], columns: int
+    home: Mapping[str, str], script: Callable[..., str], columns: int, number: int
 ) -> None:
     author = Author(columns)
-    answers = [author.write() for _ in range(ANSWERS)]
+    answers = [author.write() for _ in range(number)]
     model = script(*({"text": text, "chunk": 60, "delay": 0.02} for text in answers))
     with at_terminal(home, "--model", model, columns=columns) as terminal:
-        for _ in ask(terminal, ANSWERS):
+        for _ in ask(terminal, number):
             pass
     said = WORD.findall("\n".join(answers))
     # A terminal that gives an emoji more room than we do wraps within a word.
@@ -166,10 +166,11 @@ def test_while_the_demo_model_reads_ctrl_c_stops_at_once_and_says_that_nothing_w
         terminal.wait_for("tokens used")
         terminal.press(f"Sum up @{long} ", ENTER)
         terminal.wait_for("tokens in")
-        pressed = time.monotonic()
         terminal.press(CTRL_C)
         terminal.wait_for("Stopped before a word came. The question is kept")
-        assert time.monotonic() - pressed < PROMPTLY
         terminal.wait_for("an answer is missing")
         terminal.press(CTRL_D)
         assert terminal.wait_for_end() == 0
+    shares = [int(share) for share in READ.findall(terminal.shown)]
+    assert shares
+    assert max(shares) < 100, "it was read to the end all the same"

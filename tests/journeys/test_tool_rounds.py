@@ -2,16 +2,16 @@
 
 import asyncio
 import json
+import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
 
 import pytest
+from tests import warm
+from tests.journeys.running import SECONDS, spawn
 from tests.journeys.running import run as run_command
-from tests.journeys.running import spawn
 
 import lamella
 from lamella import Conversation, Message, Tool
@@ -85,9 +85,10 @@ def run(url: str, layout: str, *, begins: bool, at_call: int = 0, at_request: in
     """What the program sends next; nothing where it died."""
     spoken = [*ROUNDS, (ANSWER, [])][after:]
     given = json.dumps([url, layout, begins, at_call, at_request, spoken])
-    done = subprocess.run([sys.executable, "-c", PROGRAM, given], capture_output=True, text=True, check=False)
-    assert done.returncode in (0, 9), done.stderr
-    return done.stdout
+    order = warm.Order(program=PROGRAM, words=[given], environment=dict(os.environ), folder=str(warm.ROOT))
+    done = warm.run(order, seconds=SECONDS)
+    assert done.exit in (0, 9), done.err
+    return done.out.decode()
 
 
 def mask_results(sent: str) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.journeys.running import COMMAND, SECONDS, Ran, refusal
+from tests.journeys.running import SECONDS, Ran, refusal, spawn_in
 from tests.journeys.terminal import CTRL_D, ENTER, Terminal
 
 KEY = "sk-of-mine-1234"
@@ -49,16 +49,9 @@ class Desk:
     environment: Mapping[str, str]
 
     def run(self, *words: str, typed: str = "", **environment: str) -> Ran:
-        done = subprocess.run(
-            [*COMMAND, *words],
-            cwd=self.here,
-            env={**os.environ, **self.environment, **environment},
-            input=typed.encode(),
-            capture_output=True,
-            check=False,
-            timeout=SECONDS,
+        return spawn_in(
+            {**os.environ, **self.environment, **environment}, *words, stdin=typed.encode(), folder=self.here
         )
-        return Ran(exit=done.returncode, out=done.stdout.decode(), err=done.stderr.decode())
 
     def project(self, text: str) -> Path:
         file = self.here / "lamella.toml"
@@ -332,15 +325,15 @@ def test_at_a_terminal_one_is_asked_once_by_name(desk: Desk, script: Callable[..
     model = script("One.", "Two.")
     url = f"sqlite:///{desk.here}/chats.db"
     desk.project(f'model = "{model}"\nstore = "{url}"\n')
-    command = ["env", "-C", str(desk.here), *COMMAND, "chat", "talk"]
-    with Terminal(command, desk.environment, columns=WIDE) as terminal:
+    words = ("chat", "talk")
+    with Terminal(words, desk.environment, columns=WIDE, folder=desk.here) as terminal:
         terminal.wait_for(f"{desk.here}/lamella.toml names the store {url}, and you have not.")
         terminal.wait_for(f"Use {url} from now on? [y/N]")
         terminal.press("n", ENTER)
         terminal.wait_for("If you trust it, say so once: `lamella trust add store")
         assert terminal.wait_for_end() == 2
     assert not (desk.here / "chats.db").exists()
-    with Terminal(command, desk.environment, columns=WIDE) as terminal:
+    with Terminal(words, desk.environment, columns=WIDE, folder=desk.here) as terminal:
         terminal.wait_for(f"Use {url} from now on? [y/N]")
         terminal.press("y", ENTER)
         terminal.wait_for(f"Trusted. Take it back with: lamella trust remove store {url}")
@@ -352,7 +345,7 @@ def test_at_a_terminal_one_is_asked_once_by_name(desk: Desk, script: Callable[..
         terminal.wait_for("tokens used")
         terminal.press(CTRL_D)
         assert terminal.wait_for_end() == 0
-    with Terminal(command, desk.environment, columns=WIDE) as terminal:
+    with Terminal(words, desk.environment, columns=WIDE, folder=desk.here) as terminal:
         terminal.wait_for("goes on after 1 turn")
         terminal.wait_for("tokens used")
         terminal.press(CTRL_D)
@@ -366,7 +359,7 @@ def test_who_says_no_is_not_asked_again(desk: Desk, script: Callable[..., str]) 
     other = desk.here / "other.json"
     other.write_text(json.dumps(["Theirs."]), encoding="utf-8")
     point_at(Desk(here=Path(desk.environment["HOME"]), environment=desk.environment), f"scripted:{other}")
-    with Terminal([*COMMAND, "chat", "plans"], desk.environment, columns=WIDE) as terminal:
+    with Terminal(["chat", "plans"], desk.environment, columns=WIDE) as terminal:
         terminal.wait_for(f"The conversation names the model scripted:{other}, and you have not.")
         terminal.press("n", ENTER)
         assert terminal.wait_for_end() == 2

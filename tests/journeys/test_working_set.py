@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from tests.journeys.running import COMMAND, Ran, spawn
+from tests.journeys.running import Ran, spawn
 from tests.journeys.terminal import CTRL_D, ENTER, Terminal
 from tests.unit.pictures import png
 
@@ -100,7 +100,7 @@ def test_the_line_that_is_typed_in_shows_what_is_attached(
     home: Mapping[str, str], script: Callable[..., str], notes: Path
 ) -> None:
     words = ("chat", "talk", "--model", script("Yes.", "No."), "--vault", str(notes))
-    with Terminal([*COMMAND, *words], home) as terminal:
+    with Terminal(words, home) as terminal:
         terminal.wait_for("tokens used")
         terminal.press("Read @plan.md now", ENTER)
         terminal.wait_for("Yes.")
@@ -135,7 +135,7 @@ def test_what_waits_is_not_in_the_prompt_yet_and_what_is_pinned_stays(talk: Talk
 
 def test_what_is_there_is_completed(home: Mapping[str, str], script: Callable[..., str], notes: Path) -> None:
     words = ("chat", "talk", "--model", script("Yes.", "No."), "--vault", str(notes))
-    with Terminal([*COMMAND, *words], home) as terminal:
+    with Terminal(words, home) as terminal:
         terminal.wait_for("tokens used")
         terminal.press("Read @plan.md and @map.png now", ENTER)
         terminal.wait_for("Yes.")

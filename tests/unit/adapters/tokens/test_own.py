@@ -1,8 +1,10 @@
 """A model's own vocabulary: counts are those of the engine that runs it, to the token."""
 
+import os
 import random
 from collections.abc import Iterator
 from dataclasses import replace
+from os import SEEK_END
 from pathlib import Path
 from struct import pack
 
@@ -25,6 +27,8 @@ PARTS = (
     *(" ", "  ", "\n", "\n\n", "\t", "\r\n", "\r", "\u00a0", "\u3000", "\u2028", "\x00", "\x7f"),
     *("'s", "'S", "'lL", "/", "<", "_", "-", "...", "<|im_start|>", "<|im_end|>"),
 )
+# The vocabulary and all that is said of the model stand within so many bytes.
+HEAD = 8_000_000
 KEY = b"tokenizer.ggml.pre"
 NAME = b"general.name"
 
@@ -38,10 +42,14 @@ def mixed(count: int) -> Iterator[str]:
 
 def rewrite(split: str, path: Path) -> Path:
     """The demo model's file with another way of cutting text; the model's own name makes up for the length."""
-    data = find_weights("local").read_bytes()
-    data = _replace(data, KEY, split.encode())
-    spare = len(_value(data, NAME)) + len(find_weights("local").read_bytes()) - len(data)
-    path.write_bytes(_replace(data, NAME, b"x" * spare))
+    with find_weights("local").open("rb") as file:
+        before = file.read(HEAD)
+        size = file.seek(0, SEEK_END)
+    head = _replace(before, KEY, split.encode())
+    spare = len(_value(head, NAME)) + len(before) - len(head)
+    path.write_bytes(_replace(head, NAME, b"x" * spare))
+    # Nobody is asked: where the weights would be, the file has a hole.
+    os.truncate(path, size)
     return path
 
 

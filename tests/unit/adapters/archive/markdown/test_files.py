@@ -1,11 +1,13 @@
 """Archives on disk: the id decides the file, and no file is lost, doubled or half written."""
 
+import os
 import stat
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests import warm
 from tests.unit.adapters.archive.markdown.chats import NAME, chat, make_backend, said, take_in, take_out
 
 from lamella.adapters.archive.markdown import load_archive, parse_archive, save_archive
@@ -307,13 +309,14 @@ def test_a_save_that_is_killed_at_any_step_leaves_no_half_no_empty_and_no_other_
         if saved:
             (folder / "A talk.md").write_bytes(old)
         # Between the two steps of a replacement, which follow each other at once, the new file has a name of ours.
-        command = [sys.executable, "-c", KILLED, str(newer), str(folder), str(step), "spare" if saved else ""]
-        run = subprocess.run(command, capture_output=True, check=False)
+        words = [str(newer), str(folder), str(step), "spare" if saved else ""]
+        order = warm.Order(program=KILLED, words=words, environment=dict(os.environ), folder=str(tmp_path))
+        run = warm.run(order, seconds=60)
         there = [(folder / name).read_bytes() for name in names(folder)]
         assert there in ([old] if saved else [], [newer.read_bytes()]), step
-        if run.returncode == 0 and there == [newer.read_bytes()]:
+        if run.exit == 0 and there == [newer.read_bytes()]:
             break
-    assert run.returncode == 0
+    assert run.exit == 0
     assert step > 3
 
 

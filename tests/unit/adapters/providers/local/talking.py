@@ -15,8 +15,8 @@ from lamella import Chat, Note
 from lamella.core.log.call import Movement
 
 CHAT = "harbour"
-TIDES = "High tide is at noon. Low tide is at six. " + "The water rises for six hours, then it falls again. " * 4
-SHIPS = "The Anna sails on Monday. The Bertha stays in the dock. " + "Each has a crew of ten and a cook. " * 5
+TIDES = "High tide is at noon. Low tide is at six. " + "The water rises for six hours, then it falls again. "
+SHIPS = "The Anna sails on Monday. The Bertha stays in the dock. " + "Each has a crew of ten and a cook. "
 EARLY = (
     Said(typed="When is high tide?", notes=(Note(path="tides.md", text=TIDES),)),
     Said(typed="And low tide?"),
@@ -34,7 +34,7 @@ async def talk(chat: Chat, turns: Sequence[Said]) -> tuple[list[Served], list[Mo
     for said in turns:
         turn = chat.ask(said.typed, attach=said.notes)
         movements.append(turn.prefix.movement)
-        chat.reply(await talker.say(turn.messages, answer=8))
+        chat.reply(await talker.say(turn.messages, answer=4))
     await talker.close()
     return talker.served, movements
 
