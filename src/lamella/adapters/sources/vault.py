@@ -82,6 +82,10 @@ class Vault:
         paths = tuple(path for path in found.notes if carries_tag(self._find_tags(path, seen), tag))
         return NoteList(paths=paths, links=found.links, unread=tuple(seen.unread.values()))
 
+    def list_files(self) -> Sequence[str]:
+        """Every file of the vault, sorted."""
+        return self._list(self._root).files
+
     def has_folder(self, path: str) -> bool:
         try:
             return self._is(stat.S_ISDIR, self.locate(path))

@@ -1,0 +1,206 @@
+"""Refreshing: what changed in the vault is put into the index, a batch at a time, and nothing else is.
+
+Each batch is whole once it is written. Whoever is interrupted goes on behind the last one, and whoever comes second finds
+the work done: what others have put in meanwhile is left alone.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+from time import time_ns
+from typing import NamedTuple
+
+from lamella.adapters.retrieval.chunks import name_chunks
+from lamella.adapters.retrieval.contents import NoteContents, fold_name, read_contents
+from lamella.adapters.retrieval.database import CHUNK_BITS, IndexFile
+from lamella.adapters.retrieval.days import find_named_days
+from lamella.adapters.retrieval.files import FileState, VaultFiles
+from lamella.adapters.retrieval.words import Vocabulary, guess_language
+from lamella.errors import LamellaError, NotAvailableError
+from lamella.ports import IndexReport
+
+Tell = Callable[[int, int], None]
+# In characters: a batch takes about a second, and that is what an interruption costs.
+_BATCH = 8_000_000
+_LEAST = 2_000
+_Row = tuple[object, ...]
+_NOTE = """
+INSERT INTO notes (path, state, settled, hash, title, modified, chunks, fault, since, until)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_CHUNK = "INSERT INTO chunks VALUES (?, ?, ?, ?)"
+_WORDS = "INSERT INTO words (rowid, title, tags, headings, path, properties, body) VALUES (?, ?, ?, ?, ?, ?, ?)"
+
+
+class _Known(NamedTuple):
+    """What the index has of a file."""
+
+    id: int
+    stamp: str
+    settled: bool
+    hash: bytes
+    fault: str | None
+
+
+class _Entry(NamedTuple):
+    """A file made ready for the index: nothing but its state where it is the same, or why it could not be read."""
+
+    path: str
+    state: FileState
+    hash: bytes
+    contents: NoteContents | None = None
+    rows: Sequence[tuple[_Row, _Row]] = ()
+    fault: str | None = None
+    size: int = 0
+
+
+class Refresher:
+    """Brings one index up to what one vault holds."""
+
+    def __init__(self, file: IndexFile, files: VaultFiles, vocabulary: Vocabulary) -> None:
+        self._file = file
+        self._files = files
+        self._vocabulary = vocabulary
+
+    def refresh(self, *, tell: Tell | None = None, only: Collection[str] | None = None) -> IndexReport:
+        """Put in what is new or changed, take out what is gone; ``only`` says that nothing else can have changed."""
+        now = time_ns()
+        states = self._files.survey(now=now) if only is None else self._look_at(only, now=now)
+        known = self._read_known(only)
+        gone = [known[path].id for path in known if path not in states]
+        stale = [path for path, state in states.items() if not _is_same(known.get(path), state)]
+        self._remove(gone)
+        read, unread = self._put_in(stale, states, known, tell=tell)
+        faults = {path: one.fault for path, one in known.items() if one.fault and path in states and path not in stale}
+        return IndexReport(
+            read=read,
+            removed=len(gone),
+            files=len(states),
+            unread=tuple(sorted({**faults, **unread}.items())),
+        )
+
+    def _look_at(self, paths: Collection[str], *, now: int) -> Mapping[str, FileState]:
+        found = {path: self._files.look_at(path, now=now) for path in sorted(paths)}
+        return {path: state for path, state in found.items() if state is not None}
+
+    def _read_known(self, only: Collection[str] | None) -> dict[str, _Known]:
+        sql = "SELECT path, id, state, settled, hash, fault FROM notes"
+        if only is None:
+            return {path: _Known(*rest) for path, *rest in self._file.run(sql)}
+        rows = (row for path in only for row in self._file.run(f"{sql} WHERE path = ?", (path,)))
+        return {path: _Known(*rest) for path, *rest in rows}
+
+    def _put_in(
+        self, stale: Sequence[str], states: Mapping[str, FileState], known: Mapping[str, _Known], *, tell: Tell | None
+    ) -> tuple[int, dict[str, str]]:
+        read, unread = 0, dict[str, str]()
+        batch: list[_Entry] = []
+        size = 0
+        for done, path in enumerate(stale, start=1):
+            entry = self._prepare(path, states[path], known.get(path))
+            if entry.fault is not None:
+                unread[path] = entry.fault
+            if entry.hash:
+                batch.append(entry)
+                size += entry.size
+                read += entry.contents is not None
+            if size > _BATCH:
+                self._write(batch)
+                batch, size = [], 0
+            if tell is not None:
+                tell(done, len(stale))
+        self._write(batch)
+        return read, unread
+
+    def _prepare(self, path: str, state: FileState, known: _Known | None) -> _Entry:
+        """Read a file and reduce it to words; no lock is held meanwhile. Without a hash it is left as it was."""
+        try:
+            found = self._files.open(path)
+            if known is not None and known.hash == found.hash and known.fault is None:
+                return _Entry(path, state, found.hash, size=_LEAST)
+            text = found.read()
+        except NotAvailableError as error:
+            # What reads it may be installed tomorrow, and the file does not change by that.
+            return _Entry(path, state, b"", fault=error.message)
+        except LamellaError as error:
+            return _Entry(path, state, b"\0", fault=error.message, size=_LEAST)
+        contents = read_contents(path, text, markdown=found.markdown)
+        rows = list(self._make_rows(path, contents))
+        return _Entry(path, state, found.hash, contents, rows, size=len(text) + _LEAST)
+
+    def _make_rows(self, path: str, contents: NoteContents) -> Iterator[tuple[_Row, _Row]]:
+        chunks = contents.chunks
+        language = guess_language(chunks[0].text + chunks[-1].text)
+        lexicon = self._vocabulary.lexicon(language)
+        title = lexicon.reduce(" ".join((contents.title, *contents.aliases)))
+        tags, place = lexicon.reduce(" ".join(contents.tags)), lexicon.reduce(path.rpartition(".")[0] or path)
+        properties = lexicon.reduce(contents.properties)
+        for chunk, name in zip(chunks, name_chunks(path, chunks), strict=True):
+            headings = lexicon.reduce(" ".join(chunk.headings)) if chunk.headings else ""
+            words = (title, tags, headings, place, properties, lexicon.reduce(chunk.text))
+            yield (name, " > ".join(chunk.headings), chunk.text), words
+            properties = ""
+
+    def _write(self, batch: Sequence[_Entry]) -> None:
+        if batch:
+            with self._file.writing():
+                added = sum(self._write_entry(entry) for entry in batch)
+                self._count(added)
+
+    def _write_entry(self, entry: _Entry) -> int:
+        """Write one file in the place of what was there; gives how many chunks there are more."""
+        path, state = entry.path, entry.state
+        rows = self._file.run("SELECT id, hash, chunks, fault FROM notes WHERE path = ?", (path,))
+        if rows and rows[0][1] == entry.hash and rows[0][3] == entry.fault:
+            update = "UPDATE notes SET state = ?, settled = ?, modified = ? WHERE id = ?"
+            self._file.run(update, (state.stamp, state.settled, state.modified, rows[0][0]))
+            return 0
+        if entry.contents is None and entry.fault is None:
+            # Somebody else has put in another text, and will see that this one is newer.
+            return 0
+        removed = sum(self._delete(number) for number, *_ in rows)
+        contents = entry.contents
+        title, count = ("", 0) if contents is None else (contents.title, len(entry.rows))
+        days = find_named_days(PurePosixPath(path).stem)
+        named = (None, None) if days is None else (days.start.isoformat(), days.end.isoformat())
+        values = (path, state.stamp, state.settled, entry.hash, title, state.modified, count, entry.fault, *named)
+        self._file.run(_NOTE, values)
+        [(note,)] = self._file.run("SELECT last_insert_rowid()")
+        if contents is not None:
+            self._write_contents(note, path, contents, rows=entry.rows)
+        return count - removed
+
+    def _write_contents(
+        self, note: int, path: str, contents: NoteContents, *, rows: Sequence[tuple[_Row, _Row]]
+    ) -> None:
+        first = note << CHUNK_BITS
+        self._file.run_each(_CHUNK, [(first + at, *chunk) for at, (chunk, _) in enumerate(rows)])
+        self._file.run_each(_WORDS, [(first + at, *words) for at, (_, words) in enumerate(rows)])
+        whole = path.rpartition(".")[0] or path
+        names = {fold_name(name) for name in (whole, whole.rpartition("/")[2], contents.title, *contents.aliases)}
+        self._file.run_each("INSERT INTO names VALUES (?, ?)", [(name, note) for name in sorted(names)])
+        if contents.tags:
+            self._file.run_each("INSERT INTO tags VALUES (?, ?)", [(tag, note) for tag in contents.tags])
+
+    def _remove(self, gone: Sequence[int]) -> None:
+        if gone:
+            with self._file.writing():
+                self._count(-sum(map(self._delete, gone)))
+
+    def _delete(self, note: int) -> int:
+        """Take a file out of the index; gives how many chunks it had."""
+        rows = self._file.run("SELECT chunks FROM notes WHERE id = ?", (note,))
+        span = (note << CHUNK_BITS, (note + 1) << CHUNK_BITS)
+        self._file.run("DELETE FROM words WHERE rowid >= ? AND rowid < ?", span)
+        self._file.run("DELETE FROM chunks WHERE id >= ? AND id < ?", span)
+        for table in ("names", "tags"):
+            self._file.run(f"DELETE FROM {table} WHERE note = ?", (note,))
+        self._file.run("DELETE FROM notes WHERE id = ?", (note,))
+        return sum(count for (count,) in rows)
+
+    def _count(self, added: int) -> None:
+        if added:
+            self._file.run("UPDATE facts SET value = CAST(value AS INTEGER) + ? WHERE name = 'chunks'", (added,))
+
+
+def _is_same(known: _Known | None, state: FileState) -> bool:
+    return known is not None and known.stamp == state.stamp and bool(known.settled)
