@@ -1,5 +1,7 @@
 """Answers: from a question to passages, each with why it was found."""
 
+import json
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date, datetime, time
 from itertools import zip_longest
@@ -7,22 +9,24 @@ from itertools import zip_longest
 from lamella.adapters.retrieval.database import CHUNK_BITS, IndexFile
 from lamella.adapters.retrieval.days import DaySpan
 from lamella.adapters.retrieval.matching import Candidate, Matcher, Wording
-from lamella.adapters.retrieval.passages import cut_passage, tell_words
+from lamella.adapters.retrieval.passages import cut_passage, find_in, tell_words
 from lamella.adapters.retrieval.query import Question, read_question
-from lamella.adapters.retrieval.words import Vocabulary
 from lamella.ports import NoteHit
 
 # What the next best chunks of a note add to its best one: a note that is about something says so more than once.
 _REST, _RESTS = 0.2, 3
 _DIGITS = 4
+_COLUMNS = ("name", "title", "tags", "headings", "path", "properties", "body", "extra")
+_ROWS = f"SELECT rowid, {', '.join(_COLUMNS)} FROM chunks WHERE rowid IN (SELECT value FROM json_each(?))"
+_NOTES = "SELECT id, since, modified FROM notes WHERE id IN (SELECT value FROM json_each(?))"
 
 
 class Finder:
     """Answers questions from an index."""
 
-    def __init__(self, file: IndexFile, vocabulary: Vocabulary) -> None:
+    def __init__(self, file: IndexFile) -> None:
         self._file = file
-        self._matcher = Matcher(file, vocabulary)
+        self._matcher = Matcher(file)
 
     def search(self, query: str, *, now: datetime, limit: int) -> list[NoteHit]:
         with self._file.reading():
@@ -32,8 +36,7 @@ class Finder:
             wording = self._matcher.word(f"{asked.words} {missed}".strip(), asked.phrases)
             within = self._find_within(asked, now) if asked.is_narrow else None
             ranked = self._rank(wording, within, [note for notes in named.values() for note in notes], limit=limit)
-            return [self._make_hit(one, asked, wording) for one in _spread(ranked, limit)]
-        raise AssertionError
+            return self._make_hits(_spread(ranked, limit), asked, wording)
 
     def rank_notes(self, question: str, among: Sequence[str]) -> list[str]:
         with self._file.reading():
@@ -61,7 +64,10 @@ class Finder:
         for one in self._matcher.find(wording, within=within, notes=limit + len(named)):
             if one.chunk >> CHUNK_BITS not in named:
                 notes.setdefault(one.path, []).append(one)
-        return [*first, *sorted(notes.values(), key=lambda found: (-_sum_up([one.score for one in found]), found[0].path))]
+        return [
+            *first,
+            *sorted(notes.values(), key=lambda found: (-_sum_up([one.score for one in found]), found[0].path)),
+        ]
 
     def _rank_named(self, note: int, wording: Wording | None, limit: int) -> list[Candidate]:
         """The chunks of a note that was named: those that fit, else all of them as they stand."""
@@ -69,12 +75,8 @@ class Finder:
         return found or self._list_chunks(note, limit)
 
     def _list_chunks(self, note: int, limit: int) -> list[Candidate]:
-        rows = self._file.run(
-            "SELECT chunks.id, notes.path FROM notes JOIN chunks ON chunks.id >> ? = notes.id"
-            " WHERE notes.id = ? AND chunks.id >= ? AND chunks.id < ? ORDER BY chunks.id LIMIT ?",
-            (CHUNK_BITS, note, note << CHUNK_BITS, (note + 1) << CHUNK_BITS, limit),
-        )
-        return [Candidate(number, path, 0.0) for number, path in rows]
+        [(path, count)] = self._file.run("SELECT path, chunks FROM notes WHERE id = ?", (note,))
+        return [Candidate((note << CHUNK_BITS) + at, path, 0.0) for at in range(min(count, limit))]
 
     def _list_within(self, within: Collection[int], limit: int) -> list[list[Candidate]]:
         """Notes that are asked for by where they are alone: the last changed first."""
@@ -117,25 +119,13 @@ class Finder:
         )
         return {number for (number,) in rows}
 
-    def _make_hit(self, one: Candidate, asked: Question, wording: Wording | None) -> NoteHit:
-        [(name, heading, text, path, title, modified, since)] = self._file.run(
-            "SELECT chunks.name, chunks.heading, chunks.text, notes.path, notes.title, notes.modified, notes.since"
-            " FROM chunks JOIN notes ON notes.id = (chunks.id >> ?) WHERE chunks.id = ?",
-            (CHUNK_BITS, one.chunk),
-        )
-        fields = self._file.run("SELECT title, tags, headings, path, properties, body FROM words WHERE rowid = ?", (one.chunk,))
-        told = [] if wording is None else list(tell_words(wording, fields[0]))
-        told += _tell_place(asked, since, modified)
-        return NoteHit(
-            id=name,
-            path=path,
-            title=title,
-            heading=heading,
-            text=text,
-            excerpt=cut_passage(text, wording),
-            score=round(one.score, _DIGITS),
-            why="; ".join(told) or f"named by [[{title}]]",
-        )
+    def _make_hits(self, found: Sequence[Candidate], asked: Question, wording: Wording | None) -> list[NoteHit]:
+        pattern = None if wording is None else find_in(wording)
+        rows = self._file.run(_ROWS, (json.dumps([one.chunk for one in found]),))
+        fields = {number: dict(zip(_COLUMNS, row, strict=True)) for number, *row in rows}
+        notes = self._file.run(_NOTES, (json.dumps(list({one.chunk >> CHUNK_BITS for one in found})),))
+        dates = {number: since or _tell_day(modified) for number, since, modified in notes}
+        return [_make_hit(one, fields[one.chunk], asked, pattern, dates[one.chunk >> CHUNK_BITS]) for one in found]
 
 
 def _spread(ranked: Sequence[Sequence[Candidate]], limit: int) -> list[Candidate]:
@@ -161,11 +151,31 @@ def _count_ns(day: date, now: datetime) -> int:
     return int(datetime.combine(day, time(), tzinfo=now.tzinfo).timestamp()) * 1_000_000_000
 
 
-def _tell_place(asked: Question, since: str | None, modified: int) -> Iterator[str]:
+def _make_hit(
+    one: Candidate, fields: Mapping[str, str], asked: Question, words: re.Pattern[str] | None, day: str
+) -> NoteHit:
+    title = fields["title"].partition("\n")[0]
+    told = [tell_words(words, fields) if words is not None else "", *_tell_place(asked, day)]
+    return NoteHit(
+        id=fields["name"],
+        path=one.path,
+        title=title,
+        heading=fields["headings"],
+        text=fields["body"],
+        excerpt=cut_passage(fields["body"], words),
+        score=round(one.score, _DIGITS),
+        why="; ".join(filter(None, told)) or f"named [[{title}]]",
+    )
+
+
+def _tell_place(asked: Question, day: str) -> Iterator[str]:
     if asked.tags:
         yield "tagged " + ", ".join(f"#{tag}" for tag in asked.tags)
     if asked.folders:
         yield "in " + ", ".join(asked.folders)
     if asked.days:
-        day = since or datetime.fromtimestamp(modified / 1e9).astimezone().date().isoformat()
         yield f"{asked.days.words}: {day}"
+
+
+def _tell_day(modified: int) -> str:
+    return f"{datetime.fromtimestamp(modified / 1e9).astimezone():%Y-%m-%d}"

@@ -13,7 +13,9 @@ from lamella.core.text.content import normalise
 
 # What is beyond this is data: it is in the vault, and nobody searches for all of its words.
 MOST_CHARS = 4_000_000
-_OWN = re.compile(r"^(?:title|tags?|alias(?:es)?)[ \t]*:.*(?:\n(?:[ \t]+|-|(?=\n)).*)*\n?", re.MULTILINE | re.IGNORECASE)
+_OWN = re.compile(
+    r"^(?:title|tags?|alias(?:es)?)[ \t]*:.*(?:\n(?:[ \t]+|-|(?=\n)).*)*\n?", re.MULTILINE | re.IGNORECASE
+)
 _PLAIN_TITLE = re.compile(r"title:[ \t]+([A-Za-z][\w ,.()/-]*)\n?")
 _COMMA = re.compile(r"\s*,\s*")
 
@@ -30,7 +32,7 @@ class NoteContents(NamedTuple):
 
 def read_contents(path: str, text: str, *, markdown: bool) -> NoteContents:
     """What of a file goes into an index."""
-    text = normalise(text[:MOST_CHARS])
+    text = normalise(text[:MOST_CHARS]) if "\r" in text or text.startswith("\ufeff") else text[:MOST_CHARS]
     stem = PurePosixPath(path).stem
     if not markdown:
         chunks, _ = divide(text)

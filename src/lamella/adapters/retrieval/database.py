@@ -9,15 +9,17 @@ from threading import RLock
 from typing import Any
 
 from lamella.adapters.files.privacy import close_file, make_file, make_own_folder
-from lamella.adapters.retrieval.words import RULES
+from lamella.adapters.retrieval.words import RULES, TOKENIZER
 from lamella.errors import IndexUnavailableError
 
 PATIENCE = 30.0
 # Raised with any change of the tables below, or of what stands in them.
 _FORMAT = 1
-# The number of a chunk has that of its note in front: a row of words tells its note without a look elsewhere, and all
+# The number of a chunk has that of its note in front: a chunk tells its note without a look elsewhere, and all
 # rows of a note stand together.
 CHUNK_BITS = 20
+# Between the headings that a chunk stands below.
+HEADINGS = " > "
 _BESIDE = ("", "-wal", "-shm")
 _PRAGMAS = ("synchronous = NORMAL", "mmap_size = 0", "cache_size = -16000", "temp_store = MEMORY")
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
@@ -32,10 +34,11 @@ CREATE TABLE names (name TEXT NOT NULL, note INTEGER NOT NULL, PRIMARY KEY (name
 CREATE INDEX names_of_notes ON names (note);
 CREATE TABLE tags (tag TEXT NOT NULL, note INTEGER NOT NULL, PRIMARY KEY (tag, note)) WITHOUT ROWID;
 CREATE INDEX tags_of_notes ON tags (note);
-CREATE TABLE chunks (id INTEGER PRIMARY KEY, name TEXT NOT NULL, heading TEXT NOT NULL, text TEXT NOT NULL);
-CREATE VIRTUAL TABLE words USING fts5(title, tags, headings, path, properties, body, tokenize = 'ascii');
+CREATE VIRTUAL TABLE chunks USING fts5(
+    name UNINDEXED, title, tags, headings, path, properties, body, extra, tokenize = '{tokenizer}'
+);
 """
-_TABLES = ("words", "chunks", "tags", "names", "notes", "facts")
+_TABLES = ("chunks", "tags", "names", "notes", "facts")
 Values = Sequence[object] | dict[str, object]
 
 
@@ -128,7 +131,7 @@ class IndexFile:
             connection.execute("PRAGMA journal_mode = WAL")
             self._connection = connection
             self._settle_tables()
-            connection.execute("CREATE VIRTUAL TABLE temp.vocabulary USING fts5vocab('main', 'words', 'row')")
+            connection.execute("CREATE VIRTUAL TABLE temp.vocabulary USING fts5vocab('main', 'chunks', 'row')")
         except BaseException:
             connection.close()
             raise
@@ -159,10 +162,10 @@ class IndexFile:
     def _make_tables(self) -> None:
         for table in _TABLES:
             self._connection.execute(f"DROP TABLE IF EXISTS {table}")
-        for statement in _SCHEMA.split(";\n"):
+        for statement in _SCHEMA.format(tokenizer=TOKENIZER).split(";\n"):
             self._connection.execute(statement)
         # Pending words are written in larger pieces: fewer of them have to be merged later.
-        self._connection.execute("INSERT INTO words (words, rank) VALUES ('hashsize', 8000000)")
+        self._connection.execute("INSERT INTO chunks (chunks, rank) VALUES ('hashsize', 8000000)")
         facts = (("version", _tell_version()), ("chunks", "0"))
         self._connection.executemany("INSERT INTO facts VALUES (?, ?)", facts)
 

@@ -10,7 +10,6 @@ from lamella.adapters.retrieval.answers import Finder
 from lamella.adapters.retrieval.database import IndexFile, is_damage
 from lamella.adapters.retrieval.files import VaultFiles
 from lamella.adapters.retrieval.refreshing import Refresher, Tell
-from lamella.adapters.retrieval.words import Vocabulary
 from lamella.ports import IndexReport, Look, NoteHit
 
 _Result = TypeVar("_Result")
@@ -22,9 +21,8 @@ class VaultIndex:
     def __init__(self, file: Path, *, vault: Path, look: Look) -> None:
         self._files = VaultFiles(vault, look)
         self._file = IndexFile(file)
-        vocabulary = Vocabulary()
-        self._refresher = Refresher(self._file, self._files, vocabulary)
-        self._finder = Finder(self._file, vocabulary)
+        self._refresher = Refresher(self._file, self._files)
+        self._finder = Finder(self._file)
 
     @property
     def file(self) -> Path:

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from lamella.adapters.retrieval.chunks import name_chunks
 from lamella.adapters.retrieval.contents import NoteContents, fold_name, read_contents
-from lamella.adapters.retrieval.database import CHUNK_BITS, IndexFile
+from lamella.adapters.retrieval.database import CHUNK_BITS, HEADINGS, IndexFile
 from lamella.adapters.retrieval.days import find_named_days
 from lamella.adapters.retrieval.files import FileState, VaultFiles
-from lamella.adapters.retrieval.words import Vocabulary, guess_language
+from lamella.adapters.retrieval.words import extend, is_indonesian
 from lamella.errors import LamellaError, NotAvailableError
 from lamella.ports import IndexReport
 
@@ -27,8 +27,9 @@ _NOTE = """
 INSERT INTO notes (path, state, settled, hash, title, modified, chunks, fault, since, until)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
-_CHUNK = "INSERT INTO chunks VALUES (?, ?, ?, ?)"
-_WORDS = "INSERT INTO words (rowid, title, tags, headings, path, properties, body) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_CHUNK = """
+INSERT INTO chunks (rowid, name, title, tags, headings, path, properties, body, extra) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
 
 
 class _Known(NamedTuple):
@@ -48,7 +49,7 @@ class _Entry(NamedTuple):
     state: FileState
     hash: bytes
     contents: NoteContents | None = None
-    rows: Sequence[tuple[_Row, _Row]] = ()
+    rows: Sequence[_Row] = ()
     fault: str | None = None
     size: int = 0
 
@@ -56,10 +57,9 @@ class _Entry(NamedTuple):
 class Refresher:
     """Brings one index up to what one vault holds."""
 
-    def __init__(self, file: IndexFile, files: VaultFiles, vocabulary: Vocabulary) -> None:
+    def __init__(self, file: IndexFile, files: VaultFiles) -> None:
         self._file = file
         self._files = files
-        self._vocabulary = vocabulary
 
     def refresh(self, *, tell: Tell | None = None, only: Collection[str] | None = None) -> IndexReport:
         """Put in what is new or changed, take out what is gone; ``only`` says that nothing else can have changed."""
@@ -112,7 +112,7 @@ class Refresher:
         return read, unread
 
     def _prepare(self, path: str, state: FileState, known: _Known | None) -> _Entry:
-        """Read a file and reduce it to words; no lock is held meanwhile. Without a hash it is left as it was."""
+        """Read a file and make its rows; no lock is held meanwhile. Without a hash it is left as it was."""
         try:
             found = self._files.open(path)
             if known is not None and known.hash == found.hash and known.fault is None:
@@ -124,21 +124,8 @@ class Refresher:
         except LamellaError as error:
             return _Entry(path, state, b"\0", fault=error.message, size=_LEAST)
         contents = read_contents(path, text, markdown=found.markdown)
-        rows = list(self._make_rows(path, contents))
+        rows = list(_make_rows(path, contents))
         return _Entry(path, state, found.hash, contents, rows, size=len(text) + _LEAST)
-
-    def _make_rows(self, path: str, contents: NoteContents) -> Iterator[tuple[_Row, _Row]]:
-        chunks = contents.chunks
-        language = guess_language(chunks[0].text + chunks[-1].text)
-        lexicon = self._vocabulary.lexicon(language)
-        title = lexicon.reduce(" ".join((contents.title, *contents.aliases)))
-        tags, place = lexicon.reduce(" ".join(contents.tags)), lexicon.reduce(path.rpartition(".")[0] or path)
-        properties = lexicon.reduce(contents.properties)
-        for chunk, name in zip(chunks, name_chunks(path, chunks), strict=True):
-            headings = lexicon.reduce(" ".join(chunk.headings)) if chunk.headings else ""
-            words = (title, tags, headings, place, properties, lexicon.reduce(chunk.text))
-            yield (name, " > ".join(chunk.headings), chunk.text), words
-            properties = ""
 
     def _write(self, batch: Sequence[_Entry]) -> None:
         if batch:
@@ -169,12 +156,9 @@ class Refresher:
             self._write_contents(note, path, contents, rows=entry.rows)
         return count - removed
 
-    def _write_contents(
-        self, note: int, path: str, contents: NoteContents, *, rows: Sequence[tuple[_Row, _Row]]
-    ) -> None:
+    def _write_contents(self, note: int, path: str, contents: NoteContents, *, rows: Sequence[_Row]) -> None:
         first = note << CHUNK_BITS
-        self._file.run_each(_CHUNK, [(first + at, *chunk) for at, (chunk, _) in enumerate(rows)])
-        self._file.run_each(_WORDS, [(first + at, *words) for at, (_, words) in enumerate(rows)])
+        self._file.run_each(_CHUNK, [(first + at, *row) for at, row in enumerate(rows)])
         whole = path.rpartition(".")[0] or path
         names = {fold_name(name) for name in (whole, whole.rpartition("/")[2], contents.title, *contents.aliases)}
         self._file.run_each("INSERT INTO names VALUES (?, ?)", [(name, note) for name in sorted(names)])
@@ -190,8 +174,7 @@ class Refresher:
         """Take a file out of the index; gives how many chunks it had."""
         rows = self._file.run("SELECT chunks FROM notes WHERE id = ?", (note,))
         span = (note << CHUNK_BITS, (note + 1) << CHUNK_BITS)
-        self._file.run("DELETE FROM words WHERE rowid >= ? AND rowid < ?", span)
-        self._file.run("DELETE FROM chunks WHERE id >= ? AND id < ?", span)
+        self._file.run("DELETE FROM chunks WHERE rowid >= ? AND rowid < ?", span)
         for table in ("names", "tags"):
             self._file.run(f"DELETE FROM {table} WHERE note = ?", (note,))
         self._file.run("DELETE FROM notes WHERE id = ?", (note,))
@@ -200,6 +183,20 @@ class Refresher:
     def _count(self, added: int) -> None:
         if added:
             self._file.run("UPDATE facts SET value = CAST(value AS INTEGER) + ? WHERE name = 'chunks'", (added,))
+
+
+def _make_rows(path: str, contents: NoteContents) -> Iterator[_Row]:
+    """A row for each chunk. What is said of the whole note stands in all of them, its properties in the first."""
+    chunks, properties = contents.chunks, contents.properties
+    indonesian = is_indonesian(chunks[0].text + chunks[-1].text)
+    title, tags = "\n".join((contents.title, *contents.aliases)), " ".join(contents.tags)
+    place = path.rpartition(".")[0] or path
+    named = extend(f"{title} {place} {tags}", indonesian=indonesian)
+    for chunk, name in zip(chunks, name_chunks(path, chunks), strict=True):
+        headings = HEADINGS.join(chunk.headings)
+        extra = extend(f"{headings} {chunk.text}" if headings else chunk.text, indonesian=indonesian)
+        yield name, title, tags, headings, place, properties, chunk.text, f"{named} {extra}"
+        properties = ""
 
 
 def _is_same(known: _Known | None, state: FileState) -> bool:
