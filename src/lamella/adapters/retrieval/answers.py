@@ -1,7 +1,6 @@
 """Answers: from a question to passages, each with why it was found."""
 
 import json
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date, datetime, time
 from itertools import zip_longest
@@ -9,7 +8,7 @@ from itertools import zip_longest
 from lamella.adapters.retrieval.database import CHUNK_BITS, IndexFile
 from lamella.adapters.retrieval.days import DaySpan
 from lamella.adapters.retrieval.matching import Candidate, Matcher, Wording
-from lamella.adapters.retrieval.passages import cut_passage, find_in, tell_words
+from lamella.adapters.retrieval.passages import Needles, cut_passage, tell_words
 from lamella.adapters.retrieval.query import Question, read_question
 from lamella.ports import NoteHit
 
@@ -120,12 +119,17 @@ class Finder:
         return {number for (number,) in rows}
 
     def _make_hits(self, found: Sequence[Candidate], asked: Question, wording: Wording | None) -> list[NoteHit]:
-        pattern = None if wording is None else find_in(wording)
+        needles = None if wording is None else Needles(wording.words)
         rows = self._file.run(_ROWS, (json.dumps([one.chunk for one in found]),))
         fields = {number: dict(zip(_COLUMNS, row, strict=True)) for number, *row in rows}
+        days = self._tell_days(found) if asked.days else {}
+        return [_make_hit(one, fields[one.chunk], asked, needles, days.get(one.chunk, "")) for one in found]
+
+    def _tell_days(self, found: Sequence[Candidate]) -> Mapping[int, str]:
+        """The day that each chunk is of: that in its note's name, else when the file was changed."""
         notes = self._file.run(_NOTES, (json.dumps(list({one.chunk >> CHUNK_BITS for one in found})),))
-        dates = {number: since or _tell_day(modified) for number, since, modified in notes}
-        return [_make_hit(one, fields[one.chunk], asked, pattern, dates[one.chunk >> CHUNK_BITS]) for one in found]
+        days = {number: since or _tell_day(modified) for number, since, modified in notes}
+        return {one.chunk: days[one.chunk >> CHUNK_BITS] for one in found}
 
 
 def _spread(ranked: Sequence[Sequence[Candidate]], limit: int) -> list[Candidate]:
@@ -151,18 +155,16 @@ def _count_ns(day: date, now: datetime) -> int:
     return int(datetime.combine(day, time(), tzinfo=now.tzinfo).timestamp()) * 1_000_000_000
 
 
-def _make_hit(
-    one: Candidate, fields: Mapping[str, str], asked: Question, words: re.Pattern[str] | None, day: str
-) -> NoteHit:
+def _make_hit(one: Candidate, fields: Mapping[str, str], asked: Question, needles: Needles | None, day: str) -> NoteHit:
     title = fields["title"].partition("\n")[0]
-    told = [tell_words(words, fields) if words is not None else "", *_tell_place(asked, day)]
+    told = [tell_words(needles, fields) if needles is not None else "", *_tell_place(asked, day)]
     return NoteHit(
         id=fields["name"],
         path=one.path,
         title=title,
         heading=fields["headings"],
         text=fields["body"],
-        excerpt=cut_passage(fields["body"], words),
+        excerpt=cut_passage(fields["body"], needles),
         score=round(one.score, _DIGITS),
         why="; ".join(filter(None, told)) or f"named [[{title}]]",
     )

@@ -1,7 +1,7 @@
-"""Chunks: a note in pieces that can be shown by themselves, one for each heading, and several where much stands below it.
+"""Chunks: a note in pieces that can be shown by themselves, one for each heading, several where much stands below it.
 
-Only what an index needs is read, and with few steps for each line: to parse a note whole takes three times as long as to
-put it into an index (2026-11-17).
+Only what an index needs is read, and with few steps for each line: to parse a note whole takes three times as long as
+to put it into an index (2026-11-17).
 """
 
 import re

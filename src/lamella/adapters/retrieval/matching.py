@@ -1,7 +1,8 @@
 """Matching: which chunks have the words of a question, and how much each of them counts.
 
-SQLite scores a chunk by how rare the words are that it has (bm25), and two words that were asked in a row and stand in a
-row count as a rare word more. What it cannot see is added for the best of them: words in the very form that was asked.
+SQLite scores a chunk by how rare the words are that it has (bm25), and two words that were asked in a row and stand in
+a row count as a rare word more. What it cannot see is added for the best of them: words in the very form of the
+question.
 """
 
 import json
@@ -10,10 +11,11 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from lamella.adapters.retrieval.database import CHUNK_BITS, IndexFile
+from lamella.adapters.retrieval.passages import has_word
 from lamella.adapters.retrieval.words import AskedWord, ask, is_common
 
-# What a word counts in the name (nothing), title, tags, headings, path, properties, body and extra words of a chunk, and
-# what one in its very form adds. Chosen on one half of the questions of ``bench/retrieval.py`` (2026-11-17).
+# What a word counts in the name (nothing), title, tags, headings, path, properties, body and extra words of a chunk,
+# and what one in its very form adds. Chosen on one half of the questions of ``bench/retrieval.py`` (2026-11-17).
 _WEIGHTS = "0.0, 3.0, 3.0, 2.5, 1.5, 0.5, 1.0, 0.5"
 _EXACT = 0.1
 # Words in more than this share of chunks tell little; a question that has others does without them.
@@ -23,7 +25,7 @@ _FEW = 40
 # are looked at closely.
 _FETCHED = 60
 _WIDER = 8
-_CLOSELY = 24
+_CLOSELY = 12
 _MATCH = f"SELECT rowid, bm25(chunks, {_WEIGHTS}) AS score FROM chunks WHERE chunks MATCH :match"
 _WITHIN = f" AND (rowid >> {CHUNK_BITS}) IN (SELECT value FROM json_each(:within))"
 _PATHS = "SELECT id, path FROM notes WHERE id IN (SELECT value FROM json_each(?))"
@@ -54,15 +56,14 @@ class Matcher:
     def word(self, words: str, phrases: Sequence[str]) -> Wording | None:
         """A question made ready; none where it has no words."""
         asked = ask(words)
-        rows = [[word for word in ask(phrase)] for phrase in phrases]
+        rows = [ask(phrase) for phrase in phrases]
         required = [_quote(" ".join(word.text for word in row if word.stem)) for row in rows if row]
         telling = self._find_telling(dict.fromkeys((*asked, *(word for row in rows for word in row))))
         if not telling:
             return None
         told = [_quote(word.text, word.stem) for word in telling]
         told += [_quote(other) for word in telling for other in word.others]
-        # A pair is worth looking for if one of the two tells something.
-        told += [_quote(f"{one.text} {other.text}") for one, other in pairwise(asked) if {one, other} & telling.keys()]
+        told += [_quote(f"{one.text} {other.text}") for one, other in pairwise(asked) if _is_pair(one, other)]
         match = " AND ".join((*required, f"({' OR '.join(dict.fromkeys(told))})"))
         return Wording(tuple(telling), match)
 
@@ -109,7 +110,9 @@ class Matcher:
         """The same with what words in their very form add."""
         wanted = [word.text.casefold() for word in wording.words]
         texts = dict(self._file.run(_BODIES, (json.dumps([one.chunk for one in found]),)))
-        return [one._replace(score=one.score + _EXACT * _count_exact(wanted, texts[one.chunk])) for one in found]
+        return [
+            Candidate(chunk, path, score + _EXACT * _count_exact(wanted, texts[chunk])) for chunk, path, score in found
+        ]
 
     def _count(self, stem: str) -> int:
         rows = self._file.run("SELECT doc FROM temp.vocabulary WHERE term = ?", (stem,))
@@ -120,6 +123,11 @@ def _by_score(one: Candidate) -> tuple[float, str, int]:
     return -one.score, one.path, one.chunk
 
 
+def _is_pair(one: AskedWord, other: AskedWord) -> bool:
+    """Whether two words in a row mean more than each of them does; with "of" and "the" they are in every text."""
+    return not is_common(one.text.lower()) and not is_common(other.text.lower())
+
+
 def _quote(text: str, stem: str = "") -> str:
     # In quotation marks no sign and no word such as NOT or NEAR means anything to SQLite.
     return f'"{text}"*' if stem.endswith("*") else f'"{text}"'
@@ -127,15 +135,4 @@ def _quote(text: str, stem: str = "") -> str:
 
 def _count_exact(words: Sequence[str], text: str) -> int:
     folded = text.casefold()
-    return sum(_has_word(folded, word) for word in words)
-
-
-def _has_word(text: str, word: str) -> bool:
-    """Whether a word stands in a text as it is, and not as a part of another."""
-    at = text.find(word)
-    while at >= 0:
-        end = at + len(word)
-        if not text[at - 1 : at].isalnum() and not text[end : end + 1].isalnum():
-            return True
-        at = text.find(word, end)
-    return False
+    return sum(has_word(folded, word) for word in words)

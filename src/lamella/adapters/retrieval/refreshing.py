@@ -1,7 +1,7 @@
 """Refreshing: what changed in the vault is put into the index, a batch at a time, and nothing else is.
 
-Each batch is whole once it is written. Whoever is interrupted goes on behind the last one, and whoever comes second finds
-the work done: what others have put in meanwhile is left alone.
+Each batch is whole once it is written. Whoever is interrupted goes on behind the last one, and whoever comes second
+finds the work done: what others have put in meanwhile is left alone.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -28,7 +28,8 @@ INSERT INTO notes (path, state, settled, hash, title, modified, chunks, fault, s
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _CHUNK = """
-INSERT INTO chunks (rowid, name, title, tags, headings, path, properties, body, extra) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO chunks (rowid, name, title, tags, headings, path, properties, body, extra)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 

@@ -1,8 +1,9 @@
 """Words: what a text is found by beyond the words that SQLite sees in it.
 
-SQLite splits a text into words, takes case and accents away and reduces each to its English stem, in C: to do all of that
-here takes three times as long (2026-11-17). What it does not do is done here, and stands in a column of its own: parts of
-names such as `PodTemplateSpec`, stems of Indonesian words, scripts without spaces, letters that only look accented.
+SQLite splits a text into words, takes case and accents away and reduces each to its English stem, in C: to do all of
+that here takes three times as long (2026-11-17). What it does not do is done here, and stands in a column of its own:
+parts of names such as `PodTemplateSpec`, stems of Indonesian words, scripts without spaces, letters that only look
+accented.
 """
 
 import re
@@ -22,8 +23,8 @@ RULES = f"1 {stemmer_version()}"
 
 _RUN = rf"{WIDE}\uac00-\ud7a3"
 _RUNS = re.compile(rf"[{_RUN}]+")
-# The shape of an ASCII text: where a small letter is followed by a capital, or capitals by a small one, a name has parts.
-# To look for these in it takes a third of what a pattern takes in the text itself.
+# The shape of an ASCII text: where a small letter is followed by a capital, or capitals by a small one, a name has
+# parts. To look for these in it takes a third of what a pattern takes in the text itself.
 _SHAPES = {code: "A" if chr(code).isupper() else "a" if chr(code).isalnum() else " " for code in range(128)}
 _SEAMS = ("aA", "AAa")
 _NAME = re.compile(r"\b(?:[A-Z]*+[a-z0-9]++[A-Z]|[A-Z]{2,}+[a-z])[^\W_]*+")
@@ -32,7 +33,7 @@ _ASKED = re.compile(rf"[{_RUN}]+|[^\W_{_RUN}]+(?:[_-][^\W_{_RUN}]+)*")
 _JOINTS = re.compile("[_-]")
 _ACCENTS = re.compile(r"[\u0300-\u036f]+")
 # Letters that Unicode does not take for others with an accent, and people do.
-_LOOKALIKES = {"ı": "i", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ß": "ss"}
+_LOOKALIKES = {"\u0131": "i", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ß": "ss"}
 _FOLDING = str.maketrans(_LOOKALIKES)
 # Those, and the wide forms of letters and narrow ones of kana.
 _ODD = re.compile(r"\w*[ıİøØłŁđĐðÐþÞæÆœŒßẞ\uff00-\uffef]\w*")
@@ -41,9 +42,21 @@ _BESIDE_RUNS = re.compile(rf"(?<=[{_RUN}])[^\W_{_RUN}]+|[^\W_{_RUN}]+(?=[{_RUN}]
 _BLANKS = {code: " " for code in range(128) if not chr(code).isalpha()}
 _SHORTEST_PART = 2
 _MOST_KNOWN = 100_000
-# Words that nearly every text of a language has, and hardly one of the other.
-_ENGLISH = frozenset("the of and to in is for that with are on as this be or a it by an from".split())
-_INDONESIAN = frozenset("yang dan dengan untuk ini itu dari pada adalah tidak akan dalam kita saya ke di".split())
+# Words that nearly every text of a language has, and hardly one of the other; and those that questions have besides.
+_ENGLISH = frozenset(
+    ["the", "of", "and", "to", "in", "is", "for", "that", "with", "are", "on", "as", "this", "be", "or"]
+)
+_INDONESIAN = frozenset(
+    ["yang", "dan", "dengan", "untuk", "ini", "itu", "dari", "pada", "adalah", "tidak", "akan", "dalam", "ke", "di"]
+)
+# fmt: off
+_COMMON = _ENGLISH | _INDONESIAN | frozenset([
+    "a", "an", "it", "its", "by", "from", "at", "about", "what", "which", "who", "when", "where", "why", "how", "do",
+    "does", "did", "can", "we", "i", "you", "my", "our", "your", "was", "were", "has", "have", "had", "not", "there",
+    "apa", "bagaimana", "siapa", "kapan", "mana", "mengapa", "ada", "oleh", "sudah", "telah", "juga", "atau", "saya",
+    "kami", "kita", "mereka",
+])
+# fmt: on
 _TELLING_CHARS = 4_000
 _TELLING_LEAST = 3
 
@@ -103,7 +116,7 @@ def is_indonesian(text: str) -> bool:
 
 def is_common(word: str) -> bool:
     """Whether a word says nothing of what a text is about."""
-    return word in _ENGLISH or word in _INDONESIAN
+    return word in _COMMON
 
 
 def fold(word: str) -> str:
