@@ -26,7 +26,7 @@ _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _SCHEMA = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE notes (
-    id INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT NOT NULL UNIQUE, state TEXT NOT NULL, settled INTEGER NOT NULL,
+    id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, state TEXT NOT NULL, settled INTEGER NOT NULL,
     hash BLOB NOT NULL, title TEXT NOT NULL, modified INTEGER NOT NULL, chunks INTEGER NOT NULL, fault TEXT,
     since TEXT, until TEXT
 );
@@ -61,6 +61,11 @@ class IndexFile:
         """The same statement for each of these rows."""
         with self._lock, self._explained():
             self._connection.executemany(sql, rows)
+
+    def insert(self, sql: str, values: Values) -> int:
+        """Put in one row, and give its number."""
+        with self._lock, self._explained():
+            return int(self._connection.execute(sql, values).lastrowid or 0)
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -164,8 +169,6 @@ class IndexFile:
             self._connection.execute(f"DROP TABLE IF EXISTS {table}")
         for statement in _SCHEMA.format(tokenizer=TOKENIZER).split(";\n"):
             self._connection.execute(statement)
-        # Pending words are written in larger pieces: fewer of them have to be merged later.
-        self._connection.execute("INSERT INTO chunks (chunks, rank) VALUES ('hashsize', 8000000)")
         facts = (("version", _tell_version()), ("chunks", "0"))
         self._connection.executemany("INSERT INTO facts VALUES (?, ?)", facts)
 

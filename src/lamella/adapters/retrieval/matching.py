@@ -24,6 +24,9 @@ _FEW = 40
 # How many chunks are fetched at least, how many more each time that these were of too few notes, and how many of them
 # are looked at closely.
 _FETCHED = 60
+# To score more chunks than this makes a question slow in a large vault, and hardly better.
+_MANY = 2_000
+_NAMED = "{title tags headings path}"
 _WIDER = 8
 _CLOSELY = 12
 _MATCH = f"SELECT rowid, bm25(chunks, {_WEIGHTS}) AS score FROM chunks WHERE chunks MATCH :match"
@@ -41,10 +44,14 @@ class Candidate(NamedTuple):
 
 
 class Wording(NamedTuple):
-    """A question as it is matched: the words that tell something, and what SQLite is asked."""
+    """A question as it is matched: the words that tell something, and what SQLite is asked.
+
+    Where all of them are in very many chunks, it is asked first for those that have them in their names.
+    """
 
     words: tuple[AskedWord, ...]
     match: str
+    named: str
 
 
 class Matcher:
@@ -57,39 +64,47 @@ class Matcher:
         """A question made ready; none where it has no words."""
         asked = ask(words)
         rows = [ask(phrase) for phrase in phrases]
-        required = [_quote(" ".join(word.text for word in row if word.stem)) for row in rows if row]
-        telling = self._find_telling(dict.fromkeys((*asked, *(word for row in rows for word in row))))
-        if not telling:
+        required = [_quote(" ".join(word.text for word in row)) for row in rows if row]
+        counts = self._count_telling(dict.fromkeys((*asked, *(word for row in rows for word in row))))
+        if not counts:
             return None
-        told = [_quote(word.text, word.stem) for word in telling]
-        told += [_quote(other) for word in telling for other in word.others]
+        few = _take_few(counts)
+        told = [_quote(word.text, word.stem) for word in few]
+        told += [_quote(other) for word in few for other in word.others]
         told += [_quote(f"{one.text} {other.text}") for one, other in pairwise(asked) if _is_pair(one, other)]
-        match = " AND ".join((*required, f"({' OR '.join(dict.fromkeys(told))})"))
-        return Wording(tuple(telling), match)
+        match = f"({' OR '.join(dict.fromkeys(told))})"
+        named = f"{_NAMED} : {match}" if min(counts.values()) > _MANY else ""
+        return Wording(tuple(counts), *(" AND ".join((*required, one)) if one else "" for one in (match, named)))
 
     def find(self, wording: Wording, *, within: Collection[int] | None, notes: int) -> list[Candidate]:
         """The chunks that fit best, best first, of equals by their paths; of this many notes if so many fit."""
-        limit = max(_FETCHED, 3 * notes)
-        while True:
-            rows = self._match(wording.match, within, limit)
-            if len(rows) < limit or len({number >> CHUNK_BITS for number, _ in rows}) >= notes:
-                break
-            limit *= _WIDER
+        rows = self._fetch(wording.named, within, notes) if wording.named else []
+        if _count_notes(rows) < notes:
+            rows = self._fetch(wording.match, within, notes)
         paths = dict(self._file.run(_PATHS, (json.dumps(list({number >> CHUNK_BITS for number, _ in rows})),)))
         found = [Candidate(number, paths[number >> CHUNK_BITS], -score) for number, score in rows]
         found.sort(key=_by_score)
         return sorted((*self._look_closer(wording, found[:_CLOSELY]), *found[_CLOSELY:]), key=_by_score)
 
+    def _fetch(self, match: str, within: Collection[int] | None, notes: int) -> list[tuple[int, float]]:
+        limit = max(_FETCHED, 3 * notes)
+        while True:
+            rows = self._match(match, within, limit)
+            if len(rows) < limit or _count_notes(rows) >= notes:
+                return rows
+            limit *= _WIDER
+
     def score_all(self, wording: Wording, within: Collection[int] | None) -> list[tuple[int, float]]:
         """Every chunk that fits, with its score; the lower, the better."""
         return self._match(wording.match, within, -1)
 
-    def _find_telling(self, words: Mapping[AskedWord, None]) -> dict[AskedWord, None]:
-        """The words that are in few chunks; where all are in many, all of them."""
+    def _count_telling(self, words: Mapping[AskedWord, None]) -> dict[AskedWord, int]:
+        """The words that are in few chunks, where all are in many, all of them; each with how many it is in."""
         [(total,)] = self._file.run("SELECT CAST(value AS INTEGER) FROM facts WHERE name = 'chunks'")
+        counts = {word: self._count(word.stem) for word in words if not is_common(word.text.lower())}
+        counts = counts or {word: self._count(word.stem) for word in words}
         most = max(_FEW, total * _COMMON)
-        rare = {word: None for word in words if not is_common(word.text.lower()) and self._count(word.stem) <= most}
-        return rare or dict(words)
+        return {word: count for word, count in counts.items() if count <= most} or counts
 
     def _match(self, match: str, within: Collection[int] | None, limit: int) -> list[tuple[int, float]]:
         sql = _MATCH if within is None else _MATCH + _WITHIN
@@ -117,6 +132,22 @@ class Matcher:
     def _count(self, stem: str) -> int:
         rows = self._file.run("SELECT doc FROM temp.vocabulary WHERE term = ?", (stem,))
         return int(rows[0][0]) if rows else 0
+
+
+def _take_few(counts: Mapping[AskedWord, int]) -> list[AskedWord]:
+    """The rarest words, as many as are in so many chunks together: what the others add is little, and takes long."""
+    few: list[AskedWord] = []
+    total = 0
+    for word in sorted(counts, key=lambda one: (counts[one], one)):
+        total += counts[word]
+        if few and total > _MANY:
+            break
+        few.append(word)
+    return few
+
+
+def _count_notes(rows: Sequence[tuple[int, float]]) -> int:
+    return len({number >> CHUNK_BITS for number, _ in rows})
 
 
 def _by_score(one: Candidate) -> tuple[float, str, int]:

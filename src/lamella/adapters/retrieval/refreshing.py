@@ -4,10 +4,11 @@ Each batch is whole once it is written. Whoever is interrupted goes on behind th
 finds the work done: what others have put in meanwhile is left alone.
 """
 
+import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from time import time_ns
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lamella.adapters.retrieval.chunks import name_chunks
 from lamella.adapters.retrieval.contents import NoteContents, fold_name, read_contents
@@ -27,6 +28,7 @@ _NOTE = """
 INSERT INTO notes (path, state, settled, hash, title, modified, chunks, fault, since, until)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
+_FOUND = "SELECT path, id, hash, fault FROM notes WHERE path IN (SELECT value FROM json_each(?))"
 _CHUNK = """
 INSERT INTO chunks (rowid, name, title, tags, headings, path, properties, body, extra)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -129,61 +131,67 @@ class Refresher:
         return _Entry(path, state, found.hash, contents, rows, size=len(text) + _LEAST)
 
     def _write(self, batch: Sequence[_Entry]) -> None:
-        if batch:
-            with self._file.writing():
-                added = sum(self._write_entry(entry) for entry in batch)
-                self._count(added)
+        if not batch:
+            return
+        with self._file.writing():
+            rows = self._file.run(_FOUND, (json.dumps([entry.path for entry in batch]),))
+            found = {path: rest for path, *rest in rows}
+            written = [(entry, self._write_entry(entry, found.get(entry.path))) for entry in batch]
+            added = [(note, entry) for entry, note in written if note is not None and entry.contents is not None]
+            names = [(name, note) for note, entry in added for name in _list_names(entry)]
+            self._file.run_each("INSERT INTO names VALUES (?, ?)", names)
+            tags = [(tag, note) for note, entry in added if entry.contents for tag in entry.contents.tags]
+            self._file.run_each("INSERT INTO tags VALUES (?, ?)", tags)
+            self._count(sum(len(entry.rows) for _, entry in added))
 
-    def _write_entry(self, entry: _Entry) -> int:
-        """Write one file in the place of what was there; gives how many chunks there are more."""
-        path, state = entry.path, entry.state
-        rows = self._file.run("SELECT id, hash, chunks, fault FROM notes WHERE path = ?", (path,))
-        if rows and rows[0][1] == entry.hash and rows[0][3] == entry.fault:
+    def _write_entry(self, entry: _Entry, found: Sequence[Any] | None) -> int | None:
+        """Write one file in the place of what was there; gives its new number, none where nothing is new."""
+        state = entry.state
+        if found is not None and found[1] == entry.hash and found[2] == entry.fault:
             update = "UPDATE notes SET state = ?, settled = ?, modified = ? WHERE id = ?"
-            self._file.run(update, (state.stamp, state.settled, state.modified, rows[0][0]))
-            return 0
+            self._file.run(update, (state.stamp, state.settled, state.modified, found[0]))
+            return None
         if entry.contents is None and entry.fault is None:
             # Somebody else has put in another text, and will see that this one is newer.
-            return 0
-        removed = sum(self._delete(number) for number, *_ in rows)
-        contents = entry.contents
-        title, count = ("", 0) if contents is None else (contents.title, len(entry.rows))
-        days = find_named_days(PurePosixPath(path).stem)
+            return None
+        if found is not None:
+            self._delete(found[0])
+        title = "" if entry.contents is None else entry.contents.title
+        days = find_named_days(PurePosixPath(entry.path).stem)
         named = (None, None) if days is None else (days.start.isoformat(), days.end.isoformat())
-        values = (path, state.stamp, state.settled, entry.hash, title, state.modified, count, entry.fault, *named)
-        self._file.run(_NOTE, values)
-        [(note,)] = self._file.run("SELECT last_insert_rowid()")
-        if contents is not None:
-            self._write_contents(note, path, contents, rows=entry.rows)
-        return count - removed
-
-    def _write_contents(self, note: int, path: str, contents: NoteContents, *, rows: Sequence[_Row]) -> None:
+        told = (entry.path, state.stamp, state.settled, entry.hash, title, state.modified, len(entry.rows))
+        note = self._file.insert(_NOTE, (*told, entry.fault, *named))
         first = note << CHUNK_BITS
-        self._file.run_each(_CHUNK, [(first + at, *row) for at, row in enumerate(rows)])
-        whole = path.rpartition(".")[0] or path
-        names = {fold_name(name) for name in (whole, whole.rpartition("/")[2], contents.title, *contents.aliases)}
-        self._file.run_each("INSERT INTO names VALUES (?, ?)", [(name, note) for name in sorted(names)])
-        if contents.tags:
-            self._file.run_each("INSERT INTO tags VALUES (?, ?)", [(tag, note) for tag in contents.tags])
+        self._file.run_each(_CHUNK, [(first + at, *row) for at, row in enumerate(entry.rows)])
+        return note
 
     def _remove(self, gone: Sequence[int]) -> None:
         if gone:
             with self._file.writing():
-                self._count(-sum(map(self._delete, gone)))
+                for note in gone:
+                    self._delete(note)
 
-    def _delete(self, note: int) -> int:
-        """Take a file out of the index; gives how many chunks it had."""
+    def _delete(self, note: int) -> None:
+        """Take a file out of the index."""
         rows = self._file.run("SELECT chunks FROM notes WHERE id = ?", (note,))
         span = (note << CHUNK_BITS, (note + 1) << CHUNK_BITS)
         self._file.run("DELETE FROM chunks WHERE rowid >= ? AND rowid < ?", span)
         for table in ("names", "tags"):
             self._file.run(f"DELETE FROM {table} WHERE note = ?", (note,))
         self._file.run("DELETE FROM notes WHERE id = ?", (note,))
-        return sum(count for (count,) in rows)
+        self._count(-sum(count for (count,) in rows))
 
     def _count(self, added: int) -> None:
         if added:
             self._file.run("UPDATE facts SET value = CAST(value AS INTEGER) + ? WHERE name = 'chunks'", (added,))
+
+
+def _list_names(entry: _Entry) -> list[str]:
+    """What a link may call a note: its path or its file's name, both without their ending, its title, its aliases."""
+    assert entry.contents is not None
+    whole = entry.path.rpartition(".")[0] or entry.path
+    names = (whole, whole.rpartition("/")[2], entry.contents.title, *entry.contents.aliases)
+    return list(dict.fromkeys(map(fold_name, names)))
 
 
 def _make_rows(path: str, contents: NoteContents) -> Iterator[_Row]:

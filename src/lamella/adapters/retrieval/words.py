@@ -23,10 +23,10 @@ RULES = f"1 {stemmer_version()}"
 
 _RUN = rf"{WIDE}\uac00-\ud7a3"
 _RUNS = re.compile(rf"[{_RUN}]+")
-# The shape of an ASCII text: where a small letter is followed by a capital, or capitals by a small one, a name has
-# parts. To look for these in it takes a third of what a pattern takes in the text itself.
-_SHAPES = {code: "A" if chr(code).isupper() else "a" if chr(code).isalnum() else " " for code in range(128)}
-_SEAMS = ("aA", "AAa")
+# The shape of a text: where a small letter is followed by a capital, or capitals by a small one, a name has parts. To
+# look for these in it takes a fourth of what a pattern takes in the text itself.
+_SHAPES = bytes(65 if 65 <= code <= 90 else 97 if chr(code).isalnum() and code < 128 else 32 for code in range(256))
+_SEAMS = (b"aA", b"AAa")
 _NAME = re.compile(r"\b(?:[A-Z]*+[a-z0-9]++[A-Z]|[A-Z]{2,}+[a-z])[^\W_]*+")
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _ASKED = re.compile(rf"[{_RUN}]+|[^\W_{_RUN}]+(?:[_-][^\W_{_RUN}]+)*")
@@ -36,7 +36,8 @@ _ACCENTS = re.compile(r"[\u0300-\u036f]+")
 _LOOKALIKES = {"\u0131": "i", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ß": "ss"}
 _FOLDING = str.maketrans(_LOOKALIKES)
 # Those, and the wide forms of letters and narrow ones of kana.
-_ODD = re.compile(r"\w*[ıİøØłŁđĐðÐþÞæÆœŒßẞ\uff00-\uffef]\w*")
+_ODD = re.compile(r"[ıİøØłŁđĐðÐþÞæÆœŒßẞ\uff00-\uffef]")
+_WORD = re.compile(r"\w+")
 # Latin words and numbers in the midst of a run, which SQLite takes for a part of it.
 _BESIDE_RUNS = re.compile(rf"(?<=[{_RUN}])[^\W_{_RUN}]+|[^\W_{_RUN}]+(?=[{_RUN}])")
 _BLANKS = {code: " " for code in range(128) if not chr(code).isalpha()}
@@ -91,15 +92,21 @@ class _Memory(dict[str, str]):
 
 def extend(text: str, *, indonesian: bool = False) -> str:
     """The words that a text is found by beyond its own, with a space between them."""
-    found = list(map(_names.__getitem__, _find_names(text) if text.isascii() else _NAME.findall(text)))
+    found = list(map(_names.__getitem__, _find_names(text)))
     if indonesian:
         found += filter(None, map(_stems.__getitem__, dict.fromkeys(text.lower().translate(_BLANKS).split())))
     if not text.isascii():
-        found += (fold(word) for word in _ODD.findall(text))
-        text = normalize("NFKC", text)
-        found += map(_split_run, _RUNS.findall(text))
-        found += _BESIDE_RUNS.findall(text)
+        found += _extend_odd(text)
     return " ".join(found)
+
+
+def _extend_odd(text: str) -> Iterator[str]:
+    if _ODD.search(text):
+        yield from (fold(word) for word in _WORD.findall(text) if _ODD.search(word))
+    if _RUNS.search(text):
+        text = normalize("NFKC", text)
+        yield from map(_split_run, _RUNS.findall(text))
+        yield from _BESIDE_RUNS.findall(text)
 
 
 def ask(text: str) -> list[AskedWord]:
@@ -128,14 +135,14 @@ def fold(word: str) -> str:
 
 
 def _find_names(text: str) -> Iterator[str]:
-    """Words of an ASCII text that have parts."""
-    shape = text.translate(_SHAPES)
+    """Words of a text that have parts, as far as their letters are ASCII."""
+    shape = text.encode("ascii", "replace").translate(_SHAPES)
     for seam in _SEAMS:
         at = shape.find(seam)
         while at >= 0:
-            end = shape.find(" ", at)
+            end = shape.find(b" ", at)
             end = len(text) if end < 0 else end
-            yield text[shape.rfind(" ", 0, at) + 1 : end]
+            yield text[shape.rfind(b" ", 0, at) + 1 : end]
             at = shape.find(seam, end)
 
 
