@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -52,23 +53,23 @@ class PlainSearch:
         self.database = sqlite3.connect(path, isolation_level=None)
         self.database.execute("PRAGMA journal_mode = WAL")
         self.database.execute("PRAGMA synchronous = NORMAL")
-        self.database.execute("CREATE VIRTUAL TABLE plain USING fts5(path, title, heading, body)")
+        self.database.execute("CREATE VIRTUAL TABLE plain USING fts5(path, title, tags, heading, properties, body)")
 
     def fill(self, rows: Sequence[tuple[str, ...]]) -> None:
         self.database.execute("BEGIN")
-        self.database.executemany("INSERT INTO plain VALUES (?, ?, ?, ?)", rows)
+        self.database.executemany("INSERT INTO plain VALUES (?, ?, ?, ?, ?, ?)", rows)
         self.database.execute("COMMIT")
 
-    def replace(self, path: str, rows: Sequence[tuple[str, ...]], numbers: Sequence[int]) -> None:
+    def replace(self, rows: Sequence[tuple[str, ...]], numbers: Sequence[int]) -> None:
         self.database.execute("BEGIN")
         self.database.executemany("DELETE FROM plain WHERE rowid = ?", [(number,) for number in numbers])
-        self.database.executemany("INSERT INTO plain VALUES (?, ?, ?, ?)", rows)
+        self.database.executemany("INSERT INTO plain VALUES (?, ?, ?, ?, ?, ?)", rows)
         self.database.execute("COMMIT")
 
     def find(self, query: str) -> list[str]:
         """The best passages, as many as ours are, with all that is shown of them."""
         match = " OR ".join(f'"{word}"' for word in _WORD.findall(query))
-        sql = "SELECT path, title, heading, body FROM plain WHERE plain MATCH ? ORDER BY rank LIMIT ?"
+        sql = "SELECT * FROM plain WHERE plain MATCH ? ORDER BY rank LIMIT ?"
         return [path for path, *_ in self.database.execute(sql, (match, FIRST))]
 
     def find_notes(self, query: str) -> list[str]:
@@ -98,16 +99,15 @@ def _bench_times(verdicts: Verdicts, folder: Path) -> None:
     with lamella.open_index(vault) as index:
         index.refresh()
         rows = read_chunks(index.file)
-        whole = [(path, "", "", text) for path, text in notes.items()]
+        whole = [(path, "", "", "", "", text) for path, text in notes.items()]
         ours, theirs, by_note = [], [], []
         for number in range(ROUNDS):
             os.environ["LAMELLA_INDEX_FOLDER"] = f"{folder}/indexes-{number}"
             with lamella.open_index(vault) as new:
                 ours.append(_time(new.refresh))
-            plain = PlainSearch(folder / f"plain-{number}.db")
-            theirs.append(_time(lambda plain=plain: _read_and_fill(plain, vault, rows)))
-            noted = PlainSearch(folder / f"noted-{number}.db")
-            by_note.append(_time(lambda noted=noted: _read_and_fill(noted, vault, whole)))
+            plain, noted = (PlainSearch(folder / f"{name}-{number}.db") for name in ("plain", "noted"))
+            theirs.append(_time(partial(_read_and_fill, plain, vault, rows)))
+            by_note.append(_time(partial(_read_and_fill, noted, vault, whole)))
         size = sum(map(len, notes.values())) / 1e6
         print(f"retrieval: {len(notes)} notes, {size:.1f} MB, {len(rows):,} chunks; index {min(ours) * 1e3:.0f} ms")
         print(f"  FTS5 {min(theirs) * 1e3:.0f} ms, of whole notes {min(by_note) * 1e3:.0f} ms", flush=True)
@@ -133,7 +133,7 @@ def _bench_update(verdicts: Verdicts, vault: Path, index: lamella.NoteIndex, pla
         ours.append(_time(lambda: index.refresh(only=[path])))
         rows = read_chunks(index.file, path)
         numbers = [number for (number,) in plain.database.execute("SELECT rowid FROM plain WHERE path = ?", (path,))]
-        theirs.append(_time(lambda rows=rows, numbers=numbers: plain.replace(path, rows, numbers)))
+        theirs.append(_time(partial(plain.replace, rows, numbers)))
         looks.append(_time(index.refresh))
     print(
         f"  update of one note {median(ours) * 1e3:.2f} ms, FTS5 {median(theirs) * 1e3:.2f} ms;"
@@ -149,7 +149,7 @@ def _bench_quality(verdicts: Verdicts, folder: Path) -> None:
         index.refresh()
         chunks, whole = PlainSearch(folder / "chunks.db"), PlainSearch(folder / "whole.db")
         chunks.fill(read_chunks(index.file))
-        whole.fill([(path, "", "", text) for path, text in bare.items()])
+        whole.fill([(path, "", "", "", "", text) for path, text in bare.items()])
         changed = [(inflect(question), path) for question, path in held]
         for name, asked in (("headings", held), ("word forms", changed)):
             ours = measure(lambda query: _search(index, query, FIRST), asked)
@@ -185,7 +185,7 @@ def _bench_growth(verdicts: Verdicts, folder: Path) -> None:
         with lamella.open_index(vault) as index:
             indexed = _time(index.refresh)
             index.search("warm", refresh=False)
-            times = [_time(lambda one=one: index.search(one, refresh=False)) for one in questions]
+            times = [_time(partial(index.search, one, refresh=False)) for one in questions]
             points.append((size, indexed, median(times), _time(index.refresh)))
         print(
             f"  {count:,} notes, {size / 1e6:.1f} MB: index {indexed:.2f} s, query {median(times) * 1e3:.2f} ms,"
@@ -209,7 +209,7 @@ def read_chunks(file: Path, path: str | None = None) -> list[tuple[str, ...]]:
     """The chunks of an index, of all notes or of one, as plain FTS5 is given them."""
     with closing(sqlite3.connect(file)) as database:
         sql = (
-            "SELECT notes.path, chunks.title, chunks.headings, chunks.body FROM chunks"
+            "SELECT notes.path, chunks.title, chunks.tags, chunks.headings, chunks.properties, chunks.body FROM chunks"
             " JOIN notes ON notes.id = (chunks.rowid >> 20)"
         )
         found = database.execute(

@@ -73,7 +73,9 @@ def _read_lines(text: str) -> tuple[list[_Heading], list[tuple[int, int]]]:
                 code.append((since, match.end()))
                 fence = ""
         elif hashes:
-            headings.append(_Heading(len(hashes), _CLOSING.sub("", title or "").strip(), match.start(), match.end()))
+            title = (title or "").strip()
+            title = _CLOSING.sub("", title).strip() if title.endswith("#") else title
+            headings.append(_Heading(len(hashes), title, *match.span()))
         elif marks[0] == "~" or "`" not in words:
             fence, since = marks, match.start()
     if fence:
@@ -87,6 +89,7 @@ def _list_sections(text: str, headings: Sequence[_Heading]) -> Iterator[tuple[tu
     if opening:
         yield (), opening
     above: list[_Heading] = []
+    # What follows the last one is higher than all, so that it is not left out.
     for heading, after in pairwise((*headings, _Heading(0, "", len(text), len(text)))):
         while above and above[-1].level >= heading.level:
             above.pop()
@@ -98,6 +101,9 @@ def _list_sections(text: str, headings: Sequence[_Heading]) -> Iterator[tuple[tu
 
 def _cut(section: str) -> Iterator[str]:
     """A section in pieces of about a page, cut between paragraphs, else lines, else words, else anywhere."""
+    if len(section) <= CHUNK_CHARS:
+        yield section
+        return
     start = 0
     while len(section) - start > CHUNK_CHARS:
         least, most = start + CHUNK_CHARS // 2, start + CHUNK_CHARS

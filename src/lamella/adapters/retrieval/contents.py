@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from lamella.adapters.retrieval.chunks import Chunk, divide
@@ -33,7 +32,7 @@ class NoteContents(NamedTuple):
 def read_contents(path: str, text: str, *, markdown: bool) -> NoteContents:
     """What of a file goes into an index."""
     text = normalise(text[:MOST_CHARS]) if "\r" in text or text.startswith("\ufeff") else text[:MOST_CHARS]
-    stem = PurePosixPath(path).stem
+    stem = name_stem(path)
     if not markdown:
         chunks, _ = divide(text)
         return NoteContents(stem, (), (), "", chunks)
@@ -48,6 +47,12 @@ def read_contents(path: str, text: str, *, markdown: bool) -> NoteContents:
         properties=rest,
         chunks=chunks,
     )
+
+
+def name_stem(path: str) -> str:
+    """The name of a file without its folder and its ending."""
+    name = path.rpartition("/")[2]
+    return name.rpartition(".")[0] or name
 
 
 def fold_name(name: str) -> str:

@@ -84,10 +84,16 @@ class VaultFiles:
             handle = os.open(place, _PLAIN)
         except (OSError, ValueError):
             return self._vault.read_bytes(path)
-        with os.fdopen(handle, "rb") as file:
+        try:
             found = os.fstat(handle)
             if stat.S_ISREG(found.st_mode) and found.st_size <= _QUICK_BYTES:
-                return file.read(_QUICK_BYTES)
+                data = os.read(handle, found.st_size + 1)
+                if len(data) == found.st_size:
+                    return data
+        except OSError:
+            pass  # the careful way says what is wrong
+        finally:
+            os.close(handle)
         return self._vault.read_bytes(path)
 
     def _decode(self, path: str, data: bytes) -> str:

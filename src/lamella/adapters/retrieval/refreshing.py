@@ -6,12 +6,11 @@ finds the work done: what others have put in meanwhile is left alone.
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from pathlib import PurePosixPath
 from time import time_ns
 from typing import Any, NamedTuple
 
 from lamella.adapters.retrieval.chunks import name_chunks
-from lamella.adapters.retrieval.contents import NoteContents, fold_name, read_contents
+from lamella.adapters.retrieval.contents import NoteContents, fold_name, name_stem, read_contents
 from lamella.adapters.retrieval.database import CHUNK_BITS, HEADINGS, IndexFile
 from lamella.adapters.retrieval.days import find_named_days
 from lamella.adapters.retrieval.files import FileState, VaultFiles
@@ -157,7 +156,7 @@ class Refresher:
         if found is not None:
             self._delete(found[0])
         title = "" if entry.contents is None else entry.contents.title
-        days = find_named_days(PurePosixPath(entry.path).stem)
+        days = find_named_days(name_stem(entry.path))
         named = (None, None) if days is None else (days.start.isoformat(), days.end.isoformat())
         told = (entry.path, state.stamp, state.settled, entry.hash, title, state.modified, len(entry.rows))
         note = self._file.insert(_NOTE, (*told, entry.fault, *named))
