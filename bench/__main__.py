@@ -1,6 +1,6 @@
 """Run the measures, print each beside its bound, and write them to ``build/bench.json``.
 
-All of them, or those named: ``python -m bench build replay memory stores sending loop local compaction start``.
+All of them, or those named, such as ``python -m bench build memory``.
 """
 
 import json
@@ -16,6 +16,7 @@ from bench.local import Served, make_talk, play_layered, play_naive, share_of_ea
 from bench.loop import CHATS, QUICK_TURNS, TURNS, measure_gaps, measure_rates
 from bench.memory import measure_memory
 from bench.replay import AT_TURNS, measure_replay, replay_slope
+from bench.retrieval import bench_retrieval
 from bench.sending import measure_overhead
 from bench.start import measure_starts
 from bench.stores import Kept, measure_raw_commits, measure_store
@@ -178,6 +179,7 @@ MEASURES: dict[str, Callable[[Verdicts], None]] = {
     "loop": bench_loop,
     "local": bench_local,
     "compaction": bench_compaction,
+    "retrieval": bench_retrieval,
     "start": bench_start,
 }
 

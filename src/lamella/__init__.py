@@ -61,10 +61,12 @@ if TYPE_CHECKING:
     from lamella.engine.engine import Engine
     from lamella.engine.keeping.conversations import Hit, ImportOutcome
     from lamella.engine.keeping.marks import CompactionMark
+    from lamella.engine.notes import NoteIndex
     from lamella.engine.sending.sending import Event, EventName
     from lamella.holdings import ChatListing, Damage, StoreStats
+    from lamella.ports import IndexReport, NoteHit
     from lamella.views.ledger import LedgerRow, LedgerSums, make_rows, sum_rows
-    from lamella.wiring.python import Conversation, find_mentions, open_engine
+    from lamella.wiring.python import Conversation, find_mentions, open_engine, open_index
 
 __version__ = "0.1.0"
 
@@ -94,6 +96,7 @@ __all__ = [
     "Hit",
     "ImportOutcome",
     "Imprint",
+    "IndexReport",
     "LamellaError",
     "LawBrokenError",
     "Layer",
@@ -102,6 +105,8 @@ __all__ = [
     "MentionOutcome",
     "Message",
     "Note",
+    "NoteHit",
+    "NoteIndex",
     "Office",
     "Pdf",
     "Picture",
@@ -127,6 +132,7 @@ __all__ = [
     "YouTube",
     "find_mentions",
     "make_rows",
+    "open_index",
     "sum_rows",
 ]
 
@@ -146,12 +152,15 @@ _HOMES = {
     "Hit": "lamella.engine.keeping.conversations",
     "ImportOutcome": "lamella.engine.keeping.conversations",
     "Imprint": "lamella.core.log.events.imprint",
+    "IndexReport": "lamella.ports",
     "Layer": "lamella.core.prompt.layers.model",
     "LedgerRow": "lamella.views.ledger",
     "LedgerSums": "lamella.views.ledger",
     "ChatListing": "lamella.holdings",
     "MentionOutcome": "lamella.adapters.sources.naming",
     "Message": "lamella.core.messages.model",
+    "NoteHit": "lamella.ports",
+    "NoteIndex": "lamella.engine.notes",
     "Proposal": "lamella.engine.dialogue.proposal",
     "Reason": "lamella.engine.dialogue.reasons",
     "Receipt": "lamella.core.log.receipt",
@@ -166,6 +175,7 @@ _HOMES = {
     "find_mentions": "lamella.wiring.python",
     "make_rows": "lamella.views.ledger",
     "open": "lamella.wiring.python",
+    "open_index": "lamella.wiring.python",
     "sum_rows": "lamella.views.ledger",
 }
 # What has another name where it is at home.

@@ -35,6 +35,7 @@ LamellaError
 │       ├── OverloadedError        overloaded          the provider has more to do than it can
 │       ├── ProviderTimeoutError   provider_timeout    nothing came for too long
 │       └── UnreachableError       unreachable         no connection to the provider
+├── IndexUnavailableError      index_unavailable   the index of a vault cannot be read or written
 ├── BudgetExceededError        budget_exceeded     the request does not fit, and nothing more may shrink
 └── LawBrokenError             law_broken          an envelope violates a law: a bug in Lamella
 """
@@ -304,6 +305,12 @@ class UnreachableError(ProviderRetryError):
     """No connection to the provider."""
 
     code = "unreachable"
+
+
+class IndexUnavailableError(LamellaError):
+    """The index of a vault cannot be read or written; the vault is as it was, and trying again may work."""
+
+    code = "index_unavailable"
 
 
 class BudgetExceededError(LamellaError):

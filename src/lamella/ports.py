@@ -107,6 +107,64 @@ def no_vault(name: str) -> SourceMissingError:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteHit:
+    """A passage of a vault that a search found: the headings it stands below, its text, and why it was found.
+
+    ``id`` is its path, headings and number: it stays as long as the passage stays where it is. The ``excerpt`` shows
+    where in the text the words are.
+    """
+
+    id: str
+    path: str
+    title: str
+    heading: str
+    text: str
+    excerpt: str
+    score: float
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexReport:
+    """What became of an index: how many files were read and removed, and how many it has now.
+
+    Those that could not be read are ``unread``, each with why. ``rebuilt`` says why the index was made anew, if it was.
+    """
+
+    read: int
+    removed: int
+    files: int
+    unread: tuple[tuple[str, str], ...] = ()
+    rebuilt: str | None = None
+
+
+class Retriever(Protocol):
+    """Finds passages of a vault. What it knows of the vault lasts, and is as new as its last refreshing."""
+
+    def refresh(
+        self, *, tell: Callable[[int, int], None] | None = None, only: Collection[str] | None = None, anew: bool = False
+    ) -> IndexReport:
+        """Take in what changed in the vault since the last time; ``tell`` hears how many of how many files are done.
+
+        ``only`` names the files that can have changed. ``anew`` forgets everything first.
+        """
+        ...
+
+    def search(self, query: str, *, now: datetime, limit: int = 10) -> Sequence[NoteHit]:
+        """The passages that fit best, best first: one of every note that fits before the second of any.
+
+        ``now`` is what words such as "last week" are meant from, with its zone.
+        """
+        ...
+
+    def rank_notes(self, question: str, *, among: Sequence[str]) -> Sequence[str]:
+        """All of these paths, those first that fit the question best; those that do not fit come last, in order."""
+        ...
+
+    def close(self) -> None: ...
+
+
 class PriceBook(Protocol):
     """What tokens cost on a day."""
 

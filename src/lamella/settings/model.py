@@ -91,6 +91,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     cache_storage: int = 0
     store: str = "sqlite:///~/.lamella/chats.db"
     model_facts: str | None = None
+    index_folder: str | None = None
 
 
 NAMES: tuple[str, ...] = Settings.__struct_fields__

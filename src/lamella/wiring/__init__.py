@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         read_answer,
         tell_unready,
     )
+    from lamella.wiring.retrieval import find_vault, open_notes
     from lamella.wiring.services import Services, load_configuration, load_settings, read_services
     from lamella.wiring.stores import copy_conversations, list_conversations, open_backend, open_conversations
     from lamella.wiring.transcripts import (
@@ -61,6 +62,7 @@ __all__ = [
     "find_bad_settings",
     "find_misspelt",
     "find_script",
+    "find_vault",
     "fit_settings",
     "list_conversations",
     "list_keys",
@@ -76,6 +78,7 @@ __all__ = [
     "open_backend",
     "open_conversations",
     "open_dialogue",
+    "open_notes",
     "open_pool",
     "open_provider",
     "open_sources",
@@ -122,6 +125,7 @@ if not TYPE_CHECKING:
             "read_answer",
             "tell_unready",
         ),
+        "lamella.wiring.retrieval": ("find_vault", "open_notes"),
         "lamella.wiring.services": ("Services", "load_configuration", "load_settings", "read_services"),
         "lamella.wiring.stores": ("copy_conversations", "list_conversations", "open_backend", "open_conversations"),
         "lamella.wiring.transcripts": (

@@ -1,4 +1,6 @@
-"""Retrieval: finding passages in a vault.
+"""Retrieval: the notes of a vault, found by their words, names, tags, folders and days, without a network.
 
-Enters: a question and filters. Leaves: passages with their sources. May not enter: prompt text.
+Enters: the files of a vault as text, questions, and what time it is. Leaves: passages, the best first, each with where
+it stands and why it was found; an index in a private file of the user. May not enter: writing into the vault, models,
+conversations.
 """

@@ -31,6 +31,10 @@ Make room in a conversation, and find again what left its prompt:
 
     lamella recall garden "words of it"
 
+Find passages of notes, offline:
+
+    lamella search "what is decided" --vault examples/vault
+
 Describe a conversation in a file, and see byte for byte what a model would be sent on each turn:
 
     lamella replay examples/walkthrough.json
@@ -45,6 +49,7 @@ Compare where the library stands, or fail a build when the prefix moves:
 """
 
 _TALK, _KEPT, _FILES = "Talk", "Conversations that are kept", "Conversations in a file"
+_NOTES = "Notes"
 _SETTINGS = "Settings"
 
 # Each command by name: the module it is in, what it is called there, and under which heading help shows it. A module is
@@ -52,6 +57,8 @@ _SETTINGS = "Settings"
 COMMANDS: Mapping[str, tuple[str, str, str]] = {
     "chat": ("lamella.faces.cli.chat.command", "chat", _TALK),
     "ask": ("lamella.faces.cli.ask", "ask", _TALK),
+    "search": ("lamella.faces.cli.notes.search", "search", _NOTES),
+    "index": ("lamella.faces.cli.notes.search", "index", _NOTES),
     "ledger": ("lamella.faces.cli.ledger", "ledger", _KEPT),
     "compact": ("lamella.faces.cli.compact", "compact", _KEPT),
     "recall": ("lamella.faces.cli.recall", "recall", _KEPT),

@@ -19,6 +19,7 @@ _ELSEWHERE = {
     "profile": "It is a setting of lamella.toml or of the environment.",
     "store": "Leave, and open another with --store.",
     "model_facts": "It is a setting of lamella.toml or of the environment.",
+    "index_folder": "It is a setting of lamella.toml or of the environment.",
     "cache_storage": "It is a setting of lamella.toml or of the environment.",
 }
 _GLANCE = 60

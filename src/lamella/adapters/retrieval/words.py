@@ -1,0 +1,186 @@
+"""Words: what a text is found by beyond the words that SQLite sees in it.
+
+SQLite splits a text into words, takes case and accents away and reduces each to its English stem, in C: to do all of
+that here takes three times as long (2026-11-17). What it does not do is done here, and stands in a column of its own:
+parts of names such as `PodTemplateSpec`, stems of Indonesian words, scripts without spaces, letters that only look
+accented.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import NamedTuple
+from unicodedata import normalize
+
+from Stemmer import Stemmer
+from Stemmer import version as stemmer_version
+
+from lamella.core.text.scripts import WIDE
+
+TOKENIZER = "porter unicode61 remove_diacritics 2"
+# Raised when the same text would be found by other words: indexes that were made before are made anew.
+RULES = f"1 {stemmer_version()}"
+
+_RUN = rf"{WIDE}\uac00-\ud7a3"
+_RUNS = re.compile(rf"[{_RUN}]+")
+# The shape of a text: where a small letter is followed by a capital, or capitals by a small one, a name has parts. To
+# look for these in it takes a fourth of what a pattern takes in the text itself.
+_SHAPES = bytes(65 if 65 <= code <= 90 else 97 if chr(code).isalnum() and code < 128 else 32 for code in range(256))
+_SEAMS = (b"aA", b"AAa")
+_NAME = re.compile(r"\b(?:[A-Z]*+[a-z0-9]++[A-Z]|[A-Z]{2,}+[a-z])[^\W_]*+")
+_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_ASKED = re.compile(rf"[{_RUN}]+|[^\W_{_RUN}]+(?:[_-][^\W_{_RUN}]+)*")
+_JOINTS = re.compile("[_-]")
+_ACCENTS = re.compile(r"[\u0300-\u036f]+")
+# Letters that Unicode does not take for others with an accent, and people do.
+_LOOKALIKES = {"\u0131": "i", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ß": "ss"}
+_FOLDING = str.maketrans(_LOOKALIKES)
+# Those, and the wide forms of letters and narrow ones of kana.
+_ODD = re.compile(r"[ıİøØłŁđĐðÐþÞæÆœŒßẞ\uff00-\uffef]")
+_WORD = re.compile(r"\w+")
+# Latin words and numbers in the midst of a run, which SQLite takes for a part of it.
+_BESIDE_RUNS = re.compile(rf"(?<=[{_RUN}])[^\W_{_RUN}]+|[^\W_{_RUN}]+(?=[{_RUN}])")
+_BLANKS = {code: " " for code in range(128) if not chr(code).isalpha()}
+_SHORTEST_PART = 2
+_MOST_KNOWN = 100_000
+# Words that nearly every text of a language has, and hardly one of the other; and those that questions have besides.
+_ENGLISH = frozenset(
+    ["the", "of", "and", "to", "in", "is", "for", "that", "with", "are", "on", "as", "this", "be", "or"]
+)
+_INDONESIAN = frozenset(
+    ["yang", "dan", "dengan", "untuk", "ini", "itu", "dari", "pada", "adalah", "tidak", "akan", "dalam", "ke", "di"]
+)
+# fmt: off
+_COMMON = _ENGLISH | _INDONESIAN | frozenset([
+    "a", "an", "it", "its", "by", "from", "at", "about", "what", "which", "who", "when", "where", "why", "how", "do",
+    "does", "did", "can", "we", "i", "you", "my", "our", "your", "was", "were", "has", "have", "had", "not", "there",
+    "apa", "bagaimana", "siapa", "kapan", "mana", "mengapa", "ada", "oleh", "sudah", "telah", "juga", "atau", "saya",
+    "kami", "kita", "mereka",
+])
+# fmt: on
+_TELLING_CHARS = 4_000
+_TELLING_LEAST = 3
+
+_english = Stemmer("porter", 0)
+_indonesian = Stemmer("indonesian", 0)
+
+
+class AskedWord(NamedTuple):
+    """A word of a question as it was typed, as SQLite will know it, and what else finds the same.
+
+    One that ends in a star stands for all that begin like it. Each of ``others`` is a word or several in a row.
+    """
+
+    text: str
+    stem: str
+    others: tuple[str, ...] = ()
+
+
+class _Memory(dict[str, str]):
+    """What was made of each word before. Python asks ``__missing__`` for the others: known ones cost no call."""
+
+    def __init__(self, make: Callable[[str], str]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, word: str) -> str:
+        if len(self) > _MOST_KNOWN:
+            self.clear()
+        made = self[word] = self._make(word)
+        return made
+
+
+def extend(text: str, *, indonesian: bool = False) -> str:
+    """The words that a text is found by beyond its own, with a space between them."""
+    found = list(map(_names.__getitem__, _find_names(text)))
+    if indonesian:
+        found += filter(None, map(_stems.__getitem__, dict.fromkeys(text.lower().translate(_BLANKS).split())))
+    if not text.isascii():
+        found += _extend_odd(text)
+    return " ".join(found)
+
+
+def _extend_odd(text: str) -> Iterator[str]:
+    if _ODD.search(text):
+        yield from (fold(word) for word in _WORD.findall(text) if _ODD.search(word))
+    if _RUNS.search(text):
+        text = normalize("NFKC", text)
+        yield from map(_split_run, _RUNS.findall(text))
+        yield from _BESIDE_RUNS.findall(text)
+
+
+def ask(text: str) -> list[AskedWord]:
+    """The words of a question."""
+    return [word for found in _ASKED.findall(normalize("NFKC", text)) for word in _ask_word(found)]
+
+
+def is_indonesian(text: str) -> bool:
+    """Whether a text is Indonesian, by words that nearly every such text has."""
+    if " yang " not in text and " dan " not in text:
+        # Hardly a paragraph does without both; most texts are done with this.
+        return False
+    words = text[:_TELLING_CHARS].lower().translate(_BLANKS).split()
+    theirs = sum(map(_INDONESIAN.__contains__, words))
+    return theirs >= _TELLING_LEAST and theirs > sum(map(_ENGLISH.__contains__, words))
+
+
+def is_common(word: str) -> bool:
+    """Whether a word says nothing of what a text is about."""
+    return word in _COMMON
+
+
+def fold(word: str) -> str:
+    """A word in the spelling in which words are compared: without case and accents."""
+    if word.isascii():
+        return word.lower()
+    bare = _ACCENTS.sub("", normalize("NFKD", word.casefold()))
+    return normalize("NFC", bare).translate(_FOLDING)
+
+
+def _find_names(text: str) -> Iterator[str]:
+    """Words of a text that have parts, as far as their letters are ASCII."""
+    shape = text.encode("ascii", "replace").translate(_SHAPES)
+    for seam in _SEAMS:
+        at = shape.find(seam)
+        while at >= 0:
+            end = shape.find(b" ", at)
+            end = len(text) if end < 0 else end
+            yield text[shape.rfind(b" ", 0, at) + 1 : end]
+            at = shape.find(seam, end)
+
+
+def _ask_word(word: str) -> Iterator[AskedWord]:
+    if _RUNS.match(word):
+        pairs = [*map("".join, pairwise(word))]
+        if not pairs:
+            yield AskedWord(word, f"{word}*")
+        yield from (AskedWord(pair, pair) for pair in pairs)
+        return
+    pieces = _JOINTS.split(word)
+    for piece in pieces:
+        folded = fold(piece)
+        others = {folded, _indonesian.stemWord(folded), *_split_name(piece)} - {piece.lower()}
+        yield AskedWord(piece, _english.stemWord(folded), tuple(sorted(others)))
+    if len(pieces) > 1:
+        # Written as one word it is the same name.
+        yield AskedWord("".join(pieces), _english.stemWord(fold("".join(pieces))))
+
+
+def _split_run(run: str) -> str:
+    """What has no spaces is found by every two characters that follow each other, and by its last one."""
+    return " ".join([*map("".join, pairwise(run)), run[-1]])
+
+
+def _split_name(word: str) -> list[str]:
+    """The parts of a name in which capitals or digits begin words; none of a plain word."""
+    parts = _PARTS.findall(word) if _NAME.fullmatch(word) else []
+    return [part.lower() for part in parts if len(part) >= _SHORTEST_PART]
+
+
+def _stem_other(word: str) -> str:
+    stem = _indonesian.stemWord(word)
+    return "" if stem == word else stem
+
+
+_names = _Memory(lambda word: " ".join(_split_name(word)))
+_stems = _Memory(_stem_other)

@@ -1,0 +1,40 @@
+"""What a search in a vault found, and what its index holds, as data."""
+
+from collections.abc import Sequence
+
+from lamella.ports import IndexReport, NoteHit
+
+
+def view_hits(query: str, hits: Sequence[NoteHit], report: IndexReport) -> dict[str, object]:
+    """Passages of a vault, best first, and what kept files from being searched."""
+    return {"lamella": 1, "query": query, "hits": [_view_hit(one) for one in hits], "unread": _view_unread(report)}
+
+
+def view_index(report: IndexReport, *, file: str) -> dict[str, object]:
+    """What became of an index."""
+    return {
+        "lamella": 1,
+        "index": file,
+        "files": report.files,
+        "read": report.read,
+        "removed": report.removed,
+        "rebuilt": report.rebuilt,
+        "unread": _view_unread(report),
+    }
+
+
+def _view_hit(hit: NoteHit) -> dict[str, object]:
+    return {
+        "path": hit.path,
+        "heading": hit.heading,
+        "text": hit.text,
+        "score": hit.score,
+        "why": hit.why,
+        "id": hit.id,
+        "title": hit.title,
+        "excerpt": hit.excerpt,
+    }
+
+
+def _view_unread(report: IndexReport) -> list[dict[str, str]]:
+    return [{"path": path, "why": why} for path, why in report.unread]

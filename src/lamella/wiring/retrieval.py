@@ -1,0 +1,61 @@
+"""Retrieval: the index of a vault, opened where settings say."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lamella.adapters.clocks.system import SystemClock
+from lamella.errors import SettingError, UsageError
+from lamella.settings.configuration import Origin
+from lamella.wiring.services import Services, read_services
+
+if TYPE_CHECKING:
+    from lamella.engine.notes import NoteIndex
+
+_MARK = ".obsidian"
+
+
+def open_notes(vault: Path, *, services: Services | None = None) -> "NoteIndex":
+    """The notes of a vault, ready to be searched; an error if there is no such folder."""
+    from lamella.adapters.retrieval.index import VaultIndex
+    from lamella.adapters.retrieval.placing import place_index
+    from lamella.adapters.sources.opening import open_sources
+    from lamella.engine.notes import NoteIndex
+
+    services = services or read_services()
+    look = open_sources(vault)
+    retriever = VaultIndex(place_index(vault, _find_folder(services)), vault=vault, look=look)
+    return NoteIndex(retriever, file=retriever.file, clock=SystemClock())
+
+
+def find_vault(named: Path | None) -> Path:
+    """The vault that is meant: the one that was named, else the one that the working folder is in."""
+    if named is not None:
+        return named
+    try:
+        here = Path.cwd()
+        found = next((folder for folder in _list_up(here) if (folder / _MARK).is_dir()), None)
+    except OSError:
+        found = None
+    if found is None:
+        # Whatever folder somebody stands in may hold all of a disk.
+        raise UsageError(
+            "No vault is named, and the working folder is in none.",
+            hint=lambda door: f"Name a folder of notes with {door.option('vault')}.",
+        )
+    return found
+
+
+def _list_up(folder: Path) -> Sequence[Path]:
+    return (folder, *folder.parents)
+
+
+def _find_folder(services: Services) -> str | None:
+    """Where indexes are kept; somebody else's project does not say where the words of notes are written."""
+    folder = services.settings.index_folder
+    if folder and services.found.origins["index_folder"] is Origin.PROJECT:
+        raise SettingError(
+            f"{services.found.files[Origin.PROJECT]} names an index_folder, and you have not.",
+            hint="Set it in your own settings file or in LAMELLA_INDEX_FOLDER, or take it out of the project's.",
+        )
+    return folder
