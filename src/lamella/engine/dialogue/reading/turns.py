@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from lamella.core.artifacts.embeds import embedded_images
-from lamella.core.artifacts.ids import path_id
 from lamella.core.artifacts.kinds import KINDS, LATER_KIND, TEXT_KINDS, BlockForm, Embeds
 from lamella.core.artifacts.model import Artifact, Image, Kind, Policy, Source
 from lamella.core.artifacts.wanted import Wanted
@@ -62,7 +61,7 @@ class TurnReader:
         """What was attached as a snapshot is not read again, also when its file has gone."""
         if item.kind not in TEXT_KINDS or item.policy not in (None, Policy.SNAPSHOT):
             return None
-        name = path_id(Source(path=item.name), "")
+        name = KINDS[item.kind].id_rule(Source(path=item.name, query=item.query), "")
         taken = (a for a in self._known if a.id == name and a.policy is Policy.SNAPSHOT)
         return next((replace(known, kind=item.kind) for known in taken), None)
 

@@ -92,7 +92,15 @@ def follow_sources(state: State, sources: Sources, *, but: Collection[str]) -> t
         if path is None or known.id in but:
             continue
         try:
-            now = sources.read(Wanted(kind=LATER_KIND[known.kind], name=path, title=known.title, policy=known.policy))
+            now = sources.read(
+                Wanted(
+                    kind=LATER_KIND[known.kind],
+                    name=path,
+                    query=known.source.query,
+                    title=known.title,
+                    policy=known.policy,
+                )
+            )
         except BadInputError as error:
             told.append(_STAYS.format(name=known.id, why=error.message))
             continue
