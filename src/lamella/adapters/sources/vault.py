@@ -10,8 +10,9 @@ from pathlib import Path, PurePosixPath
 
 from lamella.adapters.files.reading import read_plain
 from lamella.adapters.sources.inventory import Inventory, is_note, make_inventory
+from lamella.adapters.sources.markdown.note import parse_note
+from lamella.adapters.sources.markdown.tags import carries_tag, fold_tag
 from lamella.adapters.sources.pictures import PictureReader
-from lamella.adapters.sources.tags import carries_tag, find_tags
 from lamella.core.artifacts.kinds import KINDS, Medium
 from lamella.core.artifacts.make import make_artifact
 from lamella.core.artifacts.model import Artifact, Kind, Source
@@ -181,7 +182,7 @@ class Vault:
         """The tags of a note. One that cannot be read carries none, and is not what stops the search for others."""
         if path not in seen.tags:
             try:
-                seen.tags[path] = find_tags(self.read_text(path))
+                seen.tags[path] = frozenset(map(fold_tag, parse_note(self.read_text(path)).tags))
             except BadInputError as error:
                 seen.tags[path] = frozenset()
                 seen.unread[path] = error.message
