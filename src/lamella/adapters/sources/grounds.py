@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
-from lamella.adapters.sources.opening import open_sources
 from lamella.adapters.sources.vault import Vault
 from lamella.attach import Attachment, Code, Folder, Note, Picture, Tag, describe_file
 from lamella.core.artifacts.model import Kind
@@ -129,7 +128,7 @@ class LooseGround:
     def attach_file(self, path: str) -> Attachment:
         described = describe_file(path)
         place = Path(path)
-        read = open_sources(place.parent)().read(type(described)(path=place.name).wanted())
+        read = Vault(place.parent, asks=False).look().read(type(described)(path=place.name).wanted())
         if isinstance(described, Picture):
             image = read.images[0]
             return Picture(data=image.data, media_type=image.media_type, path=path)
@@ -150,7 +149,7 @@ class LooseGround:
         return notes, len(notes)
 
     def read_text(self, path: str) -> str:
-        return open_sources(Path(path).parent)().read(Code(path=Path(path).name).wanted()).text
+        return Vault(Path(path).parent, asks=False).look().read(Code(path=Path(path).name).wanted()).text
 
     def list_near(self, path: PurePosixPath) -> Sequence[str]:
         beside = sorted(Path(path.parent).iterdir())

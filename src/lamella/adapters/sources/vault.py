@@ -5,15 +5,20 @@ import stat
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, field
+from datetime import date
 from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
 
 from lamella.adapters.files.reading import read_plain
+from lamella.adapters.sources.dataview.answers import DataviewMemory, QueryAnswer, QueryDesk
+from lamella.adapters.sources.dataview.blocks import expand_queries
+from lamella.adapters.sources.dataview.files import CatalogFiles
+from lamella.adapters.sources.dataview.reader import QueryReader
 from lamella.adapters.sources.inventory import Inventory, is_note, make_inventory
 from lamella.adapters.sources.markdown.note import parse_note
 from lamella.adapters.sources.markdown.tags import carries_tag, fold_tag
 from lamella.adapters.sources.pictures import PictureReader
-from lamella.core.artifacts.kinds import KINDS, Medium
+from lamella.core.artifacts.kinds import KINDS, Embeds, Medium
 from lamella.core.artifacts.make import make_artifact
 from lamella.core.artifacts.model import Artifact, Kind, Source
 from lamella.core.artifacts.wanted import Wanted
@@ -37,22 +42,31 @@ class _Sight:
     listings: dict[Path, Inventory] = field(default_factory=dict)
     tags: dict[str, frozenset[str]] = field(default_factory=dict)
     unread: dict[str, str] = field(default_factory=dict)
+    desk: QueryDesk | None = None
 
 
 class Vault:
-    """Notes below one folder. Hidden folders, such as ``.obsidian``, hold no notes."""
+    """Notes below one folder. Hidden folders, such as ``.obsidian``, hold no notes.
 
-    def __init__(self, root: Path) -> None:
+    ``today`` tells the day to queries that notes hold; ``asks`` is false of a folder that nobody named as a vault:
+    what a query would look through could be all of a disk.
+    """
+
+    def __init__(self, root: Path, *, today: Callable[[], date] | None = None, asks: bool = True) -> None:
         if not root.is_dir():
             raise SourceMissingError(f"There is no vault folder at {root}.", hint="Check the `vault` path.")
         self._root = root.resolve()
         self._seen: _Sight | None = None
+        self._today = today
+        self._asks = asks
+        self._answers = DataviewMemory()
 
     def look(self) -> Sources:
         """All that can be read of the vault at one moment."""
         glance = self.glance()
         pictures = PictureReader(read_bytes=glance.read_bytes)
-        return Sources(readers={Medium.FILE: glance, Medium.PICTURE: pictures}, catalog=glance)
+        queries = QueryReader(glance._ask)
+        return Sources(readers={Medium.FILE: glance, Medium.PICTURE: pictures, Medium.QUERY: queries}, catalog=glance)
 
     def glance(self) -> "Vault":
         """The vault at one moment: what was listed or searched once is not listed or searched again."""
@@ -64,9 +78,21 @@ class Vault:
 
     def read(self, wanted: Wanted) -> Artifact:
         """A file that is its own text: a note, a canvas, source code."""
+        path = self._name(wanted.name)
         text = self.read_text(wanted.name)
-        source = Source(path=self._name(wanted.name), via=wanted.via, read=True)
+        if KINDS[wanted.kind].embeds is not Embeds.NONE:
+            text = expand_queries(text, lambda query: self._ask(query, path))
+        source = Source(path=path, via=wanted.via, read=True)
         return make_artifact(wanted.kind, text=text, source=source, title=wanted.title, policy=wanted.policy)
+
+    def _ask(self, query: str, path: str) -> QueryAnswer:
+        """What a query answers that stands in a note."""
+        if not self._asks:
+            return QueryAnswer(refused="there is no vault to ask.")
+        seen = self._seen or _Sight()
+        if seen.desk is None:
+            seen.desk = QueryDesk(CatalogFiles(self), self._answers, self._today)
+        return seen.desk.answer(query, path=PurePosixPath(path).as_posix())
 
     def list_notes(self, kind: Kind, name: str) -> NoteList:
         if KINDS[kind].medium is Medium.TAG:
@@ -146,6 +172,10 @@ class Vault:
         if self._on_disk(path).is_symlink():
             return SourceMissingError(f"{path} is a link to nothing.", hint="Mend the link, or remove it.")
         return SourceMissingError(f"There is no file {path} in the vault.", hint=self._suggest(path))
+
+    def stat_file(self, path: str) -> os.stat_result:
+        """What the disk says of a file that was listed."""
+        return self._on_disk(path).stat()
 
     def locate(self, path: str) -> Path:
         """The file a relative path names, after links; an error if that is outside the vault."""

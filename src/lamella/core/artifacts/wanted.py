@@ -9,7 +9,8 @@ from lamella.core.values import describe
 class Wanted(Struct, frozen=True, kw_only=True):
     """An attachment that must be read or expanded first: a file, a picture, a folder, a tag or a query.
 
-    ``query`` is asked in the note of that name; ``data`` are the bytes of a picture that is given and only has to be understood; ``via`` says how it came in.
+    ``query`` is asked in the note of that name. ``data`` are the bytes of a picture that is given and only has to be
+    understood; ``via`` says how it came in.
     """
 
     kind: Kind

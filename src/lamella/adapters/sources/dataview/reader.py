@@ -1,8 +1,8 @@
 """Reading a query that is attached: its answer is the text, asked for again whenever a file would be read again."""
 
-from pathlib import PurePosixPath
+from collections.abc import Callable
 
-from lamella.adapters.sources.dataview.answers import QueryDesk
+from lamella.adapters.sources.dataview.answers import QueryAnswer
 from lamella.core.artifacts.make import make_artifact
 from lamella.core.artifacts.model import Artifact, Source
 from lamella.core.artifacts.wanted import Wanted
@@ -10,15 +10,15 @@ from lamella.errors import ArtifactError, SourceUnreadableError
 
 
 class QueryReader:
-    """Answers queries over the notes of a vault; the name of what is wanted is the note that the query stands in."""
+    """Answers queries by ``ask``, which is given a query and the note that it stands in: the name of what is wanted."""
 
-    def __init__(self, desk: QueryDesk) -> None:
-        self._desk = desk
+    def __init__(self, ask: Callable[[str, str], QueryAnswer]) -> None:
+        self._ask = ask
 
     def read(self, wanted: Wanted) -> Artifact:
         if not wanted.query:
             raise ArtifactError(f"A {wanted.kind} attachment has no query.", hint="Give it a `query`.")
-        answer = self._desk.answer(wanted.query, path=PurePosixPath(wanted.name).as_posix())
+        answer = self._ask(wanted.query, wanted.name)
         if answer.refused:
             raise SourceUnreadableError(
                 f"The query in {wanted.name} is not answered: {answer.refused}",

@@ -17,7 +17,7 @@ from lamella.adapters.sources.dataview.language.spans import (
 
 
 def at(*parts: int) -> datetime:
-    return datetime(*parts)  # type: ignore[arg-type,misc]  # noqa: DTZ001 - notes name no zone
+    return datetime(*parts)  # type: ignore[arg-type]  # noqa: DTZ001 - notes name no zone
 
 
 @pytest.mark.parametrize(

@@ -80,8 +80,18 @@ def test_a_value_is_told_on_one_line(value: Value, told: str) -> None:
 
 
 def test_types_have_names() -> None:
-    names = [type_of(value) for value in (None, True, 1.5, "a", DAY, TimeSpan(), QueryLink(path="a"), (), {})]
-    assert names == ["null", "boolean", "number", "string", "date", "duration", "link", "array", "object"]
+    values: list[Value] = [None, True, 1.5, "a", DAY, TimeSpan(), QueryLink(path="a"), (), {}]
+    assert [type_of(value) for value in values] == [
+        "null",
+        "boolean",
+        "number",
+        "string",
+        "date",
+        "duration",
+        "link",
+        "array",
+        "object",
+    ]
 
 
 def test_a_field_is_found_by_its_name_or_by_one_that_folds_to_it() -> None:
