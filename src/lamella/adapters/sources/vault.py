@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from lamella.adapters.files.reading import read_plain
 from lamella.adapters.sources.dataview.answers import DataviewMemory, QueryAnswer, QueryDesk
-from lamella.adapters.sources.dataview.blocks import expand_queries
+from lamella.adapters.sources.dataview.blocks import ASKS, expand_queries
 from lamella.adapters.sources.dataview.files import CatalogFiles
 from lamella.adapters.sources.dataview.reader import QueryReader
 from lamella.adapters.sources.inventory import Inventory, is_note, make_inventory
@@ -65,7 +65,7 @@ class Vault:
         """All that can be read of the vault at one moment."""
         glance = self.glance()
         pictures = PictureReader(read_bytes=glance.read_bytes)
-        queries = QueryReader(glance._ask)
+        queries = QueryReader(ask=glance._ask)
         return Sources(readers={Medium.FILE: glance, Medium.PICTURE: pictures, Medium.QUERY: queries}, catalog=glance)
 
     def glance(self) -> "Vault":
@@ -80,7 +80,7 @@ class Vault:
         """A file that is its own text: a note, a canvas, source code."""
         path = self._name(wanted.name)
         text = self.read_text(wanted.name)
-        if KINDS[wanted.kind].embeds is not Embeds.NONE:
+        if KINDS[wanted.kind].embeds is not Embeds.NONE and ASKS.search(text):
             text = expand_queries(text, lambda query: self._ask(query, path))
         source = Source(path=path, via=wanted.via, read=True)
         return make_artifact(wanted.kind, text=text, source=source, title=wanted.title, policy=wanted.policy)

@@ -7,11 +7,11 @@ from functools import cached_property
 
 from lamella.adapters.sources.dataview.language.allowance import Allowance, QueryRefusal
 from lamella.adapters.sources.dataview.language.queries import Query, parse_query
-from lamella.adapters.sources.dataview.language.values import Record, Value
+from lamella.adapters.sources.dataview.language.values import FieldRecord, Value
 from lamella.adapters.sources.dataview.memory import BoundedMemory
 from lamella.adapters.sources.dataview.notes.shelf import NoteFiles, NoteShelf, TextMemory
 from lamella.adapters.sources.dataview.rendering import render_rows
-from lamella.adapters.sources.dataview.rows import Asking, select_rows
+from lamella.adapters.sources.dataview.rows import QueryRun, select_rows
 from lamella.errors import BadInputError
 
 _MOST_NOTES = 20_000
@@ -68,16 +68,16 @@ class QueryDesk:
             return QueryAnswer(refused="it is nested too deep for this program.")
 
     def _run(self, query: Query, path: str) -> str:
-        asking = Asking(shelf=self._shelf, path=path, allowance=Allowance())
-        rows = select_rows(query, asking)
+        run = QueryRun(shelf=self._shelf, path=path, allowance=Allowance())
+        rows = select_rows(query, run)
 
-        def evaluate(row: Record, column: int) -> Value:
-            return asking.value(query.columns[column].shown, row)
+        def evaluate(row: FieldRecord, column: int) -> Value:
+            return run.value(query.columns[column].shown, row)
 
         told = render_rows(query, rows, evaluate)
         day = f", asked on {self._today}" if query.is_dated else ""
         head = f"{len(rows):,} row{'' if len(rows) == 1 else 's'}{day}"
-        return "\n".join(line for line in (head, told, _tell_unread(asking.unread())) if line)
+        return "\n".join(line for line in (head, told, _tell_unread(run.unread())) if line)
 
 
 def _tell_unread(unread: Sequence[str]) -> str:

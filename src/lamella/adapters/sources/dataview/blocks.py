@@ -10,6 +10,8 @@ RESULT = "dataview-result"
 MOST_BLOCKS = 50
 # A block may stand in a quotation, as callouts do; its marks go before each of its lines.
 _OPENS = re.compile(r"(?P<lead>(?: {0,3}>){0,10} {0,3})(?P<fence>`{3,}|~{3,})[ \t]*(?P<words>[^`\n]*)$")
+# What a note has somewhere that may hold a query: few do, and only those are walked through.
+ASKS = re.compile(r"dataview|`\$?=", re.IGNORECASE)
 _INLINE = re.compile(r"(?<!`)`\$?=[^`\n]+`(?!`)")
 
 # What a query answers that stands in the note.
@@ -31,8 +33,6 @@ class _Fence(NamedTuple):
 
 def expand_queries(text: str, answer: AnswerQuery) -> str:
     """A note's text with the answer under each of its queries; one that has none is the very same text."""
-    if "dataview" not in text.lower() and _INLINE.search(text) is None:
-        return text
     return "\n".join(_Expansions(answer).walk(text))
 
 

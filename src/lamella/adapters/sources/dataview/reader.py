@@ -1,6 +1,7 @@
 """Reading a query that is attached: its answer is the text, asked for again whenever a file would be read again."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from lamella.adapters.sources.dataview.answers import QueryAnswer
 from lamella.core.artifacts.make import make_artifact
@@ -9,16 +10,16 @@ from lamella.core.artifacts.wanted import Wanted
 from lamella.errors import ArtifactError, SourceUnreadableError
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueryReader:
     """Answers queries by ``ask``, which is given a query and the note that it stands in: the name of what is wanted."""
 
-    def __init__(self, ask: Callable[[str, str], QueryAnswer]) -> None:
-        self._ask = ask
+    ask: Callable[[str, str], QueryAnswer]
 
     def read(self, wanted: Wanted) -> Artifact:
         if not wanted.query:
             raise ArtifactError(f"A {wanted.kind} attachment has no query.", hint="Give it a `query`.")
-        answer = self._ask(wanted.query, wanted.name)
+        answer = self.ask(wanted.query, wanted.name)
         if answer.refused:
             raise SourceUnreadableError(
                 f"The query in {wanted.name} is not answered: {answer.refused}",

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from lamella.adapters.sources.dataview.language.allowance import Allowance
 from lamella.adapters.sources.dataview.language.expressions import Expression, Scope
 from lamella.adapters.sources.dataview.language.queries import Limit, Query, QueryKind, SortBy, Where
-from lamella.adapters.sources.dataview.language.values import Record, Value, is_true, sort_key
+from lamella.adapters.sources.dataview.language.values import FieldRecord, Value, is_true, sort_key
 from lamella.adapters.sources.dataview.notes.shelf import NoteShelf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
+class QueryRun:
     """A query on its way: the notes, the one it stands in, what it may still spend, and where it looked for rows."""
 
     shelf: NoteShelf
@@ -19,7 +19,7 @@ class Asking:
     allowance: Allowance
     searched: set[str] = field(default_factory=set)
 
-    def value(self, expression: Expression, row: Record) -> Value:
+    def value(self, expression: Expression, row: FieldRecord) -> Value:
         """What an expression comes to for a row."""
         return expression.value(
             Scope(row=row, this=self.shelf.note(self.path), resolve=self._resolve, allowance=self.allowance)
@@ -56,29 +56,29 @@ class Asking:
         return [note.text.unread for note in notes if note is not None and note.text.unread]
 
 
-def select_rows(query: Query, asking: Asking) -> Sequence[Record]:
+def select_rows(query: Query, run: QueryRun) -> Sequence[FieldRecord]:
     """The rows of a query: notes, or their tasks."""
-    notes = [note for path in sorted(query.origin.select(asking)) if (note := asking.shelf.note(path)) is not None]
-    rows: list[Record] = list(notes)
+    notes = [note for path in sorted(query.origin.select(run)) if (note := run.shelf.note(path)) is not None]
+    rows: list[FieldRecord] = list(notes)
     if query.kind is QueryKind.TASK:
         rows = [task for note in notes for task in note.tasks]
     for clause in query.clauses:
         match clause:
             case Where():
-                rows = [row for row in rows if is_true(asking.value(clause.condition, row))]
+                rows = [row for row in rows if is_true(run.value(clause.condition, row))]
             case SortBy():
-                rows = _sort(rows, clause, asking)
+                rows = _sort(rows, clause, run)
             case Limit():
                 rows = rows[: clause.most]
     return rows
 
 
-def _sort(rows: Sequence[Record], by: SortBy, asking: Asking) -> list[Record]:
+def _sort(rows: Sequence[FieldRecord], by: SortBy, run: QueryRun) -> list[FieldRecord]:
     """From the last key to the first: an order that stands is kept among equals, upwards and downwards."""
     found = list(rows)
     for expression, is_down in reversed(by.keys):
-        asking.allowance.spend(len(found) * max(1, len(found).bit_length()))
-        keyed = [(sort_key(asking.value(expression, row)), row) for row in found]
+        run.allowance.spend(len(found) * max(1, len(found).bit_length()))
+        keyed = [(sort_key(run.value(expression, row)), row) for row in found]
         # By the key alone: rows themselves have no order.
         keyed.sort(key=lambda pair: pair[0], reverse=is_down)
         found = [row for _, row in keyed]

@@ -19,7 +19,7 @@ def want(query: str | None, *, name: str = "Home.md") -> Wanted:
 
 
 def test_an_attached_query_is_its_answer() -> None:
-    artifact = QueryReader(ask).read(want("LIST FROM #person"))
+    artifact = QueryReader(ask=ask).read(want("LIST FROM #person"))
     assert artifact.text == "1 row\n- [[People/Frank Herbert]]"
     assert artifact.id.startswith("Home.md#dataview:")
     assert (artifact.title, artifact.policy, artifact.recoverable) == ("Books", Policy.PIN, True)
@@ -28,11 +28,11 @@ def test_an_attached_query_is_its_answer() -> None:
 
 def test_a_query_that_is_not_answered_is_an_error_with_its_reason() -> None:
     with pytest.raises(SourceUnreadableError, match=r"Home\.md is not answered: GROUP BY") as caught:
-        QueryReader(ask).read(want("LIST GROUP BY a"))
+        QueryReader(ask=ask).read(want("LIST GROUP BY a"))
     assert "`text`" in caught.value.hint
 
 
 @pytest.mark.parametrize("query", [None, ""])
 def test_a_query_without_a_query_is_refused(query: str | None) -> None:
     with pytest.raises(ArtifactError, match="no query"):
-        QueryReader(ask).read(want(query))
+        QueryReader(ask=ask).read(want(query))

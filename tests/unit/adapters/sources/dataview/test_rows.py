@@ -7,14 +7,14 @@ from lamella.adapters.sources.dataview.answers import DataviewMemory
 from lamella.adapters.sources.dataview.language.allowance import Allowance, QueryRefusal
 from lamella.adapters.sources.dataview.language.queries import parse_query
 from lamella.adapters.sources.dataview.notes.shelf import NoteShelf
-from lamella.adapters.sources.dataview.rows import Asking, select_rows
+from lamella.adapters.sources.dataview.rows import QueryRun, select_rows
 
 TIES = {"b.md": "n:: 1", "a.md": "n:: 1", "c.md": "n:: 0"}
 
 
 def select(query: str, *, steps: int = 1_000) -> list[str]:
-    asking = Asking(shelf=NoteShelf(TextFiles(TIES), DataviewMemory().texts), path="a.md", allowance=Allowance(steps))
-    return [row.place()[0] for row in select_rows(parse_query(query, None), asking)]
+    run = QueryRun(shelf=NoteShelf(TextFiles(TIES), DataviewMemory().texts), path="a.md", allowance=Allowance(steps))
+    return [row.place()[0] for row in select_rows(parse_query(query, None), run)]
 
 
 def test_ties_stand_by_path_upwards_and_downwards() -> None:

@@ -7,15 +7,15 @@ from typing import Protocol
 from lamella.adapters.sources.dataview.language.allowance import Allowance
 from lamella.adapters.sources.dataview.language.functions import QueryFunction
 from lamella.adapters.sources.dataview.language.operators import combine, is_number, negate
-from lamella.adapters.sources.dataview.language.values import QueryLink, Record, Value, find_field, is_true
+from lamella.adapters.sources.dataview.language.values import FieldRecord, QueryLink, Value, find_field, is_true
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
     """What an expression may ask: a row, the note that the query stands in, where links lead, what is allowed."""
 
-    row: Record
-    this: Record | None
+    row: FieldRecord
+    this: FieldRecord | None
     resolve: Callable[[str], str]
     allowance: Allowance
 
@@ -88,7 +88,7 @@ def take(value: Value, at: Value, allowance: Allowance) -> Value:
         found = (take(item, at, allowance) for item in value)
         # Of lists of lists one is made, as whoever asks for the tags of tasks wants them.
         return tuple(item for one in found for item in (one if isinstance(one, tuple) else (one,)))
-    if isinstance(value, Record):
+    if isinstance(value, FieldRecord):
         return value.find(at)
     return find_field(value, at) if isinstance(value, Mapping) else None
 

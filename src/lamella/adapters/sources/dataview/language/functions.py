@@ -9,9 +9,9 @@ from lamella.adapters.sources.dataview.language.allowance import Allowance
 from lamella.adapters.sources.dataview.language.operators import as_number, compare, is_number
 from lamella.adapters.sources.dataview.language.spans import TimeSpan, find_day, parse_moment, parse_span
 from lamella.adapters.sources.dataview.language.values import (
+    FieldRecord,
     OrderKey,
     QueryLink,
-    Record,
     Value,
     fold_name,
     is_true,
@@ -195,7 +195,7 @@ def _choice(condition: Value, one: Value, other: Value) -> Value:
 
 
 def _name(value: Value) -> Value:
-    return "object" if isinstance(value, Record) else type_of(value)
+    return "object" if isinstance(value, FieldRecord) else type_of(value)
 
 
 # fmt: off

@@ -49,6 +49,16 @@ class TimeSpan:
     def plus(self, other: "TimeSpan") -> "TimeSpan":
         return TimeSpan(months=self.months + other.months, seconds=self.seconds + other.seconds)
 
+    def told(self) -> str:
+        """It in words, as in ``1 month, 2 days``."""
+        rest = round(abs(self.seconds))
+        parts = [(abs(self.months) // 12, "year"), (abs(self.months) % 12, "month")]
+        for size, name in ((_DAY, "day"), (3_600, "hour"), (60, "minute"), (1, "second")):
+            count, rest = divmod(rest, size)
+            parts.append((count, name))
+        told = ", ".join(f"{count} {name}{'' if count == 1 else 's'}" for count, name in parts if count)
+        return ("-" if self.length < 0 else "") + told if told else "0 seconds"
+
 
 def parse_span(text: str) -> TimeSpan | None:
     """A span such as ``2 days`` or ``1h 30m``; nothing if it is none."""
@@ -121,15 +131,3 @@ def move(moment: datetime, span: TimeSpan) -> datetime | None:
         return moment.replace(year=year, month=month + 1, day=day) + timedelta(seconds=span.seconds)
     except (ValueError, OverflowError):
         return None
-
-
-def tell_span(span: TimeSpan) -> str:
-    """A span in words, as in ``1 month, 2 days``."""
-    rest = round(abs(span.seconds))
-    parts: list[tuple[int, str]] = [(abs(span.months) // 12, "year"), (abs(span.months) % 12, "month")]
-    for size, name in ((_DAY, "day"), (3_600, "hour"), (60, "minute"), (1, "second")):
-        count, rest = divmod(rest, size)
-        parts.append((count, name))
-    sign = "-" if span.length < 0 else ""
-    told = ", ".join(f"{count} {name}{'' if count == 1 else 's'}" for count, name in parts if count)
-    return sign + told if told else "0 seconds"

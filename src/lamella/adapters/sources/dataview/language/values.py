@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lamella.adapters.sources.dataview.language.allowance import LETTERS_OF_A_STEP
-from lamella.adapters.sources.dataview.language.spans import TimeSpan, tell_span
+from lamella.adapters.sources.dataview.language.spans import TimeSpan
 
 # A list in a list in a list is read as deep as this; below it there is nothing.
 DEEPEST_VALUE = 8
@@ -26,12 +26,15 @@ class QueryLink:
     subpath: str = ""
     shown: str = ""
 
+    def order(self) -> tuple[object, ...]:
+        return ("link", self.path.casefold(), self.path, self.subpath)
+
     def told(self) -> str:
         target = self.path.removesuffix(".md") + self.subpath
         return f"[[{target}|{self.shown}]]" if self.shown and self.shown != target else f"[[{target}]]"
 
 
-class Record:
+class FieldRecord:
     """Something with fields that are found when they are asked for: a note, its file, a task."""
 
     def find(self, name: str) -> "Value":
@@ -41,6 +44,9 @@ class Record:
     def place(self) -> tuple[str, int]:
         """Where it stands: a path, and a line."""
         raise NotImplementedError
+
+    def order(self) -> tuple[object, ...]:
+        return ("object", *self.place())
 
     def told(self) -> str:
         """What stands for it where a text is wanted."""
@@ -56,7 +62,7 @@ Value = (
     | datetime
     | TimeSpan
     | QueryLink
-    | Record
+    | FieldRecord
     | tuple["Value", ...]
     | Mapping[str, "Value"]
 )
@@ -108,10 +114,8 @@ def order_key(value: Value, *, cut: int | None = None) -> OrderKey:
             return ("string", value[:cut].casefold(), value[:cut])
         case TimeSpan():
             return ("duration", value.length)
-        case QueryLink():
-            return ("link", value.path.casefold(), value.path, value.subpath)
-        case Record():
-            return ("object", *value.place())
+        case QueryLink() | FieldRecord():
+            return value.order()
         case tuple():
             return ("array", *(order_key(item, cut=cut) for item in value[:cut]))
         case _:
@@ -128,7 +132,7 @@ def is_true(value: Value) -> bool:
     """Whether a value is something: not nothing, false, zero or empty."""
     if isinstance(value, TimeSpan):
         return value.length != 0
-    if isinstance(value, Record | QueryLink | datetime):
+    if isinstance(value, FieldRecord | QueryLink | datetime):
         return True
     return bool(value)
 
@@ -144,9 +148,7 @@ def tell_value(value: Value, *, inner: bool = False) -> str:
             return " ".join(value.split())
         case datetime():
             return _tell_date(value)
-        case TimeSpan():
-            return tell_span(value)
-        case QueryLink() | Record():
+        case TimeSpan() | QueryLink() | FieldRecord():
             return value.told()
         case tuple():
             told = ", ".join(tell_value(item, inner=True) for item in value)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
 from lamella.adapters.sources.dataview.language.spans import find_day
-from lamella.adapters.sources.dataview.language.values import QueryLink, Record, Value, find_field
+from lamella.adapters.sources.dataview.language.values import FieldRecord, QueryLink, Value, find_field
 from lamella.adapters.sources.dataview.notes.tasks import TaskText
 from lamella.adapters.sources.dataview.notes.texts import NoteText
 
@@ -23,7 +23,7 @@ class FileState:
     mtime_ns: int
 
 
-class NoteRecord(Record):
+class NoteRecord(FieldRecord):
     """A note: its fields, and ``file``."""
 
     def __init__(
@@ -51,7 +51,7 @@ class NoteRecord(Record):
         return tuple(TaskRecord(task, self) for task in self.text.tasks)
 
 
-class FileRecord(Record):
+class FileRecord(FieldRecord):
     """What is known of a note without its fields: its path and what follows from it, its tags, links and tasks."""
 
     def __init__(self, note: NoteRecord) -> None:
@@ -132,7 +132,7 @@ _FILE_FIELDS: Mapping[str, Callable[[NoteRecord], Value]] = {
 }
 
 
-class TaskRecord(Record):
+class TaskRecord(FieldRecord):
     """A task: what its line says, else what its note does."""
 
     def __init__(self, task: TaskText, note: NoteRecord) -> None:

@@ -4,10 +4,10 @@ import pytest
 
 from lamella.adapters.sources.dataview.language.allowance import Allowance, QueryRefusal
 from lamella.adapters.sources.dataview.language.expressions import Chain, Constant, Expression, FieldName, Scope, take
-from lamella.adapters.sources.dataview.language.values import Record, Value
+from lamella.adapters.sources.dataview.language.values import FieldRecord, Value
 
 
-class Row(Record):
+class Row(FieldRecord):
     def find(self, name: str) -> Value:
         return {"a": 1, "this": 5}.get(name)
 

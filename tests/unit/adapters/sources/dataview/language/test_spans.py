@@ -12,7 +12,6 @@ from lamella.adapters.sources.dataview.language.spans import (
     name_day,
     parse_moment,
     parse_span,
-    tell_span,
 )
 
 
@@ -59,7 +58,7 @@ def test_what_no_calendar_has_is_no_moment(text: str) -> None:
 def test_a_span_is_read_and_told(text: str, told: str) -> None:
     span = parse_span(text)
     assert span is not None
-    assert tell_span(span) == told
+    assert span.told() == told
 
 
 @pytest.mark.parametrize("text", ["", "day", "1", "1 parsec", "1 day x", "1 day " * 50])
