@@ -7,7 +7,7 @@ import pytest
 
 import lamella
 from lamella import Conversation, Dataview, Note
-from lamella.errors import SourceMissingError, SourceUnreadableError
+from lamella.errors import ArtifactError, SourceMissingError, SourceUnreadableError, TextError
 
 QUERY = 'TABLE status FROM #project WHERE status != "done" SORT file.name'
 
@@ -98,6 +98,10 @@ def test_what_cannot_be_asked_is_an_error_and_the_chat_goes_on(vault: Path) -> N
     ):
         with pytest.raises(SourceUnreadableError, match=why):
             chat.ask("?", attach=[Dataview(path="Home.md", query=query)])
+    with pytest.raises(ArtifactError, match="no query"):
+        chat.ask("?", attach=[Dataview(path="Home.md", query="")])
+    with pytest.raises(TextError):
+        chat.ask("?", attach=[Dataview(path="Home.md", query='LIST "\ud800"')])
     assert "2 rows" in sent(chat.ask("?", attach=[Dataview(path="Home.md", query="LIST FROM #project")]))
     with pytest.raises(SourceMissingError, match="no vault"):
         Conversation().ask("?", attach=[Dataview(path="Home.md", query="LIST")])
