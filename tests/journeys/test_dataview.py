@@ -71,6 +71,19 @@ def test_a_note_with_a_query_is_sent_anew_when_another_note_changes_its_answer(
         assert "[[Dock]]" not in turn.messages[-1].text
 
 
+def test_two_queries_of_one_note_are_two_and_keep_their_names(tmp_path: Path, vault: Path) -> None:
+    with lamella.open(f"sqlite:///{tmp_path / 'chats.db'}", vault=vault) as engine:
+        chat = engine.chat("pier", layout="in_place", attachments="sticky")
+        names = []
+        for query in ("LIST FROM #project", "LIST FROM #project LIMIT 2", "TASK"):
+            turn = chat.ask("?", attach=[Dataview(path="no such note.md", query=query)])
+            names += [
+                segment.id for layer in turn.envelope.layers for segment in layer.segments if segment.form == "full"
+            ]
+            chat.reply("Yes.")
+        assert len({name for name in names if "#dataview:" in name}) == 3
+
+
 def test_a_snapshot_of_a_query_stays_as_it_was(tmp_path: Path, vault: Path) -> None:
     with lamella.open(f"sqlite:///{tmp_path / 'chats.db'}", vault=vault) as engine:
         chat = engine.chat("pier", layout="in_place", attachments="sticky")

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
+from lamella.adapters.sources.opening import open_sources
 from lamella.adapters.sources.vault import Vault
 from lamella.attach import Attachment, Code, Folder, Note, Picture, Tag, describe_file
 from lamella.core.artifacts.model import Kind
@@ -128,7 +129,8 @@ class LooseGround:
     def attach_file(self, path: str) -> Attachment:
         described = describe_file(path)
         place = Path(path)
-        read = Vault(place.parent, asks=False).look().read(type(described)(path=place.name).wanted())
+        # What a note embeds or asks would be looked for below a folder that nobody named: it may hold all of a disk.
+        read = open_sources(place.parent, follows_embeds=False)().read(type(described)(path=place.name).wanted())
         if isinstance(described, Picture):
             image = read.images[0]
             return Picture(data=image.data, media_type=image.media_type, path=path)
@@ -149,7 +151,7 @@ class LooseGround:
         return notes, len(notes)
 
     def read_text(self, path: str) -> str:
-        return Vault(Path(path).parent, asks=False).look().read(Code(path=Path(path).name).wanted()).text
+        return open_sources(Path(path).parent)().read(Code(path=Path(path).name).wanted()).text
 
     def list_near(self, path: PurePosixPath) -> Sequence[str]:
         beside = sorted(Path(path.parent).iterdir())

@@ -198,7 +198,7 @@ def test_a_glance_sees_the_vault_at_one_moment_and_the_vault_sees_it_as_it_is(ro
     [
         ("a", ["a.md"]),
         ("./a", []),
-        ("docs/API-docs", []),
+        ("docs/API-docs", ["docs/api-docs.md"]),
         ("image.png", ["docs/image.png.md"]),
         ("a.md", ["a.md"]),
         ("API-Docs", ["docs/api-docs.md"]),

@@ -57,7 +57,7 @@ class QueryDesk:
             key = (text, path, self._shelf.digest, self._today)
         except BadInputError as error:
             return QueryAnswer(refused=error.message)
-        return self._memory.answers.get(key, lambda: self._answer(text, path))
+        return self._memory.answers.get(key, lambda: self._answer(text, path), keeps=self._shelf.is_settled)
 
     def _answer(self, text: str, path: str) -> QueryAnswer:
         try:

@@ -1,13 +1,16 @@
-"""The files of a vault as queries ask for them: what is listed, what each is on disk, and where links lead."""
+"""The files of a vault as queries ask for them: what is listed, and what each is on disk."""
 
 import os
-from collections.abc import Sequence
-from pathlib import PurePosixPath
+from collections.abc import Callable, Sequence
+from time import time_ns
 from typing import Protocol
 
 from lamella.adapters.sources.dataview.notes.records import FileState
 from lamella.core.artifacts.model import Kind
 from lamella.ports import NoteList
+
+# Some file systems write times in steps of two seconds: a file that was touched just now may change again within one.
+_UNSETTLED_NS = 2_000_000_000
 
 
 class NoteCatalog(Protocol):
@@ -15,40 +18,32 @@ class NoteCatalog(Protocol):
 
     def list_notes(self, kind: Kind, name: str) -> NoteList: ...
 
-    def find_note(self, name: str) -> Sequence[str]: ...
-
     def stat_file(self, path: str) -> os.stat_result: ...
 
     def read_text(self, path: str) -> str: ...
 
 
 class CatalogFiles:
-    """The notes of a catalog."""
+    """The notes of a catalog; ``now`` tells in nanoseconds whether one was written just now."""
 
-    def __init__(self, catalog: NoteCatalog) -> None:
-        self._catalog = catalog
+    def __init__(self, catalog: NoteCatalog, now: Callable[[], int] = time_ns) -> None:
+        self._catalog, self._now = catalog, now
 
     def list_states(self) -> Sequence[FileState]:
-        return [self._state(path) for path in self._catalog.list_notes(Kind.FOLDER, ".").paths]
+        now = self._now()
+        return [self._state(path, now) for path in self._catalog.list_notes(Kind.FOLDER, ".").paths]
 
-    def _state(self, path: str) -> FileState:
+    def list_left_out(self) -> Sequence[str]:
+        return self._catalog.list_notes(Kind.FOLDER, ".").left_out
+
+    def _state(self, path: str, now: int) -> FileState:
         try:
             found = self._catalog.stat_file(path)
         except OSError:
             # A link to nothing, or a file that is just being removed: reading it says why.
-            return FileState(path=path, size=0, mtime_ns=0)
-        return FileState(path=path, size=found.st_size, mtime_ns=found.st_mtime_ns)
+            return FileState(path=path, size=0, mtime_ns=0, is_settled=False)
+        settled = max(found.st_mtime_ns, found.st_ctime_ns) < now - _UNSETTLED_NS
+        return FileState(path=path, size=found.st_size, mtime_ns=found.st_mtime_ns, is_settled=settled)
 
     def read_text(self, path: str) -> str:
         return self._catalog.read_text(path)
-
-    def find_link(self, target: str, *, beside: str) -> str | None:
-        """The note of that path or name; of several the one beside the link, else the one that is least deep."""
-        found = self._catalog.find_note(target.removesuffix(".md"))
-        folder = PurePosixPath(beside).parent
-
-        def far(path: str) -> tuple[bool, int, str]:
-            place = PurePosixPath(path)
-            return place.parent != folder, len(place.parts), path
-
-        return min(found, key=far, default=None)

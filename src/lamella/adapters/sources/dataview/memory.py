@@ -17,8 +17,10 @@ class BoundedMemory(Generic[_Key, _Kept]):
         self._kept: OrderedDict[_Key, _Kept] = OrderedDict()
         self._lock = Lock()
 
-    def get(self, key: _Key, make: Callable[[], _Kept]) -> _Kept:
-        """The value of a key, made if it is not there."""
+    def get(self, key: _Key, make: Callable[[], _Kept], *, keeps: bool = True) -> _Kept:
+        """The value of a key, made if it is not there; unless ``keeps`` it is not looked for and not kept."""
+        if not keeps:
+            return make()
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)

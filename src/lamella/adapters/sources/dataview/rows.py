@@ -51,9 +51,10 @@ class QueryRun:
         return found
 
     def unread(self) -> list[str]:
-        """Why notes that rows were looked for in could not be read."""
+        """Why notes that rows were looked for in could not be read, and folders where everything was searched."""
         notes = (self.shelf.note(path) for path in sorted(self.searched))
-        return [note.text.unread for note in notes if note is not None and note.text.unread]
+        unread = [note.text.unread for note in notes if note is not None and note.text.unread]
+        return [*unread, *(self.shelf.left_out if self.searched >= self.shelf.states.keys() else ())]
 
 
 def select_rows(query: Query, run: QueryRun) -> Sequence[FieldRecord]:

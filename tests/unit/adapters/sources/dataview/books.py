@@ -36,6 +36,7 @@ BOOKS = {
     "daily/2026-11-15.md": "Read [[Emma]] and [[Dune|the desert]].\n- [ ] call #phone\n- [/] think 📅 2026-11-16\n",
 }
 TODAY = date(2026, 11, 15)
+MOMENT = 1_700_000_000_000_000_000
 
 
 class TextFiles:
@@ -45,10 +46,12 @@ class TextFiles:
         self.texts = dict(texts)
         self.times: dict[str, int] = {}
         self.reads: list[str] = []
+        self.left_out: list[str] = []
+        self.is_settled = True
 
     def list_states(self) -> Sequence[FileState]:
         return [
-            FileState(path=path, size=len(text), mtime_ns=self.times.get(path, 1_700_000_000_000_000_000))
+            FileState(path=path, size=len(text), mtime_ns=self.times.get(path, MOMENT), is_settled=self.is_settled)
             for path, text in sorted(self.texts.items())
         ]
 
@@ -58,12 +61,8 @@ class TextFiles:
             raise SourceUnreadableError(f"{path} is not UTF-8.", hint="Save it.")
         return self.texts[path]
 
-    def find_link(self, target: str, *, beside: str) -> str | None:
-        name = target.removesuffix(".md").lower()
-        named = [path for path in self.texts if path.removesuffix(".md").lower().rsplit("/", 1)[-1] == name]
-        return next((path for path in self.texts if path.removesuffix(".md").lower() == name), None) or (
-            named[0] if named else None
-        )
+    def list_left_out(self) -> Sequence[str]:
+        return self.left_out
 
 
 def open_desk(texts: Mapping[str, str] = BOOKS, *, today: date | None = TODAY) -> QueryDesk:

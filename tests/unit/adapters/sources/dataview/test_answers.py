@@ -218,6 +218,22 @@ def test_answers_and_notes_are_kept_until_a_file_changes() -> None:
     assert files.reads[read:] == ["Books/Emma.md"]
 
 
+def test_nothing_is_kept_while_a_file_may_change_unseen() -> None:
+    files, memory = TextFiles(), DataviewMemory()
+    files.is_settled = False
+    for rating in (4, 3):
+        files.texts["Books/Emma.md"] = BOOKS["Books/Emma.md"].replace("rating: 4", f"rating: {rating}")
+        assert f"{E}: {rating}" in QueryDesk(files, memory).answer("LIST rating FROM #book", path="Home.md").text
+
+
+def test_what_could_not_be_looked_at_is_said_where_everything_was_searched() -> None:
+    files = TextFiles()
+    files.left_out = ["attic cannot be read."]
+    desk = QueryDesk(files, DataviewMemory())
+    assert desk.answer("LIST FROM #person", path="Home.md").text.endswith("\nNot searched: attic cannot be read.")
+    assert "attic" not in desk.answer('LIST FROM "Books"', path="Home.md").text
+
+
 def test_one_moment_is_one_state_of_the_vault() -> None:
     files = TextFiles()
     desk = QueryDesk(files, DataviewMemory())

@@ -1,6 +1,7 @@
 """The files of a vault on disk, as queries ask for them."""
 
 import os
+import time
 from datetime import date
 from pathlib import Path
 
@@ -47,16 +48,11 @@ def test_a_link_to_nothing_has_a_state_and_a_reason(root: Path) -> None:
     assert "Not searched: gone.md is a link to nothing." in read(Vault(root).look())
 
 
-def test_a_link_leads_to_the_note_beside_it_before_one_that_is_less_deep(root: Path) -> None:
-    for path in ("a/b/twin.md", "sub/twin.md", "a/b/c/d.md"):
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text("", encoding="utf-8")
-    files = CatalogFiles(Vault(root))
-    assert files.find_link("twin", beside="a/b/other.md") == "a/b/twin.md"
-    assert files.find_link("twin", beside="a/b/c/d.md") == "sub/twin.md"
-    assert files.find_link("one.md", beside="sub/two.md") == "one.md"
-    assert files.find_link("TWO", beside="home.md") == "sub/two.md"
-    assert files.find_link("none", beside="home.md") is None
+def test_a_file_that_was_just_written_is_not_settled_yet(root: Path) -> None:
+    written = time.time_ns()
+    just_now, later = CatalogFiles(Vault(root), lambda: written), CatalogFiles(Vault(root), lambda: written + 10**10)
+    assert {state.is_settled for state in just_now.list_states()} == {False}
+    assert {state.is_settled for state in later.list_states()} == {True}
 
 
 @pytest.mark.parametrize("kind", [Kind.NOTE, Kind.ACTIVE_NOTE])
@@ -106,3 +102,22 @@ def test_without_a_vault_nothing_is_looked_through(root: Path) -> None:
     attached = LooseGround().attach_file((root / "home.md").as_posix())
     assert isinstance(attached, Note)
     assert attached.text == f"{BLOCK}\n\n```dataview-result\nNot run: there is no vault to ask.\n```"
+
+
+def test_a_note_that_is_embedded_brings_the_answers_of_its_queries(root: Path) -> None:
+    (root / "frame.md").write_text("See ![[home]]", encoding="utf-8")
+    text = read(Vault(root).look(), "frame.md")
+    assert '<embedded_note path="home.md">' in text
+    assert "```dataview-result\n2 rows\n- [[one]]" in text
+
+
+def test_a_query_in_a_folder_that_cannot_be_looked_at_says_so(root: Path) -> None:
+    (root / os.fsdecode(b"caf\xe9.md")).write_text("#a", encoding="utf-8")
+    assert "Not searched: The name of the file b'caf\\xe9.md' is not UTF-8." in read(Vault(root).look())
+
+
+def test_a_note_with_a_query_that_was_moved_is_found_by_its_text(root: Path) -> None:
+    vault = Vault(root)
+    artifact = vault.look().read(Wanted(kind=Kind.NOTE, name="home.md"))
+    (root / "home.md").rename(root / "sub" / "house.md")
+    assert vault.glance().find_copies(artifact) == ("sub/house.md",)

@@ -8,6 +8,13 @@ def test_a_value_is_made_once_while_it_is_kept() -> None:
     assert memory.get("a", lambda: ["first"]) is memory.get("a", lambda: ["second"])
 
 
+def test_what_is_not_to_be_kept_is_made_anew() -> None:
+    memory = BoundedMemory[str, int](2)
+    assert [
+        memory.get("a", lambda made=made: made, keeps=keeps) for made, keeps in ((1, True), (2, False), (3, True))
+    ] == [1, 2, 1]
+
+
 def test_what_was_not_asked_for_longest_goes_first() -> None:
     memory = BoundedMemory[str, int](2)
     for key in ("a", "b", "a", "c"):

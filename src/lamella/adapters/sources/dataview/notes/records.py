@@ -1,7 +1,7 @@
 """Records: a note, its file and its tasks as a query asks for them, with links that lead to notes of the vault."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
@@ -16,11 +16,15 @@ Resolve = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileState:
-    """A file as the disk tells it: as long as this is the same, so is its text."""
+    """A file as the disk tells it: as long as this is the same, so is its text, once it is settled.
+
+    ``is_settled`` is false of one that was written just now, and may be written again before its time is another.
+    """
 
     path: str
     size: int
     mtime_ns: int
+    is_settled: bool = field(default=True, compare=False)
 
 
 class NoteRecord(FieldRecord):

@@ -2,11 +2,14 @@
 
 from collections.abc import Sequence
 from functools import cached_property
+from pathlib import PurePosixPath
+from posixpath import normpath
 from typing import Protocol
 
 from lamella.adapters.sources.dataview.memory import BoundedMemory
 from lamella.adapters.sources.dataview.notes.records import FileState, NoteRecord
 from lamella.adapters.sources.dataview.notes.texts import NoteText, read_note
+from lamella.adapters.sources.inventory import Inventory, make_inventory
 from lamella.adapters.sources.markdown.tags import carries_tag, fold_tag
 from lamella.core.text.content import hash_text, normalise
 from lamella.errors import BadInputError
@@ -23,8 +26,8 @@ class NoteFiles(Protocol):
         """A note as it is written; a child of ``bad_input`` says why it cannot be read."""
         ...
 
-    def find_link(self, target: str, *, beside: str) -> str | None:
-        """The path of the note that a link in another means."""
+    def list_left_out(self) -> Sequence[str]:
+        """What could not be looked at, and why."""
         ...
 
 
@@ -57,7 +60,7 @@ class NoteShelf:
     def _make_record(self, state: FileState) -> NoteRecord:
         return NoteRecord(
             state,
-            self._memory.get(state, lambda: self._read(state.path)),
+            self._memory.get(state, lambda: self._read(state.path), keeps=state.is_settled),
             resolve=lambda target: self.resolve(target, beside=state.path),
             inlinks=lambda path: sorted(self._inlinks.get(path, ())),
         )
@@ -69,8 +72,32 @@ class NoteShelf:
             return NoteText(unread=error.message)
 
     def resolve(self, target: str, *, beside: str) -> str:
-        """The path that a link leads to, or the link as it was written; without a target it is the note itself."""
-        return (self._files.find_link(target, beside=beside) or target) if target else beside
+        """The path that a link leads to, or the link as it was written; without a target it is the note itself.
+
+        A path from the note, else from the root, else a name; of several the one beside the note, else the least deep.
+        """
+        if not target:
+            return beside
+        folder = PurePosixPath(beside).parent
+        plain = [normpath(path) for path in ((folder / target).as_posix(), target.lstrip("/"))]
+        exact = [path for one in plain for path in (one, f"{one}.md") if path in self.states]
+        named = exact or self._inventory.find_note(target)
+        near = [path for path in named if PurePosixPath(path).parent == folder]
+        return next(iter(exact or near or named), target)
+
+    @cached_property
+    def _inventory(self) -> Inventory:
+        return make_inventory(self.states, ())
+
+    @cached_property
+    def left_out(self) -> Sequence[str]:
+        """What of the vault could not be looked at, and why."""
+        return self._files.list_left_out()
+
+    @cached_property
+    def is_settled(self) -> bool:
+        """Whether what is said of these notes may be said again as long as their digest is the same."""
+        return all(state.is_settled for state in self.states.values())
 
     @cached_property
     def _inlinks(self) -> dict[str, set[str]]:

@@ -27,6 +27,22 @@ def test_the_digest_is_another_as_soon_as_a_file_is() -> None:
     assert len({digest({}), *others}) == 4
 
 
+def test_a_link_leads_by_path_then_by_name_and_to_the_nearest() -> None:
+    texts = dict.fromkeys(("a/b/twin.md", "sub/twin.md", "one.md", "sub/one.md", "a/b/c/d.md"), "")
+    shelf = NoteShelf(TextFiles(texts), DataviewMemory().texts)
+    led = {
+        ("twin", "a/b/x.md"): "a/b/twin.md",
+        ("twin", "a/b/c/d.md"): "sub/twin.md",
+        ("one.md", "sub/x.md"): "sub/one.md",
+        ("one", "a/x.md"): "one.md",
+        ("/one", "sub/x.md"): "one.md",
+        ("../one", "sub/x.md"): "one.md",
+        ("b/TWIN", "one.md"): "a/b/twin.md",
+        ("../../../etc/passwd", "one.md"): "../../../etc/passwd",
+    }
+    assert {(target, beside): shelf.resolve(target, beside=beside) for target, beside in led} == led
+
+
 def test_links_lead_beside_the_note_and_stay_as_they_are_where_they_lead_nowhere() -> None:
     shelf = NoteShelf(TextFiles(), DataviewMemory().texts)
     assert [shelf.resolve(target, beside="Home.md") for target in ("Emma", "Nobody", "")] == [
