@@ -42,15 +42,15 @@ class _Sight:
 class Vault:
     """Notes below one folder. Hidden folders, such as ``.obsidian``, hold no notes.
 
-    ``follows_embeds`` says whether a note is read with what it embeds of others.
+    ``follows_embeds`` says whether a note is read with what it embeds of others; ``memory`` is what is known of files.
     """
 
-    def __init__(self, root: Path, *, follows_embeds: bool = True) -> None:
+    def __init__(self, root: Path, *, follows_embeds: bool = True, memory: Recollection | None = None) -> None:
         if not root.is_dir():
             raise SourceMissingError(f"There is no vault folder at {root}.", hint="Check the `vault` path.")
         self._root = root.resolve()
         self._follows_embeds = follows_embeds
-        self._memory = Recollection()
+        self._memory = memory or Recollection()
         self._seen: _Sight | None = None
 
     def look(self) -> Sources:
