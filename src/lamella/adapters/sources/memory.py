@@ -20,8 +20,10 @@ class FileMemory(Generic[Value]):
     ``weigh`` says how much of the ``limit`` a value takes; what was not asked for longest is forgotten first.
     """
 
-    def __init__(self, *, limit: int, weigh: Callable[[Value], int] = lambda _value: 1) -> None:
-        self._limit, self._weigh = limit, weigh
+    def __init__(
+        self, *, limit: int, weigh: Callable[[Value], int] = lambda _value: 1, now_ns: Callable[[], int] = time_ns
+    ) -> None:
+        self._limit, self._weigh, self._now_ns = limit, weigh, now_ns
         self._kept: OrderedDict[Hashable, tuple[_State, Value]] = OrderedDict()
         self._weight = 0
         self._lock = Lock()
@@ -38,9 +40,12 @@ class FileMemory(Generic[Value]):
                 self._kept.move_to_end(key)
                 return kept[1]
         value = make()
-        if state is not None and _is_settled(state) and (keeps is None or keeps(value)):
+        if state is not None and self._is_settled(state) and (keeps is None or keeps(value)):
             self._keep(key, state, value)
         return value
+
+    def _is_settled(self, state: _State) -> bool:
+        return max(state[1], state[2]) < self._now_ns() - _UNSETTLED_NS
 
     def _keep(self, key: Hashable, state: _State, value: Value) -> None:
         with self._lock:
@@ -58,7 +63,3 @@ def _read_state(file: Path) -> _State | None:
     except OSError:
         return None
     return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_dev
-
-
-def _is_settled(state: _State) -> bool:
-    return max(state[1], state[2]) < time_ns() - _UNSETTLED_NS

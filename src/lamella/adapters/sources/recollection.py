@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from time import time_ns
 
 from lamella.adapters.files.reading import read_head
 from lamella.adapters.sources.markdown.front import read_front, split_front
@@ -19,11 +20,13 @@ _HEADS = (4_096, 200_000)
 class Recollection:
     """Artifacts, texts, tags and aliases by file. Sixty million characters of text are kept, the latest asked for."""
 
-    def __init__(self) -> None:
-        self.artifacts: FileMemory[Artifact] = FileMemory(limit=_MOST_CHARACTERS, weigh=lambda made: len(made.text))
-        self._texts: FileMemory[str] = FileMemory(limit=_MOST_CHARACTERS, weigh=len)
-        self._tags: FileMemory[frozenset[str]] = FileMemory(limit=_MOST_NOTES)
-        self._aliases: FileMemory[tuple[str, ...]] = FileMemory(limit=_MOST_NOTES)
+    def __init__(self, *, now_ns: Callable[[], int] = time_ns) -> None:
+        self.artifacts: FileMemory[Artifact] = FileMemory(
+            limit=_MOST_CHARACTERS, weigh=lambda made: len(made.text), now_ns=now_ns
+        )
+        self._texts: FileMemory[str] = FileMemory(limit=_MOST_CHARACTERS, weigh=len, now_ns=now_ns)
+        self._tags: FileMemory[frozenset[str]] = FileMemory(limit=_MOST_NOTES, now_ns=now_ns)
+        self._aliases: FileMemory[tuple[str, ...]] = FileMemory(limit=_MOST_NOTES, now_ns=now_ns)
 
     def text(self, file: Path, read_text: Callable[[], str]) -> str:
         """The text of a note that others embed."""

@@ -49,17 +49,24 @@ class _Sight:
 class Vault:
     """Notes below one folder. Hidden folders, such as ``.obsidian``, hold no notes.
 
-    ``follows_embeds`` says whether a note is read with what it embeds of others and what its queries answer; ``today``
-    tells the day to those.
+    ``follows_embeds`` says whether a note is read with what it embeds of others and what its queries answer; ``memory``
+    is what is known of files, and ``today`` tells the day to queries.
     """
 
-    def __init__(self, root: Path, *, follows_embeds: bool = True, today: Callable[[], date] | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        *,
+        follows_embeds: bool = True,
+        memory: Recollection | None = None,
+        today: Callable[[], date] | None = None,
+    ) -> None:
         if not root.is_dir():
             raise SourceMissingError(f"There is no vault folder at {root}.", hint="Check the `vault` path.")
         self._root = root.resolve()
         self._follows_embeds = follows_embeds
         self._today = today
-        self._memory = Recollection()
+        self._memory = memory or Recollection()
         self._answers = DataviewMemory()
         self._seen: _Sight | None = None
 

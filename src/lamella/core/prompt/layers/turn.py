@@ -78,8 +78,7 @@ def _add(artifact: Artifact, form: Form, text: str, *, place: str, tokens: int) 
 def _refer(artifact: Artifact, *, place: str, measure: Measure) -> Segment:
     # A picture is sent without its id; its title is what people call it.
     name = f"{artifact.title} (picture)" if artifact.kind is Kind.IMAGE else artifact.id
-    moved = artifact.source.found_at
-    line = f"- {escape_line(name)}{f' (its file is {escape_line(moved)} now)' if moved else ''}\n"
+    line = f"- {escape_line(name)}\n"
     return Segment(
         id=artifact.id,
         kind=artifact.kind,
