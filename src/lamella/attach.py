@@ -156,15 +156,18 @@ class Tag:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dataview:
-    """A query in a note, and what it answered."""
+    """A query in a note, and what it answered; without text it is asked in the conversation's vault."""
 
     path: str
     query: str
-    text: str
+    text: str | None = None
     title: str = ""
     policy: str | None = None
 
-    def attachment(self) -> Artifact:
+    def attachment(self) -> Artifact | Wanted:
+        if self.text is None:
+            policy = find_policy(self.policy)
+            return Wanted(kind=Kind.DATAVIEW, name=self.path, query=self.query, policy=policy, title=self.title)
         source = Source(path=self.path, query=self.query)
         return make_artifact(
             Kind.DATAVIEW, text=self.text, source=source, title=self.title, policy=find_policy(self.policy)

@@ -80,6 +80,24 @@ def test_heavy_context_stays_within_its_window_and_loses_no_selection(
     assert [form for _, form in turns[8].forms("L3_TURN")] == ["full"]
 
 
+@MOVES
+@EACH_LAYOUT
+def test_a_query_is_asked_once_referred_to_and_updated_and_a_note_has_its_answers(
+    replayed: Replay, layout: str
+) -> None:
+    turns = replayed("dataview", layout, "full")
+    quay = "harbour/Quay.md"
+    (query,) = [name for name, _ in turns[0].forms("L3_TURN")]
+    assert query.startswith(f"{quay}#dataview:")
+    assert "| [[harbour/Wren]] | 4 | nobody | [[harbour/Quay]] |" in turns[0].last
+    assert dict(turns[1].forms("L3_TURN")) == {query: "reference", quay: "full"}
+    assert "```dataview-result\n2 rows\n[[harbour/Quay]]\n- [ ] Mend the fender" in turns[1].last
+    assert "Not run: GROUP BY is not read here (line 3, column 1)." in turns[1].last
+    assert turns[2].forms("L3_TURN") == [(query, "update")]
+    assert turns[3].forms("L2_PREVIOUS") == [(query, "full"), (quay, "full")]
+    assert "Wren]] | 4" not in turns[3].text("L2_PREVIOUS")
+
+
 def test_naive_gluing_repeats_what_is_attached_again_and_forgets_the_rest() -> None:
     turns = naive_file("web").read_text(encoding="utf-8").split("═══ turn ")[1:]
     assert [turn.count("<url_content>") for turn in turns] == [1, 1, 0, 1]

@@ -43,6 +43,7 @@ PAIRS: list[tuple[Attachment, dict[str, object]]] = [
     (YouTube(url="https://e.org", text="A"), {"kind": "youtube", "url": "https://e.org", "text": "A"}),
     (Folder(path="docs"), {"kind": "folder", "path": "docs"}),
     (Tag(tag="#x"), {"kind": "tag", "tag": "#x"}),
+    (Dataview(path="a", query="Q", title="T"), {"kind": "dataview", "path": "a", "query": "Q", "title": "T"}),
     (Dataview(path="a", query="Q", text="A"), {"kind": "dataview", "path": "a", "query": "Q", "text": "A"}),
     (
         Selection(path="a", lines=(1, 2), text="A"),

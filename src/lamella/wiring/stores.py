@@ -40,7 +40,9 @@ def open_backend(
     from lamella.wiring.worlds import open_world
 
     services = services or read_services()
-    world = open_world(vault, services=services, summarizer=summarizer)
+    clock = SystemClock()
+    # The day as people at this machine count it. A replay knows none: it says the same on any day.
+    world = open_world(vault, services=services, summarizer=summarizer, today=lambda: clock.now().astimezone().date())
 
     def configure(given: Mapping[str, object]) -> "ChatRules":
         found = configure_chat(given, services)
@@ -49,7 +51,7 @@ def open_backend(
         return ChatRules(rules=rules, terms=terms, model=found.settings.model, parts=partial(read_parts, found))
 
     store = open_store(find_store(url, services), create=create)
-    return Backend(store=store, clock=SystemClock(), world=world, configure=configure, ledger=ledger, make_key=make_key)
+    return Backend(store=store, clock=clock, world=world, configure=configure, ledger=ledger, make_key=make_key)
 
 
 def open_conversations(

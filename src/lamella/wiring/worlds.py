@@ -1,5 +1,7 @@
 """Worlds: what a conversation walks through, over the adapters that ship with Lamella."""
 
+from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 
 from lamella.adapters.sources.opening import open_sources
@@ -11,14 +13,20 @@ from lamella.settings.meaning import make_rules, make_terms
 from lamella.wiring.services import Services, read_services
 
 
-def open_world(vault: Path | None, *, services: Services | None = None, summarizer: Summarizer | None = None) -> World:
-    """The adapters that ship with Lamella, over the notes of a vault."""
+def open_world(
+    vault: Path | None,
+    *,
+    services: Services | None = None,
+    summarizer: Summarizer | None = None,
+    today: Callable[[], date] | None = None,
+) -> World:
+    """The adapters that ship with Lamella, over the notes of a vault; ``today`` tells the day to queries in them."""
     services = services or read_services()
     return World(
         counter=services.counter,
         prices=services.prices,
         profiles=services.profiles,
-        sources=open_sources(vault),
+        sources=open_sources(vault, today=today),
         summarizer=summarizer,
         dialects=services.dialects,
     )

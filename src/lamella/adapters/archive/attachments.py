@@ -50,7 +50,15 @@ def read_attachment(given: AttachmentIn) -> Artifact | Wanted:
     name = given.path or "" if data is not None else _name(given, spec)
     # A folder or tag has no title of its own: its notes have theirs.
     title = "" if spec.block is BlockForm.EXPANDS else given.title
-    return Wanted(kind=given.kind, name=name, policy=given.policy, title=title, data=data, media_type=given.media_type)
+    return Wanted(
+        kind=given.kind,
+        name=name,
+        query=_query(given, spec),
+        policy=given.policy,
+        title=title,
+        data=data,
+        media_type=given.media_type,
+    )
 
 
 def _check_fields(given: AttachmentIn, spec: KindSpec) -> None:
@@ -84,6 +92,13 @@ def _name(given: AttachmentIn, spec: KindSpec) -> str:
     if not name:
         raise ArtifactError(f"A {given.kind} attachment has no {field}.", hint=f"Give it a `{field}`.")
     return name
+
+
+def _query(given: AttachmentIn, spec: KindSpec) -> str | None:
+    """What is asked, of a kind that is a query."""
+    if spec.medium is Medium.QUERY and not given.query:
+        raise ArtifactError(f"A {given.kind} attachment has no query.", hint="Give it a `query`.")
+    return given.query
 
 
 def _read_data(given: AttachmentIn) -> bytes | None:

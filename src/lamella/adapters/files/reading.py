@@ -28,13 +28,28 @@ def read_plain(path: Path, *, limit: int = MAX_BYTES, name: str | None = None, h
 
     One with more bytes than the ``limit`` is ``source_too_large``; of such a file no more than that is read.
     """
-    _check_plain(path, path.stat())
-    with os.fdopen(os.open(path, _FLAGS), "rb") as file:
-        found = os.fstat(file.fileno())
-        _check_plain(path, found)
-        if found.st_size > limit:
-            raise _too_large(name or str(path), f"{found.st_size:,}", limit=limit, hint=hint)
+    with _open_plain(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > limit:
+            raise _too_large(name or str(path), f"{size:,}", limit=limit, hint=hint)
         return read_stream(file, limit=limit, name=name or str(path), hint=hint)
+
+
+def read_head(path: Path, *, limit: int) -> bytes:
+    """The first bytes of a plain file, as many as the limit. ``OSError`` as above."""
+    with _open_plain(path) as file:
+        return file.read(limit)
+
+
+def _open_plain(path: Path) -> BinaryIO:
+    _check_plain(path, path.stat())
+    file = os.fdopen(os.open(path, _FLAGS), "rb")
+    try:
+        _check_plain(path, os.fstat(file.fileno()))
+    except OSError:
+        file.close()
+        raise
+    return file
 
 
 def read_stream(stream: BinaryIO, *, limit: int = MAX_BYTES, name: str, hint: str = _SPLIT) -> bytes:

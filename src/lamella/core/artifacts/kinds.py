@@ -45,7 +45,8 @@ class BlockForm(StrEnum):
 class Medium(StrEnum):
     """What has to be read to have an artifact of a kind: each is one reader's work.
 
-    A ``file`` is its own text. Folders and tags are looked up in a catalog. ``none``: its text always comes with it.
+    A ``file`` is its own text. Folders and tags are looked up in a catalog; a ``query`` is answered by all notes of it.
+    ``none``: its text always comes with it.
     """
 
     FILE = "file"
@@ -56,6 +57,7 @@ class Medium(StrEnum):
     VIDEO = "video"
     FOLDER = "folder"
     TAG = "tag"
+    QUERY = "query"
     NONE = "none"
 
 
@@ -120,7 +122,7 @@ _ROWS = (
     KindSpec(kind=Kind.WEB_TAB, tag="web_tab_context", group="Web Tabs",
              id_rule=url_id, fields=_URL, medium=Medium.PAGE, trust=Trust.WEB, policy=Policy.SNAPSHOT),
     KindSpec(kind=Kind.DATAVIEW, tag="dataview_context", group="Queries",
-             id_rule=dataview_id, fields=("path", "query", "text"), medium=Medium.NONE),
+             id_rule=dataview_id, fields=("path", "query", "text"), medium=Medium.QUERY),
     KindSpec(kind=Kind.SELECTED_TEXT, tag="selected_text", group="Selections", id_rule=selection_id, fields=_SELECTION,
              medium=Medium.NONE, recoverable=False, trust=Trust.USER, templates=("selection",)),
     KindSpec(kind=Kind.WEB_SELECTION, tag="web_selected_text", group="Selections", id_rule=selection_id,

@@ -7,9 +7,10 @@ from lamella.core.values import describe
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
-    """An attachment that must be read or expanded first: a file, a picture, a folder or a tag.
+    """An attachment that must be read or expanded first: a file, a picture, a folder, a tag or a query.
 
-    ``data`` are the bytes of a picture that is given and only has to be understood; ``via`` says how it came in.
+    ``query`` is asked in the note of that name. ``data`` are the bytes of a picture that is given and only has to be
+    understood; ``via`` says how it came in.
     """
 
     kind: Kind
@@ -17,6 +18,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
     policy: Policy | None = None
     title: str = ""
     via: str | None = None
+    query: str | None = None
     data: bytes | None = None
     media_type: str | None = None
 

@@ -62,6 +62,11 @@ def test_a_file_without_text_is_to_be_read(kind: str) -> None:
     )
 
 
+def test_a_query_without_text_is_to_be_asked() -> None:
+    wanted = read(kind="dataview", path="a.md", query="LIST", policy="pin", title="T")
+    assert wanted == Wanted(kind=Kind.DATAVIEW, name="a.md", query="LIST", policy=Policy.PIN, title="T")
+
+
 def test_a_file_with_empty_text_is_not_read() -> None:
     made = read(kind="note", path="a.md", text="")
     assert isinstance(made, Artifact)
@@ -74,7 +79,6 @@ def test_a_file_with_empty_text_is_not_read() -> None:
         {"kind": "url", "url": "https://e.org"},
         {"kind": "youtube", "url": "https://e.org"},
         {"kind": "selected_text", "path": "a.md"},
-        {"kind": "dataview", "path": "a.md", "query": "LIST"},
         {"kind": "unknown"},
     ],
 )
@@ -94,6 +98,8 @@ def test_what_nobody_can_read_needs_its_text(fields: dict[str, str]) -> None:
         ({"kind": "image", "data": "AA=="}, "media_type"),
         ({"kind": "url", "text": "x"}, "url"),
         ({"kind": "dataview", "path": "a.md", "text": "x"}, "query"),
+        ({"kind": "dataview", "path": "a.md"}, "query"),
+        ({"kind": "dataview", "query": "LIST"}, "path"),
     ],
 )
 def test_a_missing_field_is_named(fields: dict[str, str], missing: str) -> None:

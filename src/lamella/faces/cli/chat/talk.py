@@ -12,7 +12,7 @@ from lamella.engine.keeping.stored import StoredChat
 from lamella.engine.sending.sending import Event, answer, send
 from lamella.errors import ConflictError, LamellaError
 from lamella.faces.cli.access import name_command
-from lamella.faces.cli.chat.attaching import attach_named
+from lamella.faces.cli.chat.attaching import attach_active, attach_named
 from lamella.faces.cli.chat.commands.wishes import Wishes
 from lamella.faces.cli.chat.commands.working_set import (
     is_sticky,
@@ -54,6 +54,8 @@ class TerminalChat:
         self._wished: str | None = None
         self.files = files
         self.strata = strata
+        # The note that is open in an editor: it goes with every message, and so do the pictures it embeds.
+        self.active = ""
         self.wishes = Wishes()
         # Files outside of any vault that were sent in this sitting. In a later one the same path may be another file.
         self._loose: dict[str, None] = {}
@@ -196,7 +198,8 @@ class TerminalChat:
         drop = wishes.drop_but(self.stored, named)
         if len(drop) < len(wishes.drop):
             tell("note: What this message names is not dropped with it.", err=True)
-        attach = [*(one for some in wishes.waiting.values() for one in some), *named]
+        active = attach_active(self.active, self.files)
+        attach = [*active, *(one for some in wishes.waiting.values() for one in some), *named]
         asked = Ask(
             text=check_text(text, "the message"),
             attach=tuple(one.attachment() for one in attach),

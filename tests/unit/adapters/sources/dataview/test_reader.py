@@ -1,0 +1,38 @@
+"""A query that is attached becomes an artifact; one that is not answered is an error with a way out."""
+
+import pytest
+from tests.unit.adapters.sources.dataview.books import open_desk
+
+from lamella.adapters.sources.dataview.answers import QueryAnswer
+from lamella.adapters.sources.dataview.reader import QueryReader
+from lamella.core.artifacts.model import Kind, Policy
+from lamella.core.artifacts.wanted import Wanted
+from lamella.errors import ArtifactError, SourceUnreadableError
+
+
+def ask(query: str, path: str) -> QueryAnswer:
+    return open_desk().answer(query, path=path)
+
+
+def want(query: str | None, *, name: str = "Home.md") -> Wanted:
+    return Wanted(kind=Kind.DATAVIEW, name=name, query=query, title="Books", policy=Policy.PIN, via="test")
+
+
+def test_an_attached_query_is_its_answer() -> None:
+    artifact = QueryReader(ask=ask).read(want("LIST FROM #person"))
+    assert artifact.text == "1 row\n- [[People/Frank Herbert]]"
+    assert artifact.id.startswith("Home.md#dataview:")
+    assert (artifact.title, artifact.policy, artifact.recoverable) == ("Books", Policy.PIN, True)
+    assert (artifact.source.query, artifact.source.via, artifact.source.read) == ("LIST FROM #person", "test", True)
+
+
+def test_a_query_that_is_not_answered_is_an_error_with_its_reason() -> None:
+    with pytest.raises(SourceUnreadableError, match=r"Home\.md is not answered: GROUP BY") as caught:
+        QueryReader(ask=ask).read(want("LIST GROUP BY a"))
+    assert "`text`" in caught.value.hint
+
+
+@pytest.mark.parametrize("query", [None, ""])
+def test_a_query_without_a_query_is_refused(query: str | None) -> None:
+    with pytest.raises(ArtifactError, match="no query"):
+        QueryReader(ask=ask).read(want(query))
