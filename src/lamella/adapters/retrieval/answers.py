@@ -34,7 +34,11 @@ class Finder:
             missed = " ".join(link for link in asked.links if link not in named)
             wording = self._matcher.word(f"{asked.words} {missed}".strip(), asked.phrases)
             within = self._find_within(asked, now) if asked.is_narrow else None
-            ranked = self._rank(wording, within, [note for notes in named.values() for note in notes], limit=limit)
+            first = list(dict.fromkeys(note for notes in named.values() for note in notes))
+            ranked = self._rank(wording, within, first, limit=limit)
+            if within and (wording is None or (asked.days and not ranked)):
+                # "What happened last week" has a word, and asks for all that there is.
+                ranked += [one for one in self._list_within(within, limit) if one[0].chunk >> CHUNK_BITS not in first]
             return self._make_hits(_spread(ranked, limit), asked, wording)
 
     def rank_notes(self, question: str, among: Sequence[str]) -> list[str]:
@@ -56,17 +60,12 @@ class Finder:
     ) -> list[list[Candidate]]:
         """The chunks of each note, best first; notes that were named first, then the others by what they score."""
         first = [self._rank_named(note, wording, limit) for note in named]
-        if wording is None:
-            others = [] if within is None else self._list_within(within, limit)
-            return [*first, *(one for one in others if one[0].chunk >> CHUNK_BITS not in named)]
+        found = [] if wording is None else self._matcher.find(wording, within=within, notes=limit + len(named))
         notes: dict[str, list[Candidate]] = {}
-        for one in self._matcher.find(wording, within=within, notes=limit + len(named)):
-            if one.chunk >> CHUNK_BITS not in named:
-                notes.setdefault(one.path, []).append(one)
-        return [
-            *first,
-            *sorted(notes.values(), key=lambda found: (-_sum_up([one.score for one in found]), found[0].path)),
-        ]
+        for one in found:
+            notes.setdefault(one.path, []).append(one)
+        others = sorted(notes.values(), key=lambda chunks: (-_sum_up([one.score for one in chunks]), chunks[0].path))
+        return [*first, *(one for one in others if one[0].chunk >> CHUNK_BITS not in named)]
 
     def _rank_named(self, note: int, wording: Wording | None, limit: int) -> list[Candidate]:
         """The chunks of a note that was named: those that fit, else all of them as they stand."""

@@ -1,0 +1,87 @@
+"""Chunks: a note is divided at its headings, and a chunk keeps its name as long as it stays where it is."""
+
+from lamella.adapters.retrieval.chunks import CHUNK_CHARS, Chunk, divide, name_chunks
+from lamella.adapters.sources.markdown.note import parse_note
+from lamella.adapters.sources.markdown.tags import fold_tag
+
+NOTE = """Before any heading. #plan
+
+# Garden #
+
+## Beds
+
+Sow beans. #garden/beans
+
+```sh
+# no heading, #notag
+```
+
+### Deep
+
+Water `#code` and ~~#old~~.
+
+# Empty
+
+# Last
+End."""
+
+
+def test_each_heading_begins_a_chunk_that_knows_those_above_it() -> None:
+    chunks, tags = divide(NOTE)
+    assert [(chunk.headings, chunk.text.split("\n")[0]) for chunk in chunks] == [
+        ((), "Before any heading. #plan"),
+        (("Garden", "Beds"), "Sow beans. #garden/beans"),
+        (("Garden", "Beds", "Deep"), "Water `#code` and ~~#old~~."),
+        (("Empty",), ""),
+        (("Last",), "End."),
+    ]
+    assert tags == ["plan", "garden/beans", "old"]
+
+
+def test_headings_and_tags_are_those_that_parsing_the_whole_note_finds() -> None:
+    chunks, tags = divide(NOTE)
+    parsed = parse_note(NOTE)
+    assert {heading for chunk in chunks for heading in chunk.headings} == {one.text for one in parsed.headings}
+    assert {fold_tag(tag) for tag in tags} == {fold_tag(tag) for tag in parsed.tags}
+
+
+def test_a_note_without_anything_is_one_empty_chunk() -> None:
+    assert divide("") == ([Chunk((), "")], [])
+    assert divide("\n \n")[0] == [Chunk((), "")]
+
+
+def test_a_long_section_is_cut_between_paragraphs_and_nothing_is_lost() -> None:
+    paragraphs = [f"{number} " + "word " * 60 for number in range(40)]
+    chunks, _ = divide("# One\n" + "\n\n".join(paragraphs))
+    assert len(chunks) > 1
+    assert all(len(chunk.text) <= CHUNK_CHARS and chunk.headings == ("One",) for chunk in chunks)
+    assert " ".join(" ".join(chunk.text for chunk in chunks).split()) == " ".join(" ".join(paragraphs).split())
+
+
+def test_a_line_without_an_end_is_cut_somewhere() -> None:
+    chunks, _ = divide("x" * 1_000_000)
+    assert sum(len(chunk.text) for chunk in chunks) == 1_000_000
+    assert max(len(chunk.text) for chunk in chunks) == CHUNK_CHARS
+
+
+def test_a_hundred_thousand_headings_take_no_longer_than_their_number() -> None:
+    chunks, _ = divide("".join(f"{'#' * (number % 6 + 1)} h{number}\n" for number in range(100_000)))
+    assert chunks[-1].headings[-1] == "h99999"
+    assert max(len(chunk.headings) for chunk in chunks) == 6
+
+
+def test_a_fence_that_nobody_closes_hides_the_headings_below_it() -> None:
+    chunks, _ = divide("# One\n~~~\n# Two\n``` \n# Three")
+    assert [chunk.headings for chunk in chunks] == [("One",)]
+
+
+def test_the_name_of_a_chunk_is_its_path_headings_and_number() -> None:
+    chunks = [Chunk(("A",), "1"), Chunk(("A",), "2"), Chunk(("A~1",), "3"), Chunk((), "4"), Chunk(("A",), "5")]
+    names = name_chunks("n.md", chunks)
+    assert names == ["n.md#A", "n.md#A~1", "n.md#A~1~1", "n.md", "n.md#A~2"]
+
+
+def test_a_chunk_keeps_its_name_when_others_change() -> None:
+    before = name_chunks("n.md", divide("# A\none\n# B\ntwo")[0])
+    after = name_chunks("n.md", divide("intro\n# A\none and more\n# C\n# B\ntwo")[0])
+    assert set(before) <= set(after)

@@ -1,0 +1,54 @@
+"""Contents: what a note says of itself above its text is read without the rest of its front matter."""
+
+import pytest
+
+from lamella.adapters.retrieval.contents import MOST_CHARS, fold_name, name_stem, read_contents
+from lamella.adapters.sources.markdown.note import parse_note
+from lamella.adapters.sources.markdown.tags import fold_tag
+
+FRONTS = (
+    "title: Plain words\nstatus: open",
+    'title: "With: colon"\ntags: [Project/Alpha, beta]\naliases:\n  - The Plan\n  - Plan B\nowner: jo',
+    "tags: one, two\nalias: A, B",
+    "TAGS:\n- x\n\nTitle: Mine",
+    "{title: flow, tags: [a]}",
+    "broken: [\ntitle: [",
+    "other: 1",
+    "title:",
+)
+
+
+@pytest.mark.parametrize("front", FRONTS)
+def test_title_tags_and_aliases_are_those_that_parsing_the_whole_note_finds(front: str) -> None:
+    text = f"---\n{front}\n---\nText with #inline.\n"
+    found, parsed = read_contents("folder/note.md", text, markdown=True), parse_note(text)
+    named = {name.lower(): value for name, value in parsed.properties.items()}.get("title")
+    assert found.title == (named or "note")
+    assert found.aliases == tuple(parsed.aliases)
+    assert set(found.tags) == {fold_tag(tag) for tag in parsed.tags}
+    assert [chunk.text for chunk in found.chunks] == ["Text with #inline."]
+
+
+def test_other_properties_are_searched_too() -> None:
+    found = read_contents("a.md", "---\ntitle: T\nstatus: blocked\ntags: [x]\n---\n", markdown=True)
+    assert found.properties.split() == ["status:", "blocked"]
+
+
+def test_a_file_that_is_no_note_has_its_text_alone() -> None:
+    found = read_contents("paper.pdf", "---\ntitle: no\n---\n#tag", markdown=False)
+    assert (found.title, found.tags, found.aliases) == ("paper", (), ())
+
+
+def test_line_ends_and_a_byte_order_mark_do_not_count() -> None:
+    one, other = (read_contents("a.md", text, markdown=True) for text in ("\ufeff# A\r\nb\r\n", "# A\nb\n"))
+    assert one == other
+
+
+def test_what_is_beyond_all_measure_is_not_read() -> None:
+    found = read_contents("a.md", "x " * MOST_CHARS, markdown=True)
+    assert sum(len(chunk.text) for chunk in found.chunks) <= MOST_CHARS
+
+
+def test_names_are_compared_in_any_case_and_unicode_form() -> None:
+    assert fold_name("CAFE\u0301") == fold_name("café")
+    assert [name_stem(path) for path in ("a/b.c.md", ".hidden", "x")] == ["b.c", ".hidden", "x"]

@@ -1,0 +1,75 @@
+"""The file of an index: private, shared by processes, and made anew when it cannot be read."""
+
+import sqlite3
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+
+from lamella.adapters.retrieval.database import IndexFile, is_sound
+from lamella.errors import IndexUnavailableError
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "own" / "index.db"
+
+
+def test_nobody_else_can_read_the_file_and_its_folder(path: Path) -> None:
+    with closing(IndexFile(path)) as file:
+        with file.writing():
+            file.run("INSERT INTO facts VALUES ('a', 'b')")
+        assert {one.stat().st_mode & 0o777 for one in path.parent.iterdir()} == {0o600}
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_what_is_written_in_one_block_is_there_whole_or_not_at_all(path: Path) -> None:
+    with closing(IndexFile(path)) as file:
+        with suppress(ZeroDivisionError), file.writing():
+            file.run("INSERT INTO facts VALUES ('half', 'x')")
+            _ = 1 / 0
+        assert file.run("SELECT * FROM facts WHERE name = 'half'") == []
+
+
+@pytest.mark.parametrize("content", [b"", b"no database at all", b"SQLite format 3\0" + b"\xff" * 5_000])
+def test_a_file_that_is_no_database_is_replaced(path: Path, content: bytes) -> None:
+    path.parent.mkdir()
+    path.write_bytes(content)
+    with closing(IndexFile(path)) as file:
+        assert bool(file.rebuilt) == bool(content)
+        assert file.run("SELECT count(*) FROM notes") == [(0,)]
+    assert is_sound(path)
+
+
+def test_an_index_of_another_version_is_made_anew_and_one_of_this_version_stays(path: Path) -> None:
+    with closing(IndexFile(path)) as file, file.writing():
+        file.run("INSERT INTO facts VALUES ('kept', 'x')")
+    with closing(IndexFile(path)) as file:
+        assert file.rebuilt is None
+        assert file.run("SELECT value FROM facts WHERE name = 'kept'") == [("x",)]
+        file.run("UPDATE facts SET value = '0 older' WHERE name = 'version'")
+    with closing(IndexFile(path)) as file:
+        assert file.rebuilt == "it was made by another version"
+        assert file.run("SELECT value FROM facts WHERE name = 'kept'") == []
+
+
+def test_tables_of_somebody_else_make_it_no_index(path: Path) -> None:
+    path.parent.mkdir()
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("CREATE TABLE theirs (a)")
+    with closing(IndexFile(path)) as file:
+        assert file.rebuilt
+        assert file.run("SELECT count(*) FROM notes") == [(0,)]
+
+
+def test_a_writer_that_waits_too_long_is_told_so(path: Path) -> None:
+    with closing(IndexFile(path)) as one, closing(IndexFile(path, patience=0.05)) as other, one.writing():
+        with pytest.raises(IndexUnavailableError, match="locked") as caught, other.writing():
+            pass
+        assert "index_folder" in caught.value.hint
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x", encoding="utf-8")
+    with pytest.raises(IndexUnavailableError):
+        IndexFile(tmp_path / "file" / "index.db")

@@ -1,0 +1,35 @@
+"""Questions: what says where to look is taken out, and the rest are words."""
+
+from datetime import date
+
+from lamella.adapters.retrieval.query import MOST_CHARS, read_question
+
+TODAY = date(2026, 11, 17)
+
+
+def test_a_question_is_taken_apart() -> None:
+    asked = read_question(
+        '[[My Note#Part|words]] #Project/Alpha path:"My Folder/" folder:daily "exact words" beans #12 last week',
+        today=TODAY,
+    )
+    assert asked.links == ("my note",)
+    assert asked.tags == ("project/alpha",)
+    assert asked.folders == ("My Folder", "daily")
+    assert asked.phrases == ("exact words",)
+    assert asked.days is not None
+    assert asked.words.split() == ["beans", "#12"]
+    assert asked.is_narrow
+
+
+def test_plain_words_say_nowhere_to_look() -> None:
+    asked = read_question("what of last week", today=None)
+    assert not asked.is_narrow
+    assert asked.words == "what of last week"
+
+
+def test_a_link_by_path_has_no_ending() -> None:
+    assert read_question("[[folder/Note.md]]", today=TODAY).links == ("folder/note",)
+
+
+def test_a_question_without_end_is_cut() -> None:
+    assert len(read_question("x" * (MOST_CHARS * 3), today=TODAY).words) == MOST_CHARS
