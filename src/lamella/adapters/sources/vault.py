@@ -3,6 +3,7 @@
 import os
 import stat
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field
 from datetime import date
@@ -44,6 +45,7 @@ class _Sight:
     listings: dict[Path, Inventory] = field(default_factory=dict)
     unread: dict[str, str] = field(default_factory=dict)
     desk: QueryDesk | None = None
+    aliases: dict[str, list[str]] | None = None
 
 
 class Vault:
@@ -151,8 +153,7 @@ class Vault:
         return self._folder.has(stat.S_ISREG, path)
 
     def find_note(self, name: str) -> Sequence[str]:
-        found = self._list(self._root)
-        return found.find_note(name) or self._find_alias(name, found)
+        return self._list(self._root).find_note(name) or self._list_aliases().get(fold_name(name), [])
 
     def find_linked(self, target: str, beside: str) -> Sequence[str]:
         """The notes that a link in another note can mean: beside that one, from the root, by name, by alias.
@@ -224,26 +225,32 @@ class Vault:
         same = self._list(self._root).find_same(named)
         return same[0] if len(same) == 1 else named
 
-    def _find_alias(self, name: str, found: Inventory) -> list[str]:
-        wanted = fold_name(name)
-        return [path for path in found.notes if any(fold_name(alias) == wanted for alias in self._list_aliases(path))]
-
-    def _list_aliases(self, path: str) -> Sequence[str]:
-        """The other names of a note; one that cannot be read has none, and whoever reads it is told why."""
-        try:
-            return self._memory.aliases(self._folder.find_plain(path))
-        except (BadInputError, OSError):
-            return ()
+    def _list_aliases(self) -> dict[str, list[str]]:
+        """The notes that have a name besides that of their file, by that; one that cannot be read has none."""
+        if self._seen is not None and self._seen.aliases is not None:
+            return self._seen.aliases
+        found: dict[str, list[str]] = {}
+        for path in self._list(self._root).notes:
+            with suppress(OSError):
+                for alias in {fold_name(alias) for alias in self._memory.aliases(self._place(path))}:
+                    found.setdefault(alias, []).append(path)
+        if self._seen is not None:
+            self._seen.aliases = found
+        return found
 
     def _find_tags(self, path: str, seen: _Sight) -> frozenset[str]:
         """The tags of a note. One that cannot be read carries none, and is not what stops the search for others."""
         if path in seen.unread:
             return frozenset()
         try:
-            return self._memory.tags(self._folder.find_plain(path), lambda: self.read_text(path))
+            return self._memory.tags(self._place(path), lambda: self.read_text(path))
         except BadInputError as error:
             seen.unread[path] = error.message
             return frozenset()
+
+    def _place(self, path: str) -> Path:
+        """Where a file stands that a walk found: what leads out of the vault is not in its list."""
+        return self._root / os.fsdecode(path.encode())
 
     def _is_copy(self, path: str, artifact: Artifact) -> bool:
         if kind_of_file(path) is not artifact.kind:

@@ -16,6 +16,8 @@ _LINKS = frozenset(("Link", "Image"))
 _INLINE = frozenset(("Emphasis", "Strong", "Strikethrough", *_LINKS))
 # A picture in a link is common. Links in links in links are nobody's, and each would be read with all that are in it.
 _DEEPEST_LINK = 3
+# Embeds in embeds take the parser the square of their number: 50,000 took five seconds (measured 2026-11-17).
+_DEEPEST_EMBED = 1_000
 _VERBATIM = frozenset(("Code", "InlineMath", "DisplayMath", "Html", "InlineHtml"))
 _VERBATIM_BLOCKS = frozenset(("CodeBlock", "HtmlBlock"))
 
@@ -50,7 +52,7 @@ class Structure(NamedTuple):
 def read_structure(body: str) -> Structure:
     """What the parser finds in a body. Offsets are bytes of its UTF-8."""
     walk = _Walk()
-    for event, place in pyromark.events_with_range(body, options=_OPTIONS):
+    for event, place in pyromark.events_with_range(body, options=_choose_options(body)):
         # Most events are plain text, which says nothing here.
         if isinstance(event, str) or "Text" in event:
             continue
@@ -63,6 +65,13 @@ def read_structure(body: str) -> Structure:
             walk.found.verbatim.append((place["start"], place["end"]))
     walk.found.verbatim.extend(_list_definitions(body))
     return walk.found
+
+
+def _choose_options(body: str) -> pyromark.Options:
+    """A text in which nobody can have meant its embeds is read without any."""
+    if body.count("![[") <= _DEEPEST_EMBED or max(part.count("![[") for part in body.split("]]")) <= _DEEPEST_EMBED:
+        return _OPTIONS
+    return _OPTIONS & ~pyromark.Options.ENABLE_WIKILINKS
 
 
 class _Walk:

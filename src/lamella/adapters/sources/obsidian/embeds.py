@@ -18,6 +18,7 @@ TextReader = Callable[[str], str]
 
 MOST_EMBEDS = 200
 DEEPEST_EMBED = 5
+_MOST_LOOKUPS = 1_000
 _MOST_CHARACTERS = 2_000_000
 _NAMED = 3
 _OPENING = '<embedded_note path="'
@@ -32,6 +33,7 @@ class Embedding:
         self._path, self._find, self._read = path, find, read
         self._left = _MOST_CHARACTERS
         self._notes: dict[str, tuple[str, ParsedNote]] = {}
+        self._found: dict[tuple[str, str], Sequence[str]] = {}
         self._above = {path}
         self.sources: list[str] = []
 
@@ -52,12 +54,12 @@ class Embedding:
         return "".join((*parts, _break_frames(text[at:])))
 
     def _show(self, embed: NoteLink, written: str, path: str, depth: int) -> str:
-        paths = self._find(embed.target, path) if embed.target else (path,)
+        paths = self._look_up(embed.target, path) if embed.target else (path,)
         if len(paths) != 1:
             return written if not paths else f"{written} ({_tell_several(embed.target, paths)})"
         name = f"{paths[0]}{embed.subpath}"
         if name in self._above or paths[0] in self._above:
-            return f"{written} (above: {escape_line(name)})"
+            return f"{written} (already here: {escape_line(name)})"
         if depth > DEEPEST_EMBED:
             return f"{written} (not embedded: more than {DEEPEST_EMBED} notes deep)"
         if len(self.sources) >= MOST_EMBEDS or self._left <= 0:
@@ -66,6 +68,13 @@ class Embedding:
             return self._embed(name, paths[0], embed, depth) or written
         except BadInputError as error:
             return f"{written} (not embedded: {error.message})"
+
+    def _look_up(self, target: str, path: str) -> Sequence[str]:
+        """What a target means in a note. Each is looked for once, and after many that were looked for no other is."""
+        wanted = (target, path)
+        if wanted not in self._found and len(self._found) < _MOST_LOOKUPS:
+            self._found[wanted] = self._find(target, path)
+        return self._found.get(wanted, ())
 
     def _embed(self, name: str, path: str, embed: NoteLink, depth: int) -> str:
         """What is embedded in its frame; nothing where the note has no such part."""
