@@ -7,18 +7,23 @@ from pathlib import PurePosixPath
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inventory:
-    """Every file below a folder and every link that was not followed, as sorted vault paths; its notes by name."""
+    """Every file below a folder and every link that was not followed, as sorted vault paths; all of them by name."""
 
     files: tuple[str, ...]
     links: tuple[str, ...]
     notes: tuple[str, ...]
     _named: dict[str, list[str]] = field(repr=False)
+    _others: dict[str, list[str]] = field(repr=False)
 
     def find_note(self, name: str) -> list[str]:
         """The notes that a link can mean: the one at this path, else all of this name, whatever its case."""
         same = self._named.get(PurePosixPath(name).name.lower().removesuffix(".md"), [])
         exact = [path for path in same if path in (name, f"{name}.md")]
         return exact or list(self._named.get(name.lower(), []))
+
+    def find_others(self, name: str) -> list[str]:
+        """The files that are no notes and are called so, in any folder and whatever the case."""
+        return self._others.get(name.casefold(), [])
 
 
 def make_inventory(files: Iterable[str], links: Iterable[str]) -> Inventory:
@@ -28,7 +33,11 @@ def make_inventory(files: Iterable[str], links: Iterable[str]) -> Inventory:
     named: dict[str, list[str]] = {}
     for path in notes:
         named.setdefault(PurePosixPath(path).stem.lower(), []).append(path)
-    return Inventory(files=files, links=tuple(sorted(links)), notes=notes, _named=named)
+    others: dict[str, list[str]] = {}
+    for path in files:
+        if not is_note(path):
+            others.setdefault(path.rpartition("/")[2].casefold(), []).append(path)
+    return Inventory(files=files, links=tuple(sorted(links)), notes=notes, _named=named, _others=others)
 
 
 def is_note(name: str) -> bool:

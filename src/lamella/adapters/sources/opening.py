@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from lamella.adapters.sources.pictures import PictureReader
+from lamella.adapters.sources.pictures.reader import PictureReader
 from lamella.adapters.sources.vault import Vault
 from lamella.core.artifacts.kinds import Medium
 from lamella.ports import Look, Sources

@@ -10,7 +10,8 @@ from pathlib import Path, PurePosixPath
 
 from lamella.adapters.files.reading import read_plain
 from lamella.adapters.sources.inventory import Inventory, is_note, make_inventory
-from lamella.adapters.sources.pictures import PictureReader
+from lamella.adapters.sources.pictures.finding import find_embedded, read_kept
+from lamella.adapters.sources.pictures.reader import PictureReader
 from lamella.adapters.sources.tags import carries_tag, find_tags
 from lamella.core.artifacts.kinds import KINDS, Medium
 from lamella.core.artifacts.make import make_artifact
@@ -18,7 +19,6 @@ from lamella.core.artifacts.model import Artifact, Kind, Source
 from lamella.core.artifacts.wanted import Wanted
 from lamella.errors import (
     BadInputError,
-    NotAvailableError,
     SourceMissingError,
     SourceOutsideError,
     SourceUnreadableError,
@@ -92,23 +92,13 @@ class Vault:
         return self._list(self._root).find_note(name)
 
     def find_file(self, target: str, *, beside: str) -> str:
-        if target.startswith(("http://", "https://", "data:")):
-            raise NotAvailableError(
-                f"{target[:60]} is not in the vault.",
-                hint="Attach the picture itself, from a file in the vault.",
-            )
-        neighbour = (PurePosixPath(beside).parent / target).as_posix()
-        for path in (neighbour, target):
-            if self.has_file(path):
-                return path
-        name = PurePosixPath(target).name
-        found = [path for path in self._list(self._root).files if PurePosixPath(path).name == name]
-        if len(found) != 1:
-            raise SourceMissingError(
-                f"{target} is in the vault {len(found)} times.",
-                hint="Embed it by a path that names one file.",
-            )
-        return found[0]
+        return find_embedded(
+            target,
+            beside=beside,
+            has_file=self.has_file,
+            find_named=lambda name: self._list(self._root).find_others(name),
+            find_kept=lambda: read_kept(self.read_text),
+        )
 
     def has_file(self, path: str) -> bool:
         try:

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from lamella.core.artifacts.embeds import embedded_images
 from lamella.core.artifacts.ids import path_id
-from lamella.core.artifacts.kinds import KINDS, LATER_KIND, TEXT_KINDS, BlockForm, Embeds
-from lamella.core.artifacts.model import Artifact, Image, Kind, Policy, Source
+from lamella.core.artifacts.kinds import KINDS, LATER_KIND, TEXT_KINDS, BlockForm
+from lamella.core.artifacts.model import Artifact, Kind, Policy, Source
 from lamella.core.artifacts.wanted import Wanted
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.terms import Attachments, Terms
@@ -24,10 +23,11 @@ from lamella.core.text.content import normalise
 from lamella.core.text.patterns import moment_pattern
 from lamella.core.values import replace
 from lamella.engine.dialogue.ask import Ask
+from lamella.engine.dialogue.reading.embedded import with_images
 from lamella.engine.dialogue.reading.pins import read_pins
 from lamella.engine.dialogue.reading.working_set import NOTHING_LEAVES, follow_sources, resolve_leaving
-from lamella.errors import ArtifactError, BadInputError
-from lamella.ports import Catalog, Sources, no_vault
+from lamella.errors import ArtifactError
+from lamella.ports import Sources, no_vault
 
 
 class TurnReader:
@@ -67,21 +67,9 @@ class TurnReader:
         return next((replace(known, kind=item.kind) for known in taken), None)
 
     def _with_images(self, artifact: Artifact) -> Artifact:
-        """Images are taken from the active note only; one that cannot be sent is said, not skipped."""
-        if not artifact.has_images or artifact.images or KINDS[artifact.kind].embeds is not Embeds.SENT:
-            return artifact
-        if self._sources.catalog is None:
-            self.warnings.append(f"The images of {artifact.id} are not sent: there is no vault to read them from.")
-            return artifact
-        return replace(artifact, images=tuple(self._read_embedded(artifact, self._sources.catalog)))
-
-    def _read_embedded(self, note: Artifact, catalog: Catalog) -> Iterator[Image]:
-        for target in embedded_images(note.text):
-            try:
-                path = catalog.find_file(target, beside=note.id)
-                yield from self._sources.read(Wanted(kind=Kind.IMAGE, name=path)).images
-            except BadInputError as error:
-                self.warnings.append(f"An image of {note.id} is not sent: {error.message}")
+        shown, told = with_images(artifact, self._sources)
+        self.warnings += told
+        return shown
 
     def _read_notes(self, item: Wanted) -> Iterator[Artifact]:
         catalog = self._sources.catalog
