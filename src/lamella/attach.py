@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import ClassVar
 
+from lamella.core.artifacts.embeds import is_address
 from lamella.core.artifacts.kinds import kind_of_file
 from lamella.core.artifacts.make import make_artifact, make_tool_definition, make_tool_result
 from lamella.core.artifacts.model import Artifact, Kind, Policy, Source, ToolDefinition
@@ -191,23 +192,33 @@ class Selection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """A picture: its bytes and media type, or its path in the vault."""
+    """A picture: its bytes, its path in the vault, or its address; a data URI is one, too. Its bytes say its type."""
 
     kind: ClassVar[Kind] = Kind.IMAGE
     data: bytes | None = None
-    media_type: str = "image/png"
+    media_type: str | None = None
     path: str | None = None
+    url: str | None = None
     title: str = ""
 
     def attachment(self) -> Wanted:
         return self.wanted()
 
     def wanted(self) -> Wanted:
-        """The picture, to be read from a vault or from its bytes."""
-        if self.data is None and self.path is None:
-            raise ArtifactError("A picture has neither data nor path.", hint="Give it `data`, or a `path`.")
+        """The picture, to be read from a vault, from its bytes or from where its address leads."""
+        if self.data is None and self.path is None and self.url is None:
+            raise ArtifactError("A picture has no data, path or url.", hint="Give it `data`, a `path` or a `url`.")
+        if self.url is not None and (self.data is not None or self.path is not None):
+            raise ArtifactError(
+                "A picture has a url and something else.", hint="Give it a `url`, or `data`, or a `path`."
+            )
+        if self.url is not None and not is_address(self.url):
+            raise ArtifactError(
+                f"{self.url[:60]} is no address of a picture.", hint="One begins with https://, http:// or data:image/."
+            )
         media_type = None if self.data is None else self.media_type
-        return Wanted(kind=self.kind, name=self.path or "", title=self.title, data=self.data, media_type=media_type)
+        name = self.url or self.path or ""
+        return Wanted(kind=self.kind, name=name, title=self.title, data=self.data, media_type=media_type)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -76,7 +76,10 @@ class Services(Struct, frozen=True, kw_only=True, dict=True):
         from lamella.adapters.providers.places import sees_pictures
         from lamella.adapters.tokens.counter import OfflineCounter
 
-        return OfflineCounter(sees=lambda model: sees_pictures(model, self.models))
+        return OfflineCounter(
+            sees=lambda model: sees_pictures(model, self.models),
+            pictures=lambda model: self.models.model(model).pictures,
+        )
 
     @cached_property
     def prices(self) -> "PriceBook":

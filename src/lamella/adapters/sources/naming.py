@@ -10,7 +10,11 @@ from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
 
 from lamella.adapters.sources.grounds import Ground, stand_on
-from lamella.attach import Attachment, Selection, knows_ending
+from lamella.adapters.sources.pictures.pasted import is_pasted
+from lamella.adapters.sources.pictures.reader import PictureReader
+from lamella.attach import Attachment, Picture, Selection, knows_ending
+from lamella.core.artifacts.model import Kind
+from lamella.core.artifacts.wanted import Wanted
 from lamella.core.text.mentions import (
     Mention,
     MentionForm,
@@ -55,11 +59,21 @@ class NamedFiles:
 
     def find(self, name: str) -> Sequence[Attachment]:
         """What a name stands for: a file, a folder, a note, a tag, lines of a file as in ``note.md:10-20``."""
+        if is_pasted(name):
+            return [self.take_picture(name, title="pasted")]
         ground, mention = stand_on(self._vault), read_name(name)
         found = _resolve(mention, ground)
         if found is None:
             raise _miss(mention, ground)
         return found[0]
+
+    def take_picture(self, given: bytes | str, *, title: str) -> Picture:
+        """A picture that is given, as bytes or as a data URI, once its bytes were looked at."""
+        if isinstance(given, str) and not is_pasted(given):
+            raise UsageError("What is pasted is no data URI.", hint="One begins with data:image/png;base64,")
+        data, name = (None, given) if isinstance(given, str) else (given, "")
+        image = PictureReader().read(Wanted(kind=Kind.IMAGE, name=name, data=data, title=title)).images[0]
+        return Picture(data=image.data, media_type=image.media_type, title=title)
 
     def find_mentions(self, text: str) -> list[MentionOutcome]:
         """What a message names, each with what it attaches or why not; a name or a handle is just a word."""

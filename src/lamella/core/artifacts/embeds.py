@@ -38,14 +38,18 @@ def embedded_images(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(target for target in found if _names_picture(target)))
 
 
+def is_address(target: str) -> bool:
+    """Whether a target leads to the web, or is a picture as letters, rather than the name of a file."""
+    return target[:11].lower().startswith(_ADDRESSES)
+
+
 def fold_pasted(text: str) -> str:
     """A text with the pictures that were pasted into it as letters named by their size."""
     return _PASTED.sub(lambda pasted: f"{pasted[1]} of {len(pasted[2]):,} characters, left out", text)
 
 
 def _names_picture(target: str) -> bool:
-    low = target[:300].lower() if target.startswith("data:") else target.lower()
-    return low.startswith(_ADDRESSES) or low.partition("?")[0].partition("#")[0].endswith(_ENDINGS)
+    return is_address(target) or target.lower().partition("?")[0].partition("#")[0].endswith(_ENDINGS)
 
 
 def _walk_prose(text: str) -> Iterator[str]:

@@ -30,7 +30,9 @@ class PictureReader:
         if wanted.data is not None:
             name = wanted.title or wanted.name or "The picture"
             image = parse_image(wanted.data, media_type=wanted.media_type, name=name)
-            return make_image(image, title=wanted.title, path=wanted.name or None)
+            is_url = wanted.name.lower().startswith(_WEB)
+            place = {"url" if is_url else "path": wanted.name} if wanted.name else {}
+            return make_image(image, title=wanted.title, **place)
         if is_pasted(wanted.name):
             image = parse_image(read_pasted(wanted.name), media_type=None, name=wanted.title or PASTED)
             return make_image(image, title=wanted.title)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from lamella.core.artifacts.embeds import embedded_images
+from lamella.core.artifacts.embeds import embedded_images, is_address
 from lamella.core.artifacts.kinds import KINDS, Embeds
 from lamella.core.artifacts.model import Artifact, Image, Kind
 from lamella.core.artifacts.wanted import Wanted
@@ -14,15 +14,14 @@ from lamella.ports import Sources
 MOST = 100
 MOST_BYTES = 100_000_000
 _TOLD = 10
-_ADDRESSES = ("http://", "https://", "data:")
 
 
 def with_images(note: Artifact, sources: Sources) -> tuple[Artifact, tuple[str, ...]]:
     """The note with its pictures, if it is the active one, and what is to be said of those that are missing."""
-    if not note.has_images or note.images or KINDS[note.kind].embeds is not Embeds.SENT:
+    if KINDS[note.kind].embeds is not Embeds.SENT:
         return note, ()
     targets, failures = embedded_images(note.text), list[str]()
-    images = tuple(_read_all(targets[:MOST], note, sources, failures))
+    images = tuple(_read_all(targets[:MOST], note=note, sources=sources, failures=failures))
     told = [f"An image of {note.id} is not sent: {why}" for why in dict.fromkeys(failures[:_TOLD])]
     left = max(0, len(failures) - _TOLD) + max(0, len(targets) - MOST)
     if left:
@@ -30,7 +29,7 @@ def with_images(note: Artifact, sources: Sources) -> tuple[Artifact, tuple[str, 
     return replace(note, images=images), tuple(told)
 
 
-def _read_all(targets: tuple[str, ...], note: Artifact, sources: Sources, failures: list[str]) -> Iterator[Image]:
+def _read_all(targets: tuple[str, ...], *, note: Artifact, sources: Sources, failures: list[str]) -> Iterator[Image]:
     read = 0
     for target in targets:
         try:
@@ -48,7 +47,7 @@ def _read_all(targets: tuple[str, ...], note: Artifact, sources: Sources, failur
 
 def _find(target: str, note: Artifact, sources: Sources) -> str:
     """What a picture is read by: its address, or its path in the vault."""
-    if target[:8].lower().startswith(_ADDRESSES):
+    if is_address(target):
         return target
     if sources.catalog is None:
         raise SourceMissingError("there is no vault to read it from.", hint="Name a vault, or attach the picture.")

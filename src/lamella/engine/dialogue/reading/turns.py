@@ -67,6 +67,8 @@ class TurnReader:
         return next((replace(known, kind=item.kind) for known in taken), None)
 
     def _with_images(self, artifact: Artifact) -> Artifact:
+        if not artifact.has_images or artifact.images:
+            return artifact
         shown, told = with_images(artifact, self._sources)
         self.warnings += told
         return shown

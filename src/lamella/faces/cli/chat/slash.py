@@ -7,6 +7,7 @@ from functools import partial
 from lamella.engine.dialogue.recalling import name_passage
 from lamella.errors import CallError, LamellaError, UsageError
 from lamella.faces.cli.chat.commands import conversations
+from lamella.faces.cli.chat.commands.pasting import paste
 from lamella.faces.cli.chat.commands.setting import list_settings, set_or_show
 from lamella.faces.cli.chat.commands.working_set import check_pinnable, check_pinned, check_present
 from lamella.faces.cli.chat.input import Arguments
@@ -228,6 +229,7 @@ COMMANDS = {
             run=_attach,
             known=conversations.list_files,
         ),
+        Command(name="/paste", takes="[DATA]", does="bring the picture on the clipboard along", run=paste),
         Command(
             name="/detach",
             takes="[NAME]",
