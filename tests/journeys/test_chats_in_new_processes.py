@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests import servers
+from tests.unit.pictures import png
 
 import lamella
 from lamella import (
@@ -33,7 +34,7 @@ from lamella import (
 from lamella.views.turns import view_turn
 
 ROOT = Path(__file__).parents[2]
-DOT = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x02\x00\x00\x00"
+DOT = png(1, 1)
 LONG = "".join(f"## Part {part}\n\n" + "Words to leave out. " * 40 + "\n\n" for part in range(12))
 Deed = Callable[[Chat], Turn | None]
 
