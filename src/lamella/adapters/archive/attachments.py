@@ -12,8 +12,6 @@ from lamella.core.artifacts.wanted import Wanted
 from lamella.errors import ArtifactError, NotAvailableError
 
 _ALWAYS = frozenset({"kind", "title", "policy"})
-# Nothing is fetched for a transcript: what comes from the web has its text with it, as has what no reader can give.
-_TEXT_GIVEN = (Medium.PAGE, Medium.VIDEO, Medium.NONE)
 _Line = Annotated[int, Field(ge=1)]
 
 
@@ -41,11 +39,8 @@ def read_attachment(given: AttachmentIn) -> Artifact | Wanted:
     _check_fields(given, spec)
     if given.text is not None:
         return make_artifact(given.kind, text=given.text, source=_source(given), title=given.title, policy=given.policy)
-    if spec.medium in _TEXT_GIVEN:
-        raise NotAvailableError(
-            f"A {given.kind} attachment has no text.",
-            hint="Give it its `text`; nothing is fetched for a transcript.",
-        )
+    if spec.medium is Medium.NONE:
+        raise NotAvailableError(f"A {given.kind} attachment has no text.", hint="Give it its `text`.")
     data = _read_data(given)
     name = given.path or "" if data is not None else _name(given, spec)
     # A folder or tag has no title of its own: its notes have theirs.
@@ -80,7 +75,7 @@ def _source(given: AttachmentIn) -> Source:
 def _name(given: AttachmentIn, spec: KindSpec) -> str:
     """What a reader finds it by."""
     field = spec.fields[0]
-    name = given.tag if field == "tag" else given.path
+    name = {"tag": given.tag, "url": given.url}.get(field, given.path)
     if not name:
         raise ArtifactError(f"A {given.kind} attachment has no {field}.", hint=f"Give it a `{field}`.")
     return name
