@@ -1,15 +1,16 @@
 """Addresses of the web, as people write them: where one ends in a sentence, and which video one shows."""
 
 import re
-from urllib.parse import parse_qs, urlsplit
 
 _PAGE = ("http://", "https://")
 _ENDS = ".,;:!?'\u2019\u201d\u00bb>*|"
 _BRACKETS = {")": "(", "]": "[", "}": "{"}
-_HOSTS = ("youtube.com", "youtube-nocookie.com")
-_SHORT = "youtu.be"
-_FOLDERS = ("shorts", "live", "embed", "v")
-_VIDEO = re.compile(r"[A-Za-z0-9_-]{11}")
+_VIDEO = re.compile(
+    r"https?://(?:(?:www|m|music)\.)?"
+    r"(?:youtu\.be/|(?:youtube|youtube-nocookie)\.com/(?:(?:shorts|live|embed|v)/|watch/?\?(?:[^#\s]*&)?v=))"
+    r"([A-Za-z0-9_-]{11})(?![A-Za-z0-9_-])",
+    re.IGNORECASE,
+)
 
 
 def is_page(name: str) -> bool:
@@ -30,17 +31,5 @@ def trim_address(word: str) -> str:
 
 def find_video(url: str) -> str | None:
     """The id of the YouTube video that an address shows, however it is written; none if it shows none."""
-    try:
-        parts = urlsplit(url)
-        host = (parts.hostname or "").removeprefix("www.").removeprefix("m.").removeprefix("music.")
-    except ValueError:
-        return None
-    steps = [step for step in parts.path.split("/") if step]
-    found = ""
-    if host == _SHORT and steps:
-        found = steps[0]
-    elif host in _HOSTS and len(steps) > 1 and steps[0] in _FOLDERS:
-        found = steps[1]
-    elif host in _HOSTS and steps == ["watch"]:
-        found = next(iter(parse_qs(parts.query).get("v", [])), "")
-    return found if _VIDEO.fullmatch(found) else None
+    found = _VIDEO.match(url)
+    return found[1] if found else None

@@ -53,6 +53,7 @@ class CacheFolder:
         data = json.encode(entry)
         # A disk that is full or may not be written to keeps nobody from reading.
         with suppress(OSError):
+            make_own_folder(place.parent.parent)
             make_own_folder(place.parent)
             _write(place, data)
             self._unseen += len(data)

@@ -1,6 +1,7 @@
 """Documents of word processors: headings, lists, tables and notes as markdown. Pictures and macros are left out."""
 
 from io import BytesIO
+from xml.parsers.expat import ExpatError
 
 from lamella.adapters.sources.conversion.markup import to_markdown
 from lamella.adapters.sources.conversion.model import ConversionFault, ConversionLimits, ConvertedText
@@ -18,7 +19,7 @@ def convert_document(data: bytes, limits: ConversionLimits) -> ConvertedText:
         read = mammoth.convert_to_html(
             BytesIO(data), convert_image=_drop, include_embedded_style_map=False, external_file_access=False
         )
-    except (KeyError, IndexError, ValueError, AttributeError, OSError, SyntaxError) as error:
+    except (KeyError, IndexError, ValueError, AttributeError, OSError, ExpatError) as error:
         raise ConversionFault(
             f"is no document of a word processor ({type(error).__name__}).", "Save it anew as .docx, and attach that."
         ) from error

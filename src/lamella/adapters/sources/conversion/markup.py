@@ -9,7 +9,7 @@ from html import unescape
 from lamella.adapters.sources.conversion.model import ConversionFault, ConversionLimits, ConvertedText
 from lamella.adapters.sources.conversion.plain import clean, clean_title, cut, decode
 
-_UNREAD = ("script", "style", "template", "noscript", "svg", "head")
+_UNREAD = ("script", "style", "template", "noscript", "svg", "head", "title")
 _TITLE = re.compile(r"<title[^>]{0,200}>([^<]{0,2000})", re.IGNORECASE)
 # Deeper than any page that people write; converters that go down by calling themselves break long after.
 _DEEPEST = 1_000
@@ -17,31 +17,13 @@ _DEEPEST = 1_000
 _MOST_TAGS = 300_000
 _TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9-]{0,30})")
 _PIECE = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9-]{0,30})?[^<>]*+>?|([^<]++)")
-_VOID = frozenset(
-    [
-        "area",
-        "base",
-        "br",
-        "col",
-        "embed",
-        "hr",
-        "img",
-        "input",
-        "link",
-        "meta",
-        "param",
-        "source",
-        "track",
-        "wbr",
-        "p",
-        "li",
-        "td",
-        "tr",
-        "th",
-        "dt",
-        "dd",
-    ]
-)
+# fmt: off
+# What stands alone, or ends where the next of its kind begins.
+_VOID = frozenset((
+    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr",
+    "p", "li", "td", "tr", "th", "dt", "dd",
+))
+# fmt: on
 
 
 def convert_page(data: bytes, limits: ConversionLimits, charset: str | None = None) -> ConvertedText:

@@ -7,7 +7,7 @@ from lamella.adapters.sources.conversion.model import ConversionFault
 
 _MOST_PARTS = 10_000
 _MOST_BYTES = 300_000_000
-_MOST_XML = 100_000_000
+_MOST_XML = 50_000_000
 _CHUNK = 1_000_000
 _OLD = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 # A declaration of entities; no program writes one into an office file. Both ways of writing UTF-16, too.
