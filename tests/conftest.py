@@ -21,6 +21,8 @@ os.environ["LAMELLA_CONFIG"] = os.devnull
 # Nor are the places they trust.
 _OWN = TemporaryDirectory(prefix="lamella-tests-")
 os.environ["XDG_CONFIG_HOME"] = _OWN.name
+# Nor what was read for them before.
+os.environ["XDG_CACHE_HOME"] = f"{_OWN.name}/cache"
 atexit.register(_OWN.cleanup)
 
 # Shells start jobs in the background with signals ignored, and processes hand that on: those that tests start must hear

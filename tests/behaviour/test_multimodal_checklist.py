@@ -14,6 +14,7 @@ from tests.unit.seen import attached, library, sent
 
 from lamella import ActiveNote, Note, Picture, ToolOutput, Turn
 from lamella.adapters.sources.pictures.reader import PictureReader
+from lamella.attach import Attachment
 from lamella.core.artifacts.kinds import Medium
 from lamella.core.artifacts.wanted import Wanted
 from lamella.core.messages.delta import Reply, StopReason, ToolCall
@@ -22,7 +23,7 @@ from lamella.ports import Sources
 
 MODEL = "anthropic:claude-opus-5-5"
 CHART, PLAN = png(60, 40), png(30, 20, 99)
-URL = "https://example.org/gauge.png"
+URL = "http://192.168.0.7/gauge.png"
 PASTED = f"data:image/png;base64,{b64encode(png(7, 5)).decode()}"
 LAYOUTS = pytest.mark.parametrize(
     "layout",
@@ -48,7 +49,7 @@ def pictures(turn: Turn) -> list[list[bytes]]:
     return [[image.data for image in message.images] for message in turn.messages if message.images]
 
 
-def ask(converse: type[Watched], vault: Path, *attach: Note | Picture, layout: str = "in_place") -> Turn:
+def ask(converse: type[Watched], vault: Path, *attach: Attachment, layout: str = "in_place") -> Turn:
     return converse(vault=vault, model=MODEL, layout=layout).ask("What is this?", attach=attach)
 
 
@@ -87,11 +88,11 @@ def test_markdown_image_links(converse: type[Watched], vault: Path, link: str) -
     assert pictures(turn) == [[PLAN if "plan" in link else CHART]]
 
 
-def test_image_urls_in_note_content_stay_links_where_nothing_fetches(converse: type[Watched], vault: Path) -> None:
+def test_image_urls_in_note_content_that_may_not_be_fetched_stay_links(converse: type[Watched], vault: Path) -> None:
     turn = ask(converse, write(vault, f"![gauge]({URL}) ![[chart.png]]"), ActiveNote(path="note.md"))
     assert pictures(turn) == [[CHART]]
     (warning,) = turn.envelope.warnings
-    assert warning.startswith(f"An image of note.md is not sent: {URL} stays a link")
+    assert warning.startswith(f"An image of note.md is not sent: {URL} stays a link. 192.168.0.7 is at 192.168.0.7")
     assert f"![gauge]({URL})" in turn.messages[-1].text
 
 
@@ -120,7 +121,7 @@ def test_pasted_data_uris_are_sent_as_pictures_and_not_as_letters(converse: type
 )
 def test_images_appear_in_the_final_request(converse: type[Watched], vault: Path, provider: str, model: str) -> None:
     write(vault, "![[chart.png]]")
-    attach = [ActiveNote(path="note.md"), Picture(data=PLAN)]
+    attach: list[Attachment] = [ActiveNote(path="note.md"), Picture(data=PLAN)]
     request = str(converse(vault=vault, model=model).ask("q", attach=attach).request(provider))
     for data in (CHART, PLAN):
         assert b64encode(data).decode() in request or repr(data) in request

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         read_answer,
         tell_unready,
     )
+    from lamella.wiring.reading import open_files
     from lamella.wiring.services import Services, load_configuration, load_settings, read_services
     from lamella.wiring.stores import copy_conversations, list_conversations, open_backend, open_conversations
     from lamella.wiring.transcripts import (
@@ -76,6 +77,7 @@ __all__ = [
     "open_backend",
     "open_conversations",
     "open_dialogue",
+    "open_files",
     "open_pool",
     "open_provider",
     "open_sources",
@@ -121,6 +123,7 @@ if not TYPE_CHECKING:
             "read_answer",
             "tell_unready",
         ),
+        "lamella.wiring.reading": ("open_files",),
         "lamella.wiring.services": ("Services", "load_configuration", "load_settings", "read_services"),
         "lamella.wiring.stores": ("copy_conversations", "list_conversations", "open_backend", "open_conversations"),
         "lamella.wiring.transcripts": (

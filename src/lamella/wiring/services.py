@@ -13,6 +13,7 @@ from lamella.settings.model import Settings
 if TYPE_CHECKING:
     from lamella.adapters.providers.dialects import WireDialects
     from lamella.adapters.providers.facts.user_models import UserModels
+    from lamella.adapters.sources.conversions import Conversions
     from lamella.ports import ModelBook, PriceBook, ProfileBook, TokenCounter
 
 
@@ -86,6 +87,13 @@ class Services(Struct, frozen=True, kw_only=True, dict=True):
         from lamella.adapters.providers.facts.prices import SnapshotPrices
 
         return SnapshotPrices()
+
+    @cached_property
+    def conversions(self) -> "Conversions":
+        """What reads pages, videos, PDFs and office files."""
+        from lamella.wiring.reading import open_conversions
+
+        return open_conversions(self)
 
     @cached_property
     def dialects(self) -> "WireDialects":

@@ -18,7 +18,7 @@ def open_world(vault: Path | None, *, services: Services | None = None, summariz
         counter=services.counter,
         prices=services.prices,
         profiles=services.profiles,
-        sources=open_sources(vault),
+        sources=open_sources(vault, lambda: services.conversions),
         summarizer=summarizer,
         dialects=services.dialects,
     )

@@ -14,8 +14,6 @@ from lamella.core.artifacts.wanted import Wanted
 from lamella.errors import ArtifactError, NotAvailableError
 
 _ALWAYS = frozenset({"kind", "title", "policy"})
-# Nothing is fetched for a transcript: what comes from the web has its text with it, as has what no reader can give.
-_TEXT_GIVEN = (Medium.PAGE, Medium.VIDEO, Medium.NONE)
 _Line = Annotated[int, Field(ge=1)]
 
 
@@ -58,18 +56,10 @@ def read_attachment(given: AttachmentIn) -> Artifact | Wanted:
         )
     if given.images:
         raise ArtifactError(f"A {given.kind} attachment has images and no text.", hint="Give it its `text`, too.")
-    if spec.medium in _TEXT_GIVEN:
-        raise NotAvailableError(
-            f"A {given.kind} attachment has no text.",
-            hint="Give it its `text`; nothing is fetched for a transcript.",
-        )
+    if spec.medium is Medium.NONE:
+        raise NotAvailableError(f"A {given.kind} attachment has no text.", hint="Give it its `text`.")
     data = _read_data(given)
     name = given.path or given.url or "" if data is not None else _name(given, spec)
-    if data is None and name == given.url and not name[:5].lower() == "data:":
-        raise NotAvailableError(
-            f"A {given.kind} attachment has an address of the web.",
-            hint="Give it its `data`, or a `path`; nothing is fetched for a transcript.",
-        )
     # A folder or tag has no title of its own: its notes have theirs.
     title = "" if spec.block is BlockForm.EXPANDS else given.title
     return Wanted(kind=given.kind, name=name, policy=given.policy, title=title, data=data, media_type=given.media_type)
@@ -102,11 +92,13 @@ def _source(given: AttachmentIn) -> Source:
 def _name(given: AttachmentIn, spec: KindSpec) -> str:
     """What a reader finds it by."""
     field = spec.fields[0]
-    name = given.tag if field == "tag" else given.path or (given.url if "url" in spec.fields else None)
+    name = {"tag": given.tag, "url": given.url}.get(field, given.path) or (given.url if "url" in spec.fields else None)
     if not name:
         raise ArtifactError(f"A {given.kind} attachment has no {field}.", hint=f"Give it a `{field}`.")
-    if given.url and not is_address(given.url):
-        raise ArtifactError("The url of an image is no address of one.", hint="One begins with data:image/.")
+    if spec.medium is Medium.PICTURE and given.url and not is_address(given.url):
+        raise ArtifactError(
+            "The url of an image is no address of one.", hint="One begins with https://, http:// or data:image/."
+        )
     return name
 
 

@@ -5,6 +5,7 @@ from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 from lamella.adapters.sources.opening import open_sources
+from lamella.adapters.sources.readers import OpenConversions
 from lamella.adapters.sources.vault import Vault
 from lamella.attach import Attachment, Code, Folder, Note, Picture, Tag, describe_file
 from lamella.core.artifacts.model import Kind
@@ -107,6 +108,9 @@ class VaultGround:
 class LooseGround:
     """No vault: paths lead from the current folder, and what they name is read at once, under the path as typed."""
 
+    def __init__(self, conversions: OpenConversions | None = None) -> None:
+        self._conversions = conversions
+
     def has_file(self, name: str) -> bool:
         try:
             place = Path(name)
@@ -129,7 +133,8 @@ class LooseGround:
     def attach_file(self, path: str) -> Attachment:
         described = describe_file(path)
         place = Path(path)
-        read = open_sources(place.parent)().read(type(described)(path=place.name).wanted())
+        look = open_sources(place.parent, self._conversions)
+        read = look().read(type(described)(path=place.name).wanted())
         if isinstance(described, Picture):
             image = read.images[0]
             return Picture(data=image.data, media_type=image.media_type, path=path)
@@ -160,6 +165,6 @@ class LooseGround:
         return SourceMissingError(f"There is no file {path}.", hint="Paths are relative to the current folder.")
 
 
-def stand_on(vault: Path | None) -> Ground:
-    """The ground of a vault, or of the current folder where there is none."""
-    return LooseGround() if vault is None else VaultGround(vault)
+def stand_on(vault: Path | None, conversions: OpenConversions | None = None) -> Ground:
+    """The ground of a vault, or of the current folder where there is none; ``conversions`` read what is read there."""
+    return LooseGround(conversions) if vault is None else VaultGround(vault)

@@ -12,9 +12,11 @@ from pathlib import Path, PurePosixPath
 from lamella.adapters.sources.grounds import Ground, stand_on
 from lamella.adapters.sources.pictures.pasted import is_pasted
 from lamella.adapters.sources.pictures.reader import PictureReader
-from lamella.attach import Attachment, Picture, Selection, knows_ending
+from lamella.adapters.sources.readers import OpenConversions
+from lamella.attach import Attachment, Picture, Selection, describe_page, knows_ending
 from lamella.core.artifacts.model import Kind
 from lamella.core.artifacts.wanted import Wanted
+from lamella.core.text.addresses import is_page, trim_address
 from lamella.core.text.mentions import (
     Mention,
     MentionForm,
@@ -31,7 +33,6 @@ from lamella.errors import ArtifactError, LamellaError, SourceMissingError, Sour
 _LISTED = 5_000
 _NAMED = 3
 _HERE = ("./", "../", "~/")
-_PAGE = ("http://", "https://")
 _NOT_THERE = (ArtifactError, SourceMissingError, SourceOutsideError)
 # What a name stands for, and that in words.
 _Found = tuple[Sequence[Attachment], str]
@@ -54,14 +55,18 @@ class MentionOutcome:
 class NamedFiles:
     """Files as people name them: relative to the vault, or without one to the current folder."""
 
-    def __init__(self, vault: Path | None) -> None:
+    def __init__(self, vault: Path | None, conversions: OpenConversions | None = None) -> None:
         self._vault = vault
+        self._conversions = conversions
+
+    def _stand(self) -> Ground:
+        return stand_on(self._vault, self._conversions)
 
     def find(self, name: str) -> Sequence[Attachment]:
-        """What a name stands for: a file, a folder, a note, a tag, lines of a file as in ``note.md:10-20``."""
+        """What a name stands for: a file, a folder, a note, a tag, a page, lines of a file as in ``note.md:10-20``."""
         if is_pasted(name):
             return [self.take_picture(name, title="pasted")]
-        ground, mention = stand_on(self._vault), read_name(name)
+        ground, mention = self._stand(), read_name(name)
         found = _resolve(mention, ground)
         if found is None:
             raise _miss(mention, ground)
@@ -80,7 +85,7 @@ class NamedFiles:
         mentions = find_mentions(text)
         if not mentions:
             return []
-        ground = stand_on(self._vault)
+        ground = self._stand()
         return [outcome for mention in mentions for outcome in _take(mention, ground)]
 
     def select(self, name: str) -> Selection:
@@ -88,7 +93,7 @@ class NamedFiles:
         part = next((part for part in split_parts(name) if part.lines), None)
         if part is None:
             raise UsageError(f"{name} names no lines.", hint="Name a file and its lines, as in note.md:10-20.")
-        ground = stand_on(self._vault)
+        ground = self._stand()
         path = _find_file(part.path, ground)
         if path is None:
             raise _miss(read_name(part.path), ground)
@@ -97,7 +102,7 @@ class NamedFiles:
     def complete(self, begun: str, *, limit: int = 50) -> list[str]:
         """Paths that a word may become: notes of the vault that have it in their path, else files beside it."""
         if self._vault is not None:
-            notes = stand_on(self._vault).list_near(PurePosixPath(begun))
+            notes = self._stand().list_near(PurePosixPath(begun))
             return [path for path in notes if begun.casefold() in path.casefold()][:limit]
         parent, _, start = begun.rpartition("/")
         folder = Path(parent or ("/" if begun.startswith("/") else "."))
@@ -124,6 +129,9 @@ def _resolve(mention: Mention, ground: Ground) -> _Found | None:
     """What is named; nothing where it names nothing, and an error where it cannot mean anything else."""
     if mention.form is MentionForm.TAG:
         return _attach_tag(f"#{mention.readings[0]}", ground)
+    if mention.form is not MentionForm.LINK and is_page(mention.readings[0]):
+        url = mention.readings[0] if mention.form is MentionForm.QUOTED else trim_address(mention.readings[0])
+        return [describe_page(url)], url
     found = (_resolve_name(name, mention.form, ground) for name in mention.readings)
     return next((one for one in found if one is not None), None)
 
@@ -206,7 +214,7 @@ def _is_meant(mention: Mention, ground: Ground) -> bool:
     return (
         knows_ending(path.name)
         or name.endswith("/")
-        or name.startswith((*_HERE, *_PAGE))
+        or name.startswith(_HERE)
         or bool(beginning and (ground.has_folder(beginning) or ground.has_file(beginning)))
     )
 
@@ -220,8 +228,6 @@ def _cut_part(name: str) -> str:
 def _miss(mention: Mention, ground: Ground) -> LamellaError:
     """Why a name attaches nothing, with what may have been meant."""
     name = _cut_part(mention.token.removeprefix("@") if mention.form is MentionForm.PATH else mention.readings[0])
-    if name.startswith(_PAGE):
-        return SourceMissingError(f"{name} is no file.", hint="This version reads no pages; save its text as a note.")
     near = _find_near(name, ground)
     meant = f"Did you mean {', '.join(near)}?"
     if mention.form is MentionForm.LINK:

@@ -7,9 +7,10 @@ from lamella.core.values import describe
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
-    """An attachment that must be read or expanded first: a file, a picture, a folder or a tag.
+    """An attachment that must be read or expanded first: a file, a picture, a page, a folder or a tag.
 
     ``data`` are the bytes of a picture that is given and only has to be understood; ``via`` says how it came in.
+    What is to be ``fresh`` is read anew at its source, whatever is kept or was attached as a snapshot.
     """
 
     kind: Kind
@@ -19,6 +20,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
     via: str | None = None
     data: bytes | None = None
     media_type: str | None = None
+    fresh: bool = False
 
     def __repr__(self) -> str:
         return describe(self, without=("data",))

@@ -50,7 +50,7 @@ class PictureReader:
     def _fetch(self, url: str) -> bytes:
         if self.fetch is None:
             raise NotAvailableError(
-                f"{url[:_LONGEST_NAME]} stays a link: pictures are not fetched from the web here.",
+                f"{url[:_LONGEST_NAME]} is not fetched: nothing here reads pictures of the web.",
                 hint="Save the picture as a file, and attach or embed that.",
             )
         return self.fetch(url)

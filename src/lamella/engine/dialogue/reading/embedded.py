@@ -6,14 +6,18 @@ from lamella.core.artifacts.embeds import embedded_images, is_address
 from lamella.core.artifacts.kinds import KINDS, Embeds
 from lamella.core.artifacts.model import Artifact, Image, Kind
 from lamella.core.artifacts.wanted import Wanted
+from lamella.core.text.addresses import is_page
 from lamella.core.values import replace
-from lamella.errors import BadInputError, SourceMissingError
+from lamella.errors import BadInputError, SourceMissingError, SourceUnreachableError
 from lamella.ports import Sources
 
 # A note is somebody else's text: it does not decide how much of a disk is read for a turn.
 MOST = 100
 MOST_BYTES = 100_000_000
+# Each may take as long as a page may, and somebody waits.
+MOST_UNREACHED = 2
 _TOLD = 10
+_LONGEST = 200
 
 
 def with_images(note: Artifact, sources: Sources) -> tuple[Artifact, tuple[str, ...]]:
@@ -30,9 +34,11 @@ def with_images(note: Artifact, sources: Sources) -> tuple[Artifact, tuple[str, 
 
 
 def _read_all(targets: tuple[str, ...], *, note: Artifact, sources: Sources, failures: list[str]) -> Iterator[Image]:
-    read = 0
+    read = unreached = 0
     for target in targets:
         try:
+            if is_page(target) and unreached >= MOST_UNREACHED:
+                raise SourceUnreachableError(f"{MOST_UNREACHED} others could not be reached.", hint="Try again later.")
             if read > MOST_BYTES:
                 raise BadInputError(
                     f"its others have {read:,} bytes already, and {MOST_BYTES:,} are read for a note.",
@@ -42,7 +48,12 @@ def _read_all(targets: tuple[str, ...], *, note: Artifact, sources: Sources, fai
                 read += len(image.data)
                 yield image
         except BadInputError as error:
-            failures.append(error.message)
+            unreached += isinstance(error, SourceUnreachableError)
+            failures.append(f"{_cut(target)} stays a link. {error.message}" if is_page(target) else error.message)
+
+
+def _cut(target: str) -> str:
+    return target if len(target) <= _LONGEST else f"{target[:_LONGEST]}…"
 
 
 def _find(target: str, note: Artifact, sources: Sources) -> str:

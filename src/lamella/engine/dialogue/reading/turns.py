@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from lamella.core.artifacts.ids import path_id
 from lamella.core.artifacts.kinds import KINDS, LATER_KIND, TEXT_KINDS, BlockForm
 from lamella.core.artifacts.model import Artifact, Kind, Policy, Source
 from lamella.core.artifacts.wanted import Wanted
@@ -26,7 +25,7 @@ from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.reading.embedded import with_images
 from lamella.engine.dialogue.reading.pins import read_pins
 from lamella.engine.dialogue.reading.working_set import NOTHING_LEAVES, follow_sources, resolve_leaving
-from lamella.errors import ArtifactError
+from lamella.errors import ArtifactError, BadInputError
 from lamella.ports import Sources, no_vault
 
 
@@ -56,15 +55,37 @@ class TurnReader:
         elif KINDS[item.kind].block is BlockForm.EXPANDS:
             yield from self._read_notes(item)
         else:
-            yield self._sources.read(item)
+            yield self._read_anew(item) if item.fresh else self._sources.read(item)
+
+    def _read_anew(self, item: Wanted) -> Artifact:
+        """What is read whatever is kept of it. Where that fails, what was sent stays, and that is said."""
+        known = self._find_known(item)
+        try:
+            found = self._sources.read(item)
+        except BadInputError as error:
+            if known is None:
+                raise
+            self.warnings.append(f"{known.id} stays as it was sent last: {error.message}")
+            return replace(known, kind=item.kind)
+        if known is None or known.policy is not Policy.SNAPSHOT or item.policy not in (None, Policy.SNAPSHOT):
+            return found
+        # A snapshot keeps its first text, unless what comes for it says that it follows.
+        return found if found.hash == known.hash else replace(found, policy=Policy.FOLLOW)
 
     def _snapshot(self, item: Wanted) -> Artifact | None:
         """What was attached as a snapshot is not read again, also when its file has gone."""
-        if item.kind not in TEXT_KINDS or item.policy not in (None, Policy.SNAPSHOT):
+        if item.fresh or item.policy not in (None, Policy.SNAPSHOT):
             return None
-        name = path_id(Source(path=item.name), "")
-        taken = (a for a in self._known if a.id == name and a.policy is Policy.SNAPSHOT)
-        return next((replace(known, kind=item.kind) for known in taken), None)
+        known = self._find_known(item)
+        return replace(known, kind=item.kind) if known is not None and known.policy is Policy.SNAPSHOT else None
+
+    def _find_known(self, item: Wanted) -> Artifact | None:
+        """What an earlier turn attached of this."""
+        spec = KINDS[item.kind]
+        if item.kind not in TEXT_KINDS:
+            return None
+        name = spec.id_rule(Source(url=item.name) if spec.fields[0] == "url" else Source(path=item.name), "")
+        return next((known for known in self._known if known.id == name), None)
 
     def _with_images(self, artifact: Artifact) -> Artifact:
         if not artifact.has_images or artifact.images:
@@ -208,7 +229,7 @@ def read_turn(asked: Ask, state: State, sources: Sources, *, terms: Terms, recei
         fold=asked.fold,
         pinned=pinned,
         terms=terms,
-        warnings=(*reader.warnings, *typed.warnings, *told, *said),
+        warnings=(*reader.warnings, *typed.warnings, *told, *said, *dict.fromkeys(sources.told)),
     )
 
 

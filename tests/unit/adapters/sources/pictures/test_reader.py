@@ -56,7 +56,7 @@ def test_a_file_needs_a_vault() -> None:
 
 
 def test_a_picture_of_the_web_stays_a_link_where_nothing_fetches() -> None:
-    with pytest.raises(NotAvailableError, match=f"{URL} stays a link"):
+    with pytest.raises(NotAvailableError, match=f"{URL} is not fetched"):
         PictureReader().read(Wanted(kind=Kind.IMAGE, name=URL))
 
 

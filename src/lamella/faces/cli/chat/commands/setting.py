@@ -20,6 +20,19 @@ _ELSEWHERE = {
     "store": "Leave, and open another with --store.",
     "model_facts": "It is a setting of lamella.toml or of the environment.",
     "cache_storage": "It is a setting of lamella.toml or of the environment.",
+    **dict.fromkeys(
+        (
+            "private_addresses",
+            "page_bytes",
+            "page_seconds",
+            "video_languages",
+            "document_seconds",
+            "document_memory",
+            "conversions",
+            "conversions_bytes",
+        ),
+        "It is a setting of lamella.toml or of the environment.",
+    ),
 }
 _GLANCE = 60
 
