@@ -54,7 +54,7 @@ class PageReader:
 
     def read(self, wanted: Wanted) -> Artifact:
         if KINDS[wanted.kind].medium is Medium.VIDEO:
-            found = self.conversions().read_video(wanted.name, fresh=wanted.fresh, tell=self.tell)
+            found = self.conversions().read_video(wanted.kind, wanted.name, fresh=wanted.fresh, tell=self.tell)
         else:
             found = self.conversions().read_page(wanted.kind, wanted.name, fresh=wanted.fresh, tell=self.tell)
         source = Source(url=wanted.name, via=wanted.via, read=True)
