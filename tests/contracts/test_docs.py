@@ -65,7 +65,15 @@ def _default(value: object) -> str:
 
 
 def test_every_setting_of_a_conversation_can_stand_in_a_transcript() -> None:
-    of_the_machine = {"store", "model_facts", "instructions_file", "cache_storage"}
+    of_the_machine = {"store", "model_facts", "instructions_file", "cache_storage", "private_addresses"} | {
+        "page_bytes",
+        "page_seconds",
+        "video_languages",
+        "document_seconds",
+        "document_memory",
+        "conversions",
+        "conversions_bytes",
+    }
     assert set(Settings.__struct_fields__) - of_the_machine <= set(Transcript.model_fields)
 
 

@@ -62,7 +62,12 @@ def test_what_is_attached_by_name_is_sent_as_text_and_after_a_reload_as_the_same
                 pass
         return [message.text for message in provider.requests[0].messages]
 
-    attach = [Pdf(path="tides.pdf"), Office(path="plan.docx"), Office(path="costs.xlsx"), Url(url=url)]
+    attach: list[Pdf | Office | Url] = [
+        Pdf(path="tides.pdf"),
+        Office(path="plan.docx"),
+        Office(path="costs.xlsx"),
+        Url(url=url),
+    ]
     first = asyncio.run(sit("Nine days.", "What was closed?", attach))
     assert "## Page 2\n\nLow at six." in first[-1]
     assert "We build a pier." in first[-1]

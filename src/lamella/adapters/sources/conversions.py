@@ -64,14 +64,14 @@ class Conversions:
         under = f"{fetcher.limits.name()};{self.converter.limits.name()}"
         return self.cache.obtain(
             f"{kind}:{url_id(Source(url=url), '')}",
-            lambda kept: read_page(fetcher, self.converter, place, kept),
+            lambda kept: read_page(fetcher, self.converter, place, kept=kept),
             name=url,
             under=under,
             fresh=fresh,
             tell=tell,
         )
 
-    def read_video(self, url: str, *, fresh: bool = False, tell: Tell = keep_silent) -> CacheEntry:
+    def read_video(self, kind: Kind, url: str, *, fresh: bool = False, tell: Tell = keep_silent) -> CacheEntry:
         """The transcript of a video, with its title."""
         video = find_video(url)
         if video is None:
@@ -87,7 +87,7 @@ class Conversions:
             found = read_transcript(fetcher, video, url=url, languages=self.languages)
             return CacheEntry(key=url, text=found.text, title=found.title)
 
-        key = f"{Kind.YOUTUBE}:{','.join(self.languages)}:{url_id(Source(url=url), '')}"
+        key = f"{kind}:{','.join(self.languages)}:{url_id(Source(url=url), '')}"
         return self.cache.obtain(key, read, name=url, under=fetcher.limits.name(), fresh=fresh, tell=tell)
 
     def read_picture(self, url: str, *, tell: Tell = keep_silent) -> bytes:

@@ -1,13 +1,13 @@
 """Opening sources: what can be read, with a vault and without one."""
 
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from lamella.adapters.sources.pictures.reader import PictureReader
-from lamella.adapters.sources.readers import DocumentReader, OpenConversions, PageReader
+from lamella.adapters.sources.readers import OpenConversions, PageReader, fetch_pictures
 from lamella.adapters.sources.vault import Vault
 from lamella.core.artifacts.kinds import Medium
-from lamella.ports import Look, Sources
+from lamella.ports import Look, Reader, Sources
 
 
 def open_sources(vault: Path | None, conversions: OpenConversions | None = None) -> Look:
@@ -15,27 +15,15 @@ def open_sources(vault: Path | None, conversions: OpenConversions | None = None)
 
     Without ``conversions`` a file is read if it is its own text, and nothing is fetched.
     """
-    if vault is None:
-        return lambda: _with_conversions(_look_at_nothing(), None, conversions)
-    folder = Vault(vault)
-    return lambda: _with_conversions(folder.look(), folder, conversions)
+    return Vault(vault, conversions).look if vault is not None else partial(_look_at_nothing, conversions)
 
 
-def _look_at_nothing() -> Sources:
+def _look_at_nothing(conversions: OpenConversions | None) -> Sources:
     """Without a vault only bytes that are given are read, and pages."""
-    return Sources(readers={Medium.PICTURE: PictureReader()})
-
-
-def _with_conversions(sources: Sources, vault: Vault | None, conversions: OpenConversions | None) -> Sources:
-    if conversions is None:
-        return sources
+    readers: dict[Medium, Reader] = {Medium.PICTURE: PictureReader()}
     told: list[str] = []
-    pages = PageReader(conversions=conversions, tell=told.append)
-    pictures = sources.readers[Medium.PICTURE]
-    if isinstance(pictures, PictureReader):
-        pictures = replace(pictures, fetch=lambda url: conversions().read_picture(url, tell=told.append))
-    readers = {**sources.readers, Medium.PAGE: pages, Medium.VIDEO: pages, Medium.PICTURE: pictures}
-    if vault is not None:
-        documents = DocumentReader(conversions=conversions, locate=vault.locate, read_bytes=vault.read_bytes)
-        readers |= {Medium.PDF: documents, Medium.OFFICE: documents}
-    return replace(sources, readers=readers, told=told)
+    if conversions is not None:
+        pages = PageReader(conversions=conversions, tell=told.append)
+        pictures = PictureReader(fetch=fetch_pictures(conversions, told.append))
+        readers |= {Medium.PAGE: pages, Medium.VIDEO: pages, Medium.PICTURE: pictures}
+    return Sources(readers=readers, told=told)

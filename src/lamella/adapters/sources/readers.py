@@ -54,7 +54,7 @@ class PageReader:
 
     def read(self, wanted: Wanted) -> Artifact:
         if KINDS[wanted.kind].medium is Medium.VIDEO:
-            found = self.conversions().read_video(wanted.name, fresh=wanted.fresh, tell=self.tell)
+            found = self.conversions().read_video(wanted.kind, wanted.name, fresh=wanted.fresh, tell=self.tell)
         else:
             found = self.conversions().read_page(wanted.kind, wanted.name, fresh=wanted.fresh, tell=self.tell)
         source = Source(url=wanted.name, via=wanted.via, read=True)
@@ -63,3 +63,8 @@ class PageReader:
 
 def _make(wanted: Wanted, found: "CacheEntry", source: Source, *, title: str) -> Artifact:
     return make_artifact(wanted.kind, text=found.text or "", source=source, title=title, policy=wanted.policy)
+
+
+def fetch_pictures(conversions: OpenConversions, tell: Callable[[str], None]) -> Callable[[str], bytes]:
+    """What gives the bytes of pictures on the web, for the reader of pictures."""
+    return lambda url: conversions().read_picture(url, tell=tell)

@@ -12,6 +12,7 @@ from lamella.adapters.files.reading import read_plain
 from lamella.adapters.sources.inventory import Inventory, is_note, make_inventory
 from lamella.adapters.sources.pictures.finding import find_embedded, read_kept
 from lamella.adapters.sources.pictures.reader import PictureReader
+from lamella.adapters.sources.readers import DocumentReader, OpenConversions, PageReader, fetch_pictures
 from lamella.adapters.sources.tags import carries_tag, find_tags
 from lamella.core.artifacts.kinds import KINDS, Medium
 from lamella.core.artifacts.make import make_artifact
@@ -23,7 +24,7 @@ from lamella.errors import (
     SourceOutsideError,
     SourceUnreadableError,
 )
-from lamella.ports import NoteList, Sources
+from lamella.ports import NoteList, Reader, Sources
 
 MAX_FILE_BYTES = 50_000_000
 _LONGEST_GUESS = 1_000
@@ -41,17 +42,26 @@ class _Sight:
 class Vault:
     """Notes below one folder. Hidden folders, such as ``.obsidian``, hold no notes."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, conversions: OpenConversions | None = None) -> None:
         if not root.is_dir():
             raise SourceMissingError(f"There is no vault folder at {root}.", hint="Check the `vault` path.")
         self._root = root.resolve()
         self._seen: _Sight | None = None
+        self._conversions = conversions
 
     def look(self) -> Sources:
         """All that can be read of the vault at one moment."""
         glance = self.glance()
-        pictures = PictureReader(read_bytes=glance.read_bytes)
-        return Sources(readers={Medium.FILE: glance, Medium.PICTURE: pictures}, catalog=glance)
+        told: list[str] = []
+        fetch = fetch_pictures(self._conversions, told.append) if self._conversions is not None else None
+        pictures = PictureReader(read_bytes=glance.read_bytes, fetch=fetch)
+        readers: dict[Medium, Reader] = {Medium.FILE: glance, Medium.PICTURE: pictures}
+        if self._conversions is not None:
+            open_them = self._conversions
+            documents = DocumentReader(conversions=open_them, locate=self.locate, read_bytes=self.read_bytes)
+            pages = PageReader(conversions=open_them, tell=told.append)
+            readers |= {Medium.PDF: documents, Medium.OFFICE: documents, Medium.PAGE: pages, Medium.VIDEO: pages}
+        return Sources(readers=readers, catalog=glance, told=told)
 
     def glance(self) -> "Vault":
         """The vault at one moment: what was listed or searched once is not listed or searched again."""

@@ -95,8 +95,7 @@ def ask(
     find_policy(policy)
     text, piped = _read_question(question)
     check_text(text, "the question")
-    files = open_files(vault)
-    named = [*_find(attach, select, files), *attach_named(text, files)]
+    named = [*_find(attach, select, files := open_files(vault)), *attach_named(text, files)]
     attached = [*(with_policy(one, policy, fresh=fresh) for one in named), *piped]
     asked = Ask(text=text, attach=tuple(one.attachment() for one in attached), detach=tuple(detach or ()))
     options = ChatOptions(

@@ -231,7 +231,7 @@ def test_files_that_are_not_there_or_too_large_say_so(opened: Open, tmp_path: Pa
 
 def test_an_address_that_shows_no_video_says_so(opened: Open) -> None:
     with pytest.raises(SourceUnreadableError, match="shows no video"):
-        opened().read_video("https://e.org/watch?v=x")
+        opened().read_video(Kind.YOUTUBE, "https://e.org/watch?v=x")
 
 
 def test_a_picture_of_the_web_is_fetched_once_and_looked_at(opened: Open) -> None:

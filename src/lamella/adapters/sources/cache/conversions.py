@@ -73,7 +73,7 @@ class ConversionCache:
             failure = KeptFailure(
                 code=error.code,
                 message=error.message,
-                hint=error.hint,
+                hint=error.advice if isinstance(error.advice, str) else "",
                 at=self._stamp(),
                 until=(self.now() + _find_hold(error, kept.key)).isoformat(timespec="seconds"),
                 under=under,

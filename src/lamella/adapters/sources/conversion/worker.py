@@ -20,7 +20,7 @@ def main(arguments: list[str]) -> None:
     limits = ConversionLimits(**given)
     limit_process(limits)
     try:
-        found = _convert(form, sys.stdin.buffer.read(), limits, charset)
+        found = _convert(form, sys.stdin.buffer.read(), limits, charset=charset)
         told: dict[str, object] = {"title": found.title, "text": found.text}
     except ConversionFault as fault:
         told = {"fault": fault.told, "hint": fault.hint, "too_large": fault.too_large}
@@ -53,7 +53,7 @@ def limit_process(limits: ConversionLimits) -> None:
         resource.setrlimit(name, (value, value))
 
 
-def _convert(form: FileForm, data: bytes, limits: ConversionLimits, charset: str | None) -> ConvertedText:
+def _convert(form: FileForm, data: bytes, limits: ConversionLimits, *, charset: str | None) -> ConvertedText:
     if form is FileForm.PAGE:
         from lamella.adapters.sources.conversion.markup import convert_page
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
 import httpcore2
 from httpx2 import URL, InvalidURL, create_ssl_context
@@ -89,11 +89,13 @@ class Fetcher:
         place = check_url(url)
         with self._connected() as pool, _told(url, self.limits):
             for _ in range(_MOST_REDIRECTS + 1):
-                answer = self._ask(pool, place, {**_describe(), **(headers or {})}, content)
+                answer = self._ask(pool, place, headers={**_describe(), **(headers or {})}, content=content)
                 target = answer.headers.get("location")
                 if answer.status not in _REDIRECTS or not target:
                     return answer
-                place, content = check_url(urljoin(place, target)), None
+                before, place, content = place, check_url(urljoin(place, target)), None
+                # What was meant for one server is nobody else's.
+                headers = headers if urlsplit(before)[:2] == urlsplit(place)[:2] else None
         raise SourceUnreachableError(
             f"{url} leads through more than {_MOST_REDIRECTS} redirects.", hint="Attach the address it ends at."
         )
@@ -107,7 +109,7 @@ class Fetcher:
             yield pool
 
     def _ask(
-        self, pool: httpcore2.ConnectionPool, url: str, headers: Mapping[str, str], content: bytes | None
+        self, pool: httpcore2.ConnectionPool, url: str, *, headers: Mapping[str, str], content: bytes | None
     ) -> WebAnswer:
         method = "GET" if content is None else "POST"
         with pool.stream(method, _encode(url), headers=list(headers.items()), content=content) as response:

@@ -6,13 +6,13 @@ answer that changes in between changes nothing. The name stays what the server a
 
 import socket
 import ssl
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import Thread
 from time import monotonic
+from typing import Any
 
 from httpcore2 import (
-    SOCKET_OPTION,
     ConnectError,
     ConnectTimeout,
     NetworkBackend,
@@ -62,8 +62,8 @@ class CheckedBackend(NetworkBackend):
         host: str,
         port: int,
         timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[SOCKET_OPTION] | None = None,
+        *_where: Any,  # noqa: ANN401 - from where a connection is made is left to the system
+        **_how: Any,  # noqa: ANN401
     ) -> NetworkStream:
         addresses = self._look_up(host, port)
         for address in addresses:
@@ -78,7 +78,7 @@ class CheckedBackend(NetworkBackend):
             if left <= 0:
                 raise ConnectTimeout("out of time")
             try:
-                return TimedStream(self._plain.connect_tcp(address, port, left, local_address), self._deadline)
+                return TimedStream(self._plain.connect_tcp(address, port, left), self._deadline)
             except (ConnectError, ConnectTimeout) as error:
                 failed = error
         raise failed

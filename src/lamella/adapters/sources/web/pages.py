@@ -27,7 +27,7 @@ _BINARY = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"PK\x03\x04", b"\x1f\x8b", b"R
 _HEAD = 1_024
 
 
-def read_page(fetcher: Fetcher, converter: Converter, url: str, kept: CacheEntry | None) -> CacheEntry | None:
+def read_page(fetcher: Fetcher, converter: Converter, url: str, *, kept: CacheEntry | None) -> CacheEntry | None:
     """The text at an address; none where the server says that what is kept is still so."""
     answer = fetcher.fetch(url, _ask_changed(kept))
     if answer.is_unchanged and kept is not None and kept.text is not None:

@@ -82,7 +82,7 @@ class GuardedSession:
         return response
 
     def _headers(self) -> dict[str, str]:
-        cookies = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
+        cookies = "; ".join(map("=".join, self.cookies.items()))
         return {**self.headers, **({"Cookie": cookies} if cookies else {})}
 
     def _find_title(self, response: Response) -> None:

@@ -79,7 +79,7 @@ def _write(root: str, name: str) -> None:
 
 
 def test_several_processes_write_at_once_and_nothing_is_ever_half(tmp_path: Path) -> None:
-    context = get_context("fork" if os.name == "posix" else "spawn")
+    context = get_context("spawn")
     writers = [context.Process(target=_write, args=(str(tmp_path), name)) for name in "ab"]
     for writer in writers:
         writer.start()

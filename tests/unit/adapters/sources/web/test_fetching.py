@@ -78,6 +78,15 @@ def test_a_redirect_leads_nowhere_that_one_may_not_go_at_once(target: str) -> No
         fetcher().fetch(here.url)
 
 
+def test_what_is_said_to_one_server_is_not_said_to_the_next() -> None:
+    with (
+        site(lambda _path, _headers: reply(b"There")) as there,
+        site(lambda path, _headers: redirect(there.url if path == "/b" else "/b")) as here,
+    ):
+        fetcher().fetch(f"{here.url}/a", {"Cookie": "mine=1"})
+    assert [headers.get("cookie") for _, headers in (*here.asked, *there.asked)] == ["mine=1", "mine=1", None]
+
+
 def test_the_address_that_was_checked_is_the_one_connected_to() -> None:
     """A name that answers otherwise the second time is asked once for a connection, and checked each time."""
     answers = iter([["127.0.0.1"], ["127.0.0.2"]])
