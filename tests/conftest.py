@@ -21,8 +21,8 @@ os.environ["LAMELLA_CONFIG"] = os.devnull
 # Nor are the places they trust.
 _OWN = TemporaryDirectory(prefix="lamella-tests-")
 os.environ["XDG_CONFIG_HOME"] = _OWN.name
-# And the indexes of their vaults.
-os.environ["XDG_CACHE_HOME"] = _OWN.name
+# Nor what was read for them before, nor the indexes of their vaults.
+os.environ["XDG_CACHE_HOME"] = f"{_OWN.name}/cache"
 atexit.register(_OWN.cleanup)
 
 # Processes that tests start keep what they compile: most of them load the same modules.

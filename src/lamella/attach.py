@@ -4,14 +4,16 @@ Each of the values can be imported from ``lamella`` as well.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import ClassVar
 
+from lamella.core.artifacts.embeds import is_address
 from lamella.core.artifacts.kinds import kind_of_file
 from lamella.core.artifacts.make import make_artifact, make_tool_definition, make_tool_result
 from lamella.core.artifacts.model import Artifact, Kind, Policy, Source, ToolDefinition
 from lamella.core.artifacts.wanted import Wanted
+from lamella.core.text.addresses import find_video
 from lamella.errors import ArtifactError, SettingError
 
 __all__ = [
@@ -34,19 +36,24 @@ __all__ = [
     "WebTab",
     "YouTube",
     "describe_file",
+    "describe_page",
     "knows_ending",
 ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _File:
-    """A file by its path; without text it is read from the conversation's vault."""
+    """A file by its path; without text it is read from the conversation's vault.
+
+    One that is ``fresh`` is read in any case, also as a snapshot, and converted again if it has to be.
+    """
 
     kind: ClassVar[Kind]
     path: str
     text: str | None = None
     title: str = ""
     policy: str | None = None
+    fresh: bool = False
 
     def attachment(self) -> Artifact | Wanted:
         if self.text is None:
@@ -58,7 +65,8 @@ class _File:
 
     def wanted(self) -> Wanted:
         """The file, to be read from a vault."""
-        return Wanted(kind=self.kind, name=self.path, policy=find_policy(self.policy), title=self.title)
+        policy = find_policy(self.policy)
+        return Wanted(kind=self.kind, name=self.path, policy=policy, title=self.title, fresh=self.fresh)
 
 
 class Note(_File):
@@ -99,19 +107,30 @@ class Code(_File):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Page:
-    """A page by its URL and its text; nothing is fetched here."""
+    """A page by its URL; without text it is fetched when it is asked with, or taken from what was fetched before.
+
+    One that is ``fresh`` is fetched in any case.
+    """
 
     kind: ClassVar[Kind]
     url: str
-    text: str
+    text: str | None = None
     title: str = ""
     policy: str | None = None
+    fresh: bool = False
 
-    def attachment(self) -> Artifact:
+    def attachment(self) -> Artifact | Wanted:
+        if self.text is None:
+            return self.wanted()
         source = Source(url=self.url)
         return make_artifact(
             self.kind, text=self.text, source=source, title=self.title, policy=find_policy(self.policy)
         )
+
+    def wanted(self) -> Wanted:
+        """The page, to be fetched."""
+        policy = find_policy(self.policy)
+        return Wanted(kind=self.kind, name=self.url, policy=policy, title=self.title, fresh=self.fresh)
 
 
 class Url(_Page):
@@ -194,23 +213,33 @@ class Selection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """A picture: its bytes and media type, or its path in the vault."""
+    """A picture: its bytes, its path in the vault, or its address; a data URI is one, too. Its bytes say its type."""
 
     kind: ClassVar[Kind] = Kind.IMAGE
     data: bytes | None = None
-    media_type: str = "image/png"
+    media_type: str | None = None
     path: str | None = None
+    url: str | None = None
     title: str = ""
 
     def attachment(self) -> Wanted:
         return self.wanted()
 
     def wanted(self) -> Wanted:
-        """The picture, to be read from a vault or from its bytes."""
-        if self.data is None and self.path is None:
-            raise ArtifactError("A picture has neither data nor path.", hint="Give it `data`, or a `path`.")
+        """The picture, to be read from a vault, from its bytes or from where its address leads."""
+        if self.data is None and self.path is None and self.url is None:
+            raise ArtifactError("A picture has no data, path or url.", hint="Give it `data`, a `path` or a `url`.")
+        if self.url is not None and (self.data is not None or self.path is not None):
+            raise ArtifactError(
+                "A picture has a url and something else.", hint="Give it a `url`, or `data`, or a `path`."
+            )
+        if self.url is not None and not is_address(self.url):
+            raise ArtifactError(
+                f"{self.url[:60]} is no address of a picture.", hint="One begins with https://, http:// or data:image/."
+            )
         media_type = None if self.data is None else self.media_type
-        return Wanted(kind=self.kind, name=self.path or "", title=self.title, data=self.data, media_type=media_type)
+        name = self.url or self.path or ""
+        return Wanted(kind=self.kind, name=name, title=self.title, data=self.data, media_type=media_type)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,6 +285,18 @@ def describe_file(path: str) -> _File | Picture:
     """A file by what its name ends in: without an ending it is a note, with one that nobody knows a source file."""
     kind = kind_of_file(path) or (Kind.CODE if PurePosixPath(path).suffix else Kind.NOTE)
     return next((file(path=path) for file in _File.__subclasses__() if file.kind is kind), Picture(path=path))
+
+
+def describe_page(url: str) -> _Page | Picture:
+    """A page by its address: one that shows a video is that, and one that ends as a picture does is a picture."""
+    if kind_of_file(url.partition("?")[0].partition("#")[0]) is Kind.IMAGE:
+        return Picture(url=url)
+    return YouTube(url=url) if find_video(url) else Url(url=url)
+
+
+def want_fresh(one: Attachment) -> Attachment:
+    """The same attachment, to be read anew; what is not read by its name is as it is."""
+    return replace(one, fresh=True) if isinstance(one, _File | _Page) else one
 
 
 def knows_ending(path: str) -> bool:

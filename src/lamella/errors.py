@@ -14,6 +14,9 @@ LamellaError
 │   ├── SourceOutsideError     source_outside      a path leaves the vault
 │   ├── SourceUnreadableError  source_unreadable   a file is there and cannot be read as what it should be
 │   ├── SourceTooLargeError    source_too_large    a file is larger than Lamella reads
+│   ├── SourceRefusedError     source_refused      an address that nothing is fetched from
+│   ├── SourceUnreachableError source_unreachable  nothing answers at an address, or not as it should
+│   ├── ExtraMissingError      extra_missing       what reads this is an extra, and is not installed
 │   ├── NotAvailableError      not_available       a documented choice that this version does not offer
 │   └── ProviderRefusedError   provider_refused    the provider does not take the request as it is
 │       ├── KeyRefusedError        key_refused         the provider does not know the key, or it may not do this
@@ -157,6 +160,24 @@ class SourceTooLargeError(BadInputError):
     """A file is larger than Lamella reads."""
 
     code = "source_too_large"
+
+
+class SourceRefusedError(BadInputError):
+    """An address that nothing is fetched from: in a private network, with a password, of another protocol."""
+
+    code = "source_refused"
+
+
+class SourceUnreachableError(BadInputError):
+    """Nothing answers at an address, or what answers fails; trying again later may work."""
+
+    code = "source_unreachable"
+
+
+class ExtraMissingError(BadInputError):
+    """The package that reads this comes with an extra, and is not installed."""
+
+    code = "extra_missing"
 
 
 class NotAvailableError(BadInputError):

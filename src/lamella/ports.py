@@ -84,22 +84,28 @@ class Catalog(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """Where a turn reads from: a reader per medium, and a catalog where there is a vault. Nothing at all by default."""
+    """Where a turn reads from: a reader per medium, and a catalog where there is a vault. Nothing at all by default.
+
+    ``told`` is what readers have to say of what they gave, such as that it could not be read anew.
+    """
 
     readers: Mapping[Medium, Reader] = field(default_factory=dict)
     catalog: Catalog | None = None
+    told: list[str] = field(default_factory=list)
 
     def read(self, wanted: Wanted) -> Artifact:
         """What is wanted, by the reader for its medium."""
         reader = self.readers.get(KINDS[wanted.kind].medium)
         if reader is not None:
             return reader.read(wanted)
-        if self.catalog is None:
+        if self.catalog is None and not is_fetched(wanted.kind):
             raise no_vault(wanted.name)
-        raise NotAvailableError(
-            f"This version does not read {wanted.kind} files such as {wanted.name}.",
-            hint="Attach its text instead; reading this kind comes with a later version.",
-        )
+        raise NotAvailableError(f"Nothing here reads {wanted.kind}: {wanted.name}.", hint="Attach its text instead.")
+
+
+def is_fetched(kind: Kind) -> bool:
+    """Whether something of a kind is read from the web."""
+    return KINDS[kind].medium in (Medium.PAGE, Medium.VIDEO)
 
 
 # A look at the sources as they are now. Each turn takes one, so that it sees one state of them.

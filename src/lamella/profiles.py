@@ -34,6 +34,48 @@ class UsageFields(Struct, frozen=True, kw_only=True):
     write: str | None = None
 
 
+class PictureRule(StrEnum):
+    """What a picture's tokens are counted by, from its width and height."""
+
+    PATCHES = "patches"
+    TILES = "tiles"
+    CROPS = "crops"
+    FLAT = "flat"
+
+
+class PictureProfile(Struct, frozen=True, kw_only=True):
+    """How a model counts pictures, and which it takes. None is unknown, or no limit.
+
+    ``weight`` is what a square of ``unit`` pixels costs, and ``base`` what is added. With ``patches`` the long side is
+    scaled down to ``fit`` and all of it to a ``budget`` of squares. With ``tiles`` it is fitted into ``fit``, and its
+    short side into ``short``. With ``crops`` one of at most ``fit`` pixels a side is one square, a larger one squares
+    of two thirds of its short side, between ``short`` and ``unit``. A ``flat`` one costs its weight, whatever its size.
+
+    A request takes ``count`` pictures of these ``types``, each of ``size`` bytes in base64 and of ``edge`` pixels a
+    side, and all of them of ``payload`` bytes. With more than ``crowd`` of them each may have ``crowd_edge`` pixels.
+    """
+
+    name: str
+    rule: PictureRule
+    weight: float = 1.0
+    unit: int = 0
+    fit: int | None = None
+    short: int | None = None
+    budget: int | None = None
+    base: int = 0
+    types: tuple[str, ...] = ()
+    count: int | None = None
+    size: int | None = None
+    edge: int | None = None
+    crowd: int | None = None
+    crowd_edge: int | None = None
+    payload: int | None = None
+
+
+# Of a model that nobody documents: about a token for 784 pixels, and 1,568 at most, which is what most of them take.
+GENERIC_PICTURES = PictureProfile(name="generic", rule=PictureRule.PATCHES, unit=28, fit=1_568, budget=1_568)
+
+
 class ModelProfile(Struct, frozen=True, kw_only=True):
     """Dated facts about a model. None is unknown; ``read`` is a factor of plain input.
 
@@ -42,8 +84,8 @@ class ModelProfile(Struct, frozen=True, kw_only=True):
     One that ``caches_replies`` serves what the model itself said as well, without its being sent once before.
     ``order`` is that of the prefix.
     ``cached_content`` says whether caches can be made as objects of their own, and ``storage`` what keeping them costs,
-    in dollars per million tokens and hour. A model that ``sees`` takes pictures. ``reserve`` and the shares are how the
-    window is used with it, where somebody says so.
+    in dollars per million tokens and hour. A model that ``sees`` takes pictures, as ``pictures`` say. ``reserve`` and
+    the shares are how the window is used with it, where somebody says so.
     """
 
     cache: CacheProfile = GENERIC_PROFILE
@@ -64,6 +106,7 @@ class ModelProfile(Struct, frozen=True, kw_only=True):
     cached_content: bool = False
     storage: Decimal | None = None
     sees: bool | None = None
+    pictures: PictureProfile = GENERIC_PICTURES
     reserve: int | None = None
     warn: float | None = None
     target: float | None = None

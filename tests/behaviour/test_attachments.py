@@ -201,5 +201,5 @@ def test_tool_results_stand_in_their_turn_each_with_its_call(converse: type[Watc
 def test_a_picture_is_counted_in_l3_and_in_the_total(converse: type[Watched]) -> None:
     with_picture = converse(model="openai:gpt-5").ask("q", attach=[Picture(data=png(512, 512))])
     without = converse(model="openai:gpt-5").ask("q")
-    assert with_picture.tokens.total - without.tokens.total == 255
-    assert with_picture.tokens.by_layer["L3_TURN"] == 255
+    assert with_picture.tokens.total - without.tokens.total == 210
+    assert with_picture.tokens.by_layer["L3_TURN"] == 210

@@ -128,7 +128,7 @@ def test_tool_definitions_and_pictures_are_counted() -> None:
     tools = Conversation(model="openai:gpt-5").ask("q", tools=[Tool(name="search")]).tokens
     picture = Conversation(model="openai:gpt-5").ask("q", attach=[Picture(data=png(100, 100))]).tokens
     assert tools.by_layer["tools"] == tools.total - plain.total > 0
-    assert picture.total - plain.total == 255
+    assert picture.total - plain.total == 210
 
 
 @PROMOTES

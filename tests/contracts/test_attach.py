@@ -9,7 +9,8 @@ import lamella.attach
 
 EXPORTS = [
     "ActiveNote", "Attachment", "Canvas", "Code", "Dataview", "Folder", "Note", "Office", "Pdf", "Picture",
-    "Selection", "Tag", "Tool", "ToolResult", "Unknown", "Url", "WebTab", "YouTube", "describe_file", "knows_ending",
+    "Selection", "Tag", "Tool", "ToolResult", "Unknown", "Url", "WebTab", "YouTube", "describe_file", "describe_page",
+    "knows_ending",
 ]  # fmt: skip
 LOADED = "import json, sys, lamella.attach; print(json.dumps(sorted(sys.modules)))"
 
@@ -21,7 +22,7 @@ def test_the_public_names_are_pinned() -> None:
 
 def test_what_lamella_gives_of_it_is_the_same() -> None:
     both = set(EXPORTS) & set(lamella.__all__)
-    assert len(both) == len(EXPORTS) - len({"Attachment", "describe_file", "knows_ending"})
+    assert len(both) == len(EXPORTS) - len({"Attachment", "describe_file", "describe_page", "knows_ending"})
     assert [name for name in both if getattr(lamella, name) is not getattr(lamella.attach, name)] == []
 
 

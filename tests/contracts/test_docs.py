@@ -30,7 +30,7 @@ from lamella.adapters.archive.transcript import (
     TurnIn,
     parse_transcript,
 )
-from lamella.adapters.providers.facts import caches, day, prices
+from lamella.adapters.providers.facts import caches, day, models, prices
 from lamella.adapters.sources.vault import MAX_FILE_BYTES
 from lamella.adapters.tokens.families import FAMILIES, GENERIC
 from lamella.core.artifacts.kinds import KINDS, Promotion
@@ -47,6 +47,7 @@ from lamella.core.prompt.laws import LAWS
 from lamella.core.prompt.layers.model import STAND_INS, LayerId
 from lamella.faces.cli.app import make_app
 from lamella.faces.cli.chat.slash import COMMANDS
+from lamella.profiles import GENERIC_PICTURES, PictureProfile
 from lamella.settings import PROFILES, CompactionSettings, KindSettings, Settings, SummarySettings
 
 
@@ -64,7 +65,16 @@ def _default(value: object) -> str:
 
 
 def test_every_setting_of_a_conversation_can_stand_in_a_transcript() -> None:
-    of_the_machine = {"store", "model_facts", "instructions_file", "cache_storage", "index_folder"}
+    of_the_machine = {"store", "model_facts", "instructions_file", "cache_storage", "index_folder"} | {
+        "private_addresses",
+        "page_bytes",
+        "page_seconds",
+        "video_languages",
+        "document_seconds",
+        "document_memory",
+        "conversions",
+        "conversions_bytes",
+    }
     assert set(Settings.__struct_fields__) - of_the_machine <= set(Transcript.model_fields)
 
 
@@ -243,11 +253,23 @@ def test_every_family_is_documented_with_its_factor_and_error() -> None:
             str(family.factor),
             str(family.per_message),
             str(family.per_request),
-            family.image,
             family.error,
         ]
         for family in (*FAMILIES, GENERIC)
     ]
+
+
+def test_every_way_of_counting_pictures_is_documented_as_it_is() -> None:
+    told = rows(doc("tokens-and-money.md"), under="How pictures are counted")
+    known = [(f"`{start}`", profile) for start, profile in models.PICTURES]
+    assert told == [_picture_row(start, one) for start, one in (*known, ("anything else", GENERIC_PICTURES))]
+
+
+def _picture_row(start: str, profile: PictureProfile) -> list[str]:
+    counted = (profile.unit or None, profile.fit, profile.short, profile.budget, profile.base or None)
+    limits = (profile.count, profile.edge, profile.size, profile.payload)
+    sizes = ["" if one is None else f"{one:,}" for one in (*counted, *limits)]
+    return [start, str(profile.rule), *sizes[:5], f"{profile.weight:g}", *sizes[5:]]
 
 
 def test_every_cache_profile_is_documented_as_it_is() -> None:

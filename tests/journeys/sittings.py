@@ -8,6 +8,8 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from tests.unit.pictures import png
+
 import lamella
 from lamella import (
     ActiveNote,
@@ -26,7 +28,7 @@ from lamella import (
 )
 from lamella.views.turns import view_turn
 
-DOT = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x02\x00\x00\x00"
+DOT = png(1, 1)
 LONG = "".join(f"## Part {part}\n\n" + "Words to leave out. " * 40 + "\n\n" for part in range(12))
 Deed = Callable[[Chat], Turn | None]
 

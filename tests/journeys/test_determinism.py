@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.pictures import png
 
 # Both layouts in one process, and the first of them twice.
 REPLAYS = """
@@ -18,7 +19,7 @@ from lamella.faces.cli import main
 sys.exit(max(main(["replay", sys.argv[1], "--json", "--layout", layout]) for layout in sys.argv[2:]))
 """
 LAYOUTS = ("library", "in_place", "library")
-PICTURE = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x04\x00\x00\x00\x03\x00\x08\x02\x00\x00\x00"
+PICTURE = png(1_024, 768)
 NOTES = {
     "İstanbul.md": "---\ntags: [I\u011fd\u0131r, project/\u0131]\n---\n# İ and \u0131\nDotted and dotless: #İstanbul\n",
     "Zebra.md": "# Zebra\nThe last one in ASCII order. #project/Beta\n",

@@ -8,6 +8,7 @@ import psycopg
 import pytest
 from psycopg import sql
 from tests import servers
+from tests.unit.pictures import png
 
 import lamella
 from lamella import ActiveNote, Chat, Note, Picture, Selection, ToolResult, Turn, Unknown, Url
@@ -18,7 +19,7 @@ from lamella.faces.cli import main
 
 SECRET = "the zebra keeps its stripes in a drawer"
 SHARED = "a page that two conversations share"
-PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x07\x00\x00\x00\x09\x08\x02\x00\x00\x00 striped zebra"
+PNG = png(7, 9) + b" striped zebra"
 LAYOUTS = pytest.mark.parametrize("layout", ["library", "in_place"])
 
 

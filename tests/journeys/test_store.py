@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 from tests import servers
+from tests.unit.pictures import png
 
 import lamella
 from lamella import Note, Picture
 from lamella.core.text.content import hash_text
 from lamella.faces.cli import main
 
-PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x02\x00\x00\x00"
+PNG = png(1, 1)
 
 
 @pytest.fixture

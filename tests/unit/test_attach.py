@@ -66,10 +66,27 @@ def test_a_policy_that_does_not_exist_is_refused() -> None:
     assert "follow, snapshot, pin" in caught.value.hint
 
 
-def test_a_picture_needs_its_bytes_or_its_path() -> None:
-    with pytest.raises(ArtifactError, match="neither data nor path"):
+def test_a_picture_needs_its_bytes_its_path_or_its_address() -> None:
+    with pytest.raises(ArtifactError, match="no data, path or url"):
         Picture().attachment()
     assert Picture(path="a.png").attachment() == Wanted(kind=Kind.IMAGE, name="a.png")
+    for url in ("https://e.org/a", "data:image/png;base64,AAAA"):
+        assert Picture(url=url).attachment() == Wanted(kind=Kind.IMAGE, name=url)
+
+
+@pytest.mark.parametrize(
+    ("picture", "why"),
+    [
+        (Picture(url="https://e.org/a", path="a.png"), "a url and something else"),
+        (Picture(url="https://e.org/a", data=b"x"), "a url and something else"),
+        (Picture(url="file:///etc/passwd"), "file:///etc/passwd is no address of a picture"),
+        (Picture(url="a.png"), "a.png is no address of a picture"),
+    ],
+)
+def test_an_address_of_a_picture_stands_alone_and_leads_to_the_web_or_to_letters(picture: Picture, why: str) -> None:
+    with pytest.raises(ArtifactError, match=why) as caught:
+        picture.attachment()
+    assert caught.value.hint
 
 
 def test_the_bytes_of_a_picture_are_read_when_it_is_asked_with() -> None:

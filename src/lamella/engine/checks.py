@@ -121,6 +121,7 @@ _WANTED = {
     "arguments": "a dict",
     "parameters": "a dict",
     "run": "a function",
+    "fresh": "True or False",
 }
 
 
@@ -134,6 +135,8 @@ def _fits(field: Field[Any], value: object) -> bool:
             return isinstance(value, Mapping)
         case "run":
             return callable(value)
+        case "fresh":
+            return isinstance(value, bool)
         case _:
             return isinstance(value, str)
 

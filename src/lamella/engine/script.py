@@ -157,6 +157,7 @@ def _write_attachment(artifact: Artifact) -> dict[str, object]:
         "text": _write_text(artifact.text),
         "data": b64encode(images[0].data).decode() if images else None,
         "media_type": images[0].media_type if images else None,
+        "images": [{"data": b64encode(one.data).decode(), "media_type": one.media_type} for one in images] or None,
         "title": None if artifact.title == default_title(source) else artifact.title,
         "policy": None if artifact.policy is None else artifact.policy.value,
     }

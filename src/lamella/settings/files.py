@@ -82,7 +82,8 @@ def _is_there(path: Path) -> bool:
 
 def _resolve(name: str, value: object, folder: Path) -> object:
     """A path in a file is meant from where the file is."""
-    if name not in ("model_facts", "instructions_file", "index_folder") or not isinstance(value, str):
+    paths = ("model_facts", "instructions_file", "conversions", "index_folder")
+    if name not in paths or not isinstance(value, str):
         return value
     return str(folder / _expand(value))
 

@@ -92,6 +92,14 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     store: str = "sqlite:///~/.lamella/chats.db"
     model_facts: str | None = None
     index_folder: str | None = None
+    private_addresses: str | None = None
+    page_bytes: int = 10_000_000
+    page_seconds: float = 30
+    video_languages: str = "en"
+    document_seconds: float = 60
+    document_memory: int = 1_000_000_000
+    conversions: str | None = None
+    conversions_bytes: int = 500_000_000
 
 
 NAMES: tuple[str, ...] = Settings.__struct_fields__

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         read_answer,
         tell_unready,
     )
+    from lamella.wiring.reading import open_files
     from lamella.wiring.retrieval import find_vault, open_notes
     from lamella.wiring.services import Services, load_configuration, load_settings, read_services
     from lamella.wiring.stores import copy_conversations, list_conversations, open_backend, open_conversations
@@ -78,6 +79,7 @@ __all__ = [
     "open_backend",
     "open_conversations",
     "open_dialogue",
+    "open_files",
     "open_notes",
     "open_pool",
     "open_provider",
@@ -125,6 +127,7 @@ if not TYPE_CHECKING:
             "read_answer",
             "tell_unready",
         ),
+        "lamella.wiring.reading": ("open_files",),
         "lamella.wiring.retrieval": ("find_vault", "open_notes"),
         "lamella.wiring.services": ("Services", "load_configuration", "load_settings", "read_services"),
         "lamella.wiring.stores": ("copy_conversations", "list_conversations", "open_backend", "open_conversations"),

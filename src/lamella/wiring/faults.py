@@ -5,6 +5,7 @@ from collections.abc import Callable
 from lamella.errors import LamellaError
 from lamella.settings.configuration import Configuration
 from lamella.settings.meaning import find_faults
+from lamella.wiring.reading import find_reading_faults
 from lamella.wiring.services import Services
 
 
@@ -17,6 +18,7 @@ def find_bad_settings(services: Services) -> list[LamellaError]:
         "model_facts": lambda: services.own_models,
     }
     faults = list(find_faults(services.settings))
+    faults += [((), error) for error in find_reading_faults(services.found)]
     for name, check in checks.items():
         try:
             check()

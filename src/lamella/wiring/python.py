@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from functools import partial
 from os import PathLike
 
-from lamella.adapters.sources.naming import MentionOutcome, NamedFiles
+from lamella.adapters.sources.naming import MentionOutcome
 from lamella.adapters.stores.opening import open_store
 from lamella.engine.checks import (
     check_folder,
@@ -24,6 +24,7 @@ from lamella.runners.registry import RUNNERS
 from lamella.settings.system import read_parts
 from lamella.wiring.archives import open_archive
 from lamella.wiring.providers import fit_settings, open_pool
+from lamella.wiring.reading import open_files
 from lamella.wiring.retrieval import open_notes
 from lamella.wiring.services import read_services
 from lamella.wiring.stores import open_backend
@@ -61,15 +62,16 @@ class Conversation(Discourse):
 
 
 def find_mentions(text: str, *, vault: str | PathLike[str]) -> list[MentionOutcome]:
-    """What a typed text names with ``@path``, ``[[Note]]`` or ``@#tag``: what each attaches from a vault, or why not.
+    """What a typed text names with ``@path``, ``[[Note]]``, ``@#tag`` or ``@https://…``: what each attaches or why not.
 
-    Nothing outside the vault is looked at. ``attach`` of each outcome goes into ``ask`` or ``send``.
+    No file outside the vault is looked at, and no page is fetched before it is asked with. ``attach`` of each
+    outcome goes into ``ask`` or ``send``.
     """
     root = check_folder(vault)
     if root is None:
         # Without a vault a name may lead anywhere on the disk, which is for a person at a terminal alone.
         raise CallError("vault is None, not a folder.", hint="Give the folder that names may lead to.")
-    return NamedFiles(root).find_mentions(check_text(text, "text"))
+    return open_files(root).find_mentions(check_text(text, "text"))
 
 
 def open_index(vault: str | PathLike[str]) -> NoteIndex:

@@ -13,6 +13,7 @@ from lamella.settings.model import Settings
 if TYPE_CHECKING:
     from lamella.adapters.providers.dialects import WireDialects
     from lamella.adapters.providers.facts.user_models import UserModels
+    from lamella.adapters.sources.conversions import Conversions
     from lamella.ports import ModelBook, PriceBook, ProfileBook, TokenCounter
 
 
@@ -76,13 +77,23 @@ class Services(Struct, frozen=True, kw_only=True, dict=True):
         from lamella.adapters.providers.places import sees_pictures
         from lamella.adapters.tokens.counter import OfflineCounter
 
-        return OfflineCounter(sees=lambda model: sees_pictures(model, self.models))
+        return OfflineCounter(
+            sees=lambda model: sees_pictures(model, self.models),
+            pictures=lambda model: self.models.model(model).pictures,
+        )
 
     @cached_property
     def prices(self) -> "PriceBook":
         from lamella.adapters.providers.facts.prices import SnapshotPrices
 
         return SnapshotPrices()
+
+    @cached_property
+    def conversions(self) -> "Conversions":
+        """What reads pages, videos, PDFs and office files."""
+        from lamella.wiring.reading import open_conversions
+
+        return open_conversions(self)
 
     @cached_property
     def dialects(self) -> "WireDialects":

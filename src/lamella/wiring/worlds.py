@@ -26,7 +26,7 @@ def open_world(
         counter=services.counter,
         prices=services.prices,
         profiles=services.profiles,
-        sources=open_sources(vault, today=today),
+        sources=open_sources(vault, lambda: services.conversions, today=today),
         summarizer=summarizer,
         dialects=services.dialects,
     )

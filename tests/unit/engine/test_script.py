@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.unit.engine.backends import Ticking, make_chat
+from tests.unit.pictures import png
 
 from lamella import Chat, Note, Picture, Selection, Tool, ToolOutput, ToolResult
 from lamella.core.log.nodes import name_round
@@ -18,10 +19,7 @@ from lamella.errors import CallError
 from lamella.wiring import open_backend, parse_transcript, replay_transcript
 
 CALLS = (ToolCall(id="c1", name="look", arguments='{"page": 1}'), ToolCall(id="c2", name="look", arguments="[oops"))
-PNG = bytes.fromhex(
-    "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d49444154789c6360f8cf50"
-    "0f00030101808c3c9b0000000049454e44ae426082"
-)
+PNG = png(1, 1)
 
 
 @pytest.fixture

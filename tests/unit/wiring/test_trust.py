@@ -8,6 +8,7 @@ import pytest
 from lamella.errors import LamellaError
 from lamella.settings.model import Settings
 from lamella.settings.trust import TrustBook
+from lamella.wiring.reading import OWN
 from lamella.wiring.trust import FIELDS, name_place
 
 PAGE = Path(__file__).parents[3] / "docs" / "trust.md"
@@ -19,16 +20,17 @@ NO_PLACES = {"profile", "layout", "carry_forward", "history", "model_facts", "re
     "instructions",
     "instructions_file",
     "index_folder",
+    "video_languages",
 }
 
 
 def test_every_setting_with_a_text_names_a_place_or_is_known_to_name_none() -> None:
     """Whoever adds one decides which; what names a place is refused from a project's file until somebody says yes."""
     texts = {name for name, kind in get_type_hints(Settings).items() if kind in (str, str | None)}
-    assert texts == {*FIELDS, *NO_PLACES}
+    assert texts == {*FIELDS, *NO_PLACES, *OWN}
 
 
-@pytest.mark.parametrize("name", [*FIELDS, "model_facts", "instructions_file", "index_folder"])
+@pytest.mark.parametrize("name", [*FIELDS, *OWN, "model_facts", "instructions_file", "index_folder"])
 def test_what_may_come_with_somebody_elses_project_is_on_the_page(name: str) -> None:
     assert f"`{name}`" in PAGE.read_text(encoding="utf-8")
 

@@ -5,16 +5,25 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from lamella.adapters.sources.pictures.content import parse_image
+from lamella.core.artifacts.embeds import is_address
 from lamella.core.artifacts.kinds import KINDS, BlockForm, KindSpec, Medium
 from lamella.core.artifacts.make import make_artifact
-from lamella.core.artifacts.model import Artifact, Kind, Policy, Source
+from lamella.core.artifacts.model import Artifact, Image, Kind, Policy, Source
 from lamella.core.artifacts.wanted import Wanted
 from lamella.errors import ArtifactError, NotAvailableError
 
 _ALWAYS = frozenset({"kind", "title", "policy"})
-# Nothing is fetched for a transcript: what comes from the web has its text with it, as has what no reader can give.
-_TEXT_GIVEN = (Medium.PAGE, Medium.VIDEO, Medium.NONE)
 _Line = Annotated[int, Field(ge=1)]
+
+
+class EmbeddedIn(BaseModel):
+    """A picture that an active note had with it when it was sent."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    data: str
+    media_type: str
 
 
 class AttachmentIn(BaseModel):
@@ -33,6 +42,7 @@ class AttachmentIn(BaseModel):
     policy: Policy | None = Field(default=None, strict=False)
     data: str | None = None
     media_type: str | None = None
+    images: tuple[EmbeddedIn, ...] = Field(default=(), strict=False)
 
 
 def read_attachment(given: AttachmentIn) -> Artifact | Wanted:
@@ -40,14 +50,16 @@ def read_attachment(given: AttachmentIn) -> Artifact | Wanted:
     spec = KINDS[given.kind]
     _check_fields(given, spec)
     if given.text is not None:
-        return make_artifact(given.kind, text=given.text, source=_source(given), title=given.title, policy=given.policy)
-    if spec.medium in _TEXT_GIVEN:
-        raise NotAvailableError(
-            f"A {given.kind} attachment has no text.",
-            hint="Give it its `text`; nothing is fetched for a transcript.",
+        images = [_read_embedded(one) for one in given.images]
+        return make_artifact(
+            given.kind, text=given.text, source=_source(given), title=given.title, policy=given.policy, images=images
         )
+    if given.images:
+        raise ArtifactError(f"A {given.kind} attachment has images and no text.", hint="Give it its `text`, too.")
+    if spec.medium is Medium.NONE:
+        raise NotAvailableError(f"A {given.kind} attachment has no text.", hint="Give it its `text`.")
     data = _read_data(given)
-    name = given.path or "" if data is not None else _name(given, spec)
+    name = given.path or given.url or "" if data is not None else _name(given, spec)
     # A folder or tag has no title of its own: its notes have theirs.
     title = "" if spec.block is BlockForm.EXPANDS else given.title
     return Wanted(
@@ -88,9 +100,13 @@ def _source(given: AttachmentIn) -> Source:
 def _name(given: AttachmentIn, spec: KindSpec) -> str:
     """What a reader finds it by."""
     field = spec.fields[0]
-    name = given.tag if field == "tag" else given.path
+    name = {"tag": given.tag, "url": given.url}.get(field, given.path) or (given.url if "url" in spec.fields else None)
     if not name:
         raise ArtifactError(f"A {given.kind} attachment has no {field}.", hint=f"Give it a `{field}`.")
+    if spec.medium is Medium.PICTURE and given.url and not is_address(given.url):
+        raise ArtifactError(
+            "The url of an image is no address of one.", hint="One begins with https://, http:// or data:image/."
+        )
     return name
 
 
@@ -109,8 +125,16 @@ def _read_data(given: AttachmentIn) -> bytes | None:
         return None
     if not given.media_type:
         raise ArtifactError("An image with data has no media_type.", hint="Give it a `media_type`, as image/png.")
+    return _decode(given.data)
+
+
+def _read_embedded(given: EmbeddedIn) -> Image:
+    return parse_image(_decode(given.data), media_type=given.media_type, name="A picture that the note embeds")
+
+
+def _decode(data: str) -> bytes:
     try:
-        return b64decode(given.data, validate=True)
+        return b64decode(data, validate=True)
     except ValueError as error:
         raise ArtifactError(
             f"An image's data is not base64: {error}.", hint="Write the file's bytes as base64."

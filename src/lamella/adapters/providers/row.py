@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from lamella.core.ledger.cache import CacheProfile
 from lamella.ports import ChatProvider, Clock, ModelBook
-from lamella.profiles import ModelProfile
+from lamella.profiles import ModelProfile, PictureProfile
 
 if TYPE_CHECKING:
     from lamella.adapters.providers.local.provider import Progress
@@ -68,7 +68,8 @@ class ProviderRow:
     nothing; without a form it is told nowhere. ``title`` is what errors call it. ``keys`` are the variables that may
     hold its key, the first that is set counts. Models that run ``here`` are in this process. A row that nothing
     ``open``s is asked through somebody else's API. ``dialect`` gives the wire format for those who bring their own
-    client. ``models`` and ``caches`` are facts by how models' names begin.
+    client. ``models``, ``caches`` and ``pictures`` are facts by how models' names
+    begin.
     """
 
     names: tuple[str, ...]
@@ -82,6 +83,7 @@ class ProviderRow:
     dialect: "Callable[[], Dialect] | None" = None
     models: tuple[tuple[str, ModelProfile], ...] = field(default=(), repr=False)
     caches: tuple[tuple[str, CacheProfile], ...] = field(default=(), repr=False)
+    pictures: tuple[tuple[str, PictureProfile], ...] = field(default=(), repr=False)
 
     @property
     def follows(self) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 from lamella.adapters.sources.opening import open_sources
+from lamella.adapters.sources.readers import OpenConversions
 from lamella.adapters.sources.vault import Vault
 from lamella.attach import Attachment, Code, Folder, Note, Picture, Tag, describe_file
 from lamella.core.artifacts.model import Kind
@@ -114,6 +115,9 @@ class VaultGround:
 class LooseGround:
     """No vault: paths lead from the current folder, and what they name is read at once, under the path as typed."""
 
+    def __init__(self, conversions: OpenConversions | None = None) -> None:
+        self._conversions = conversions
+
     def has_file(self, name: str) -> bool:
         try:
             place = Path(name)
@@ -140,7 +144,8 @@ class LooseGround:
         described = describe_file(path)
         place = Path(path)
         # What a note embeds or asks would be looked for below a folder that nobody named: it may hold all of a disk.
-        read = open_sources(place.parent, follows_embeds=False)().read(type(described)(path=place.name).wanted())
+        look = open_sources(place.parent, self._conversions, follows_embeds=False)
+        read = look().read(type(described)(path=place.name).wanted())
         if isinstance(described, Picture):
             image = read.images[0]
             return Picture(data=image.data, media_type=image.media_type, path=path)
@@ -172,6 +177,6 @@ class LooseGround:
         return SourceMissingError(f"There is no file {path}.", hint=f"Paths are relative to the current folder.{home}")
 
 
-def stand_on(vault: Path | None) -> Ground:
-    """The ground of a vault, or of the current folder where there is none."""
-    return LooseGround() if vault is None else VaultGround(vault)
+def stand_on(vault: Path | None, conversions: OpenConversions | None = None) -> Ground:
+    """The ground of a vault, or of the current folder where there is none; ``conversions`` read what is read there."""
+    return LooseGround(conversions) if vault is None else VaultGround(vault)

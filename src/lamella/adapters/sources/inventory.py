@@ -8,7 +8,7 @@ from unicodedata import normalize
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inventory:
-    """Every file below a folder and every link that was not followed, as sorted vault paths; its notes by name.
+    """Every file below a folder and every link that was not followed, as sorted vault paths; all of them by name.
 
     ``left_out`` says what could not be looked at, and why.
     """
@@ -18,6 +18,7 @@ class Inventory:
     notes: tuple[str, ...]
     left_out: tuple[str, ...]
     _named: dict[str, list[str]] = field(repr=False)
+    _others: dict[str, list[str]] = field(repr=False)
 
     def find_note(self, name: str) -> list[str]:
         """The notes that a link can mean, the nearest to the root first.
@@ -37,6 +38,10 @@ class Inventory:
         composed = normalize("NFC", path)
         return [file for file in self.files if normalize("NFC", file) == composed]
 
+    def find_others(self, name: str) -> list[str]:
+        """The files that are no notes and are called so, in any folder and whatever the case."""
+        return self._others.get(name.casefold(), [])
+
 
 def make_inventory(files: Iterable[str], links: Iterable[str], left_out: Iterable[str] = ()) -> Inventory:
     """An inventory of what a walk found."""
@@ -45,8 +50,17 @@ def make_inventory(files: Iterable[str], links: Iterable[str], left_out: Iterabl
     named: dict[str, list[str]] = {}
     for path in sorted(notes, key=lambda path: (path.count("/"), path)):
         named.setdefault(fold_name(PurePosixPath(path).name), []).append(path)
+    others: dict[str, list[str]] = {}
+    for path in files:
+        if not is_note(path):
+            others.setdefault(path.rpartition("/")[2].casefold(), []).append(path)
     return Inventory(
-        files=files, links=tuple(sorted(links)), notes=notes, left_out=tuple(sorted(left_out)), _named=named
+        files=files,
+        links=tuple(sorted(links)),
+        notes=notes,
+        left_out=tuple(sorted(left_out)),
+        _named=named,
+        _others=others,
     )
 
 

@@ -14,7 +14,13 @@ from lamella.adapters.sources.grounds import Ground, stand_on
 from lamella.adapters.sources.markdown.model import ParsedNote
 from lamella.adapters.sources.markdown.note import parse_note
 from lamella.adapters.sources.markdown.sections import find_part
-from lamella.attach import Attachment, Selection, knows_ending
+from lamella.adapters.sources.pictures.pasted import is_pasted
+from lamella.adapters.sources.pictures.reader import PictureReader
+from lamella.adapters.sources.readers import OpenConversions
+from lamella.attach import Attachment, Picture, Selection, describe_page, knows_ending
+from lamella.core.artifacts.model import Kind
+from lamella.core.artifacts.wanted import Wanted
+from lamella.core.text.addresses import is_page, trim_address
 from lamella.core.text.mentions import (
     Mention,
     MentionForm,
@@ -54,23 +60,37 @@ class MentionOutcome:
 class NamedFiles:
     """Files as people name them: relative to the vault, or without one to the current folder."""
 
-    def __init__(self, vault: Path | None) -> None:
+    def __init__(self, vault: Path | None, conversions: OpenConversions | None = None) -> None:
         self._vault = vault
+        self._conversions = conversions
+
+    def _stand(self) -> Ground:
+        return stand_on(self._vault, self._conversions)
 
     def find(self, name: str) -> Sequence[Attachment]:
-        """What a name stands for: a file, a folder, a note, a tag, lines of a file as in ``note.md:10-20``."""
-        ground, mention = stand_on(self._vault), read_name(name)
+        """What a name stands for: a file, a folder, a note, a tag, a page, lines of a file as in ``note.md:10-20``."""
+        if is_pasted(name):
+            return [self.take_picture(name, title="pasted")]
+        ground, mention = self._stand(), read_name(name)
         found = _resolve(mention, ground)
         if found is None:
             raise _miss(mention, ground)
         return found[0]
+
+    def take_picture(self, given: bytes | str, *, title: str) -> Picture:
+        """A picture that is given, as bytes or as a data URI, once its bytes were looked at."""
+        if isinstance(given, str) and not is_pasted(given):
+            raise UsageError("What is pasted is no data URI.", hint="One begins with data:image/png;base64,")
+        data, name = (None, given) if isinstance(given, str) else (given, "")
+        image = PictureReader().read(Wanted(kind=Kind.IMAGE, name=name, data=data, title=title)).images[0]
+        return Picture(data=image.data, media_type=image.media_type, title=title)
 
     def find_mentions(self, text: str) -> list[MentionOutcome]:
         """What a message names, each with what it attaches or why not; a name or a handle is just a word."""
         mentions = find_mentions(text)
         if not mentions:
             return []
-        ground = stand_on(self._vault)
+        ground = self._stand()
         return [outcome for mention in mentions for outcome in _take(mention, ground)]
 
     def select(self, name: str) -> Selection:
@@ -78,7 +98,7 @@ class NamedFiles:
         part = next((part for part in split_parts(name) if part.lines), None)
         if part is None:
             raise UsageError(f"{name} names no lines.", hint="Name a file and its lines, as in note.md:10-20.")
-        ground = stand_on(self._vault)
+        ground = self._stand()
         path = _find_file(part.path, ground)
         if path is None:
             raise _miss(read_name(part.path), ground)
@@ -87,7 +107,7 @@ class NamedFiles:
     def complete(self, begun: str, *, limit: int = 50) -> list[str]:
         """Paths that a word may become: notes of the vault that have it in their path, else files beside it."""
         if self._vault is not None:
-            notes = stand_on(self._vault).list_near(PurePosixPath(begun))
+            notes = self._stand().list_near(PurePosixPath(begun))
             return [path for path in notes if begun.casefold() in path.casefold()][:limit]
         parent, _, start = begun.rpartition("/")
         folder = Path(parent or ("/" if begun.startswith("/") else "."))
@@ -114,6 +134,9 @@ def _resolve(mention: Mention, ground: Ground) -> _Found | None:
     """What is named; nothing where it names nothing, and an error where it cannot mean anything else."""
     if mention.form is MentionForm.TAG:
         return _attach_tag(f"#{mention.readings[0]}", ground)
+    if mention.form is not MentionForm.LINK and is_page(mention.readings[0]):
+        url = mention.readings[0] if mention.form is MentionForm.QUOTED else trim_address(mention.readings[0])
+        return [describe_page(url)], url
     found = (_resolve_name(name, mention.form, ground) for name in mention.readings)
     return next((one for one in found if one is not None), None)
 
@@ -236,7 +259,7 @@ def _miss(mention: Mention, ground: Ground) -> LamellaError:
     if name.startswith(_FILE_PAGE):
         return SourceMissingError(f"{name} is no path.", hint="Name the file by its path.")
     if _PAGE.match(name):
-        return SourceMissingError(f"{name} is no file.", hint="This version reads no pages; save its text as a note.")
+        return SourceMissingError(f"{name} is no file.", hint="A page is named by an address with http:// or https://.")
     near = _find_near(name, ground)
     meant = f"Did you mean {', '.join(near)}?"
     if mention.form is MentionForm.LINK:

@@ -21,7 +21,9 @@ from lamella.adapters.sources.markdown.tags import carries_tag
 from lamella.adapters.sources.obsidian.canvas import render_canvas
 from lamella.adapters.sources.obsidian.embeds import Embedding
 from lamella.adapters.sources.obsidian.rules import IgnoreRules, read_rules
-from lamella.adapters.sources.pictures import PictureReader
+from lamella.adapters.sources.pictures.finding import find_embedded, read_kept
+from lamella.adapters.sources.pictures.reader import PictureReader
+from lamella.adapters.sources.readers import DocumentReader, OpenConversions, PageReader, fetch_pictures
 from lamella.adapters.sources.recollection import Recollection
 from lamella.adapters.sources.walking import walk_vault
 from lamella.core.artifacts.kinds import KINDS, Embeds, Medium, kind_of_file
@@ -29,8 +31,8 @@ from lamella.core.artifacts.make import make_artifact
 from lamella.core.artifacts.model import Artifact, Kind, Source
 from lamella.core.artifacts.wanted import Wanted
 from lamella.core.text.content import normalise
-from lamella.errors import BadInputError, NotAvailableError, SourceMissingError
-from lamella.ports import NoteList, Sources
+from lamella.errors import BadInputError, SourceMissingError
+from lamella.ports import NoteList, Reader, Sources
 
 __all__ = ["MAX_FILE_BYTES", "Vault"]
 
@@ -51,13 +53,14 @@ class _Sight:
 class Vault:
     """Notes below one folder. Hidden folders, such as ``.obsidian``, hold no notes.
 
-    ``follows_embeds`` says whether a note is read with what it embeds of others and what its queries answer; ``memory``
-    is what is known of files, and ``today`` tells the day to queries.
+    ``conversions`` read what is no text of its own. ``follows_embeds`` says whether a note is read with what it embeds
+    of others and what its queries answer; ``memory`` is what is known of files, and ``today`` tells the day to queries.
     """
 
     def __init__(
         self,
         root: Path,
+        conversions: OpenConversions | None = None,
         *,
         follows_embeds: bool = True,
         memory: Recollection | None = None,
@@ -71,13 +74,24 @@ class Vault:
         self._memory = memory or Recollection()
         self._answers = DataviewMemory()
         self._seen: _Sight | None = None
+        self._conversions = conversions
 
     def look(self) -> Sources:
         """All that can be read of the vault at one moment."""
         glance = self.glance()
-        pictures = PictureReader(read_bytes=glance.read_bytes)
-        queries = QueryReader(ask=glance._ask)
-        return Sources(readers={Medium.FILE: glance, Medium.PICTURE: pictures, Medium.QUERY: queries}, catalog=glance)
+        told: list[str] = []
+        fetch = fetch_pictures(self._conversions, told.append) if self._conversions is not None else None
+        readers: dict[Medium, Reader] = {
+            Medium.FILE: glance,
+            Medium.PICTURE: PictureReader(read_bytes=glance.read_bytes, fetch=fetch),
+            Medium.QUERY: QueryReader(ask=glance._ask),
+        }
+        if self._conversions is not None:
+            open_them = self._conversions
+            documents = DocumentReader(conversions=open_them, locate=self.locate, read_bytes=self.read_bytes)
+            pages = PageReader(conversions=open_them, tell=told.append)
+            readers |= {Medium.PDF: documents, Medium.OFFICE: documents, Medium.PAGE: pages, Medium.VIDEO: pages}
+        return Sources(readers=readers, catalog=glance, told=told)
 
     def glance(self) -> "Vault":
         """The vault at one moment: what was listed or searched once is not listed or searched again."""
@@ -175,23 +189,13 @@ class Vault:
         return tuple(path for path in self._list(self._root).files if self._is_copy(path, artifact))
 
     def find_file(self, target: str, *, beside: str) -> str:
-        if target.startswith(("http://", "https://", "data:")):
-            raise NotAvailableError(
-                f"{target[:60]} is not in the vault.",
-                hint="Attach the picture itself, from a file in the vault.",
-            )
-        neighbour = (PurePosixPath(beside).parent / target).as_posix()
-        for path in (neighbour, target):
-            if self.has_file(path):
-                return path
-        name = PurePosixPath(target).name
-        found = [path for path in self._list(self._root).files if PurePosixPath(path).name == name]
-        if len(found) != 1:
-            raise SourceMissingError(
-                f"{target} is in the vault {len(found)} times.",
-                hint="Embed it by a path that names one file.",
-            )
-        return found[0]
+        return find_embedded(
+            target,
+            beside=beside,
+            has_file=self.has_file,
+            find_named=lambda name: self._list(self._root).find_others(name),
+            find_kept=lambda: read_kept(self.read_text),
+        )
 
     def read_text(self, path: str) -> str:
         """A file's text, which must be UTF-8."""

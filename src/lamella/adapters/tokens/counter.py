@@ -6,22 +6,31 @@ from math import ceil
 from pathlib import Path
 
 from lamella.adapters.providers.local.weights import locate_weights, runs_here
-from lamella.adapters.tokens.families import Family, count_image, find_family
+from lamella.adapters.tokens.families import Family, find_family
 from lamella.adapters.tokens.gguf import read_vocabulary
 from lamella.adapters.tokens.o200k import CountMemo, encode
 from lamella.adapters.tokens.own import OwnTokens, open_vocabulary
+from lamella.adapters.tokens.pictures import count_picture, find_refusal
 from lamella.core.budget.counting import Measure
 from lamella.core.values import replace
+from lamella.profiles import GENERIC_PICTURES, PictureProfile
 
 
 class OfflineCounter:
     """Counts with o200k_base: exact for OpenAI, an estimate with a stated error for others.
 
-    A model whose file is here counts with its own vocabulary. ``sees`` says of others which of them take pictures.
+    A model whose file is here counts with its own vocabulary. ``sees`` says of others which of them take pictures, and
+    ``pictures`` how each counts them and which it takes.
     """
 
-    def __init__(self, *, sees: Callable[[str], bool] = lambda _model: True) -> None:
+    def __init__(
+        self,
+        *,
+        sees: Callable[[str], bool] = lambda _model: True,
+        pictures: Callable[[str], PictureProfile] = lambda _model: GENERIC_PICTURES,
+    ) -> None:
         self._sees = sees
+        self._pictures = pictures
         self._memo = CountMemo()
         self._measures: dict[str, Measure] = {}
         self._here: dict[str, tuple[OwnTokens, Measure]] = {}
@@ -35,10 +44,7 @@ class OfflineCounter:
         own = self._measure_here(model) if model else None
         if own is not None:
             return own
-        family = find_family(model)
-        if family.name not in self._measures:
-            self._measures[family.name] = self._make(family)
-        measure = self._measures[family.name]
+        measure = self._make(find_family(model), GENERIC_PICTURES if model is None else self._pictures(model))
         if model is not None and measure.sees and not self._sees(model):
             # What counts otherwise has another name.
             measure = replace(measure, name=f"{measure.name}, blind", sees=False)
@@ -56,15 +62,23 @@ class OfflineCounter:
         # The file may come, go or be replaced while somebody talks; the same one keeps its measure.
         known = self._here.get(model)
         if known is None or known[0] is not tokens:
-            known = self._here[model] = (tokens, _make_own(tokens, find_family(model)))
+            known = self._here[model] = (tokens, _make_own(tokens))
         return known[1]
 
-    def _make(self, family: Family) -> Measure:
+    def _make(self, family: Family, pictures: PictureProfile) -> Measure:
+        # What counts pictures otherwise has another name, too.
+        name = family.name if pictures is GENERIC_PICTURES else f"{family.name}, {pictures.name} pictures"
+        if name not in self._measures:
+            self._measures[name] = self._count_by(name, family, pictures)
+        return self._measures[name]
+
+    def _count_by(self, name: str, family: Family, pictures: PictureProfile) -> Measure:
         return Measure(
-            name=family.name,
+            name=name,
             count=self._memo.count if family.factor == 1 else partial(self._scaled, family.factor),
             encode=encode,
-            count_image=partial(count_image, family.image),
+            count_image=partial(count_picture, pictures),
+            refuse=partial(find_refusal, pictures),
             per_message=family.per_message,
             per_request=family.per_request,
             factor=family.factor,
@@ -75,12 +89,12 @@ class OfflineCounter:
         return ceil(self._memo.count(text) * factor)
 
 
-def _make_own(tokens: OwnTokens, family: Family) -> Measure:
+def _make_own(tokens: OwnTokens) -> Measure:
     return Measure(
         name=tokens.name,
         count=tokens.count,
         encode=tokens.encode,
-        count_image=partial(count_image, family.image),
+        count_image=partial(count_picture, GENERIC_PICTURES),
         per_message=tokens.per_message,
         per_request=tokens.per_request,
         factor=1.0,

@@ -5,7 +5,6 @@ vocabularies divided by o200k's. Overheads are those of each family's published 
 """
 
 from dataclasses import dataclass
-from math import ceil
 
 _MEASURED = "measured on 1,194 texts, 2026-11-15"
 
@@ -23,7 +22,6 @@ class Family:
     error: str
     per_message: int = 4
     per_request: int = 3
-    image: str = "area"
     sees: bool = True
 
 
@@ -34,7 +32,6 @@ FAMILIES: tuple[Family, ...] = (
         factor=1.0,
         error=f"estimate, -2 % to +4 % against cl100k_base ({_MEASURED})",
         per_message=3,
-        image="tiles",
     ),
     Family(
         name="openai",
@@ -42,7 +39,6 @@ FAMILIES: tuple[Family, ...] = (
         factor=1.0,
         error="exact for o200k_base text; images and hidden text are the provider's own count",
         per_message=3,
-        image="tiles",
     ),
     Family(
         name="anthropic",
@@ -55,7 +51,6 @@ FAMILIES: tuple[Family, ...] = (
         starts=("google:", "gemini"),
         factor=1.09,
         error=f"estimate, -8 % to +12 % against Gemma 3's vocabulary ({_MEASURED})",
-        image="squares",
     ),
     Family(
         name="deepseek",
@@ -110,24 +105,3 @@ def find_family(model: str | None) -> Family:
             if word.startswith(family.starts):
                 return family
     return GENERIC
-
-
-def count_image(rule: str, width: int, height: int) -> int:
-    """What a picture weighs by a family's published rule; a picture of unknown size counts as 1024 by 1024."""
-    if width <= 0 or height <= 0:
-        width = height = 1_024
-    match rule:
-        case "tiles":
-            return _tiles(width, height)
-        case "squares":
-            return 258 * ceil(width / 768) * ceil(height / 768)
-        case _:
-            scale = min(1.0, 1_568 / max(width, height))
-            return min(1_600, ceil(width * scale * height * scale / 750))
-
-
-def _tiles(width: int, height: int) -> int:
-    """Fit into 2048 squares, then the short side to 768, then 512-pixel tiles."""
-    fit = min(1.0, 2_048 / max(width, height))
-    short = min(1.0, 768 / (min(width, height) * fit))
-    return 85 + 170 * ceil(width * fit * short / 512) * ceil(height * fit * short / 512)

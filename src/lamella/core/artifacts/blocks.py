@@ -87,6 +87,12 @@ def render_unseen(picture: Artifact) -> str:
     return f"[Picture: {escape_line(picture.title)}{''.join(sizes[:1])}. You cannot see it: say so if it matters.]\n"
 
 
+def render_refused(picture: Artifact, why: str) -> str:
+    """A picture as a line of words, for a model that sees and does not take this one."""
+    title = escape_line(picture.title)
+    return f"[Picture: {title}. It is not sent: {escape_line(why)}. You cannot see it: say so if it matters.]\n"
+
+
 def render_update(artifact: Artifact, *, diff: str | None) -> str:
     """The artifact's new text, or how it differs from the copy above, marked as replacing that copy."""
     if diff is None:

@@ -42,9 +42,9 @@ def make_artifact(
     )
 
 
-def make_image(image: Image, *, title: str = "", path: str | None = None) -> Artifact:
+def make_image(image: Image, *, title: str = "", path: str | None = None, url: str | None = None) -> Artifact:
     """A picture attached directly; its id is the hash of its bytes."""
-    source = Source(path=path)
+    source = Source(path=path, url=url)
     _check_names(title, source)
     return Artifact(
         id=KINDS[Kind.IMAGE].id_rule(source, image.hash),

@@ -7,10 +7,11 @@ from lamella.core.values import describe
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
-    """An attachment that must be read or expanded first: a file, a picture, a folder, a tag or a query.
+    """An attachment that must be read or expanded first: a file, a picture, a page, a folder, a tag or a query.
 
     ``query`` is asked in the note of that name. ``data`` are the bytes of a picture that is given and only has to be
-    understood; ``via`` says how it came in.
+    understood; ``via`` says how it came in. What is to be ``fresh`` is read anew at its source, whatever is kept or was
+    attached as a snapshot.
     """
 
     kind: Kind
@@ -21,6 +22,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
     query: str | None = None
     data: bytes | None = None
     media_type: str | None = None
+    fresh: bool = False
 
     def __repr__(self) -> str:
         return describe(self, without=("data",))

@@ -15,7 +15,8 @@ class Measure(Struct, frozen=True, kw_only=True, eq=False):
     """How a family of models counts: plain callables and the overhead of its chat format.
 
     ``encode`` gives tokens to compare texts by; ``factor`` turns their number into this family's. Models that do not
-    see are sent words in place of pictures, and count those. Measures of one name count alike, and are the same.
+    see are sent words in place of pictures, and count those. ``refuse`` says why a picture cannot go along with those
+    of a request, and nothing where it can. Measures of one name count alike, and are the same.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Measure(Struct, frozen=True, kw_only=True, eq=False):
     per_request: int
     factor: float
     sees: bool = True
+    refuse: Callable[[Sequence[Image], Image], str] = lambda _there, _image: ""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Measure) and self.name == other.name

@@ -1,6 +1,6 @@
 """The ledger's entry for one turn: what moved, what was cached, what it costs, and each call that was made for it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from operator import attrgetter
@@ -8,7 +8,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from lamella.core.artifacts.blocks import render_block, render_unseen
+from lamella.core.artifacts.blocks import render_block, render_refused, render_unseen
 from lamella.core.artifacts.model import Artifact, Kind
 from lamella.core.budget.counting import Measure, count_tools, weigh, weigh_messages
 from lamella.core.ledger.cache import CacheModel, CacheProfile, CacheRequest, PerfectCache, find_cooled, shared_tokens
@@ -19,6 +19,7 @@ from lamella.core.messages.delta import Reply
 from lamella.core.messages.model import Message, Role
 from lamella.core.prompt.envelope import Envelope
 from lamella.core.prompt.layers.model import SYSTEM_PLACE, LayerId, message_place
+from lamella.core.prompt.layers.turn import find_refused
 from lamella.core.prompt.movement import find_movement, is_triggered
 from lamella.core.prompt.prompt import Prompt, render_user
 from lamella.core.values import replace
@@ -190,11 +191,20 @@ def glue_messages(prompt: Prompt) -> tuple[Message, ...]:
         return (*messages, prompt.user.message, *after)
     pictures = [artifact for artifact in prompt.attached if artifact.kind is Kind.IMAGE]
     glued = [_find_block(artifact, prompt) for artifact in prompt.attached if artifact.kind is not Kind.IMAGE]
-    glued += [] if prompt.measure.sees else [render_unseen(picture) for picture in pictures]
-    images = [image for picture in pictures for image in picture.images] if prompt.measure.sees else []
+    told = _tell_unsent(pictures, prompt.measure)
+    glued += told.values()
+    images = [image for picture in pictures if picture.id not in told for image in picture.images]
     if not prompt.placement.keep and tuple(glued) == prompt.shown[1] and tuple(images) == prompt.shown[3]:
         return (*messages, prompt.question, *after)
     return (*messages, render_user(glued, prompt.user.message.pieces, images, count=count), *after)
+
+
+def _tell_unsent(pictures: Sequence[Artifact], measure: Measure) -> Mapping[str, str]:
+    """Pictures that go as words, by id: all of them to a model that does not see, else what it does not take."""
+    if not measure.sees:
+        return {picture.id: render_unseen(picture) for picture in pictures}
+    refused = find_refused(pictures, standing={}, measure=measure)
+    return {one.id: render_refused(one, refused[one.id]) for one in pictures if one.id in refused}
 
 
 def _find_block(artifact: Artifact, prompt: Prompt) -> str:

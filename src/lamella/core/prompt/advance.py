@@ -84,11 +84,10 @@ def advance(state: State, turn: Turn, place: Planner, *, measure: Measure) -> St
     before = answer(state, "") if state.waits else state
     before = apply_receipts(before, turn.receipts, turn.terms, measure=measure) if turn.receipts else before
     now, attached, dropped, warnings = _take_in(with_settings(before, turn), turn)
-    if attached and not measure.sees:
-        warnings += find_unseen(attached, now.model)
     placement = _place(before, turn, place, measure=measure)
     if placement.keep is not None:
         now = fold(now, turn.terms, measure, placement=placement, attached=attached, told=turn.strip)
+    warnings += find_unseen(attached, now.model, standing=now.standing, measure=measure) if attached else ()
     first = int(has_system(now.system, now.shelf))
     asked_at = first + now.talk.length
     at, asked = message_place(asked_at), turn_id(now.conversation, now.head, turn)

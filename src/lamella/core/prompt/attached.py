@@ -4,10 +4,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from lamella.core.artifacts.make import make_image
 from lamella.core.artifacts.model import Artifact, Kind, Policy
+from lamella.core.budget.counting import Measure
 from lamella.core.log.placement import Form
 from lamella.core.log.terms import Attachments, ImageNotes, Terms
 from lamella.core.log.turn import Turn
-from lamella.core.prompt.layers.library import LibraryEntry, promoted_form, promotes
+from lamella.core.prompt.layers.library import LibraryEntry, Standing, promoted_form, promotes
+from lamella.core.prompt.layers.turn import find_refused
 from lamella.core.values import replace
 from lamella.errors import ArtifactError
 
@@ -173,13 +175,17 @@ def _newest(old: Artifact, artifact: Artifact) -> Artifact:
     return old
 
 
-def find_unseen(attached: Iterable[Artifact], model: str | None) -> tuple[str, ...]:
-    """Words on pictures that go to a model which does not see."""
+def find_unseen(
+    attached: Sequence[Artifact], model: str | None, *, standing: Mapping[str, Standing], measure: Measure
+) -> tuple[str, ...]:
+    """Words on pictures that go to a model which does not see, or does not take them."""
     who = model or "This model"
+    pictures = [artifact for artifact in attached if artifact.kind is Kind.IMAGE]
+    if not measure.sees:
+        return tuple(f"{who} does not see pictures: {one.title} is sent as a line of words." for one in pictures)
+    refused = find_refused(pictures, standing=standing, measure=measure) if pictures else {}
     return tuple(
-        f"{who} does not see pictures: {artifact.title} is sent as a line of words."
-        for artifact in attached
-        if artifact.kind is Kind.IMAGE
+        f"{one.title} is sent as a line of words to {who}: {refused[one.id]}." for one in pictures if one.id in refused
     )
 
 

@@ -36,12 +36,12 @@ from lamella.faces.cli.tables.replay import print_turn
 from lamella.faces.cli.terminal.console import make_console
 from lamella.faces.cli.terminal.telling import tell, tell_json
 from lamella.views.turns import view_turn
-from lamella.wiring import NamedFiles
+from lamella.wiring import NamedFiles, open_files
 
 _LARGEST = 50_000_000
 _AttachOption = Annotated[
     list[str] | None,
-    typer.Option(metavar="PATH", help="A file, folder, [[Note]] or #tag to attach; may be repeated."),
+    typer.Option(metavar="PATH", help="A file, page, folder, [[Note]] or #tag to attach; may be repeated."),
 ]
 _SelectOption = Annotated[
     list[str] | None, typer.Option(metavar="PATH:10-20", help="Lines of a file to attach; may be repeated.")
@@ -56,6 +56,9 @@ _DetachOption = Annotated[
 _PolicyOption = Annotated[
     str | None,
     typer.Option(help="What becomes of what is attached: follow, snapshot or pin.", metavar="NAME", show_default=False),
+]
+_FreshOption = Annotated[
+    bool, typer.Option("--fresh", help="Read what is attached anew, whatever is kept of a page or a document.")
 ]
 _PreviewOption = Annotated[
     bool, typer.Option("--preview", help="Show what would be sent, and its cost; send and keep nothing.")
@@ -75,6 +78,7 @@ def ask(
     system: SystemOption = None,
     settings: SettingOption = None,
     policy: _PolicyOption = None,
+    fresh: _FreshOption = False,
     preview: _PreviewOption = False,
     max_tokens: AnswerOption = None,
     as_json: JsonOption = False,
@@ -93,10 +97,10 @@ def ask(
     find_policy(policy)
     text, piped = _read_question(question)
     check_text(text, "the question")
-    files = NamedFiles(vault)
+    files = open_files(vault)
     active = [find_active(active_note, files)] if active_note else []
     named = [*active, *_find(attach, select, files), *attach_named(text, files)]
-    attached = [*(with_policy(one, policy) for one in named), *piped]
+    attached = [*(with_policy(one, policy, fresh=fresh) for one in named), *piped]
     asked = Ask(text=text, attach=tuple(one.attachment() for one in attached), detach=tuple(detach or ()))
     options = ChatOptions(
         store=store if chat else UNKEPT,

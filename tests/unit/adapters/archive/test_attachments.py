@@ -20,6 +20,7 @@ VALUES: dict[str, object] = {
     "text": "text",
     "data": b64encode(png(2, 2)).decode(),
     "media_type": "image/png",
+    "images": [{"data": b64encode(png(2, 2)).decode(), "media_type": "image/png"}],
 }
 ATTACHABLE = [kind for kind, spec in KINDS.items() if spec.fields]
 
@@ -116,6 +117,25 @@ def test_a_picture_that_is_not_base64_is_refused_and_its_bytes_are_left_to_be_re
     assert "not base64" in refused(kind="image", data="!!!", media_type="image/png").message
     made = read(kind="image", data=b64encode(b"no").decode(), media_type="image/png", title="T")
     assert made == Wanted(kind=Kind.IMAGE, name="", title="T", data=b"no", media_type="image/png")
+
+
+def test_a_picture_may_be_letters_and_one_of_the_web_brings_its_bytes() -> None:
+    letters = f"data:image/png;base64,{b64encode(png(2, 2)).decode()}"
+    assert read(kind="image", url=letters) == Wanted(kind=Kind.IMAGE, name=letters)
+    data = b64encode(png(2, 2)).decode()
+    made = read(kind="image", url="https://e.org/a", data=data, media_type="image/png")
+    assert made == Wanted(kind=Kind.IMAGE, name="https://e.org/a", data=png(2, 2), media_type="image/png")
+    assert read(kind="image", url="https://e.org/a") == Wanted(kind=Kind.IMAGE, name="https://e.org/a")
+    assert "no address" in refused(kind="image", url="a.png").message
+
+
+def test_an_active_note_has_the_pictures_that_it_had() -> None:
+    made = read(kind="active_note", path="a.md", text="![[x.png]]", images=VALUES["images"])
+    assert isinstance(made, Artifact)
+    assert [(image.width, image.data) for image in made.images] == [(2, png(2, 2))]
+    assert "no text" in refused(kind="active_note", path="a.md", images=VALUES["images"]).message
+    broken = [{"data": "AAAA", "media_type": "image/png"}]
+    assert "embeds is not a picture" in refused(kind="active_note", path="a.md", text="x", images=broken).message
 
 
 def test_folders_and_tags_are_to_be_expanded() -> None:

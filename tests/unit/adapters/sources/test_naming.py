@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from tests.unit.pictures import png
 
-from lamella import Code, Folder, Note, Picture, Selection, Tag
+from lamella import Code, Folder, Note, Picture, Selection, Tag, Url, YouTube
 from lamella.adapters.sources.naming import NamedFiles
+from lamella.attach import Attachment
 from lamella.errors import ArtifactError, NotAvailableError, SourceMissingError, SourceOutsideError, UsageError
 
 PNG = png(2, 2)
@@ -81,10 +82,32 @@ def test_what_is_not_there_is_refused(folder: Path, vault: Path | None) -> None:
         NamedFiles(vault).select("gone.md:1")
 
 
-def test_a_kind_that_cannot_be_read_yet_says_so(folder: Path) -> None:
+def test_a_file_that_has_to_be_converted_needs_what_converts(folder: Path) -> None:
     (folder / "paper.pdf").write_bytes(b"%PDF-1.7")
     with pytest.raises(NotAvailableError):
         NamedFiles(None).find("paper.pdf")
+
+
+@pytest.mark.parametrize(
+    ("text", "attached"),
+    [
+        ("Read @https://example.org/x, please.", Url(url="https://example.org/x")),
+        ("(@https://example.org/Bar_(sea))", Url(url="https://example.org/Bar_(sea)")),
+        ('@"https://example.org/a?b=c."', Url(url="https://example.org/a?b=c.")),
+        ("@https://youtu.be/b4yT1de5_-x!", YouTube(url="https://youtu.be/b4yT1de5_-x")),
+    ],
+)
+def test_a_page_that_a_message_names_is_attached_and_not_fetched_yet(text: str, attached: Attachment) -> None:
+    (outcome,) = NamedFiles(None).find_mentions(text)
+    assert outcome.attach == (attached,)
+    assert isinstance(attached, Url | YouTube)
+    assert outcome.told == attached.url
+    assert NamedFiles(None).find(attached.url) == [attached]
+
+
+@pytest.mark.parametrize("text", ["https://example.org/x", "me@https://example.org", "`@https://example.org`"])
+def test_an_address_that_is_only_spoken_of_attaches_nothing(text: str) -> None:
+    assert NamedFiles(None).find_mentions(text) == []
 
 
 def told(vault: Path | None, text: str) -> list[tuple[str, bool, str]]:
@@ -176,10 +199,6 @@ def test_lines_headings_folders_and_tags_are_told_as_what_they_are(vault: Path) 
         ("@plan#^b1", "plan.md has no block ^b1. It has: none."),
         ("@#nothing", "No note carries #nothing. Tags are those of front matter and text, in any note of the vault."),
         ("@empty/", "The folder empty/ holds no notes. Name a file in it by its path."),
-        (
-            "@https://example.org/x",
-            "https://example.org/x is no file. This version reads no pages; save its text as a note.",
-        ),
     ],
 )
 def test_what_a_message_names_and_is_not_there_is_told_with_what_may_be_meant(vault: Path, text: str, why: str) -> None:

@@ -2,8 +2,9 @@
 
 import pytest
 
+from lamella.adapters.providers.facts.models import BuiltInModels
 from lamella.adapters.tokens.counter import OfflineCounter
-from lamella.adapters.tokens.families import FAMILIES, GENERIC, count_image, find_family
+from lamella.adapters.tokens.families import FAMILIES, GENERIC, find_family
 from lamella.adapters.tokens.o200k import count
 
 
@@ -51,26 +52,9 @@ def test_openai_counts_exactly_and_others_scale_and_round_up() -> None:
     assert counter.measure("anthropic:claude-opus-5-5").count("") == 0
 
 
-def test_a_measure_is_made_once_per_family() -> None:
-    counter = OfflineCounter()
-    assert counter.measure("gpt-5") is counter.measure("openai:gpt-4o")
-
-
-@pytest.mark.parametrize(
-    ("rule", "width", "height", "tokens"),
-    [
-        ("tiles", 512, 512, 255),
-        ("tiles", 1024, 1024, 765),
-        ("tiles", 2048, 4096, 1105),
-        ("tiles", 1, 1, 255),
-        ("squares", 768, 768, 258),
-        ("squares", 769, 768, 516),
-        ("area", 1000, 750, 1000),
-        ("area", 5000, 5000, 1600),
-        ("area", 10, 10, 1),
-        ("tiles", 0, 0, 765),
-        ("area", -1, 5, 1399),
-    ],
-)
-def test_a_picture_weighs_what_its_familys_rule_says(rule: str, width: int, height: int, tokens: int) -> None:
-    assert count_image(rule, width, height) == tokens
+def test_a_measure_is_made_once_per_family_and_way_of_counting_pictures() -> None:
+    counter = OfflineCounter(pictures=lambda model: BuiltInModels().model(model).pictures)
+    assert counter.measure("gpt-4.1") is counter.measure("openai:gpt-4o")
+    assert counter.measure("gpt-5") != counter.measure("gpt-4o")
+    assert counter.measure("gpt-5").name == "openai, gpt-5 pictures"
+    assert OfflineCounter().measure("gpt-5").name == "openai"

@@ -1,8 +1,14 @@
 """Which pictures a note embeds."""
 
-import pytest
+import re
+import time
 
-from lamella.core.artifacts.embeds import embedded_images
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.steady import steady
+
+from lamella.core.artifacts.embeds import embedded_images, fold_pasted
 
 
 @pytest.mark.parametrize(
@@ -39,3 +45,119 @@ def test_every_kind_of_picture_is_known_by_its_ending(ending: str) -> None:
     assert embedded_images(f"![[a.{ending}]]") == (f"a.{ending}",)
     assert embedded_images(f"![](a.{ending.upper()})") == (f"a.{ending.upper()}",)
     assert embedded_images(f"![[a{ending}]]") == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "images"),
+    [
+        ("![a](my image.png)", ("my image.png",)),
+        ('![a](my image.png "A title")', ("my image.png",)),
+        ("![a](a b (1).png 'A title')", ("a b (1).png",)),
+        ("![a](a.png (A title))", ("a.png",)),
+        ('![a](<b (2) c.png> "t")', ("b (2) c.png",)),
+        ('![a](a.png "not) the end")', ("a.png",)),
+        ("![a](deep((er)(st)).png)", ("deep((er)(st)).png",)),
+        (r"![a](a\(b.png)", ("a(b.png",)),
+        ("![a](my%20image.png)", ("my%20image.png",)),
+        ("![a](https://e.org/a?x=1&amp;y=2)", ("https://e.org/a?x=1&y=2",)),
+        ("![a]\n(x.png)", ("x.png",)),
+        ("![a](\n x.png\n)", ("x.png",)),
+        ("![a [link](u) b](x.png)", ("x.png",)),
+        ("[![a](x.png)](https://e.org)", ("x.png",)),
+        ("![![[x.png]]", ("x.png",)),
+        ("| ![[x.png\\|30]] |", ("x.png",)),
+        ("> ![[x.png|30x40]]\n> ![](y.png)", ("x.png", "y.png")),
+    ],
+)
+def test_a_target_may_have_titles_blanks_parentheses_and_links_around_it(text: str, images: tuple[str, ...]) -> None:
+    assert embedded_images(text) == images
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "![a][pic]\n\n[pic]: <my pic.png> 'title'",
+        "![pic][]\n\n[Pic]: <my pic.png>",
+        "[pic]:\n  <my pic.png>\n\n![pic]",
+        "![a][the  pic]\n\n[The pic]: <my pic.png>\n[the pic]: other.png",
+    ],
+)
+def test_a_picture_may_be_named_by_a_reference(text: str) -> None:
+    assert embedded_images(text) == ("my pic.png",)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "`![[x.png]]`",
+        "`` ` ![](x.png) ` ``",
+        "~~~\n![](x.png)\n~~~",
+        "Text\n\n    ![](x.png)\n    ![[x.png]]",
+        "%%![[x.png]]%%",
+        "%%\n\n![[x.png]]\n\n%%",
+        "<!-- ![](x.png) -->",
+        "$![](x.png)$",
+        "$$\n![](x.png)\n$$",
+        r"\![](x.png)",
+        r"!\[](x.png)",
+        "![a](x.png",
+        "![[x.png]",
+        "![[x\n.png]]",
+        "![a\n\nb](x.png)",
+        "![a][gone]",
+        "![a] (x.png)",
+        "![](script.js) ![[paper.pdf]]",
+    ],
+)
+def test_code_comments_formulas_and_what_is_not_closed_embed_nothing(text: str) -> None:
+    assert embedded_images(text) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Costs $5 ![](x.png) and $6",
+        "50 %% ![](x.png)",
+        "<!-- ![](x.png)",
+        "A ` ![](x.png)\n\nB ` C",
+        "- item\n\n    ![](x.png)",
+        "1. item\n\n\t![[x.png]]",
+        "text\n    ![](x.png)",
+    ],
+)
+def test_what_only_looks_like_code_a_comment_or_a_formula_hides_nothing(text: str) -> None:
+    assert embedded_images(text) == ("x.png",)
+
+
+@steady
+@given(st.text(alphabet="![]()<>`%$\\\n \"'a-:|#.", max_size=60))
+def test_whatever_stands_before_a_paragraph_its_picture_is_found_unless_that_opens_something(before: str) -> None:
+    found = embedded_images(f"{before}\n\n![[x.png]]")
+    opens = re.search(r"%%|<!--|\$\$|```|^ {0,3}\[|^\s*[-]|\\$", before, re.MULTILINE)
+    assert found[-1:] == ("x.png",) or opens
+
+
+# A piece and how often; each opens something that nothing closes.
+HOSTILE = [
+    *("![", "![[", "![](", "![](a ", "![a][", "``` ` ", "%%", "<!--", "$a ", '![a]("', "[", "![](((", "![]((a)"),
+    *("]", "![](<", "![](\\", "[a]: ", "![a](b 'c", "![[a|", "`![](", "![](a\n", "![]\n(", "\n", "![x](()()", "$$"),
+]
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_hostile_text_is_read_in_time_that_grows_with_its_length(piece: str) -> None:
+    def take(letters: int) -> float:
+        text = "![" + piece * (letters // len(piece))
+        begun = time.process_time()
+        embedded_images(text)
+        return time.process_time() - begun
+
+    # Eight times as much takes eight times as long; what is quadratic would take sixty-four times as long.
+    short = min(take(4_000) for _ in range(5))
+    assert min(take(32_000) for _ in range(3)) < 30 * short + 0.02
+
+
+def test_a_long_pasted_picture_is_one_target_and_is_left_out_of_the_text() -> None:
+    uri = f"data:image/png;base64,{'iVBORw0KGgo' * 100_000}"
+    assert embedded_images(f"before ![pasted]({uri}) after") == (uri,)
+    assert fold_pasted(f"![pasted]({uri})") == "![pasted](image/png of 1,100,000 characters, left out)"

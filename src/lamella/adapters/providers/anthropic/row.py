@@ -44,4 +44,5 @@ ANTHROPIC = ProviderRow(
     dialect=_speak,
     models=claude.MODELS,
     caches=claude.CACHES,
+    pictures=claude.PICTURES,
 )

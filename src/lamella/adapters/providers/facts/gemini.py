@@ -5,7 +5,7 @@ from decimal import Decimal
 from lamella.adapters.providers.facts.day import FACTS_DATE
 from lamella.core.ledger.cache import CacheProfile
 from lamella.core.values import replace
-from lamella.profiles import Lifetime, LifetimeClock, ModelProfile, UsageFields
+from lamella.profiles import Lifetime, LifetimeClock, ModelProfile, PictureProfile, PictureRule, UsageFields
 
 _GEMINI = ModelProfile(
     provider="google",
@@ -30,6 +30,17 @@ _STORED_GEMINI = replace(
 )
 
 
+_FLAT = PictureProfile(
+    name="gemini",
+    rule=PictureRule.FLAT,
+    weight=1_120,
+    types=("image/png", "image/jpeg", "image/webp"),
+    count=3_000,
+    payload=100 * 1_024 * 1_024,
+)
+_CROPPED = replace(_FLAT, name="gemini-2", rule=PictureRule.CROPS, weight=258, unit=768, fit=384, short=256)
+
+
 # The first beginning that fits decides, so special cases stand before their family.
 MODELS: tuple[tuple[str, ModelProfile], ...] = (
     ("gemini-2.5-pro", replace(_STORED_GEMINI, storage=Decimal("4.50"))),
@@ -48,4 +59,10 @@ MODELS: tuple[tuple[str, ModelProfile], ...] = (
 CACHES: tuple[tuple[str, CacheProfile], ...] = (
     ("gemini-2.5", CacheProfile(name="gemini-2.5", minimum=2_048)),
     ("gemini", CacheProfile(name="gemini", minimum=4_096)),
+)
+# The resolution is left to the model.
+PICTURES: tuple[tuple[str, PictureProfile], ...] = (
+    ("gemini-1", _CROPPED),
+    ("gemini-2", _CROPPED),
+    ("gemini", _FLAT),
 )

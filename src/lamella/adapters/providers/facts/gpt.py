@@ -5,7 +5,7 @@ from decimal import Decimal
 from lamella.adapters.providers.facts.day import FACTS_DATE
 from lamella.core.ledger.cache import CacheProfile
 from lamella.core.values import replace
-from lamella.profiles import Lifetime, LifetimeClock, ModelProfile, UsageFields
+from lamella.profiles import Lifetime, LifetimeClock, ModelProfile, PictureProfile, PictureRule, UsageFields
 
 _HALF_HOUR = 1_800
 
@@ -63,6 +63,30 @@ def _gpt(name: str, *, granularity: int, lifetime: int, bills_writes: bool) -> C
 _EXACT_GPT = _gpt("openai", granularity=1, lifetime=_HALF_HOUR, bills_writes=True)
 
 
+_TILED = PictureProfile(
+    name="gpt-4o",
+    rule=PictureRule.TILES,
+    weight=170,
+    unit=512,
+    fit=2_048,
+    short=768,
+    base=85,
+    types=("image/png", "image/jpeg", "image/gif", "image/webp"),
+    count=500,
+    size=20 * 1_024 * 1_024,
+    payload=50 * 1_024 * 1_024,
+)
+
+
+def _patched(name: str, *, weight: float, budget: int = 1_536, fit: int = 2_048) -> PictureProfile:
+    patches = replace(_TILED, rule=PictureRule.PATCHES, unit=32, short=None, base=0)
+    return replace(patches, name=name, weight=weight, budget=budget, fit=fit)
+
+
+# The detail is left to the model, as ``auto``: from GPT-5.5 on that means the picture as it is.
+_ORIGINAL = _patched("gpt-5.5", weight=1.2, budget=10_000, fit=6_000)
+
+
 # The first beginning that fits decides, so special cases stand before their family.
 MODELS: tuple[tuple[str, ModelProfile], ...] = (
     ("gpt-6.1", replace(_GPT, read=Decimal("0.05"))),
@@ -87,4 +111,25 @@ CACHES: tuple[tuple[str, CacheProfile], ...] = (
     ("o1", _gpt("openai-older", granularity=128, lifetime=600, bills_writes=False)),
     ("o3", _gpt("openai-older", granularity=128, lifetime=600, bills_writes=False)),
     ("o4", _gpt("openai-older", granularity=128, lifetime=600, bills_writes=False)),
+)
+PICTURES: tuple[tuple[str, PictureProfile], ...] = (
+    ("gpt-6", _ORIGINAL),
+    ("gpt-5.6", _ORIGINAL),
+    ("gpt-5.5", _ORIGINAL),
+    ("gpt-5.4-mini", _patched("gpt-mini", weight=1.62)),
+    ("gpt-5.4-nano", _patched("gpt-nano", weight=2.46)),
+    ("gpt-5.4", _patched("gpt-5.4", weight=1.2, budget=2_500)),
+    ("gpt-5.3", _patched("gpt-5.2", weight=1.2)),
+    ("gpt-5.2", _patched("gpt-5.2", weight=1.2)),
+    ("gpt-5-mini", _patched("gpt-mini", weight=1.62)),
+    ("gpt-5-nano", _patched("gpt-nano", weight=2.46)),
+    ("gpt-5", replace(_TILED, name="gpt-5", base=70, weight=140)),
+    ("gpt-4.1-mini", _patched("gpt-mini", weight=1.62)),
+    ("gpt-4.1-nano", _patched("gpt-nano", weight=2.46)),
+    ("gpt-4o-mini", replace(_TILED, name="gpt-4o-mini", base=2_833, weight=5_667)),
+    ("gpt", _TILED),
+    ("chatgpt", _TILED),
+    ("o4-mini", _patched("o4-mini", weight=1.72)),
+    ("o1", replace(_TILED, name="o1", base=75, weight=150)),
+    ("o3", replace(_TILED, name="o1", base=75, weight=150)),
 )

@@ -7,9 +7,10 @@ no provider documents are unknown here, never guessed.
 from lamella.adapters.providers.facts.caches import BuiltInProfiles
 from lamella.adapters.providers.registry import PROVIDERS
 from lamella.core.values import replace
-from lamella.profiles import GENERIC_MODEL, ModelProfile
+from lamella.profiles import GENERIC_MODEL, GENERIC_PICTURES, ModelProfile, PictureProfile
 
 MODELS: tuple[tuple[str, ModelProfile], ...] = tuple(fact for row in PROVIDERS for fact in row.models)
+PICTURES: tuple[tuple[str, PictureProfile], ...] = tuple(fact for row in PROVIDERS for fact in row.pictures)
 
 
 class BuiltInModels:
@@ -20,4 +21,5 @@ class BuiltInModels:
         name = (model or "").lower()
         bare = name.partition(":")[2] or name
         found = next((profile for start, profile in MODELS if bare.startswith(start)), GENERIC_MODEL)
-        return replace(found, cache=BuiltInProfiles().profile(model))
+        pictures = next((profile for start, profile in PICTURES if bare.startswith(start)), GENERIC_PICTURES)
+        return replace(found, cache=BuiltInProfiles().profile(model), pictures=pictures)

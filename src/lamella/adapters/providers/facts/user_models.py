@@ -17,7 +17,7 @@ from lamella.core.ledger.cache import CacheProfile
 from lamella.core.values import replace
 from lamella.errors import SettingError
 from lamella.ports import ModelBook
-from lamella.profiles import Lifetime, LifetimeClock, ModelProfile, UsageFields
+from lamella.profiles import Lifetime, LifetimeClock, ModelProfile, PictureRule, UsageFields
 
 _BUDGET_FIELDS = Budget.__struct_fields__
 # Of a window, the most that is kept for the answer where nobody says how much.
@@ -52,6 +52,25 @@ class UsageFieldsIn(_ProfilePart):
     write: str | None = None
 
 
+class PicturesIn(_ProfilePart):
+    """How pictures are counted and which are taken, as far as it differs from what ships."""
+
+    rule: PictureRule | None = None
+    weight: float | None = Field(default=None, ge=0)
+    unit: int | None = Field(default=None, gt=0)
+    fit: int | None = Field(default=None, gt=0)
+    short: int | None = Field(default=None, gt=0)
+    budget: int | None = Field(default=None, gt=0)
+    base: int | None = Field(default=None, ge=0)
+    types: tuple[str, ...] | None = None
+    count: int | None = Field(default=None, ge=0)
+    size: int | None = Field(default=None, gt=0)
+    edge: int | None = Field(default=None, gt=0)
+    crowd: int | None = Field(default=None, gt=0)
+    crowd_edge: int | None = Field(default=None, gt=0)
+    payload: int | None = Field(default=None, gt=0)
+
+
 class ModelIn(_ProfilePart):
     """One entry. What it leaves out is as it ships, for the model it matches or the one it is ``like``."""
 
@@ -79,6 +98,7 @@ class ModelIn(_ProfilePart):
     cached_content: bool | None = None
     storage: Decimal | None = Field(default=None, ge=0)
     sees: bool | None = None
+    pictures: PicturesIn | None = None
     reserve: int | None = Field(default=None, ge=0)
     warn: float | None = None
     target: float | None = None
@@ -172,6 +192,9 @@ def _override(shipped: ModelProfile, entry: ModelIn) -> ModelProfile:
         given["lifetimes"] = tuple(
             Lifetime(name=one.name, seconds=one.seconds, write=one.write) for one in entry.lifetimes
         )
+    if entry.pictures is not None:
+        own = entry.pictures.model_dump(exclude_none=True)
+        given["pictures"] = replace(shipped.pictures, name=f"{entry.match} as given", **own)
     if entry.usage is not None:
         given["usage"] = UsageFields(**entry.usage.model_dump())
     return replace(shipped, cache=cache, **given)

@@ -51,4 +51,5 @@ GEMINI = ProviderRow(
     dialect=_speak,
     models=gemini.MODELS,
     caches=gemini.CACHES,
+    pictures=gemini.PICTURES,
 )

@@ -47,6 +47,7 @@ OPENAI = ProviderRow(
     dialect=speak_chat,
     models=gpt.MODELS,
     caches=gpt.CACHES,
+    pictures=gpt.PICTURES,
 )
 OPENAI_RESPONSES = ProviderRow(
     names=("openai-responses",), title="OpenAI", keys=OPENAI_KEYS, package=OPENAI_SDK, open=_open, dialect=_speak

@@ -5,7 +5,14 @@ And L5, what was typed.
 
 from collections.abc import Mapping, Sequence
 
-from lamella.core.artifacts.blocks import render_block, render_condensed, render_unseen, render_update, shown_text
+from lamella.core.artifacts.blocks import (
+    render_block,
+    render_condensed,
+    render_refused,
+    render_unseen,
+    render_update,
+    shown_text,
+)
 from lamella.core.artifacts.model import Artifact, Image, Kind
 from lamella.core.budget.counting import Measure, count_images
 from lamella.core.log.placement import Form
@@ -25,7 +32,11 @@ NOTHING_SHOWN: Shown = ((), (), (), ())
 
 def show_turn(attached: Sequence[Artifact], *, standing: Mapping[str, Standing], place: str, measure: Measure) -> Shown:
     """L3 for what is attached now, given what already stands in the request."""
-    shown = [_show(artifact, standing.get(artifact.id), place=place, measure=measure) for artifact in attached]
+    refused = find_refused(attached, standing=standing, measure=measure)
+    shown = [
+        _show(artifact, standing.get(artifact.id), place=place, measure=measure, refused=refused.get(artifact.id, ""))
+        for artifact in attached
+    ]
     references = [segment for segment, added in shown if added is None]
     new = [(segment, added) for segment, added in shown if added is not None]
     tools = [pair for pair in new if pair[0].kind == Kind.TOOL]
@@ -43,18 +54,41 @@ def show_turn(attached: Sequence[Artifact], *, standing: Mapping[str, Standing],
             *(segment.text for segment, _ in pictures if segment.text),
         ),
         tuple(added for _, added in ordered if added is not None),
-        tuple(image for _, added in pictures for image in added.artifact.images) if measure.sees else (),
+        tuple(image for _, added in pictures if not added.pieces for image in added.artifact.images),
     )
 
 
+def find_refused(
+    attached: Sequence[Artifact], *, standing: Mapping[str, Standing], measure: Measure
+) -> Mapping[str, str]:
+    """Why pictures of a turn cannot go along with those that stand in the request, by id; none of what can."""
+    new = [one for one in attached if one.kind is Kind.IMAGE and not _stands(one, standing.get(one.id))]
+    if not new or not measure.sees:
+        return {}
+    held = [one for one in standing.values() if one.artifact.kind is Kind.IMAGE and not one.pieces]
+    there = [image for one in held for image in one.artifact.images]
+    refused: dict[str, str] = {}
+    for picture in new:
+        why = next(filter(None, (measure.refuse(there, image) for image in picture.images)), "")
+        if why:
+            refused[picture.id] = why
+        else:
+            there += picture.images
+    return refused
+
+
+def _stands(artifact: Artifact, known: Standing | None) -> bool:
+    return known is not None and known.in_full and known.artifact.hash == artifact.hash
+
+
 def _show(
-    artifact: Artifact, known: Standing | None, *, place: str, measure: Measure
+    artifact: Artifact, known: Standing | None, *, place: str, measure: Measure, refused: str
 ) -> tuple[Segment, Standing | None]:
     """One attachment as L3 shows it, and what it adds to the request; a reference adds nothing."""
-    if known is not None and known.in_full and known.artifact.hash == artifact.hash:
+    if _stands(artifact, known):
         return _refer(artifact, place=place, measure=measure), None
-    if artifact.kind is Kind.IMAGE and not measure.sees:
-        text = render_unseen(artifact)
+    if artifact.kind is Kind.IMAGE and (refused or not measure.sees):
+        text = render_refused(artifact, refused) if refused else render_unseen(artifact)
         return _add(artifact, Form.FULL, text, place=place, tokens=measure.count(text))
     if artifact.kind is Kind.IMAGE:
         return _add(artifact, Form.FULL, "", place=place, tokens=count_images(artifact.images, measure))

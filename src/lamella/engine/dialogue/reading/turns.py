@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from lamella.core.artifacts.embeds import embedded_images
-from lamella.core.artifacts.kinds import KINDS, LATER_KIND, TEXT_KINDS, BlockForm, Embeds
-from lamella.core.artifacts.model import Artifact, Image, Kind, Policy, Source
+from lamella.core.artifacts.kinds import KINDS, LATER_KIND, TEXT_KINDS, BlockForm
+from lamella.core.artifacts.model import Artifact, Kind, Policy, Source
 from lamella.core.artifacts.wanted import Wanted
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.terms import Attachments, Terms
@@ -23,11 +22,12 @@ from lamella.core.text.content import normalise
 from lamella.core.text.patterns import moment_pattern
 from lamella.core.values import replace
 from lamella.engine.dialogue.ask import Ask
+from lamella.engine.dialogue.reading.embedded import with_images
 from lamella.engine.dialogue.reading.moved import MovedFiles
 from lamella.engine.dialogue.reading.pins import read_pins
 from lamella.engine.dialogue.reading.working_set import NOTHING_LEAVES, follow_sources, resolve_leaving
 from lamella.errors import ArtifactError, BadInputError, SourceMissingError
-from lamella.ports import Catalog, NoteList, Sources, no_vault
+from lamella.ports import NoteList, Sources, no_vault
 
 
 class TurnReader:
@@ -58,7 +58,7 @@ class TurnReader:
         elif KINDS[item.kind].block is BlockForm.EXPANDS:
             yield from self._read_notes(item)
         else:
-            yield self._read_file(item)
+            yield self._read_anew(item) if item.fresh else self._read_file(item)
 
     def _read_file(self, item: Wanted) -> Artifact:
         """A file, under the name it is known by if it was moved since."""
@@ -71,30 +71,44 @@ class TurnReader:
         known, place = found
         return self._moved.rename(self._sources.read(replace(item, name=place)), known)
 
+    def _read_anew(self, item: Wanted) -> Artifact:
+        """What is read whatever is kept of it. Where that fails, what was sent stays, and that is said."""
+        known = self._find_known(item)
+        try:
+            found = self._read_file(item)
+        except BadInputError as error:
+            if known is None:
+                raise
+            self.warnings.append(f"{known.id} stays as it was sent last: {error.message}")
+            return replace(known, kind=item.kind)
+        if known is None or known.policy is not Policy.SNAPSHOT or item.policy not in (None, Policy.SNAPSHOT):
+            return found
+        # A snapshot keeps its first text, unless what comes for it says that it follows.
+        return found if found.hash == known.hash else replace(found, policy=Policy.FOLLOW)
+
     def _snapshot(self, item: Wanted) -> Artifact | None:
         """What was attached as a snapshot is not read again, also when its file has gone."""
-        if item.kind not in TEXT_KINDS or item.policy not in (None, Policy.SNAPSHOT):
+        if item.fresh or item.policy not in (None, Policy.SNAPSHOT):
             return None
-        name = KINDS[item.kind].id_rule(Source(path=item.name, query=item.query), "")
-        taken = (a for a in self._known if a.id == name and a.policy is Policy.SNAPSHOT)
-        return next((replace(known, kind=item.kind) for known in taken), None)
+        known = self._find_known(item)
+        return replace(known, kind=item.kind) if known is not None and known.policy is Policy.SNAPSHOT else None
+
+    def _find_known(self, item: Wanted) -> Artifact | None:
+        """What an earlier turn attached of this."""
+        spec = KINDS[item.kind]
+        if item.kind not in TEXT_KINDS:
+            return None
+        by_url = spec.fields[0] == "url"
+        source = Source(url=item.name) if by_url else Source(path=item.name, query=item.query)
+        name = spec.id_rule(source, "")
+        return next((known for known in self._known if known.id == name), None)
 
     def _with_images(self, artifact: Artifact) -> Artifact:
-        """Images are taken from the active note only; one that cannot be sent is said, not skipped."""
-        if not artifact.has_images or artifact.images or KINDS[artifact.kind].embeds is not Embeds.SENT:
+        if not artifact.has_images or artifact.images:
             return artifact
-        if self._sources.catalog is None:
-            self.warnings.append(f"The images of {artifact.id} are not sent: there is no vault to read them from.")
-            return artifact
-        return replace(artifact, images=tuple(self._read_embedded(artifact, self._sources.catalog)))
-
-    def _read_embedded(self, note: Artifact, catalog: Catalog) -> Iterator[Image]:
-        for target in embedded_images(note.text):
-            try:
-                path = catalog.find_file(target, beside=note.id)
-                yield from self._sources.read(Wanted(kind=Kind.IMAGE, name=path)).images
-            except BadInputError as error:
-                self.warnings.append(f"An image of {note.id} is not sent: {error.message}")
+        shown, told = with_images(artifact, self._sources)
+        self.warnings += told
+        return shown
 
     def _read_notes(self, item: Wanted) -> Iterator[Artifact]:
         catalog = self._sources.catalog
@@ -238,7 +252,7 @@ def read_turn(asked: Ask, state: State, sources: Sources, *, terms: Terms, recei
         fold=asked.fold,
         pinned=pinned,
         terms=terms,
-        warnings=(*reader.warnings, *typed.warnings, *told, *said),
+        warnings=(*reader.warnings, *typed.warnings, *told, *said, *dict.fromkeys(sources.told)),
     )
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from lamella.attach import ActiveNote, Attachment, Note, Picture, Unknown
+from lamella.attach import ActiveNote, Attachment, Note, Picture, Unknown, want_fresh
 from lamella.errors import LamellaError, UsageError
 from lamella.faces.cli.terminal.door import ShellDoor
 from lamella.faces.cli.terminal.lines import show_line
@@ -10,8 +10,13 @@ from lamella.faces.cli.terminal.telling import tell
 from lamella.wiring import NamedFiles
 
 
-def with_policy(one: Attachment, policy: str | None) -> Attachment:
-    """The same attachment under a policy, if one is given; pictures and pipes go as they are, and have none."""
+def with_policy(one: Attachment, policy: str | None, *, fresh: bool = False) -> Attachment:
+    """The same attachment under a policy, if one is given; pictures and pipes go as they are, and have none.
+
+    What is to be ``fresh`` is read anew where there is something to read.
+    """
+    if fresh:
+        one = want_fresh(one)
     if policy is None:
         return one
     if isinstance(one, Picture | Unknown):

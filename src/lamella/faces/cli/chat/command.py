@@ -27,7 +27,7 @@ from lamella.faces.cli.chat.slash import ChatEnd, list_arguments, run_command
 from lamella.faces.cli.chat.talk import TerminalChat
 from lamella.faces.cli.terminal.streams import discard_stdout
 from lamella.faces.cli.terminal.telling import is_dumb, tell
-from lamella.wiring import NamedFiles
+from lamella.wiring import open_files
 
 _NameArgument = Annotated[
     str | None,
@@ -78,7 +78,7 @@ def chat(
     # What programs read is all of stdout.
     words = redirect_stdout(sys.stderr) if as_json else nullcontext()
     with words, opened_to_talk(options, output.reading) as opened, asyncio.Runner() as runner:
-        files = NamedFiles(vault)
+        files = open_files(vault)
         talk = TerminalChat(opened, runner, output=output, files=files, strata=strata, by_hand=by_hand)
         talk.active = find_active(active_note, files).path if active_note else ""
         talk.introduce()

@@ -8,6 +8,7 @@ from lamella.engine.dialogue.recalling import name_passage
 from lamella.errors import CallError, LamellaError, UsageError
 from lamella.faces.cli.chat.attaching import find_active
 from lamella.faces.cli.chat.commands import conversations
+from lamella.faces.cli.chat.commands.pasting import paste
 from lamella.faces.cli.chat.commands.setting import list_settings, set_or_show
 from lamella.faces.cli.chat.input import Arguments
 from lamella.faces.cli.chat.talk import TerminalChat
@@ -230,6 +231,7 @@ COMMANDS = {
             run=_attach,
             known=conversations.list_files,
         ),
+        Command(name="/paste", takes="[DATA]", does="bring the picture on the clipboard along", run=paste),
         Command(
             name="/active",
             takes="[PATH]",

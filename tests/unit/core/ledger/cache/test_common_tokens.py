@@ -53,7 +53,7 @@ def test_how_a_text_is_cut_into_pieces_does_not_matter(same: list[str], old: lis
 def test_equal_messages_count_with_their_overhead_and_their_pictures() -> None:
     picture = make_image_value(b"x", media_type="image/png", width=512, height=512)
     seen = Message(role=Role.USER, pieces=("hello world",), images=(picture,), tokens=2)
-    assert common_tokens([seen], [seen, message("more")], MEASURE) == 2 + 255 + 3
+    assert common_tokens([seen], [seen, message("more")], MEASURE) == 2 + MEASURE.count_image(512, 512) + 3
 
 
 def test_messages_of_different_roles_share_nothing() -> None:

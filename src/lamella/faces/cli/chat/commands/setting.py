@@ -21,6 +21,19 @@ _ELSEWHERE = {
     "model_facts": "It is a setting of lamella.toml or of the environment.",
     "index_folder": "It is a setting of lamella.toml or of the environment.",
     "cache_storage": "It is a setting of lamella.toml or of the environment.",
+    **dict.fromkeys(
+        (
+            "private_addresses",
+            "page_bytes",
+            "page_seconds",
+            "video_languages",
+            "document_seconds",
+            "document_memory",
+            "conversions",
+            "conversions_bytes",
+        ),
+        "It is a setting of lamella.toml or of the environment.",
+    ),
 }
 _GLANCE = 60
 _EXAMPLE = "As in --set temperature=0.2."
