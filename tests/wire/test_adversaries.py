@@ -106,7 +106,7 @@ class Heard:
         return "".join(delta.text for delta in self.deltas if isinstance(delta, TextDelta))
 
 
-def hear(wire: Wire, outcome: Outcome, *, patience: float = 2.0) -> Heard:
+def hear(wire: Wire, outcome: Outcome, *, patience: float = 10.0) -> Heard:
     """One request to a server that does this, whatever it is asked."""
 
     async def listen(url: str) -> Heard:
