@@ -37,7 +37,7 @@ def make_hostile(size: int) -> Mapping[str, str]:
     return {
         "turns": fill("**user**: a\n**ai**: b\n", before=""),
         "questions": fill("**user**: a\n", before=""),
-        "as many questions as are read": "**user**: a\n" * min(20_000, size // 12),
+        "as many questions as are read": "**user**: a\n" * (size // 50),
         "answers": fill("**ai**: b\n"),
         "blocks in blocks": fill("<a_b>\n<a_b>\n</a_b>\n"),
         "blocks": fill("<a_b>\n</a_b>\n"),
@@ -51,7 +51,7 @@ def make_hostile(size: int) -> Mapping[str, str]:
         "different names": NAMES + many("n{}, ", each=9) + "]\n",
         "groups": fill("Notes: a | ", before="**user**: q\n[Context: ", after="]\n"),
         "folders": fill("., ", before="**user**: q\n[Context: Folders: ", after="]\n"),
-        "a folder for each question": "**user**: q\n[Context: Folders: .]\n" * min(20_000, size // 34),
+        "a folder for each question": "**user**: q\n[Context: Folders: .]\n" * (size // 50),
         "front matter": fill("a: b\n", before="---\n", after="---\n**user**: q\n"),
         "nested front matter": fill("[", before="---\na: ", after="\n---\n**user**: q\n"),
         "keys": "---\n" + many("a{}: b\n", each=11) + "---\n**user**: q\n",
