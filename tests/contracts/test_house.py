@@ -66,7 +66,8 @@ def _plan(target: str, *settings: str) -> list[str]:
 
 def test_make_test_runs_every_check() -> None:
     plan = _plan("test")
-    checks = ["ruff format --check .", "ruff check .", "mypy", "lint-imports --no-cache", "python -m pytest -q -n 2"]
+    tests = "python -m pytest -q -n 2 --dist worksteal"
+    checks = ["ruff format --check .", "ruff check .", "mypy", "lint-imports --no-cache", tests]
     assert plan == [f".venv/bin/{check}" for check in checks]
     assert _plan("check") == plan
 

@@ -1,6 +1,8 @@
-"""Files that were made to take long: a megabyte of anything is read in about the time of a megabyte of short talk."""
+"""Files that were made to take long: anything is read in about the time of as much short talk."""
 
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from time import process_time
 
@@ -13,51 +15,53 @@ from lamella.errors import BadInputError
 from lamella.ports import Sources
 from lamella.wiring import open_backend
 
-SIZE = 1_000_000
 # Hostile files must not take longer than honest ones; a busy machine may take one of them longer than the other.
 NOISE = 3
+MEGABYTE = 1_000_000
 STAMP = "[Timestamp: 2024/09/12 22:17:57]"
-
-
-def fill(unit: str, *, before: str = "**user**: q\n", after: str = "\n") -> str:
-    return before + unit * ((SIZE - len(before) - len(after)) // len(unit)) + after
-
-
-def many(unit: str, *, each: int) -> str:
-    return "".join(unit.format(number) for number in range(SIZE // each))
-
-
 NOTE = "**user**: q\n<note_context>\n"
 NAMES = "**user**: q\n[Context: Notes: "
-HONEST = fill(f"**user**: And then?\n{STAMP}\n\n**ai**: Then it was noon.\n{STAMP}\n\n", before="", after="")
-HOSTILE = {
-    "turns": fill("**user**: a\n**ai**: b\n", before=""),
-    "questions": fill("**user**: a\n", before=""),
-    "as many questions as are read": "**user**: a\n" * 20_000,
-    "answers": fill("**ai**: b\n"),
-    "blocks in blocks": fill("<a_b>\n<a_b>\n</a_b>\n"),
-    "blocks": fill("<a_b>\n</a_b>\n"),
-    "blocks that never close": fill("<a_b>\n"),
-    "tags": "**user**: q\n" + many("<a_{}>\n", each=20) + many("</a_{}>\n", each=20),
-    "contents": fill("<content>", before=NOTE, after="\n</note_context>\n"),
-    "titles": fill("<title>", before=NOTE, after="\n<content>x</content>\n</note_context>\n"),
-    "titles that close": fill("<title></title>", before=NOTE, after="\n<content>x</content>\n</note_context>\n"),
-    "names": fill("a, ", before=NAMES, after="]\n"),
-    "quotes": fill('"a, ', before=NAMES, after="]\n"),
-    "different names": NAMES + many("n{}, ", each=9) + "]\n",
-    "groups": fill("Notes: a | ", before="**user**: q\n[Context: ", after="]\n"),
-    "folders": fill("., ", before="**user**: q\n[Context: Folders: ", after="]\n"),
-    "a folder for each question": "**user**: q\n[Context: Folders: .]\n" * 20_000,
-    "front matter": fill("a: b\n", before="---\n", after="---\n**user**: q\n"),
-    "nested front matter": fill("[", before="---\na: ", after="\n---\n**user**: q\n"),
-    "keys": "---\n" + many("a{}: b\n", each=11) + "---\n**user**: q\n",
-    "fences": fill("```\n"),
-    "blanks": fill(" \n"),
-    "reasoning marks": fill("<!--AGENT_REASONING:", before="**user**: q\n**ai**: "),
-    "banners": fill("<!--TOOL_CALL_START:a:", before="**user**: q\n**ai**: ", after="-->\n"),
-    "banner ends": fill("<!--TOOL_CALL_END:a:", before="**user**: q\n**ai**: <!--TOOL_CALL_START:a:-->"),
-    "thoughts": fill("<think>", before="**user**: q\n**ai**: x"),
-}
+TALK = f"**user**: And then?\n{STAMP}\n\n**ai**: Then it was noon.\n{STAMP}\n\n"
+
+
+@cache
+def make_hostile(size: int) -> Mapping[str, str]:
+    """Files of about this size, each made to take long in its own way."""
+
+    def fill(unit: str, *, before: str = "**user**: q\n", after: str = "\n") -> str:
+        return before + unit * ((size - len(before) - len(after)) // len(unit)) + after
+
+    def many(unit: str, *, each: int) -> str:
+        return "".join(unit.format(number) for number in range(size // each))
+
+    return {
+        "turns": fill("**user**: a\n**ai**: b\n", before=""),
+        "questions": fill("**user**: a\n", before=""),
+        "as many questions as are read": "**user**: a\n" * (size // 50),
+        "answers": fill("**ai**: b\n"),
+        "blocks in blocks": fill("<a_b>\n<a_b>\n</a_b>\n"),
+        "blocks": fill("<a_b>\n</a_b>\n"),
+        "blocks that never close": fill("<a_b>\n"),
+        "tags": "**user**: q\n" + many("<a_{}>\n", each=20) + many("</a_{}>\n", each=20),
+        "contents": fill("<content>", before=NOTE, after="\n</note_context>\n"),
+        "titles": fill("<title>", before=NOTE, after="\n<content>x</content>\n</note_context>\n"),
+        "titles that close": fill("<title></title>", before=NOTE, after="\n<content>x</content>\n</note_context>\n"),
+        "names": fill("a, ", before=NAMES, after="]\n"),
+        "quotes": fill('"a, ', before=NAMES, after="]\n"),
+        "different names": NAMES + many("n{}, ", each=9) + "]\n",
+        "groups": fill("Notes: a | ", before="**user**: q\n[Context: ", after="]\n"),
+        "folders": fill("., ", before="**user**: q\n[Context: Folders: ", after="]\n"),
+        "a folder for each question": "**user**: q\n[Context: Folders: .]\n" * (size // 50),
+        "front matter": fill("a: b\n", before="---\n", after="---\n**user**: q\n"),
+        "nested front matter": fill("[", before="---\na: ", after="\n---\n**user**: q\n"),
+        "keys": "---\n" + many("a{}: b\n", each=11) + "---\n**user**: q\n",
+        "fences": fill("```\n"),
+        "blanks": fill(" \n"),
+        "reasoning marks": fill("<!--AGENT_REASONING:", before="**user**: q\n**ai**: "),
+        "banners": fill("<!--TOOL_CALL_START:a:", before="**user**: q\n**ai**: ", after="-->\n"),
+        "banner ends": fill("<!--TOOL_CALL_END:a:", before="**user**: q\n**ai**: <!--TOOL_CALL_START:a:-->"),
+        "thoughts": fill("<think>", before="**user**: q\n**ai**: x"),
+    }
 
 
 def time_reading(text: str, sources: Sources | None) -> float:
@@ -76,20 +80,27 @@ def vault(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def honest(vault: Path) -> float:
-    return min(time_reading(HONEST, open_sources(vault)()) for _ in range(2))
+def honest(vault: Path) -> Callable[[int], float]:
+    """How long a file of this size takes with nothing in it but short talk."""
+
+    @cache
+    def time_honest(size: int) -> float:
+        return min(time_reading(TALK * (size // len(TALK)), open_sources(vault)()) for _ in range(2))
+
+    return time_honest
 
 
-@pytest.mark.parametrize("shape", HOSTILE)
+@pytest.mark.parametrize("size", [MEGABYTE // 4, pytest.param(MEGABYTE, marks=pytest.mark.long)])
+@pytest.mark.parametrize("shape", make_hostile(1_000))
 @pytest.mark.parametrize("has_vault", [False, True])
-def test_a_hostile_megabyte_takes_no_longer_than_an_honest_one(
-    vault: Path, honest: float, shape: str, *, has_vault: bool
+def test_a_hostile_file_takes_no_longer_than_an_honest_one(
+    vault: Path, honest: Callable[[int], float], shape: str, size: int, *, has_vault: bool
 ) -> None:
-    text = HOSTILE[shape]
-    assert len(text) <= SIZE + 50_000
+    text = make_hostile(size)[shape]
+    assert len(text) <= 1.05 * size
     # A machine that was busy with something else just then is asked once more; what is slow stays slow.
-    times = (time_reading(text, open_sources(vault)() if has_vault else None) for _ in range(2))
-    assert any(taken <= NOISE * honest for taken in times)
+    times = (time_reading(text, open_sources(vault)() if has_vault else None) for _ in range(3))
+    assert any(taken <= NOISE * honest(size) for taken in times)
 
 
 def test_a_number_of_any_length_is_no_line_number_and_no_time() -> None:

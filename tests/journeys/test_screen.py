@@ -149,6 +149,7 @@ def test_a_dumb_terminal_shows_what_is_typed_and_completes_nothing(
         terminal.press("Read @pla\tn.md\\", ENTER, "now", ENTER)
         terminal.wait_for("Two.")
         terminal.wait_for("tokens used")
+        terminal.wait_for("\n> ")
         terminal.press(CTRL_C)
         terminal.wait_for("Ctrl-D or /quit leaves.")
         terminal.press("/quit", ENTER)
