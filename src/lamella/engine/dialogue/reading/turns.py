@@ -37,14 +37,15 @@ class TurnReader:
     def __init__(self, sources: Sources, *, known: Iterable[Artifact]) -> None:
         self._sources = sources
         self._known = tuple(known)
-        self._moved = MovedFiles(self._known, sources.catalog)
+        # Where nothing was read before, nothing can have been moved.
+        self._moved = MovedFiles(self._known, sources.catalog) if self._known else None
         self._attached: tuple[Artifact, ...] = ()
         self.warnings: list[str] = []
 
     def read_wanted(self, attach: Sequence[Artifact | Wanted]) -> tuple[Artifact, ...]:
         """Every attachment as an artifact; a folder or tag becomes its notes."""
         self._attached = tuple(self._with_images(artifact) for item in attach for artifact in self._read(item))
-        self._say_once(self._moved.told)
+        self._say_once(self._moved.told if self._moved else ())
         return self._attached
 
     def _read(self, item: Artifact | Wanted) -> Iterator[Artifact]:
@@ -59,18 +60,18 @@ class TurnReader:
         elif KINDS[item.kind].block is BlockForm.EXPANDS:
             yield from self._read_notes(item)
         else:
-            yield self._read_file(item)
+            yield self._sources.read(item) if self._moved is None else self._read_known(item, self._moved)
 
-    def _read_file(self, item: Wanted) -> Artifact:
+    def _read_known(self, item: Wanted, moved: MovedFiles) -> Artifact:
         """A file, under the name it is known by if it was moved since."""
         try:
-            return self._moved.recognise(self._sources.read(item))
+            return moved.recognise(self._sources.read(item))
         except SourceMissingError:
-            found = self._moved.find(item.name)
+            found = moved.find(item.name)
             if found is None:
                 raise
         known, place = found
-        return self._moved.rename(self._sources.read(replace(item, name=place)), known)
+        return moved.rename(self._sources.read(replace(item, name=place)), known)
 
     def _snapshot(self, item: Wanted) -> Artifact | None:
         """What was attached as a snapshot is not read again, also when its file has gone."""
@@ -108,7 +109,8 @@ class TurnReader:
         yield from self._read_each(listed.paths, via=f"{item.kind}:{item.name}", policy=item.policy)
 
     def _read_note(self, path: str, *, via: str, policy: Policy | None = None) -> Artifact:
-        return self._read_file(Wanted(kind=Kind.NOTE, name=path, via=via, policy=policy))
+        item = Wanted(kind=Kind.NOTE, name=path, via=via, policy=policy)
+        return self._sources.read(item) if self._moved is None else self._read_known(item, self._moved)
 
     def _read_each(self, paths: Iterable[str], *, via: str, policy: Policy | None = None) -> Iterator[Artifact]:
         """Those of many notes that can be read: one that cannot is said, and stops none of the others."""
