@@ -4,11 +4,10 @@ from collections.abc import Callable
 from pathlib import Path
 from time import time_ns
 
-from lamella.adapters.files.reading import read_head
+from lamella.adapters.files.reading import FileMemory, read_head
 from lamella.adapters.sources.markdown.front import read_front, split_front
 from lamella.adapters.sources.markdown.note import parse_note
 from lamella.adapters.sources.markdown.tags import fold_tag, read_aliases
-from lamella.adapters.sources.memory import FileMemory
 from lamella.core.artifacts.model import Artifact
 
 _MOST_CHARACTERS = 64_000_000

@@ -11,31 +11,30 @@ from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
 
+from lamella.adapters.files.reading import read_plain
 from lamella.adapters.sources.dataview.answers import DataviewMemory, QueryAnswer, QueryDesk
 from lamella.adapters.sources.dataview.blocks import ASKS, RESULT, expand_queries
 from lamella.adapters.sources.dataview.files import CatalogFiles
 from lamella.adapters.sources.dataview.reader import QueryReader
-from lamella.adapters.sources.folder import MAX_FILE_BYTES, VaultFolder
 from lamella.adapters.sources.inventory import Inventory, fold_name
 from lamella.adapters.sources.markdown.tags import carries_tag
 from lamella.adapters.sources.obsidian.canvas import render_canvas
-from lamella.adapters.sources.obsidian.embeds import Embedding
-from lamella.adapters.sources.obsidian.rules import IgnoreRules, read_rules
+from lamella.adapters.sources.obsidian.embeds import EmbedExpansion
+from lamella.adapters.sources.obsidian.rules import RULES_FILE, RULES_FILES, IgnoreRules, read_rules
 from lamella.adapters.sources.pictures.finding import find_embedded, read_kept
 from lamella.adapters.sources.pictures.reader import PictureReader
 from lamella.adapters.sources.readers import DocumentReader, OpenConversions, PageReader, fetch_pictures
 from lamella.adapters.sources.recollection import Recollection
-from lamella.adapters.sources.walking import walk_vault
+from lamella.adapters.sources.walking import name_in_vault, walk_vault
 from lamella.core.artifacts.kinds import KINDS, Embeds, Medium, kind_of_file
 from lamella.core.artifacts.make import make_artifact
 from lamella.core.artifacts.model import Artifact, Kind, Source
 from lamella.core.artifacts.wanted import Wanted
 from lamella.core.text.content import normalise
-from lamella.errors import BadInputError, SourceMissingError
+from lamella.errors import BadInputError, SourceMissingError, SourceOutsideError, SourceUnreadableError
 from lamella.ports import NoteList, Reader, Sources
 
-__all__ = ["MAX_FILE_BYTES", "Vault"]
-
+MAX_FILE_BYTES = 50_000_000
 _LONGEST_GUESS = 1_000
 
 
@@ -98,34 +97,34 @@ class Vault:
         # One turn means one state of the vault: its links are not told by a walk through all folders each. Whether the
         # folder is still there is asked by what reads it: a turn may read nothing.
         glance = copy(self)
-        glance._seen = _Sight(read_rules(self._root))
+        glance._seen = _Sight(self._read_rules())
         return glance
 
     def read(self, wanted: Wanted) -> Artifact:
         """A file as text: a note with what it embeds, a canvas in words, source code as it is."""
         path = self._name(wanted.name)
-        file = self._folder.find_plain(path)
+        file = self._find_plain(path)
         # What a note embeds or asks is looked for each time: it may have changed, gone or come.
         return self._memory.artifacts.get(
-            (file, wanted), file, lambda: self._make(wanted, path), keeps=lambda made: _is_alone(made.text)
+            (file, wanted), file, lambda: self._make(wanted, path, file), keeps=lambda made: _is_alone(made.text)
         )
 
-    def _make(self, wanted: Wanted, path: str) -> Artifact:
-        text = self.read_text(path)
+    def _make(self, wanted: Wanted, path: str, file: Path) -> Artifact:
+        text = _decode(_read_file(file, path), path)
         embedded: tuple[str, ...] = ()
         if wanted.kind is Kind.CANVAS:
             text = render_canvas(text, path)
         elif KINDS[wanted.kind].embeds is not Embeds.NONE:
             text = self._answer_queries(text, path)
         if self._follows_embeds and KINDS[wanted.kind].embeds is not Embeds.NONE and "![" in text:
-            embedding = Embedding(path, find=self.find_linked, read=self._read_embedded)
-            text = embedding.expand(normalise(text))
-            embedded = tuple(embedding.sources)
+            expansion = EmbedExpansion(path, find=self.find_linked, read=self._read_embedded)
+            text = expansion.expand(normalise(text))
+            embedded = tuple(expansion.sources)
         source = Source(path=path, via=wanted.via, read=True, embedded=embedded)
         return make_artifact(wanted.kind, text=text, source=source, title=wanted.title, policy=wanted.policy)
 
     def _read_embedded(self, path: str) -> str:
-        text = self._memory.text(self._folder.find_plain(path), lambda: normalise(self.read_text(path)))
+        text = self._memory.text(self._find_plain(path), lambda: normalise(self.read_text(path)))
         return self._answer_queries(text, path)
 
     def _answer_queries(self, text: str, path: str) -> str:
@@ -136,7 +135,7 @@ class Vault:
         """What a query answers that stands in a note."""
         if not self._follows_embeds:
             return QueryAnswer(refused="there is no vault to ask.")
-        seen = self._seen or _Sight(self._rules)
+        seen = self._seen or _Sight(self._read_rules())
         if seen.desk is None:
             seen.desk = QueryDesk(CatalogFiles(self), self._answers, self._today)
         return seen.desk.answer(query, path=PurePosixPath(path).as_posix())
@@ -145,9 +144,9 @@ class Vault:
         if KINDS[kind].medium is Medium.TAG:
             return self._list_tag(name)
         if not self.has_folder(name):
-            self._folder.locate(name)
+            self.locate(name)
             raise SourceMissingError(f"There is no folder {name} in the vault.", hint=self._suggest(name))
-        found = self._list(self._folder.locate(name))
+        found = self._list(self.locate(name))
         return NoteList(paths=found.notes, links=found.links, left_out=found.left_out)
 
     def _list_tag(self, tag: str) -> NoteList:
@@ -161,10 +160,10 @@ class Vault:
         return self._list(self._root).files
 
     def has_folder(self, path: str) -> bool:
-        return self._folder.has(stat.S_ISDIR, path)
+        return self._has(stat.S_ISDIR, path)
 
     def has_file(self, path: str) -> bool:
-        return self._folder.has(stat.S_ISREG, path)
+        return self._has(stat.S_ISREG, path)
 
     def find_note(self, name: str) -> Sequence[str]:
         return self._list(self._root).find_note(name) or self._list_aliases().get(fold_name(name), [])
@@ -199,35 +198,84 @@ class Vault:
 
     def read_text(self, path: str) -> str:
         """A file's text, which must be UTF-8."""
-        return self._folder.read_text(path)
+        return _decode(self.read_bytes(path), path)
 
     def read_bytes(self, path: str) -> bytes:
         """A file as it is; an error says why it cannot be had."""
-        return self._folder.read_bytes(path)
+        return _read_file(self._find_plain(path), path)
 
     def stat_file(self, path: str) -> os.stat_result:
-        """What the disk says of a file that was listed."""
-        return self._folder.stat(path)
+        """What the disk says of a file that a walk found; ``OSError`` if it is gone since."""
+        return self._place(path).stat()
 
     def locate(self, path: str) -> Path:
         """The file a relative path names, after links; an error if that is outside the vault."""
-        return self._folder.locate(path)
+        try:
+            place = self._place(path).resolve()
+            place.exists()
+        except RuntimeError as error:
+            raise SourceMissingError(f"{path} is a link to itself.", hint="Mend the link, or remove it.") from error
+        except (OSError, ValueError) as error:
+            raise SourceMissingError(f"{path!r} is not a usable path.", hint="Check the path.") from error
+        if PurePosixPath(path).is_absolute() or not place.is_relative_to(self._root):
+            raise SourceOutsideError(
+                f"{path} is outside the vault {self._root.name}.",
+                hint="Use a path relative to the vault that does not leave it, also not through a link.",
+            )
+        return place
 
-    @property
-    def _folder(self) -> VaultFolder:
-        return VaultFolder(self._root, self._rules, suggest=self._suggest)
+    def _find_plain(self, path: str) -> Path:
+        """The plain file at a path; an error says why there is none to be had."""
+        file = self.locate(path)
+        if not _is(stat.S_ISREG, file):
+            raise self._no_file(path, file)
+        if self._hides(path, file):
+            raise SourceMissingError(
+                f"{path} is left out of this vault by {RULES_FILE}.", hint="Change the rule there to have it read."
+            )
+        return file
 
-    @property
-    def _rules(self) -> IgnoreRules:
-        return self._seen.rules if self._seen is not None else read_rules(self._root)
+    def _has(self, what: Callable[[int], bool], path: str) -> bool:
+        """Whether there is something of this kind at a path, and no rule hides it."""
+        try:
+            place = self.locate(path)
+        except (SourceOutsideError, SourceMissingError):
+            return False
+        return _is(what, place) and not self._hides(path, place)
+
+    def _hides(self, path: str, place: Path) -> bool:
+        rules = self._seen.rules if self._seen is not None else self._read_rules()
+        if rules.spec is None:
+            return False
+        mark = "/" if place.is_dir() else ""
+        named = PurePosixPath(path).as_posix()
+        return rules.hides(named + mark) or rules.hides(name_in_vault(place, self._root) + mark)
+
+    def _read_rules(self) -> IgnoreRules:
+        there = any((self._root / name).exists() for name in RULES_FILES)
+        return read_rules(self._root) if there else IgnoreRules()
+
+    def _no_file(self, path: str, place: Path) -> SourceMissingError:
+        if place.exists():
+            return SourceMissingError(f"{path} is not a file.", hint="Attach a file, or a folder as a folder.")
+        if self._place(path).is_symlink():
+            return SourceMissingError(f"{path} is a link to nothing.", hint="Mend the link, or remove it.")
+        return SourceMissingError(f"There is no file {path} in the vault.", hint=self._suggest(path))
 
     def _name(self, path: str) -> str:
-        """The path as an id. A name that has several Unicode forms is looked for in the one that the disk has."""
-        named = self._folder.name(path)
+        """The path as an id: one that goes up and down again is the same note as without the detour.
+
+        A name that has several Unicode forms is looked for in the one that the disk has.
+        """
+        named = name_in_vault(self.locate(path), self._root) if ".." in PurePosixPath(path).parts else path
         if path.isascii() or self.has_file(named):
             return named
         same = self._list(self._root).find_same(named)
         return same[0] if len(same) == 1 else named
+
+    def _place(self, path: str) -> Path:
+        """Where a path leads before links are followed. It is UTF-8 in any locale, as in any program that syncs."""
+        return self._root / os.fsdecode(path.encode())
 
     def _list_aliases(self) -> dict[str, list[str]]:
         """The notes that have a name besides that of their file, by that; one that cannot be read has none."""
@@ -252,16 +300,12 @@ class Vault:
             seen.unread[path] = error.message
             return frozenset()
 
-    def _place(self, path: str) -> Path:
-        """Where a file stands that a walk found: what leads out of the vault is not in its list."""
-        return self._root / os.fsdecode(path.encode())
-
     def _is_copy(self, path: str, artifact: Artifact) -> bool:
         if kind_of_file(path) is not artifact.kind:
             return False
         try:
             # Most files are told apart by their size alone; one with embeds or answers is as long as those.
-            size = self._folder.find_plain(path).stat().st_size
+            size = self.stat_file(path).st_size
             whole = not artifact.source.embedded and RESULT not in artifact.text and artifact.kind is not Kind.CANVAS
             if whole and not _may_have(size, artifact.text):
                 return False
@@ -271,7 +315,7 @@ class Vault:
 
     def _list(self, folder: Path) -> Inventory:
         if self._seen is None:
-            return walk_vault(self._root, folder, self._rules)
+            return walk_vault(self._root, folder, self._read_rules())
         if folder not in self._seen.listings:
             self._seen.listings[folder] = walk_vault(self._root, folder, self._seen.rules)
         return self._seen.listings[folder]
@@ -290,3 +334,31 @@ def _may_have(size: int, text: str) -> bool:
     """Whether a file of this size can have this text: a byte order mark and the ends of lines are left out of it."""
     least = len(text.encode())
     return least <= size <= least + 3 + text.count("\n")
+
+
+def _is(what: Callable[[int], bool], place: Path) -> bool:
+    try:
+        return what(place.stat().st_mode)
+    except OSError:
+        return False
+
+
+def _read_file(file: Path, path: str) -> bytes:
+    try:
+        hint = "Attach a selection of it, or split the file."
+        return read_plain(file, limit=MAX_FILE_BYTES, name=path, hint=hint)
+    except OSError as error:
+        raise SourceUnreadableError(
+            f"{path} cannot be read: {error.strerror or error}.",
+            hint="Check its permissions and the length of its path.",
+        ) from error
+
+
+def _decode(data: bytes, path: str) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise SourceUnreadableError(
+            f"{path} is not UTF-8: byte {error.start + 1:,} is 0x{data[error.start]:02x}.",
+            hint="Save the file as UTF-8, or detach it.",
+        ) from error

@@ -4,12 +4,11 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from lamella.adapters.sources.folder import name_in_vault
 from lamella.adapters.sources.inventory import Inventory, is_note, make_inventory
 from lamella.adapters.sources.obsidian.rules import IgnoreRules
 
 
-class _Walk:
+class _FolderWalk:
     """One walk, with what it found so far. It enters no linked folder, so only a link to a file can lead out."""
 
     def __init__(self, root: Path, rules: IgnoreRules) -> None:
@@ -62,7 +61,12 @@ class _Walk:
 
 def walk_vault(root: Path, folder: Path, rules: IgnoreRules) -> Inventory:
     """What is below a folder of a vault. A link that leads nowhere is listed, and is an error when it is read."""
-    return _Walk(root, rules).go(folder)
+    return _FolderWalk(root, rules).go(folder)
+
+
+def name_in_vault(file: Path, root: Path) -> str:
+    """A file's path in the vault; ``UnicodeDecodeError`` if its name is not UTF-8."""
+    return os.fsencode(file.relative_to(root).as_posix()).decode()
 
 
 def _is_link(place: Path) -> bool:

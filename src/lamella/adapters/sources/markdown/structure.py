@@ -22,6 +22,10 @@ _VERBATIM = frozenset(("Code", "InlineMath", "DisplayMath", "Html", "InlineHtml"
 _VERBATIM_BLOCKS = frozenset(("CodeBlock", "HtmlBlock"))
 
 
+_Data = dict[str, object]
+_Nested = dict[str, dict[str, object]]
+
+
 class Mark(NamedTuple):
     """A link, an image or a heading: where it stands, where a markdown link leads, how high a heading is."""
 
@@ -51,12 +55,12 @@ class Structure(NamedTuple):
 
 def read_structure(body: str) -> Structure:
     """What the parser finds in a body. Offsets are bytes of its UTF-8."""
-    walk = _Walk()
+    walk = _EventWalk()
     for event, place in pyromark.events_with_range(body, options=_choose_options(body)):
         # Most events are plain text, which says nothing here.
         if isinstance(event, str) or "Text" in event:
             continue
-        key, value = next(iter(cast("dict[str, object]", event).items()))
+        key, value = next(iter(cast(_Data, event).items()))
         if key == "Start":
             walk.enter(value, place["start"], place["end"])
         elif key == "End":
@@ -74,7 +78,7 @@ def _choose_options(body: str) -> pyromark.Options:
     return _OPTIONS & ~pyromark.Options.ENABLE_WIKILINKS
 
 
-class _Walk:
+class _EventWalk:
     """A walk along the parser's events, with what was found so far and how deep it is."""
 
     def __init__(self) -> None:
@@ -110,15 +114,15 @@ def _list_definitions(body: str) -> list[tuple[int, int]]:
 
 
 def _name(value: object) -> str:
-    return value if isinstance(value, str) else next(iter(cast("dict[str, object]", value)))
+    return value if isinstance(value, str) else next(iter(cast(_Data, value)))
 
 
 def _make_link(what: str, value: object, start: int, end: int) -> Mark:
-    data = cast("dict[str, dict[str, object]]", value)[what]
+    data = cast(_Nested, value)[what]
     is_wiki = isinstance(data["link_type"], dict)
     return Mark(what, start, end, target=None if is_wiki else str(data["dest_url"]))
 
 
 def _read_level(value: object) -> int:
-    data = cast("dict[str, dict[str, object]]", value)["Heading"]
+    data = cast(_Nested, value)["Heading"]
     return int(str(data["level"])[1:])

@@ -21,12 +21,12 @@ DEEPEST_EMBED = 5
 _MOST_LOOKUPS = 1_000
 _MOST_CHARACTERS = 2_000_000
 _NAMED = 3
-_OPENING = '<embedded_note path="'
+_OPENING = "<embedded_note "
 _FRAME = re.compile(r"<(/?\s*embedded_note)", re.IGNORECASE)
 _BLOCK_NAME = re.compile(r"[ \t\n]*\^[A-Za-z0-9-]+[ \t]*$")
 
 
-class Embedding:
+class EmbedExpansion:
     """One note on its way to its whole text. What is embedded a second time is named and not repeated."""
 
     def __init__(self, path: str, *, find: Finder, read: TextReader) -> None:
@@ -90,7 +90,7 @@ class Embedding:
         body = self._expand(text[start:end], inner, path, depth + 1)
         if embed.subpath.startswith("#^"):
             body = _BLOCK_NAME.sub("", body)
-        return f'{_OPENING}{_quote(name)}">\n{body.strip()}\n</embedded_note>'
+        return f"{_OPENING}path={_quote(name)}>\n{body.strip()}\n</embedded_note>"
 
     def _open(self, path: str) -> tuple[str, ParsedNote]:
         if path not in self._notes:
@@ -128,4 +128,6 @@ def _break_frames(text: str) -> str:
 
 
 def _quote(name: str) -> str:
-    return escape_line(name).replace('"', "&quot;")
+    """A name as the value of an attribute, which it cannot leave."""
+    escaped = escape_line(name).replace('"', "&quot;")
+    return f'"{escaped}"'

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 RULES_FILE = ".lamellaignore"
 _OBSIDIAN = ".obsidian/app.json"
+RULES_FILES = (RULES_FILE, _OBSIDIAN)
 _LARGEST = 1_000_000
 _MOST_RULES = 1_000
 _LONGEST_RULE = 200

@@ -36,14 +36,15 @@ class TurnReader:
     def __init__(self, sources: Sources, *, known: Iterable[Artifact]) -> None:
         self._sources = sources
         self._known = tuple(known)
-        self._moved = MovedFiles(self._known, sources.catalog)
+        # Where nothing was read before, nothing can have been moved.
+        self._moved = MovedFiles(self._known, sources.catalog) if self._known else None
         self._attached: tuple[Artifact, ...] = ()
         self.warnings: list[str] = []
 
     def read_wanted(self, attach: Sequence[Artifact | Wanted]) -> tuple[Artifact, ...]:
         """Every attachment as an artifact; a folder or tag becomes its notes."""
         self._attached = tuple(self._with_images(artifact) for item in attach for artifact in self._read(item))
-        self._say_once(self._moved.told)
+        self._say_once(self._moved.told if self._moved else ())
         return self._attached
 
     def _read(self, item: Artifact | Wanted) -> Iterator[Artifact]:
@@ -62,14 +63,17 @@ class TurnReader:
 
     def _read_file(self, item: Wanted) -> Artifact:
         """A file, under the name it is known by if it was moved since."""
+        moved = self._moved
+        if moved is None:
+            return self._sources.read(item)
         try:
-            return self._moved.recognise(self._sources.read(item))
+            return moved.recognise(self._sources.read(item))
         except SourceMissingError:
-            found = self._moved.find(item.name)
+            found = moved.find(item.name)
             if found is None:
                 raise
         known, place = found
-        return self._moved.rename(self._sources.read(replace(item, name=place)), known)
+        return moved.rename(self._sources.read(replace(item, name=place)), known)
 
     def _read_anew(self, item: Wanted) -> Artifact:
         """What is read whatever is kept of it. Where that fails, what was sent stays, and that is said."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from lamella.adapters.sources.obsidian.embeds import DEEPEST_EMBED, MOST_EMBEDS, Embedding
+from lamella.adapters.sources.obsidian.embeds import DEEPEST_EMBED, MOST_EMBEDS, EmbedExpansion
 from lamella.errors import SourceUnreadableError
 
 
@@ -17,8 +17,8 @@ def expand(notes: dict[str, str], path: str = "a.md") -> tuple[str, list[str]]:
             raise SourceUnreadableError(f"{path} is not UTF-8.", hint="Mend it.")
         return notes[path]
 
-    embedding = Embedding(path, find=find, read=read)
-    return embedding.expand(notes[path]), embedding.sources
+    expansion = EmbedExpansion(path, find=find, read=read)
+    return expansion.expand(notes[path]), expansion.sources
 
 
 def frame(name: str, text: str) -> str:
@@ -86,8 +86,8 @@ def test_depth_and_number_are_bounded_and_the_rest_says_so() -> None:
 
 
 def _expand_quickly(notes: dict[str, str]) -> tuple[str, list[str]]:
-    embedding = Embedding("a.md", find=lambda target, _: [f"{target}.md"], read=lambda path: notes[path])
-    return embedding.expand(notes["a.md"]), embedding.sources
+    expansion = EmbedExpansion("a.md", find=lambda target, _: [f"{target}.md"], read=lambda path: notes[path])
+    return expansion.expand(notes["a.md"]), expansion.sources
 
 
 def test_text_is_bounded_too() -> None:
