@@ -26,13 +26,17 @@ _FEW = 40
 _FETCHED = 60
 # To score more chunks than this makes a question slow in a large vault, and hardly better.
 _MANY = 2_000
+# How far apart two words may be that are looked for as they stand in the question.
+_ROW = 2
 _NAMED = "{title tags headings path}"
 _WIDER = 8
 _CLOSELY = 12
 _MATCH = f"SELECT rowid, bm25(chunks, {_WEIGHTS}) AS score FROM chunks WHERE chunks MATCH :match"
 _WITHIN = f" AND (rowid >> {CHUNK_BITS}) IN (SELECT value FROM json_each(:within))"
 _PATHS = "SELECT id, path FROM notes WHERE id IN (SELECT value FROM json_each(?))"
-_BODIES = "SELECT rowid, body FROM chunks WHERE rowid IN (SELECT value FROM json_each(?))"
+_TEXTS = (
+    "SELECT rowid, title || ' ' || headings || ' ' || body FROM chunks WHERE rowid IN (SELECT value FROM json_each(?))"
+)
 
 
 class Candidate(NamedTuple):
@@ -71,7 +75,7 @@ class Matcher:
         few = _take_few(counts)
         told = [_quote(word.text, word.stem) for word in few]
         told += [_quote(other) for word in few for other in word.others]
-        told += [_quote(f"{one.text} {other.text}") for one, other in pairwise(asked) if _is_pair(one, other)]
+        told += [_quote(" ".join(word.text for word in row)) for row in _list_rows(asked)]
         match = f"({' OR '.join(dict.fromkeys(told))})"
         named = f"{_NAMED} : {match}" if min(counts.values()) > _MANY else ""
         return Wording(tuple(counts), *(" AND ".join((*required, one)) if one else "" for one in (match, named)))
@@ -124,7 +128,7 @@ class Matcher:
     def _look_closer(self, wording: Wording, found: Sequence[Candidate]) -> list[Candidate]:
         """The same with what words in their very form add."""
         wanted = [word.text.casefold() for word in wording.words]
-        texts = dict(self._file.run(_BODIES, (json.dumps([one.chunk for one in found]),)))
+        texts = dict(self._file.run(_TEXTS, (json.dumps([one.chunk for one in found]),)))
         return [
             Candidate(chunk, path, score + _EXACT * _count_exact(wanted, texts[chunk])) for chunk, path, score in found
         ]
@@ -154,9 +158,10 @@ def _by_score(one: Candidate) -> tuple[float, str, int]:
     return -one.score, one.path, one.chunk
 
 
-def _is_pair(one: AskedWord, other: AskedWord) -> bool:
-    """Whether two words in a row mean more than each of them does; with "of" and "the" they are in every text."""
-    return not is_common(one.text.lower()) and not is_common(other.text.lower())
+def _list_rows(asked: Sequence[AskedWord]) -> list[Sequence[AskedWord]]:
+    """Every two words that follow each other and tell something, with what may stand between them."""
+    places = [at for at, word in enumerate(asked) if not is_common(word.text.lower())]
+    return [asked[at : end + 1] for at, end in pairwise(places) if end - at <= _ROW]
 
 
 def _quote(text: str, stem: str = "") -> str:
