@@ -11,8 +11,8 @@ import pytest
 from tests.journeys.running import COMMAND, Ran, refusal, run, spawn
 from tests.unit.adapters.retrieval.vaults import write
 
-import lamella
 from lamella.errors import LamellaError
+from lamella.notes import open_index
 
 NOTES = {
     "garden/beans.md": "---\ntags: [garden]\n---\n# Sowing\n\nBeans are sown in May.\n",
@@ -20,8 +20,9 @@ NOTES = {
     "broken.md": b"\xff\xfe",
 }
 INDEXER = """
-import sys, lamella
-with lamella.open_index(sys.argv[1]) as index:
+import sys
+from lamella.notes import open_index
+with open_index(sys.argv[1]) as index:
     index.refresh(tell=lambda done, total: print(done, flush=True))
 """
 
@@ -59,7 +60,7 @@ def test_the_json_has_the_promised_shape_and_is_what_python_gives(vault: Path) -
     [hit] = body["hits"]
     assert {"path", "heading", "text", "score", "why"} <= set(hit)
     assert [one["path"] for one in body["unread"]] == ["broken.md"]
-    with lamella.open_index(vault) as index:
+    with open_index(vault) as index:
         [found] = index.search("watering")
     assert (hit["path"], hit["text"], hit["score"], hit["id"]) == (found.path, found.text, found.score, found.id)
 
@@ -129,8 +130,8 @@ def test_a_project_does_not_say_where_the_words_of_notes_are_written(
 
 def test_python_refuses_what_means_nothing(vault: Path) -> None:
     with pytest.raises(LamellaError, match="not a folder"):
-        lamella.open_index(None)  # type: ignore[arg-type]
-    with lamella.open_index(vault) as index:
+        open_index(None)  # type: ignore[arg-type]
+    with open_index(vault) as index:
         for wrong in ({"limit": 0}, {"limit": True}, {"now": "today"}):
             with pytest.raises(LamellaError):
                 index.search("beans", **wrong)  # type: ignore[arg-type]
@@ -157,7 +158,7 @@ def test_several_processes_index_and_search_at_once(tmp_path: Path) -> None:
     ended = [(*process.communicate(timeout=60), process.returncode) for process in started]
     assert [(code, err) for _, err, code in ended] == [(0, b"")] * len(ended)
     assert [hit["path"] for hit in json.loads(ended[1][0])["hits"]] == ["017.md"] * 10
-    with lamella.open_index(vault) as index:
+    with open_index(vault) as index:
         assert index.refresh().read == 0
         assert index.search("word42")[0].path == "042.md"
 
@@ -172,7 +173,7 @@ def test_indexing_that_was_killed_goes_on_where_it_was(tmp_path: Path, indexes: 
             break
     process.stdout.close()
     assert process.wait(timeout=60) == -signal.SIGKILL
-    with lamella.open_index(vault) as index:
+    with open_index(vault) as index:
         report = index.refresh()
         assert report.rebuilt is None
         assert 0 < report.read < 60

@@ -9,7 +9,8 @@ from tests.unit.adapters.retrieval.vaults import write
 
 from lamella.adapters.retrieval.index import VaultIndex
 from lamella.adapters.sources.opening import open_sources
-from lamella.ports import NoteHit, Retriever
+from lamella.holdings import NoteHit
+from lamella.ports import Retriever
 
 NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
 NOTES = {

@@ -39,7 +39,7 @@ _TEXTS = (
 )
 
 
-class Candidate(NamedTuple):
+class ScoredChunk(NamedTuple):
     """A chunk that has words of a question: its number, its note's path, and what it scored."""
 
     chunk: int
@@ -47,7 +47,7 @@ class Candidate(NamedTuple):
     score: float
 
 
-class Wording(NamedTuple):
+class QuestionWords(NamedTuple):
     """A question as it is matched: the words that tell something, and what SQLite is asked.
 
     Where all of them are in very many chunks, it is asked first for those that have them in their names.
@@ -64,7 +64,7 @@ class Matcher:
     def __init__(self, file: IndexFile) -> None:
         self._file = file
 
-    def word(self, words: str, phrases: Sequence[str]) -> Wording | None:
+    def word(self, words: str, phrases: Sequence[str]) -> QuestionWords | None:
         """A question made ready; none where it has no words."""
         asked = ask(words)
         rows = [ask(phrase) for phrase in phrases]
@@ -78,15 +78,15 @@ class Matcher:
         told += [_quote(" ".join(word.text for word in row)) for row in _list_rows(asked)]
         match = f"({' OR '.join(dict.fromkeys(told))})"
         named = f"{_NAMED} : {match}" if min(counts.values()) > _MANY else ""
-        return Wording(tuple(counts), *(" AND ".join((*required, one)) if one else "" for one in (match, named)))
+        return QuestionWords(tuple(counts), *(" AND ".join((*required, one)) if one else "" for one in (match, named)))
 
-    def find(self, wording: Wording, *, within: Collection[int] | None, notes: int) -> list[Candidate]:
+    def find(self, wording: QuestionWords, *, within: Collection[int] | None, notes: int) -> list[ScoredChunk]:
         """The chunks that fit best, best first, of equals by their paths; of this many notes if so many fit."""
         rows = self._fetch(wording.named, within, notes) if wording.named else []
         if _count_notes(rows) < notes:
             rows = self._fetch(wording.match, within, notes)
         paths = dict(self._file.run(_PATHS, (json.dumps(list({number >> CHUNK_BITS for number, _ in rows})),)))
-        found = [Candidate(number, paths[number >> CHUNK_BITS], -score) for number, score in rows]
+        found = [ScoredChunk(number, paths[number >> CHUNK_BITS], -score) for number, score in rows]
         found.sort(key=_by_score)
         return sorted((*self._look_closer(wording, found[:_CLOSELY]), *found[_CLOSELY:]), key=_by_score)
 
@@ -98,7 +98,7 @@ class Matcher:
                 return rows
             limit *= _WIDER
 
-    def score_all(self, wording: Wording, within: Collection[int] | None) -> list[tuple[int, float]]:
+    def score_all(self, wording: QuestionWords, within: Collection[int] | None) -> list[tuple[int, float]]:
         """Every chunk that fits, with its score; the lower, the better."""
         return self._match(wording.match, within, -1)
 
@@ -125,12 +125,13 @@ class Matcher:
             rows = [row for row in rows if row[1] < last] + equals
         return rows
 
-    def _look_closer(self, wording: Wording, found: Sequence[Candidate]) -> list[Candidate]:
+    def _look_closer(self, wording: QuestionWords, found: Sequence[ScoredChunk]) -> list[ScoredChunk]:
         """The same with what words in their very form add."""
         wanted = [word.text.casefold() for word in wording.words]
         texts = dict(self._file.run(_TEXTS, (json.dumps([one.chunk for one in found]),)))
         return [
-            Candidate(chunk, path, score + _EXACT * _count_exact(wanted, texts[chunk])) for chunk, path, score in found
+            ScoredChunk(chunk, path, score + _EXACT * _count_exact(wanted, texts[chunk]))
+            for chunk, path, score in found
         ]
 
     def _count(self, stem: str) -> int:
@@ -154,7 +155,7 @@ def _count_notes(rows: Sequence[tuple[int, float]]) -> int:
     return len({number >> CHUNK_BITS for number, _ in rows})
 
 
-def _by_score(one: Candidate) -> tuple[float, str, int]:
+def _by_score(one: ScoredChunk) -> tuple[float, str, int]:
     return -one.score, one.path, one.chunk
 
 

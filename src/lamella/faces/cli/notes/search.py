@@ -16,7 +16,7 @@ from lamella.wiring import find_vault, open_notes
 
 if TYPE_CHECKING:
     from lamella.engine.notes import NoteIndex
-    from lamella.ports import IndexReport
+    from lamella.holdings import IndexReport
 
 _SHOWN = 3
 _MOST = 1_000
