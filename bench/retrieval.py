@@ -16,7 +16,6 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-import lamella
 from bench.vaults import (
     inflect,
     make_many,
@@ -28,6 +27,7 @@ from bench.vaults import (
     write_vault,
 )
 from bench.verdicts import Verdicts
+from lamella.notes import NoteIndex, open_index
 
 ROUNDS = 7
 FIRST = 10
@@ -96,14 +96,14 @@ def _bench_times(verdicts: Verdicts, folder: Path) -> None:
     notes = read_vault()
     vault = write_vault(folder / "timed", notes)
     questions = [heading for heading, _ in take_headings(notes)[1]][:200]
-    with lamella.open_index(vault) as index:
+    with open_index(vault) as index:
         index.refresh()
         rows = read_chunks(index.file)
         whole = [(path, "", "", "", "", text) for path, text in notes.items()]
         ours, theirs, by_note = [], [], []
         for number in range(ROUNDS):
             os.environ["LAMELLA_INDEX_FOLDER"] = f"{folder}/indexes-{number}"
-            with lamella.open_index(vault) as new:
+            with open_index(vault) as new:
                 ours.append(_time(new.refresh))
             plain, noted = (PlainSearch(folder / f"{name}-{number}.db") for name in ("plain", "noted"))
             theirs.append(_time(partial(_read_and_fill, plain, vault, rows)))
@@ -119,7 +119,7 @@ def _bench_times(verdicts: Verdicts, folder: Path) -> None:
         verdicts.at_most("retrieval: query over FTS5's", asked / plainly, 3.0)
 
 
-def _bench_update(verdicts: Verdicts, vault: Path, index: lamella.NoteIndex, plain: PlainSearch) -> None:
+def _bench_update(verdicts: Verdicts, vault: Path, index: NoteIndex, plain: PlainSearch) -> None:
     """The same note changed again and again, and taken in each time."""
     sizes = {
         path: (vault / path).stat().st_size
@@ -145,7 +145,7 @@ def _bench_update(verdicts: Verdicts, vault: Path, index: lamella.NoteIndex, pla
 def _bench_quality(verdicts: Verdicts, folder: Path) -> None:
     bare, questions = take_headings(read_vault())
     _, held = split_questions(questions)
-    with lamella.open_index(write_vault(folder / "bare", bare)) as index:
+    with open_index(write_vault(folder / "bare", bare)) as index:
         index.refresh()
         chunks, whole = PlainSearch(folder / "chunks.db"), PlainSearch(folder / "whole.db")
         chunks.fill(read_chunks(index.file))
@@ -166,7 +166,7 @@ def _bench_quality(verdicts: Verdicts, folder: Path) -> None:
 def _bench_pairs(verdicts: Verdicts, folder: Path) -> None:
     languages = {"ja": "Japanese", "zh": "Chinese"}
     notes = {path: text for language in languages for path, text in make_wide_notes(language).items()}
-    with lamella.open_index(write_vault(folder / "wide", notes)) as index:
+    with open_index(write_vault(folder / "wide", notes)) as index:
         index.refresh()
         for language, name in languages.items():
             own = {path: text for path, text in notes.items() if path.startswith(language)}
@@ -182,7 +182,7 @@ def _bench_growth(verdicts: Verdicts, folder: Path) -> None:
     for count in (FEW, MANY):
         vault = write_vault(folder / f"many-{count}", dict(make_many(notes, count)))
         size = sum(path.stat().st_size for path in vault.rglob("*.md"))
-        with lamella.open_index(vault) as index:
+        with open_index(vault) as index:
             indexed = _time(index.refresh)
             index.search("warm", refresh=False)
             times = [_time(partial(index.search, one, refresh=False)) for one in questions]
@@ -218,7 +218,7 @@ def read_chunks(file: Path, path: str | None = None) -> list[tuple[str, ...]]:
         return found.fetchall()
 
 
-def _search(index: lamella.NoteIndex, query: str, limit: int) -> list[str]:
+def _search(index: NoteIndex, query: str, limit: int) -> list[str]:
     return list(dict.fromkeys(hit.path for hit in index.search(query, limit=limit, refresh=False)))
 
 

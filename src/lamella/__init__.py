@@ -61,12 +61,10 @@ if TYPE_CHECKING:
     from lamella.engine.engine import Engine
     from lamella.engine.keeping.conversations import Hit, ImportOutcome
     from lamella.engine.keeping.marks import CompactionMark
-    from lamella.engine.notes import NoteIndex
     from lamella.engine.sending.sending import Event, EventName
     from lamella.holdings import ChatListing, Damage, StoreStats
-    from lamella.ports import IndexReport, NoteHit
     from lamella.views.ledger import LedgerRow, LedgerSums, make_rows, sum_rows
-    from lamella.wiring.python import Conversation, find_mentions, open_engine, open_index
+    from lamella.wiring.python import Conversation, find_mentions, open_engine
 
 __version__ = "0.1.0"
 
@@ -96,7 +94,6 @@ __all__ = [
     "Hit",
     "ImportOutcome",
     "Imprint",
-    "IndexReport",
     "LamellaError",
     "LawBrokenError",
     "Layer",
@@ -105,8 +102,6 @@ __all__ = [
     "MentionOutcome",
     "Message",
     "Note",
-    "NoteHit",
-    "NoteIndex",
     "Office",
     "Pdf",
     "Picture",
@@ -132,7 +127,6 @@ __all__ = [
     "YouTube",
     "find_mentions",
     "make_rows",
-    "open_index",
     "sum_rows",
 ]
 
@@ -152,15 +146,12 @@ _HOMES = {
     "Hit": "lamella.engine.keeping.conversations",
     "ImportOutcome": "lamella.engine.keeping.conversations",
     "Imprint": "lamella.core.log.events.imprint",
-    "IndexReport": "lamella.ports",
     "Layer": "lamella.core.prompt.layers.model",
     "LedgerRow": "lamella.views.ledger",
     "LedgerSums": "lamella.views.ledger",
     "ChatListing": "lamella.holdings",
     "MentionOutcome": "lamella.adapters.sources.naming",
     "Message": "lamella.core.messages.model",
-    "NoteHit": "lamella.ports",
-    "NoteIndex": "lamella.engine.notes",
     "Proposal": "lamella.engine.dialogue.proposal",
     "Reason": "lamella.engine.dialogue.reasons",
     "Receipt": "lamella.core.log.receipt",
@@ -175,7 +166,6 @@ _HOMES = {
     "find_mentions": "lamella.wiring.python",
     "make_rows": "lamella.views.ledger",
     "open": "lamella.wiring.python",
-    "open_index": "lamella.wiring.python",
     "sum_rows": "lamella.views.ledger",
 }
 # What has another name where it is at home.

@@ -1,4 +1,4 @@
-"""Holdings: what a store gives of its conversations, and how one travels between stores, files and people."""
+"""Holdings: what a store gives of its conversations, how one travels, and what an index gives of a vault."""
 
 from collections.abc import Mapping
 
@@ -66,3 +66,33 @@ class Chronicle(Struct, frozen=True, kw_only=True):
     records: tuple[Record, ...]
     contents: Mapping[str, bytes] = {}
     warnings: tuple[str, ...] = ()
+
+
+class NoteHit(Struct, frozen=True, kw_only=True):
+    """A passage of a vault that a search found: the headings it stands below, its text, and why it was found.
+
+    ``id`` is its path, headings and number: it stays as long as the passage stays where it is. The ``excerpt`` shows
+    where in the text the words are.
+    """
+
+    id: str
+    path: str
+    title: str
+    heading: str
+    text: str
+    excerpt: str
+    score: float
+    why: str
+
+
+class IndexReport(Struct, frozen=True, kw_only=True):
+    """What became of an index: how many files were read and removed, and how many it has now.
+
+    Those that could not be read are ``unread``, each with why. ``rebuilt`` says why the index was made anew, if it was.
+    """
+
+    read: int
+    removed: int
+    files: int
+    unread: tuple[tuple[str, str], ...] = ()
+    rebuilt: str | None = None

@@ -21,7 +21,7 @@ from lamella.core.messages.delta import Delta, Reply
 from lamella.core.messages.model import Message
 from lamella.core.messages.request import Request
 from lamella.errors import NotAvailableError, SourceMissingError
-from lamella.holdings import ChatListing, Checkpoint, Chronicle, Damage, StoreStats
+from lamella.holdings import ChatListing, Checkpoint, Chronicle, Damage, IndexReport, NoteHit, StoreStats
 from lamella.profiles import ModelProfile
 
 # Those of a conversation's contents that a store has, by their hashes.
@@ -118,38 +118,6 @@ def no_vault(name: str) -> SourceMissingError:
         f"{name} has no text, and there is no vault to read it from.",
         hint="Give the attachment its `text`, or name a `vault` folder.",
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoteHit:
-    """A passage of a vault that a search found: the headings it stands below, its text, and why it was found.
-
-    ``id`` is its path, headings and number: it stays as long as the passage stays where it is. The ``excerpt`` shows
-    where in the text the words are.
-    """
-
-    id: str
-    path: str
-    title: str
-    heading: str
-    text: str
-    excerpt: str
-    score: float
-    why: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexReport:
-    """What became of an index: how many files were read and removed, and how many it has now.
-
-    Those that could not be read are ``unread``, each with why. ``rebuilt`` says why the index was made anew, if it was.
-    """
-
-    read: int
-    removed: int
-    files: int
-    unread: tuple[tuple[str, str], ...] = ()
-    rebuilt: str | None = None
 
 
 class Retriever(Protocol):

@@ -91,6 +91,7 @@ NAMED = {
         {"UNKNOWN", "CODE", "NOTE", "FOLDER"},
         "old archives call texts notes, and have unknown blocks",
     ),
+    "adapters/retrieval": ({"NOTE", "CANVAS"}, "of the files that are their own text, these have prose"),
     "adapters/sources": ({"FOLDER"}, "the whole vault is a folder"),
     "engine": ({"NOTE", "IMAGE", "TAG", "FOLDER"}, "folders, tags and links mean notes; a note embeds images"),
     "core/log": ({"IMAGE"}, "what is stored of a picture is its bytes"),

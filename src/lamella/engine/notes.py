@@ -6,9 +6,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from lamella.engine.checks import check_text
+from lamella.engine.checks import check_text, check_time
 from lamella.errors import CallError
-from lamella.ports import Clock, IndexReport, NoteHit, Retriever
+from lamella.holdings import IndexReport, NoteHit
+from lamella.ports import Clock, Retriever
 
 # More than anybody reads; whoever wants all of a vault reads its files.
 MOST_HITS = 1_000
@@ -38,7 +39,7 @@ class NoteIndex:
         read again, also what could not be read before.
         """
         if isinstance(only, str):
-            raise CallError("only is a text, not a list of paths.", hint="Write only=[…].")
+            raise CallError("only is a text, not a list of paths.", hint="Give a list of them.")
         return self._retriever.refresh(tell=tell, only=only, anew=anew)
 
     def search(
@@ -50,7 +51,7 @@ class NoteIndex:
         what changed in the vault since the last time is not looked for.
         """
         wanted = check_text(query, "query", may_be_empty=False)
-        at, most = _check_moment(now or self._clock.now().astimezone()), _check_limit(limit)
+        at, most = check_time(now) or self._clock.now().astimezone(), _check_limit(limit)
         if refresh:
             self._retriever.refresh()
         return self._retriever.search(wanted, now=at, limit=most)
@@ -58,7 +59,7 @@ class NoteIndex:
     def rank_notes(self, question: str, *, among: Sequence[str]) -> Sequence[str]:
         """All of these paths, those first that fit the question best."""
         if isinstance(among, str):
-            raise CallError("among is a text, not a list of paths.", hint="Write among=[…].")
+            raise CallError("among is a text, not a list of paths.", hint="Give a list of them.")
         return self._retriever.rank_notes(check_text(question, "question"), among=list(among))
 
     def close(self) -> None:
@@ -78,9 +79,3 @@ def _check_limit(limit: object) -> int:
     if not isinstance(limit, int) or isinstance(limit, bool) or not 0 < limit <= MOST_HITS:
         raise CallError(f"limit is {limit!r}.", hint=f"Give a number from 1 to {MOST_HITS:,}.")
     return limit
-
-
-def _check_moment(now: object) -> datetime:
-    if not isinstance(now, datetime) or now.tzinfo is None:
-        raise CallError("now is no time with a zone.", hint="Give a datetime with its tzinfo, or leave it out.")
-    return now

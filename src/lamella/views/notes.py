@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from lamella.ports import IndexReport, NoteHit
+from lamella.holdings import IndexReport, NoteHit
 
 
 def view_hits(query: str, hits: Sequence[NoteHit], report: IndexReport) -> dict[str, object]:

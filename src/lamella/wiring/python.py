@@ -17,7 +17,6 @@ from lamella.engine.checks import (
 )
 from lamella.engine.discourse import Discourse
 from lamella.engine.engine import Engine
-from lamella.engine.notes import NoteIndex
 from lamella.errors import CallError
 from lamella.ports import ChatProvider, Summarizer
 from lamella.runners.registry import RUNNERS
@@ -25,7 +24,6 @@ from lamella.settings.system import read_parts
 from lamella.wiring.archives import open_archive
 from lamella.wiring.providers import fit_settings, open_pool
 from lamella.wiring.reading import open_files
-from lamella.wiring.retrieval import open_notes
 from lamella.wiring.services import read_services
 from lamella.wiring.stores import open_backend
 from lamella.wiring.worlds import open_dialogue
@@ -72,14 +70,6 @@ def find_mentions(text: str, *, vault: str | PathLike[str]) -> list[MentionOutco
         # Without a vault a name may lead anywhere on the disk, which is for a person at a terminal alone.
         raise CallError("vault is None, not a folder.", hint="Give the folder that names may lead to.")
     return open_files(root).find_mentions(check_text(text, "text"))
-
-
-def open_index(vault: str | PathLike[str]) -> NoteIndex:
-    """The notes of a vault, to be searched: an index that lasts is made or brought up to date when they are."""
-    root = check_folder(vault)
-    if root is None:
-        raise CallError("vault is None, not a folder.", hint="Give the folder that the notes are in.")
-    return open_notes(root)
 
 
 def open_engine(

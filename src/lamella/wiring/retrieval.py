@@ -1,11 +1,12 @@
 """Retrieval: the index of a vault, opened where settings say."""
 
 from collections.abc import Sequence
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lamella.adapters.clocks.system import SystemClock
-from lamella.errors import SettingError, UsageError
+from lamella.errors import CallError, SettingError, UsageError
 from lamella.settings.configuration import Origin
 from lamella.wiring.services import Services, read_services
 
@@ -26,6 +27,16 @@ def open_notes(vault: Path, *, services: Services | None = None) -> "NoteIndex":
     look = open_sources(vault)
     retriever = VaultIndex(place_index(vault, _find_folder(services)), vault=vault, look=look)
     return NoteIndex(retriever, file=retriever.file, clock=SystemClock())
+
+
+def open_index(vault: str | PathLike[str]) -> "NoteIndex":
+    """The notes of a vault, to be searched: an index that lasts is made or brought up to date when they are."""
+    from lamella.engine.checks import check_folder
+
+    root = check_folder(vault)
+    if root is None:
+        raise CallError("vault is None, not a folder.", hint="Give the folder that the notes are in.")
+    return open_notes(root)
 
 
 def find_vault(named: Path | None) -> Path:

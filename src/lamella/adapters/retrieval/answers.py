@@ -7,10 +7,10 @@ from itertools import zip_longest
 
 from lamella.adapters.retrieval.database import CHUNK_BITS, IndexFile
 from lamella.adapters.retrieval.days import DaySpan
-from lamella.adapters.retrieval.matching import Candidate, Matcher, Wording
+from lamella.adapters.retrieval.matching import Matcher, QuestionWords, ScoredChunk
 from lamella.adapters.retrieval.passages import Needles, cut_passage, tell_words
 from lamella.adapters.retrieval.query import Question, read_question
-from lamella.ports import NoteHit
+from lamella.holdings import NoteHit
 
 # What the next best chunks of a note add to its best one: a note that is about something says so more than once.
 _REST, _RESTS = 0.2, 3
@@ -56,27 +56,27 @@ class Finder:
         return sorted(dict.fromkeys(among), key=lambda path: (-totals.get(path, 0.0), path))
 
     def _rank(
-        self, wording: Wording | None, within: Collection[int] | None, named: Sequence[int], *, limit: int
-    ) -> list[list[Candidate]]:
+        self, wording: QuestionWords | None, within: Collection[int] | None, named: Sequence[int], *, limit: int
+    ) -> list[list[ScoredChunk]]:
         """The chunks of each note, best first; notes that were named first, then the others by what they score."""
         first = [self._rank_named(note, wording, limit) for note in named]
         found = [] if wording is None else self._matcher.find(wording, within=within, notes=limit + len(named))
-        notes: dict[str, list[Candidate]] = {}
+        notes: dict[str, list[ScoredChunk]] = {}
         for one in found:
             notes.setdefault(one.path, []).append(one)
         others = sorted(notes.values(), key=lambda chunks: (-_sum_up([one.score for one in chunks]), chunks[0].path))
         return [*first, *(one for one in others if one[0].chunk >> CHUNK_BITS not in named)]
 
-    def _rank_named(self, note: int, wording: Wording | None, limit: int) -> list[Candidate]:
+    def _rank_named(self, note: int, wording: QuestionWords | None, limit: int) -> list[ScoredChunk]:
         """The chunks of a note that was named: those that fit, else all of them as they stand."""
         found = [] if wording is None else self._matcher.find(wording, within=[note], notes=1)
         return found or self._list_chunks(note, limit)
 
-    def _list_chunks(self, note: int, limit: int) -> list[Candidate]:
+    def _list_chunks(self, note: int, limit: int) -> list[ScoredChunk]:
         [(path, count)] = self._file.run("SELECT path, chunks FROM notes WHERE id = ?", (note,))
-        return [Candidate((note << CHUNK_BITS) + at, path, 0.0) for at in range(min(count, limit))]
+        return [ScoredChunk((note << CHUNK_BITS) + at, path, 0.0) for at in range(min(count, limit))]
 
-    def _list_within(self, within: Collection[int], limit: int) -> list[list[Candidate]]:
+    def _list_within(self, within: Collection[int], limit: int) -> list[list[ScoredChunk]]:
         """Notes that are asked for by where they are alone: the last changed first."""
         rows = self._file.run("SELECT id, COALESCE(since, ''), modified, path FROM notes WHERE fault IS NULL")
         found = sorted((row for row in rows if row[0] in within), key=lambda row: row[3])
@@ -117,23 +117,26 @@ class Finder:
         )
         return {number for (number,) in rows}
 
-    def _make_hits(self, found: Sequence[Candidate], asked: Question, wording: Wording | None) -> list[NoteHit]:
+    def _make_hits(self, found: Sequence[ScoredChunk], asked: Question, wording: QuestionWords | None) -> list[NoteHit]:
         needles = None if wording is None else Needles(wording.words)
         rows = self._file.run(_ROWS, (json.dumps([one.chunk for one in found]),))
         fields = {number: dict(zip(_COLUMNS, row, strict=True)) for number, *row in rows}
         days = self._tell_days(found) if asked.days else {}
-        return [_make_hit(one, fields[one.chunk], asked, needles, days.get(one.chunk, "")) for one in found]
+        return [
+            _make_hit(one, fields[one.chunk], asked=asked, needles=needles, day=days.get(one.chunk, ""))
+            for one in found
+        ]
 
-    def _tell_days(self, found: Sequence[Candidate]) -> Mapping[int, str]:
+    def _tell_days(self, found: Sequence[ScoredChunk]) -> Mapping[int, str]:
         """The day that each chunk is of: that in its note's name, else when the file was changed."""
         notes = self._file.run(_NOTES, (json.dumps(list({one.chunk >> CHUNK_BITS for one in found})),))
         days = {number: since or _tell_day(modified) for number, since, modified in notes}
         return {one.chunk: days[one.chunk >> CHUNK_BITS] for one in found}
 
 
-def _spread(ranked: Sequence[Sequence[Candidate]], limit: int) -> list[Candidate]:
+def _spread(ranked: Sequence[Sequence[ScoredChunk]], limit: int) -> list[ScoredChunk]:
     """The best of every note, then the second of every note, and so on."""
-    levels: Iterator[tuple[Candidate | None, ...]] = zip_longest(*ranked)
+    levels: Iterator[tuple[ScoredChunk | None, ...]] = zip_longest(*ranked)
     return [one for level in levels for one in level if one is not None][:limit]
 
 
@@ -154,7 +157,9 @@ def _count_ns(day: date, now: datetime) -> int:
     return int(datetime.combine(day, time(), tzinfo=now.tzinfo).timestamp()) * 1_000_000_000
 
 
-def _make_hit(one: Candidate, fields: Mapping[str, str], asked: Question, needles: Needles | None, day: str) -> NoteHit:
+def _make_hit(
+    one: ScoredChunk, fields: Mapping[str, str], *, asked: Question, needles: Needles | None, day: str
+) -> NoteHit:
     title = fields["title"].partition("\n")[0]
     told = [tell_words(needles, fields) if needles is not None else "", *_tell_place(asked, day)]
     return NoteHit(

@@ -10,7 +10,8 @@ from lamella.adapters.retrieval.answers import Finder
 from lamella.adapters.retrieval.database import IndexFile, is_damage
 from lamella.adapters.retrieval.files import VaultFiles
 from lamella.adapters.retrieval.refreshing import Refresher, Tell
-from lamella.ports import IndexReport, Look, NoteHit
+from lamella.holdings import IndexReport, NoteHit
+from lamella.ports import Look
 
 _Result = TypeVar("_Result")
 

@@ -26,16 +26,20 @@ _FEW = 40
 _FETCHED = 60
 # To score more chunks than this makes a question slow in a large vault, and hardly better.
 _MANY = 2_000
+# How far apart two words may be that are looked for as they stand in the question.
+_ROW = 2
 _NAMED = "{title tags headings path}"
 _WIDER = 8
 _CLOSELY = 12
 _MATCH = f"SELECT rowid, bm25(chunks, {_WEIGHTS}) AS score FROM chunks WHERE chunks MATCH :match"
 _WITHIN = f" AND (rowid >> {CHUNK_BITS}) IN (SELECT value FROM json_each(:within))"
 _PATHS = "SELECT id, path FROM notes WHERE id IN (SELECT value FROM json_each(?))"
-_BODIES = "SELECT rowid, body FROM chunks WHERE rowid IN (SELECT value FROM json_each(?))"
+_TEXTS = (
+    "SELECT rowid, title || ' ' || headings || ' ' || body FROM chunks WHERE rowid IN (SELECT value FROM json_each(?))"
+)
 
 
-class Candidate(NamedTuple):
+class ScoredChunk(NamedTuple):
     """A chunk that has words of a question: its number, its note's path, and what it scored."""
 
     chunk: int
@@ -43,7 +47,7 @@ class Candidate(NamedTuple):
     score: float
 
 
-class Wording(NamedTuple):
+class QuestionWords(NamedTuple):
     """A question as it is matched: the words that tell something, and what SQLite is asked.
 
     Where all of them are in very many chunks, it is asked first for those that have them in their names.
@@ -60,7 +64,7 @@ class Matcher:
     def __init__(self, file: IndexFile) -> None:
         self._file = file
 
-    def word(self, words: str, phrases: Sequence[str]) -> Wording | None:
+    def word(self, words: str, phrases: Sequence[str]) -> QuestionWords | None:
         """A question made ready; none where it has no words."""
         asked = ask(words)
         rows = [ask(phrase) for phrase in phrases]
@@ -71,18 +75,18 @@ class Matcher:
         few = _take_few(counts)
         told = [_quote(word.text, word.stem) for word in few]
         told += [_quote(other) for word in few for other in word.others]
-        told += [_quote(f"{one.text} {other.text}") for one, other in pairwise(asked) if _is_pair(one, other)]
+        told += [_quote(" ".join(word.text for word in row)) for row in _list_rows(asked)]
         match = f"({' OR '.join(dict.fromkeys(told))})"
         named = f"{_NAMED} : {match}" if min(counts.values()) > _MANY else ""
-        return Wording(tuple(counts), *(" AND ".join((*required, one)) if one else "" for one in (match, named)))
+        return QuestionWords(tuple(counts), *(" AND ".join((*required, one)) if one else "" for one in (match, named)))
 
-    def find(self, wording: Wording, *, within: Collection[int] | None, notes: int) -> list[Candidate]:
+    def find(self, wording: QuestionWords, *, within: Collection[int] | None, notes: int) -> list[ScoredChunk]:
         """The chunks that fit best, best first, of equals by their paths; of this many notes if so many fit."""
         rows = self._fetch(wording.named, within, notes) if wording.named else []
         if _count_notes(rows) < notes:
             rows = self._fetch(wording.match, within, notes)
         paths = dict(self._file.run(_PATHS, (json.dumps(list({number >> CHUNK_BITS for number, _ in rows})),)))
-        found = [Candidate(number, paths[number >> CHUNK_BITS], -score) for number, score in rows]
+        found = [ScoredChunk(number, paths[number >> CHUNK_BITS], -score) for number, score in rows]
         found.sort(key=_by_score)
         return sorted((*self._look_closer(wording, found[:_CLOSELY]), *found[_CLOSELY:]), key=_by_score)
 
@@ -94,7 +98,7 @@ class Matcher:
                 return rows
             limit *= _WIDER
 
-    def score_all(self, wording: Wording, within: Collection[int] | None) -> list[tuple[int, float]]:
+    def score_all(self, wording: QuestionWords, within: Collection[int] | None) -> list[tuple[int, float]]:
         """Every chunk that fits, with its score; the lower, the better."""
         return self._match(wording.match, within, -1)
 
@@ -121,12 +125,13 @@ class Matcher:
             rows = [row for row in rows if row[1] < last] + equals
         return rows
 
-    def _look_closer(self, wording: Wording, found: Sequence[Candidate]) -> list[Candidate]:
+    def _look_closer(self, wording: QuestionWords, found: Sequence[ScoredChunk]) -> list[ScoredChunk]:
         """The same with what words in their very form add."""
         wanted = [word.text.casefold() for word in wording.words]
-        texts = dict(self._file.run(_BODIES, (json.dumps([one.chunk for one in found]),)))
+        texts = dict(self._file.run(_TEXTS, (json.dumps([one.chunk for one in found]),)))
         return [
-            Candidate(chunk, path, score + _EXACT * _count_exact(wanted, texts[chunk])) for chunk, path, score in found
+            ScoredChunk(chunk, path, score + _EXACT * _count_exact(wanted, texts[chunk]))
+            for chunk, path, score in found
         ]
 
     def _count(self, stem: str) -> int:
@@ -150,13 +155,14 @@ def _count_notes(rows: Sequence[tuple[int, float]]) -> int:
     return len({number >> CHUNK_BITS for number, _ in rows})
 
 
-def _by_score(one: Candidate) -> tuple[float, str, int]:
+def _by_score(one: ScoredChunk) -> tuple[float, str, int]:
     return -one.score, one.path, one.chunk
 
 
-def _is_pair(one: AskedWord, other: AskedWord) -> bool:
-    """Whether two words in a row mean more than each of them does; with "of" and "the" they are in every text."""
-    return not is_common(one.text.lower()) and not is_common(other.text.lower())
+def _list_rows(asked: Sequence[AskedWord]) -> list[Sequence[AskedWord]]:
+    """Every two words that follow each other and tell something, with what may stand between them."""
+    places = [at for at, word in enumerate(asked) if not is_common(word.text.lower())]
+    return [asked[at : end + 1] for at, end in pairwise(places) if end - at <= _ROW]
 
 
 def _quote(text: str, stem: str = "") -> str:

@@ -21,8 +21,8 @@ class Needles:
     """What the words of a question begin with in any of their forms, to be found in a text as it stands."""
 
     def __init__(self, words: Sequence[AskedWord]) -> None:
-        starts = {(word.text, _shorten(one)) for word in words for one in (word.stem, *word.others)}
-        self._starts = [(word, start, _IS_WIDE.search(word) is not None) for word, start in sorted(starts)]
+        starts = dict.fromkeys((word.text, _shorten(one)) for word in words for one in (word.stem, *word.others))
+        self._starts = [(word, start, _IS_WIDE.search(word) is not None) for word, start in starts]
 
     def find(self, folded: str) -> list[str]:
         """Those of the words that a folded text has."""

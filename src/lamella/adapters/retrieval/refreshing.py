@@ -16,7 +16,7 @@ from lamella.adapters.retrieval.days import find_named_days
 from lamella.adapters.retrieval.files import FileState, VaultFiles
 from lamella.adapters.retrieval.words import extend, is_indonesian
 from lamella.errors import LamellaError, NotAvailableError
-from lamella.ports import IndexReport
+from lamella.holdings import IndexReport
 
 Tell = Callable[[int, int], None]
 # In characters: a batch takes about a second, and that is what an interruption costs.
@@ -44,7 +44,7 @@ class _Known(NamedTuple):
     fault: str | None
 
 
-class _Entry(NamedTuple):
+class _FileEntry(NamedTuple):
     """A file made ready for the index: nothing but its state where it is the same, or why it could not be read."""
 
     path: str
@@ -95,7 +95,7 @@ class Refresher:
         self, stale: Sequence[str], states: Mapping[str, FileState], known: Mapping[str, _Known], *, tell: Tell | None
     ) -> tuple[int, dict[str, str]]:
         read, unread = 0, dict[str, str]()
-        batch: list[_Entry] = []
+        batch: list[_FileEntry] = []
         size = 0
         for done, path in enumerate(stale, start=1):
             entry = self._prepare(path, states[path], known.get(path))
@@ -113,23 +113,23 @@ class Refresher:
         self._write(batch)
         return read, unread
 
-    def _prepare(self, path: str, state: FileState, known: _Known | None) -> _Entry:
+    def _prepare(self, path: str, state: FileState, known: _Known | None) -> _FileEntry:
         """Read a file and make its rows; no lock is held meanwhile. Without a hash it is left as it was."""
         try:
             found = self._files.open(path)
             if known is not None and known.hash == found.hash and known.fault is None:
-                return _Entry(path, state, found.hash, size=_LEAST)
+                return _FileEntry(path, state, found.hash, size=_LEAST)
             text = found.read()
         except NotAvailableError as error:
             # What reads it may be installed tomorrow, and the file does not change by that.
-            return _Entry(path, state, b"", fault=error.message)
+            return _FileEntry(path, state, b"", fault=error.message)
         except LamellaError as error:
-            return _Entry(path, state, b"\0", fault=error.message, size=_LEAST)
+            return _FileEntry(path, state, b"\0", fault=error.message, size=_LEAST)
         contents = read_contents(path, text, markdown=found.markdown)
         rows = list(_make_rows(path, contents))
-        return _Entry(path, state, found.hash, contents, rows, size=len(text) + _LEAST)
+        return _FileEntry(path, state, found.hash, contents, rows, size=len(text) + _LEAST)
 
-    def _write(self, batch: Sequence[_Entry]) -> None:
+    def _write(self, batch: Sequence[_FileEntry]) -> None:
         if not batch:
             return
         with self._file.writing():
@@ -143,7 +143,7 @@ class Refresher:
             self._file.run_each("INSERT INTO tags VALUES (?, ?)", tags)
             self._count(sum(len(entry.rows) for _, entry in added))
 
-    def _write_entry(self, entry: _Entry, found: Sequence[Any] | None) -> int | None:
+    def _write_entry(self, entry: _FileEntry, found: Sequence[Any] | None) -> int | None:
         """Write one file in the place of what was there; gives its new number, none where nothing is new."""
         state = entry.state
         if found is not None and found[1] == entry.hash and found[2] == entry.fault:
@@ -185,7 +185,7 @@ class Refresher:
             self._file.run("UPDATE facts SET value = CAST(value AS INTEGER) + ? WHERE name = 'chunks'", (added,))
 
 
-def _list_names(entry: _Entry) -> list[str]:
+def _list_names(entry: _FileEntry) -> list[str]:
     """What a link may call a note: its path or its file's name, both without their ending, its title, its aliases."""
     assert entry.contents is not None
     whole = entry.path.rpartition(".")[0] or entry.path

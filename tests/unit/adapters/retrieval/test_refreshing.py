@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.unit.adapters.retrieval.vaults import date, find, indexed, paths, write
 
 from lamella.adapters.retrieval.refreshing import Refresher
-from lamella.ports import IndexReport
+from lamella.holdings import IndexReport
 
 NOTES = {"a.md": "alpha", "b/c.md": "beta", "d.txt": "gamma"}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lamella.adapters.retrieval.index import VaultIndex
 from lamella.adapters.sources.opening import open_sources
-from lamella.ports import NoteHit
+from lamella.holdings import NoteHit
 
 NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
 

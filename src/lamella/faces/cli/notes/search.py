@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lamella.engine.checks import check_text
 from lamella.faces.cli.access import JsonOption
 from lamella.faces.cli.tables.hits import print_hits
 from lamella.faces.cli.terminal.lines import show_line, tell_count
@@ -15,7 +16,7 @@ from lamella.wiring import find_vault, open_notes
 
 if TYPE_CHECKING:
     from lamella.engine.notes import NoteIndex
-    from lamella.ports import IndexReport
+    from lamella.holdings import IndexReport
 
 _SHOWN = 3
 _MOST = 1_000
@@ -43,11 +44,11 @@ def search(
 
     lamella search "what is decided" --vault examples/vault
     """
-    folder = find_vault(vault)
+    wanted, folder = check_text(query, "query", may_be_empty=False), find_vault(vault)
     with open_notes(folder) as notes:
         report = _refresh(notes, folder)
         _tell_trouble(report, shown=_SHOWN)
-        hits = notes.search(query, limit=limit, refresh=False)
+        hits = notes.search(wanted, limit=limit, refresh=False)
     if as_json:
         tell_json(view_hits(query, hits, report))
     else:

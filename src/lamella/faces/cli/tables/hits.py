@@ -8,7 +8,7 @@ from rich.text import Text
 from lamella.faces.cli.terminal.console import make_console
 from lamella.faces.cli.terminal.lines import show_line
 from lamella.faces.cli.terminal.telling import count_columns, is_terminal, wrap_line
-from lamella.ports import NoteHit
+from lamella.holdings import NoteHit
 
 _INDENT = " " * 4
 

@@ -1,0 +1,185 @@
+"""``lamella search`` and ``lamella index``: passages of a vault, at both doors, by several processes, after a kill."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.journeys.running import COMMAND, Ran, refusal, run, spawn
+from tests.unit.adapters.retrieval.vaults import write
+
+from lamella.errors import LamellaError
+from lamella.notes import open_index
+
+NOTES = {
+    "garden/beans.md": "---\ntags: [garden]\n---\n# Sowing\n\nBeans are sown in May.\n",
+    "garden/tools.md": "A spade and a watering can.\n",
+    "broken.md": b"\xff\xfe",
+}
+INDEXER = """
+import sys
+from lamella.notes import open_index
+with open_index(sys.argv[1]) as index:
+    index.refresh(tell=lambda done, total: print(done, flush=True))
+"""
+
+
+@pytest.fixture(autouse=True)
+def indexes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("LAMELLA_INDEX_FOLDER", str(tmp_path / "indexes"))
+    return tmp_path / "indexes"
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Path:
+    return write(tmp_path / "vault", NOTES)
+
+
+def search(vault: Path, query: str, *words: str) -> Ran:
+    return run("search", query, "--vault", str(vault), *words)
+
+
+def test_a_passage_is_found_and_shown_with_its_place_and_why(vault: Path) -> None:
+    ran = search(vault, "sowing a bean")
+    assert ran.exit == 0
+    assert ran.out.splitlines() == [
+        " 1. garden/beans.md  Sowing",
+        "    Beans are sown in May.",
+        ran.out.splitlines()[-1],
+    ]
+    assert "sowing, bean in title, heading, path, text" in ran.out
+    assert "not searched: broken.md: broken.md is not UTF-8" in ran.err
+
+
+def test_the_json_has_the_promised_shape_and_is_what_python_gives(vault: Path) -> None:
+    body = json.loads(search(vault, "watering", "--json").out)
+    assert body["lamella"] == 1
+    [hit] = body["hits"]
+    assert {"path", "heading", "text", "score", "why"} <= set(hit)
+    assert [one["path"] for one in body["unread"]] == ["broken.md"]
+    with open_index(vault) as index:
+        [found] = index.search("watering")
+    assert (hit["path"], hit["text"], hit["score"], hit["id"]) == (found.path, found.text, found.score, found.id)
+
+
+def test_a_change_is_found_by_the_next_search_and_the_vault_is_not_written_to(vault: Path) -> None:
+    assert search(vault, "pump").exit == 1
+    (vault / "new.md").write_text("A pump.", encoding="utf-8")
+    before = sorted(path.as_posix() for path in vault.rglob("*"))
+    assert "new.md" in search(vault, "pump").out
+    assert sorted(path.as_posix() for path in vault.rglob("*")) == before
+
+
+def test_nothing_that_fits_is_exit_one_and_a_line(vault: Path) -> None:
+    ran = search(vault, "zzzyzx")
+    assert (ran.exit, ran.out) == (1, "")
+    assert "Nothing in 3 files fits that." in ran.err
+    assert json.loads(search(vault, "zzzyzx", "--json").out)["hits"] == []
+
+
+def test_an_index_is_built_rebuilt_and_told(vault: Path, indexes: Path) -> None:
+    first, second, anew = (run("index", "--vault", str(vault), *words) for words in ((), (), ("--anew",)))
+    assert first.out.startswith("3 files indexed: 2 files read, 0 removed, 1 not readable.")
+    assert second.out.startswith("3 files indexed: 0 files read")
+    assert anew.out.startswith("3 files indexed: 2 files read")
+    assert "The index was made anew: it was asked for." in anew.err
+    [file] = indexes.glob("*.db")
+    body = json.loads(run("index", "--vault", str(vault), "--json").out)
+    assert (body["index"], body["files"], body["read"], body["rebuilt"]) == (str(file), 3, 0, None)
+
+
+def test_a_damaged_index_is_made_anew_and_that_is_said(vault: Path, indexes: Path) -> None:
+    search(vault, "beans")
+    [file] = indexes.glob("*.db")
+    file.write_bytes(b"nonsense" * 1_000)
+    ran = search(vault, "beans")
+    assert ran.exit == 0
+    assert "The index was made anew: it was damaged" in ran.err
+    assert "made anew" not in search(vault, "beans").err
+
+
+def test_the_vault_that_the_working_folder_is_in_is_searched(vault: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (vault / ".obsidian").mkdir()
+    monkeypatch.chdir(vault / "garden")
+    assert run("search", "spade").exit == 0
+
+
+def test_bad_words_are_refused_with_a_hint(tmp_path: Path, vault: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "No vault is named" in refusal(run("search", "x", "--json"), code="bad_usage")
+    assert "no vault folder" in refusal(search(tmp_path / "none", "x", "--json"), code="source_missing")
+    assert "blank" in refusal(search(vault, " ", "--json"), code="bad_call")
+    refusal(search(vault, "x", "--limit", "0", "--json"), code="bad_usage")
+    assert "no vault folder" in refusal(
+        run("index", "--vault", str(tmp_path / "none"), "--json"), code="source_missing"
+    )
+
+
+def test_a_project_does_not_say_where_the_words_of_notes_are_written(
+    tmp_path: Path, vault: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("LAMELLA_INDEX_FOLDER")
+    (tmp_path / "lamella.toml").write_text('index_folder = "theirs"\n', encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert "names an index_folder" in refusal(search(vault, "x", "--json"), code="bad_setting")
+    assert not (tmp_path / "theirs").exists()
+
+
+def test_python_refuses_what_means_nothing(vault: Path) -> None:
+    with pytest.raises(LamellaError, match="not a folder"):
+        open_index(None)  # type: ignore[arg-type]
+    with open_index(vault) as index:
+        for wrong in ({"limit": 0}, {"limit": True}, {"now": "today"}):
+            with pytest.raises(LamellaError):
+                index.search("beans", **wrong)  # type: ignore[arg-type]
+        for question in ("", 7):
+            with pytest.raises(LamellaError):
+                index.search(question)  # type: ignore[arg-type]
+        with pytest.raises(LamellaError):
+            index.rank_notes("beans", among="garden/beans.md")
+        with pytest.raises(LamellaError):
+            index.refresh(only="garden/beans.md")
+        assert index.rank_notes("beans", among=["garden/tools.md", "garden/beans.md"])[0] == "garden/beans.md"
+
+
+def test_several_processes_index_and_search_at_once(tmp_path: Path) -> None:
+    vault = write(
+        tmp_path / "many", {f"{number:03}.md": f"# N{number}\n\npump word{number}\n" * 40 for number in range(80)}
+    )
+    started = [
+        subprocess.Popen(
+            [*COMMAND, *words, "--vault", str(vault), "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        for words in (["index"], ["search", "word17"], ["index"], ["search", "word42"])
+    ]
+    ended = [(*process.communicate(timeout=60), process.returncode) for process in started]
+    assert [(code, err) for _, err, code in ended] == [(0, b"")] * len(ended)
+    assert [hit["path"] for hit in json.loads(ended[1][0])["hits"]] == ["017.md"] * 10
+    with open_index(vault) as index:
+        assert index.refresh().read == 0
+        assert index.search("word42")[0].path == "042.md"
+
+
+def test_indexing_that_was_killed_goes_on_where_it_was(tmp_path: Path, indexes: Path) -> None:
+    vault = write(tmp_path / "large", {f"{number:03}.md": f"pump{number} " * 20_000 for number in range(60)})
+    process = subprocess.Popen([sys.executable, "-c", INDEXER, str(vault)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    for line in process.stdout:
+        if int(line) >= 58:
+            os.kill(process.pid, signal.SIGKILL)
+            break
+    process.stdout.close()
+    assert process.wait(timeout=60) == -signal.SIGKILL
+    with open_index(vault) as index:
+        report = index.refresh()
+        assert report.rebuilt is None
+        assert 0 < report.read < 60
+        assert [index.search(f"pump{number}")[0].path for number in (0, 30, 59)] == ["000.md", "030.md", "059.md"]
+        assert index.refresh().read == 0
+
+
+def test_the_command_says_how_far_it_is_only_to_a_terminal(vault: Path) -> None:
+    assert spawn("index", "--vault", str(vault), "--json").err == ""
