@@ -30,6 +30,7 @@ CONVERSATIONS = (
     "embeds",
     "heavy",
     "dataview",
+    "documents",
 )
 LAYOUTS = ("library", "in_place")
 CARRY_FORWARD = ("full", "preview")

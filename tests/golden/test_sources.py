@@ -62,6 +62,26 @@ def test_a_note_stands_with_what_it_embeds_once_and_a_canvas_in_words(replayed: 
 
 @MOVES
 @EACH_LAYOUT
+@pytest.mark.parametrize("carry_forward", CARRY_FORWARD)
+def test_documents_of_the_vault_are_read_once_and_referred_to_after_that(
+    replayed: Replay, layout: str, carry_forward: str
+) -> None:
+    turns = replayed("documents", layout, carry_forward)
+    tides, plan, fees, talk = (f"bay/{name}" for name in ("tides.pdf", "plan.docx", "fees.xlsx", "talk.pptx"))
+    assert [turn.forms("L3_TURN") for turn in turns] == [
+        [(tides, "full")],
+        [(tides, "reference"), (plan, "full"), (fees, "full")],
+        [(talk, "full")],
+        [(tides, "reference")],
+    ]
+    last = turns[3].text("L2_PREVIOUS")
+    for part in ("## Page 2\n\n[This page has no text.]", "# The pier\n\n", "| 41 | 7.5 | TRUE |", "Notes: Say where"):
+        assert last.count(part) == 1
+    assert (last.count("<pdf_context>"), last.count("<office_context>")) == (1, 3)
+
+
+@MOVES
+@EACH_LAYOUT
 def test_results_belong_to_their_turn_and_calls_have_theirs(replayed: Replay, layout: str) -> None:
     turns = replayed("tools", layout, "full")
     assert [form for _, form in turns[0].forms("L3_TURN")] == ["full"]

@@ -280,7 +280,10 @@ KINDS = {
     "a note whose path is empty": ({**NOTE, "path": ""}, "bad_artifact", "no path"),
     "a note whose path is only dots": ({**NOTE, "path": "./."}, "bad_artifact", "names no file"),
     "a URL without a URL": ({"kind": "url", "text": "A"}, "bad_artifact", "no url"),
-    "a URL without text": ({"kind": "url", "url": "u"}, "not_available", "no text"),
+    "a URL that is none": ({"kind": "url", "url": "u"}, "source_refused", "only http and https"),
+    "a page of this machine": ({"kind": "url", "url": "http://127.0.0.1:9/"}, "source_refused", "not a public address"),
+    "a page with a password": ({"kind": "url", "url": "http://a:b@e.org/"}, "source_refused", "a name or a password"),
+    "a video that is none": ({"kind": "youtube", "url": "https://e.org"}, "source_unreadable", "shows no video"),
     "a selection without text": ({"kind": "selected_text", "path": "a"}, "not_available", "no text"),
     "a selection from nowhere": ({"kind": "selected_text", "text": "A"}, "bad_artifact", "neither path nor url"),
     "lines that end before they start": (

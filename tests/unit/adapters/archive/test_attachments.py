@@ -77,14 +77,18 @@ def test_a_file_with_empty_text_is_not_read() -> None:
 @pytest.mark.parametrize(
     "fields",
     [
-        {"kind": "url", "url": "https://e.org"},
-        {"kind": "youtube", "url": "https://e.org"},
         {"kind": "selected_text", "path": "a.md"},
         {"kind": "unknown"},
     ],
 )
 def test_what_nobody_can_read_needs_its_text(fields: dict[str, str]) -> None:
     assert isinstance(refused(**fields), NotAvailableError)
+
+
+@pytest.mark.parametrize("kind", ["url", "web_tab", "youtube"])
+def test_a_page_without_text_is_fetched_by_its_address(kind: str) -> None:
+    wanted = read_attachment(AttachmentIn.model_validate({"kind": kind, "url": "https://e.org", "title": "T"}))
+    assert wanted == Wanted(kind=Kind(kind), name="https://e.org", title="T")
 
 
 @pytest.mark.parametrize(

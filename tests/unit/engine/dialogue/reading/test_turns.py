@@ -11,11 +11,20 @@ from tests.unit.seen import attached
 from lamella import ActiveNote, Canvas, Code, Folder, Note, Pdf, Picture, Tag
 from lamella.core.artifacts.kinds import Medium
 from lamella.core.artifacts.make import make_artifact
-from lamella.core.artifacts.model import Artifact, Kind, Source
+from lamella.core.artifacts.model import Artifact, Kind, Policy, Source
 from lamella.core.artifacts.wanted import Wanted
+from lamella.core.log.terms import Terms
 from lamella.core.prompt.layers.model import LayerId
-from lamella.engine.dialogue.reading.turns import TurnReader
-from lamella.errors import ArtifactError, NotAvailableError, SourceMissingError, SourceOutsideError
+from lamella.core.prompt.state import State
+from lamella.engine.dialogue.ask import Ask
+from lamella.engine.dialogue.reading.turns import TurnReader, read_turn
+from lamella.errors import (
+    ArtifactError,
+    BadInputError,
+    SourceMissingError,
+    SourceOutsideError,
+    SourceUnreadableError,
+)
 from lamella.ports import Sources
 
 PROMOTES = pytest.mark.moves_prefix(reason="in layout library what was attached goes into the system message")
@@ -101,7 +110,7 @@ def test_errors_of_the_vault_reach_the_caller_and_nothing_has_changed(converse: 
     chat = converse(vault=vault)
     with pytest.raises(SourceOutsideError):
         chat.ask("q", attach=[Note(path="../x.md")])
-    with pytest.raises(NotAvailableError):
+    with pytest.raises(SourceUnreadableError):
         chat.ask("q", attach=[Pdf(path="docs/a.md")])
     assert chat.ask("hello").number == 1
 
@@ -197,3 +206,63 @@ def test_a_note_that_changed_on_disk_is_pinned_in_its_new_text(converse: type[Wa
     turn = chat.ask("Keep it.", pin=["a.md"])
     assert "New." in turn.messages[-1].text
     assert chat.preview("").envelope.prompt.library["a.md"].artifact.policy == "pin"
+
+
+class Page:
+    """A page that says what it is told to, or fails, and counts how often it is asked."""
+
+    def __init__(self) -> None:
+        self.says: str | BadInputError = "old"
+        self.fresh: list[bool] = []
+        self.told: list[str] = []
+
+    def read(self, wanted: Wanted) -> Artifact:
+        self.fresh.append(wanted.fresh)
+        if isinstance(self.says, BadInputError):
+            raise self.says
+        self.told.append(f"{wanted.name} is read.")
+        return make_artifact(wanted.kind, text=self.says, source=Source(url=wanted.name, read=True))
+
+    def take(self, *known: Artifact, fresh: bool = False, url: str = "https://e.org/x") -> tuple[Artifact, list[str]]:
+        reader = TurnReader(Sources(readers={Medium.PAGE: self}), known=known)
+        (found,) = reader.read_wanted([Wanted(kind=Kind.URL, name=url, fresh=fresh)])
+        return found, reader.warnings
+
+
+@pytest.fixture
+def known() -> Artifact:
+    source = Source(url="https://e.org/x", read=True)
+    return make_artifact(Kind.URL, text="old", source=source, policy=Policy.SNAPSHOT)
+
+
+def test_a_page_that_is_known_is_not_read_again_whatever_its_fragment(known: Artifact) -> None:
+    page = Page()
+    assert page.take(known, url="https://e.org/x#part")[0].text == "old"
+    assert page.fresh == []
+
+
+def test_what_is_to_be_fresh_takes_the_place_of_a_snapshot_if_it_changed(known: Artifact) -> None:
+    page = Page()
+    assert page.take(known, fresh=True)[0].policy is None
+    page.says = "new"
+    found, warnings = page.take(known, fresh=True)
+    assert (found.text, found.policy, warnings) == ("new", Policy.FOLLOW, [])
+    assert page.fresh == [True, True]
+
+
+def test_what_cannot_be_read_anew_stays_as_it_was_sent(known: Artifact) -> None:
+    page = Page()
+    page.says = SourceMissingError("It is gone.", hint="Look.")
+    found, warnings = page.take(known, fresh=True)
+    assert (found.text, warnings) == ("old", ["https://e.org/x stays as it was sent last: It is gone."])
+    with pytest.raises(SourceMissingError, match="It is gone"):
+        page.take(fresh=True)
+
+
+def test_what_a_reader_has_to_say_is_a_warning_of_the_turn(known: Artifact) -> None:
+    page = Page()
+    sources = Sources(readers={Medium.PAGE: page}, told=page.told)
+    asked = Ask(text="q", attach=(Wanted(kind=Kind.URL, name="https://e.org/x"),))
+    turn = read_turn(asked, State(conversation="c"), sources, terms=Terms())
+    assert turn.warnings == ("https://e.org/x is read.",)
+    assert turn.attached[0].policy is known.policy

@@ -44,7 +44,7 @@ def test_what_cannot_be_had_is_said(vault: Path) -> None:
     assert found == []
     assert warnings == [
         "Message 1: gone.md is left out: it is not there.",
-        "Message 1: a.pdf is left out: This version does not read pdf files such as a.pdf.",
+        "Message 1: a.pdf is left out: Nothing here reads pdf: a.pdf.",
         "Message 1: the text of https://e.org is not in the file, and nothing is fetched.",
         "Message 1: the text of T is not in the file, and nothing is fetched.",
         "Message 1: the folder gone is left out: There is no folder gone in the vault.",

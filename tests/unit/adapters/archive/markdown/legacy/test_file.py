@@ -185,7 +185,7 @@ def test_a_file_that_cannot_be_read_is_left_out_with_the_reason(vault: Path) -> 
     (vault / "paper.pdf").write_bytes(b"%PDF")
     warnings = read(one("Notes: bad.md, paper.pdf"), vault).warnings
     assert warnings[0].startswith("Message 1: bad.md is left out: bad.md is not UTF-8")
-    assert warnings[1].startswith("Message 1: paper.pdf is left out: This version does not read pdf files")
+    assert warnings[1].startswith("Message 1: paper.pdf is left out: Nothing here reads pdf")
 
 
 def test_times_that_cannot_be_read_are_said_and_do_no_harm() -> None:
