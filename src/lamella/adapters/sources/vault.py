@@ -4,7 +4,7 @@ import os
 import stat
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
 
@@ -12,7 +12,7 @@ from lamella.adapters.files.reading import read_plain
 from lamella.adapters.sources.inventory import Inventory, is_note, make_inventory
 from lamella.adapters.sources.pictures.finding import find_embedded, read_kept
 from lamella.adapters.sources.pictures.reader import PictureReader
-from lamella.adapters.sources.readers import DocumentReader, OpenConversions, PageReader, fetch_pictures
+from lamella.adapters.sources.readers import DocumentReader, OpenConversions, PageReader
 from lamella.adapters.sources.tags import carries_tag, find_tags
 from lamella.core.artifacts.kinds import KINDS, Medium
 from lamella.core.artifacts.make import make_artifact
@@ -53,14 +53,16 @@ class Vault:
         """All that can be read of the vault at one moment."""
         glance = self.glance()
         told: list[str] = []
-        fetch = fetch_pictures(self._conversions, told.append) if self._conversions is not None else None
-        pictures = PictureReader(read_bytes=glance.read_bytes, fetch=fetch)
+        pictures = PictureReader(read_bytes=glance.read_bytes)
         readers: dict[Medium, Reader] = {Medium.FILE: glance, Medium.PICTURE: pictures}
         if self._conversions is not None:
             open_them = self._conversions
             documents = DocumentReader(conversions=open_them, locate=self.locate, read_bytes=self.read_bytes)
             pages = PageReader(conversions=open_them, tell=told.append)
             readers |= {Medium.PDF: documents, Medium.OFFICE: documents, Medium.PAGE: pages, Medium.VIDEO: pages}
+            readers[Medium.PICTURE] = replace(
+                pictures, fetch=lambda url: open_them().read_picture(url, tell=told.append)
+            )
         return Sources(readers=readers, catalog=glance, told=told)
 
     def glance(self) -> "Vault":
