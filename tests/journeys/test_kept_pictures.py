@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.journeys.running import run, spawn
+from tests.sites import reply, site
 from tests.unit.pictures import png
 
 import lamella
@@ -90,6 +91,23 @@ def test_a_transcript_has_them_without_the_vault_and_sends_what_was_sent(engine:
     sent = [turn["messages"] for turn in printed["turns"]]
     assert sent == [[message.to_dict() for message in turn.messages] for turn in chat.replay()]
     assert str(sent).count(b64encode(CHART).decode()) == 2
+
+
+@pytest.mark.parametrize("has_vault", [True, False])
+def test_a_picture_on_the_web_is_fetched_once_for_the_active_note_and_for_what_is_attached(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_vault: bool
+) -> None:
+    monkeypatch.setenv("LAMELLA_PRIVATE_ADDRESSES", "127.0.0.1")
+    monkeypatch.setenv("LAMELLA_CONVERSIONS", str(tmp_path / "kept"))
+    with site(lambda _path, _headers: reply(CHART, kind="image/png")) as here:
+        chat = lamella.Conversation(model=MODEL, vault=tmp_path if has_vault else None)
+        note = ActiveNote(path="n.md", text=f"![gauge]({here.url}/gauge.png)")
+        turn = chat.ask("What is this?", attach=[note])
+        assert [image.data for image in turn.messages[-1].images] == [CHART]
+        chat.reply("A gauge.")
+        again = chat.ask("And this?", attach=[Picture(url=f"{here.url}/gauge.png")])
+    assert [image.data for image in again.messages[-1].images] == [CHART]
+    assert (turn.envelope.warnings, here.paths) == ((), ["/gauge.png"])
 
 
 def test_a_pasted_picture_goes_with_the_next_message(

@@ -97,7 +97,7 @@ class Conversions:
         from lamella.adapters.sources.web.pictures import fetch_picture
 
         place = check_url(url)
-        under, key = fetcher.limits.name(), f"{Kind.IMAGE}:{place}"
+        under, key = fetcher.limits.name(), f"picture:{place}"
         found = self.cache.obtain(
             key, lambda _kept: fetch_picture(fetcher, place), name=url, under=under, fresh=False, tell=tell
         )

@@ -18,8 +18,6 @@ from lamella.adapters.sources.pictures.pasted import is_pasted
 from lamella.adapters.sources.pictures.reader import PictureReader
 from lamella.adapters.sources.readers import OpenConversions
 from lamella.attach import Attachment, Picture, Selection, describe_page, knows_ending
-from lamella.core.artifacts.model import Kind
-from lamella.core.artifacts.wanted import Wanted
 from lamella.core.text.addresses import is_page, trim_address
 from lamella.core.text.mentions import (
     Mention,
@@ -81,8 +79,8 @@ class NamedFiles:
         """A picture that is given, as bytes or as a data URI, once its bytes were looked at."""
         if isinstance(given, str) and not is_pasted(given):
             raise UsageError("What is pasted is no data URI.", hint="One begins with data:image/png;base64,")
-        data, name = (None, given) if isinstance(given, str) else (given, "")
-        image = PictureReader().read(Wanted(kind=Kind.IMAGE, name=name, data=data, title=title)).images[0]
+        wanted = Picture(url=given, title=title) if isinstance(given, str) else Picture(data=given, title=title)
+        image = PictureReader().read(wanted.wanted()).images[0]
         return Picture(data=image.data, media_type=image.media_type, title=title)
 
     def find_mentions(self, text: str) -> list[MentionOutcome]:

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from lamella.adapters.sources.pictures.reader import PictureReader
-from lamella.adapters.sources.readers import OpenConversions, PageReader, fetch_pictures
+from lamella.adapters.sources.readers import OpenConversions, PageReader
 from lamella.adapters.sources.vault import Vault
 from lamella.core.artifacts.kinds import Medium
 from lamella.ports import Look, Reader, Sources
@@ -35,6 +35,6 @@ def _look_at_nothing(conversions: OpenConversions | None) -> Sources:
     told: list[str] = []
     if conversions is not None:
         pages = PageReader(conversions=conversions, tell=told.append)
-        pictures = PictureReader(fetch=fetch_pictures(conversions, told.append))
+        pictures = PictureReader(fetch=lambda url: conversions().read_picture(url, tell=told.append))
         readers |= {Medium.PAGE: pages, Medium.VIDEO: pages, Medium.PICTURE: pictures}
     return Sources(readers=readers, told=told)

@@ -63,8 +63,3 @@ class PageReader:
 
 def _make(wanted: Wanted, found: "CacheEntry", source: Source, *, title: str) -> Artifact:
     return make_artifact(wanted.kind, text=found.text or "", source=source, title=title, policy=wanted.policy)
-
-
-def fetch_pictures(conversions: OpenConversions, tell: Callable[[str], None]) -> Callable[[str], bytes]:
-    """What gives the bytes of pictures on the web, for the reader of pictures."""
-    return lambda url: conversions().read_picture(url, tell=tell)

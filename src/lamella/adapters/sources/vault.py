@@ -5,7 +5,7 @@ import stat
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
@@ -23,7 +23,7 @@ from lamella.adapters.sources.obsidian.embeds import EmbedExpansion
 from lamella.adapters.sources.obsidian.rules import RULES_FILE, RULES_FILES, IgnoreRules, read_rules
 from lamella.adapters.sources.pictures.finding import find_embedded, read_kept
 from lamella.adapters.sources.pictures.reader import PictureReader
-from lamella.adapters.sources.readers import DocumentReader, OpenConversions, PageReader, fetch_pictures
+from lamella.adapters.sources.readers import DocumentReader, OpenConversions, PageReader
 from lamella.adapters.sources.recollection import Recollection
 from lamella.adapters.sources.walking import name_in_vault, walk_vault
 from lamella.core.artifacts.kinds import KINDS, Embeds, Medium, kind_of_file
@@ -79,10 +79,10 @@ class Vault:
         """All that can be read of the vault at one moment."""
         glance = self.glance()
         told: list[str] = []
-        fetch = fetch_pictures(self._conversions, told.append) if self._conversions is not None else None
+        pictures = PictureReader(read_bytes=glance.read_bytes)
         readers: dict[Medium, Reader] = {
             Medium.FILE: glance,
-            Medium.PICTURE: PictureReader(read_bytes=glance.read_bytes, fetch=fetch),
+            Medium.PICTURE: pictures,
             Medium.QUERY: QueryReader(ask=glance._ask),
         }
         if self._conversions is not None:
@@ -90,6 +90,9 @@ class Vault:
             documents = DocumentReader(conversions=open_them, locate=self.locate, read_bytes=self.read_bytes)
             pages = PageReader(conversions=open_them, tell=told.append)
             readers |= {Medium.PDF: documents, Medium.OFFICE: documents, Medium.PAGE: pages, Medium.VIDEO: pages}
+            readers[Medium.PICTURE] = replace(
+                pictures, fetch=lambda url: open_them().read_picture(url, tell=told.append)
+            )
         return Sources(readers=readers, catalog=glance, told=told)
 
     def glance(self) -> "Vault":
