@@ -179,6 +179,8 @@ class Vault:
         folder = PurePosixPath(beside).parent
         for path in (folder / target, PurePosixPath(target.lstrip("/"))):
             plain = normpath(path.as_posix())
+            if any(part.startswith(".") for part in plain.split("/")):
+                continue
             exact = [name for name in (plain, f"{plain}.md") if kind_of_file(name) is Kind.NOTE and self.has_file(name)]
             if exact:
                 return exact[:1]

@@ -289,12 +289,13 @@ def test_a_change_of_what_is_embedded_changes_the_note_that_embeds_it(root: Path
     "target",
     ["../outside", "../outside.md", "/etc/hostname", "../elsewhere/more", "link", "folder/more", ".obsidian/hidden"],
 )
-def test_nothing_outside_the_vault_is_embedded(root: Path, vault: Vault, tmp_path: Path, target: str) -> None:
+def test_nothing_outside_the_vault_or_hidden_is_embedded(root: Path, vault: Vault, tmp_path: Path, target: str) -> None:
     (root / "link.md").symlink_to(tmp_path / "outside.md")
     (root / "folder").symlink_to(tmp_path / "elsewhere")
     for text in (f"![[{target}]]", f"![](<{target}>)", f"![](<{target}.md>)"):
         (root / "n.md").write_text(text, encoding="utf-8")
         assert "secret" not in read(vault, "n.md")
+        assert "#public" not in read(vault, "n.md")
 
 
 def test_of_two_notes_of_a_name_the_one_beside_the_note_is_embedded_else_none(root: Path, vault: Vault) -> None:
