@@ -6,12 +6,13 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from lamella.core.artifacts.kinds import KINDS, BlockForm, KindSpec, Medium
-from lamella.core.artifacts.make import make_artifact
+from lamella.core.artifacts.make import make_artifact, make_left_out
 from lamella.core.artifacts.model import Artifact, Kind, Policy, Source
 from lamella.core.artifacts.wanted import Wanted
+from lamella.core.values import replace
 from lamella.errors import ArtifactError, NotAvailableError
 
-_ALWAYS = frozenset({"kind", "title", "policy"})
+_ALWAYS = frozenset({"kind", "title", "policy", "outline", "anew"})
 # Nothing is fetched for a transcript: what comes from the web has its text with it, as has what no reader can give.
 _TEXT_GIVEN = (Medium.PAGE, Medium.VIDEO, Medium.NONE)
 _Line = Annotated[int, Field(ge=1)]
@@ -33,14 +34,24 @@ class AttachmentIn(BaseModel):
     policy: Policy | None = Field(default=None, strict=False)
     data: str | None = None
     media_type: str | None = None
+    outline: bool = False
+    anew: bool = False
 
 
 def read_attachment(given: AttachmentIn) -> Artifact | Wanted:
     """The artifact an entry describes, or what must be read to make it."""
     spec = KINDS[given.kind]
     _check_fields(given, spec)
+    if given.text is not None and spec.block is BlockForm.EXPANDS:
+        return replace(make_left_out(given.kind, name=_name(given, spec), text=given.text), anew=given.anew)
     if given.text is not None:
-        return make_artifact(given.kind, text=given.text, source=_source(given), title=given.title, policy=given.policy)
+        made = make_artifact(given.kind, text=given.text, source=_source(given), title=given.title, policy=given.policy)
+        return replace(made, outlined=given.outline, anew=given.anew) if given.outline or given.anew else made
+    if given.outline or given.anew:
+        raise ArtifactError(
+            f"A {given.kind} attachment without text is sent as an outline, or anew.",
+            hint="Give it its `text`; `outline` and `anew` tell how a text was sent.",
+        )
     if spec.medium in _TEXT_GIVEN:
         raise NotAvailableError(
             f"A {given.kind} attachment has no text.",

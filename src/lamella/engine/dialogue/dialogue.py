@@ -177,7 +177,8 @@ class Dialogue:
     def _read(self, asked: Ask | Turn, state: State) -> Turn:
         if isinstance(asked, Turn):
             return replace(asked, terms=self._terms)
-        return read_turn(asked, state, self._world.sources(), terms=self._terms, receipts=self._past.receipts)
+        world, before = self._world, self._past.receipts
+        return read_turn(asked, state, world, terms=self._terms, rules=self._rules, receipts=before)
 
     def reply(self, given: str | Answer, *, at: datetime | None = None) -> Reply:
         """Record what the model answered to the turn asked last: a text, or all that is known of the call.

@@ -42,12 +42,22 @@ def name_artifact(artifact: Artifact) -> str:
 
 
 def match_names(name: str, artifacts: Iterable[Artifact]) -> list[str]:
-    """The ids that a name means among these: an id means itself, a file or a title every picture of that name."""
+    """The ids that a name means among these: an id means itself, a file or a title every picture of that name.
+
+    A folder or a tag means all that came with it.
+    """
     found = list(artifacts)
-    if any(artifact.id == name for artifact in found):
-        return [name]
+    brought = [str(one.id) for one in found if one.source.via is not None and _brings(name, one.source.via)]
+    if brought or any(artifact.id == name for artifact in found):
+        return brought or [name]
     pictures = (artifact for artifact in found if artifact.kind is Kind.IMAGE)
     return [one.id for one in pictures if name in (one.source.path, one.title)]
+
+
+def _brings(name: str, via: str) -> bool:
+    """Whether something came with what has this name: a folder, with or without a slash behind it, or a tag."""
+    how, _, brought = via.partition(":")
+    return how in (Kind.FOLDER, Kind.TAG) and name.rstrip("/") in (brought.rstrip("/"), via)
 
 
 def resolve_leaving(asked: Ask, state: State, terms: Terms, *, system: SystemParts) -> Leaving:
@@ -87,19 +97,45 @@ def follow_sources(state: State, sources: Sources, *, but: Collection[str]) -> t
     changed: list[Artifact] = []
     told: list[str] = []
     for known in _list_held(state):
-        medium = KINDS[known.kind].medium
-        path = known.source.path if known.source.read and medium in sources.readers else None
-        if path is None or known.id in but:
-            continue
-        try:
-            now = sources.read(Wanted(kind=LATER_KIND[known.kind], name=path, title=known.title, policy=known.policy))
-        except BadInputError as error:
-            told.append(_STAYS.format(name=known.id, why=error.message))
-            continue
-        if now.hash != known.hash:
-            changed.append(replace(now, source=replace(now.source, via=known.source.via)))
-            told.append(_CHANGED.format(name=known.id))
+        if known.id not in but:
+            now, said = _look_again(known, sources)
+            changed += [] if now is None else [now]
+            told += said
     return changed, told
+
+
+def _look_again(known: Artifact, sources: Sources) -> tuple[Artifact | None, list[str]]:
+    """A file that has another text now than it had, none where it has the same or cannot be read; and words on it."""
+    medium = KINDS[known.kind].medium
+    path = known.source.path if known.source.read and medium in sources.readers else None
+    if path is None:
+        return None, []
+    try:
+        now = sources.read(Wanted(kind=LATER_KIND[known.kind], name=path, title=known.title, policy=known.policy))
+    except BadInputError as error:
+        return None, [_STAYS.format(name=known.id, why=error.message)]
+    if now.hash == known.hash:
+        return None, []
+    return replace(now, source=replace(now.source, via=known.source.via)), [_CHANGED.format(name=known.id)]
+
+
+def take_up(
+    earlier: Iterable[Artifact], sources: Sources, terms: Terms, *, but: Collection[str]
+) -> tuple[list[Artifact], list[str]]:
+    """What was attached before its turn was asked, as it is now where it follows its source, and words on it.
+
+    ``but`` are ids that the turn attaches itself. Where nothing is followed it is what it was when it was attached.
+    """
+    taken: list[Artifact] = []
+    told: list[str] = []
+    for one in earlier:
+        if one.id in but:
+            continue
+        follows = terms.attachments is Attachments.STICKY and one.policy is not Policy.SNAPSHOT
+        now, said = _look_again(one, sources) if follows else (None, [])
+        taken.append(one if now is None else replace(now, kind=one.kind, images=one.images, outlined=one.outlined))
+        told += said
+    return taken, told
 
 
 def list_given(attached: Iterable[Artifact | Wanted]) -> list[str]:

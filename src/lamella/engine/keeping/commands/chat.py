@@ -1,0 +1,75 @@
+"""A conversation in a store between two questions: each command is written down when it is given."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from threading import RLock
+
+from lamella.core.log.log import Log
+from lamella.core.log.records import Written
+from lamella.engine.dialogue.ask import Ask
+from lamella.engine.dialogue.dialogue import Dialogue
+from lamella.engine.dialogue.reading.commands import CommandReader
+from lamella.engine.dialogue.reading.waiting import NOTHING_WAITS, Commands, describe_waiting, does_nothing, take_along
+from lamella.engine.dialogue.world import World
+from lamella.engine.keeping.backend import Backend, ChatRules
+from lamella.engine.keeping.commands.events import list_command_hashes, read_commands, write_command
+from lamella.engine.keeping.counting import CountingBook
+from lamella.engine.locking import one_at_a_time
+
+
+@one_at_a_time(except_for=(), properties=("commands",))
+class CommandedChat(ABC):
+    """What a conversation in a store does between two questions: each command is written down when it is given."""
+
+    lock: RLock
+    _backend: Backend
+    _log: Log
+    _book: CountingBook
+    _world: World
+    _configured: ChatRules
+
+    @property
+    @abstractmethod
+    def id(self) -> str: ...
+
+    @abstractmethod
+    def _running(self) -> Dialogue: ...
+
+    @abstractmethod
+    def _append(self, written: Written, *, title: str | None = None) -> None: ...
+
+    def command(self, asked: Ask, *, at: datetime | None = None) -> Commands:
+        """Attach, detach, drop, pin, unpin or read anew, from the next question on; what waits for that after it.
+
+        A conflict with another writer changes nothing: ``reload`` and do it again.
+        """
+        self._book.begin()
+        reader = CommandReader(self._world, self._configured.rules, self._running().standing, waits=self._waits)
+        later, back, said = reader.read(asked)
+        if back or not does_nothing(later):
+            self._append(write_command(later, back, at=self._moment(at)))
+        return self._describe_commands(said)
+
+    @property
+    def commands(self) -> Commands:
+        """What waits for the next question."""
+        return self._describe_commands(self._waits.warnings)
+
+    def _describe_commands(self, said: Sequence[str]) -> Commands:
+        return describe_waiting(self._waits, self._configured.rules.measure.count, said=said)
+
+    @property
+    def _waits(self) -> Ask:
+        events = self._log.commands
+        return read_commands(events, self._contents(list_command_hashes(events))) if events else NOTHING_WAITS
+
+    def _take_commands(self, asked: Ask) -> Ask:
+        """What is asked, with what waits for it."""
+        return take_along(self._waits, asked, self._running().standing[0])
+
+    def _contents(self, hashes: Sequence[str]) -> Mapping[str, bytes]:
+        return self._backend.store.read_contents(self.id, hashes) if hashes else {}
+
+    def _moment(self, at: datetime | None) -> str:
+        return (at or self._backend.clock.now()).astimezone(UTC).isoformat().replace("+00:00", "Z")
