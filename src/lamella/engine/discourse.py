@@ -16,6 +16,7 @@ from lamella.core.values import replace
 from lamella.engine.checks import check_each, check_fields, check_parts, check_text, check_time
 from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.ask import Ask
+from lamella.engine.dialogue.library import LibraryRow, list_library
 from lamella.engine.dialogue.proposal import Proposal
 from lamella.engine.dialogue.reading.commands import EVERYTHING
 from lamella.engine.dialogue.reading.waiting import Commands
@@ -279,6 +280,14 @@ class Discourse:
     def commands(self) -> Commands:
         """What waits for the next turn."""
         return self._walker.commands
+
+    def library(self, *, at: datetime | None = None) -> Sequence[LibraryRow]:
+        """Everything attached so far: how it stands in the next request, and what detaching it would save there."""
+        waits, moment = self.commands, check_time(at)
+        leaving = {*waits.detach, *waits.drop}
+        return list_library(
+            lambda asked: self._walker.preview(asked, at=moment), self._walker.standing, leaving=leaving
+        )
 
     @property
     def recall_tool(self) -> Tool:

@@ -52,6 +52,13 @@ _SETTINGS = "Settings"
 COMMANDS: Mapping[str, tuple[str, str, str]] = {
     "chat": ("lamella.faces.cli.chat.command", "chat", _TALK),
     "ask": ("lamella.faces.cli.ask", "ask", _TALK),
+    "attach": ("lamella.faces.cli.library.attach", "attach", _KEPT),
+    "detach": ("lamella.faces.cli.library.leaving", "detach", _KEPT),
+    "drop": ("lamella.faces.cli.library.leaving", "drop", _KEPT),
+    "pin": ("lamella.faces.cli.library.pins", "pin", _KEPT),
+    "unpin": ("lamella.faces.cli.library.pins", "unpin", _KEPT),
+    "refresh": ("lamella.faces.cli.library.attach", "refresh", _KEPT),
+    "show": ("lamella.faces.cli.library.show", "show", _KEPT),
     "ledger": ("lamella.faces.cli.ledger", "ledger", _KEPT),
     "compact": ("lamella.faces.cli.compact", "compact", _KEPT),
     "recall": ("lamella.faces.cli.recall", "recall", _KEPT),

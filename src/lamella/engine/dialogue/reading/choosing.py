@@ -13,7 +13,9 @@ from lamella.core.compaction.fitting import Rules
 from lamella.core.log.placement import Form
 from lamella.core.log.turn import Turn
 from lamella.core.prompt.advance import advance, waiting
+from lamella.core.prompt.envelope import make_envelope
 from lamella.core.prompt.layers.library import render_smaller
+from lamella.core.prompt.layers.model import LayerId
 from lamella.core.prompt.state import State
 from lamella.core.search.ranking import rank_texts
 from lamella.core.values import replace
@@ -40,8 +42,9 @@ def rank_by_words(question: str, notes: Sequence[tuple[str, str]]) -> Sequence[s
 def choose_notes(turn: Turn, state: State, rules: Rules, *, rank: Rank, question: str = "") -> Turn:
     """The turn with as much of its folders and tags as fits, and a list of what is left out of each.
 
-    All of it where that keeps the request under the trigger. Else up to the target's share of what the limit leaves
-    beside the rest of the request: first whole notes, then outlines, those first that the question asks for.
+    All of it where that can be brought under the trigger, by a compaction if need be. Else up to the target's share of
+    what the limit leaves beside what may not go: first whole notes, then outlines, those first that the question asks
+    for.
     """
     groups = group_notes(turn.attached)
     kept = {via: choice for via, notes in groups.items() if (choice := _keep_choice(via, notes, state)) is not None}
@@ -65,7 +68,7 @@ def _choose(
     if sum(len(note.text.encode()) for note in fresh) <= budget.trigger * budget.limit - _size(state) - _LIST:
         return {}, []
     others = tuple(one for one in turn.attached if not _is_among(one, groups))
-    used = waiting(advance(state, replace(turn, attached=others), rules.place, measure=rules.measure)).total
+    used = _weigh_protected(replace(turn, attached=others), state, rules)
     weights = {str(note.id): count(render_block(note)) for note in fresh}
     if used + sum(weights.values()) <= budget.trigger * budget.limit:
         return {}, []
@@ -109,6 +112,13 @@ def find_brought(via: str) -> tuple[Kind, str] | None:
 
 def _size(state: State) -> int:
     return 0 if state.last is None else state.last.total
+
+
+def _weigh_protected(turn: Turn, state: State, rules: Rules) -> int:
+    """What a request holds that no compaction takes out: system prompt, tools, what is attached and asked now."""
+    prompt = waiting(advance(state, turn, rules.place, measure=rules.measure))
+    by_layer = make_envelope(prompt, rules.budget).tokens.by_layer
+    return sum(by_layer[layer] for layer in (LayerId.L1, LayerId.L3, LayerId.L5)) + by_layer["tools"]
 
 
 def stands_whole(note: Artifact, state: State) -> bool:

@@ -16,7 +16,7 @@ from lamella.core.prompt.state import State
 from lamella.core.values import replace
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.reading.choosing import choose_notes, find_brought, stands_whole
-from lamella.engine.dialogue.reading.pins import miss_pinned, name_said
+from lamella.engine.dialogue.reading.pins import name_said
 from lamella.engine.dialogue.reading.turns import TurnReader, list_newest, settle_policies
 from lamella.engine.dialogue.reading.waiting import join_asks, tell_contradictions
 from lamella.engine.dialogue.reading.working_set import list_present, list_working_set, match_names, name_artifact
@@ -55,8 +55,10 @@ class CommandReader:
         drop, more_back = self._find_dropped(asked.drop)
         pin = tuple(self._find_pinnable(name) for name in asked.pin)
         unpin = tuple(self._find_pinned(name) for name in asked.unpin)
+        undone = self._find_undone(pin, unpin)
+        pin, unpin = (tuple(name for name in names if name not in undone) for names in (pin, unpin))
         later = Ask(text="", earlier=read, detach=detach, drop=drop, pin=pin, unpin=unpin, warnings=told)
-        back = (*back, *more_back)
+        back = (*back, *more_back, *undone)
         joined = join_asks(self._waits, later, back=back)
         return later, back, (*told, *tell_contradictions(self._waits, joined, later))
 
@@ -149,7 +151,9 @@ class CommandReader:
         back: dict[str, None] = {}
         for name in names:
             ids = match_names(name, present)
-            self._match(name, [*waiting, *present], what="in the prompt", label="To drop")
+            if not ids and not match_names(name, waiting):
+                free_now = [one for one in (*waiting, *present) if one.policy is not Policy.PIN]
+                _refuse(f"{name} is not in the prompt.", "To drop", map(name_artifact, free_now))
             pinned = [one.id for one in present if one.id in ids and one.policy is Policy.PIN and one.id not in free]
             if pinned:
                 raise CallError(f"{pinned[0]} is pinned and stays.", hint="Unpin it first, then drop it.")
@@ -163,7 +167,9 @@ class CommandReader:
             return found[0]
         said = name_said(self._state)
         if name not in said:
-            raise miss_pinned(name, Policy.PIN)
+            told = f"{name} is not in the library, and no message of the prompt is called so."
+            free = [one.id for one in (*self._waits.earlier, *self._list_library()) if one.policy is not Policy.PIN]
+            _refuse(told, "To pin", [*free, "turn:1", "reply:1 and the like"])
         return said[name]
 
     def _find_pinned(self, name: str) -> str:
@@ -173,6 +179,14 @@ class CommandReader:
         if said not in pinned:
             _refuse(f"{name} is not pinned.", "Pinned", sorted(pinned))
         return said
+
+    def _find_undone(self, pin: Sequence[str], unpin: Sequence[str]) -> tuple[str, ...]:
+        """What is let go before it was ever pinned, or pinned again before it was let go: nothing is left to be done."""
+        pinned = {*self._state.pinned, *(one.id for one in self._list_library() if one.policy is Policy.PIN)}
+        return (
+            *(name for name in unpin if name in self._waits.pin and name not in pinned),
+            *(name for name in pin if name in self._waits.unpin and name in pinned),
+        )
 
     def _list_library(self) -> list[Artifact]:
         return [entry.artifact for entry in self._state.library.values()]
@@ -205,6 +219,6 @@ def _read_anew(known: Artifact, sources: Sources) -> tuple[Artifact | None, str]
 
 
 def _refuse(told: str, what: str, names: Iterable[str]) -> NoReturn:
-    listed = list(names)
+    listed = list(dict.fromkeys(names))
     shown = ", ".join(listed[:_LISTED]) + f" and {len(listed) - _LISTED} more" * (len(listed) > _LISTED)
     raise CallError(told, hint=f"{what}: {shown}." if listed else f"{what}: nothing.")

@@ -31,7 +31,7 @@ def read_pins(
                 # No message of the prompt any more, and pinned since before that: only letting it go does something.
                 pinned -= {name} if policy is Policy.FOLLOW else set()
             else:
-                raise miss_pinned(name, policy)
+                raise _miss(name, policy)
     return tuple(artifacts.values()), None if pinned == state.pinned else tuple(sorted(pinned))
 
 
@@ -45,8 +45,7 @@ def name_said(state: State) -> Mapping[str, str]:
     return names
 
 
-def miss_pinned(name: str, policy: Policy) -> ArtifactError:
-    """The error for what cannot be pinned or unpinned, because it is not there."""
+def _miss(name: str, policy: Policy) -> ArtifactError:
     done = "pinned" if policy is Policy.PIN else "unpinned"
     return ArtifactError(
         f"{name} cannot be {done}: it is not in the library, and no message of the prompt is called so.",

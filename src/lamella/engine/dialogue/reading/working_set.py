@@ -41,23 +41,29 @@ def name_artifact(artifact: Artifact) -> str:
     return (artifact.source.path or artifact.title) if artifact.kind is Kind.IMAGE else artifact.id
 
 
+def name_brought(artifact: Artifact) -> str | None:
+    """The folder or tag that something came with, as people call it."""
+    how, _, brought = (artifact.source.via or "").partition(":")
+    return brought if brought and how in (Kind.FOLDER, Kind.TAG) else None
+
+
 def match_names(name: str, artifacts: Iterable[Artifact]) -> list[str]:
     """The ids that a name means among these: an id means itself, a file or a title every picture of that name.
 
     A folder or a tag means all that came with it.
     """
     found = list(artifacts)
-    brought = [str(one.id) for one in found if one.source.via is not None and _brings(name, one.source.via)]
+    brought = [str(one.id) for one in found if _brings(name, one)]
     if brought or any(artifact.id == name for artifact in found):
         return brought or [name]
     pictures = (artifact for artifact in found if artifact.kind is Kind.IMAGE)
     return [one.id for one in pictures if name in (one.source.path, one.title)]
 
 
-def _brings(name: str, via: str) -> bool:
+def _brings(name: str, artifact: Artifact) -> bool:
     """Whether something came with what has this name: a folder, with or without a slash behind it, or a tag."""
-    how, _, brought = via.partition(":")
-    return how in (Kind.FOLDER, Kind.TAG) and name.rstrip("/") in (brought.rstrip("/"), via)
+    brought = name_brought(artifact)
+    return brought is not None and name.rstrip("/") in (brought.rstrip("/"), artifact.source.via)
 
 
 def resolve_leaving(asked: Ask, state: State, terms: Terms, *, system: SystemParts) -> Leaving:
@@ -145,14 +151,19 @@ def list_given(attached: Iterable[Artifact | Wanted]) -> list[str]:
 
 
 def follow_given(
-    asked: Ask, state: State, paths: Collection[str], *, read: Callable[[str], Iterable[Artifact | Wanted]]
+    asked: Ask,
+    state: State,
+    paths: Collection[str],
+    *,
+    read: Callable[[str], Iterable[Artifact | Wanted]],
+    but: Collection[str] = (),
 ) -> tuple[Ask, list[str]]:
     """What is asked, with those files that changed since their text was given, and words on them.
 
     Only ``paths`` are sent by themselves. The same name may mean another file by now, and what came from elsewhere
-    must not choose what is read here and sent: of others it is only said.
+    must not choose what is read here and sent: of others it is only said. ``but`` are ids that something waits for.
     """
-    but = {*asked.detach, *asked.drop, *(one.id for one in asked.attach if isinstance(one, Artifact))}
+    but = {*but, *asked.detach, *asked.drop, *(one.id for one in asked.attach if isinstance(one, Artifact))}
     changed: list[Artifact] = []
     told: list[str] = []
     for known in _list_held(state):

@@ -5,12 +5,15 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from threading import RLock
 
+from lamella.core.log.events.attachment import AttachmentEvent
 from lamella.core.log.log import Log
 from lamella.core.log.records import Written
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.dialogue import Dialogue
+from lamella.engine.dialogue.library import LibraryRow, list_library
 from lamella.engine.dialogue.reading.commands import CommandReader
 from lamella.engine.dialogue.reading.waiting import NOTHING_WAITS, Commands, describe_waiting, does_nothing, take_along
+from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.dialogue.world import World
 from lamella.engine.keeping.backend import Backend, ChatRules
 from lamella.engine.keeping.commands.events import list_command_hashes, read_commands, write_command
@@ -28,10 +31,14 @@ class CommandedChat(ABC):
     _book: CountingBook
     _world: World
     _configured: ChatRules
+    _read: tuple[Sequence[AttachmentEvent], Ask] | None = None
 
     @property
     @abstractmethod
     def id(self) -> str: ...
+
+    @abstractmethod
+    def preview(self, asked: Ask, *, at: datetime | None = None) -> TurnView: ...
 
     @abstractmethod
     def _running(self) -> Dialogue: ...
@@ -56,13 +63,23 @@ class CommandedChat(ABC):
         """What waits for the next question."""
         return self._describe_commands(self._waits.warnings)
 
+    def library(self, *, at: datetime | None = None) -> Sequence[LibraryRow]:
+        """Everything attached so far, as it stands in the next request of the active branch."""
+        leaving = {*self._waits.detach, *self._waits.drop}
+        return list_library(lambda asked: self.preview(asked, at=at), self._running().standing, leaving=leaving)
+
     def _describe_commands(self, said: Sequence[str]) -> Commands:
         return describe_waiting(self._waits, self._configured.rules.measure.count, said=said)
 
     @property
     def _waits(self) -> Ask:
+        """The same as it is asked. A terminal asks for it with every key, so it is read once."""
         events = self._log.commands
-        return read_commands(events, self._contents(list_command_hashes(events))) if events else NOTHING_WAITS
+        if not events:
+            return NOTHING_WAITS
+        if self._read is None or self._read[0] is not events:
+            self._read = (events, read_commands(events, self._contents(list_command_hashes(events))))
+        return self._read[1]
 
     def _take_commands(self, asked: Ask) -> Ask:
         """What is asked, with what waits for it."""

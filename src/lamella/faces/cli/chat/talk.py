@@ -4,8 +4,7 @@ from asyncio import Runner
 from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
 
-from lamella import Turn
-from lamella.attach import Attachment
+from lamella import Commands, Turn
 from lamella.engine.checks import check_text
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.reading.working_set import follow_given, list_given
@@ -15,15 +14,14 @@ from lamella.errors import AnswerAsideError, ConflictError, LamellaError
 from lamella.faces.cli.access import name_command
 from lamella.faces.cli.chat.attaching import attach_named
 from lamella.faces.cli.chat.commands.working_set import (
-    check_attached,
     is_sticky,
     list_attached,
     list_droppable,
     list_pinnable,
     list_pinned,
-    still_attached,
-    still_present,
+    name_waiting,
     tell_names,
+    tell_waiting,
 )
 from lamella.faces.cli.chat.opening import OpenChat, greet
 from lamella.faces.cli.chat.output import Output, follow
@@ -39,10 +37,7 @@ from lamella.wiring import Configuration, NamedFiles
 
 
 class TerminalChat:
-    """One conversation. ``waiting`` is what the next message brings along, ``drop`` what leaves the prompt with it.
-
-    ``detach`` is what leaves the working set, ``pins`` what stays whole from then on. ``failed`` says that the last
-    message has no answer.
+    """One conversation. What its next message takes along waits in the store. ``failed``: the last has no answer.
 
     ``by_hand`` says that someone types: there is time to read ahead, and Ctrl-C stops an answer, not the talk.
     """
@@ -58,11 +53,6 @@ class TerminalChat:
         self._wished: str | None = None
         self.files = files
         self.strata = strata
-        self.waiting: dict[str, list[Attachment]] = {}
-        self.drop: list[str] = []
-        self.detach: list[str] = []
-        self.pins: list[str] = []
-        self.unpins: list[str] = []
         # Files outside of any vault that were sent in this sitting. In a later one the same path may be another file.
         self._loose: dict[str, None] = {}
         self.failed = False
@@ -97,8 +87,8 @@ class TerminalChat:
         self._output.report("opened", body)
 
     def go_on_in(self, opened: OpenChat) -> None:
-        """Go on in another conversation; what waited for the next message of this one is left."""
-        self._forget_waiting()
+        """Go on in another conversation; what waits for the next message of this one waits there."""
+        self._wished = None
         self._turn_to(opened)
 
     def choose_model(self, model: str) -> None:
@@ -119,7 +109,7 @@ class TerminalChat:
             asked = self._ask(text, say=True)
             post = self._opened.find_post(self.stored.model_for(asked))
             self._loose |= dict.fromkeys(list_given(asked.attach))
-            self._follow(send(self.stored, asked, post), takes_along=True)
+            self._follow(send(self.stored, asked, post))
         except LamellaError as error:
             self.tell_failure(error)
 
@@ -172,11 +162,7 @@ class TerminalChat:
 
     def tell_standing(self) -> str:
         """The status line."""
-        out = dict.fromkeys([*self.detach, *self.drop])
-        waits = "".join(f" · +{name}" for name in self.waiting) + "".join(f" · -{name}" for name in out)
-        waits += "".join(f" · pin {name}" for name in self.pins)
-        waits += "".join(f" · unpin {name}" for name in self.unpins)
-        return tell_standing(self.stored, self.model) + waits
+        return tell_standing(self.stored, self.model) + tell_waiting(self.stored.commands)
 
     @property
     def sticks(self) -> bool:
@@ -185,13 +171,15 @@ class TerminalChat:
 
     def tell_attached(self) -> str:
         """What stays attached, for the line that is typed in; nothing where nothing does."""
-        return tell_names(list_attached(self.stored, but=[*self.detach, *self.drop])) if self.sticks else ""
+        return tell_names(list_attached(self.stored)) if self.sticks else ""
 
     def complete(self, command: str) -> list[str]:
         """The names that a command takes of what is there; none for one that takes none."""
         match command:
             case "/detach":
-                return [*self.waiting, *list_attached(self.stored, but=[*self.detach, *self.drop])]
+                return [*name_waiting(self.stored.commands), *list_attached(self.stored)]
+            case "/refresh":
+                return list_attached(self.stored)
             case "/drop":
                 return list_droppable(self.stored)
             case "/pin":
@@ -200,58 +188,51 @@ class TerminalChat:
                 return list_pinned(self.stored)
         return []
 
-    def take_out(self, name: str) -> str:
-        """Have something detached with the next message, or not go along with it at all, and say which."""
-        if name in self.waiting:
-            del self.waiting[name]
-            return "does not go with the next message"
-        check_attached(self.stored, name, waiting=self.waiting)
-        self.detach = [*dict.fromkeys((*self.detach, name))]
-        return "is detached with the next message; /drop takes it out of the prompt as well"
-
-    def take_all_out(self) -> None:
-        """Have everything detached with the next message, which does nothing else that was asked for."""
-        self._forget_waiting()
-        self.detach = list_attached(self.stored)
+    def command(self, asked: Ask) -> Commands:
+        """Have something done with the next message: it is written down at once. What is to be said of it is told."""
+        self._loose |= dict.fromkeys(list_given(asked.attach))
+        done = self.stored.command(asked)
+        for line in done.said:
+            tell(f"note: {show_line(line)}", err=True)
+        return done
 
     def _ask(self, text: str, *, say: bool = False) -> Ask:
         """What a message asks for; files outside of a vault that changed since they were sent go along."""
-        attach = [*(one for some in self.waiting.values() for one in some), *attach_named(text, self.files)]
         asked = Ask(
             text=check_text(text, "the message"),
-            attach=tuple(one.attachment() for one in attach),
-            drop=still_present(self.stored, self.drop),
-            detach=still_attached(self.stored, self.detach),
-            pin=tuple(self.pins),
-            unpin=tuple(self.unpins),
+            attach=tuple(one.attachment() for one in attach_named(text, self.files)),
             model=self._wished,
         )
         return self._bring_changed(asked, say=say) if self.sticks else asked
 
     def _bring_changed(self, asked: Ask, *, say: bool) -> Ask:
         """The same with files outside of a vault that changed since they were sent, which is said to those who send."""
-        find = self.files.find
+        find, waits = self.files.find, self.stored.commands
+        but = {*waits.detach, *waits.drop, *(one.id for one in waits.attach)}
         asked, told = follow_given(
-            asked, self.stored.standing[0], self._loose, read=lambda path: [one.attachment() for one in find(path)]
+            asked,
+            self.stored.standing[0],
+            self._loose,
+            read=lambda path: [one.attachment() for one in find(path)],
+            but=but,
         )
         for line in told if say else ():
             tell(f"note: {show_line(line)}", err=True)
         return asked
 
-    def _follow(self, events: AsyncGenerator[Event, None], *, takes_along: bool = False) -> None:
-        """Show an answer. What waits for the next message is gone once one took it along; a retry takes nothing."""
-        forget = self._forget_waiting if takes_along else self._forget_model
+    def _follow(self, events: AsyncGenerator[Event, None]) -> None:
+        """Show an answer."""
         try:
             turn = self._runner.run(follow(events, self._output))
         except KeyboardInterrupt:
-            forget()
+            self._wished = None
             if not self._by_hand:
                 # Nobody is there to go on: the messages that wait in the pipe were meant to follow an answer.
                 raise
             self.failed = False
             tell(self._tell_stopped(), err=True)
             return
-        forget()
+        self._wished = None
         self.failed = False
         if turn is None or not turn.ledger.calls:
             return
@@ -267,14 +248,3 @@ class TerminalChat:
         if told and told[-1].reply is not None:
             return "Stopped. What was said is kept; /retry asks again."
         return "Stopped before a word came. The question is kept: /retry asks it again, another message leaves it."
-
-    def _forget_waiting(self) -> None:
-        self.waiting.clear()
-        self.drop.clear()
-        self.detach.clear()
-        self.pins.clear()
-        self.unpins.clear()
-        self._forget_model()
-
-    def _forget_model(self) -> None:
-        self._wished = None
