@@ -21,6 +21,7 @@ def open_world(vault: Path | None, *, services: Services | None = None, summariz
         sources=open_sources(vault),
         summarizer=summarizer,
         dialects=services.dialects,
+        secrets=services.secrets,
     )
 
 

@@ -63,7 +63,7 @@ class Dialogue:
         self._start = start
         self._past = past or Past()
         self._journal = journal
-        self._fitter = Fitter(world.summarizer, timeout=world.summary_timeout)
+        self._fitter = Fitter(world.summarizer, timeout=world.summary_timeout, secrets=world.secrets)
         self._recaller = Recaller()
         # The state before the turn that waits for its reply, if one does, and after the last that was answered.
         self._before = self._state = start

@@ -1,7 +1,7 @@
 """A conversation that lasts: every turn, reply and change of branch is an event in a store before it counts."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from threading import RLock
 
 from lamella.core.log.branch import (
@@ -95,7 +95,6 @@ class StoredChat(CommandedChat):
 
     @property
     def version(self) -> int:
-        """How many events the conversation has."""
         return self._log.version
 
     @property
@@ -387,6 +386,12 @@ class StoredChat(CommandedChat):
         if dialogue.waits and (undone or told[-1].message.id in self._log.undone_before):
             dialogue.mark_waiting_undone()
         return dialogue
+
+    def _contents(self, hashes: Sequence[str]) -> Mapping[str, bytes]:
+        return self._backend.store.read_contents(self.id, hashes) if hashes else {}
+
+    def _moment(self, at: datetime | None) -> str:
+        return (at or self._backend.clock.now()).astimezone(UTC).isoformat().replace("+00:00", "Z")
 
     def _question(self, message: str) -> str:
         node = self._log.nodes.get(message)

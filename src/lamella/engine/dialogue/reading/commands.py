@@ -181,7 +181,7 @@ class CommandReader:
         return said
 
     def _find_undone(self, pin: Sequence[str], unpin: Sequence[str]) -> tuple[str, ...]:
-        """What is let go before it was ever pinned, or pinned again before it was let go: nothing is left to be done."""
+        """What is let go before it was ever pinned, or pinned again before it was let go: nothing is left to do."""
         pinned = {*self._state.pinned, *(one.id for one in self._list_library() if one.policy is Policy.PIN)}
         return (
             *(name for name in unpin if name in self._waits.pin and name not in pinned),

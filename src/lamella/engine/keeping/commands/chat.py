@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from threading import RLock
 
 from lamella.core.log.events.attachment import AttachmentEvent
@@ -15,7 +15,7 @@ from lamella.engine.dialogue.reading.commands import CommandReader
 from lamella.engine.dialogue.reading.waiting import NOTHING_WAITS, Commands, describe_waiting, does_nothing, take_along
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.dialogue.world import World
-from lamella.engine.keeping.backend import Backend, ChatRules
+from lamella.engine.keeping.backend import ChatRules
 from lamella.engine.keeping.commands.events import list_command_hashes, read_commands, write_command
 from lamella.engine.keeping.counting import CountingBook
 from lamella.engine.locking import one_at_a_time
@@ -26,22 +26,23 @@ class CommandedChat(ABC):
     """What a conversation in a store does between two questions: each command is written down when it is given."""
 
     lock: RLock
-    _backend: Backend
     _log: Log
     _book: CountingBook
     _world: World
     _configured: ChatRules
     _read: tuple[Sequence[AttachmentEvent], Ask] | None = None
 
-    @property
-    @abstractmethod
-    def id(self) -> str: ...
-
     @abstractmethod
     def preview(self, asked: Ask, *, at: datetime | None = None) -> TurnView: ...
 
     @abstractmethod
     def _running(self) -> Dialogue: ...
+
+    @abstractmethod
+    def _contents(self, hashes: Sequence[str]) -> Mapping[str, bytes]: ...
+
+    @abstractmethod
+    def _moment(self, at: datetime | None) -> str: ...
 
     @abstractmethod
     def _append(self, written: Written, *, title: str | None = None) -> None: ...
@@ -84,9 +85,3 @@ class CommandedChat(ABC):
     def _take_commands(self, asked: Ask) -> Ask:
         """What is asked, with what waits for it."""
         return take_along(self._waits, asked, self._running().standing[0])
-
-    def _contents(self, hashes: Sequence[str]) -> Mapping[str, bytes]:
-        return self._backend.store.read_contents(self.id, hashes) if hashes else {}
-
-    def _moment(self, at: datetime | None) -> str:
-        return (at or self._backend.clock.now()).astimezone(UTC).isoformat().replace("+00:00", "Z")
