@@ -10,7 +10,7 @@ PREVIEW_OVER = 5_000
 SECTION_CHARS = 500
 SECTIONS_SHOWN = 20
 # Of a list in bytes: at most 300 tokens of paths in any script, measured with o200k and SmolLM2's vocabulary.
-LIST_BYTES = 450
+LIST_BYTES = 300
 
 _HEADING = re.compile(r"^ {0,3}(#{1,6})(?:[ \t]|$)")
 _CLOSING = re.compile(r"(?:^|[ \t])#+$")
@@ -42,7 +42,7 @@ def build_outline(text: str) -> str:
 
 
 def build_list(text: str) -> str:
-    """The first line of a list, as many of the others as are 450 bytes, and how many more there are."""
+    """The first line of a list, as many of the others as are 300 bytes, and how many more there are."""
     first, *lines = text.split("\n")
     shown, room = [first], LIST_BYTES
     for line in lines:
