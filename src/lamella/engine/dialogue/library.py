@@ -61,6 +61,8 @@ def list_library(
     now, then, cached = _weigh(prompt), _weigh(bare.envelope.prompt), _find_cached(turn)
     known = {str(one.artifact.id): one.artifact for one in prompt.carried}
     known |= {name: entry.artifact for name, entry in prompt.library.items()}
+    # What stays attached without going into the library, such as pictures, is sent again with each turn.
+    known |= {str(one.id): one for one in state.apart.values() if one.id in now}
     ages = {name: state.turns + int(state.waits) - entry.at for name, entry in prompt.library.items()}
     return tuple(
         LibraryRow(
