@@ -55,9 +55,7 @@ if TYPE_CHECKING:
     from lamella.core.prompt.layers.model import Layer, Segment
     from lamella.core.search.index import Found
     from lamella.engine.chat import Chat
-    from lamella.engine.dialogue.library import LibraryRow
     from lamella.engine.dialogue.proposal import Proposal
-    from lamella.engine.dialogue.reading.waiting import Commands
     from lamella.engine.dialogue.reasons import Reason, Remedy
     from lamella.engine.dialogue.turn import TurnView as Turn
     from lamella.engine.engine import Engine
@@ -81,7 +79,6 @@ __all__ = [
     "Chat",
     "ChatListing",
     "Code",
-    "Commands",
     "CompactionMark",
     "ConflictError",
     "Conversation",
@@ -102,7 +99,6 @@ __all__ = [
     "Layer",
     "LedgerRow",
     "LedgerSums",
-    "LibraryRow",
     "MentionOutcome",
     "Message",
     "Note",
@@ -139,7 +135,6 @@ __all__ = [
 _HOMES = {
     "Call": "lamella.core.log.call",
     "Chat": "lamella.engine.chat",
-    "Commands": "lamella.engine.dialogue.reading.waiting",
     "CompactionMark": "lamella.engine.keeping.marks",
     "Conversation": "lamella.wiring.python",
     "Damage": "lamella.holdings",
@@ -154,7 +149,6 @@ _HOMES = {
     "Layer": "lamella.core.prompt.layers.model",
     "LedgerRow": "lamella.views.ledger",
     "LedgerSums": "lamella.views.ledger",
-    "LibraryRow": "lamella.engine.dialogue.library",
     "ChatListing": "lamella.holdings",
     "MentionOutcome": "lamella.adapters.sources.naming",
     "Message": "lamella.core.messages.model",

@@ -1,12 +1,16 @@
 """Attaching between turns from the shell: written down, found by the next command, shown, taken back, and exported."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 from tests.journeys.running import Ran, refusal, run, spawn
-from tests.unit.adapters.secrets.test_formats import MADE
+from tests.unit.adapters.providers.secrets.test_formats import MADE
+
+from lamella import Note
+from lamella import open as open_engine
 
 Run = Callable[..., Ran]
 
@@ -28,18 +32,31 @@ def lamella(
     home: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, vault: Path, script: Callable[..., str]
 ) -> Run:
     """The command in a home where one turn was asked of a chat in a small window."""
-    for name, value in {**home, "LAMELLA_STORE": f"sqlite:///{tmp_path / 'chats.db'}"}.items():
+    for name, value in {**home, "LAMELLA_STORE": store(tmp_path)}.items():
         monkeypatch.setenv(name, value)
     model = script("Yes.", "No.", "Maybe.")
-    given = ("--model", model, "--set", "window=3000", "--set", "reserve=200", "--set", "attachments=sticky")
-    ran = do("ask", "Read @plan.md.", "--chat", "talk", "--vault", str(vault), "--set", "layout=in_place", *given)
-    assert ran.exit == 0, ran
-    return do
+    small: dict[str, object] = {"window": 3_000, "reserve": 200, "attachments": "sticky", "layout": "in_place"}
+    ask(vault, "Read.", attach=[Note(path="plan.md")], given={**small, "model": model})
+    return run
 
 
-def do(*words: str) -> Ran:
-    """A command; one that looks at stdin has a process of its own."""
-    return spawn(*words) if words[0] == "ask" else run(*words)
+def store(folder: Path) -> str:
+    return f"sqlite:///{folder / 'chats.db'}"
+
+
+def ask(
+    vault: Path,
+    text: str,
+    *,
+    chat: str = "talk",
+    attach: Sequence[Note] = (),
+    given: Mapping[str, object] = MappingProxyType({}),
+) -> None:
+    """A question and its answer, by a program that has the store for as long as that takes."""
+    with open_engine(store(vault.parent), vault=vault) as engine:
+        talk = engine.chat(chat, **given)
+        talk.ask(text, attach=attach)
+        talk.reply("Yes.")
 
 
 def body(ran: Ran) -> dict[str, object]:
@@ -65,7 +82,8 @@ def test_what_one_command_attaches_the_next_shows_and_the_next_question_sends(la
         ("plan.md", False, True),
         ("list.md", True, True),
     ]
-    lamella("ask", "And now?", "--chat", "talk", "--vault", str(vault))
+    model = f"scripted:{vault.parent / 'replies.json'}"
+    assert spawn("ask", "And now?", "--chat", "talk", "--vault", str(vault), "--model", model).exit == 0
     turns = body(lamella("replay", "talk", "--json"))["turns"]
     assert "Milk." in json.dumps(turns)
     assert all(not one["waits"] for one in rows(lamella("show", "talk", "--json")).values())
@@ -96,8 +114,8 @@ def test_a_folder_that_does_not_fit_comes_in_part_and_the_same_after_reload_fork
     head = body(lamella("chats", "show", "talk", "--json"))["head"]
     assert lamella("chats", "fork", "talk", str(head), "--into", "other").exit == 0
     assert list(rows(lamella("show", "other", "--json"))) == list(shown)
-    lamella("ask", "What of subject7?", "--chat", "talk", "--vault", str(vault))
-    lamella("ask", "What of subject7?", "--chat", "other", "--vault", str(vault))
+    ask(vault, "What of subject7?")
+    ask(vault, "What of subject7?", chat="other")
     sent = sends(lamella, "talk")
     assert sent == sends(lamella, "other")
     assert "folder_context" in json.dumps(sent)
@@ -123,7 +141,7 @@ def test_what_is_refreshed_goes_with_its_new_text_and_what_is_gone_stays(lamella
     assert "note: plan.md was read anew; its new text goes with the next turn." in ran.err
     (vault / "plan.md").unlink()
     assert "note: plan.md stays as it is: " in lamella("refresh", "talk", "--vault", str(vault)).err
-    lamella("ask", "And now?", "--chat", "talk", "--vault", str(vault))
+    ask(vault, "And now?")
     assert "15:20" in json.dumps(sends(lamella, "talk"))
 
 
@@ -146,11 +164,12 @@ def test_what_is_wrong_is_told_and_changes_nothing(lamella: Run, vault: Path) ->
 def test_a_secret_is_warned_of_at_the_terminal_or_refused(lamella: Run, vault: Path) -> None:
     token = MADE["ghp_"]
     (vault / "keys.md").write_text(f"One.\n{token}\n", encoding="utf-8")
-    words = ("--chat", "talk", "--vault", str(vault), "--json")
-    refused = lamella("ask", "Read @keys.md", *words, "--set", "secrets=refuse")
+    model = f"scripted:{vault.parent / 'replies.json'}"
+    words = ("--chat", "talk", "--vault", str(vault), "--json", "--model", model)
+    refused = spawn("ask", "Read @keys.md", *words, "--set", "secrets=refuse")
     assert refused.exit == 2
     assert json.loads(refused.out)["error"]["code"] == "secret_found"
     assert "Line 2 of keys.md looks like a GitHub token" in refused.err
-    warned = lamella("ask", "Read @keys.md", *words, "--set", "secrets=warn")
+    warned = spawn("ask", "Read @keys.md", *words, "--set", "secrets=warn")
     assert any("Line 2 of keys.md looks like a GitHub token" in line for line in json.loads(warned.out)["warnings"])
     assert token not in refused.out + refused.err + warned.out + warned.err

@@ -88,8 +88,8 @@ class Services(Struct, frozen=True, kw_only=True, dict=True):
     def secrets(self) -> "SecretWatch":
         """What looks like a secret, and which models are asked here."""
         from lamella.adapters.providers.places import runs_here
-        from lamella.adapters.secrets.finder import SecretFinder
-        from lamella.adapters.secrets.formats import ANCHORS
+        from lamella.adapters.providers.secrets.finder import SecretFinder
+        from lamella.adapters.providers.secrets.formats import ANCHORS
         from lamella.ports import SecretWatch
 
         return SecretWatch(anchors=ANCHORS, find=SecretFinder().find, stays_here=runs_here)

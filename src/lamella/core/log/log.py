@@ -170,10 +170,8 @@ class Log(Struct, dict=True):
             case ReplyEvent():
                 said = Node(event=event, at=at, number=self.version)
                 (self._stand_aside if event.aside else self._answer)(said)
-            case CallsEvent():
-                self._call(event)
-            case ResultsEvent():
-                self.rounds[event.parent] = end_round(self.rounds.get(event.parent, ()), event)
+            case CallsEvent() | ResultsEvent():
+                self._go_round(event)
             case AttachmentEvent():
                 self.commands = (*self.commands, event)
             case CompactionEvent():
@@ -278,8 +276,11 @@ class Log(Struct, dict=True):
         event = replace(reply.event, calls=(*same.event.calls, *reply.event.calls))
         return replace(reply, event=event, rounds=same.rounds, erased=same.erased)
 
-    def _call(self, event: CallsEvent) -> None:
-        """A round begins. One before it that never got its results is over."""
+    def _go_round(self, event: CallsEvent | ResultsEvent) -> None:
+        """A round begins, or the last has its results. One before it that never got its own is over."""
+        if isinstance(event, ResultsEvent):
+            self.rounds[event.parent] = end_round(self.rounds.get(event.parent, ()), event)
+            return
         head = self.nodes.get(self.head)
         if head is None or head.id != event.parent or head.role is not _USER:
             raise ValueError(f"calls are made for {event.parent}, which is not the question that waits")

@@ -146,7 +146,7 @@ class Fitter:
             texts, anchors = _list_leaving(turn, state), self._secrets.anchors
             # Nearly every text ends here: looking for some letters takes a fraction of counting its tokens.
             if any(anchor in text for _, text in texts for anchor in anchors):
-                turn = warn_of_secrets(turn, state, texts, self._secrets, rule=rules.secrets)
+                turn = warn_of_secrets(turn, state, texts, watch=self._secrets, rule=rules.secrets)
         strips = turn.terms.history is History.STRIP and not turn.rounds
         retells = self._summarizer is not None and strips
         opened = advance(state, turn, rules.place, measure=rules.measure)

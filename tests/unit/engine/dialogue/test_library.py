@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from tests.unit.pictures import png
 
-from lamella import Conversation, Folder, LibraryRow, Note, Picture
-from lamella.engine.dialogue.library import list_library
+from lamella import Conversation, Folder, Note, Picture
+from lamella.engine.dialogue.library import LibraryRow, list_library
 
 LONG = "# Long\n\n" + "\n\n".join(f"## Part {n}\n\n" + f"sentence {n} " * 60 for n in range(12))
 

@@ -49,7 +49,9 @@ def choose_notes(turn: Turn, state: State, rules: Rules, *, rank: Rank, question
     groups = group_notes(turn.attached)
     kept = {via: choice for via, notes in groups.items() if (choice := _keep_choice(via, notes, state)) is not None}
     fresh = {via: notes for via, notes in groups.items() if via not in kept}
-    chosen, told = _choose(fresh, turn, state, rules, ranked=lambda notes: _order(rank, question or turn.typed, notes))
+    chosen, told = _choose(
+        fresh, turn, state, rules=rules, ranked=lambda notes: _order(rank, question or turn.typed, notes)
+    )
     return _rebuild(turn, {**kept, **chosen}, (*turn.warnings, *told)) if kept or chosen else turn
 
 
@@ -57,8 +59,8 @@ def _choose(
     groups: Mapping[str, Sequence[Artifact]],
     turn: Turn,
     state: State,
-    rules: Rules,
     *,
+    rules: Rules,
     ranked: Callable[[Sequence[Artifact]], Sequence[Artifact]],
 ) -> tuple[dict[str, list[Artifact]], list[str]]:
     """What stands for each folder, where not all of them fit, and words on that."""

@@ -16,7 +16,7 @@ _NOBODY = "a model"
 
 
 def warn_of_secrets(
-    turn: Turn, state: State, texts: Iterable[Leaving], watch: SecretWatch, *, rule: SecretRule
+    turn: Turn, state: State, texts: Iterable[Leaving], *, watch: SecretWatch, rule: SecretRule
 ) -> Turn:
     """The turn with words on what looks like a secret in texts that it is the first to send; raises if refused."""
     model = turn.model or state.model

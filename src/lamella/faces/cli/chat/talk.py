@@ -4,9 +4,10 @@ from asyncio import Runner
 from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
 
-from lamella import Commands, Turn
+from lamella import Turn
 from lamella.engine.checks import check_text
 from lamella.engine.dialogue.ask import Ask
+from lamella.engine.dialogue.reading.waiting import Commands
 from lamella.engine.dialogue.reading.working_set import follow_given, list_given
 from lamella.engine.keeping.stored import StoredChat
 from lamella.engine.sending.sending import Event, answer, send

@@ -5,7 +5,9 @@ from decimal import Decimal
 
 from rich.table import Table
 
-from lamella import Commands, LibraryRow, Turn
+from lamella import Turn
+from lamella.engine.dialogue.library import LibraryRow
+from lamella.engine.dialogue.reading.waiting import Commands
 from lamella.faces.cli.terminal.console import make_console
 from lamella.faces.cli.terminal.lines import show_line, tell_count
 from lamella.faces.cli.terminal.telling import tell

@@ -24,8 +24,8 @@ def vault(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def talk(vault: Path, **settings: object) -> Conversation:
-    return Conversation(vault=vault, window=8_000, reserve=500, layout="in_place", **settings)
+def talk(vault: Path, attachments: str = "turn") -> Conversation:
+    return Conversation(vault=vault, window=8_000, reserve=500, layout="in_place", attachments=attachments)
 
 
 def test_what_the_question_asks_for_stands_in_full_and_the_rest_as_outlines_or_in_a_list(vault: Path) -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.unit.adapters.secrets.test_formats import MADE
+from tests.unit.adapters.providers.secrets.test_formats import MADE
 
 import lamella
 from lamella import Conversation, Note, Tool, ToolOutput, ToolResult
@@ -88,6 +88,6 @@ def test_a_setting_that_is_none_of_the_three_is_refused() -> None:
 def test_the_same_words_are_not_said_twice_in_a_turn() -> None:
     watch = SecretWatch(anchors=("x",), find=lambda text, content: ((1, "a key"),), stays_here=lambda model: False)
     turn, state = Turn(text="x"), State(conversation="c")
-    once = warn_of_secrets(turn, state, [("a", "x")], watch, rule=SecretRule.WARN)
+    once = warn_of_secrets(turn, state, [("a", "x")], watch=watch, rule=SecretRule.WARN)
     assert once.warnings == ("Line 1 of a looks like a key, and goes to a model.",)
-    assert warn_of_secrets(once, state, [("a", "x")], watch, rule=SecretRule.WARN) == once
+    assert warn_of_secrets(once, state, [("a", "x")], watch=watch, rule=SecretRule.WARN) == once

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-from lamella import Commands
+from lamella.engine.dialogue.reading.waiting import Commands
 from lamella.engine.dialogue.reading.working_set import list_present, list_working_set, name_artifact, name_brought
 from lamella.engine.keeping.stored import StoredChat
 from lamella.faces.cli.terminal.lines import show_line

@@ -2,9 +2,9 @@
 
 from time import perf_counter
 
-from tests.unit.adapters.secrets.test_formats import LETTERS, MADE
+from tests.unit.adapters.providers.secrets.test_formats import LETTERS, MADE
 
-from lamella.adapters.secrets.finder import SecretFinder
+from lamella.adapters.providers.secrets.finder import SecretFinder
 
 TOKEN = MADE["ghp_"]
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from lamella.adapters.secrets.formats import FORMATS, SecretFormat, find_teller
+from lamella.adapters.providers.secrets.formats import FORMATS, SecretFormat, find_teller
 
 # What is looked at around such letters: more than any token but a long JSON Web Token has. A line may have megabytes.
 _BEFORE, _BEHIND = 128, 4_096

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lamella.adapters.secrets.formats import ANCHORS, FORMATS, SecretFormat, find_teller
+from lamella.adapters.providers.secrets.formats import ANCHORS, FORMATS, SecretFormat, find_teller
 
 # None of them was ever anybody's: letters and digits in a row, in the form of each kind.
 LETTERS = "Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0Uv1Wx2Yz3" * 4
