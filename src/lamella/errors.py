@@ -6,6 +6,7 @@ LamellaError
 │   ├── SettingError           bad_setting         a setting has no such value, or values contradict each other
 │   ├── ArtifactError          bad_artifact        an attachment lacks what its kind needs
 │   ├── TextError              bad_text            text that cannot be written as UTF-8
+│   ├── SecretError            secret_found        text that looks like a secret would leave this process
 │   ├── UntrustedError         untrusted           only somebody else's words name the place where something would go
 │   ├── CallError              bad_call            calls in an order that makes no sense
 │   ├── DivergedError          diverged            a conversation is there already, with another history
@@ -105,6 +106,19 @@ class TextError(BadInputError):
     """Text that cannot be written as UTF-8."""
 
     code = "bad_text"
+
+
+class SecretError(BadInputError):
+    """Text that looks like a secret would leave for a model elsewhere; ``places`` say where it stands, never what."""
+
+    code = "secret_found"
+
+    def __init__(self, places: Sequence[str], *, model: str) -> None:
+        super().__init__(
+            f"{_list_some(places)}, and would be sent to {model}. Nothing was sent or written down.",
+            hint="Take it out of the text, or detach what holds it. If it is none, set secrets to warn and ask again.",
+        )
+        self.places = tuple(places)
 
 
 class UntrustedError(BadInputError):

@@ -146,6 +146,19 @@ class Retriever(Protocol):
     def close(self) -> None: ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecretWatch:
+    """What looks like a secret in a text, and which models are asked in this process, so that nothing leaves.
+
+    A text without any of the ``anchors`` has none. ``find`` takes a text and its hash, and gives each line that looks
+    like a secret, counted from 1, with what kind of one.
+    """
+
+    anchors: tuple[str, ...]
+    find: Callable[[str, str], Sequence[tuple[int, str]]]
+    stays_here: Callable[[str], bool]
+
+
 class PriceBook(Protocol):
     """What tokens cost on a day."""
 

@@ -46,12 +46,15 @@ def test_a_request_above_hard_is_never_sent_and_the_error_names_what_is_protecte
     assert f"{error.needed:,}" in error.message
 
 
-def test_a_folder_that_does_not_fit_is_named_with_what_it_brings(tmp_path: Path) -> None:
+def test_a_pinned_folder_that_does_not_fit_is_named_with_what_it_brings(tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
         (tmp_path / "docs").mkdir(exist_ok=True)
         (tmp_path / "docs" / f"{name}.md").write_text("word " * 500, encoding="utf-8")
     chat = Conversation(window=1_100, reserve=100, vault=tmp_path)
-    for one, named in ((Folder(path="docs"), "folder docs"), (Note(path="docs/a.md", text="word " * 2_000), "")):
+    for one, named in (
+        (Folder(path="docs", policy="pin"), "folder docs"),
+        (Note(path="docs/a.md", text="word " * 2_000), ""),
+    ):
         with pytest.raises(BudgetExceededError) as caught:
             chat.ask("hello", attach=[one])
         assert [name.partition(" (")[0] for name in caught.value.expanded] == ([named] if named else [])

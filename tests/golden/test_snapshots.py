@@ -40,4 +40,4 @@ def test_nothing_that_a_log_can_hold_is_missing_from_the_events() -> None:
     nodes = list(log.nodes.values())
     fields = bare.__struct_fields__
     assert [name for name in fields if all(getattr(node, name) == getattr(bare, name) for node in nodes)] == []
-    assert {record.kind for record in read_events()} == set(EventKind) - {EventKind.ATTACHMENT}
+    assert {record.kind for record in read_events()} == set(EventKind)

@@ -15,6 +15,7 @@ from tests.invariants.strategies import Plan, Step, plans
 
 from lamella import BudgetExceededError, Turn
 from lamella.core.messages.model import Message
+from lamella.core.prompt.layers.model import LayerId
 from lamella.ports import Store, Summarizer
 
 # What a window takes of the largest request that a conversation would send without one.
@@ -98,7 +99,10 @@ def _said(move: Move, random: Random) -> Move:
 
 
 class TightPlayer(Player):
-    """Plays a plan until it cannot go on: the window is too small for what may not shrink."""
+    """Plays a plan until it cannot go on: the window is too small for what may not shrink.
+
+    Nor does it go on after a folder or a tag that does not fit: which of its notes are sent then is told elsewhere.
+    """
 
     def __init__(self, tight: Tight, folder: Path, *, window: int, **settings: object) -> None:
         given = {**dict(tight.settings), "window": window, **settings}
@@ -116,6 +120,8 @@ class TightPlayer(Player):
                 turn = self.ask(step, items, drop)
             except BudgetExceededError as error:
                 self.failure = error
+                return
+            if any(segment.kind in ("folder", "tag") for segment in turn.envelope.segments(LayerId.L3)):
                 return
             yield Seen(turn=turn, before=before, expected=expected)
             before = turn.envelope

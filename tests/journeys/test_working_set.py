@@ -127,10 +127,10 @@ def test_a_picture_is_dropped_and_detached_by_its_name(talk: Talk, home: Mapping
     assert "error: map.png is not in the prompt.\nhint: To drop: nothing.\n" in ran.err
 
 
-def test_what_waits_is_not_in_the_prompt_yet_and_what_is_pinned_stays(talk: Talk) -> None:
-    ran = talk("/attach plan.md", "/drop plan.md", "Read it.", "/pin plan.md", "Keep it.", "/drop plan.md")
-    assert "error: plan.md was not sent yet.\nhint: /detach plan.md leaves it here.\n" in ran.err
-    assert "error: plan.md is pinned and stays.\n" in ran.err
+def test_what_waits_is_left_here_when_it_is_dropped_and_what_is_pinned_stays(talk: Talk) -> None:
+    ran = talk("/attach plan.md", "/drop plan.md", "Read @plan.md.", "/pin plan.md", "Keep it.", "/drop plan.md")
+    assert "note: plan.md does not go with the next turn any more.\n" in ran.err
+    assert "error: plan.md is pinned and stays.\nhint: Unpin it first, then drop it.\n" in ran.err
 
 
 def test_what_is_there_is_completed(home: Mapping[str, str], script: Callable[..., str], notes: Path) -> None:

@@ -16,13 +16,16 @@ from lamella.core.values import replace
 from lamella.engine.checks import check_each, check_fields, check_parts, check_text, check_time
 from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.ask import Ask
+from lamella.engine.dialogue.library import LibraryRow, list_library
 from lamella.engine.dialogue.proposal import Proposal
+from lamella.engine.dialogue.reading.commands import EVERYTHING
+from lamella.engine.dialogue.reading.waiting import Commands
 from lamella.engine.dialogue.reading.working_set import list_working_set
 from lamella.engine.dialogue.reasons import Reason
 from lamella.engine.dialogue.recalling import FOUND_AT_MOST, make_recall_tool
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.sending.tools import SECONDS, Toolbox, ToolFunction
-from lamella.errors import ArtifactError
+from lamella.errors import ArtifactError, CallError
 
 _Made = TypeVar("_Made")
 
@@ -57,6 +60,11 @@ class DiscourseLike(Protocol):
 
     @property
     def standing(self) -> tuple[State, Terms]: ...
+
+    def command(self, asked: Ask, *, at: datetime | None = None) -> Commands: ...
+
+    @property
+    def commands(self) -> Commands: ...
 
 
 class Discourse:
@@ -234,10 +242,64 @@ class Discourse:
         """The ids of what the model can read in the next turn in its current text, whatever that attaches."""
         return tuple(artifact.id for artifact in list_working_set(*self._walker.standing))
 
+    def attach(self, *attachments: Attachment, question: str = "", at: datetime | None = None) -> Commands:
+        """Attach something to the next turn, read now; what waits for that turn after it.
+
+        Of folders and tags that do not fit, the notes come first that ``question`` asks for, else the last question.
+        """
+        asked = self._describe(question, attach=attachments)
+        return self._walker.command(replace(asked, system={}), at=check_time(at))
+
+    def detach(self, *names: str, at: datetime | None = None) -> Commands:
+        """Take something out of the working set from the next turn on, or everything; or do not attach it after all."""
+        asked = Ask(text="", detach=_check_names(names or (EVERYTHING,), "detach"))
+        return self._walker.command(asked, at=check_time(at))
+
+    def drop(self, *names: str, at: datetime | None = None) -> Commands:
+        """Take something out of the prompt from the next turn on; attaching it again takes that back until then."""
+        return self._walker.command(Ask(text="", drop=_check_names(names, "drop")), at=check_time(at))
+
+    def pin(self, *names: str, at: datetime | None = None) -> Commands:
+        """Keep an artifact or a message whole from the next turn on."""
+        return self._walker.command(Ask(text="", pin=_check_names(names, "pin")), at=check_time(at))
+
+    def unpin(self, *names: str, at: datetime | None = None) -> Commands:
+        """Let what is pinned be shortened again from the next turn on."""
+        return self._walker.command(Ask(text="", unpin=_check_names(names, "unpin")), at=check_time(at))
+
+    def refresh(self, *names: str, question: str = "", at: datetime | None = None) -> Commands:
+        """Read what is attached again, or everything that is; what changed goes with the next turn.
+
+        What cannot be read stays as it is, and is said. Of a folder or a tag that did not fit it is chosen anew.
+        """
+        named = _check_names(names or (EVERYTHING,), "refresh")
+        asked = Ask(text=check_text(question, "question"), refresh=named)
+        return self._walker.command(asked, at=check_time(at))
+
+    @property
+    def commands(self) -> Commands:
+        """What waits for the next turn."""
+        return self._walker.commands
+
+    def library(self, *, at: datetime | None = None) -> Sequence[LibraryRow]:
+        """Everything attached so far: how it stands in the next request, and what detaching it would save there."""
+        waits, moment = self.commands, check_time(at)
+        leaving = {*waits.detach, *waits.drop}
+        return list_library(
+            lambda asked: self._walker.preview(asked, at=moment), self._walker.standing, leaving=leaving
+        )
+
     @property
     def recall_tool(self) -> Tool:
         """The same for the model: a tool to give in ``tools``, by which it reads what left its prompt."""
         return make_recall_tool(self.recall)
+
+
+def _check_names(names: Sequence[str], do: str) -> tuple[str, ...]:
+    """Names that a command takes; it takes at least one."""
+    if not names:
+        raise CallError(f"There is no name of what to {do}.", hint="Name an artifact by its id.")
+    return tuple([check_text(name, do) for name in check_each(names, do, str)])
 
 
 def make_toolbox(

@@ -26,6 +26,9 @@ from lamella.engine.keeping.conversations import Conversations
 from lamella.engine.replay import ScriptedTurn, replay
 from lamella.errors import CallError
 
+# What an attachment of any kind may say.
+_ALWAYS = ("title", "policy", "outline", "anew")
+
 
 class Script(Struct, frozen=True, kw_only=True):
     """A branch of a conversation: the settings that it goes on under, and its turns, each with when it was asked."""
@@ -153,6 +156,7 @@ def _write_attachment(artifact: Artifact) -> dict[str, object]:
         "path": source.path,
         "url": source.url,
         "query": source.query,
+        "tag": source.query,
         "lines": None if source.lines is None else list(source.lines),
         "text": _write_text(artifact.text),
         "data": b64encode(images[0].data).decode() if images else None,
@@ -160,8 +164,10 @@ def _write_attachment(artifact: Artifact) -> dict[str, object]:
         "images": [{"data": b64encode(one.data).decode(), "media_type": one.media_type} for one in images] or None,
         "title": None if artifact.title == default_title(source) else artifact.title,
         "policy": None if artifact.policy is None else artifact.policy.value,
+        "outline": artifact.outlined or None,
+        "anew": artifact.anew or None,
     }
-    fields = (*KINDS[artifact.kind].fields, "title", "policy")
+    fields = (*KINDS[artifact.kind].fields, *_ALWAYS)
     return {"kind": artifact.kind.value, **{name: known[name] for name in fields if known.get(name) is not None}}
 
 

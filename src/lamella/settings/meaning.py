@@ -13,7 +13,7 @@ from lamella.core.budget.thresholds import Budget
 from lamella.core.compaction.fitting import Rules
 from lamella.core.compaction.rules import ChainRules, KindRules, SummaryRules
 from lamella.core.log.receipt import STEP_ORDER, StepName
-from lamella.core.log.terms import Terms
+from lamella.core.log.terms import SecretRule, Terms
 from lamella.core.planning.layouts import place
 from lamella.engine.checks import check_parts
 from lamella.errors import LamellaError, NotAvailableError, SettingError
@@ -46,6 +46,7 @@ def make_rules(settings: Settings, world: "World", *, runner: str = "chat") -> R
         place=place,
         chain=make_compaction(settings.compaction, runner),
         budget=Budget(**{name: getattr(settings, name) for name in (*_ROOM, *_SHARES)}),
+        secrets=_choose("secrets", settings.secrets, SecretRule),
     )
 
 
@@ -65,6 +66,7 @@ def find_faults(settings: Settings) -> Iterator[tuple[tuple[str, ...], LamellaEr
         ("temperature",): lambda: _check_temperature(settings),
         ("cache_storage",): lambda: _check_storage(settings),
         ("system",): lambda: check_parts(settings.system or ""),
+        ("secrets",): lambda: _choose("secrets", settings.secrets, SecretRule),
         ("linger",): lambda: _check_linger(settings),
         _SHARES: lambda: Budget(**{name: getattr(settings, name) for name in _SHARES}),
         ("compaction",): lambda: [make_compaction(settings.compaction, runner) for runner in RUNNERS],

@@ -89,6 +89,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     linger: int = 2
     cache_marks: str = "explicit"
     cache_storage: int = 0
+    secrets: str = "warn"
     store: str = "sqlite:///~/.lamella/chats.db"
     model_facts: str | None = None
     index_folder: str | None = None

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from lamella.adapters.providers.dialects import WireDialects
     from lamella.adapters.providers.facts.user_models import UserModels
     from lamella.adapters.sources.conversions import Conversions
-    from lamella.ports import ModelBook, PriceBook, ProfileBook, TokenCounter
+    from lamella.ports import ModelBook, PriceBook, ProfileBook, SecretWatch, TokenCounter
 
 
 class Services(Struct, frozen=True, kw_only=True, dict=True):
@@ -94,6 +94,16 @@ class Services(Struct, frozen=True, kw_only=True, dict=True):
         from lamella.wiring.reading import open_conversions
 
         return open_conversions(self)
+
+    @cached_property
+    def secrets(self) -> "SecretWatch":
+        """What looks like a secret, and which models are asked here."""
+        from lamella.adapters.providers.places import runs_here
+        from lamella.adapters.providers.secrets.finder import SecretFinder
+        from lamella.adapters.providers.secrets.formats import ANCHORS
+        from lamella.ports import SecretWatch
+
+        return SecretWatch(anchors=ANCHORS, find=SecretFinder().find, stays_here=runs_here)
 
     @cached_property
     def dialects(self) -> "WireDialects":

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lamella.adapters.sources.opening import open_sources
 from lamella.core.prompt.state import State
-from lamella.engine.dialogue.dialogue import Dialogue
+from lamella.engine.dialogue.memory import MemoryDialogue
 from lamella.engine.dialogue.world import World
 from lamella.ports import Summarizer
 from lamella.settings.meaning import make_rules, make_terms
@@ -29,6 +29,7 @@ def open_world(
         sources=open_sources(vault, lambda: services.conversions, today=today),
         summarizer=summarizer,
         dialects=services.dialects,
+        secrets=services.secrets,
     )
 
 
@@ -39,10 +40,10 @@ def open_dialogue(
     vault: Path | None = None,
     ledger: bool = True,
     summarizer: Summarizer | None = None,
-) -> Dialogue:
+) -> MemoryDialogue:
     """A dialogue for one conversation in memory, under the settings that were read."""
     world = open_world(vault, services=services, summarizer=summarizer)
     own = services.fit_budget(services.found, services.settings.model)
     settings = services.under({**services.given, **own}).settings if own else services.settings
     start = State(conversation=conversation, model=settings.model)
-    return Dialogue(world, make_rules(settings, world), start, terms=make_terms(settings), ledger=ledger)
+    return MemoryDialogue(world, make_rules(settings, world), start, terms=make_terms(settings), ledger=ledger)

@@ -8,12 +8,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from lamella.adapters.sources.pictures.content import parse_image
 from lamella.core.artifacts.embeds import is_address
 from lamella.core.artifacts.kinds import KINDS, BlockForm, KindSpec, Medium
-from lamella.core.artifacts.make import make_artifact
+from lamella.core.artifacts.make import make_artifact, make_left_out
 from lamella.core.artifacts.model import Artifact, Image, Kind, Policy, Source
 from lamella.core.artifacts.wanted import Wanted
+from lamella.core.values import replace
 from lamella.errors import ArtifactError, NotAvailableError
 
-_ALWAYS = frozenset({"kind", "title", "policy"})
+_ALWAYS = frozenset({"kind", "title", "policy", "outline", "anew"})
 _Line = Annotated[int, Field(ge=1)]
 
 
@@ -43,16 +44,26 @@ class AttachmentIn(BaseModel):
     data: str | None = None
     media_type: str | None = None
     images: tuple[EmbeddedIn, ...] = Field(default=(), strict=False)
+    outline: bool = False
+    anew: bool = False
 
 
 def read_attachment(given: AttachmentIn) -> Artifact | Wanted:
     """The artifact an entry describes, or what must be read to make it."""
     spec = KINDS[given.kind]
     _check_fields(given, spec)
+    if given.text is not None and spec.block is BlockForm.EXPANDS:
+        return replace(make_left_out(given.kind, name=_name(given, spec), text=given.text), anew=given.anew)
     if given.text is not None:
         images = [_read_embedded(one) for one in given.images]
-        return make_artifact(
+        made = make_artifact(
             given.kind, text=given.text, source=_source(given), title=given.title, policy=given.policy, images=images
+        )
+        return replace(made, outlined=given.outline, anew=given.anew) if given.outline or given.anew else made
+    if given.outline or given.anew:
+        raise ArtifactError(
+            f"A {given.kind} attachment without text is sent as an outline, or anew.",
+            hint="Give it its `text`; `outline` and `anew` tell how a text was sent.",
         )
     if given.images:
         raise ArtifactError(f"A {given.kind} attachment has images and no text.", hint="Give it its `text`, too.")

@@ -1,6 +1,7 @@
 """Grounds: where a name is looked for. A vault, which nothing leads out of; or, without one, the current folder."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
@@ -8,7 +9,9 @@ from lamella.adapters.sources.opening import open_sources
 from lamella.adapters.sources.readers import OpenConversions
 from lamella.adapters.sources.vault import Vault
 from lamella.attach import Attachment, Code, Folder, Note, Picture, Tag, describe_file
-from lamella.core.artifacts.model import Kind
+from lamella.core.artifacts.model import Artifact, Kind
+from lamella.core.artifacts.wanted import Wanted
+from lamella.core.values import replace
 from lamella.errors import SourceMissingError, SourceOutsideError, SourceUnreadableError
 
 
@@ -112,6 +115,20 @@ class VaultGround:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderNote(Note):
+    """A note that came with a folder, which is named when not all of its notes fit."""
+
+    folder: str
+
+    def attachment(self) -> Artifact | Wanted:
+        made = super(FolderNote, self).attachment()
+        if isinstance(made, Wanted):
+            return made
+        via = f"{Kind.FOLDER}:{self.folder.rstrip('/') or '/'}"
+        return replace(made, source=replace(made.source, via=via))
+
+
 class LooseGround:
     """No vault: paths lead from the current folder, and what they name is read at once, under the path as typed."""
 
@@ -160,7 +177,7 @@ class LooseGround:
     def attach_folder(self, name: str) -> tuple[Sequence[Attachment], int]:
         vault = Vault(Path(name)).glance()
         notes = [
-            Note(path=(PurePosixPath(name) / path).as_posix(), text=vault.read_text(path))
+            FolderNote(path=(PurePosixPath(name) / path).as_posix(), text=vault.read_text(path), folder=name)
             for path in vault.list_notes(Kind.FOLDER, ".").paths
         ]
         return notes, len(notes)

@@ -10,6 +10,7 @@ from lamella.core.artifacts.embeds import fold_pasted
 from lamella.core.artifacts.kinds import KINDS, TEXT_KINDS, BlockForm, Embeds
 from lamella.core.artifacts.model import Artifact, Kind
 from lamella.core.text.content import escape_line
+from lamella.core.text.outline import build_list
 
 # Every tag of ours, whether content stands in it or beside it. Whatever ends in ``_context`` is one, too, so that a
 # block of another version cannot be closed either.
@@ -47,11 +48,15 @@ def render_block(artifact: Artifact, *, kind: Kind | None = None) -> str:
     """The artifact in full."""
     if KINDS[artifact.kind].block is BlockForm.TOOL:
         return render_tool(artifact)
+    if KINDS[artifact.kind].block is BlockForm.EXPANDS:
+        return _wrap(artifact, kind, [f"<left_out>\n{neutralise(shown_text(artifact))}\n</left_out>"])
     return _wrap(artifact, kind, [f"<content>\n{neutralise(shown_text(artifact))}\n</content>"])
 
 
 def shown_text(artifact: Artifact) -> str:
-    """The text as models read it: no picture rides in it as letters."""
+    """The text as models read it: no picture rides in it as letters, and a list of what is left out is short."""
+    if KINDS[artifact.kind].block is BlockForm.EXPANDS:
+        return build_list(artifact.text)
     if "data:image/" not in artifact.text or KINDS[artifact.kind].embeds is Embeds.NONE:
         return artifact.text
     return fold_pasted(artifact.text)

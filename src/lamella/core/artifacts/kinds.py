@@ -134,9 +134,9 @@ _ROWS = (
              medium=Medium.PICTURE, recoverable=False, promotion=Promotion.NEVER, trust=Trust.USER),
     KindSpec(kind=Kind.UNKNOWN, tag="unparsed_context", group="Blocks", block=BlockForm.BARE, id_rule=unparsed_id,
              fields=("text",), medium=Medium.NONE, recoverable=False, trust=Trust.USER),
-    KindSpec(kind=Kind.TAG, tag="note_context", group="Tags", block=BlockForm.EXPANDS, id_rule=tag_id, fields=("tag",),
-             medium=Medium.TAG, promotion=Promotion.NOTE_BY_NOTE),
-    KindSpec(kind=Kind.FOLDER, tag="note_context", group="Folders", block=BlockForm.EXPANDS, fields=("path",),
+    KindSpec(kind=Kind.TAG, tag="tag_context", group="Tags", block=BlockForm.EXPANDS, id_rule=tag_id,
+             fields=("tag", "text"), medium=Medium.TAG, promotion=Promotion.NOTE_BY_NOTE),
+    KindSpec(kind=Kind.FOLDER, tag="folder_context", group="Folders", block=BlockForm.EXPANDS,
              medium=Medium.FOLDER, promotion=Promotion.NOTE_BY_NOTE),
 )
 # fmt: on

@@ -60,6 +60,25 @@ def make_image(image: Image, *, title: str = "", path: str | None = None, url: s
     )
 
 
+def make_left_out(kind: Kind, *, name: str, text: str) -> Artifact:
+    """What a folder or a tag did not bring because it did not fit: a line that says so, then a path on each line."""
+    spec = KINDS[kind]
+    source = Source(path=name) if spec.fields[0] == "path" else Source(query=name)
+    _check_names("", source)
+    text = normalise(text)
+    return Artifact(
+        id=spec.id_rule(source, text),
+        kind=kind,
+        title=name,
+        text=text,
+        hash=hash_text(text),
+        # It came in by itself, as its notes did.
+        source=Source(path=source.path, query=source.query, via=f"{kind}:{name}"),
+        recoverable=spec.recoverable,
+        trust=spec.trust,
+    )
+
+
 def make_tool_result(name: str, *, arguments: Mapping[str, object], output: str) -> Artifact:
     """A tool's call and its output: one artifact, so that neither can be lost without the other."""
     _check_tool(name)

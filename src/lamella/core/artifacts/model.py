@@ -84,7 +84,9 @@ class Image(Struct, frozen=True, kw_only=True):
 class Artifact(Struct, frozen=True, kw_only=True, gc=False):
     """Something attached to a turn. Equal text gives an equal hash, whenever it was modified.
 
-    ``condensed`` is a model's summary that stands for it where the text is too long for the turn.
+    ``condensed`` is a model's summary that stands for it where the text is too long for the turn. ``outlined`` says
+    that its outline is sent with its turn: it came with others, and not all of them fit. ``anew`` says that it was read
+    again because somebody asked for that: its text takes the place of a snapshot's.
     """
 
     id: ArtifactId
@@ -99,6 +101,8 @@ class Artifact(Struct, frozen=True, kw_only=True, gc=False):
     images: tuple[Image, ...] = ()
     has_images: bool = False
     condensed: str | None = None
+    outlined: bool = False
+    anew: bool = False
 
     def __repr__(self) -> str:
         return describe(self, without=("text", "condensed"))

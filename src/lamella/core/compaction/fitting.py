@@ -13,7 +13,7 @@ from lamella.core.compaction.condensing import condense_turn
 from lamella.core.compaction.retelling import retell
 from lamella.core.compaction.rules import ChainRules
 from lamella.core.log.placement import Form
-from lamella.core.log.terms import History
+from lamella.core.log.terms import History, SecretRule
 from lamella.core.log.turn import Turn
 from lamella.core.prompt.advance import Planner, advance, waiting
 from lamella.core.prompt.envelope import Envelope
@@ -24,12 +24,16 @@ from lamella.errors import BudgetExceededError
 
 
 class Rules(Struct, frozen=True, kw_only=True):
-    """What holds for every turn of a conversation beside its terms: its budget, how the chain runs, how it counts."""
+    """What holds for every turn of a conversation beside its terms: its budget, how the chain runs, how it counts.
+
+    ``secrets`` says what becomes of text that looks like a secret.
+    """
 
     measure: Measure
     place: Planner
     budget: Budget = Budget()
     chain: ChainRules = ChainRules()
+    secrets: SecretRule = SecretRule.WARN
 
 
 def fit_turn(

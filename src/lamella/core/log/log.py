@@ -11,6 +11,7 @@ from typing import assert_never
 from msgspec import Struct, field
 
 from lamella.core.log.compactions import NONE_IN_FORCE, Compactions, CompactionsInForce
+from lamella.core.log.events.attachment import AttachmentEvent
 from lamella.core.log.events.changes import (
     DeleteEvent,
     ErasureEvent,
@@ -27,7 +28,7 @@ from lamella.core.log.events.hashes import named_hashes
 from lamella.core.log.events.kinds import Event
 from lamella.core.log.events.message import NOTHING_SET, EditEvent, MessageEvent, TurnSetup
 from lamella.core.log.events.reply import ReplyEvent
-from lamella.core.log.events.rounds import CallsEvent, ResultsEvent, StoredRound, begin_round, list_hashes
+from lamella.core.log.events.rounds import CallsEvent, ResultsEvent, StoredRound, begin_round, end_round, list_hashes
 from lamella.core.log.ids import Voice, message_id
 from lamella.core.log.nodes import (
     UNREADABLE,
@@ -50,7 +51,7 @@ _USER, _REPLY = Voice.USER, Voice.REPLY
 
 # What a log folds to, and how snapshots of it are written. Whoever changes either raises the number, so that older
 # snapshots are not used; a golden file of each number holds this one to what it was.
-FORMAT = 6
+FORMAT = 7
 Change = DeleteEvent | ForkEvent | SwitchEvent | RenameEvent | ErasureEvent | SettingsEvent | StageEvent | SilentEvent
 
 
@@ -60,7 +61,8 @@ class Log(Struct, dict=True):
     ``chose_model`` and ``left`` are what holds although no turn of the branch says so: a model chosen since the last
     turn, and what the last question had set when it was deleted. ``undone_before`` are questions that were the first
     to be asked after an undo. ``rounds`` are the tool rounds of questions that wait for their answer. ``asked`` are
-    questions that were asked otherwise since, by another model for example, as they were for each reply.
+    questions that were asked otherwise since, by another model for example, as they were for each reply. ``commands``
+    are what waits for the next question, whatever branch that is asked on.
     """
 
     conversation: str
@@ -80,6 +82,7 @@ class Log(Struct, dict=True):
     undone_before: set[str] = set()
     rounds: dict[str, tuple[StoredRound, ...]] = {}
     asked: dict[str, MessageEvent | EditEvent] = {}
+    commands: tuple[AttachmentEvent, ...] = ()
     _leaves: dict[str, None] = {}
 
     @cached_property
@@ -167,10 +170,10 @@ class Log(Struct, dict=True):
             case ReplyEvent():
                 said = Node(event=event, at=at, number=self.version)
                 (self._stand_aside if event.aside else self._answer)(said)
-            case CallsEvent():
-                self._call(event)
-            case ResultsEvent():
-                self._give(event)
+            case CallsEvent() | ResultsEvent():
+                self._go_round(event)
+            case AttachmentEvent():
+                self.commands = (*self.commands, event)
             case CompactionEvent():
                 self.compactions.commit(event, at=self.version)
                 self.compacted_since = True
@@ -203,6 +206,7 @@ class Log(Struct, dict=True):
 
     def _erase(self, hashes: frozenset[str]) -> None:
         """Mark the messages that hold what is erased: the same content attached again is theirs no more."""
+        self.commands = tuple(one.without(hashes) for one in self.commands)
         before: dict[str, set[str]] = {}
         for event in self.asked.values():
             before.setdefault(event.id, set()).update(named_hashes(event))
@@ -218,6 +222,8 @@ class Log(Struct, dict=True):
         # Asked anew it starts anew, whatever tools gave back for it before.
         self.rounds.pop(asked.id, None)
         self.asked.pop(asked.id, None)
+        # A question in place of another has what that had; what waits goes with one that is new.
+        self.commands = self.commands if isinstance(asked, EditEvent) else ()
         self._begin_turn(asked.id)
 
     def _answer(self, reply: Node) -> None:
@@ -270,23 +276,15 @@ class Log(Struct, dict=True):
         event = replace(reply.event, calls=(*same.event.calls, *reply.event.calls))
         return replace(reply, event=event, rounds=same.rounds, erased=same.erased)
 
-    def _call(self, event: CallsEvent) -> None:
-        """A round begins. One before it that never got its results is over."""
+    def _go_round(self, event: CallsEvent | ResultsEvent) -> None:
+        """A round begins, or the last has its results. One before it that never got its own is over."""
+        if isinstance(event, ResultsEvent):
+            self.rounds[event.parent] = end_round(self.rounds.get(event.parent, ()), event)
+            return
         head = self.nodes.get(self.head)
         if head is None or head.id != event.parent or head.role is not _USER:
             raise ValueError(f"calls are made for {event.parent}, which is not the question that waits")
         self.rounds[event.parent] = (*list_whole(self.rounds.get(event.parent, ())), begin_round(event))
-
-    def _give(self, event: ResultsEvent) -> None:
-        """Results for the round that waits for them, one for each call."""
-        rounds = self.rounds.get(event.parent, ())
-        if not rounds or rounds[-1].results is not None:
-            raise ValueError(f"there are results for {event.parent}, which waits for none")
-        if sorted(call.id for call in rounds[-1].calls) != sorted(result.call for result in event.results):
-            raise ValueError(f"the results for {event.parent} are not one for each call")
-        if event.names and len(event.names) != len(event.results):
-            raise ValueError(f"{len(event.names)} names are given for the {len(event.results)} results")
-        self.rounds[event.parent] = (*rounds[:-1], replace(rounds[-1], results=event.results, names=event.names))
 
     def _add(self, node: Node, *, follows: bool) -> None:
         """Most of a log follows the message before it, under a new id; the rest is looked at."""

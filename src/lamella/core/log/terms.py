@@ -61,6 +61,14 @@ class ImageNotes(StrEnum):
     HANDLE = "handle"
 
 
+class SecretRule(StrEnum):
+    """What becomes of text that looks like a secret and would leave this process. No byte sent follows from it."""
+
+    WARN = "warn"
+    REFUSE = "refuse"
+    OFF = "off"
+
+
 # It was a switch once, and events, transcripts and settings of that time have it as true or false.
 IMAGE_NOTES_SWITCH = {True: ImageNotes.TEXT, False: ImageNotes.HANDLE}
 

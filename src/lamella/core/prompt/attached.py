@@ -14,6 +14,8 @@ from lamella.core.values import replace
 from lamella.errors import ArtifactError
 
 Library = Mapping[str, LibraryEntry]
+# How many things that stand as less than their text are told of one by one.
+_TOLD = 3
 
 
 def drop_known(
@@ -80,7 +82,7 @@ def _check_same_class(one: Artifact, other: Artifact) -> None:
 
 
 def _keeps_snapshot(known: Artifact, attached: Artifact) -> bool:
-    return known.policy is Policy.SNAPSHOT and attached.policy in (None, Policy.SNAPSHOT)
+    return known.policy is Policy.SNAPSHOT and attached.policy in (None, Policy.SNAPSHOT) and not attached.anew
 
 
 def _snapshot(known: Artifact, attached: Artifact) -> Artifact:
@@ -93,7 +95,8 @@ def _snapshot(known: Artifact, attached: Artifact) -> Artifact:
 
 def _again(before: Artifact, artifact: Artifact) -> Artifact:
     """The same id attached twice in a turn."""
-    newest = artifact if before.hash != artifact.hash or artifact.kind is Kind.ACTIVE_NOTE else before
+    other = before.hash != artifact.hash or before.outlined
+    newest = artifact if other or artifact.kind is Kind.ACTIVE_NOTE else before
     policy = artifact.policy or before.policy
     return newest if newest.policy is policy else replace(newest, policy=policy)
 
@@ -134,14 +137,19 @@ def hold_apart(apart: Mapping[str, Artifact], attached: Sequence[Artifact], turn
 
 
 def tell_smaller(library: Library, attached: Sequence[Artifact]) -> tuple[str, ...]:
-    """Words on what is held and cannot be read in full any more: a compaction made it smaller, or it was condensed."""
+    """Words on what is held and cannot be read in full any more: a compaction made it smaller, or it was condensed.
+
+    Of many that came as outlines, or became such, the first are named.
+    """
     now = {artifact.id for artifact in attached}
     held = [(name, one) for name, one in library.items() if one.held and name not in now]
-    return tuple(
+    smaller = [(name, one) for name, one in held if one.form is not None or one.artifact.condensed is not None]
+    told = [
         f"{name} stands as its {'outline' if one.form else 'summary'}, to make room; attach it again to have it whole."
-        for name, one in held
-        if one.form is not None or one.artifact.condensed is not None
-    )
+        for name, one in smaller[:_TOLD]
+    ]
+    more = len(smaller) - len(told)
+    return (*told, f"So do {more:,} more, as outlines or summaries.") if more > 0 else tuple(told)
 
 
 def learn(
@@ -157,11 +165,16 @@ def learn(
     for artifact in attached:
         entry = learnt.get(artifact.id)
         if promotes(artifact):
-            newest = artifact if entry is None else _newest(entry.artifact, artifact)
-            # What stays attached can be read, pictures or not.
-            form = None if held else promoted_form(artifact, image_notes)
+            newest = _settle(artifact) if entry is None else _newest(entry.artifact, _settle(artifact))
+            # What stays attached can be read, pictures or not; of what came as an outline that is what stays.
+            form = Form.PREVIEW if artifact.outlined else None if held else promoted_form(artifact, image_notes)
             learnt[artifact.id] = LibraryEntry(artifact=newest, at=at, form=form, held=held)
     return learnt
+
+
+def _settle(artifact: Artifact) -> Artifact:
+    """An artifact once its turn is asked: how it came is a matter of that turn."""
+    return replace(artifact, outlined=False, anew=False) if artifact.outlined or artifact.anew else artifact
 
 
 def _newest(old: Artifact, artifact: Artifact) -> Artifact:

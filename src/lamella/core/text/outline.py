@@ -9,6 +9,8 @@ from lamella.core.text.fences import walk_lines
 PREVIEW_OVER = 5_000
 SECTION_CHARS = 500
 SECTIONS_SHOWN = 20
+# Of a list in bytes: at most 300 tokens of paths in any script, measured with o200k and SmolLM2's vocabulary.
+LIST_BYTES = 300
 
 _HEADING = re.compile(r"^ {0,3}(#{1,6})(?:[ \t]|$)")
 _CLOSING = re.compile(r"(?:^|[ \t])#+$")
@@ -37,6 +39,19 @@ def build_outline(text: str) -> str:
         plural = "section" if left_out == 1 else "sections"
         shown.append(f"[The text of {left_out} more {plural} is left out.]")
     return "\n".join(shown)
+
+
+def build_list(text: str) -> str:
+    """The first line of a list, as many of the others as are 300 bytes, and how many more there are."""
+    first, *lines = text.split("\n")
+    shown, room = [first], LIST_BYTES
+    for line in lines:
+        room -= len(line.encode()) + 1
+        if room < 0:
+            break
+        shown.append(line)
+    more = len(lines) + 1 - len(shown)
+    return "\n".join((*shown, f"and {more:,} more")) if more else text
 
 
 def split_sections(text: str) -> list[_Section]:

@@ -17,7 +17,8 @@ class Ask(Struct, frozen=True, kw_only=True):
     the prompt, ``detach`` out of the working set, by id or by the name of a picture. ``pin`` names artifacts that are
     known already: they are attached once more, and never shrink again; or messages, by their ids or as ``turn:3`` and
     ``reply:3``, which no compaction takes out from then on. ``unpin`` takes that back. ``pinned`` are the messages that
-    are so before that, none for those that were.
+    are so before that, none for those that were. ``earlier`` is what was attached before this was asked, as it was read
+    then, and ``warnings`` what is to be said of that. ``refresh`` names what is read anew.
     """
 
     text: str
@@ -32,6 +33,9 @@ class Ask(Struct, frozen=True, kw_only=True):
     pin: tuple[str, ...] = ()
     unpin: tuple[str, ...] = ()
     fold: bool = False
+    earlier: tuple[Artifact, ...] = ()
+    refresh: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 def ask_again(turn: Turn, *, text: str | None, model: str | None, system: Mapping[str, str]) -> Ask:

@@ -63,7 +63,7 @@ class Dialogue:
         self._start = start
         self._past = past or Past()
         self._journal = journal
-        self._fitter = Fitter(world.summarizer, timeout=world.summary_timeout)
+        self._fitter = Fitter(world.summarizer, timeout=world.summary_timeout, secrets=world.secrets)
         self._recaller = Recaller()
         # The state before the turn that waits for its reply, if one does, and after the last that was answered.
         self._before = self._state = start
@@ -177,8 +177,9 @@ class Dialogue:
     def _read(self, asked: Ask | Turn, state: State, rewritten: Rewrite | None) -> Turn:
         if isinstance(asked, Turn):
             return replace(asked, terms=self._terms, rewritten=rewritten)
-        turn = read_turn(asked, state, self._world.sources(), terms=self._terms, receipts=self._past.receipts)
-        if rewritten is None or self._past.receipts:
+        world, before = self._world, self._past.receipts
+        turn = read_turn(asked, state, world, terms=self._terms, rules=self._rules, receipts=before)
+        if rewritten is None or before:
             return replace(turn, rewritten=rewritten) if rewritten else turn
         return self._accounts.mark_rewritten(turn, rewritten, state=state, place=self._rules.place)
 

@@ -14,14 +14,15 @@ from lamella.core.budget.thresholds import is_over, must_shrink
 from lamella.core.compaction.asking import SummaryNeed, SummaryText
 from lamella.core.compaction.chain import Plan, plan_compaction
 from lamella.core.compaction.fitting import Rules, check_fits, fit_turn
-from lamella.core.log.terms import History
+from lamella.core.log.terms import History, SecretRule
 from lamella.core.log.turn import Turn
 from lamella.core.prompt.advance import advance, waiting
 from lamella.core.prompt.envelope import Envelope, make_envelope
 from lamella.core.prompt.laws import check_laws
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.prompt.state import State
-from lamella.ports import Summarizer
+from lamella.engine.dialogue.reading.secrets import Leaving, warn_of_secrets
+from lamella.ports import SecretWatch, Summarizer
 
 AT_ONCE = 3
 T = TypeVar("T")
@@ -102,6 +103,28 @@ def seal_request(opened: State, rules: Rules, *, before: Prompt | None) -> Envel
     return envelope
 
 
+def _list_leaving(turn: Turn, state: State) -> list[Leaving]:
+    """The texts that a turn is the first to send, by the names that people know them by.
+
+    A turn that is sent on has sent everything but what its tools gave last. Another model has been sent nothing yet.
+    """
+    if turn.rounds:
+        called = {call.id: call.name for call in turn.rounds[-1].calls}
+        return [(f"what {called[one.call]} gave", one.output) for one in turn.rounds[-1].outputs]
+    known = {} if turn.model not in (None, state.model) else state.library
+    attached = (*turn.results, *turn.attached)
+    texts = [
+        (str(one.id), one.text) for one in attached if one.id not in known or known[one.id].artifact.hash != one.hash
+    ]
+    texts.append(("what was typed", turn.text))
+    if turn.system is not None:
+        texts += [(f"the system prompt's {name}", text) for name, text in turn.system.named()]
+    if known is not state.library and state.turns:
+        texts += [(str(name), entry.artifact.text) for name, entry in state.library.items()]
+        texts += [(f"turn {one.number + 1}", said.text) for one in state.talk.exchanges for said in one.said]
+    return texts
+
+
 class Fitter:
     """Fits turns with a summariser, or without one. It remembers nothing beyond what it is doing.
 
@@ -109,12 +132,21 @@ class Fitter:
     it is when the conversation is opened anew: otherwise the two would send different bytes from then on.
     """
 
-    def __init__(self, summarizer: Summarizer | None, *, timeout: float) -> None:
+    def __init__(self, summarizer: Summarizer | None, *, timeout: float, secrets: SecretWatch | None = None) -> None:
         self._summarizer = summarizer
         self._timeout = timeout
+        self._secrets = secrets
 
     def fit(self, state: State, turn: Turn, rules: Rules, *, path: Sequence[str]) -> tuple[Turn, State]:
-        """The turn as it is asked, made smaller where that is needed, and the state that then waits."""
+        """The turn as it is asked, made smaller where that is needed, and the state that then waits.
+
+        What looks like a secret and leaves with it is said; where that is refused, nothing leaves.
+        """
+        if self._secrets is not None and rules.secrets is not SecretRule.OFF:
+            texts, anchors = _list_leaving(turn, state), self._secrets.anchors
+            # Nearly every text ends here: looking for some letters takes a fraction of counting its tokens.
+            if any(anchor in text for _, text in texts for anchor in anchors):
+                turn = warn_of_secrets(turn, state, texts, watch=self._secrets, rule=rules.secrets)
         strips = turn.terms.history is History.STRIP and not turn.rounds
         retells = self._summarizer is not None and strips
         opened = advance(state, turn, rules.place, measure=rules.measure)

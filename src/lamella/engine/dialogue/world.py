@@ -15,8 +15,9 @@ from lamella.core.log.turn import Turn
 from lamella.core.messages.delta import Reply
 from lamella.core.messages.rounds import ToolOutput
 from lamella.engine.dialogue.answer import Answer
+from lamella.engine.dialogue.reading.choosing import Rank, rank_by_words
 from lamella.errors import CallError
-from lamella.ports import Dialects, Look, PriceBook, ProfileBook, Sources, Summarizer, TokenCounter
+from lamella.ports import Dialects, Look, PriceBook, ProfileBook, SecretWatch, Sources, Summarizer, TokenCounter
 
 
 class World(Struct, frozen=True, kw_only=True):
@@ -29,6 +30,9 @@ class World(Struct, frozen=True, kw_only=True):
     summarizer: Summarizer | None = None
     summary_timeout: float = 60
     dialects: Dialects | None = None
+    # The seam for a better ranking than by words: whoever has an index of the notes gives its own.
+    rank: Rank = rank_by_words
+    secrets: SecretWatch | None = None
 
     def tariff(self, model: str | None) -> Tariff:
         """How a turn that goes to a model is billed."""

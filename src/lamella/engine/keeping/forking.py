@@ -24,8 +24,11 @@ from lamella.core.log.records import Written
 from lamella.core.log.turn import Turn
 from lamella.core.messages.delta import Reply
 from lamella.core.values import replace
+from lamella.engine.dialogue.ask import Ask
+from lamella.engine.dialogue.reading.waiting import does_nothing
 from lamella.engine.dialogue.rounds import reopen_round
 from lamella.engine.keeping.backend import Backend
+from lamella.engine.keeping.commands.events import list_command_hashes, read_commands, write_command
 from lamella.engine.keeping.conversations import Conversations
 from lamella.engine.keeping.last_turn import left_path
 from lamella.engine.keeping.titles import read_title
@@ -41,11 +44,12 @@ def fork_into(backend: Backend, conversation: str, message: str, *, name: str) -
     log = conversations.load_log_with(conversation, message)
     if backend.store.find_conversation(name) is not None:
         raise CallError(f"There is a conversation {name!r} already.", hint="Choose another name for the new one.")
+    commands = log.commands if message == log.head else ()
     if message != log.head:
         log.extend(write_event(ForkEvent(head=message), at=log.created).records)
     told, branch = log.path(), left_path(log, message)
     committed = log.committed(branch)
-    hashes = (*path_hashes((*branch, told[-1])), *committed_hashes(committed))
+    hashes = (*path_hashes((*branch, told[-1])), *committed_hashes(committed), *list_command_hashes(commands))
     contents = backend.store.read_contents(conversation, hashes) if hashes else {}
     usual = backend.configure(log.settings).terms
     turns = read_turns(branch, contents, committed, usual=usual)
@@ -59,6 +63,7 @@ def fork_into(backend: Backend, conversation: str, message: str, *, name: str) -
         (again,) = read_turns(told[-1:], contents, usual=usual)
         copy.reopen(again, told[-1], left=branch[-1])
     copy.wait(read_pending(told[-1], contents), told[-1])
+    copy.command(read_commands(commands, contents), at=conversations.moment())
     copy.end(log, at=conversations.moment())
     written = join_written(*copy.parts)
     backend.store.append(key, written, expected=0, title=read_title(written.records), name=name)
@@ -87,6 +92,12 @@ class _Copy:
         if log.left != NOTHING_SET:
             self.parts.append(write_event(ForkEvent(head=self._head, left=_without_notes(log.left)), at=at))
         self.parts.append(write_event(RenameEvent(title=log.title), at=at))
+
+    def command(self, waits: Ask, *, at: str) -> None:
+        """What waits for the next question waits for it in the copy as well."""
+        pin, unpin = (tuple(self._ids.get(name, name) for name in names) for names in (waits.pin, waits.unpin))
+        if not does_nothing(waits):
+            self.parts.append(write_command(replace(waits, pin=pin, unpin=unpin), (), at=at))
 
     def tell(self, turn: Turn, told: Told, *, last: bool) -> None:
         """One turn with what was compacted before it; one that went on without an answer gets the empty one."""

@@ -41,6 +41,7 @@ from lamella.engine.dialogue.reasons import Reason
 from lamella.engine.dialogue.recalling import FOUND_AT_MOST
 from lamella.engine.dialogue.turn import TurnView, no_model
 from lamella.engine.keeping.backend import Backend
+from lamella.engine.keeping.commands.chat import CommandedChat
 from lamella.engine.keeping.journal import ChatJournal, StoredLog
 from lamella.engine.keeping.last_turn import find_lasting, find_model, find_sent, left_path, name_empty
 from lamella.engine.keeping.lasting import ChatSettings
@@ -50,7 +51,7 @@ from lamella.engine.locking import one_at_a_time
 
 
 @one_at_a_time(except_for=("turns", "branches", "ledger", "model_for"), properties=("calls", "standing"))
-class StoredChat:
+class StoredChat(CommandedChat):
     """One conversation in a store. Opening it reads the log once; the last epoch is laid out on the first turn.
 
     Settings given by name are written down with the next event, so that the conversation goes on under them.
@@ -95,7 +96,6 @@ class StoredChat:
 
     @property
     def version(self) -> int:
-        """How many events the conversation has."""
         return self._log.version
 
     @property
@@ -144,7 +144,8 @@ class StoredChat:
             self._dialogue = None
 
     def _with_lasting(self, asked: Ask) -> Ask:
-        """What is asked, under what holds although no turn of the branch says so."""
+        """What is asked, with what waits for it, under what holds although no turn of the branch says so."""
+        asked = self._take_commands(asked) if self._log.commands else asked
         left = find_lasting(self._log) if self._is_left else self._log.left
         if self._settings.changed or not self._log.head or left is not NOTHING_SET:
             asked = self._settings.hold(asked, left, begins=not self._log.head)
@@ -389,11 +390,11 @@ class StoredChat:
     def _contents(self, hashes: Sequence[str]) -> Mapping[str, bytes]:
         return self._backend.store.read_contents(self.id, hashes) if hashes else {}
 
+    def _moment(self, at: datetime | None) -> str:
+        return (at or self._backend.clock.now()).astimezone(UTC).isoformat().replace("+00:00", "Z")
+
     def _question(self, message: str) -> str:
         node = self._log.nodes.get(message)
         if node is None:
             raise miss_message(self._log, message, name=self.name)
         return node.id if node.role is Voice.USER else node.parent
-
-    def _moment(self, at: datetime | None) -> str:
-        return (at or self._backend.clock.now()).astimezone(UTC).isoformat().replace("+00:00", "Z")

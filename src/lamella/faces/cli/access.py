@@ -63,9 +63,9 @@ def opened(url: str | None, *, create: bool = False) -> Iterator["Conversations"
 
 
 @contextmanager
-def opened_backend(url: str | None) -> Iterator["Backend"]:
-    """What conversations at a URL, or at the configured one, work with."""
-    backend = open_backend(url or None, create=False)
+def opened_backend(url: str | None, *, vault: Path | None = None) -> Iterator["Backend"]:
+    """What conversations at a URL, or at the configured one, work with, over the notes of a vault if one is named."""
+    backend = open_backend(url or None, create=False, vault=vault)
     try:
         yield backend
     finally:
@@ -73,11 +73,11 @@ def opened_backend(url: str | None) -> Iterator["Backend"]:
 
 
 @contextmanager
-def opened_chat(url: str | None, chat: str) -> Iterator["StoredChat"]:
+def opened_chat(url: str | None, chat: str, *, vault: Path | None = None) -> Iterator["StoredChat"]:
     """The conversation that is meant as it was left; an error if there is none."""
     # Lists do without, and both take long to import.
     from lamella.engine.keeping.conversations import Conversations
     from lamella.engine.keeping.stored import StoredChat
 
-    with opened_backend(url) as backend:
+    with opened_backend(url, vault=vault) as backend:
         yield StoredChat(backend, Conversations(backend.store, backend.clock).find(chat).name)

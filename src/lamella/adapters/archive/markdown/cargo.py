@@ -7,6 +7,7 @@ from lamella.adapters.archive.markdown.refs import Ref, list_refs
 from lamella.core.artifacts.kinds import KINDS, LATER_KIND, Medium
 from lamella.core.artifacts.model import Kind, Policy
 from lamella.core.artifacts.wanted import Wanted
+from lamella.core.log.events.attachment import AttachmentEvent
 from lamella.core.log.events.codec import read_event
 from lamella.core.log.events.message import MessageEvent
 from lamella.core.log.records import EventKind, Record
@@ -59,9 +60,9 @@ def part_contents(chronicle: Chronicle, sources: Sources | None) -> Cargo:
 def list_all_refs(records: Iterable[Record]) -> Iterable[Ref]:
     """Every reference of a log, in its order."""
     for record in records:
-        if record.kind in ASKING:
+        if record.kind in (*ASKING, EventKind.ATTACHMENT):
             event = read_event(record)
-            if isinstance(event, MessageEvent):
+            if isinstance(event, MessageEvent | AttachmentEvent):
                 yield from list_refs(event)
 
 

@@ -20,7 +20,7 @@ from lamella.core.text.content import canonical_json, encode_text, hash_bytes
 from lamella.errors import BadInputError
 from lamella.holdings import Chronicle
 
-_NAMING = (*ASKING, EventKind.CALLS, EventKind.RESULTS)
+_NAMING = (*ASKING, EventKind.ATTACHMENT, EventKind.CALLS, EventKind.RESULTS)
 _START = "<!-- lamella-context: "
 _STARTS = re.compile(r"^<!-- lamella-context:[ \t]*", re.MULTILINE)
 _END = "-->"

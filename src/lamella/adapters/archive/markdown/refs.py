@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from lamella.core.artifacts.model import Kind, Policy
 from lamella.core.log.events.artifact import StoredArtifact
+from lamella.core.log.events.attachment import AttachmentEvent
 from lamella.core.log.events.message import MessageEvent
 from lamella.core.values import replace
 
@@ -39,8 +40,14 @@ class Ref:
         return self.stored.policy
 
 
-def list_refs(event: MessageEvent) -> Iterator[Ref]:
-    """Every reference of a message: tool results, attachments, and the notes its instructions draw in."""
+def list_refs(event: MessageEvent | AttachmentEvent) -> Iterator[Ref]:
+    """Every reference of a message: tool results, attachments, and the notes its instructions draw in.
+
+    Of a command that waits for a message, what that attaches.
+    """
+    if isinstance(event, AttachmentEvent):
+        yield from (Ref(stored=stored) for stored in event.attached)
+        return
     for stored in (*event.results, *event.attached):
         yield Ref(stored=stored)
     if event.system is not None:
@@ -55,6 +62,11 @@ def change_refs(event: MessageEvent, change: Change) -> MessageEvent:
         return changed
     inlined = _change_all(event.system.inlined, change, inlined=True)
     return replace(changed, system=replace(event.system, inlined=inlined))
+
+
+def change_attached(event: AttachmentEvent, change: Change) -> AttachmentEvent:
+    """The same for what waits for a message."""
+    return replace(event, attached=_change_all(event.attached, change))
 
 
 def _change_all(

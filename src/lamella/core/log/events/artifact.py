@@ -49,6 +49,8 @@ class StoredArtifact(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=
     has_images: bool = False
     condensed: str | None = None
     images: tuple[StoredImage, ...] = ()
+    outlined: bool = False
+    anew: bool = False
 
     def hashes(self) -> Iterator[str]:
         """Every content that it names; a picture's own hash is that of its image."""
@@ -86,6 +88,8 @@ def store_artifact(artifact: Artifact) -> StoredArtifact:
         images=tuple(
             StoredImage(hash=i.hash, media_type=i.media_type, width=i.width, height=i.height) for i in artifact.images
         ),
+        outlined=artifact.outlined,
+        anew=artifact.anew,
     )
 
 
@@ -123,6 +127,8 @@ def read_artifact(stored: StoredArtifact, contents: Contents) -> Artifact | None
         images=tuple(image for image in images if image is not None),
         has_images=stored.has_images,
         condensed=read_kept(stored.condensed, contents),
+        outlined=stored.outlined,
+        anew=stored.anew,
     )
 
 

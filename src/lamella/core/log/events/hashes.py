@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Protocol, runtime_checkable
 
+from lamella.core.log.events.attachment import AttachmentEvent
 from lamella.core.log.events.compaction import CompactionEvent
 from lamella.core.log.events.kinds import Event
 from lamella.core.log.events.message import MessageEvent
@@ -29,17 +30,17 @@ def referenced_artifacts(event: Event, artifact: str) -> tuple[str, ...]:
     A picture is also found inside the notes that embed it. What tools gave back inside a turn is named by its place
     there, so the log finds it: ``Log.find_results``.
     """
-    if not isinstance(event, MessageEvent):
+    if not isinstance(event, MessageEvent | AttachmentEvent):
         return ()
     hashes: dict[str, None] = {}
-    for ref in event.refs:
+    for ref in event.refs if isinstance(event, MessageEvent) else event.attached:
         images = [image.hash for image in ref.images]
         if ref.id == artifact:
             condensed = [] if ref.condensed is None else [ref.condensed]
             hashes.update(dict.fromkeys((ref.hash, *condensed, *images)))
         elif artifact in images:
             hashes.setdefault(artifact)
-    system = event.system
+    system = event.system if isinstance(event, MessageEvent) else None
     if system is not None and system.drawn is not None and any(ref.id == artifact for ref in system.inlined):
         hashes.setdefault(system.drawn)
     return tuple(hashes)

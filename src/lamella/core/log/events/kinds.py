@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from enum import StrEnum
 
+from lamella.core.log.events.attachment import AttachmentEvent
 from lamella.core.log.events.changes import (
     DeleteEvent,
     ErasureEvent,
@@ -46,6 +47,7 @@ Event = (
     | ReplyEvent
     | CallsEvent
     | ResultsEvent
+    | AttachmentEvent
     | SettingsEvent
     | RenameEvent
     | DeleteEvent
@@ -73,6 +75,6 @@ CLASSES: Mapping[EventKind, type[Event]] = {
     EventKind.UNDO: UndoEvent,
     EventKind.ERASURE: ErasureEvent,
     EventKind.STAGE: StageEvent,
-    EventKind.ATTACHMENT: SilentEvent,
+    EventKind.ATTACHMENT: AttachmentEvent,
     EventKind.FOLD: SilentEvent,
 }

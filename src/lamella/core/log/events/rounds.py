@@ -11,6 +11,7 @@ from lamella.core.messages.delta import NativeReply, Reply, StopReason, ToolCall
 from lamella.core.messages.rounds import ToolOutput, ToolRound
 from lamella.core.messages.usage import UNKNOWN_USAGE, Usage
 from lamella.core.text.content import encode_text, hash_text
+from lamella.core.values import replace
 
 ERASED_OUTPUT = "[This result was erased.]"
 
@@ -126,6 +127,17 @@ def make_rounds(rounds: Iterable[StoredRound], *, parent: str) -> Iterator[Calls
 def begin_round(event: CallsEvent) -> StoredRound:
     """A round that waits for its results."""
     return StoredRound(text=event.text, calls=event.calls, carried=event.carried, made=event.made)
+
+
+def end_round(rounds: tuple[StoredRound, ...], event: ResultsEvent) -> tuple[StoredRound, ...]:
+    """The rounds of a question, with results for the last of them, which waits for one for each of its calls."""
+    if not rounds or rounds[-1].results is not None:
+        raise ValueError(f"there are results for {event.parent}, which waits for none")
+    if sorted(call.id for call in rounds[-1].calls) != sorted(result.call for result in event.results):
+        raise ValueError(f"the results for {event.parent} are not one for each call")
+    if event.names and len(event.names) != len(event.results):
+        raise ValueError(f"{len(event.names)} names are given for the {len(event.results)} results")
+    return (*rounds[:-1], replace(rounds[-1], results=event.results, names=event.names))
 
 
 def read_round(stored: StoredRound, contents: Contents, *, names: Sequence[str] = ()) -> ToolRound:

@@ -16,7 +16,7 @@ from lamella.core.artifacts.blocks import (
 from lamella.core.artifacts.model import Artifact, Image, Kind
 from lamella.core.budget.counting import Measure, count_images
 from lamella.core.log.placement import Form
-from lamella.core.prompt.layers.library import Standing, make_standing
+from lamella.core.prompt.layers.library import Standing, make_standing, render_smaller
 from lamella.core.prompt.layers.model import Layer, LayerId, Segment, make_layer
 from lamella.core.prompt.layers.strip import Said
 from lamella.core.text.changes import build_diff
@@ -92,7 +92,10 @@ def _show(
         return _add(artifact, Form.FULL, text, place=place, tokens=measure.count(text))
     if artifact.kind is Kind.IMAGE:
         return _add(artifact, Form.FULL, "", place=place, tokens=count_images(artifact.images, measure))
-    if artifact.condensed is not None:
+    outline = render_smaller(artifact, Form.PREVIEW) if artifact.outlined else None
+    if outline is not None:
+        form, text = Form.PREVIEW, outline
+    elif artifact.condensed is not None:
         form, text = Form.SUMMARY, render_condensed(artifact, artifact.condensed)
     elif known is None or known.artifact.hash == artifact.hash:
         form, text = Form.FULL, render_block(artifact)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from lamella.core.artifacts.kinds import KINDS, LATER_KIND, TEXT_KINDS, BlockForm
 from lamella.core.artifacts.model import Artifact, Kind, Policy, Source
 from lamella.core.artifacts.wanted import Wanted
+from lamella.core.compaction.fitting import Rules
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.terms import Attachments, Terms
 from lamella.core.log.turn import SystemParts, Turn
@@ -22,10 +23,12 @@ from lamella.core.text.content import normalise
 from lamella.core.text.patterns import moment_pattern
 from lamella.core.values import replace
 from lamella.engine.dialogue.ask import Ask
+from lamella.engine.dialogue.reading.choosing import choose_notes
 from lamella.engine.dialogue.reading.embedded import with_images
 from lamella.engine.dialogue.reading.moved import MovedFiles
 from lamella.engine.dialogue.reading.pins import read_pins
-from lamella.engine.dialogue.reading.working_set import NOTHING_LEAVES, follow_sources, resolve_leaving
+from lamella.engine.dialogue.reading.working_set import NOTHING_LEAVES, follow_sources, resolve_leaving, take_up
+from lamella.engine.dialogue.world import World
 from lamella.errors import ArtifactError, BadInputError, SourceMissingError
 from lamella.ports import NoteList, Sources, no_vault
 
@@ -87,8 +90,7 @@ class TurnReader:
             return replace(known, kind=item.kind)
         if known is None or known.policy is not Policy.SNAPSHOT or item.policy not in (None, Policy.SNAPSHOT):
             return found
-        # A snapshot keeps its first text, unless what comes for it says that it follows.
-        return found if found.hash == known.hash else replace(found, policy=Policy.FOLLOW)
+        return found if found.hash == known.hash else replace(found, anew=True)
 
     def _snapshot(self, item: Wanted) -> Artifact | None:
         """What was attached as a snapshot is not read again, also when its file has gone."""
@@ -222,15 +224,18 @@ def _named_by(template: TemplateKind, artifacts: Iterable[Artifact]) -> list[Art
     return [artifact for artifact in artifacts if template in KINDS[artifact.kind].templates]
 
 
-def read_turn(asked: Ask, state: State, sources: Sources, *, terms: Terms, receipts: Sequence[Receipt] = ()) -> Turn:
+def read_turn(
+    asked: Ask, state: State, world: World, *, terms: Terms, rules: Rules, receipts: Sequence[Receipt] = ()
+) -> Turn:
     """What is asked, once everything that it names is read and its templates are expanded.
 
     ``receipts`` are compactions that it is the first to be asked under.
     """
-    reader = TurnReader(sources, known=_newest(state))
+    sources = world.sources()
+    reader = TurnReader(sources, known=list_newest(state))
     pins = asked.pin or asked.unpin or asked.pinned is not None
     again, pinned = read_pins(asked, state, receipts) if pins else ((), None)
-    attached = _with_policies(reader.read_wanted(asked.attach), asked, state)
+    attached = settle_policies(reader.read_wanted(asked.attach), asked, state)
     typed = expand_typed(asked.text, reader.resolve) if "{" in asked.text else Expansion(text=asked.text)
     changes = asked.system or "{" in state.system.typed_instructions
     system, told = _read_system(asked, state, reader) if changes else (None, ())
@@ -238,12 +243,15 @@ def read_turn(asked: Ask, state: State, sources: Sources, *, terms: Terms, recei
     if asked.drop or asked.detach:
         drop, detach, said = resolve_leaving(asked, state, terms, system=system or state.system)
     attached = (*attached, *typed.artifacts)
+    if asked.earlier:
+        earlier, told_of = take_up(asked.earlier, sources, terms, but={artifact.id for artifact in attached})
+        attached, said = (*earlier, *attached), (*told_of, *said)
     if terms.attachments is Attachments.STICKY:
         but = {*drop, *detach, *(artifact.id for artifact in attached)}
         changed, told_of = follow_sources(state, sources, but=but)
         attached, said = (*attached, *changed), (*said, *told_of)
     attached = _attach_again(attached, again) if again else attached
-    return Turn(
+    turn = Turn(
         text=typed.text,
         typed=asked.text,
         attached=attached,
@@ -256,11 +264,14 @@ def read_turn(asked: Ask, state: State, sources: Sources, *, terms: Terms, recei
         fold=asked.fold,
         pinned=pinned,
         terms=terms,
-        warnings=(*reader.warnings, *typed.warnings, *told, *said, *dict.fromkeys(sources.told)),
+        warnings=(*asked.warnings, *reader.warnings, *typed.warnings, *told, *said, *dict.fromkeys(sources.told)),
     )
+    if any(one.source.via is not None for one in attached):
+        return choose_notes(turn, state, rules, rank=world.rank)
+    return turn
 
 
-def _with_policies(attached: tuple[Artifact, ...], asked: Ask, state: State) -> tuple[Artifact, ...]:
+def settle_policies(attached: tuple[Artifact, ...], asked: Ask, state: State) -> tuple[Artifact, ...]:
     """What is new has the policy of its kind where none is given; what is known goes on as it does."""
     if not any(one.policy is None and KINDS[one.kind].policy for one in attached):
         return attached
@@ -305,7 +316,7 @@ def _warn_of_moments(system: SystemParts, before: SystemParts) -> Iterator[str]:
             )
 
 
-def _newest(state: State) -> list[Artifact]:
+def list_newest(state: State) -> list[Artifact]:
     """What a link can mean without reading: what is known, as it is in a later turn."""
     known = [entry.artifact for entry in state.library.values()]
     return [a if a.kind is LATER_KIND[a.kind] else replace(a, kind=LATER_KIND[a.kind]) for a in known]

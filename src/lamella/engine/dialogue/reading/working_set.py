@@ -45,11 +45,21 @@ def name_artifact(artifact: Artifact) -> str:
     return (artifact.source.path or artifact.title) if artifact.kind is Kind.IMAGE else artifact.id
 
 
+def name_brought(artifact: Artifact) -> str | None:
+    """The folder or tag that something came with, as people call it."""
+    how, _, brought = (artifact.source.via or "").partition(":")
+    return brought if brought and how in (Kind.FOLDER, Kind.TAG) else None
+
+
 def match_names(name: str, artifacts: Iterable[Artifact]) -> list[str]:
-    """The ids that a name means among these: an id means itself, a file or a title every picture of that name."""
+    """The ids that a name means among these: an id means itself, a file or a title every picture of that name.
+
+    A folder or a tag means all that came with it.
+    """
     found = list(artifacts)
-    if any(artifact.id == name for artifact in found):
-        return [name]
+    brought = [str(one.id) for one in found if _brings(name, one)]
+    if brought or any(artifact.id == name for artifact in found):
+        return brought or [name]
     pictures = (artifact for artifact in found if artifact.kind is Kind.IMAGE)
     return [one.id for one in pictures if name in (one.source.path, one.title)]
 
@@ -57,6 +67,12 @@ def match_names(name: str, artifacts: Iterable[Artifact]) -> list[str]:
 def name_wanted(attached: Artifact | Wanted) -> str:
     """The id that something has, or will have once it is read; a picture's file, which means it as well."""
     return attached.id if isinstance(attached, Artifact) else path_id(Source(path=attached.name), "")
+
+
+def _brings(name: str, artifact: Artifact) -> bool:
+    """Whether something came with what has this name: a folder, with or without a slash behind it, or a tag."""
+    brought = name_brought(artifact)
+    return brought is not None and name.rstrip("/") in (brought.rstrip("/"), artifact.source.via)
 
 
 def resolve_leaving(asked: Ask, state: State, terms: Terms, *, system: SystemParts) -> Leaving:
@@ -99,19 +115,10 @@ def follow_sources(state: State, sources: Sources, *, but: Collection[str]) -> t
     told = _tell_reworded(state, lambda path: [sources.read(Wanted(kind=Kind.CODE, name=path))], but=but)
     moved = MovedFiles((entry.artifact for entry in state.library.values()), sources.catalog)
     for known in _list_held(state):
-        medium = KINDS[known.kind].medium
-        if not known.source.read or known.source.path is None or medium not in sources.readers or known.id in but:
-            continue
-        try:
-            now = _read_again(known, sources, moved)
-        except BadInputError as error:
-            told.append(_STAYS.format(name=known.id, why=error.message))
-            continue
-        if now.hash != known.hash:
-            changed.append(now)
-            told.append(_CHANGED.format(name=known.id))
-        elif now.source.found_at != known.source.found_at:
-            changed.append(now)
+        if known.id not in but:
+            now, said = _look_again(known, sources, moved)
+            changed += [] if now is None else [now]
+            told += said
     return changed, [*told, *moved.told]
 
 
@@ -134,6 +141,40 @@ def _read_again(known: Artifact, sources: Sources, moved: MovedFiles) -> Artifac
     return moved.rename(sources.read(replace(wanted, name=found[1])), known)
 
 
+def _look_again(known: Artifact, sources: Sources, moved: MovedFiles) -> tuple[Artifact | None, list[str]]:
+    """A file that has another text or place now than it had, none where it has not or cannot be read; words on it."""
+    if not known.source.read or known.source.path is None or KINDS[known.kind].medium not in sources.readers:
+        return None, []
+    try:
+        now = _read_again(known, sources, moved)
+    except BadInputError as error:
+        return None, [_STAYS.format(name=known.id, why=error.message)]
+    if now.hash != known.hash:
+        return now, [_CHANGED.format(name=known.id)]
+    return (now if now.source.found_at != known.source.found_at else None), []
+
+
+def take_up(
+    earlier: Iterable[Artifact], sources: Sources, terms: Terms, *, but: Collection[str]
+) -> tuple[list[Artifact], list[str]]:
+    """What was attached before its turn was asked, as it is now where it follows its source, and words on it.
+
+    ``but`` are ids that the turn attaches itself. Where nothing is followed it is what it was when it was attached.
+    """
+    taken: list[Artifact] = []
+    told: list[str] = []
+    earlier = tuple(earlier)
+    moved = MovedFiles(earlier, sources.catalog)
+    for one in earlier:
+        if one.id in but:
+            continue
+        follows = terms.attachments is Attachments.STICKY and one.policy is not Policy.SNAPSHOT
+        now, said = _look_again(one, sources, moved) if follows else (None, [])
+        taken.append(one if now is None else replace(now, kind=one.kind, images=one.images, outlined=one.outlined))
+        told += said
+    return taken, [*told, *moved.told]
+
+
 def list_given(attached: Iterable[Artifact | Wanted]) -> list[str]:
     """The paths of files whose text came with them: whoever read them can read them again."""
     texts = [one for one in attached if isinstance(one, Artifact) and one.recoverable]
@@ -141,14 +182,20 @@ def list_given(attached: Iterable[Artifact | Wanted]) -> list[str]:
 
 
 def follow_given(
-    asked: Ask, state: State, paths: Collection[str], *, read: Callable[[str], Iterable[Artifact | Wanted]]
+    asked: Ask,
+    state: State,
+    paths: Collection[str],
+    *,
+    read: Callable[[str], Iterable[Artifact | Wanted]],
+    but: Collection[str] = (),
 ) -> tuple[Ask, list[str]]:
     """What is asked, with those files that changed since their text was given, and words on them.
 
     Only ``paths`` are sent by themselves. The same name may mean another file by now, and what came from elsewhere
     must not choose what is read here and sent: of others it is only said, and so it is of lines that were selected.
+    ``but`` are ids that something waits for.
     """
-    but = {*asked.detach, *asked.drop, *(one.id for one in asked.attach if isinstance(one, Artifact))}
+    but = {*but, *asked.detach, *asked.drop, *(one.id for one in asked.attach if isinstance(one, Artifact))}
     changed: list[Artifact] = []
     told = _tell_reworded(state, read, but=but)
     for known in _list_held(state):

@@ -7,7 +7,7 @@ from functools import partial
 from lamella.engine.dialogue.recalling import name_passage
 from lamella.errors import CallError, LamellaError, UsageError
 from lamella.faces.cli.chat.attaching import find_active
-from lamella.faces.cli.chat.commands import conversations
+from lamella.faces.cli.chat.commands import conversations, library
 from lamella.faces.cli.chat.commands.pasting import paste
 from lamella.faces.cli.chat.commands.setting import list_settings, set_or_show
 from lamella.faces.cli.chat.input import Arguments
@@ -72,49 +72,12 @@ def list_arguments(talk: TerminalChat) -> dict[str, Arguments]:
     return {name: partial(command.known, talk) for name, command in COMMANDS.items()}
 
 
-def _attach(talk: TerminalChat, rest: str) -> None:
-    if not rest:
-        raise UsageError("/attach names no file.", hint="As in /attach note.md or /attach note.md:10-20.")
-    # In a message it is named with the sign.
-    rest = rest.removeprefix("@")
-    told = talk.wishes.attach(talk.stored, rest, talk.files.find(rest))
-    talk.warm()
-    stays = " and stays attached until /detach" if talk.sticks else ""
-    tell(f"{show_line(rest)} goes with the next message{stays}{told}.")
-
-
 def _choose_active(talk: TerminalChat, rest: str) -> None:
     rest = rest.removeprefix("@")
     if rest:
         find_active(rest, talk.files)
     talk.active = rest
     tell(f"{show_line(rest)} is the active note and goes with every message." if rest else "No note is active.")
-
-
-def _detach(talk: TerminalChat, rest: str) -> None:
-    if rest:
-        tell(f"{show_line(rest)} {talk.wishes.take_out(talk.stored, rest)}.")
-    else:
-        talk.wishes.take_all_out(talk.stored)
-        tell("Nothing is attached from the next message on.")
-
-
-def _drop(talk: TerminalChat, rest: str) -> None:
-    if not rest:
-        raise UsageError("/drop names nothing.", hint=f"As in /drop note.md; `{talk.shown_by}` has the ids.")
-    tell(f"{show_line(rest)} {talk.wishes.take_from_prompt(talk.stored, rest)}.")
-
-
-def _pin(talk: TerminalChat, rest: str) -> None:
-    if not rest:
-        raise UsageError("/pin names nothing.", hint=f"As in /pin note.md; `{talk.shown_by}` has the ids.")
-    tell(f"{show_line(rest)} {talk.wishes.pin(talk.stored, rest)}.")
-
-
-def _unpin(talk: TerminalChat, rest: str) -> None:
-    if not rest:
-        raise UsageError("/unpin names nothing.", hint=f"As in /unpin note.md; `{talk.shown_by}` has the ids.")
-    tell(f"{show_line(rest)} {talk.wishes.unpin(talk.stored, rest)}.")
 
 
 def _preview(talk: TerminalChat, rest: str) -> None:
@@ -228,7 +191,7 @@ COMMANDS = {
             name="/attach",
             takes="PATH[:10-20]",
             does="bring a file, a folder or lines of a file along",
-            run=_attach,
+            run=library.attach,
             known=conversations.list_files,
         ),
         Command(name="/paste", takes="[DATA]", does="bring the picture on the clipboard along", run=paste),
@@ -243,30 +206,38 @@ COMMANDS = {
             name="/detach",
             takes="[NAME]",
             does="take something out of what is attached, or all",
-            run=_detach,
+            run=library.detach,
             known=partial(_list_there, "/detach"),
         ),
         Command(
             name="/drop",
             takes="NAME",
             does="take an artifact out of the prompt, from the next message on",
-            run=_drop,
+            run=library.drop,
             known=partial(_list_there, "/drop"),
         ),
         Command(
             name="/pin",
             takes="ID",
             does="keep an artifact or a message whole, from the next message on",
-            run=_pin,
+            run=library.pin,
             known=partial(_list_there, "/pin"),
         ),
         Command(
             name="/unpin",
             takes="ID",
             does="let what is pinned be shortened again",
-            run=_unpin,
+            run=library.unpin,
             known=partial(_list_there, "/unpin"),
         ),
+        Command(
+            name="/refresh",
+            takes="[NAME]",
+            does="read what is attached again, or all of it",
+            run=library.refresh,
+            known=partial(_list_there, "/refresh"),
+        ),
+        Command(name="/show", does="show what is in the library, and what each takes", run=library.show),
         Command(name="/preview", takes="[TEXT]", does="show what a message would send, and its cost", run=_preview),
         Command(name="/compact", takes="[SHARE]", does="make room, down to a share of what fits", run=_compact),
         Command(name="/undo", does="take the last compaction back", run=_undo),

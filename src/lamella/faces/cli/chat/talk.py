@@ -7,22 +7,22 @@ from datetime import UTC, datetime
 from lamella import Turn
 from lamella.engine.checks import check_text
 from lamella.engine.dialogue.ask import Ask
+from lamella.engine.dialogue.reading.waiting import Commands
 from lamella.engine.dialogue.reading.working_set import follow_given, list_given
 from lamella.engine.keeping.stored import StoredChat
 from lamella.engine.sending.sending import Event, answer, send
 from lamella.errors import ConflictError, LamellaError
 from lamella.faces.cli.access import name_command
 from lamella.faces.cli.chat.attaching import attach_active, attach_named
-from lamella.faces.cli.chat.commands.wishes import Wishes
 from lamella.faces.cli.chat.commands.working_set import (
     is_sticky,
     list_attached,
     list_droppable,
     list_pinnable,
     list_pinned,
-    still_attached,
-    still_present,
+    name_waiting,
     tell_names,
+    tell_waiting,
 )
 from lamella.faces.cli.chat.opening import OpenChat, greet
 from lamella.faces.cli.chat.output import Output, follow
@@ -38,7 +38,7 @@ from lamella.wiring import Configuration, NamedFiles
 
 
 class TerminalChat:
-    """One conversation. ``wishes`` are for its next message; ``failed`` says that the last message has no answer.
+    """One conversation. What its next message takes along waits in the store. ``failed``: the last has no answer.
 
     ``by_hand`` says that someone types: there is time to read ahead, and Ctrl-C stops an answer, not the talk.
     """
@@ -56,7 +56,6 @@ class TerminalChat:
         self.strata = strata
         # The note that is open in an editor: it goes with every message, and so do the pictures it embeds.
         self.active = ""
-        self.wishes = Wishes()
         # Files outside of any vault that were sent in this sitting. In a later one the same path may be another file.
         self._loose: dict[str, None] = {}
         self.failed = False
@@ -91,8 +90,8 @@ class TerminalChat:
         self._output.report("opened", body)
 
     def go_on_in(self, opened: OpenChat) -> None:
-        """Go on in another conversation; what waited for the next message of this one is left."""
-        self._forget_waiting()
+        """Go on in another conversation; what waits for the next message of this one waits there."""
+        self._wished = None
         self._turn_to(opened)
 
     def choose_model(self, model: str) -> None:
@@ -113,7 +112,7 @@ class TerminalChat:
             asked = self._ask(text, say=True)
             post = self._opened.find_post(self.stored.model_for(asked))
             self._loose |= dict.fromkeys(list_given(asked.attach))
-            self._follow(send(self.stored, asked, post), takes_along=True)
+            self._follow(send(self.stored, asked, post))
         except LamellaError as error:
             self.tell_failure(error)
 
@@ -164,11 +163,7 @@ class TerminalChat:
 
     def tell_standing(self) -> str:
         """The status line."""
-        wishes = self.wishes
-        waits = "".join(f" · +{name}" for name in wishes.waiting) + "".join(f" · -{name}" for name in wishes.leaving)
-        waits += "".join(f" · pin {name}" for name in wishes.pins)
-        waits += "".join(f" · unpin {name}" for name in wishes.unpins)
-        return tell_standing(self.stored, self.model) + waits
+        return tell_standing(self.stored, self.model) + tell_waiting(self.stored.commands)
 
     @property
     def sticks(self) -> bool:
@@ -177,13 +172,15 @@ class TerminalChat:
 
     def tell_attached(self) -> str:
         """What stays attached, for the line that is typed in; nothing where nothing does."""
-        return tell_names(list_attached(self.stored, but=self.wishes.leaving)) if self.sticks else ""
+        return tell_names(list_attached(self.stored)) if self.sticks else ""
 
     def complete(self, command: str) -> list[str]:
         """The names that a command takes of what is there; none for one that takes none."""
         match command:
             case "/detach":
-                return [*self.wishes.waiting, *list_attached(self.stored, but=self.wishes.leaving)]
+                return [*name_waiting(self.stored.commands), *list_attached(self.stored)]
+            case "/refresh":
+                return list_attached(self.stored)
             case "/drop":
                 return list_droppable(self.stored)
             case "/pin":
@@ -192,49 +189,52 @@ class TerminalChat:
                 return list_pinned(self.stored)
         return []
 
+    def command(self, asked: Ask) -> Commands:
+        """Have something done with the next message: it is written down at once. What is to be said of it is told."""
+        self._loose |= dict.fromkeys(list_given(asked.attach))
+        done = self.stored.command(asked)
+        for line in done.said:
+            tell(f"note: {show_line(line)}", err=True)
+        return done
+
     def _ask(self, text: str, *, say: bool = False) -> Ask:
         """What a message asks for; files outside of a vault that changed since they were sent go along."""
-        wishes, named = self.wishes, attach_named(text, self.files)
-        drop = wishes.drop_but(self.stored, named)
-        if len(drop) < len(wishes.drop):
-            tell("note: What this message names is not dropped with it.", err=True)
-        active = attach_active(self.active, self.files)
-        attach = [*active, *(one for some in wishes.waiting.values() for one in some), *named]
+        attach = [*attach_active(self.active, self.files), *attach_named(text, self.files)]
         asked = Ask(
             text=check_text(text, "the message"),
             attach=tuple(one.attachment() for one in attach),
-            drop=still_present(self.stored, drop),
-            detach=still_attached(self.stored, wishes.detach),
-            pin=tuple(wishes.pins),
-            unpin=tuple(wishes.unpins),
             model=self._wished,
         )
         return self._bring_changed(asked, say=say) if self.sticks else asked
 
     def _bring_changed(self, asked: Ask, *, say: bool) -> Ask:
         """The same with files outside of a vault that changed since they were sent, which is said to those who send."""
-        find = self.files.find
+        find, waits = self.files.find, self.stored.commands
+        but = {*waits.detach, *waits.drop, *(one.id for one in waits.attach)}
         asked, told = follow_given(
-            asked, self.stored.standing[0], self._loose, read=lambda path: [one.attachment() for one in find(path)]
+            asked,
+            self.stored.standing[0],
+            self._loose,
+            read=lambda path: [one.attachment() for one in find(path)],
+            but=but,
         )
         for line in told if say else ():
             tell(f"note: {show_line(line)}", err=True)
         return asked
 
-    def _follow(self, events: AsyncGenerator[Event, None], *, takes_along: bool = False) -> None:
-        """Show an answer. What waits for the next message is gone once one took it along; a retry takes nothing."""
-        forget = self._forget_waiting if takes_along else self._forget_model
+    def _follow(self, events: AsyncGenerator[Event, None]) -> None:
+        """Show an answer."""
         try:
             turn = self._runner.run(follow(events, self._output))
         except KeyboardInterrupt:
-            forget()
+            self._wished = None
             if not self._by_hand:
                 # Nobody is there to go on: the messages that wait in the pipe were meant to follow an answer.
                 raise
             self.failed = False
             tell(self._tell_stopped(), err=True)
             return
-        forget()
+        self._wished = None
         self.failed = False
         if turn is None or not turn.ledger.calls:
             return
@@ -250,10 +250,3 @@ class TerminalChat:
         if told and told[-1].reply is not None:
             return "Stopped. What was said is kept; /retry asks again."
         return "Stopped before a word came. The question is kept: /retry asks it again, another message leaves it."
-
-    def _forget_waiting(self) -> None:
-        self.wishes.clear()
-        self._forget_model()
-
-    def _forget_model(self) -> None:
-        self._wished = None

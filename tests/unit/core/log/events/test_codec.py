@@ -14,6 +14,7 @@ from tests.unit.core.log.events.told import (
     TURNS,
 )
 
+from lamella.core.log.events.attachment import AttachmentEvent
 from lamella.core.log.events.changes import (
     DeleteEvent,
     ErasureEvent,
@@ -84,14 +85,14 @@ def test_what_was_recorded_is_read_and_written_again_as_it_was(name: str) -> Non
 
 def test_every_kind_that_is_written_was_recorded_or_came_later() -> None:
     kinds = {EventKind(told["kind"]) for told in RECORDED.values()}
-    later = {EventKind.CALLS, EventKind.RESULTS, EventKind.STAGE}
+    later = {EventKind.ATTACHMENT, EventKind.CALLS, EventKind.RESULTS, EventKind.STAGE}
     assert {kind for kind, made in CLASSES.items() if made is not SilentEvent} == kinds | later
     assert set(CLASSES) == set(EventKind)
 
 
 def test_events_that_nothing_writes_are_read_and_say_nothing() -> None:
-    for kind in (EventKind.ATTACHMENT, EventKind.FOLD):
-        assert read_event(Record(kind=kind, at=AT, body='{"number":3}')) == SilentEvent()
+    assert read_event(Record(kind=EventKind.FOLD, at=AT, body='{"number":3}')) == SilentEvent()
+    assert read_event(Record(kind=EventKind.ATTACHMENT, at=AT, body='{"number":3}')) == AttachmentEvent()
     assert read_event(Record(kind=EventKind.STAGE, at=AT, body='{"number":3}')) == StageEvent()
 
 
@@ -133,7 +134,7 @@ WRONG: dict[EventKind, list[tuple[str, str]]] = {
     EventKind.UNDO: [('{"receipt":3}', "receipt")],
     EventKind.ERASURE: [('{"artifact":3}', "artifact")],
     EventKind.STAGE: [("[]", "object")],
-    EventKind.ATTACHMENT: [("[]", "object")],
+    EventKind.ATTACHMENT: [("[]", "object"), ('{"attached":[{"id":"a.md"}]}', "kind"), ('{"drop":"a"}', "drop")],
     EventKind.FOLD: [("3", "object")],
 }
 

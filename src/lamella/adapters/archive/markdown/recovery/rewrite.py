@@ -7,8 +7,9 @@ and every event that names a message is made to name it by its new id.
 from collections.abc import Iterable
 
 from lamella.adapters.archive.markdown.recovery.recovery import Recovery
-from lamella.adapters.archive.markdown.refs import Ref, change_refs
+from lamella.adapters.archive.markdown.refs import Ref, change_attached, change_refs
 from lamella.core.log.events.artifact import StoredArtifact
+from lamella.core.log.events.attachment import AttachmentEvent
 from lamella.core.log.events.changes import DeleteEvent, ForkEvent, SwitchEvent
 from lamella.core.log.events.codec import make_record, read_event
 from lamella.core.log.events.compaction import CompactionEvent
@@ -52,8 +53,8 @@ class _Rewriter:
 
     def _rewritten(self, record: Record) -> Record:
         event = read_event(record)
-        if isinstance(event, MessageEvent):
-            asked = self._ask_again(event)
+        if isinstance(event, MessageEvent | AttachmentEvent):
+            asked = self._ask_again(event) if isinstance(event, MessageEvent) else self._command_again(event)
             named = named_hashes(asked)
             kept = [name for name in record.contents if name in named]
             return make_record(asked, at=record.at, contents=tuple(dict.fromkeys((*kept, *named))))
@@ -68,6 +69,11 @@ class _Rewriter:
         asked = replace(asked, id=derive_id(self._new.conversation, asked))
         self._rename(event.id, asked.id)
         return asked
+
+    def _command_again(self, event: AttachmentEvent) -> AttachmentEvent:
+        """What waits for a question; messages that it pins under their new ids."""
+        pin, unpin = (tuple(map(self._name, names)) for names in (event.pin, event.unpin))
+        return replace(change_attached(event, self._change), pin=pin, unpin=unpin)
 
     def _renamed(self, event: Event) -> Event:
         """Any other event, with every message in it under its new id."""

@@ -1,0 +1,87 @@
+"""A conversation in a store between two questions: each command is written down when it is given."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from threading import RLock
+
+from lamella.core.log.events.attachment import AttachmentEvent
+from lamella.core.log.log import Log
+from lamella.core.log.records import Written
+from lamella.engine.dialogue.ask import Ask
+from lamella.engine.dialogue.dialogue import Dialogue
+from lamella.engine.dialogue.library import LibraryRow, list_library
+from lamella.engine.dialogue.reading.commands import CommandReader
+from lamella.engine.dialogue.reading.waiting import NOTHING_WAITS, Commands, describe_waiting, does_nothing, take_along
+from lamella.engine.dialogue.turn import TurnView
+from lamella.engine.dialogue.world import World
+from lamella.engine.keeping.backend import ChatRules
+from lamella.engine.keeping.commands.events import list_command_hashes, read_commands, write_command
+from lamella.engine.keeping.counting import CountingBook
+from lamella.engine.locking import one_at_a_time
+
+
+@one_at_a_time(except_for=(), properties=("commands",))
+class CommandedChat(ABC):
+    """What a conversation in a store does between two questions: each command is written down when it is given."""
+
+    lock: RLock
+    _log: Log
+    _book: CountingBook
+    _world: World
+    _configured: ChatRules
+    _read: tuple[Sequence[AttachmentEvent], Ask] | None = None
+
+    @abstractmethod
+    def preview(self, asked: Ask, *, at: datetime | None = None) -> TurnView: ...
+
+    @abstractmethod
+    def _running(self) -> Dialogue: ...
+
+    @abstractmethod
+    def _contents(self, hashes: Sequence[str]) -> Mapping[str, bytes]: ...
+
+    @abstractmethod
+    def _moment(self, at: datetime | None) -> str: ...
+
+    @abstractmethod
+    def _append(self, written: Written, *, title: str | None = None) -> None: ...
+
+    def command(self, asked: Ask, *, at: datetime | None = None) -> Commands:
+        """Attach, detach, drop, pin, unpin or read anew, from the next question on; what waits for that after it.
+
+        A conflict with another writer changes nothing: ``reload`` and do it again.
+        """
+        self._book.begin()
+        reader = CommandReader(self._world, self._configured.rules, self._running().standing, waits=self._waits)
+        later, back, said = reader.read(asked)
+        if back or not does_nothing(later):
+            self._append(write_command(later, back, at=self._moment(at)))
+        return self._describe_commands(said)
+
+    @property
+    def commands(self) -> Commands:
+        """What waits for the next question."""
+        return self._describe_commands(self._waits.warnings)
+
+    def library(self, *, at: datetime | None = None) -> Sequence[LibraryRow]:
+        """Everything attached so far, as it stands in the next request of the active branch."""
+        leaving = {*self._waits.detach, *self._waits.drop}
+        return list_library(lambda asked: self.preview(asked, at=at), self._running().standing, leaving=leaving)
+
+    def _describe_commands(self, said: Sequence[str]) -> Commands:
+        return describe_waiting(self._waits, self._configured.rules.measure.count, said=said)
+
+    @property
+    def _waits(self) -> Ask:
+        """The same as it is asked. A terminal asks for it with every key, so it is read once."""
+        events = self._log.commands
+        if not events:
+            return NOTHING_WAITS
+        if self._read is None or self._read[0] is not events:
+            self._read = (events, read_commands(events, self._contents(list_command_hashes(events))))
+        return self._read[1]
+
+    def _take_commands(self, asked: Ask) -> Ask:
+        """What is asked, with what waits for it."""
+        return take_along(self._waits, asked, self._running().standing[0])

@@ -1,0 +1,23 @@
+"""``lamella show``: what is in the library of a conversation, and what each takes in the next turn."""
+
+from datetime import UTC, datetime
+
+from lamella.faces.cli.access import ChatName, JsonOption, StoreOption, opened_chat
+from lamella.faces.cli.chat.opening import VaultOption
+from lamella.faces.cli.tables.library import print_library
+from lamella.faces.cli.terminal.progress import told_if_slow
+from lamella.faces.cli.terminal.telling import tell_json
+from lamella.views.library import view_library
+
+
+def show(*, chat: ChatName, vault: VaultOption = None, as_json: JsonOption = False, store: StoreOption = None) -> None:
+    """Show everything attached to a conversation: its form, tokens and age, whether a cache has it, what it costs.
+
+    lamella show garden
+    """
+    with opened_chat(store, chat, vault=vault) as stored, told_if_slow(f"Looking through {chat}"):
+        rows, waits = stored.library(at=datetime.now(UTC)), stored.commands
+    if as_json:
+        tell_json(view_library(stored.id, rows, waits))
+    else:
+        print_library(stored.name, rows, waits)

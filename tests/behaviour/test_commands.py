@@ -1,0 +1,72 @@
+"""What waits for the next question travels with its conversation: in archives, copies and transcripts."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import lamella
+from lamella import Chat, Folder, Note
+from lamella.adapters.archive.transcript import parse_transcript
+from lamella.wiring import replay_transcript
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Path:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "a.md").write_text("Alpha.", encoding="utf-8")
+    for number in range(12):
+        text = f"# {number}\n\nOf subject{number}. {'Words. ' * 150}"
+        (tmp_path / "docs" / f"{number:02}.md").write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def begin(engine: lamella.Engine, name: str = "talk") -> Chat:
+    chat = engine.chat(name, layout="in_place", attachments="sticky", window=3_000, reserve=200)
+    chat.ask("Hello.")
+    chat.reply("Hello.")
+    return chat
+
+
+def sent(chat: Chat) -> list[str]:
+    return [message.text for message in chat.preview("And now?").messages]
+
+
+@pytest.mark.parametrize("with_vault", [True, False])
+def test_an_archive_has_what_waits_also_where_it_leaves_notes_to_the_vault(
+    vault: Path, tmp_path: Path, *, with_vault: bool
+) -> None:
+    with lamella.open("memory:", vault=vault) as engine, lamella.open("memory:", vault=vault) as other:
+        chat = begin(engine)
+        chat.attach(Note(path="a.md"), Folder(path="docs"), question="subject5")
+        chat.pin("turn:1")
+        page = engine.export_archive(chat, tmp_path / "out", vault=vault if with_vault else None)
+        brought, _, warnings = other.import_archive(page, vault=vault if with_vault else None)
+        assert (sent(brought), list(warnings)) == (sent(chat), [])
+        assert brought.commands.pin == chat.commands.pin
+
+
+def test_a_note_that_changed_since_comes_back_as_it_is_and_that_is_said(vault: Path, tmp_path: Path) -> None:
+    with lamella.open("memory:", vault=vault) as engine, lamella.open("memory:", vault=vault) as other:
+        chat = begin(engine)
+        chat.attach(Note(path="a.md"))
+        page = engine.export_archive(chat, tmp_path / "out", vault=vault)
+        (vault / "a.md").write_text("Omega.", encoding="utf-8")
+        brought, _, warnings = other.import_archive(page, vault=vault)
+        assert [one.text for one in brought.commands.attach] == ["Omega."]
+        assert any("a.md" in line for line in warnings)
+
+
+def test_a_transcript_sends_what_was_chosen_and_what_was_read_anew(vault: Path) -> None:
+    with lamella.open("memory:", vault=vault) as engine:
+        chat = begin(engine)
+        chat.ask("What of subject5?", attach=[Note(path="a.md", policy="snapshot"), Folder(path="docs")])
+        chat.reply("Yes.")
+        (vault / "a.md").write_text("Omega.", encoding="utf-8")
+        chat.refresh("a.md")
+        turn = chat.ask("And now?")
+        chat.reply("Yes.")
+        written = parse_transcript(json.dumps(chat.transcript()).encode(), name="talk")
+        *_, last = replay_transcript(written, overrides={}, beside=vault)
+        assert [one.text for one in last.messages] == [one.text for one in turn.messages]
+        assert "Omega." in turn.messages[-1].text

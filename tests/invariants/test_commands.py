@@ -1,0 +1,79 @@
+"""Commands between turns: live, opened again and forked, a conversation sends the same, whatever was commanded."""
+
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.engine.backends import Ticking
+
+from lamella import Chat, Folder, Note
+from lamella.core.values import replace
+from lamella.engine.keeping.backend import Backend
+from lamella.engine.keeping.conversations import Conversations
+from lamella.engine.keeping.forking import fork_into
+from lamella.errors import BudgetExceededError, CallError
+from lamella.wiring import open_backend
+
+TRIED = settings.get_profile("invariants")
+FILES = ("a.md", "docs/b.md", "docs/c.md")
+NAMES = (*FILES, "docs", "turn:1")
+MOVES = st.tuples(
+    st.sampled_from(("attach", "folder", "detach", "drop", "pin", "unpin", "refresh", "ask", "ask", "write", "open")),
+    st.sampled_from(NAMES),
+)
+
+
+def sent(chat: Chat) -> list[dict[str, object]]:
+    return [message.to_dict() for message in chat.preview("And now?").messages]
+
+
+def command(chat: Chat, do: str, name: str) -> None:
+    match do:
+        case "attach":
+            chat.attach(Note(path=name if name in FILES else FILES[0]))
+        case "folder":
+            chat.attach(Folder(path="docs"), question=name)
+        case "detach" | "drop" | "pin" | "unpin" | "refresh":
+            getattr(chat, do)(name)
+        case _:
+            chat.ask(f"What of {name}?")
+            chat.reply("It is as it is.")
+
+
+def write(folder: Path, name: str, number: int) -> None:
+    (folder / (name if name in FILES else FILES[0])).write_text(f"# {number}\n\n{'Words. ' * 60}", encoding="utf-8")
+
+
+def open_chat(backend: Backend, layout: str, attachments: str) -> Chat:
+    given = {"layout": layout, "attachments": attachments, "window": 1_200, "reserve": 100}
+    return Chat(backend, "talk", given)
+
+
+@TRIED
+@given(st.lists(MOVES, max_size=10), st.sampled_from(("library", "in_place")), st.sampled_from(("turn", "sticky")))
+def test_live_opened_again_and_forked_it_sends_the_same(
+    moves: list[tuple[str, str]], layout: str, attachments: str
+) -> None:
+    with TemporaryDirectory() as place:
+        folder = Path(place)
+        (folder / "docs").mkdir()
+        for number, name in enumerate(FILES):
+            write(folder, name, number)
+        backend = replace(open_backend("memory:", vault=folder), clock=Ticking(), make_key=str)
+        chat = open_chat(backend, layout, attachments)
+        for number, (do, name) in enumerate(moves):
+            if do == "write":
+                write(folder, name, number)
+            elif do == "open":
+                chat = open_chat(backend, layout, attachments)
+            else:
+                # What means nothing now, or does not fit, is refused, and nothing has changed.
+                with suppress(CallError, BudgetExceededError):
+                    command(chat, do, name)
+            assert sent(open_chat(backend, layout, attachments)) == sent(chat)
+        if chat.head:
+            fork_into(backend, chat.id, chat.head, name="other")
+            assert sent(Chat(backend, "other", {})) == sent(chat)
+        assert list(Conversations(backend.store, Ticking()).verify()) == []

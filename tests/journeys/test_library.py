@@ -1,0 +1,175 @@
+"""Attaching between turns from the shell: written down, found by the next command, shown, taken back, and exported."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+import pytest
+from tests.journeys.running import Ran, refusal, run, spawn
+from tests.unit.adapters.providers.secrets.test_formats import MADE
+
+from lamella import Note
+from lamella import open as open_engine
+
+Run = Callable[..., Ran]
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Path:
+    folder = tmp_path / "notes"
+    (folder / "docs").mkdir(parents=True)
+    (folder / "plan.md").write_text("Low tide is at 14:10.\n", encoding="utf-8")
+    (folder / "list.md").write_text("Milk.\n", encoding="utf-8")
+    for number in range(12):
+        text = f"# Note {number}\n\nOf subject{number}. {'Words. ' * 150}\n"
+        (folder / "docs" / f"{number:02}.md").write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def lamella(
+    home: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, vault: Path, script: Callable[..., str]
+) -> Run:
+    """The command in a home where one turn was asked of a chat in a small window."""
+    for name, value in {**home, "LAMELLA_STORE": store(tmp_path)}.items():
+        monkeypatch.setenv(name, value)
+    model = script("Yes.", "No.", "Maybe.")
+    small: dict[str, object] = {"window": 3_000, "reserve": 200, "attachments": "sticky", "layout": "in_place"}
+    ask(vault, "Read.", attach=[Note(path="plan.md")], given={**small, "model": model})
+    return run
+
+
+def store(folder: Path) -> str:
+    return f"sqlite:///{folder / 'chats.db'}"
+
+
+def ask(
+    vault: Path,
+    text: str,
+    *,
+    chat: str = "talk",
+    attach: Sequence[Note] = (),
+    given: Mapping[str, object] = MappingProxyType({}),
+) -> None:
+    """A question and its answer, by a program that has the store for as long as that takes."""
+    with open_engine(store(vault.parent), vault=vault) as engine:
+        talk = engine.chat(chat, **given)
+        talk.ask(text, attach=attach)
+        talk.reply("Yes.")
+
+
+def body(ran: Ran) -> dict[str, object]:
+    assert ran.exit == 0, ran
+    read = json.loads(ran.out)
+    assert isinstance(read, dict)
+    return read
+
+
+def rows(ran: Ran) -> dict[str, dict[str, object]]:
+    artifacts = body(ran)["artifacts"]
+    assert isinstance(artifacts, list)
+    return {one["id"]: one for one in artifacts}
+
+
+def test_what_one_command_attaches_the_next_shows_and_the_next_question_sends(lamella: Run, vault: Path) -> None:
+    ran = lamella("attach", "talk", "list.md", "--vault", str(vault))
+    assert ran.exit == 0, ran
+    assert "attached to the next turn: list.md, note, " in ran.out
+    assert "The next request, before its question: " in ran.out
+    shown = rows(lamella("show", "talk", "--json"))
+    assert [(name, one["waits"], one["in_working_set"]) for name, one in shown.items()] == [
+        ("plan.md", False, True),
+        ("list.md", True, True),
+    ]
+    model = f"scripted:{vault.parent / 'replies.json'}"
+    assert spawn("ask", "And now?", "--chat", "talk", "--vault", str(vault), "--model", model).exit == 0
+    turns = body(lamella("replay", "talk", "--json"))["turns"]
+    assert "Milk." in json.dumps(turns)
+    assert all(not one["waits"] for one in rows(lamella("show", "talk", "--json")).values())
+
+
+def test_each_command_is_taken_back_by_its_opposite(lamella: Run, vault: Path) -> None:
+    assert "pinned with the next turn: plan.md" in lamella("pin", "talk", "plan.md").out
+    assert "Nothing waits for the next turn of talk." in lamella("unpin", "talk", "plan.md").out
+    assert "detached with the next turn: plan.md" in lamella("detach", "talk").out
+    ran = lamella("drop", "talk", "plan.md")
+    assert "dropped with the next turn: plan.md" in ran.out
+    assert "note: plan.md was to be detached with the next turn; that is taken back." in ran.err
+    ran = lamella("attach", "talk", "plan.md", "--vault", str(vault), "--json")
+    waiting = body(ran)["waiting"]
+    assert isinstance(waiting, dict)
+    assert ([one["id"] for one in waiting["attach"]], waiting["drop"], waiting["detach"]) == (["plan.md"], [], [])
+
+
+def test_a_folder_that_does_not_fit_comes_in_part_and_the_same_after_reload_fork_archive_and_transcript(
+    lamella: Run, vault: Path, tmp_path: Path
+) -> None:
+    ran = lamella("attach", "talk", "docs", "--for", "What of subject7?", "--vault", str(vault))
+    assert "note: Of the 12 notes of docs, " in ran.err
+    shown = rows(lamella("show", "talk", "--json"))
+    assert (shown["docs/07.md"]["form"], shown["docs"]["kind"]) == ("full", "folder")
+    assert shown["docs"]["left_out"]
+    assert "Left out of docs, " in lamella("show", "talk").out
+    head = body(lamella("chats", "show", "talk", "--json"))["head"]
+    assert lamella("chats", "fork", "talk", str(head), "--into", "other").exit == 0
+    assert list(rows(lamella("show", "other", "--json"))) == list(shown)
+    ask(vault, "What of subject7?")
+    ask(vault, "What of subject7?", chat="other")
+    sent = sends(lamella, "talk")
+    assert sent == sends(lamella, "other")
+    assert "folder_context" in json.dumps(sent)
+    assert lamella("chats", "export", "talk", "--transcript", "--to", str(tmp_path / "out")).exit == 0
+    (file,) = (tmp_path / "out").iterdir()
+    assert sends(lamella, str(file)) == sent
+    assert lamella("chats", "export", "other", "--to", str(tmp_path / "md")).exit == 0
+    (page,) = (tmp_path / "md").iterdir()
+    assert lamella("chats", "import", str(page), "--store", f"sqlite:///{tmp_path / 'second.db'}").exit == 0
+    assert lamella("store", "verify").exit == 0
+
+
+def sends(lamella: Run, name: str) -> list[object]:
+    turns = body(lamella("replay", name, "--json"))["turns"]
+    assert isinstance(turns, list)
+    return [turn["messages"] for turn in turns]
+
+
+def test_what_is_refreshed_goes_with_its_new_text_and_what_is_gone_stays(lamella: Run, vault: Path) -> None:
+    assert "note: plan.md is as it was." in lamella("refresh", "talk", "--vault", str(vault)).err
+    (vault / "plan.md").write_text("Low tide is at 15:20.\n", encoding="utf-8")
+    ran = lamella("refresh", "talk", "plan.md", "--vault", str(vault))
+    assert "note: plan.md was read anew; its new text goes with the next turn." in ran.err
+    (vault / "plan.md").unlink()
+    assert "note: plan.md stays as it is: " in lamella("refresh", "talk", "--vault", str(vault)).err
+    ask(vault, "And now?")
+    assert "15:20" in json.dumps(sends(lamella, "talk"))
+
+
+def test_what_is_wrong_is_told_and_changes_nothing(lamella: Run, vault: Path) -> None:
+    before = lamella("show", "talk", "--json").out
+    assert refusal(lamella("detach", "talk", "x.md", "--json"), code="bad_call") == "x.md is not attached."
+    assert refusal(lamella("drop", "talk", "x.md", "--json"), code="bad_call") == "x.md is not in the prompt."
+    assert "is not in the library" in refusal(lamella("pin", "talk", "x.md", "--json"), code="bad_call")
+    assert refusal(lamella("unpin", "talk", "plan.md", "--json"), code="bad_call") == "plan.md is not pinned."
+    assert refusal(lamella("refresh", "talk", "x.md", "--json"), code="bad_call") == "x.md is not known here."
+    gone = lamella("attach", "talk", "x.md", "--vault", str(vault), "--json")
+    assert "x.md" in refusal(gone, code="source_missing")
+    assert refusal(lamella("attach", "talk", "--json"), code="bad_usage") == "Nothing is named that is to be attached."
+    assert "nobody" in refusal(lamella("show", "nobody", "--json"), code="bad_call")
+    bad = lamella("attach", "talk", "plan.md", "--policy", "glue", "--vault", str(vault), "--json")
+    assert "glue" in refusal(bad, code="bad_setting")
+    assert lamella("show", "talk", "--json").out == before
+
+
+def test_a_secret_is_warned_of_at_the_terminal_or_refused(lamella: Run, vault: Path) -> None:
+    token = MADE["ghp_"]
+    (vault / "keys.md").write_text(f"One.\n{token}\n", encoding="utf-8")
+    model = f"scripted:{vault.parent / 'replies.json'}"
+    words = ("--chat", "talk", "--vault", str(vault), "--json", "--model", model)
+    refused = spawn("ask", "Read @keys.md", *words, "--set", "secrets=refuse")
+    assert refused.exit == 2
+    assert json.loads(refused.out)["error"]["code"] == "secret_found"
+    assert "Line 2 of keys.md looks like a GitHub token" in refused.err
+    warned = spawn("ask", "Read @keys.md", *words, "--set", "secrets=warn")
+    assert any("Line 2 of keys.md looks like a GitHub token" in line for line in json.loads(warned.out)["warnings"])
+    assert token not in refused.out + refused.err + warned.out + warned.err
