@@ -186,13 +186,14 @@ def test_what_was_to_be_dropped_and_is_pinned_after_that_stays_and_moves_nothing
     talk: Talk, home: Mapping[str, str]
 ) -> None:
     ran = talk("Read @plan.md.", "/drop plan.md", "/pin plan.md", "And now?")
-    assert "plan.md stays whole in the prompt, from the next message on, and is not dropped after all.\n" in ran.out
+    assert "note: plan.md was to be dropped with the next turn; that is taken back.\n" in ran.err
+    assert "plan.md stays whole in the prompt, from the next message on.\n" in ran.out
     turns = json.loads(spawn("replay", "talk", "--json", environment=home).out)["turns"]
     assert turns[-1]["prefix"]["cause"] == "none"
 
 
 def test_what_a_message_names_is_not_dropped_with_it(talk: Talk, home: Mapping[str, str]) -> None:
     ran = talk("Read @plan.md.", "/drop plan.md", "Once more: @plan.md")
-    assert "note: What this message names is not dropped with it.\n" in ran.err
+    assert "plan.md is attached by this turn itself, and so it is neither dropped nor detached with it." in ran.err
     turns = json.loads(spawn("replay", "talk", "--json", environment=home).out)["turns"]
     assert turns[-1]["prefix"]["cause"] == "none"

@@ -16,6 +16,7 @@ from lamella.engine.dialogue.reading.working_set import match_names
 
 NOTHING_WAITS = Ask(text="")
 _TAKEN_BACK = "{name} does not go with the next turn any more."
+_STAYS = "{name} is attached by this turn itself, and so it is neither dropped nor detached with it."
 _INSTEAD = "{name} was to be {was} with the next turn; that is taken back."
 
 
@@ -64,7 +65,7 @@ def does_nothing(asked: Ask) -> bool:
 def join_asks(waits: Ask, later: Ask, *, back: Collection[str] = ()) -> Ask:
     """What is asked later, with what waits and is not contradicted by it; ``back`` is no longer attached at all."""
     leaves = {*later.drop, *later.detach, *back}
-    comes = {one.id if isinstance(one, Artifact) else one.name for one in (*later.earlier, *later.attach)}
+    comes = {one.id for one in later.earlier} | _list_brought(later)
     pinned = {*later.pin, *later.unpin}
     policies = {**dict.fromkeys(later.pin, Policy.PIN), **dict.fromkeys(later.unpin, Policy.FOLLOW)}
     gone = {one.id for name in leaves for one in waits.earlier if one.id in match_names(name, waits.earlier)}
@@ -82,6 +83,11 @@ def join_asks(waits: Ask, later: Ask, *, back: Collection[str] = ()) -> Ask:
         unpin=_merge(waits.unpin, [name for name in later.unpin if name not in held], but=leaves | pinned),
         warnings=(*waits.warnings, *later.warnings),
     )
+
+
+def _list_brought(asked: Ask) -> set[str]:
+    """What a question attaches by itself, by the names it has or will have."""
+    return {one.id if isinstance(one, Artifact) else one.name for one in asked.attach}
 
 
 def _merge(earlier: Iterable[str], later: Iterable[str], *, but: Collection[str]) -> tuple[str, ...]:
@@ -102,8 +108,15 @@ def tell_contradictions(waits: Ask, joined: Ask, later: Ask) -> Iterator[str]:
 
 
 def take_along(waits: Ask, asked: Ask, state: State) -> Ask:
-    """A question with what waits for it; a pin of what is not there any more is said, and pins nothing."""
+    """A question with what waits for it; a pin of what is not there any more is said, and pins nothing.
+
+    What it brings along itself neither leaves the prompt nor the working set with it, and that is said.
+    """
     joined = join_asks(waits, asked)
+    stays = [
+        _STAYS.format(name=name) for name in dict.fromkeys((*waits.drop, *waits.detach)) if name in _list_brought(asked)
+    ]
+    joined = replace(joined, warnings=(*joined.warnings, *stays)) if stays else joined
     there = {*state.library, *state.pinned, *name_said(state), *name_said(state).values(), *asked.pin, *asked.unpin}
     missing = [name for name in (*joined.pin, *joined.unpin) if name not in there]
     if not missing:

@@ -77,12 +77,16 @@ def test_a_pin_is_taken_back_before_it_was_one(chat: Conversation) -> None:
         chat.unpin("a.md")
 
 
-def test_what_is_pinned_is_not_dropped_unless_it_is_let_go_first(chat: Conversation) -> None:
+def test_what_is_pinned_is_dropped_once_it_was_let_go_and_not_before(chat: Conversation) -> None:
     chat.ask("Keep it.", pin=["a.md"])
     chat.reply("Yes.")
     with pytest.raises(CallError, match=r"a\.md is pinned and stays"):
         chat.drop("a.md")
     chat.unpin("a.md")
+    with pytest.raises(CallError, match="unpinned with the next message, and not before"):
+        chat.drop("a.md")
+    chat.ask("Let it go.")
+    chat.reply("Yes.")
     assert chat.drop("a.md").drop == ("a.md",)
 
 

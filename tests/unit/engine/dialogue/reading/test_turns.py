@@ -13,9 +13,12 @@ from lamella.core.artifacts.kinds import Medium
 from lamella.core.artifacts.make import make_artifact
 from lamella.core.artifacts.model import Artifact, Kind, Policy, Source
 from lamella.core.artifacts.wanted import Wanted
+from lamella.core.compaction.fitting import Rules
 from lamella.core.log.terms import Terms
+from lamella.core.planning.layouts import place
 from lamella.core.prompt.layers.model import LayerId
 from lamella.core.prompt.state import State
+from lamella.core.values import replace
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.reading.turns import TurnReader, read_turn
 from lamella.errors import (
@@ -26,6 +29,7 @@ from lamella.errors import (
     SourceUnreadableError,
 )
 from lamella.ports import Sources
+from lamella.wiring.worlds import open_world
 
 PROMOTES = pytest.mark.moves_prefix(reason="in layout library what was attached goes into the system message")
 
@@ -246,7 +250,7 @@ def test_what_is_to_be_fresh_takes_the_place_of_a_snapshot_if_it_changed(known: 
     assert page.take(known, fresh=True)[0].policy is None
     page.says = "new"
     found, warnings = page.take(known, fresh=True)
-    assert (found.text, found.policy, warnings) == ("new", Policy.FOLLOW, [])
+    assert (found.text, found.policy, found.anew, warnings) == ("new", None, True, [])
     assert page.fresh == [True, True]
 
 
@@ -263,6 +267,8 @@ def test_what_a_reader_has_to_say_is_a_warning_of_the_turn(known: Artifact) -> N
     page = Page()
     sources = Sources(readers={Medium.PAGE: page}, told=page.told)
     asked = Ask(text="q", attach=(Wanted(kind=Kind.URL, name="https://e.org/x"),))
-    turn = read_turn(asked, State(conversation="c"), sources, terms=Terms())
+    world = replace(open_world(None), sources=lambda: sources)
+    rules = Rules(measure=world.counter.measure(None), place=place)
+    turn = read_turn(asked, State(conversation="c"), world, terms=Terms(), rules=rules)
     assert turn.warnings == ("https://e.org/x is read.",)
     assert turn.attached[0].policy is known.policy
