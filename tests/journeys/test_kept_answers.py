@@ -99,11 +99,13 @@ def test_who_ignores_the_end_of_a_terminal_goes_on_to_the_end(
 def test_an_answer_that_comes_after_somebody_asked_on_is_kept_where_the_error_says(
     home: Mapping[str, str], script: Callable[..., str]
 ) -> None:
-    # Longer than it takes the other to ask, also on a busy machine.
-    slow = script({"text": "late " * 40, "chunk": 5, "delay": 0.2})
+    slow = script({"text": "late " * 10, "chunk": 5, "delay": 0.2})
     with running(home, "ask", "First?", "--chat", "talk", "--model", slow) as process:
         assert read(process, 4) == b"late"
+        # However long the other takes on a busy machine, the answer comes after it.
+        process.send_signal(signal.SIGSTOP)
         other = spawn("ask", "Second?", "--chat", "talk", "--model", script("Two."), environment=home)
+        process.send_signal(signal.SIGCONT)
         assert (other.exit, other.out) == (0, "Two.\n")
         _, err = process.communicate(timeout=SECONDS)
     assert process.returncode == 1
