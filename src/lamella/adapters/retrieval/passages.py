@@ -23,6 +23,7 @@ class Needles:
     def __init__(self, words: Sequence[AskedWord]) -> None:
         starts = dict.fromkeys((word.text, _shorten(one)) for word in words for one in (word.stem, *word.others))
         self._starts = [(word, start, _IS_WIDE.search(word) is not None) for word, start in starts]
+        self.words = tuple(dict.fromkeys(word.text for word in words))
 
     def find(self, folded: str) -> list[str]:
         """Those of the words that a folded text has."""
@@ -54,7 +55,7 @@ def tell_words(needles: Needles, fields: Mapping[str, str]) -> str:
     """Which words of a question a chunk has, and in which of its fields."""
     found = {name: needles.find(fields[field].casefold()) for field, name in _FIELDS if fields[field]}
     found["text"] = needles.find(f"{fields['body']} {fields['extra']}".casefold())
-    told = dict.fromkeys(word for words in found.values() for word in words)
+    told = [word for word in needles.words if any(word in words for words in found.values())]
     return f"{', '.join(told)} in {', '.join(name for name, words in found.items() if words)}" if told else ""
 
 
