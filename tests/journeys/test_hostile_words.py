@@ -32,6 +32,13 @@ COMMANDS: dict[str, list[list[str]]] = {
     "compact": [["compact", NAME, "--plan"], ["compact", NAME], ["compact", NAME, "--undo"], ["compact", HOSTILE]],
     # By its title it would be found, and what it says goes into a pipe as it is.
     "recall": [["recall", f"no {HOSTILE}", "x"]],
+    "attach": [["attach", NAME, HOSTILE], ["attach", HOSTILE, "x.md"]],
+    "detach": [["detach", NAME], ["detach", NAME, HOSTILE]],
+    "drop": [["drop", NAME, f"{HOSTILE}.md"], ["drop", NAME, HOSTILE]],
+    "pin": [["pin", NAME, f"{HOSTILE}.md"], ["pin", NAME, HOSTILE]],
+    "unpin": [["unpin", NAME, f"{HOSTILE}.md"], ["unpin", NAME, HOSTILE]],
+    "refresh": [["refresh", NAME], ["refresh", NAME, HOSTILE]],
+    "show": [["show", NAME], ["show", NAME, "--json"], ["show", HOSTILE]],
     "ledger": [["ledger", NAME], ["ledger", NAME, "--json"], ["ledger", HOSTILE]],
     "why": [["why", NAME, f"{HOSTILE}.md"], ["why", NAME, HOSTILE], ["why", HOSTILE, "x"]],
     "chats list": [["chats", "list"]],

@@ -15,6 +15,13 @@ from lamella.faces.cli.app import make_command
 # Each command as it goes well, then as it fails. What is in capitals is given by the test.
 COMMANDS: dict[str, tuple[list[str], list[str]]] = {
     "ask": (["ask", "And now?", "--chat", "demo", "--model", "MODEL"], ["ask", "hi", "--attach", "gone.md"]),
+    "attach": (["attach", "demo", "replies.json"], ["attach", "demo", "gone.md"]),
+    "detach": (["detach", "demo"], ["detach", "demo", "gone.md"]),
+    "drop": (["drop", "demo", "plan.md"], ["drop", "demo", "gone.md"]),
+    "pin": (["pin", "demo", "plan.md", "turn:1"], ["pin", "demo", "gone.md"]),
+    "unpin": (["unpin", "pinned", "turn:1"], ["unpin", "demo", "plan.md"]),
+    "refresh": (["refresh", "demo"], ["refresh", "demo", "gone.md"]),
+    "show": (["show", "demo"], ["show", "gone"]),
     "ledger": (["ledger", "demo"], ["ledger", "gone"]),
     "compact": (["compact", "demo", "--plan", "--to", "0.0001"], ["compact", "demo", "--plan"]),
     "recall": (["recall", "demo", "needle"], ["recall", "gone", "needle"]),
@@ -83,6 +90,10 @@ def given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
             chat.ask(f"Question {number}?")
             chat.reply(f"Answer {number}. " * 50)
         engine.chat("second").ask("Hello?")
+        pinned = engine.chat("pinned")
+        pinned.ask("Hello?")
+        pinned.reply("Hello.")
+        pinned.pin("turn:1")
         message = asked.envelope.message_id
     (tmp_path / "archives").mkdir()
     ran = run("chats", "export", "second", "--to", str(tmp_path / "archives"))
@@ -142,7 +153,7 @@ def test_several_are_told_with_what_became_of_each(given: dict[str, str]) -> Non
     ]
     assert [(one["item"], one["error"]["code"]) for one in told["failed"]] == [("gone.md", "source_missing")]
     exported = read(run("chats", "export", "--all", "--to", given["FOLDER"], "--json"))
-    assert {one["name"] for one in exported["done"]} == {"demo", "second"}
+    assert {one["name"] for one in exported["done"]} == {"demo", "pinned", "second"}
     assert all(Path(one["file"]).is_file() for one in exported["done"])
     copied = read(run("store", "copy", "--from", given["STORE"], "--to", given["COPY"], "--json"))
     assert {(one["name"], one["outcome"]) for one in copied["conversations"]} == {("demo", "new"), ("second", "new")}

@@ -29,6 +29,14 @@ def path_id(source: Source, _text: str) -> ArtifactId:
     return ArtifactId(root + "/".join(parts))
 
 
+def folder_id(source: Source, _text: str) -> ArtifactId:
+    """The folder's path, with ``./``, doubled slashes and one behind it taken out; the whole vault is a dot."""
+    path = source.path or ""
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    root = "/" if path.startswith("/") else ""
+    return ArtifactId(root + "/".join(parts) or ".")
+
+
 def url_id(source: Source, _text: str) -> ArtifactId:
     """The URL as given; a fragment stays only if it selects content."""
     if not source.url:

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from lamella.core.artifacts.ids import (
     dataview_id,
+    folder_id,
     image_id,
     path_id,
     selection_id,
@@ -136,7 +137,7 @@ _ROWS = (
              fields=("text",), medium=Medium.NONE, recoverable=False, trust=Trust.USER),
     KindSpec(kind=Kind.TAG, tag="tag_context", group="Tags", block=BlockForm.EXPANDS, id_rule=tag_id,
              fields=("tag", "text"), medium=Medium.TAG, promotion=Promotion.NOTE_BY_NOTE),
-    KindSpec(kind=Kind.FOLDER, tag="folder_context", group="Folders", block=BlockForm.EXPANDS,
+    KindSpec(kind=Kind.FOLDER, tag="folder_context", group="Folders", block=BlockForm.EXPANDS, id_rule=folder_id,
              medium=Medium.FOLDER, promotion=Promotion.NOTE_BY_NOTE),
 )
 # fmt: on

@@ -234,6 +234,9 @@ def _tell_shortened(
     if sent.terms.carry_forward is CarryForward.PREVIEW:
         whole = Remedy(do=RemedyKind.SET, what="carry_forward=full")
         return "Only its outline is carried forward, as the setting carry_forward says.", [attach, whole, recall]
+    via = None if trace.artifact is None else trace.artifact.source.via
+    if segment.form is Form.PREVIEW and via is not None:
+        return f"Not all that came with {via.partition(':')[2] or via} fits: its outline was chosen.", [attach, recall]
     return "Only something shorter stands for it.", [attach, recall]
 
 

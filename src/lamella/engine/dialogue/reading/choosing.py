@@ -201,8 +201,9 @@ def _describe(
     there = {note.id for note in (*full, *short)}
     out = [note.id for note in notes if note.id not in there]
     kind, name = find_brought(via) or (Kind.FOLDER, via)
+    shown = name if name.strip("./") else "the vault"
     said = (
-        f"Of the {len(notes):,} notes of {name}, {len(full):,} stand in full, {len(short):,} as their outlines, and "
+        f"Of the {len(notes):,} notes of {shown}, {len(full):,} stand in full, {len(short):,} as their outlines, and "
         f"{len(out):,} are left out"
     )
     heading = f"{said}; each can be attached by its path:" if out else f"{said}."

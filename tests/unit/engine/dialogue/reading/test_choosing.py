@@ -43,6 +43,11 @@ def test_what_the_question_asks_for_stands_in_full_and_the_rest_as_outlines_or_i
     assert "subject17" in sent(turn)
 
 
+def test_the_whole_vault_is_a_folder_and_so_is_one_with_a_slash_behind_it(vault: Path) -> None:
+    assert dict(attached(talk(vault).ask("What of subject9?", attach=[Folder(path=".")])))["."] == "full"
+    assert dict(attached(talk(vault).ask("What of subject9?", attach=[Folder(path="docs/")])))["docs"] == "full"
+
+
 def test_a_folder_that_fits_comes_whole_and_without_a_list(vault: Path) -> None:
     turn = Conversation(vault=vault, layout="in_place").ask("What?", attach=[Folder(path="docs")])
     assert [form for _, form in attached(turn)] == ["full"] * NOTES
@@ -57,6 +62,14 @@ def test_attached_again_it_is_what_was_chosen_whatever_is_asked(vault: Path) -> 
     again = chat.ask("And subject3?", attach=[Folder(path="docs")])
     assert {name for name, form in attached(again) if form == "reference"} == whole
     assert again.prefix.cause == "none"
+
+
+def test_why_says_that_an_outline_was_chosen(vault: Path) -> None:
+    chat = talk(vault)
+    turn = chat.ask("What of subject17?", attach=[Folder(path="docs")])
+    outlined = next(name for name, form in attached(turn) if form == "preview")
+    chat.reply("Yes.")
+    assert chat.why(outlined).why == "Not all that came with docs fits: its outline was chosen."
 
 
 def test_a_tag_is_chosen_from_like_a_folder(vault: Path) -> None:
