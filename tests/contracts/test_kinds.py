@@ -92,8 +92,11 @@ NAMED = {
         "old archives call texts notes, and have unknown blocks",
     ),
     "adapters/retrieval": ({"NOTE", "CANVAS"}, "of the files that are their own text, these have prose"),
-    "adapters/sources": ({"FOLDER"}, "the whole vault is a folder"),
-    "engine": ({"NOTE", "IMAGE", "TAG", "FOLDER"}, "folders, tags and links mean notes; a note embeds images"),
+    "adapters/sources": ({"FOLDER", "NOTE", "CANVAS"}, "a vault is a folder of notes, and of canvases told in words"),
+    "engine": (
+        {"NOTE", "IMAGE", "TAG", "FOLDER", "CODE"},
+        "folders, tags and links mean notes; a note embeds images; selected lines are those of the bare file",
+    ),
     "core/log": ({"IMAGE"}, "what is stored of a picture is its bytes"),
     "core/prompt": ({"TOOL", "IMAGE", "ACTIVE_NOTE"}, "a turn has its own results, pictures and open note"),
     "core/planning": ({"TOOL", "IMAGE", "ACTIVE_NOTE"}, "a turn has its own results, pictures and open note"),

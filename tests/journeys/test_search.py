@@ -14,7 +14,7 @@ from tests.unit.adapters.retrieval.vaults import write
 from lamella.errors import LamellaError
 from lamella.notes import open_index
 
-NOTES = {
+NOTES: dict[str, str | bytes] = {
     "garden/beans.md": "---\ntags: [garden]\n---\n# Sowing\n\nBeans are sown in May.\n",
     "garden/tools.md": "A spade and a watering can.\n",
     "broken.md": b"\xff\xfe",
@@ -134,7 +134,7 @@ def test_python_refuses_what_means_nothing(vault: Path) -> None:
     with open_index(vault) as index:
         for wrong in ({"limit": 0}, {"limit": True}, {"now": "today"}):
             with pytest.raises(LamellaError):
-                index.search("beans", **wrong)  # type: ignore[arg-type]
+                index.search("beans", **wrong)
         for question in ("", 7):
             with pytest.raises(LamellaError):
                 index.search(question)  # type: ignore[arg-type]

@@ -23,7 +23,7 @@ _PLAIN = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 
 _QUICK_BYTES = 1_000_000
 
 
-class FileState(NamedTuple):
+class FileSight(NamedTuple):
     """A file as it was when it was looked at: what tells one state from another, when it was last changed."""
 
     stamp: str
@@ -47,7 +47,7 @@ class VaultFiles:
         self._vault = Vault(root)
         self._look = look
 
-    def survey(self, *, now: int) -> Mapping[str, FileState]:
+    def survey(self, *, now: int) -> Mapping[str, FileSight]:
         """Every file that is searched, in the order of paths. ``now`` is the time in nanoseconds."""
         found = {}
         for path in self._vault.glance().list_files():
@@ -57,14 +57,14 @@ class VaultFiles:
                     found[path] = state
         return found
 
-    def look_at(self, path: str, *, now: int) -> FileState | None:
+    def look_at(self, path: str, *, now: int) -> FileSight | None:
         """One of them as it is now; none if it is not there."""
         try:
             found = os.stat(self._on_disk(path))  # noqa: PTH116 - a path of our own for each of many files takes long
         except (OSError, ValueError):
             return None
         changed = max(found.st_mtime_ns, found.st_ctime_ns)
-        return FileState(
+        return FileSight(
             stamp=f"{found.st_size} {found.st_mtime_ns} {found.st_ctime_ns} {found.st_ino}",
             modified=found.st_mtime_ns,
             settled=changed < now - _SETTLED_NS,

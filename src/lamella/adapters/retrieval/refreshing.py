@@ -13,7 +13,7 @@ from lamella.adapters.retrieval.chunks import name_chunks
 from lamella.adapters.retrieval.contents import NoteContents, fold_name, name_stem, read_contents
 from lamella.adapters.retrieval.database import CHUNK_BITS, HEADINGS, IndexFile
 from lamella.adapters.retrieval.days import find_named_days
-from lamella.adapters.retrieval.files import FileState, VaultFiles
+from lamella.adapters.retrieval.files import FileSight, VaultFiles
 from lamella.adapters.retrieval.words import extend, is_indonesian
 from lamella.errors import LamellaError, NotAvailableError
 from lamella.holdings import IndexReport
@@ -48,7 +48,7 @@ class _FileEntry(NamedTuple):
     """A file made ready for the index: nothing but its state where it is the same, or why it could not be read."""
 
     path: str
-    state: FileState
+    state: FileSight
     hash: bytes
     contents: NoteContents | None = None
     rows: Sequence[_Row] = ()
@@ -80,7 +80,7 @@ class Refresher:
             unread=tuple(sorted({**faults, **unread}.items())),
         )
 
-    def _look_at(self, paths: Collection[str], *, now: int) -> Mapping[str, FileState]:
+    def _look_at(self, paths: Collection[str], *, now: int) -> Mapping[str, FileSight]:
         found = {path: self._files.look_at(path, now=now) for path in sorted(paths)}
         return {path: state for path, state in found.items() if state is not None}
 
@@ -92,7 +92,7 @@ class Refresher:
         return {path: _Known(*rest) for path, *rest in rows}
 
     def _put_in(
-        self, stale: Sequence[str], states: Mapping[str, FileState], known: Mapping[str, _Known], *, tell: Tell | None
+        self, stale: Sequence[str], states: Mapping[str, FileSight], known: Mapping[str, _Known], *, tell: Tell | None
     ) -> tuple[int, dict[str, str]]:
         read, unread = 0, dict[str, str]()
         batch: list[_FileEntry] = []
@@ -113,7 +113,7 @@ class Refresher:
         self._write(batch)
         return read, unread
 
-    def _prepare(self, path: str, state: FileState, known: _Known | None) -> _FileEntry:
+    def _prepare(self, path: str, state: FileSight, known: _Known | None) -> _FileEntry:
         """Read a file and make its rows; no lock is held meanwhile. Without a hash it is left as it was."""
         try:
             found = self._files.open(path)
@@ -207,5 +207,5 @@ def _make_rows(path: str, contents: NoteContents) -> Iterator[_Row]:
         properties = ""
 
 
-def _is_same(known: _Known | None, state: FileState) -> bool:
+def _is_same(known: _Known | None, state: FileSight) -> bool:
     return known is not None and known.stamp == state.stamp and bool(known.settled)

@@ -107,7 +107,7 @@ def shared_tokens(
 
     Nor does what the cache of a profile makes cold by a change that moves no byte.
     """
-    warm = _count_warm(before, now, profile)
+    warm = _count_warm(before, now, profile) if profile.invalidates else None
     if before.model != now.model or before.tools != now.tools or warm == 0:
         return 0
     shared = common_tokens(before.messages[:warm], now.messages[:warm], measure)
@@ -134,7 +134,8 @@ def _expired(earlier: CacheRequest, now: datetime, lifetime: int) -> bool:
 def _fork(earlier: CacheRequest, now: CacheRequest, profile: CacheProfile) -> Fork:
     if earlier.model != now.model or earlier.tools != now.tools:
         return NO_FORK
-    fork, warm = find_fork(earlier.messages, now.messages), _count_warm(earlier, now, profile)
+    fork = find_fork(earlier.messages, now.messages)
+    warm = _count_warm(earlier, now, profile) if profile.invalidates else None
     return fork if warm is None else min(fork, (warm, 0, 0))
 
 
@@ -151,7 +152,7 @@ def find_cooled(before: CacheRequest, now: CacheRequest, profile: CacheProfile) 
 
 def _count_warm(before: CacheRequest, now: CacheRequest, profile: CacheProfile) -> int | None:
     """How many messages stay warm whatever their bytes are; none if all may."""
-    cooled = find_cooled(before, now, profile) if profile.invalidates else None
+    cooled = find_cooled(before, now, profile)
     if cooled is None:
         return None
     return int(cooled[1] == _PARTS[-1] and bool(now.messages) and now.messages[0].role is Role.SYSTEM)

@@ -99,7 +99,7 @@ def enter_turn(books: Books, envelope: Envelope, *, tariff: Tariff, at: datetime
     naive_use, naive = books.naive.answer(glued, profile=profile, measure=measure)
     ideal, perfect = books.perfect.answer(request.messages, use, profile=profile, measure=measure)
     common = shared_tokens(books.last, request, measure) if books.last else 0
-    cooled = find_cooled(books.last, request, profile) if books.last else None
+    cooled = find_cooled(books.last, request, profile) if books.last and profile.invalidates else None
     entry = Entry(
         prefix=make_prefix(books.prompt, prompt, common_tokens=common, cooled=cooled and cooled[0]),
         cache=use,
@@ -191,7 +191,7 @@ def glue_messages(prompt: Prompt) -> tuple[Message, ...]:
         return (*messages, prompt.user.message, *after)
     pictures = [artifact for artifact in prompt.attached if artifact.kind is Kind.IMAGE]
     glued = [_find_block(artifact, prompt) for artifact in prompt.attached if artifact.kind is not Kind.IMAGE]
-    told = _tell_unsent(pictures, prompt.measure)
+    told = _tell_unsent(pictures, prompt.measure) if pictures else {}
     glued += told.values()
     images = [image for picture in pictures if picture.id not in told for image in picture.images]
     if not prompt.placement.keep and tuple(glued) == prompt.shown[1] and tuple(images) == prompt.shown[3]:

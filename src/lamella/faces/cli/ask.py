@@ -90,10 +90,7 @@ def ask(
 
     lamella ask "What is decided here?" --attach examples/vault/decisions/one-index.md
     """
-    if chat is not None and not chat.strip():
-        raise UsageError("--chat is empty.", hint="Name the conversation to keep it in, or leave --chat out.")
-    if store is not None and chat is None:
-        raise UsageError("--store needs --chat.", hint="Say which conversation to keep it in, with --chat NAME.")
+    _check_kept(chat, store)
     find_policy(policy)
     text, piped = _read_question(question)
     check_text(text, "the question")
@@ -118,6 +115,13 @@ def ask(
             _print_preview(opened.stored.preview(asked, at=datetime.now(UTC)), as_json=as_json)
         else:
             _answer(opened, asked, output, as_json=as_json)
+
+
+def _check_kept(chat: str | None, store: str | None) -> None:
+    if chat is not None and not chat.strip():
+        raise UsageError("--chat is empty.", hint="Name the conversation to keep it in, or leave --chat out.")
+    if store is not None and chat is None:
+        raise UsageError("--store needs --chat.", hint="Say which conversation to keep it in, with --chat NAME.")
 
 
 def _answer(opened: OpenChat, asked: Ask, output: PlainOutput, *, as_json: bool) -> None:

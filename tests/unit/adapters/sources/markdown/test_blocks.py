@@ -2,7 +2,9 @@
 
 import pytest
 
+from lamella.adapters.sources.markdown.blocks import find_blocks
 from lamella.adapters.sources.markdown.note import parse_note
+from lamella.adapters.sources.markdown.structure import read_structure
 
 
 @pytest.mark.parametrize(
@@ -33,3 +35,10 @@ from lamella.adapters.sources.markdown.note import parse_note
 )
 def test_a_name_belongs_to_the_block_it_ends_or_to_the_one_before_it(text: str, blocks: dict[str, str]) -> None:
     assert {name: text[start:end] for name, (start, end) in parse_note(text).blocks.items()} == blocks
+
+
+def test_names_are_looked_for_from_an_offset_on() -> None:
+    text = "one ^a\n\ntwo ^b\n"
+    spans = read_structure(text).spans
+    assert find_blocks(text, 0, spans) == {"a": (0, 6), "b": (8, 14)}
+    assert find_blocks(text, 8, spans) == {"b": (8, 14)}
