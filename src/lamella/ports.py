@@ -40,13 +40,14 @@ class TokenCounter(Protocol):
 class NoteList:
     """Paths of notes, sorted.
 
-    Not among them: ``links`` that lead out of the root or to a folder, and what is ``unread``: why each note could not
-    be searched for a tag.
+    Not among them: ``links`` that lead out of the root or to a folder, what is ``unread``: why each note could not be
+    searched for a tag, and what is ``left_out``: why each file or folder could not be looked at.
     """
 
     paths: tuple[str, ...]
     links: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 class Reader(Protocol):
@@ -65,14 +66,20 @@ class Catalog(Protocol):
         ...
 
     def find_note(self, name: str) -> Sequence[str]:
-        """The paths a link can mean: the exact path, else every note of that file name."""
+        """The paths a link can mean: the exact path, else every note of that name, else of that alias."""
         ...
 
     def find_file(self, target: str, *, beside: str) -> str:
         """The path of the file that a note embeds: beside the note, else from the root, else of a unique name."""
         ...
 
+    def find_copies(self, artifact: Artifact) -> Sequence[str]:
+        """The paths of files of its kind that have the very text of an artifact."""
+        ...
+
     def has_folder(self, path: str) -> bool: ...
+
+    def has_file(self, path: str) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,7 @@ ELSEWHERE = {
     "adapters/archive/transcript.py: _refuse_numbers": "a datetime is a word for a time, too",
     "adapters/providers/local/weights.py: WeightsPackage.install": "what pip is called with",
     "adapters/providers/local/weights.py: _check_packaged": "what pip is called with",
+    "adapters/sources/obsidian/embeds.py: EmbedExpansion._embed": "an attribute of a frame",
     "commands.py: _list_options": "an option with its value",
     "core/values.py: describe": "what a program prints of its own values",
     "engine/dialogue/fitting.py: _ask": "a type",

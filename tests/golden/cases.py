@@ -18,7 +18,7 @@ from lamella.wiring.transcripts import replay_transcript
 
 HERE = Path(__file__).parent
 EXPECTED = HERE / "expected"
-CONVERSATIONS = ("walkthrough", "growing", "folded", "web", "papers", "tools", "pictures", "heavy")
+CONVERSATIONS = ("walkthrough", "growing", "folded", "web", "papers", "house", "tools", "pictures", "heavy")
 LAYOUTS = ("library", "in_place")
 CARRY_FORWARD = ("full", "preview")
 OUTPUTS = {"json": "--json", "txt": "--messages"}

@@ -44,6 +44,22 @@ def test_selections_stand_verbatim_to_the_end_and_a_pdf_is_a_file(
     assert "harbour was closed for nine days." in turns[4].text("L2_PREVIOUS")
 
 
+@GROWING_IN_PLACE
+def test_a_note_stands_with_what_it_embeds_once_and_a_canvas_in_words(replayed: Replay, layout: str) -> None:
+    turns = replayed("house", layout, "full")
+    moving, rooms, checklist = "house/moving.md", "house/rooms.canvas", "house/checklist.md"
+    assert [turn.forms("L3_TURN") for turn in turns] == [
+        [(moving, "full")],
+        [(moving, "reference"), (rooms, "full")],
+        [(moving, "reference"), (checklist, "full")],
+    ]
+    first = turns[0].text("L3_TURN")
+    assert first.count("Ask [[Ada]] for boxes.") == first.count("Give back both keys.") == 1
+    assert first.count('<embedded_note path="house/checklist.md#Before">') == 1
+    assert "![[plan of the flat.png]] ![[nowhere]]" in first
+    assert "[2] → [1]: first" in turns[1].text("L3_TURN")
+
+
 @MOVES
 @EACH_LAYOUT
 def test_results_belong_to_their_turn_and_calls_have_theirs(replayed: Replay, layout: str) -> None:

@@ -70,9 +70,17 @@ class CountingCatalog:
         self._counter.reads += 1
         return self._catalog.find_file(target, beside=beside)
 
+    def find_copies(self, artifact: Artifact) -> Sequence[str]:
+        self._counter.reads += 1
+        return self._catalog.find_copies(artifact)
+
     def has_folder(self, path: str) -> bool:
         self._counter.reads += 1
         return self._catalog.has_folder(path)
+
+    def has_file(self, path: str) -> bool:
+        self._counter.reads += 1
+        return self._catalog.has_file(path)
 
 
 def make_backend(store: Store, vault: Path | None) -> tuple[Backend, CountingSources]:

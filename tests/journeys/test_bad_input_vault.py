@@ -125,19 +125,21 @@ def test_what_is_no_file_is_said_on_one_line(
     assert len(message) < 3_000
 
 
-@pytest.mark.parametrize("kind", ["note", "folder", "image"])
+@pytest.mark.parametrize("kind", ["note", "image"])
 def test_a_pipe_that_no_one_writes_to_is_refused_and_not_waited_for(vault: Path, kind: str) -> None:
     for name in ("pipe.md", "pipe.png"):
         os.mkfifo(vault / "docs" / name)
-    given = {"folder": {"path": "docs"}, "image": {"path": "docs/pipe.png"}}
-    ran = attach_spawned(vault, {"kind": kind, **given.get(kind, {"path": "docs/pipe.md"})})
+    ran = attach_spawned(vault, {"kind": kind, "path": "docs/pipe.png" if kind == "image" else "docs/pipe.md"})
     assert "is not a file" in refusal(ran, code="source_missing")
 
 
-def test_a_pipe_among_notes_is_not_searched_for_tags_nor_waited_for(vault: Path) -> None:
+def test_a_pipe_among_notes_is_not_searched_for_tags_nor_read_nor_waited_for(vault: Path) -> None:
     os.mkfifo(vault / "docs" / "pipe.md")
     ran = attach_spawned(vault, {"kind": "tag", "tag": "tagged"})
     assert ran.warnings() == ["Not searched for tags: docs/pipe.md is not a file."]
+    ran = attach_spawned(vault, {"kind": "folder", "path": "docs"})
+    assert ran.warnings() == ["Left out: docs/pipe.md is not a file."]
+    assert layer_ids(ran, 2) == ["docs/b.md", "docs/same.md"]
 
 
 def attach_spawned(vault: Path, attached: dict[str, object]) -> Ran:
@@ -169,11 +171,15 @@ BYTES = {
 
 
 @pytest.mark.parametrize(("data", "what"), BYTES.values(), ids=BYTES)
-def test_a_note_that_is_not_utf8_is_refused_with_its_byte(vault: Path, data: bytes, what: str) -> None:
+def test_a_note_that_is_not_utf8_is_refused_with_its_byte_and_stops_no_other(
+    vault: Path, data: bytes, what: str
+) -> None:
     (vault / "docs" / "odd.md").write_bytes(data)
-    for attached in (note("docs/odd.md"), {"kind": "folder", "path": "docs"}):
-        message = refusal(attach(vault, attached), code="source_unreadable")
-        assert f"docs/odd.md is not UTF-8: {what}" in message
+    message = refusal(attach(vault, note("docs/odd.md")), code="source_unreadable")
+    assert f"docs/odd.md is not UTF-8: {what}" in message
+    ran = attach(vault, {"kind": "folder", "path": "docs"})
+    assert ran.warnings() == [f"Left out: docs/odd.md is not UTF-8: {what}."]
+    assert layer_ids(ran, 2) == ["docs/b.md", "docs/same.md"]
     ran = attach(vault, {"kind": "tag", "tag": "tagged"})
     assert ran.warnings() == [f"Not searched for tags: docs/odd.md is not UTF-8: {what}."]
     assert layer_ids(ran, 2) == ["docs/b.md"]
@@ -182,33 +188,39 @@ def test_a_note_that_is_not_utf8_is_refused_with_its_byte(vault: Path, data: byt
 def test_a_note_of_200_mb_is_refused_with_its_size_before_it_is_read(vault: Path) -> None:
     with (vault / "docs" / "huge.md").open("wb") as file:
         file.truncate(200_000_000)
-    for attached in (note("docs/huge.md"), {"kind": "folder", "path": "docs"}):
-        message = refusal(attach(vault, attached), code="source_too_large")
-        assert f"docs/huge.md has 200,000,000 bytes; Lamella reads files of up to {MAX_FILE_BYTES:,}" in message
+    why = f"docs/huge.md has 200,000,000 bytes; Lamella reads files of up to {MAX_FILE_BYTES:,} bytes."
+    assert why in refusal(attach(vault, note("docs/huge.md")), code="source_too_large")
+    assert attach(vault, {"kind": "folder", "path": "docs"}).warnings() == [f"Left out: {why}"]
 
 
-def test_a_file_whose_name_is_not_utf8_is_said_and_not_left_out(vault: Path) -> None:
+def test_a_file_whose_name_is_not_utf8_is_said_and_stops_no_other(vault: Path) -> None:
     (vault / "docs" / os.fsdecode(b"caf\xe9.md")).write_text("x", encoding="utf-8")
     ran = attach(vault, {"kind": "folder", "path": "docs"})
-    assert r"docs/caf\xe9.md' is not UTF-8" in refusal(ran, code="source_unreadable")
+    assert ran.warnings() == [r"Left out: The name of the file b'docs/caf\xe9.md' is not UTF-8."]
+    assert layer_ids(ran, 2) == ["docs/b.md", "docs/same.md"]
 
 
-def test_a_folder_too_deep_to_be_listed_is_said_and_not_left_out(vault: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_too_deep_to_be_listed_is_said_and_stops_no_other(
+    vault: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(vault / "docs")
     for _ in range(DEEP):
         Path("x" * 250).mkdir()
         os.chdir("x" * 250)
     os.chdir(vault)
-    assert "cannot be read: File name too long" in refusal(
-        attach(vault, {"kind": "folder", "path": "docs"}), code="source_unreadable"
-    )
+    ran = attach(vault, {"kind": "folder", "path": "docs"})
+    assert [warning.endswith("cannot be read: File name too long.") for warning in ran.warnings()] == [True]
+    assert layer_ids(ran, 2) == ["docs/b.md", "docs/same.md"]
 
 
-def test_a_broken_link_in_a_folder_is_said_and_not_left_out(vault: Path) -> None:
+def test_a_broken_link_in_a_folder_is_said_and_stops_no_other(vault: Path) -> None:
     (vault / "docs" / "dangling.md").symlink_to("nothing.md")
     (vault / "docs" / "loop.md").symlink_to("loop.md")
     ran = attach(vault, {"kind": "folder", "path": "docs"})
-    assert "docs/dangling.md is a link to nothing" in refusal(ran, code="source_missing")
+    assert ran.warnings() == [
+        "Left out: docs/dangling.md is a link to nothing.",
+        "Left out: docs/loop.md is a link to itself.",
+    ]
     assert attach(vault, {"kind": "tag", "tag": "tagged"}).warnings() == [
         "Not searched for tags: docs/dangling.md is a link to nothing.",
         "Not searched for tags: docs/loop.md is a link to itself.",

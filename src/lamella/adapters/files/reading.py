@@ -1,10 +1,14 @@
-"""Reading a file that somebody names: a plain one, and no more of it than it may have."""
+"""Reading a file that somebody names: a plain one, no more of it than it may have, not twice if it stays as it is."""
 
 import errno
 import os
 import stat
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
 from pathlib import Path
-from typing import BinaryIO
+from threading import Lock
+from time import time_ns
+from typing import BinaryIO, Generic, TypeVar
 
 from lamella.errors import SourceTooLargeError
 
@@ -22,19 +26,40 @@ _OTHERS = (
 # A pipe that takes another's place in between would be waited for when it is opened.
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
 
+# Some file systems write times in steps of two seconds: a file that was touched just now may change again within one.
+_UNSETTLED_NS = 2_000_000_000
+_State = tuple[int, int, int, int, int]
+
+Value = TypeVar("Value")
+
 
 def read_plain(path: Path, *, limit: int = MAX_BYTES, name: str | None = None, hint: str = _SPLIT) -> bytes:
     """The bytes of a plain file. ``OSError`` says that it is none, or why it cannot be read.
 
     One with more bytes than the ``limit`` is ``source_too_large``; of such a file no more than that is read.
     """
-    _check_plain(path, path.stat())
-    with os.fdopen(os.open(path, _FLAGS), "rb") as file:
-        found = os.fstat(file.fileno())
-        _check_plain(path, found)
-        if found.st_size > limit:
-            raise _too_large(name or str(path), f"{found.st_size:,}", limit=limit, hint=hint)
+    with _open_plain(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > limit:
+            raise _too_large(name or str(path), f"{size:,}", limit=limit, hint=hint)
         return read_stream(file, limit=limit, name=name or str(path), hint=hint)
+
+
+def read_head(path: Path, *, limit: int) -> bytes:
+    """The first bytes of a plain file, as many as the limit. ``OSError`` as above."""
+    with _open_plain(path) as file:
+        return file.read(limit)
+
+
+def _open_plain(path: Path) -> BinaryIO:
+    _check_plain(path, path.stat())
+    file = os.fdopen(os.open(path, _FLAGS), "rb")
+    try:
+        _check_plain(path, os.fstat(file.fileno()))
+    except OSError:
+        file.close()
+        raise
+    return file
 
 
 def read_stream(stream: BinaryIO, *, limit: int = MAX_BYTES, name: str, hint: str = _SPLIT) -> bytes:
@@ -60,3 +85,52 @@ def _is_null(found: os.stat_result) -> bool:
 
 def _too_large(name: str, size: str, *, limit: int, hint: str) -> SourceTooLargeError:
     return SourceTooLargeError(f"{name} has {size} bytes; Lamella reads files of up to {limit:,} bytes.", hint=hint)
+
+
+class FileMemory(Generic[Value]):
+    """What was made of files. Of two states that look alike one is trusted only when the file was left alone for long.
+
+    ``weigh`` says how much of the ``limit`` a value takes; what was not asked for longest is forgotten first.
+    """
+
+    def __init__(
+        self, *, limit: int, weigh: Callable[[Value], int] = lambda _value: 1, now_ns: Callable[[], int] = time_ns
+    ) -> None:
+        self._limit, self._weigh, self._now_ns = limit, weigh, now_ns
+        self._kept: OrderedDict[Hashable, tuple[_State, Value]] = OrderedDict()
+        self._weight = 0
+        self._lock = Lock()
+
+    def get(
+        self, key: Hashable, file: Path, make: Callable[[], Value], *, keeps: Callable[[Value], bool] | None = None
+    ) -> Value:
+        """What was made of a file under a key, or is made now; ``keeps`` says of something new whether it is kept."""
+        # Before it is made: whatever changes meanwhile has another state the next time.
+        state = _read_state(file)
+        with self._lock:
+            kept = self._kept.get(key)
+            if kept is not None and kept[0] == state:
+                self._kept.move_to_end(key)
+                return kept[1]
+        value = make()
+        is_settled = state is not None and max(state[1], state[2]) < self._now_ns() - _UNSETTLED_NS
+        if state is not None and is_settled and (keeps is None or keeps(value)):
+            self._keep(key, state, value)
+        return value
+
+    def _keep(self, key: Hashable, state: _State, value: Value) -> None:
+        with self._lock:
+            before = self._kept.pop(key, None)
+            self._weight += self._weigh(value) - (0 if before is None else self._weigh(before[1]))
+            self._kept[key] = (state, value)
+            while self._weight > self._limit:
+                _, (_, forgotten) = self._kept.popitem(last=False)
+                self._weight -= self._weigh(forgotten)
+
+
+def _read_state(file: Path) -> _State | None:
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_dev

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from lamella.adapters.retrieval.chunks import Chunk, divide
 from lamella.adapters.sources.markdown.front import read_front, split_front
 from lamella.adapters.sources.markdown.model import PropertyValue
-from lamella.adapters.sources.markdown.tags import fold_tag, read_front_tags, read_words
+from lamella.adapters.sources.markdown.tags import fold_tag, read_aliases, read_front_tags
 from lamella.core.text.content import normalise
 
 # What is beyond this is data: it is in the vault, and nobody searches for all of its words.
@@ -16,7 +16,6 @@ _OWN = re.compile(
     r"^(?:title|tags?|alias(?:es)?)[ \t]*:.*(?:\n(?:[ \t]+|-|(?=\n)).*)*\n?", re.MULTILINE | re.IGNORECASE
 )
 _PLAIN_TITLE = re.compile(r"title:[ \t]+([A-Za-z][\w ,.()/-]*)\n?")
-_COMMA = re.compile(r"\s*,\s*")
 
 
 class NoteContents(NamedTuple):
@@ -42,7 +41,7 @@ def read_contents(path: str, text: str, *, markdown: bool) -> NoteContents:
     title = front.get("title")
     return NoteContents(
         title=title if isinstance(title, str) and title.strip() else stem,
-        aliases=tuple(read_words(front, "aliases", "alias", between=_COMMA)),
+        aliases=tuple(read_aliases(front)),
         tags=_fold_all([*read_front_tags(front), *inline]),
         properties=rest,
         chunks=chunks,
@@ -53,11 +52,6 @@ def name_stem(path: str) -> str:
     """The name of a file without its folder and its ending."""
     name = path.rpartition("/")[2]
     return name.rpartition(".")[0] or name
-
-
-def fold_name(name: str) -> str:
-    """A name as links are compared: in any case and any Unicode form."""
-    return fold_tag(name)
 
 
 def _read_properties(block: str) -> tuple[Mapping[str, PropertyValue], str]:

@@ -129,7 +129,8 @@ class LooseGround:
     def attach_file(self, path: str) -> Attachment:
         described = describe_file(path)
         place = Path(path)
-        read = open_sources(place.parent)().read(type(described)(path=place.name).wanted())
+        # What a note embeds would be looked for below a folder that nobody named, and that may hold all of a disk.
+        read = open_sources(place.parent, follows_embeds=False)().read(type(described)(path=place.name).wanted())
         if isinstance(described, Picture):
             image = read.images[0]
             return Picture(data=image.data, media_type=image.media_type, path=path)

@@ -10,14 +10,15 @@ from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
 
 from lamella.adapters.sources.grounds import Ground, stand_on
+from lamella.adapters.sources.markdown.model import ParsedNote
+from lamella.adapters.sources.markdown.note import parse_note
+from lamella.adapters.sources.markdown.sections import find_part
 from lamella.attach import Attachment, Selection, knows_ending
 from lamella.core.text.mentions import (
     Mention,
     MentionForm,
     MentionPart,
     find_mentions,
-    find_section,
-    list_headings,
     read_name,
     split_parts,
 )
@@ -164,7 +165,7 @@ def _tell_notes(name: str, count: int) -> str:
 def _select(part: MentionPart, path: str, ground: Ground) -> tuple[Selection, str]:
     text, shown = ground.read_text(path), ground.name(path)
     lines = text.removesuffix("\n").split("\n")
-    first, last = part.lines or find_section(text, part.heading) or _no_heading(part.heading, shown, text)
+    first, last = part.lines or _find_lines(part.heading, shown, text)
     if not 1 <= first <= last <= len(lines):
         raise ArtifactError(
             f"{shown} has {len(lines):,} lines; {first:,} to {last:,} were asked for.",
@@ -175,11 +176,24 @@ def _select(part: MentionPart, path: str, ground: Ground) -> tuple[Selection, st
     return Selection(path=shown, lines=(first, last), text="\n".join(lines[first - 1 : last])), told
 
 
-def _no_heading(heading: str, path: str, text: str) -> tuple[int, int]:
-    headings = list_headings(text)
+def _find_lines(heading: str, path: str, text: str) -> tuple[int, int]:
+    """The first and last line, counted from 1, of what stands under a heading or is a block of that name."""
+    note = parse_note(text)
+    place = find_part(note, heading, length=len(text))
+    if place is None:
+        raise _no_part(heading, path, note)
+    start, end = place
+    return text.count("\n", 0, start) + 1, text.removesuffix("\n").count("\n", 0, max(start, end - 1)) + 1
+
+
+def _no_part(heading: str, path: str, note: ParsedNote) -> ArtifactError:
+    if heading.startswith("^"):
+        blocks = [f"^{name}" for name in note.blocks][:_NAMED]
+        return ArtifactError(f"{path} has no block {heading}.", hint=f"It has: {', '.join(blocks) or 'none'}.")
+    headings = [one.text for one in note.headings if one.text]
     near = get_close_matches(heading, headings, n=_NAMED) or headings[:_NAMED]
     hint = f'It has: {", ".join(near)}. One with blanks is named as @"{path}#{near[0]}".' if near else "It has none."
-    raise ArtifactError(f"{path} has no heading {heading}.", hint=hint)
+    return ArtifactError(f"{path} has no heading {heading}.", hint=hint)
 
 
 def _is_meant(mention: Mention, ground: Ground) -> bool:

@@ -8,9 +8,9 @@ from lamella.core.artifacts.kinds import Medium
 from lamella.ports import Look, Sources
 
 
-def open_sources(vault: Path | None) -> Look:
+def open_sources(vault: Path | None, *, follows_embeds: bool = True) -> Look:
     """Looks at all that can be read; an error if the vault is named and not there."""
-    return Vault(vault).look if vault is not None else _look_at_nothing
+    return Vault(vault, follows_embeds=follows_embeds).look if vault is not None else _look_at_nothing
 
 
 def _look_at_nothing() -> Sources:

@@ -1,22 +1,29 @@
-"""A folder of notes on disk, read safely."""
+"""A vault: a folder of notes on disk, read and searched safely, as it is at one moment."""
 
 import os
 import stat
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
+from posixpath import normpath
 
 from lamella.adapters.files.reading import read_plain
-from lamella.adapters.sources.inventory import Inventory, is_note, make_inventory
-from lamella.adapters.sources.markdown.note import parse_note
-from lamella.adapters.sources.markdown.tags import carries_tag, fold_tag
+from lamella.adapters.sources.inventory import Inventory, fold_name
+from lamella.adapters.sources.markdown.tags import carries_tag
+from lamella.adapters.sources.obsidian.canvas import render_canvas
+from lamella.adapters.sources.obsidian.embeds import EmbedExpansion
+from lamella.adapters.sources.obsidian.rules import RULES_FILE, RULES_FILES, IgnoreRules, read_rules
 from lamella.adapters.sources.pictures import PictureReader
-from lamella.core.artifacts.kinds import KINDS, Medium
+from lamella.adapters.sources.recollection import Recollection
+from lamella.adapters.sources.walking import name_in_vault, walk_vault
+from lamella.core.artifacts.kinds import KINDS, Embeds, Medium, kind_of_file
 from lamella.core.artifacts.make import make_artifact
 from lamella.core.artifacts.model import Artifact, Kind, Source
 from lamella.core.artifacts.wanted import Wanted
+from lamella.core.text.content import normalise
 from lamella.errors import (
     BadInputError,
     NotAvailableError,
@@ -32,20 +39,26 @@ _LONGEST_GUESS = 1_000
 
 @dataclass(slots=True)
 class _Sight:
-    """What one glance has seen: folders as they are listed, the tags of notes, and which notes could not be read."""
+    """What one glance has seen: the rules, folders as they are listed, and which notes could not be read."""
 
+    rules: IgnoreRules
     listings: dict[Path, Inventory] = field(default_factory=dict)
-    tags: dict[str, frozenset[str]] = field(default_factory=dict)
     unread: dict[str, str] = field(default_factory=dict)
+    aliases: dict[str, list[str]] | None = None
 
 
 class Vault:
-    """Notes below one folder. Hidden folders, such as ``.obsidian``, hold no notes."""
+    """Notes below one folder. Hidden folders, such as ``.obsidian``, hold no notes.
 
-    def __init__(self, root: Path) -> None:
+    ``follows_embeds`` says whether a note is read with what it embeds of others; ``memory`` is what is known of files.
+    """
+
+    def __init__(self, root: Path, *, follows_embeds: bool = True, memory: Recollection | None = None) -> None:
         if not root.is_dir():
             raise SourceMissingError(f"There is no vault folder at {root}.", hint="Check the `vault` path.")
         self._root = root.resolve()
+        self._follows_embeds = follows_embeds
+        self._memory = memory or Recollection()
         self._seen: _Sight | None = None
 
     def look(self) -> Sources:
@@ -59,42 +72,81 @@ class Vault:
         # One turn means one state of the vault: its links are not told by a walk through all folders each. Whether the
         # folder is still there is asked by what reads it: a turn may read nothing.
         glance = copy(self)
-        glance._seen = _Sight()
+        glance._seen = _Sight(self._read_rules())
         return glance
 
     def read(self, wanted: Wanted) -> Artifact:
-        """A file that is its own text: a note, a canvas, source code."""
-        text = self.read_text(wanted.name)
-        source = Source(path=self._name(wanted.name), via=wanted.via, read=True)
+        """A file as text: a note with what it embeds, a canvas in words, source code as it is."""
+        path = self._name(wanted.name)
+        file = self._find_plain(path)
+        # What a note embeds is looked for each time: it may have changed, gone or come.
+        return self._memory.artifacts.get(
+            (file, wanted), file, lambda: self._make(wanted, path, file), keeps=lambda made: "![" not in made.text
+        )
+
+    def _make(self, wanted: Wanted, path: str, file: Path) -> Artifact:
+        text = _decode(_read_file(file, path), path)
+        embedded: tuple[str, ...] = ()
+        if wanted.kind is Kind.CANVAS:
+            text = render_canvas(text, path)
+        elif self._follows_embeds and KINDS[wanted.kind].embeds is not Embeds.NONE and "![" in text:
+            expansion = EmbedExpansion(path, find=self.find_linked, read=self._read_embedded)
+            text = expansion.expand(normalise(text))
+            embedded = tuple(expansion.sources)
+        source = Source(path=path, via=wanted.via, read=True, embedded=embedded)
         return make_artifact(wanted.kind, text=text, source=source, title=wanted.title, policy=wanted.policy)
+
+    def _read_embedded(self, path: str) -> str:
+        return self._memory.text(self._find_plain(path), lambda: normalise(self.read_text(path)))
 
     def list_notes(self, kind: Kind, name: str) -> NoteList:
         if KINDS[kind].medium is Medium.TAG:
             return self._list_tag(name)
-        folder = self.locate(name)
-        if not self._is(stat.S_ISDIR, folder):
+        if not self.has_folder(name):
+            self.locate(name)
             raise SourceMissingError(f"There is no folder {name} in the vault.", hint=self._suggest(name))
-        found = self._list(folder)
-        return NoteList(paths=found.notes, links=found.links)
+        found = self._list(self.locate(name))
+        return NoteList(paths=found.notes, links=found.links, left_out=found.left_out)
 
     def _list_tag(self, tag: str) -> NoteList:
-        seen = self._seen or _Sight()
+        seen = self._seen or _Sight(IgnoreRules())
         found = self._list(self._root)
         paths = tuple(path for path in found.notes if carries_tag(self._find_tags(path, seen), tag))
-        return NoteList(paths=paths, links=found.links, unread=tuple(seen.unread.values()))
+        return NoteList(paths=paths, links=found.links, unread=tuple(seen.unread.values()), left_out=found.left_out)
 
     def list_files(self) -> Sequence[str]:
         """Every file of the vault, sorted."""
         return self._list(self._root).files
 
     def has_folder(self, path: str) -> bool:
-        try:
-            return self._is(stat.S_ISDIR, self.locate(path))
-        except (SourceOutsideError, SourceMissingError):
-            return False
+        return self._has(stat.S_ISDIR, path)
+
+    def has_file(self, path: str) -> bool:
+        return self._has(stat.S_ISREG, path)
 
     def find_note(self, name: str) -> Sequence[str]:
-        return self._list(self._root).find_note(name)
+        return self._list(self._root).find_note(name) or self._list_aliases().get(fold_name(name), [])
+
+    def find_linked(self, target: str, beside: str) -> Sequence[str]:
+        """The notes that a link in another note can mean: beside that one, from the root, by name, by alias.
+
+        One in the same folder is nearer than any other.
+        """
+        folder = PurePosixPath(beside).parent
+        for path in (folder / target, PurePosixPath(target.lstrip("/"))):
+            plain = normpath(path.as_posix())
+            if any(part.startswith(".") for part in plain.split("/")):
+                continue
+            exact = [name for name in (plain, f"{plain}.md") if kind_of_file(name) is Kind.NOTE and self.has_file(name)]
+            if exact:
+                return exact[:1]
+        notes = self.find_note(target)
+        near = [path for path in notes if PurePosixPath(path).parent == folder]
+        return near if len(near) == 1 else notes
+
+    def find_copies(self, artifact: Artifact) -> Sequence[str]:
+        """The files that have the very text of an artifact and are of its kind."""
+        return tuple(path for path in self._list(self._root).files if self._is_copy(path, artifact))
 
     def find_file(self, target: str, *, beside: str) -> str:
         if target.startswith(("http://", "https://", "data:")):
@@ -115,46 +167,18 @@ class Vault:
             )
         return found[0]
 
-    def has_file(self, path: str) -> bool:
-        try:
-            return self._is(stat.S_ISREG, self.locate(path))
-        except (SourceOutsideError, SourceMissingError):
-            return False
-
     def read_text(self, path: str) -> str:
         """A file's text, which must be UTF-8."""
-        data = self.read_bytes(path)
-        try:
-            return data.decode()
-        except UnicodeDecodeError as error:
-            raise SourceUnreadableError(
-                f"{path} is not UTF-8: byte {error.start + 1:,} is 0x{data[error.start]:02x}.",
-                hint="Save the file as UTF-8, or detach it.",
-            ) from error
+        return _decode(self.read_bytes(path), path)
 
     def read_bytes(self, path: str) -> bytes:
         """A file as it is; an error says why it cannot be had."""
-        file = self.locate(path)
-        if not self._is(stat.S_ISREG, file):
-            raise self._no_file(path, file)
-        try:
-            return read_plain(
-                file, limit=MAX_FILE_BYTES, name=path, hint="Attach a selection of it, or split the file."
-            )
-        except OSError as error:
-            raise _unreadable(path, error) from error
-
-    def _no_file(self, path: str, place: Path) -> SourceMissingError:
-        if place.exists():
-            return SourceMissingError(f"{path} is not a file.", hint="Attach a file, or a folder as a folder.")
-        if self._on_disk(path).is_symlink():
-            return SourceMissingError(f"{path} is a link to nothing.", hint="Mend the link, or remove it.")
-        return SourceMissingError(f"There is no file {path} in the vault.", hint=self._suggest(path))
+        return _read_file(self._find_plain(path), path)
 
     def locate(self, path: str) -> Path:
         """The file a relative path names, after links; an error if that is outside the vault."""
         try:
-            place = self._on_disk(path).resolve()
+            place = self._place(path).resolve()
             place.exists()
         except RuntimeError as error:
             raise SourceMissingError(f"{path} is a link to itself.", hint="Mend the link, or remove it.") from error
@@ -167,88 +191,136 @@ class Vault:
             )
         return place
 
-    def _name(self, path: str) -> str:
-        """The path as an id: one that goes up and down again is the same note as without the detour."""
-        return self._vault_path(self.locate(path)) if ".." in PurePosixPath(path).parts else path
+    def _find_plain(self, path: str) -> Path:
+        """The plain file at a path; an error says why there is none to be had."""
+        file = self.locate(path)
+        if not _is(stat.S_ISREG, file):
+            raise self._no_file(path, file)
+        if self._hides(path, file):
+            raise SourceMissingError(
+                f"{path} is left out of this vault by {RULES_FILE}.", hint="Change the rule there to have it read."
+            )
+        return file
 
-    def _on_disk(self, path: str) -> Path:
-        """A vault path is UTF-8 in any locale, as it is in any program that syncs a vault."""
+    def _has(self, what: Callable[[int], bool], path: str) -> bool:
+        """Whether there is something of this kind at a path, and no rule hides it."""
+        try:
+            place = self.locate(path)
+        except (SourceOutsideError, SourceMissingError):
+            return False
+        return _is(what, place) and not self._hides(path, place)
+
+    def _hides(self, path: str, place: Path) -> bool:
+        rules = self._seen.rules if self._seen is not None else self._read_rules()
+        if rules.spec is None:
+            return False
+        mark = "/" if place.is_dir() else ""
+        named = PurePosixPath(path).as_posix()
+        return rules.hides(named + mark) or rules.hides(name_in_vault(place, self._root) + mark)
+
+    def _read_rules(self) -> IgnoreRules:
+        there = any((self._root / name).exists() for name in RULES_FILES)
+        return read_rules(self._root) if there else IgnoreRules()
+
+    def _no_file(self, path: str, place: Path) -> SourceMissingError:
+        if place.exists():
+            return SourceMissingError(f"{path} is not a file.", hint="Attach a file, or a folder as a folder.")
+        if self._place(path).is_symlink():
+            return SourceMissingError(f"{path} is a link to nothing.", hint="Mend the link, or remove it.")
+        return SourceMissingError(f"There is no file {path} in the vault.", hint=self._suggest(path))
+
+    def _name(self, path: str) -> str:
+        """The path as an id: one that goes up and down again is the same note as without the detour.
+
+        A name that has several Unicode forms is looked for in the one that the disk has.
+        """
+        named = name_in_vault(self.locate(path), self._root) if ".." in PurePosixPath(path).parts else path
+        if path.isascii() or self.has_file(named):
+            return named
+        same = self._list(self._root).find_same(named)
+        return same[0] if len(same) == 1 else named
+
+    def _place(self, path: str) -> Path:
+        """Where a path leads before links are followed. It is UTF-8 in any locale, as in any program that syncs."""
         return self._root / os.fsdecode(path.encode())
 
-    @staticmethod
-    def _is(what: Callable[[int], bool], place: Path) -> bool:
-        try:
-            return what(place.stat().st_mode)
-        except OSError:
-            return False
+    def _list_aliases(self) -> dict[str, list[str]]:
+        """The notes that have a name besides that of their file, by that; one that cannot be read has none."""
+        if self._seen is not None and self._seen.aliases is not None:
+            return self._seen.aliases
+        found: dict[str, list[str]] = {}
+        for path in self._list(self._root).notes:
+            with suppress(OSError):
+                for alias in {fold_name(alias) for alias in self._memory.aliases(self._place(path))}:
+                    found.setdefault(alias, []).append(path)
+        if self._seen is not None:
+            self._seen.aliases = found
+        return found
 
     def _find_tags(self, path: str, seen: _Sight) -> frozenset[str]:
         """The tags of a note. One that cannot be read carries none, and is not what stops the search for others."""
-        if path not in seen.tags:
-            try:
-                seen.tags[path] = frozenset(map(fold_tag, parse_note(self.read_text(path)).tags))
-            except BadInputError as error:
-                seen.tags[path] = frozenset()
-                seen.unread[path] = error.message
-        return seen.tags[path]
+        if path in seen.unread:
+            return frozenset()
+        try:
+            return self._memory.tags(self._place(path), lambda: self.read_text(path))
+        except BadInputError as error:
+            seen.unread[path] = error.message
+            return frozenset()
+
+    def _is_copy(self, path: str, artifact: Artifact) -> bool:
+        if kind_of_file(path) is not artifact.kind:
+            return False
+        try:
+            # Most files are told apart by their size alone; one with embeds is as long as those.
+            size = self._place(path).stat().st_size
+            whole = not artifact.source.embedded and artifact.kind is not Kind.CANVAS
+            if whole and not _may_have(size, artifact.text):
+                return False
+            return self.read(Wanted(kind=artifact.kind, name=path)).hash == artifact.hash
+        except (BadInputError, OSError):
+            return False
 
     def _list(self, folder: Path) -> Inventory:
         if self._seen is None:
-            return self._walk(folder)
+            return walk_vault(self._root, folder, self._read_rules())
         if folder not in self._seen.listings:
-            self._seen.listings[folder] = self._walk(folder)
+            self._seen.listings[folder] = walk_vault(self._root, folder, self._seen.rules)
         return self._seen.listings[folder]
-
-    def _walk(self, folder: Path) -> Inventory:
-        """Every file below a folder but hidden ones and links that leave the vault.
-
-        A link that leads nowhere is listed, and is an error when it is read.
-        """
-        files: list[str] = []
-        links: list[str] = []
-        for parent, folders, names in os.walk(folder, onerror=self._refuse_folder):
-            folders[:] = sorted(name for name in folders if not name.startswith("."))
-            links += [self._vault_path(place) for name in folders if _is_link(place := Path(parent) / name)]
-            for name in names:
-                file = Path(parent) / name
-                if name.startswith("."):
-                    continue
-                if self._stays(file):
-                    files.append(self._vault_path(file))
-                elif is_note(name):
-                    links.append(self._vault_path(file))
-        return make_inventory(files, links)
-
-    def _stays(self, file: Path) -> bool:
-        # The walk enters no linked folder, so only a link can lead out; following every path costs ten times more.
-        try:
-            return not file.is_symlink() or file.resolve().is_relative_to(self._root)
-        except (OSError, RuntimeError):
-            return True
-
-    def _vault_path(self, file: Path) -> str:
-        name = os.fsencode(file.relative_to(self._root).as_posix())
-        try:
-            return name.decode()
-        except UnicodeDecodeError as error:
-            raise SourceUnreadableError(f"The name of the file {name!r} is not UTF-8.", hint="Rename it.") from error
-
-    def _refuse_folder(self, error: OSError) -> None:
-        raise _unreadable(str(error.filename or self._root.name), error) from error
 
     def _suggest(self, path: str) -> str:
         near = get_close_matches(path, self._list(self._root).files, n=3) if len(path) <= _LONGEST_GUESS else []
         return f"Did you mean {', '.join(near)}?" if near else "Paths are relative to the vault folder."
 
 
-def _is_link(place: Path) -> bool:
+def _may_have(size: int, text: str) -> bool:
+    """Whether a file of this size can have this text: a byte order mark and the ends of lines are left out of it."""
+    least = len(text.encode())
+    return least <= size <= least + 3 + text.count("\n")
+
+
+def _is(what: Callable[[int], bool], place: Path) -> bool:
     try:
-        return place.is_symlink()
+        return what(place.stat().st_mode)
     except OSError:
-        return False  # a folder that cannot be looked at; the walk into it says why
+        return False
 
 
-def _unreadable(path: str, error: OSError) -> SourceUnreadableError:
-    return SourceUnreadableError(
-        f"{path} cannot be read: {error.strerror or error}.", hint="Check its permissions and the length of its path."
-    )
+def _read_file(file: Path, path: str) -> bytes:
+    try:
+        hint = "Attach a selection of it, or split the file."
+        return read_plain(file, limit=MAX_FILE_BYTES, name=path, hint=hint)
+    except OSError as error:
+        raise SourceUnreadableError(
+            f"{path} cannot be read: {error.strerror or error}.",
+            hint="Check its permissions and the length of its path.",
+        ) from error
+
+
+def _decode(data: bytes, path: str) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise SourceUnreadableError(
+            f"{path} is not UTF-8: byte {error.start + 1:,} is 0x{data[error.start]:02x}.",
+            hint="Save the file as UTF-8, or detach it.",
+        ) from error

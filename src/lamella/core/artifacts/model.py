@@ -52,7 +52,8 @@ class Policy(StrEnum):
 class Source(Struct, frozen=True, kw_only=True, gc=False):
     """Where an artifact came from; which fields are set depends on its kind.
 
-    ``read`` says that its text was read there, not given: it can be read again.
+    ``read`` says that its text was read there, not given: it can be read again. ``found_at`` is where its file stands
+    since it was moved, while ``path`` stays what it is called; ``embedded`` are notes, or parts of notes, in its text.
     """
 
     path: str | None = None
@@ -63,6 +64,8 @@ class Source(Struct, frozen=True, kw_only=True, gc=False):
     arguments: str | None = None
     via: str | None = None
     read: bool = False
+    found_at: str | None = None
+    embedded: tuple[str, ...] = ()
 
 
 class Image(Struct, frozen=True, kw_only=True):

@@ -166,8 +166,10 @@ def _newest(old: Artifact, artifact: Artifact) -> Artifact:
     policy = artifact.policy or old.policy
     if old.hash != artifact.hash:
         return artifact if artifact.policy is policy else replace(artifact, policy=policy)
-    if old.policy is not policy or old.condensed != artifact.condensed:
-        return replace(old, policy=policy, condensed=artifact.condensed)
+    # The same text under the same name stays as it stands, wherever its file was moved to.
+    source = replace(old.source, found_at=artifact.source.found_at)
+    if old.policy is not policy or old.condensed != artifact.condensed or old.source != source:
+        return replace(old, policy=policy, condensed=artifact.condensed, source=source)
     return old
 
 

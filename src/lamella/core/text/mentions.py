@@ -1,7 +1,8 @@
 """Mentions: what a typed text names to be attached, told from all its other words.
 
 ``@path``, ``@"a path"``, ``@#tag``, ``@[[Note]]`` and ``[[Note]]``. A name may end in lines (``plan.md:10-20``) or in a
-heading (``plan.md#Costs``). What stands in code is code, and what stands in braces belongs to templates.
+heading or a block (``plan.md#Costs``, ``plan.md#^id``). What stands in code is code, and what stands in braces belongs
+to templates.
 """
 
 import re
@@ -10,7 +11,6 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from lamella.core.text.fences import walk_lines
-from lamella.core.text.outline import find_headings
 
 # A path that is longer names no file anywhere.
 _LONGEST = 1_000
@@ -31,7 +31,6 @@ _LETTER = re.compile(r"[^\W\d_]")
 _STOPS = re.compile(r"[,;:!?)\]}'\u2019\u201d\u00bb>*|]")
 _ENDS = ".,;:!?)]}'\u2019\u201d\u00bb>*|"
 _LINES = re.compile(r"(?P<path>.+):(?P<first>\d{1,9})(?:-(?P<last>\d{1,9}))?")
-_NO_WORD = re.compile(r"[\W_]+")
 
 
 class MentionForm(StrEnum):
@@ -93,37 +92,6 @@ def split_parts(name: str) -> Iterator[MentionPart]:
         yield MentionPart(path=path, heading=heading)
         path, mark, above = path.rpartition("#")
         heading = f"{above}#{heading}"
-
-
-def find_section(text: str, heading: str) -> tuple[int, int] | None:
-    """The first and last line of what stands under a heading, counted from 1; ``Above#Below`` goes down two steps."""
-    if not heading.strip("#"):
-        return None
-    headings = list(find_headings(text))
-    end = len(text.removesuffix("\n").split("\n"))
-    first = 1
-    for step in filter(None, heading.split("#")):
-        found = next((at for at in headings if first <= at[0] <= end and _is_called(at[2], step)), None)
-        if found is None:
-            return None
-        first, level, _ = found
-        end = next((line - 1 for line, depth, _ in headings if first < line <= end and depth <= level), end)
-    return first, end
-
-
-def list_headings(text: str) -> list[str]:
-    """The headings of a text, as they can be named."""
-    return [title for _, _, title in find_headings(text) if title]
-
-
-def _is_called(title: str, name: str) -> bool:
-    """Whether a heading is meant, whatever its case, its marks, and the dashes that addresses put for blanks."""
-    wanted = _plain(name)
-    return bool(wanted) and _plain(title) == wanted
-
-
-def _plain(title: str) -> str:
-    return _NO_WORD.sub(" ", title).strip().casefold()
 
 
 def _read(match: re.Match[str]) -> Mention | None:

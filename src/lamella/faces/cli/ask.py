@@ -15,10 +15,11 @@ from lamella.engine.dialogue.ask import Ask
 from lamella.engine.sending.sending import send
 from lamella.errors import SourceTooLargeError, TextError, UsageError
 from lamella.faces.cli.access import JsonOption, StoreOption
-from lamella.faces.cli.chat.attaching import attach_named, with_policy
+from lamella.faces.cli.chat.attaching import attach_named, find_active, with_policy
 from lamella.faces.cli.chat.commands.setting import read_given
 from lamella.faces.cli.chat.opening import (
     UNKEPT,
+    ActiveOption,
     AnswerOption,
     ChatOptions,
     ModelOption,
@@ -66,6 +67,7 @@ def ask(
     question: Annotated[str | None, typer.Argument(help="The question; else it is read from stdin.")] = None,
     attach: _AttachOption = None,
     select: _SelectOption = None,
+    active_note: ActiveOption = None,
     detach: _DetachOption = None,
     vault: VaultOption = None,
     model: ModelOption = None,
@@ -91,7 +93,9 @@ def ask(
     find_policy(policy)
     text, piped = _read_question(question)
     check_text(text, "the question")
-    named = [*_find(attach, select, NamedFiles(vault)), *attach_named(text, NamedFiles(vault))]
+    files = NamedFiles(vault)
+    active = [find_active(active_note, files)] if active_note else []
+    named = [*active, *_find(attach, select, files), *attach_named(text, files)]
     attached = [*(with_policy(one, policy) for one in named), *piped]
     asked = Ask(text=text, attach=tuple(one.attachment() for one in attached), detach=tuple(detach or ()))
     options = ChatOptions(

@@ -3,10 +3,11 @@
 import os
 from io import BytesIO
 from pathlib import Path
+from time import time_ns
 
 import pytest
 
-from lamella.adapters.files.reading import read_plain, read_stream
+from lamella.adapters.files.reading import FileMemory, read_head, read_plain, read_stream
 from lamella.errors import SourceTooLargeError
 
 
@@ -53,3 +54,93 @@ def test_a_file_of_a_terabyte_is_refused_before_it_is_read(tmp_path: Path) -> No
         made.truncate(10**12)
     with pytest.raises(SourceTooLargeError, match="1,000,000,000,000 bytes"):
         read_plain(file)
+
+
+def test_the_head_of_a_file_is_as_long_as_asked_for_and_a_device_has_none(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"12345")
+    assert read_head(tmp_path / "file", limit=3) == b"123"
+    with pytest.raises(OSError, match="it is a device, not a file"):
+        read_head(Path("/dev/zero"), limit=3)
+
+
+LONG_AGO = 1_700_000_000_000_000_000
+MINUTE = 60_000_000_000
+
+
+class Reads:
+    """Reads files through a memory, a minute from now, and counts how often one is really read."""
+
+    def __init__(self, *, limit: int = 100, later: int = MINUTE) -> None:
+        self.count = 0
+        self._memory: FileMemory[str] = FileMemory(limit=limit, weigh=len, now_ns=lambda: time_ns() + later)
+
+    def __call__(self, file: Path, *, keeps: bool = True) -> str:
+        return self._memory.get(file, file, lambda: self._read(file), keeps=lambda _: keeps)
+
+    def _read(self, file: Path) -> str:
+        self.count += 1
+        return file.read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return write(tmp_path / "a.md", "one")
+
+
+def write(file: Path, text: str) -> Path:
+    """A file with a time that does not move."""
+    file.write_text(text, encoding="utf-8")
+    os.utime(file, ns=(LONG_AGO, LONG_AGO))
+    return file
+
+
+def test_a_file_that_stays_as_it_is_is_read_once(file: Path) -> None:
+    read = Reads()
+    assert [read(file), read(file), read(file)] == ["one"] * 3
+    assert read.count == 1
+
+
+def test_a_file_that_was_touched_just_now_is_read_again(file: Path) -> None:
+    read = Reads(later=0)
+    assert [read(file), read(file)] == ["one", "one"]
+    assert read.count == 2
+
+
+@pytest.mark.parametrize("text", ["another size", "two"])
+def test_a_change_is_seen_also_when_the_time_of_the_file_does_not_move(file: Path, text: str) -> None:
+    read = Reads()
+    read(file)
+    write(file, text)
+    assert read(file) == text
+
+
+def test_another_file_in_its_place_is_seen(file: Path, tmp_path: Path) -> None:
+    read = Reads()
+    read(file)
+    write(tmp_path / "b.md", "two").replace(file)
+    assert read(file) == "two"
+
+
+def test_what_was_not_asked_for_longest_is_forgotten_first(file: Path, tmp_path: Path) -> None:
+    read = Reads(limit=6)
+    others = [write(tmp_path / name, name[:3]) for name in ("bbb", "ccc")]
+    for one in (file, others[0], file, others[1], file):
+        read(one)
+    assert read.count == 3
+    read(others[0])
+    assert read.count == 4
+
+
+def test_what_is_not_to_be_kept_is_read_again(file: Path) -> None:
+    read = Reads()
+    read(file, keeps=False)
+    read(file, keeps=False)
+    assert read.count == 2
+
+
+def test_a_file_that_is_gone_is_whatever_reading_it_says(file: Path) -> None:
+    read = Reads()
+    read(file)
+    file.unlink()
+    with pytest.raises(FileNotFoundError):
+        read(file)

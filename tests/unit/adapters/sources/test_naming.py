@@ -173,7 +173,7 @@ def test_lines_headings_folders_and_tags_are_told_as_what_they_are(vault: Path) 
             "deep/Costs.md has no heading In. "
             'It has: Costs, In May, In June. One with blanks is named as @"deep/Costs.md#Costs".',
         ),
-        ("@plan#^b1", 'plan.md has no heading ^b1. It has: Plan. One with blanks is named as @"plan.md#Plan".'),
+        ("@plan#^b1", "plan.md has no block ^b1. It has: none."),
         ("@#nothing", "No note carries #nothing. Tags are those of front matter and text, in any note of the vault."),
         ("@empty/", "The folder empty/ holds no notes. Name a file in it by its path."),
         (

@@ -198,7 +198,7 @@ def test_a_glance_sees_the_vault_at_one_moment_and_the_vault_sees_it_as_it_is(ro
     [
         ("a", ["a.md"]),
         ("./a", []),
-        ("docs/API-docs", []),
+        ("docs/API-docs", ["docs/api-docs.md"]),
         ("image.png", ["docs/image.png.md"]),
         ("a.md", ["a.md"]),
         ("API-Docs", ["docs/api-docs.md"]),
@@ -260,3 +260,146 @@ def test_a_turn_with_twenty_links_and_three_tags_reads_each_folder_of_a_large_va
     # Every read of a folder is told to hooks of the interpreter, and those stay: hence a process of its own.
     done = subprocess.run([sys.executable, "-c", COUNTED, str(tmp_path)], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["51", "51"]
+
+
+def read(vault: Vault, path: str) -> str:
+    return vault.read(Wanted(kind=Kind.NOTE, name=path)).text
+
+
+def test_a_note_is_read_with_what_it_embeds_and_says_what_that_was(root: Path, vault: Vault) -> None:
+    (root / "docs" / "n.md").write_text("![[api-docs]] ![](deep/b.md)\n![[plan.png]]", encoding="utf-8")
+    note = vault.read(Wanted(kind=Kind.NOTE, name="docs/n.md"))
+    assert note.source.embedded == ("docs/api-docs.md", "docs/deep/b.md")
+    assert note.text.startswith('<embedded_note path="docs/api-docs.md">\nAPI #public\n</embedded_note>\n')
+    assert note.text.endswith("![[plan.png]]")
+    assert note.hash != vault.read(Wanted(kind=Kind.CODE, name="docs/n.md")).hash
+
+
+def test_a_change_of_what_is_embedded_changes_the_note_that_embeds_it(root: Path, vault: Vault) -> None:
+    (root / "n.md").write_text("![[a]] ![[later]]", encoding="utf-8")
+    first = read(vault, "n.md")
+    (root / "a.md").write_text("changed", encoding="utf-8")
+    (root / "later.md").write_text("came", encoding="utf-8")
+    assert "changed" not in first
+    assert "changed" in read(vault, "n.md")
+    assert "came" in read(vault, "n.md")
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["../outside", "../outside.md", "/etc/hostname", "../elsewhere/more", "link", "folder/more", ".obsidian/hidden"],
+)
+def test_nothing_outside_the_vault_or_hidden_is_embedded(root: Path, vault: Vault, tmp_path: Path, target: str) -> None:
+    (root / "link.md").symlink_to(tmp_path / "outside.md")
+    (root / "folder").symlink_to(tmp_path / "elsewhere")
+    for text in (f"![[{target}]]", f"![](<{target}>)", f"![](<{target}.md>)"):
+        (root / "n.md").write_text(text, encoding="utf-8")
+        assert "secret" not in read(vault, "n.md")
+        assert "#public" not in read(vault, "n.md")
+
+
+def test_of_two_notes_of_a_name_the_one_beside_the_note_is_embedded_else_none(root: Path, vault: Vault) -> None:
+    for path in ("x/same.md", "y/same.md", "x/n.md", "n.md"):
+        (root / path).parent.mkdir(exist_ok=True)
+        (root / path).write_text("![[same]]" if path.endswith("n.md") else path, encoding="utf-8")
+    assert "\nx/same.md\n" in read(vault, "x/n.md")
+    assert read(vault, "n.md") == "![[same]] (not embedded: 2 notes are called same: x/same.md, y/same.md)"
+
+
+def test_a_vault_may_leave_embeds_alone(root: Path) -> None:
+    (root / "n.md").write_text("![[a]]", encoding="utf-8")
+    assert read(Vault(root, follows_embeds=False), "n.md") == "![[a]]"
+
+
+def test_a_canvas_is_read_as_words_and_a_broken_one_is_refused(root: Path, vault: Vault) -> None:
+    (root / "c.canvas").write_text('{"nodes": [{"id": "1", "type": "text", "text": "Hi"}]}', encoding="utf-8")
+    canvas = vault.read(Wanted(kind=Kind.CANVAS, name="c.canvas"))
+    assert canvas.text == "Canvas: 1 card, 0 groups, 0 connections.\n\n[1] text\nHi\n"
+    (root / "c.canvas").write_text("{", encoding="utf-8")
+    with pytest.raises(SourceUnreadableError, match="is not a canvas"):
+        vault.read(Wanted(kind=Kind.CANVAS, name="c.canvas"))
+
+
+@pytest.mark.parametrize("name", ["Tides", "TIDES", "Ebbe und Flut", "Cafe\u0301", "caf\u00e9"])
+def test_a_note_is_found_by_its_aliases_in_any_case_and_unicode_form(root: Path, vault: Vault, name: str) -> None:
+    front = "---\naliases: [Tides, Ebbe und Flut, Caf\u00e9]\n---\n"
+    (root / "docs" / "t.md").write_text(front, encoding="utf-8")
+    (root / "docs" / "long.md").write_text("---\nx: " + "y" * 9_000 + "\nalias: Long\n---\n", encoding="utf-8")
+    (root / "docs" / "odd.md").write_bytes(b"\xff")
+    assert vault.find_note(name) == ["docs/t.md"]
+    assert vault.find_note("long") == ["docs/long.md"]
+
+
+def test_an_alias_that_two_notes_have_finds_both_and_a_name_is_stronger(root: Path, vault: Vault) -> None:
+    for path in ("x.md", "y.md"):
+        (root / path).write_text("---\naliases: [Twin, a]\n---\n", encoding="utf-8")
+    assert vault.find_note("twin") == ["x.md", "y.md"]
+    assert vault.find_note("A") == ["a.md"]
+
+
+def test_a_path_is_read_in_whichever_unicode_form_it_is_written(root: Path, vault: Vault) -> None:
+    (root / "Cafe\u0301.md").write_text("coffee", encoding="utf-8")
+    note = vault.read(Wanted(kind=Kind.NOTE, name="Caf\u00e9.md"))
+    assert (note.text, note.id) == ("coffee", "Cafe\u0301.md")
+    assert vault.find_note("CAF\u00c9") == ["Cafe\u0301.md"]
+    assert vault.find_note("docs/deep/b") == vault.find_note("deep/B") == ["docs/deep/b.md"]
+
+
+def test_what_rules_hide_is_not_listed_found_embedded_nor_read(root: Path, vault: Vault) -> None:
+    (root / ".lamellaignore").write_text("docs/deep/\n", encoding="utf-8")
+    (root / "n.md").write_text("![[b]] ![](docs/deep/b.md)", encoding="utf-8")
+    (root / "by-link.md").symlink_to("docs/deep/b.md")
+    assert vault.list_notes(Kind.TAG, "public").paths == ("docs/api-docs.md",)
+    assert vault.find_note("b") == []
+    assert not vault.has_folder("docs/deep")
+    assert read(vault, "n.md") == "![[b]] ![](docs/deep/b.md)"
+    for path in ("docs/deep/b.md", "docs/../docs/deep/b.md", "by-link.md"):
+        with pytest.raises(SourceMissingError, match=r"left out of this vault by \.lamellaignore"):
+            read(vault, path)
+
+
+def test_what_obsidian_excludes_is_not_listed_and_can_be_read(root: Path, vault: Vault) -> None:
+    (root / ".obsidian" / "app.json").write_text('{"userIgnoreFilters": ["docs/deep/"]}', encoding="utf-8")
+    assert vault.list_notes(Kind.FOLDER, "docs").paths == ("docs/api-docs.md", "docs/image.png.md")
+    assert read(vault, "docs/deep/b.md").startswith("---")
+
+
+def test_copies_of_a_text_are_found_whatever_ends_their_lines(root: Path, vault: Vault) -> None:
+    (root / "docs" / "lines.md").write_bytes(b"one\ntwo\n")
+    known = vault.read(Wanted(kind=Kind.NOTE, name="docs/lines.md"))
+    (root / "copy.md").write_bytes(b"\xef\xbb\xbfone\r\ntwo\r\n")
+    (root / "copy.py").write_bytes(b"one\ntwo\n")
+    (root / "other.md").write_bytes(b"one\ntwx\n")
+    assert vault.find_copies(known) == ("copy.md", "docs/lines.md")
+
+
+def test_an_unchanged_file_is_not_read_again(tmp_path: Path) -> None:
+    file = tmp_path / "a.md"
+    file.write_text("same", encoding="utf-8")
+    done = subprocess.run([sys.executable, "-c", OPENED, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["1", "2"]
+
+
+# A file that was touched within two seconds is not trusted; for this vault it is a minute later.
+OPENED = """
+import sys
+import time
+from pathlib import Path
+
+from lamella.adapters.sources.recollection import Recollection
+from lamella.adapters.sources.vault import Vault
+from lamella.core.artifacts.model import Kind
+from lamella.core.artifacts.wanted import Wanted
+
+opened = []
+sys.addaudithook(lambda event, given: opened.append(given[0]) if event == "open" else None)
+file = Path(sys.argv[1]) / "a.md"
+vault = Vault(file.parent, memory=Recollection(now_ns=lambda: time.time_ns() + 60_000_000_000))
+for text in (None, "longer"):
+    if text:
+        file.write_text(text)
+        opened.pop()
+    for _ in range(3):
+        vault.glance().read(Wanted(kind=Kind.NOTE, name="a.md"))
+    print(sum(str(name).endswith("a.md") for name in opened))
+"""

@@ -9,13 +9,9 @@ from lamella.core.text.mentions import (
     MentionForm,
     MentionPart,
     find_mentions,
-    find_section,
-    list_headings,
     read_name,
     split_parts,
 )
-
-NOTE = "# Plan\nfirst\n## Costs\n12\n### In May\n5\n```\n## no heading\n```\n## Costs again ##\n13\n"
 
 
 @pytest.mark.parametrize(
@@ -56,29 +52,6 @@ def test_a_name_may_end_in_lines_or_in_headings_below_each_other() -> None:
         MentionPart("c", heading=".md#One#Two"),
     ]
     assert list(split_parts("a.md")) == list(split_parts("#a")) == []
-
-
-@pytest.mark.parametrize(
-    ("heading", "lines"),
-    [
-        ("Costs", (3, 9)),
-        ("costs", (3, 9)),
-        ("In-May", (5, 9)),
-        ("Plan#Costs#In May", (5, 9)),
-        ("Costs again", (10, 11)),
-        ("In May#Costs", None),
-        ("no heading", None),
-        ("", None),
-        ("#", None),
-        ("...", None),
-    ],
-)
-def test_a_section_ends_where_a_heading_of_its_level_begins(heading: str, lines: tuple[int, int] | None) -> None:
-    assert find_section(NOTE, heading) == lines
-
-
-def test_headings_are_listed_by_their_words() -> None:
-    assert list_headings(NOTE) == ["Plan", "Costs", "In May", "Costs again"]
 
 
 @given(st.text(alphabet='@[]"`#|:{}ab.\n ~/', max_size=200))

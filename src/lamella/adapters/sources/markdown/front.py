@@ -11,6 +11,7 @@ from lamella.adapters.sources.markdown.model import PropertyValue
 # A real note has some hundred characters of it; what is far beyond is data in the wrong place.
 _LONGEST = 100_000
 _MOST_VALUES = 10_000
+_MOST_REPEATED = 1_000
 _DEEPEST = 30
 _OPENS = re.compile(r"\ufeff?---[ \t]*\r?\n")
 _CLOSES = re.compile(r"^(?:---|\.\.\.)[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
@@ -58,12 +59,13 @@ class _Values:
     """A block on its way to values.
 
     They are made of the parser's events: its own tree is built by calls within calls, and brackets in brackets, some
-    ten thousand of them, end the process there. What an anchor repeats counts each time.
+    ten thousand of them, end the process there. What an anchor repeats counts each time, and too much of it is nothing.
     """
 
     def __init__(self, block: str) -> None:
         self._block = block
         self._left = _MOST_VALUES
+        self._repeats_left = _MOST_REPEATED
         self._anchors: dict[str, PropertyValue] = {}
         self._events: Iterator[yaml.Event] = iter(())
 
@@ -108,11 +110,11 @@ class _Values:
         return items
 
     def _copy(self, value: PropertyValue, depth: int) -> PropertyValue:
-        self._left -= 1
-        if self._left < 0 or depth > _DEEPEST:
-            raise _Bound(f"The front matter repeats itself to more than {_MOST_VALUES:,} values.")
+        self._repeats_left -= 1
+        if self._repeats_left < 0 or depth > _DEEPEST:
+            return None
         if isinstance(value, list):
-            return [self._copy(item, depth + 1) for item in value]
+            return [self._copy(item, depth + 1) for item in value[: self._repeats_left]]
         if isinstance(value, dict):
             return {key: self._copy(item, depth + 1) for key, item in value.items()}
         return value

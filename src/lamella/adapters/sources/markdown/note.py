@@ -10,10 +10,9 @@ from lamella.adapters.sources.markdown.links import find_front_links, make_markd
 from lamella.adapters.sources.markdown.model import NoteHeading, NoteLink, ParsedNote
 from lamella.adapters.sources.markdown.places import Ranges, place_structure
 from lamella.adapters.sources.markdown.structure import Mark, read_structure
-from lamella.adapters.sources.markdown.tags import find_inline_tags, fold_tag, read_front_tags, read_words
+from lamella.adapters.sources.markdown.tags import find_inline_tags, fold_tag, read_aliases, read_front_tags
 
 _HASHES = re.compile(r"^#{1,6}(?=\s|$)|(?:^|[ \t])#+[ \t]*$")
-_COMMA = re.compile(r"\s*,\s*")
 _COMMENT = re.compile("%%")
 
 
@@ -26,7 +25,7 @@ def parse_note(text: str) -> ParsedNote:
     links = [*find_front_links(text, begin, end), *body.links()]
     return ParsedNote(
         properties=properties,
-        aliases=tuple(read_words(properties, "aliases", "alias", between=_COMMA)),
+        aliases=tuple(read_aliases(properties)),
         tags=_each_once(chain(read_front_tags(properties), body.tags())),
         headings=tuple(body.headings()),
         links=tuple(link for link in links if not link.is_embed),

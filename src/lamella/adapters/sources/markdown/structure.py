@@ -16,8 +16,14 @@ _LINKS = frozenset(("Link", "Image"))
 _INLINE = frozenset(("Emphasis", "Strong", "Strikethrough", *_LINKS))
 # A picture in a link is common. Links in links in links are nobody's, and each would be read with all that are in it.
 _DEEPEST_LINK = 3
+# Embeds in embeds take the parser the square of their number: 50,000 took five seconds (measured 2026-11-17).
+_DEEPEST_EMBED = 1_000
 _VERBATIM = frozenset(("Code", "InlineMath", "DisplayMath", "Html", "InlineHtml"))
 _VERBATIM_BLOCKS = frozenset(("CodeBlock", "HtmlBlock"))
+
+
+_Data = dict[str, object]
+_Nested = dict[str, dict[str, object]]
 
 
 class Mark(NamedTuple):
@@ -49,12 +55,12 @@ class Structure(NamedTuple):
 
 def read_structure(body: str) -> Structure:
     """What the parser finds in a body. Offsets are bytes of its UTF-8."""
-    walk = _Walk()
-    for event, place in pyromark.events_with_range(body, options=_OPTIONS):
+    walk = _EventWalk()
+    for event, place in pyromark.events_with_range(body, options=_choose_options(body)):
         # Most events are plain text, which says nothing here.
         if isinstance(event, str) or "Text" in event:
             continue
-        key, value = next(iter(cast("dict[str, object]", event).items()))
+        key, value = next(iter(cast(_Data, event).items()))
         if key == "Start":
             walk.enter(value, place["start"], place["end"])
         elif key == "End":
@@ -65,7 +71,14 @@ def read_structure(body: str) -> Structure:
     return walk.found
 
 
-class _Walk:
+def _choose_options(body: str) -> pyromark.Options:
+    """A text in which nobody can have meant its embeds is read without any."""
+    if body.count("![[") <= _DEEPEST_EMBED or max(part.count("![[") for part in body.split("]]")) <= _DEEPEST_EMBED:
+        return _OPTIONS
+    return _OPTIONS & ~pyromark.Options.ENABLE_WIKILINKS
+
+
+class _EventWalk:
     """A walk along the parser's events, with what was found so far and how deep it is."""
 
     def __init__(self) -> None:
@@ -101,15 +114,15 @@ def _list_definitions(body: str) -> list[tuple[int, int]]:
 
 
 def _name(value: object) -> str:
-    return value if isinstance(value, str) else next(iter(cast("dict[str, object]", value)))
+    return value if isinstance(value, str) else next(iter(cast(_Data, value)))
 
 
 def _make_link(what: str, value: object, start: int, end: int) -> Mark:
-    data = cast("dict[str, dict[str, object]]", value)[what]
+    data = cast(_Nested, value)[what]
     is_wiki = isinstance(data["link_type"], dict)
     return Mark(what, start, end, target=None if is_wiki else str(data["dest_url"]))
 
 
 def _read_level(value: object) -> int:
-    data = cast("dict[str, dict[str, object]]", value)["Heading"]
+    data = cast(_Nested, value)["Heading"]
     return int(str(data["level"])[1:])

@@ -13,6 +13,7 @@ _SIGN = (
 )
 # It begins a line or a word, or stands at the edge of an emphasis, a cell or a quotation.
 _INLINE = re.compile(rf"#(?<![^\s*~=|>]#)({_SIGN}+)")
+_COMMA = re.compile(r"\s*,\s*")
 _BETWEEN = re.compile(r"[,\s]+")
 
 
@@ -37,17 +38,19 @@ def find_inline_tags(text: str, offset: int) -> Iterator[tuple[str, int]]:
 
 def read_front_tags(properties: Mapping[str, PropertyValue]) -> list[str]:
     """The tags among properties: a list, or words with commas or blanks between them."""
-    return [tag for word in read_words(properties, "tags", "tag", between=_BETWEEN) if _is_tag(tag := _strip(word))]
+    return [tag for word in _read_words(properties, "tags", "tag", between=_BETWEEN) if _is_tag(tag := _strip(word))]
 
 
-def read_words(
-    properties: Mapping[str, PropertyValue], *names: str, between: re.Pattern[str] | None = None
-) -> list[str]:
+def read_aliases(properties: Mapping[str, PropertyValue]) -> list[str]:
+    """Other names of the note among its properties: a list, or words with commas between them."""
+    return _read_words(properties, "aliases", "alias", between=_COMMA)
+
+
+def _read_words(properties: Mapping[str, PropertyValue], *names: str, between: re.Pattern[str]) -> list[str]:
     """The texts of a property that is called one of these names: the items of a list, or parts of one text."""
     for name, value in properties.items():
         if name.lower() in names and value is not None:
-            parts = [value] if not isinstance(value, str) or between is None else between.split(value)
-            items = value if isinstance(value, list) else parts
+            items = value if isinstance(value, list) else between.split(value) if isinstance(value, str) else []
             return [item.strip() for item in items if isinstance(item, str) and item.strip()]
     return []
 

@@ -33,6 +33,8 @@ class StoredSource(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=Tr
     arguments: str | None = None
     via: str | None = None
     read: bool = False
+    found_at: str | None = None
+    embedded: tuple[str, ...] = ()
 
 
 class StoredArtifact(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
@@ -75,6 +77,8 @@ def store_artifact(artifact: Artifact) -> StoredArtifact:
             arguments=source.arguments,
             via=source.via,
             read=source.read,
+            found_at=source.found_at,
+            embedded=source.embedded,
         ),
         policy=artifact.policy,
         has_images=artifact.has_images,
@@ -110,6 +114,8 @@ def read_artifact(stored: StoredArtifact, contents: Contents) -> Artifact | None
             arguments=source.arguments,
             via=source.via,
             read=source.read,
+            found_at=source.found_at,
+            embedded=source.embedded,
         ),
         recoverable=spec.recoverable,
         trust=spec.trust,

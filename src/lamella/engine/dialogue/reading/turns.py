@@ -24,10 +24,11 @@ from lamella.core.text.content import normalise
 from lamella.core.text.patterns import moment_pattern
 from lamella.core.values import replace
 from lamella.engine.dialogue.ask import Ask
+from lamella.engine.dialogue.reading.moved import MovedFiles
 from lamella.engine.dialogue.reading.pins import read_pins
 from lamella.engine.dialogue.reading.working_set import NOTHING_LEAVES, follow_sources, resolve_leaving
-from lamella.errors import ArtifactError, BadInputError
-from lamella.ports import Catalog, Sources, no_vault
+from lamella.errors import ArtifactError, BadInputError, SourceMissingError
+from lamella.ports import Catalog, NoteList, Sources, no_vault
 
 
 class TurnReader:
@@ -36,12 +37,15 @@ class TurnReader:
     def __init__(self, sources: Sources, *, known: Iterable[Artifact]) -> None:
         self._sources = sources
         self._known = tuple(known)
+        # Where nothing was read before, nothing can have been moved.
+        self._moved = MovedFiles(self._known, sources.catalog) if self._known else None
         self._attached: tuple[Artifact, ...] = ()
         self.warnings: list[str] = []
 
     def read_wanted(self, attach: Sequence[Artifact | Wanted]) -> tuple[Artifact, ...]:
         """Every attachment as an artifact; a folder or tag becomes its notes."""
         self._attached = tuple(self._with_images(artifact) for item in attach for artifact in self._read(item))
+        self._say_once(self._moved.told if self._moved else ())
         return self._attached
 
     def _read(self, item: Artifact | Wanted) -> Iterator[Artifact]:
@@ -56,7 +60,18 @@ class TurnReader:
         elif KINDS[item.kind].block is BlockForm.EXPANDS:
             yield from self._read_notes(item)
         else:
-            yield self._sources.read(item)
+            yield self._sources.read(item) if self._moved is None else self._read_known(item, self._moved)
+
+    def _read_known(self, item: Wanted, moved: MovedFiles) -> Artifact:
+        """A file, under the name it is known by if it was moved since."""
+        try:
+            return moved.recognise(self._sources.read(item))
+        except SourceMissingError:
+            found = moved.find(item.name)
+            if found is None:
+                raise
+        known, place = found
+        return moved.rename(self._sources.read(replace(item, name=place)), known)
 
     def _snapshot(self, item: Wanted) -> Artifact | None:
         """What was attached as a snapshot is not read again, also when its file has gone."""
@@ -90,19 +105,28 @@ class TurnReader:
         listed = catalog.list_notes(item.kind, item.name)
         if not listed.paths:
             self.warnings.append(f"The {item.kind} {item.name} holds no notes; nothing was attached for it.")
-        self._say_links(listed.links)
-        self._say_unread(listed.unread)
-        for path in listed.paths:
-            yield self._read_note(path, via=f"{item.kind}:{item.name}", policy=item.policy)
+        self._say_missing(listed)
+        yield from self._read_each(listed.paths, via=f"{item.kind}:{item.name}", policy=item.policy)
 
     def _read_note(self, path: str, *, via: str, policy: Policy | None = None) -> Artifact:
-        return self._sources.read(Wanted(kind=Kind.NOTE, name=path, via=via, policy=policy))
+        item = Wanted(kind=Kind.NOTE, name=path, via=via, policy=policy)
+        return self._sources.read(item) if self._moved is None else self._read_known(item, self._moved)
 
-    def _say_links(self, links: Sequence[str]) -> None:
-        self._say_once(f"{path} is left out: links out of the vault or to a folder are not followed." for path in links)
+    def _read_each(self, paths: Iterable[str], *, via: str, policy: Policy | None = None) -> Iterator[Artifact]:
+        """Those of many notes that can be read: one that cannot is said, and stops none of the others."""
+        for path in paths:
+            try:
+                yield self._read_note(path, via=via, policy=policy)
+            except BadInputError as error:
+                self._say_once([f"Left out: {error.message}"])
 
-    def _say_unread(self, unread: Sequence[str]) -> None:
-        self._say_once(f"Not searched for tags: {why}" for why in unread)
+    def _say_missing(self, listed: NoteList) -> None:
+        """What is not in a list although somebody may look for it there."""
+        self._say_once(
+            f"{path} is left out: links out of the vault or to a folder are not followed." for path in listed.links
+        )
+        self._say_once(f"Not searched for tags: {why}" for why in listed.unread)
+        self._say_once(f"Left out: {why}" for why in listed.left_out)
 
     def _say_once(self, warnings: Iterable[str]) -> None:
         """What two tags or folders of a turn leave out is left out once."""
@@ -158,14 +182,12 @@ class TurnReader:
         listed = {tag: catalog.list_notes(Kind.TAG, tag) for tag in tags} if catalog else {}
         paths = sorted({path for found in listed.values() for path in found.paths})
         for found in listed.values():
-            self._say_unread(found.unread)
+            self._say_missing(found)
         if not paths:
             return Resolution(why=f"no note carries {names}.")
         empty = (tag for tag in tags if not listed[tag].paths)
         self.warnings += [f"No note carries {tag}; nothing was attached for it." for tag in empty]
-        for found in listed.values():
-            self._say_links(found.links)
-        notes = tuple(self._read_note(path, via=f"template:{names}") for path in paths)
+        notes = tuple(self._read_each(paths, via=f"template:{names}"))
         return Resolution(id=", ".join(tags), artifacts=notes)
 
     def _resolve_folder(self, name: str) -> Resolution:
@@ -173,8 +195,8 @@ class TurnReader:
         if catalog is None or not catalog.has_folder(name):
             return Resolution()
         listed = catalog.list_notes(Kind.FOLDER, name)
-        notes = tuple(self._read_note(path, via=f"template:{name}") for path in listed.paths)
-        self._say_links(listed.links)
+        notes = tuple(self._read_each(listed.paths, via=f"template:{name}"))
+        self._say_missing(listed)
         if not notes:
             return Resolution(why="the folder holds no notes.")
         return Resolution(id=name, artifacts=notes)

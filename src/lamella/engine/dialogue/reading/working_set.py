@@ -11,7 +11,8 @@ from lamella.core.prompt.attached import drop_known, is_in_working_set
 from lamella.core.prompt.state import State
 from lamella.core.values import replace
 from lamella.engine.dialogue.ask import Ask
-from lamella.errors import BadInputError
+from lamella.engine.dialogue.reading.moved import MovedFiles, find_place
+from lamella.errors import BadInputError, SourceMissingError
 from lamella.ports import Sources
 
 # What leaves the prompt with a turn, what leaves the working set, and what is to be said of names that mean nothing.
@@ -82,24 +83,44 @@ def follow_sources(state: State, sources: Sources, *, but: Collection[str]) -> t
     """What is attached until it is detached and has another text now than was sent last, and words on it.
 
     ``but`` are ids that the turn attaches or takes out itself. Snapshots stay as they are, and so does a text that was
-    given. One that cannot be read any more stays as it was sent, and is said.
+    given. One that was moved keeps its name. One that cannot be read any more stays as it was sent, and is said.
     """
     changed: list[Artifact] = []
     told: list[str] = []
+    moved = MovedFiles((entry.artifact for entry in state.library.values()), sources.catalog)
     for known in _list_held(state):
         medium = KINDS[known.kind].medium
-        path = known.source.path if known.source.read and medium in sources.readers else None
-        if path is None or known.id in but:
+        if not known.source.read or known.source.path is None or medium not in sources.readers or known.id in but:
             continue
         try:
-            now = sources.read(Wanted(kind=LATER_KIND[known.kind], name=path, title=known.title, policy=known.policy))
+            now = _read_again(known, sources, moved)
         except BadInputError as error:
             told.append(_STAYS.format(name=known.id, why=error.message))
             continue
         if now.hash != known.hash:
-            changed.append(replace(now, source=replace(now.source, via=known.source.via)))
+            changed.append(now)
             told.append(_CHANGED.format(name=known.id))
-    return changed, told
+        elif now.source.found_at != known.source.found_at:
+            changed.append(now)
+    return changed, [*told, *moved.told]
+
+
+def _read_again(known: Artifact, sources: Sources, moved: MovedFiles) -> Artifact:
+    """The same file, where it stands now."""
+    wanted = Wanted(
+        kind=LATER_KIND[known.kind],
+        name=find_place(known.source),
+        title=known.title,
+        policy=known.policy,
+        via=known.source.via,
+    )
+    try:
+        return moved.rename(sources.read(wanted), known)
+    except SourceMissingError:
+        found = moved.find(known.id)
+        if found is None:
+            raise
+    return moved.rename(sources.read(replace(wanted, name=found[1])), known)
 
 
 def list_given(attached: Iterable[Artifact | Wanted]) -> list[str]:

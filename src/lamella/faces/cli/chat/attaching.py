@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from lamella.attach import Attachment, Picture, Unknown
-from lamella.errors import UsageError
+from lamella.attach import ActiveNote, Attachment, Note, Picture, Unknown
+from lamella.errors import LamellaError, UsageError
 from lamella.faces.cli.terminal.door import ShellDoor
 from lamella.faces.cli.terminal.lines import show_line
 from lamella.faces.cli.terminal.telling import tell
@@ -17,6 +17,23 @@ def with_policy(one: Attachment, policy: str | None) -> Attachment:
     if isinstance(one, Picture | Unknown):
         raise UsageError("A picture takes no policy.", hint="Attach it without --policy.")
     return replace(one, policy=policy)
+
+
+def find_active(name: str, files: NamedFiles) -> ActiveNote:
+    """The note of a name as the one that is open in an editor."""
+    found = files.find(name)
+    if len(found) != 1 or not isinstance(found[0], Note):
+        raise UsageError(f"{name} is not a note.", hint="The active note is one note, by its path or [[Name]].")
+    return ActiveNote(path=found[0].path, text=found[0].text)
+
+
+def attach_active(name: str, files: NamedFiles) -> list[Attachment]:
+    """The active note as it is now; where it is gone that is told, and the message goes without it."""
+    try:
+        return [find_active(name, files)] if name else []
+    except LamellaError as error:
+        tell(f"note: the active note is not sent. {show_line(error.message)}", err=True)
+        return []
 
 
 def attach_named(text: str, files: NamedFiles) -> list[Attachment]:

@@ -8,10 +8,12 @@ from typing import Annotated
 import typer
 
 from lamella.faces.cli.access import StoreOption, list_names, name_command
+from lamella.faces.cli.chat.attaching import find_active
 from lamella.faces.cli.chat.commands.setting import read_given
 from lamella.faces.cli.chat.input import Input, LineInput, PipedInput
 from lamella.faces.cli.chat.opening import (
     UNKEPT,
+    ActiveOption,
     AnswerOption,
     ChatOptions,
     ModelOption,
@@ -43,6 +45,7 @@ def chat(
     chat: _NameArgument = None,
     vault: VaultOption = None,
     model: ModelOption = None,
+    active_note: ActiveOption = None,
     last: _LastOption = False,
     strata: _StrataOption = False,
     system: SystemOption = None,
@@ -77,6 +80,7 @@ def chat(
     with words, opened_to_talk(options, output.reading) as opened, asyncio.Runner() as runner:
         files = NamedFiles(vault)
         talk = TerminalChat(opened, runner, output=output, files=files, strata=strata, by_hand=by_hand)
+        talk.active = find_active(active_note, files).path if active_note else ""
         talk.introduce()
         try:
             plain = LineInput(talk.tell_attached) if at_terminal else PipedInput()

@@ -75,6 +75,10 @@ SettingOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="A setting of this conversation; may be repeated."),
 ]
+ActiveOption = Annotated[
+    str | None,
+    typer.Option("--active-note", metavar="PATH", help="The note that is open: its pictures are sent as well."),
+]
 AnswerOption = Annotated[
     int | None,
     typer.Option("--max-tokens", min=1, help="How long an answer may be, in tokens; else 1,024.", show_default=False),

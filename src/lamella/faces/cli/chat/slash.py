@@ -6,6 +6,7 @@ from functools import partial
 
 from lamella.engine.dialogue.recalling import name_passage
 from lamella.errors import CallError, LamellaError, UsageError
+from lamella.faces.cli.chat.attaching import find_active
 from lamella.faces.cli.chat.commands import conversations
 from lamella.faces.cli.chat.commands.setting import list_settings, set_or_show
 from lamella.faces.cli.chat.commands.working_set import check_pinnable, check_pinned, check_present
@@ -80,6 +81,14 @@ def _attach(talk: TerminalChat, rest: str) -> None:
     talk.warm()
     stays = " and stays attached until /detach" if talk.sticks else ""
     tell(f"{show_line(rest)} goes with the next message{stays}.")
+
+
+def _choose_active(talk: TerminalChat, rest: str) -> None:
+    rest = rest.removeprefix("@")
+    if rest:
+        find_active(rest, talk.files)
+    talk.active = rest
+    tell(f"{show_line(rest)} is the active note and goes with every message." if rest else "No note is active.")
 
 
 def _detach(talk: TerminalChat, rest: str) -> None:
@@ -226,6 +235,13 @@ COMMANDS = {
             takes="PATH[:10-20]",
             does="bring a file, a folder or lines of a file along",
             run=_attach,
+            known=conversations.list_files,
+        ),
+        Command(
+            name="/active",
+            takes="[PATH]",
+            does="say which note is open: it and its pictures go with every message; or none",
+            run=_choose_active,
             known=conversations.list_files,
         ),
         Command(

@@ -13,7 +13,7 @@ from lamella.engine.keeping.stored import StoredChat
 from lamella.engine.sending.sending import Event, answer, send
 from lamella.errors import AnswerAsideError, ConflictError, LamellaError
 from lamella.faces.cli.access import name_command
-from lamella.faces.cli.chat.attaching import attach_named
+from lamella.faces.cli.chat.attaching import attach_active, attach_named
 from lamella.faces.cli.chat.commands.working_set import (
     check_attached,
     is_sticky,
@@ -58,6 +58,8 @@ class TerminalChat:
         self._wished: str | None = None
         self.files = files
         self.strata = strata
+        # The note that is open in an editor: it goes with every message, and so do the pictures it embeds.
+        self.active = ""
         self.waiting: dict[str, list[Attachment]] = {}
         self.drop: list[str] = []
         self.detach: list[str] = []
@@ -216,7 +218,9 @@ class TerminalChat:
 
     def _ask(self, text: str, *, say: bool = False) -> Ask:
         """What a message asks for; files outside of a vault that changed since they were sent go along."""
-        attach = [*(one for some in self.waiting.values() for one in some), *attach_named(text, self.files)]
+        active = attach_active(self.active, self.files)
+        waiting = (one for some in self.waiting.values() for one in some)
+        attach = [*active, *waiting, *attach_named(text, self.files)]
         asked = Ask(
             text=check_text(text, "the message"),
             attach=tuple(one.attachment() for one in attach),

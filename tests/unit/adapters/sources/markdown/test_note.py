@@ -130,6 +130,7 @@ def test_any_text_is_a_note_and_its_links_have_brackets(text: str) -> None:
     [
         "![a" * 30_000 + "](b)" * 30_000,
         "[[" * 50_000,
+        "![[" * 50_000 + "]]" * 50_000,
         "[[a|" * 50_000,
         "a ^b\n" * 50_000,
         "^b\n\n" * 30_000,
