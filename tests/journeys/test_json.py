@@ -37,6 +37,8 @@ COMMANDS: dict[str, tuple[list[str], list[str]]] = {
     "chats rename": (["chats", "rename", "demo", "Tides"], ["chats", "rename", "gone", "Tides"]),
     "chats search": (["chats", "search", "needle"], ["chats", "search", " "]),
     "chats delete": (["chats", "delete", "demo", "--yes"], ["chats", "delete", "demo"]),
+    "search": (["search", "beans", "--vault", "NOTES"], ["search", " ", "--vault", "NOTES"]),
+    "index": (["index", "--vault", "NOTES"], ["index", "--vault", "gone"]),
     "store migrate": (["store", "migrate"], ["store", "migrate", "--store", "nowhere:"]),
     "store stats": (["store", "stats"], ["store", "stats", "--store", "nowhere:"]),
     "store verify": (["store", "verify", "--repair"], ["store", "verify", "gone"]),
@@ -96,6 +98,9 @@ def given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
         pinned.pin("turn:1")
         message = asked.envelope.message_id
     (tmp_path / "archives").mkdir()
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "plan.md").write_text("Beans.", encoding="utf-8")
+    monkeypatch.setenv("LAMELLA_INDEX_FOLDER", str(tmp_path / "indexes"))
     ran = run("chats", "export", "second", "--to", str(tmp_path / "archives"))
     assert run("trust", "add", "model", "openai").exit == 0
     assert run("trust", "add", "model", model).exit == 0
@@ -105,6 +110,7 @@ def given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
         "FOLDER": str(tmp_path / "to"),
         "MESSAGE": message,
         "MODEL": model,
+        "NOTES": str(tmp_path / "notes"),
         "STORE": url,
     }
 

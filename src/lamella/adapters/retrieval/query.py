@@ -5,8 +5,8 @@ from collections.abc import Callable
 from datetime import date
 from typing import NamedTuple
 
-from lamella.adapters.retrieval.contents import fold_name
 from lamella.adapters.retrieval.days import DaySpan, find_days
+from lamella.adapters.sources.inventory import fold_name
 from lamella.adapters.sources.markdown.tags import find_inline_tags, fold_tag
 
 # What nobody types is cut: a question is no text to be compared with others.
