@@ -147,9 +147,7 @@ MANY: dict[str, dict[str, Callable[[], bytes]]] = {
 }
 
 
-@pytest.mark.parametrize(
-    "what", ["words", *(pytest.param(what, marks=pytest.mark.long) for what in ("thoughts", "arguments"))]
-)
+@pytest.mark.parametrize("what", ["words", "thoughts", "arguments"])
 def test_events_without_end_are_cut_and_what_was_said_is_kept(wire: Wire, what: str) -> None:
     torrent = Torrent(said(wire), MANY[wire.name][what]())
     ended = listen(wire, Flow(chunks=torrent))
