@@ -195,7 +195,7 @@ def _list_names(entry: _FileEntry) -> list[str]:
 
 
 def _make_rows(path: str, contents: NoteContents) -> Iterator[_Row]:
-    """A row for each chunk. The title stands in all of them; tags, path and properties in the first, once for a note."""
+    """A row for each chunk. The title stands in all of them; tags, path and properties in the first alone."""
     chunks, properties = contents.chunks, contents.properties
     indonesian = is_indonesian(chunks[0].text + chunks[-1].text)
     title, tags = "\n".join((contents.title, *contents.aliases)), " ".join(contents.tags)
