@@ -33,6 +33,7 @@ ROUNDS = 7
 FIRST = 10
 FIRST_OF_PAIRS = 20
 FEW, MANY = 1_000, 10_000
+GROWTH_ROUNDS = 3
 _WORD = re.compile(r"[^\W_]+")
 Find = Callable[[str], Sequence[str]]
 Questions = Sequence[tuple[str, str]]
@@ -102,9 +103,7 @@ def _bench_times(verdicts: Verdicts, folder: Path) -> None:
         whole = [(path, "", "", "", "", text) for path, text in notes.items()]
         ours, theirs, by_note = [], [], []
         for number in range(ROUNDS):
-            os.environ["LAMELLA_INDEX_FOLDER"] = f"{folder}/indexes-{number}"
-            with open_index(vault) as new:
-                ours.append(_time(new.refresh))
+            ours.append(_time_new(vault, folder / f"new-{number}"))
             plain, noted = (PlainSearch(folder / f"{name}-{number}.db") for name in ("plain", "noted"))
             theirs.append(_time(partial(_read_and_fill, plain, vault, rows)))
             by_note.append(_time(partial(_read_and_fill, noted, vault, whole)))
@@ -178,24 +177,31 @@ def _bench_pairs(verdicts: Verdicts, folder: Path) -> None:
 def _bench_growth(verdicts: Verdicts, folder: Path) -> None:
     notes = read_vault()
     questions = [heading for heading, _ in split_questions(take_headings(notes)[1])[1]][:100]
-    points = []
-    for count in (FEW, MANY):
-        vault = write_vault(folder / f"many-{count}", dict(make_many(notes, count)))
-        size = sum(path.stat().st_size for path in vault.rglob("*.md"))
+    vaults = [write_vault(folder / f"many-{count}", dict(make_many(notes, count))) for count in (FEW, MANY)]
+    sizes = [sum(path.stat().st_size for path in vault.rglob("*.md")) for vault in vaults]
+    # The small one as often as it fits into the large one, in turn with it: what else the machine does falls on both.
+    rounds = [
+        (
+            median(_time_new(vaults[0], folder / f"few-{number}-{again}") for again in range(MANY // FEW // 2)),
+            _time_new(vaults[1], folder / f"many-new-{number}"),
+        )
+        for number in range(GROWTH_ROUNDS)
+    ]
+    slope = median(math.log(many / few) for few, many in rounds) / math.log(sizes[1] / sizes[0])
+    asked = []
+    for count, vault, size, times in zip((FEW, MANY), vaults, sizes, zip(*rounds, strict=True), strict=True):
         with open_index(vault) as index:
-            indexed = _time(index.refresh)
+            index.refresh()
             index.search("warm", refresh=False)
-            times = [_time(partial(index.search, one, refresh=False)) for one in questions]
-            points.append((size, indexed, median(times), _time(index.refresh)))
+            asked.append(median(_time(partial(index.search, one, refresh=False)) for one in questions))
+            looked = _time(index.refresh)
         print(
-            f"  {count:,} notes, {size / 1e6:.1f} MB: index {indexed:.2f} s, query {median(times) * 1e3:.2f} ms,"
-            f" looking for changes {points[-1][3] * 1e3:.0f} ms",
+            f"  {count:,} notes, {size / 1e6:.1f} MB: index {min(times):.2f} s, query {asked[-1] * 1e3:.2f} ms,"
+            f" looking for changes {looked * 1e3:.0f} ms",
             flush=True,
         )
-    (few_bytes, few_indexed, few_asked, _), (many_bytes, many_indexed, many_asked, _) = points
-    slope = math.log(many_indexed / few_indexed) / math.log(many_bytes / few_bytes)
     verdicts.at_most("retrieval: growth of indexing with the bytes, log-log slope", slope, 1.05)
-    verdicts.at_most("retrieval: query in 10,000 notes over query in 1,000", many_asked / few_asked, 3.0)
+    verdicts.at_most("retrieval: query in 10,000 notes over query in 1,000", asked[1] / asked[0], 3.0)
 
 
 def measure(find: Find, questions: Questions) -> Quality:
@@ -227,6 +233,17 @@ def _read_and_fill(plain: PlainSearch, vault: Path, rows: Sequence[tuple[str, ..
     for path in sorted(vault.rglob("*.md")):
         path.read_text("utf-8")
     plain.fill(rows)
+
+
+def _time_new(vault: Path, folder: Path) -> float:
+    """How long it takes to index a vault that has no index yet."""
+    before = os.environ["LAMELLA_INDEX_FOLDER"]
+    os.environ["LAMELLA_INDEX_FOLDER"] = str(folder)
+    try:
+        with open_index(vault) as index:
+            return _time(index.refresh)
+    finally:
+        os.environ["LAMELLA_INDEX_FOLDER"] = before
 
 
 def _time(work: Callable[[], object]) -> float:

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.journeys.running import COMMAND, Ran, refusal, run, spawn
@@ -132,12 +133,10 @@ def test_python_refuses_what_means_nothing(vault: Path) -> None:
     with pytest.raises(LamellaError, match="not a folder"):
         open_index(None)  # type: ignore[arg-type]
     with open_index(vault) as index:
-        for wrong in ({"limit": 0}, {"limit": True}, {"now": "today"}):
+        wrong: list[dict[str, Any]] = [{"limit": 0}, {"limit": True}, {"now": "today"}, {"query": ""}, {"query": 7}]
+        for words in wrong:
             with pytest.raises(LamellaError):
-                index.search("beans", **wrong)
-        for question in ("", 7):
-            with pytest.raises(LamellaError):
-                index.search(question)  # type: ignore[arg-type]
+                index.search(**{"query": "beans", **words})
         with pytest.raises(LamellaError):
             index.rank_notes("beans", among="garden/beans.md")
         with pytest.raises(LamellaError):

@@ -195,7 +195,7 @@ def _list_names(entry: _FileEntry) -> list[str]:
 
 
 def _make_rows(path: str, contents: NoteContents) -> Iterator[_Row]:
-    """A row for each chunk. What is said of the whole note stands in all of them, its properties in the first."""
+    """A row for each chunk. The title stands in all of them; tags, path and properties in the first alone."""
     chunks, properties = contents.chunks, contents.properties
     indonesian = is_indonesian(chunks[0].text + chunks[-1].text)
     title, tags = "\n".join((contents.title, *contents.aliases)), " ".join(contents.tags)
@@ -205,7 +205,7 @@ def _make_rows(path: str, contents: NoteContents) -> Iterator[_Row]:
         headings = HEADINGS.join(chunk.headings)
         extra = extend(f"{headings} {chunk.text}" if headings else chunk.text, indonesian=indonesian)
         yield name, title, tags, headings, place, properties, chunk.text, f"{named} {extra}"
-        properties = ""
+        properties = place = tags = ""
 
 
 def _is_same(known: _Known | None, state: FileSight) -> bool:
