@@ -92,6 +92,9 @@ def _serve(connection: socket.socket, answering: Answering, here: Site, secured:
             head, *lines = received.partition(b"\r\n\r\n")[0].decode("latin-1").split("\r\n")
             headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
             path = head.split(" ")[1]
+            # What was sent and not read makes the system close with a reset, which can overtake the answer.
+            while len(received.partition(b"\r\n\r\n")[2]) < int(headers.get("content-length", 0)):
+                received += connection.recv(65_536)
             here.asked.append((path, headers))
             for part in answering(path, headers):
                 if here.ending.is_set():

@@ -43,7 +43,9 @@ def test_a_broken_law_says_that_it_is_a_bug() -> None:
 def test_what_a_hint_installs_is_an_extra_of_the_clone_and_is_named_by_its_path() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     told = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
-    asked = set(re.findall(r'tell_install\("(\w+)"\)|SdkPackage\(.*extra="(\w+)"', told))
+    asked = set(
+        re.findall(r'tell_install\("(\w+)"\)|SdkPackage\(.*extra="(\w+)"|FileForm\.\w+: \(".+", "(\w+)"\)', told)
+    )
     assert {name for pair in asked for name in pair if name} == set(extras)
     assert tell_install("local").endswith('pip install ".[local]"')
     assert "lamella[" not in told

@@ -219,8 +219,8 @@ def test_what_a_message_names_and_is_not_there_is_told_with_what_may_be_meant(va
         *((f"@{name}", f"There is no file {name} in the vault.") for name in ("C:\\x", "c:/x", "\\\\host\\x", "..\\x")),
         *((f"@{name}", f"There is no file {name} in the vault.") for name in ("$HOME/x", "${HOME}/x", "%HOME%\\x")),
         ("@file:///etc/passwd", "file:///etc/passwd is no path. Name the file by its path."),
-        ("@ftp://example.org/x", "ftp://example.org/x is no file. This version reads no pages"),
-        ("@www.example.org", "www.example.org is no file. This version reads no pages"),
+        ("@ftp://example.org/x", "ftp://example.org/x is no file. A page is named by an address with http"),
+        ("@www.example.org", "www.example.org is no file. A page is named by an address with http"),
     ],
 )
 def test_what_can_only_be_a_path_or_an_address_is_told_although_it_leads_nowhere_here(

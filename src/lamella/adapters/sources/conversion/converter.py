@@ -91,7 +91,7 @@ class Converter:
 
 def miss_extra(package: str, extra: str) -> ExtraMissingError:
     """The error for a package that is not installed, with the extra that brings it."""
-    return ExtraMissingError(f"The package {package} is not installed.", hint=f"{tell_install(extra)}.")
+    return ExtraMissingError(f"The package {package} is not installed.", hint=tell_install(extra))
 
 
 def _surround() -> dict[str, str]:
