@@ -65,8 +65,7 @@ class Vault:
         """All that can be read of the vault at one moment."""
         glance = self.glance()
         pictures = PictureReader(read_bytes=glance.read_bytes)
-        readers = {Medium.FILE: glance, Medium.CANVAS: glance, Medium.PICTURE: pictures}
-        return Sources(readers=readers, catalog=glance)
+        return Sources(readers={Medium.FILE: glance, Medium.CANVAS: glance, Medium.PICTURE: pictures}, catalog=glance)
 
     def glance(self) -> "Vault":
         """The vault at one moment: what was listed or searched once is not listed or searched again."""
