@@ -195,14 +195,16 @@ def _read_lines(text: str) -> Iterator[tuple[str, str | None]]:
 
 
 def _make_notes(count: int) -> Iterator[tuple[str, str]]:
-    """Notes whose sections say in other forms what their headings say."""
+    """Notes whose sections say in other forms, among words of other sections, what their headings say."""
     for number in range(count):
         random = Random(number)
-        parts = [f"# {_SUBJECTS[number % len(_SUBJECTS)]} {number}\n"]
-        for subject, act in zip(random.sample(_SUBJECTS, 4), random.sample(_ACTS, 4), strict=True):
-            manner = random.choice(_MANNERS)
-            filler = " ".join(random.choice(_FILLER) for _ in range(60))
-            other = " ".join(random.choice(_SUBJECTS) for _ in range(6))
-            said = f"{act.removesuffix('e')}ing {manner} {subject}s and one {subject} {act}"
-            parts.append(f"## {manner} {subject} {act} {number}\n\n{filler} {said} {other} {filler} {number}.\n")
+        subjects = random.sample(_SUBJECTS, 2)
+        parts = [f"---\ntitle: {subjects[0]} {number}\n---\n"]
+        for _ in range(8):
+            manner, subject, act = random.choice(_MANNERS), random.choice(subjects), random.choice(_ACTS)
+            stem = act.removesuffix("e")
+            said = random.sample([f"{stem}ed", f"{stem}ing", f"{subject}s", f"the {subject}", manner, act], 4)
+            words = [*random.choices(_FILLER, k=110), *random.choices(_SUBJECTS, k=3), random.choice(_ACTS), *said]
+            random.shuffle(words)
+            parts.append(f"## {stem}ing the {manner} {subject} for the first of them\n\n{' '.join(words)}.\n")
         yield f"made/{number:03}.md", "\n".join(parts)
