@@ -14,6 +14,10 @@ from pathlib import Path
 import pytest
 from tests.journeys.running import SECONDS, Ran, refusal, spawn_in
 from tests.journeys.terminal import CTRL_D, ENTER, Terminal
+from tests.unit.adapters.providers.secrets.test_formats import MADE
+
+import lamella
+from lamella.errors import SettingError
 
 KEY = "sk-of-mine-1234"
 # No line is wrapped, whatever folder the tests are in.
@@ -206,6 +210,28 @@ def test_a_project_does_not_choose_the_store_nor_who_gets_the_password(desk: Des
         assert "pw" not in refused.err.replace(str(project), "")
         assert "; PGPASSWORD would be sent to it." in refused.err
     assert not stranger.was_asked()
+
+
+def test_a_project_does_not_say_that_secrets_leave_unseen(desk: Desk, script: Callable[..., str]) -> None:
+    file = desk.project('secrets = "off"\n')
+    said = f"{file} sets secrets, which only your own settings may."
+    for kept in ((), ("--chat", "plans")):
+        asked = desk.run("ask", f"Use {MADE['ghp_']}", "--model", script("Yes."), "--json", *kept)
+        assert refusal(asked, code="bad_setting") == said
+    assert said in desk.run("config", "show").err
+    own = desk.run("ask", f"Use {MADE['ghp_']}", "--model", script("Yes."), "--json", LAMELLA_SECRETS="warn")
+    assert own.exit == 0, own.err
+    assert "looks like a GitHub token" in own.out
+
+
+def test_nor_does_it_to_a_program(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk.project('secrets = "off"\n')
+    monkeypatch.chdir(desk.here)
+    with pytest.raises(SettingError, match="sets secrets"):
+        lamella.Conversation()
+    with lamella.open("memory:") as engine, pytest.raises(SettingError, match="sets secrets"):
+        engine.chat("plans")
+    assert lamella.Conversation(secrets="warn").ask("Hello").number == 1
 
 
 def test_a_file_in_a_folder_above_is_somebody_elses_too(desk: Desk, stranger: Stranger) -> None:

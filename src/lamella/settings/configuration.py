@@ -36,6 +36,17 @@ class Configuration(Struct, frozen=True, kw_only=True):
         """Whether somebody set it, or a profile that somebody chose."""
         return self.origins[name] is not Origin.DEFAULT
 
+    def find_overreach(self, names: Sequence[str]) -> list[SettingError]:
+        """An error for each of these that the project's file sets, which may be somebody else's."""
+        return [
+            SettingError(
+                f"{self.files[Origin.PROJECT]} sets {name}, which only your own settings may.",
+                hint="Take it out there. If you want it, set it in your own lamella.toml or in the environment.",
+            )
+            for name in names
+            if self.origins[name] is Origin.PROJECT
+        ]
+
     def tell_places(self, names: Sequence[str]) -> str:
         """Where these settings were found: files and variables, nothing for defaults and for what the caller gave."""
         places = (_tell_place(name, self.origins[name], self.files) for name in names)

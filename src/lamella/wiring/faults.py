@@ -8,6 +8,9 @@ from lamella.settings.meaning import find_faults
 from lamella.wiring.reading import find_reading_faults
 from lamella.wiring.services import Services
 
+# What a project's file may not say of a conversation, since it may be somebody else's: that a secret may leave unseen.
+OWN = ("secrets",)
+
 
 def find_bad_settings(services: Services) -> list[LamellaError]:
     """Whatever a conversation would refuse; each says where the value was found."""
@@ -18,6 +21,7 @@ def find_bad_settings(services: Services) -> list[LamellaError]:
         "model_facts": lambda: services.own_models,
     }
     faults = list(find_faults(services.settings))
+    faults += [((), error) for error in services.found.find_overreach(OWN)]
     faults += [((), error) for error in find_reading_faults(services.found)]
     for name, check in checks.items():
         try:
@@ -28,7 +32,9 @@ def find_bad_settings(services: Services) -> list[LamellaError]:
 
 
 def check_meaning(found: Configuration) -> None:
-    """Refuses settings that mean nothing, with where the first of them was found."""
+    """Refuses settings that mean nothing or are not for their file to say, with where the first was found."""
+    for overreach in found.find_overreach(OWN):
+        raise overreach
     for names, error in find_faults(found.settings):
         raise tell_place(error, found.tell_places(names))
 

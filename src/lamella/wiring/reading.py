@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lamella.adapters.sources.naming import NamedFiles
 from lamella.errors import LamellaError, SettingError
-from lamella.settings.configuration import Configuration, Origin
+from lamella.settings.configuration import Configuration
 from lamella.settings.model import Settings
 from lamella.wiring.services import Services, read_services
 
@@ -54,15 +54,7 @@ def open_conversions(services: Services) -> "Conversions":
 
 def find_reading_faults(found: Configuration) -> list[LamellaError]:
     """Whatever of these settings means nothing, or stands where it does not count."""
-    faults: list[LamellaError] = []
-    for name in OWN:
-        if found.origins[name] is Origin.PROJECT:
-            faults.append(
-                SettingError(
-                    f"{found.files[Origin.PROJECT]} sets {name}, which only your own settings may.",
-                    hint="Take it out there. If you want it, set it in your own lamella.toml or in the environment.",
-                )
-            )
+    faults: list[LamellaError] = [*found.find_overreach(OWN)]
     settings = found.settings
     for name in _POSITIVE:
         if getattr(settings, name) <= 0:

@@ -10,6 +10,7 @@ from lamella.engine.dialogue.memory import MemoryDialogue
 from lamella.engine.dialogue.world import World
 from lamella.ports import Summarizer
 from lamella.settings.meaning import make_rules, make_terms
+from lamella.wiring.faults import OWN
 from lamella.wiring.services import Services, read_services
 
 
@@ -42,6 +43,8 @@ def open_dialogue(
     summarizer: Summarizer | None = None,
 ) -> MemoryDialogue:
     """A dialogue for one conversation in memory, under the settings that were read."""
+    for overreach in services.found.find_overreach(OWN):
+        raise overreach
     world = open_world(vault, services=services, summarizer=summarizer)
     own = services.fit_budget(services.found, services.settings.model)
     settings = services.under({**services.given, **own}).settings if own else services.settings

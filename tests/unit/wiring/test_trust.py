@@ -8,6 +8,7 @@ import pytest
 from lamella.errors import LamellaError
 from lamella.settings.model import Settings
 from lamella.settings.trust import TrustBook
+from lamella.wiring import faults
 from lamella.wiring.reading import OWN
 from lamella.wiring.trust import FIELDS, name_place
 
@@ -31,7 +32,7 @@ def test_every_setting_with_a_text_names_a_place_or_is_known_to_name_none() -> N
     assert texts == {*FIELDS, *NO_PLACES, *OWN}
 
 
-@pytest.mark.parametrize("name", [*FIELDS, *OWN, "model_facts", "instructions_file", "index_folder"])
+@pytest.mark.parametrize("name", [*FIELDS, *OWN, *faults.OWN, "model_facts", "instructions_file", "index_folder"])
 def test_what_may_come_with_somebody_elses_project_is_on_the_page(name: str) -> None:
     assert f"`{name}`" in PAGE.read_text(encoding="utf-8")
 
