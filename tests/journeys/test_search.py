@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.documents import make_pdf
 from tests.journeys.running import COMMAND, Ran, refusal, run, spawn
 from tests.unit.adapters.retrieval.vaults import write
 
@@ -183,3 +184,13 @@ def test_indexing_that_was_killed_goes_on_where_it_was(tmp_path: Path, indexes: 
 
 def test_the_command_says_how_far_it_is_only_to_a_terminal(vault: Path) -> None:
     assert spawn("index", "--vault", str(vault), "--json").err == ""
+
+
+def test_what_papers_and_office_files_say_is_found_as_well(vault: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAMELLA_CONVERSIONS", str(vault.parent / "conversions"))
+    write(vault, {"tides.pdf": make_pdf(["The harbour is closed for nine days."])})
+    with open_index(vault) as index:
+        [hit] = index.search("harbour")
+        assert hit.path == "tides.pdf"
+        assert "nine days" in hit.text
+        assert [path for path, _ in index.refresh().unread] == ["broken.md"]

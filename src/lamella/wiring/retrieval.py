@@ -24,7 +24,7 @@ def open_notes(vault: Path, *, services: Services | None = None) -> "NoteIndex":
     from lamella.engine.notes import NoteIndex
 
     services = services or read_services()
-    look = open_sources(vault)
+    look = open_sources(vault, lambda: services.conversions)
     retriever = VaultIndex(place_index(vault, _find_folder(services)), vault=vault, look=look)
     return NoteIndex(retriever, file=retriever.file, clock=SystemClock())
 

@@ -12,7 +12,7 @@ from lamella.faces.cli.access import ChatName, JsonOption, StoreOption
 from lamella.faces.cli.chat.attaching import with_policy
 from lamella.faces.cli.chat.opening import VaultOption
 from lamella.faces.cli.library.doing import do
-from lamella.wiring import NamedFiles
+from lamella.wiring import open_files
 
 QuestionOption = Annotated[
     str | None,
@@ -50,7 +50,7 @@ def attach(
     find_policy(policy)
     if not names and not select:
         raise UsageError("Nothing is named that is to be attached.", hint="As in lamella attach garden note.md.")
-    files = NamedFiles(vault)
+    files = open_files(vault)
     found: list[Attachment] = [one for name in names or () for one in files.find(name.removeprefix("@"))]
     found += [files.select(name) for name in select or ()]
     attached = tuple(with_policy(one, policy).attachment() for one in found)
