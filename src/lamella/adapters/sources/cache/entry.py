@@ -39,8 +39,5 @@ class PlaceEntry(Struct, frozen=True, kw_only=True):
 
     key: str
     hash: str
-    size: int
-    changed: int
-    state: int
-    number: int
+    state: tuple[int, int, int, int]
     schema: int = SCHEMA
