@@ -125,7 +125,7 @@ def test_a_project_does_not_say_where_the_words_of_notes_are_written(
     monkeypatch.delenv("LAMELLA_INDEX_FOLDER")
     (tmp_path / "lamella.toml").write_text('index_folder = "theirs"\n', encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    assert "names an index_folder" in refusal(search(vault, "x", "--json"), code="bad_setting")
+    assert "sets index_folder" in refusal(search(vault, "x", "--json"), code="bad_setting")
     assert not (tmp_path / "theirs").exists()
 
 

@@ -1,5 +1,6 @@
 """Reading: what fetches and converts, within the bounds that settings give it, and files as people name them."""
 
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,9 +16,9 @@ if TYPE_CHECKING:
     from lamella.adapters.sources.web.addresses import Admission
     from lamella.adapters.sources.web.fetching import Fetcher
 
-# What a project's file may not say, since it may be somebody else's: which private network is reached, and where files
-# are written.
-OWN = ("private_addresses", "conversions")
+# What a project's file may not say, since it may be somebody else's: which private network is reached, and where what
+# was read and the words of notes are written.
+OWN = ("private_addresses", "conversions", "index_folder")
 _POSITIVE = ("page_bytes", "page_seconds", "document_seconds", "document_memory")
 _CACHE = "conversions"
 # What a bare Python takes to start, and a converter beside it.
@@ -54,15 +55,7 @@ def open_conversions(services: Services) -> "Conversions":
 
 def find_reading_faults(found: Configuration) -> list[LamellaError]:
     """Whatever of these settings means nothing, or stands where it does not count."""
-    faults: list[LamellaError] = []
-    for name in OWN:
-        if found.origins[name] is Origin.PROJECT:
-            faults.append(
-                SettingError(
-                    f"{found.files[Origin.PROJECT]} sets {name}, which only your own settings may.",
-                    hint="Take it out there. If you want it, set it in your own lamella.toml or in the environment.",
-                )
-            )
+    faults: list[LamellaError] = list(find_foreign(found, OWN))
     settings = found.settings
     for name in _POSITIVE:
         if getattr(settings, name) <= 0:
@@ -85,6 +78,16 @@ def find_reading_faults(found: Configuration) -> list[LamellaError]:
     except LamellaError as error:
         faults.append(error)
     return faults
+
+
+def find_foreign(found: Configuration, names: Iterable[str]) -> Iterator[LamellaError]:
+    """Those of these settings that a project's file has although it may not."""
+    for name in names:
+        if found.origins[name] is Origin.PROJECT:
+            yield SettingError(
+                f"{found.files[Origin.PROJECT]} sets {name}, which only your own settings may.",
+                hint="Take it out there. If you want it, set it in your own lamella.toml or in the environment.",
+            )
 
 
 def _admit(settings: Settings) -> "Admission":

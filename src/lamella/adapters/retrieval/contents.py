@@ -54,11 +54,6 @@ def name_stem(path: str) -> str:
     return name.rpartition(".")[0] or name
 
 
-def fold_name(name: str) -> str:
-    """A name as links are compared: in any case and any Unicode form."""
-    return fold_tag(name)
-
-
 def _read_properties(block: str) -> tuple[Mapping[str, PropertyValue], str]:
     """Title, tags and aliases among properties, and the text of the others.
 

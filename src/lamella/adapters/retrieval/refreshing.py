@@ -10,11 +10,12 @@ from time import time_ns
 from typing import Any, NamedTuple
 
 from lamella.adapters.retrieval.chunks import name_chunks
-from lamella.adapters.retrieval.contents import NoteContents, fold_name, name_stem, read_contents
+from lamella.adapters.retrieval.contents import NoteContents, name_stem, read_contents
 from lamella.adapters.retrieval.database import CHUNK_BITS, HEADINGS, IndexFile
 from lamella.adapters.retrieval.days import find_named_days
 from lamella.adapters.retrieval.files import FileSight, VaultFiles
 from lamella.adapters.retrieval.words import extend, is_indonesian
+from lamella.adapters.sources.inventory import fold_name
 from lamella.errors import LamellaError, NotAvailableError
 from lamella.holdings import IndexReport
 

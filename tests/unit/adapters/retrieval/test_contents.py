@@ -2,7 +2,7 @@
 
 import pytest
 
-from lamella.adapters.retrieval.contents import MOST_CHARS, fold_name, name_stem, read_contents
+from lamella.adapters.retrieval.contents import MOST_CHARS, name_stem, read_contents
 from lamella.adapters.sources.markdown.note import parse_note
 from lamella.adapters.sources.markdown.tags import fold_tag
 
@@ -49,6 +49,5 @@ def test_what_is_beyond_all_measure_is_not_read() -> None:
     assert sum(len(chunk.text) for chunk in found.chunks) <= MOST_CHARS
 
 
-def test_names_are_compared_in_any_case_and_unicode_form() -> None:
-    assert fold_name("CAFE\u0301") == fold_name("café")
+def test_the_stem_of_a_file_is_its_name_without_folder_and_ending() -> None:
     assert [name_stem(path) for path in ("a/b.c.md", ".hidden", "x")] == ["b.c", ".hidden", "x"]

@@ -54,7 +54,7 @@ def attach(
     found: list[Attachment] = [one for name in names or () for one in files.find(name.removeprefix("@"))]
     found += [files.select(name) for name in select or ()]
     attached = tuple(with_policy(one, policy).attachment() for one in found)
-    do(chat, lambda _: Ask(text=question or "", attach=attached), store=store, as_json=as_json, vault=vault)
+    do(chat, Ask(text=question or "", attach=attached), store=store, as_json=as_json, vault=vault)
 
 
 def refresh(
@@ -73,4 +73,4 @@ def refresh(
     lamella refresh garden --vault examples/vault
     """
     named = tuple(names or (EVERYTHING,))
-    do(chat, lambda _: Ask(text=question or "", refresh=named), store=store, as_json=as_json, vault=vault)
+    do(chat, Ask(text=question or "", refresh=named), store=store, as_json=as_json, vault=vault)
