@@ -5,14 +5,14 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.adapters.sources.dataview.books import BOOKS, ask, open_desk, rows
+from tests.unit.adapters.sources.dataview.books import BOOKS, ask, open_answers, rows
 
 from lamella.adapters.sources.dataview.answers import QueryAnswer
 from lamella.adapters.sources.dataview.blocks import RESULT, expand_queries
 from lamella.adapters.sources.dataview.language.functions import FUNCTIONS
 from lamella.adapters.sources.dataview.rendering import MOST_LETTERS
 
-DESK = open_desk()
+DESK = open_answers()
 WORDS = st.sampled_from(
     (
         "LIST", "TABLE", "TASK", "FROM", "WHERE", "SORT", "LIMIT", "GROUP BY", "WITHOUT ID", "AS", "and", "or", "not",
@@ -37,7 +37,7 @@ def test_any_text_is_answered_or_refused_and_says_the_same_twice(query: str, pat
     answer = DESK.answer(query, path=path)
     assert bool(answer.text) is not bool(answer.refused)
     assert len(answer.text) <= MOST_LETTERS + 1_000
-    assert open_desk().answer(query, path=path) == answer
+    assert open_answers().answer(query, path=path) == answer
 
 
 @given(text=st.text(max_size=300))
@@ -105,7 +105,7 @@ CROWD = {f"{number:04}.md": f"[[0000]] n:: {number}\n" + "- [ ] a #b [x:: 1]\n" 
 
 @pytest.mark.parametrize("query", HOSTILE.values(), ids=HOSTILE)
 def test_no_query_takes_long_or_fails(query: str) -> None:
-    desk = open_desk(CROWD)
+    desk = open_answers(CROWD)
     desk.answer("LIST FROM #b", path="0000.md")
     start = time.process_time()
     answer = desk.answer(query, path="0000.md")

@@ -6,6 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 import pytest
+from tests.documents import make_pdf
 from tests.journeys.running import Ran, refusal, run, spawn
 from tests.unit.adapters.providers.secrets.test_formats import MADE
 
@@ -173,3 +174,12 @@ def test_a_secret_is_warned_of_at_the_terminal_or_refused(lamella: Run, vault: P
     warned = spawn("ask", "Read @keys.md", *words, "--set", "secrets=warn")
     assert any("Line 2 of keys.md looks like a GitHub token" in line for line in json.loads(warned.out)["warnings"])
     assert token not in refused.out + refused.err + warned.out + warned.err
+
+
+def test_a_paper_is_attached_by_its_path_where_no_vault_is_named(lamella: Run, tmp_path: Path) -> None:
+    paper = tmp_path / "tides.pdf"
+    paper.write_bytes(make_pdf(["The harbour is closed for nine days."]))
+    ran = lamella("attach", "talk", str(paper), "--json")
+    assert ran.exit == 0, ran.err
+    [waits] = json.loads(ran.out)["waiting"]["attach"]
+    assert (waits["kind"], waits["title"]) == ("pdf", "tides")

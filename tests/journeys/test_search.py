@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.documents import make_pdf
 from tests.journeys.running import COMMAND, Ran, refusal, run, spawn
 from tests.unit.adapters.retrieval.vaults import write
 
@@ -125,7 +126,7 @@ def test_a_project_does_not_say_where_the_words_of_notes_are_written(
     monkeypatch.delenv("LAMELLA_INDEX_FOLDER")
     (tmp_path / "lamella.toml").write_text('index_folder = "theirs"\n', encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    assert "names an index_folder" in refusal(search(vault, "x", "--json"), code="bad_setting")
+    assert "sets index_folder" in refusal(search(vault, "x", "--json"), code="bad_setting")
     assert not (tmp_path / "theirs").exists()
 
 
@@ -182,3 +183,13 @@ def test_indexing_that_was_killed_goes_on_where_it_was(tmp_path: Path, indexes: 
 
 def test_the_command_says_how_far_it_is_only_to_a_terminal(vault: Path) -> None:
     assert spawn("index", "--vault", str(vault), "--json").err == ""
+
+
+def test_what_papers_and_office_files_say_is_found_as_well(vault: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAMELLA_CONVERSIONS", str(vault.parent / "conversions"))
+    write(vault, {"tides.pdf": make_pdf(["The harbour is closed for nine days."])})
+    with open_index(vault) as index:
+        [hit] = index.search("harbour")
+        assert hit.path == "tides.pdf"
+        assert "nine days" in hit.text
+        assert [path for path, _ in index.refresh().unread] == ["broken.md"]

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from msgspec.structs import fields
 
-from lamella.core.log.terms import Terms
+from lamella.core.log.terms import SecretRule, Terms
 from lamella.settings.model import PROFILES
 
 # How alike two names are of which one is taken for the other misspelt: a letter or two apart.
@@ -34,6 +34,10 @@ _TAKES: Mapping[str, str] = {
     "cache_storage": "a whole number of requests that are expected in an hour, or 0",
     "store": "the URL of a store, such as sqlite:///chats.db",
     "model_facts": "the path of a file",
+    "secrets": f"one of: {', '.join(SecretRule)}",
+    **dict.fromkeys(("index_folder", "conversions"), "the path of a folder"),
+    "private_addresses": "hosts and networks with commas between them, such as wiki.home, 10.1.0.0/16",
+    "video_languages": "languages with commas between them, such as id, en",
 }
 
 

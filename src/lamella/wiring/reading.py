@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from lamella.adapters.sources.web.addresses import Admission
     from lamella.adapters.sources.web.fetching import Fetcher
 
-# What a project's file may not say, since it may be somebody else's: which private network is reached, and where files
-# are written.
-OWN = ("private_addresses", "conversions")
+# What a project's file may not say, since it may be somebody else's: which private network is reached, and where what
+# was read and the words of notes are written.
+OWN = ("private_addresses", "conversions", "index_folder")
 _POSITIVE = ("page_bytes", "page_seconds", "document_seconds", "document_memory")
 _CACHE = "conversions"
 # What a bare Python takes to start, and a converter beside it.

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lamella.adapters.clocks.system import SystemClock
-from lamella.errors import CallError, SettingError, UsageError
-from lamella.settings.configuration import Origin
+from lamella.errors import CallError, UsageError
 from lamella.wiring.services import Services, read_services
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ def open_notes(vault: Path, *, services: Services | None = None) -> "NoteIndex":
     from lamella.engine.notes import NoteIndex
 
     services = services or read_services()
-    look = open_sources(vault)
+    look = open_sources(vault, lambda: services.conversions)
     retriever = VaultIndex(place_index(vault, _find_folder(services)), vault=vault, look=look)
     return NoteIndex(retriever, file=retriever.file, clock=SystemClock())
 
@@ -63,10 +62,6 @@ def _list_up(folder: Path) -> Sequence[Path]:
 
 def _find_folder(services: Services) -> str | None:
     """Where indexes are kept; somebody else's project does not say where the words of notes are written."""
-    folder = services.settings.index_folder
-    if folder and services.found.origins["index_folder"] is Origin.PROJECT:
-        raise SettingError(
-            f"{services.found.files[Origin.PROJECT]} names an index_folder, and you have not.",
-            hint="Set it in your own settings file or in LAMELLA_INDEX_FOLDER, or take it out of the project's.",
-        )
-    return folder
+    for error in services.found.find_overreach(("index_folder",)):
+        raise error
+    return services.settings.index_folder

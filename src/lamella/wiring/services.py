@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Services(Struct, frozen=True, kw_only=True, dict=True):
     """The settings as read, and the adapters that depend on nothing else. Each is made when it is first asked for.
 
-    From it stores, providers, worlds and desks are opened; whoever opens several hands the same services to all.
+    From it stores, providers, worlds and indexes are opened; whoever opens several hands the same services to all.
     ``load_models`` reads a file with facts about models, each once.
     """
 

@@ -14,6 +14,8 @@ def test_every_setting_says_what_it_takes() -> None:
     for name in NAMES:
         assert tell_takes(name).startswith(f"{name} takes ")
     assert {name for name in NAMES if name in CHOICES} == {*CHOICES}
+    assert tell_takes("secrets") == "secrets takes one of: warn, refuse, off."
+    assert tell_takes("index_folder") == "index_folder takes the path of a folder."
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Settings)])

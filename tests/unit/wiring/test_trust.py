@@ -21,7 +21,6 @@ NO_PLACES = {"profile", "layout", "carry_forward", "history", "model_facts", "re
     "image_notes",
     "instructions",
     "instructions_file",
-    "index_folder",
     "video_languages",
 }
 
@@ -32,7 +31,7 @@ def test_every_setting_with_a_text_names_a_place_or_is_known_to_name_none() -> N
     assert texts == {*FIELDS, *NO_PLACES, *OWN}
 
 
-@pytest.mark.parametrize("name", [*FIELDS, *OWN, *faults.OWN, "model_facts", "instructions_file", "index_folder"])
+@pytest.mark.parametrize("name", [*FIELDS, *OWN, *faults.OWN, "model_facts", "instructions_file"])
 def test_what_may_come_with_somebody_elses_project_is_on_the_page(name: str) -> None:
     assert f"`{name}`" in PAGE.read_text(encoding="utf-8")
 

@@ -10,6 +10,7 @@ from threading import Lock
 from time import time_ns
 from typing import BinaryIO, Generic, TypeVar
 
+from lamella.adapters.files.state import DiskState, make_state
 from lamella.errors import SourceTooLargeError
 
 # What a conversation may have as one file, and what settings may.
@@ -25,10 +26,6 @@ _OTHERS = (
 )
 # A pipe that takes another's place in between would be waited for when it is opened.
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
-
-# Some file systems write times in steps of two seconds: a file that was touched just now may change again within one.
-_UNSETTLED_NS = 2_000_000_000
-_State = tuple[int, int, int, int, int]
 
 Value = TypeVar("Value")
 
@@ -97,7 +94,7 @@ class FileMemory(Generic[Value]):
         self, *, limit: int, weigh: Callable[[Value], int] = lambda _value: 1, now_ns: Callable[[], int] = time_ns
     ) -> None:
         self._limit, self._weigh, self._now_ns = limit, weigh, now_ns
-        self._kept: OrderedDict[Hashable, tuple[_State, Value]] = OrderedDict()
+        self._kept: OrderedDict[Hashable, tuple[DiskState, Value]] = OrderedDict()
         self._weight = 0
         self._lock = Lock()
 
@@ -113,12 +110,11 @@ class FileMemory(Generic[Value]):
                 self._kept.move_to_end(key)
                 return kept[1]
         value = make()
-        is_settled = state is not None and max(state[1], state[2]) < self._now_ns() - _UNSETTLED_NS
-        if state is not None and is_settled and (keeps is None or keeps(value)):
+        if state is not None and state.is_settled(self._now_ns()) and (keeps is None or keeps(value)):
             self._keep(key, state, value)
         return value
 
-    def _keep(self, key: Hashable, state: _State, value: Value) -> None:
+    def _keep(self, key: Hashable, state: DiskState, value: Value) -> None:
         with self._lock:
             before = self._kept.pop(key, None)
             self._weight += self._weigh(value) - (0 if before is None else self._weigh(before[1]))
@@ -128,9 +124,8 @@ class FileMemory(Generic[Value]):
                 self._weight -= self._weigh(forgotten)
 
 
-def _read_state(file: Path) -> _State | None:
+def _read_state(file: Path) -> DiskState | None:
     try:
-        found = file.stat()
+        return make_state(file.stat())
     except OSError:
         return None
-    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_dev

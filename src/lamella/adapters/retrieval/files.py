@@ -7,6 +7,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
+from lamella.adapters.files.state import make_state
 from lamella.adapters.sources.vault import Vault
 from lamella.attach import describe_file
 from lamella.core.artifacts.kinds import KINDS, Medium, kind_of_file
@@ -16,8 +17,6 @@ from lamella.ports import Look
 # Kinds of files with prose in them; what pictures show and what programs say is not searched.
 _MEDIA = (Medium.PDF, Medium.OFFICE)
 _FILES = (Kind.NOTE, Kind.CANVAS)
-# A file that was changed again within its clock's step looks unchanged. One that was just written is read once more.
-_SETTLED_NS = 2_000_000_000
 # The walk through a vault enters no linked folder, so that only a file itself can be a link: this does not open one.
 _PLAIN = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _QUICK_BYTES = 1_000_000
@@ -60,14 +59,13 @@ class VaultFiles:
     def look_at(self, path: str, *, now: int) -> FileSight | None:
         """One of them as it is now; none if it is not there."""
         try:
-            found = os.stat(self._on_disk(path))  # noqa: PTH116 - a path of our own for each of many files takes long
+            found = make_state(os.stat(self._on_disk(path)))  # noqa: PTH116 - a path of our own for each of many files takes long
         except (OSError, ValueError):
             return None
-        changed = max(found.st_mtime_ns, found.st_ctime_ns)
         return FileSight(
-            stamp=f"{found.st_size} {found.st_mtime_ns} {found.st_ctime_ns} {found.st_ino}",
-            modified=found.st_mtime_ns,
-            settled=changed < now - _SETTLED_NS,
+            stamp=" ".join(map(str, found.lasting)),
+            modified=found.modified,
+            settled=found.is_settled(now),
         )
 
     def open(self, path: str) -> FileText:

@@ -8,12 +8,12 @@ from typing import NamedTuple
 from lamella.adapters.retrieval.days import DaySpan, find_days
 from lamella.adapters.sources.inventory import fold_name
 from lamella.adapters.sources.markdown.tags import find_inline_tags, fold_tag
+from lamella.core.search.index import PHRASE
 
 # What nobody types is cut: a question is no text to be compared with others.
 MOST_CHARS = 4_000
 _LINK = re.compile(r"!?\[\[([^\[\]\n]+)\]\]")
 _FOLDER = re.compile(r'(?<!\S)(?:path|folder):(?:"([^"]+)"|(\S+))', re.IGNORECASE)
-_PHRASE = re.compile(r'"([^"]+)"|“([^“”]+)”')
 _LINK_PARTS = re.compile(r"[#|]")
 
 
@@ -41,7 +41,7 @@ def read_question(text: str, *, today: date | None) -> Question:
     text = text[:MOST_CHARS]
     links, text = _take(_LINK, text, lambda match: _LINK_PARTS.split(match[1])[0].strip())
     folders, text = _take(_FOLDER, text, lambda match: (match[1] or match[2]).strip("/"))
-    phrases, text = _take(_PHRASE, text, lambda match: match[1] or match[2])
+    phrases, text = _take(PHRASE, text, lambda match: match[1] or match[2])
     tags = [tag for tag, _ in find_inline_tags(text, 0)]
     for tag in tags:
         text = text.replace(f"#{tag}", " ", 1)
@@ -49,7 +49,7 @@ def read_question(text: str, *, today: date | None) -> Question:
     return Question(
         words=words.strip(),
         phrases=phrases,
-        links=tuple(fold_name(link.removesuffix(".md")) for link in links if link),
+        links=tuple(fold_name(link.strip("/")) for link in links if link),
         tags=tuple(dict.fromkeys(map(fold_tag, tags))),
         folders=folders,
         days=days,

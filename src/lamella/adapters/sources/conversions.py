@@ -8,21 +8,19 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from lamella.adapters.files.reading import read_plain
+from lamella.adapters.files.state import make_state
 from lamella.adapters.sources.cache.conversions import FILES, ConversionCache, Tell
 from lamella.adapters.sources.cache.entry import CacheEntry, PlaceEntry
 from lamella.adapters.sources.conversion.converter import Converter, miss_extra
 from lamella.adapters.sources.conversion.model import FileForm
 from lamella.core.artifacts.ids import url_id
-from lamella.core.artifacts.kinds import KINDS, Medium, kind_of_file
 from lamella.core.artifacts.model import Kind, Source
 from lamella.core.text.addresses import find_video
-from lamella.errors import SourceMissingError, SourceUnreadableError
+from lamella.errors import SourceUnreadableError
 
 if TYPE_CHECKING:
     from lamella.adapters.sources.web.fetching import Fetcher
 
-MAX_DOCUMENT_BYTES = 50_000_000
 _FORMS: Mapping[str, FileForm] = MappingProxyType(
     {
         ".pdf": FileForm.PDF,
@@ -36,8 +34,6 @@ _FORMS: Mapping[str, FileForm] = MappingProxyType(
         ".ods": FileForm.SHEETS,
     }
 )
-# A file that was written this short a time ago may be written again without looking any different.
-_SETTLED = 2.0
 _WEB = "web"
 
 
@@ -134,21 +130,6 @@ class Conversions:
             tell=keep_silent,
         )
 
-    def read_document_text(self, path: Path) -> str:
-        """The text of a PDF or an office file on disk, for an index; an error says why it has none."""
-
-        def read_bytes() -> bytes:
-            try:
-                return read_plain(path, limit=MAX_DOCUMENT_BYTES)
-            except FileNotFoundError as error:
-                raise SourceMissingError(f"There is no file {path}.", hint="Check the path.") from error
-            except OSError as error:
-                raise SourceUnreadableError(
-                    f"{path} cannot be read: {error.strerror or error}.", hint="Check its permissions."
-                ) from error
-
-        return self.read_document(path, name=str(path), read_bytes=read_bytes).text or ""
-
     def _open(self) -> "Fetcher":
         try:
             return self.open_fetcher()
@@ -159,34 +140,18 @@ class Conversions:
         """The hash of a file's bytes, if nothing about it changed since they were read."""
         known = self.cache.folder.find(_name_place(place), PlaceEntry)
         try:
-            seen = place.stat()
+            seen = make_state(place.stat())
         except OSError:
             return None
-        same = known is not None and (known.size, known.changed, known.state, known.number) == (
-            seen.st_size,
-            seen.st_mtime_ns,
-            seen.st_ctime_ns,
-            seen.st_ino,
-        )
-        return known.hash if same and known is not None else None
+        return known.hash if known is not None and known.state == seen.lasting else None
 
     def _keep_hash(self, place: Path, digest: str, *, size: int) -> None:
         try:
-            seen = place.stat()
+            seen = make_state(place.stat())
         except OSError:
             return
-        if seen.st_size != size or self.cache.now().timestamp() - max(seen.st_mtime, seen.st_ctime) < _SETTLED:
-            return
-        self.cache.folder.keep(
-            PlaceEntry(
-                key=_name_place(place),
-                hash=digest,
-                size=size,
-                changed=seen.st_mtime_ns,
-                state=seen.st_ctime_ns,
-                number=seen.st_ino,
-            )
-        )
+        if seen.size == size and seen.is_settled(int(self.cache.now().timestamp() * 1_000_000_000)):
+            self.cache.folder.keep(PlaceEntry(key=_name_place(place), hash=digest, state=seen.lasting))
 
 
 def find_form(name: str) -> FileForm:
@@ -197,12 +162,6 @@ def find_form(name: str) -> FileForm:
             f"{name} is no office file that is read.", hint=f"Those that are end in: {', '.join(_FORMS)}."
         )
     return form
-
-
-def is_document(name: str) -> bool:
-    """Whether a file of this name has to be converted to be read."""
-    kind = kind_of_file(name)
-    return kind is not None and KINDS[kind].medium in (Medium.PDF, Medium.OFFICE)
 
 
 def _name_place(place: Path) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from posixpath import normpath
 
 from lamella.adapters.files.reading import read_plain
-from lamella.adapters.sources.dataview.answers import DataviewMemory, QueryAnswer, QueryDesk
+from lamella.adapters.sources.dataview.answers import DataviewAnswers, DataviewMemory, QueryAnswer
 from lamella.adapters.sources.dataview.blocks import ASKS, RESULT, expand_queries
 from lamella.adapters.sources.dataview.files import CatalogFiles
 from lamella.adapters.sources.dataview.reader import QueryReader
@@ -45,7 +45,7 @@ class _Sight:
     rules: IgnoreRules
     listings: dict[Path, Inventory] = field(default_factory=dict)
     unread: dict[str, str] = field(default_factory=dict)
-    desk: QueryDesk | None = None
+    answers: DataviewAnswers | None = None
     aliases: dict[str, list[str]] | None = None
 
 
@@ -139,9 +139,9 @@ class Vault:
         if not self._follows_embeds:
             return QueryAnswer(refused="there is no vault to ask.")
         seen = self._seen or _Sight(self._read_rules())
-        if seen.desk is None:
-            seen.desk = QueryDesk(CatalogFiles(self), self._answers, self._today)
-        return seen.desk.answer(query, path=PurePosixPath(path).as_posix())
+        if seen.answers is None:
+            seen.answers = DataviewAnswers(CatalogFiles(self), self._answers, self._today)
+        return seen.answers.answer(query, path=PurePosixPath(path).as_posix())
 
     def list_notes(self, kind: Kind, name: str) -> NoteList:
         if KINDS[kind].medium is Medium.TAG:

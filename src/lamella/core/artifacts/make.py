@@ -60,6 +60,10 @@ def make_image(image: Image, *, title: str = "", path: str | None = None, url: s
     )
 
 
+# What each path begins with in a list of what is left out.
+LISTED = "- "
+
+
 def make_left_out(kind: Kind, *, name: str, text: str) -> Artifact:
     """What a folder or a tag did not bring because it did not fit: a line that says so, then a path on each line."""
     spec = KINDS[kind]

@@ -23,7 +23,8 @@ _HALF = 50
 _TITLE = 0
 _HALVES = 1 << 32
 
-_PHRASE = re.compile('"([^"]+)"|“([^“”]+)”')
+# What stands in quotation marks.
+PHRASE = re.compile('"([^"]+)"|“([^“”]+)”')
 
 _Key = Callable[[str], str]
 
@@ -108,7 +109,7 @@ def search(index: Index, query: str, *, limit: int = 5, excluded: Collection[str
 
 
 def _read_query(query: str, key: _Key) -> _Query:
-    phrases = [_flatten(match[1] or match[2]) for match in _PHRASE.finditer(query)]
+    phrases = [_flatten(match[1] or match[2]) for match in PHRASE.finditer(query)]
     phrases = [phrase for phrase in phrases if phrase]
     spans = phrases or [span for span in [_flatten(query)] if span]
     return _Query(

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection
 from msgspec import Struct
 
 from lamella.core.artifacts.kinds import KINDS, LATER_KIND, BlockForm
+from lamella.core.artifacts.make import LISTED
 from lamella.core.artifacts.model import Artifact
 from lamella.core.budget.counting import count_images, count_tools
 from lamella.core.log.placement import Form
@@ -16,7 +17,6 @@ from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.reading.working_set import list_working_set, name_artifact
 from lamella.engine.dialogue.turn import TurnView
 
-_LISTED = "- "
 _NOWHERE = (Form.FULL.value, 0)
 
 
@@ -120,4 +120,4 @@ def _find_cached(turn: TurnView) -> frozenset[str]:
 def _list_left_out(artifact: Artifact) -> tuple[str, ...]:
     if KINDS[artifact.kind].block is not BlockForm.EXPANDS:
         return ()
-    return tuple(line.removeprefix(_LISTED) for line in artifact.text.split("\n")[1:])
+    return tuple(line.removeprefix(LISTED) for line in artifact.text.split("\n")[1:])

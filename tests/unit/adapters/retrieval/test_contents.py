@@ -49,5 +49,5 @@ def test_what_is_beyond_all_measure_is_not_read() -> None:
     assert sum(len(chunk.text) for chunk in found.chunks) <= MOST_CHARS
 
 
-def test_a_file_is_called_by_its_name_without_folder_and_ending() -> None:
+def test_the_stem_of_a_file_is_its_name_without_folder_and_ending() -> None:
     assert [name_stem(path) for path in ("a/b.c.md", ".hidden", "x")] == ["b.c", ".hidden", "x"]

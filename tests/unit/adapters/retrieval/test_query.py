@@ -27,6 +27,11 @@ def test_plain_words_say_nowhere_to_look() -> None:
     assert asked.words == "what of last week"
 
 
+def test_a_link_is_compared_in_any_case_and_unicode_form() -> None:
+    asked = [read_question(text, today=None).links for text in ("[[CAFE\u0301]]", "[[/caf\u00e9.md]]")]
+    assert asked[0] == asked[1] == ("caf\u00e9",)
+
+
 def test_a_link_by_path_has_no_ending() -> None:
     assert read_question("[[folder/Note.md]]", today=TODAY).links == ("folder/note",)
 

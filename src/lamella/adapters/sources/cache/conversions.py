@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from lamella.adapters.sources.cache.entry import CacheEntry, KeptFailure
+from lamella.adapters.sources.cache.entry import TRY_AGAIN, CacheEntry, KeptFailure
 from lamella.adapters.sources.cache.folder import CacheFolder
 from lamella.errors import (
     BadInputError,
@@ -27,9 +27,6 @@ _UNREACHABLE, _REFUSED, _BROKEN = timedelta(minutes=1), timedelta(minutes=10), t
 _OLD = timedelta(days=1)
 # What the keys of files begin with; they are known by their bytes, and as old as those.
 FILES = "document:"
-
-# What hints of a first try begin with, said once.
-_AGAIN = "Refresh it to try again, or attach its text."
 
 Read = Callable[[CacheEntry | None], CacheEntry | None]
 Tell = Callable[[str], None]
@@ -106,7 +103,7 @@ def _recall(failure: KeptFailure, *, again: bool) -> BadInputError:
     error = _REMEMBERED.get(failure.code, SourceUnreadableError)
     retry = "Refresh it to try again" if again else f"Refresh it, or try again after {_tell_moment(failure.until)}"
     told = f"{failure.message} That was found on {_tell_moment(failure.at)}."
-    return error(told, hint=f"{retry}. {failure.hint.removeprefix(_AGAIN)}")
+    return error(told, hint=f"{retry}. {failure.hint.removeprefix(TRY_AGAIN)}")
 
 
 def _tell_moment(stamp: str) -> str:

@@ -4,6 +4,8 @@ from msgspec import Struct
 
 # Goes up when entries mean something else than before: older ones are then as if they were not there.
 SCHEMA = 1
+# What hints of a failure begin with that passes by itself; told once more, it says when instead.
+TRY_AGAIN = "Refresh it to try again, or attach its text."
 
 
 class KeptFailure(Struct, frozen=True, kw_only=True):
@@ -39,8 +41,5 @@ class PlaceEntry(Struct, frozen=True, kw_only=True):
 
     key: str
     hash: str
-    size: int
-    changed: int
-    state: int
-    number: int
+    state: tuple[int, int, int, int]
     schema: int = SCHEMA

@@ -39,8 +39,8 @@ class DataviewMemory:
         self.answers: BoundedMemory[_AnswerKey, QueryAnswer] = BoundedMemory(_MOST_ANSWERS)
 
 
-class QueryDesk:
-    """Answers queries over the notes of a vault at one moment, on one day if somebody tells which."""
+class DataviewAnswers:
+    """Answers to queries over the notes of a vault at one moment, on one day if somebody tells which."""
 
     def __init__(self, files: NoteFiles, memory: DataviewMemory, today: Callable[[], date] | None = None) -> None:
         self._memory = memory

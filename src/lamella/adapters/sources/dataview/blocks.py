@@ -8,6 +8,7 @@ from lamella.adapters.sources.dataview.answers import QueryAnswer
 
 RESULT = "dataview-result"
 MOST_BLOCKS = 50
+_ANSWERED = ("dataview", "dataviewjs")
 # A block may stand in a quotation, as callouts do; its marks go before each of its lines.
 _OPENS = re.compile(r"(?P<lead>(?: {0,3}>){0,10} {0,3})(?P<fence>`{3,}|~{3,})[ \t]*(?P<words>[^`\n]*)$")
 # What a note has somewhere that may hold a query: few do, and only those are walked through.
@@ -74,9 +75,6 @@ class _Expansions:
             return
         answer = self._answer("\n".join(fence.lines))
         yield from _draw(f"Not run: {answer.refused}" if answer.refused else answer.text, fence.lead)
-
-
-_ANSWERED = ("dataview", "dataviewjs")
 
 
 def _open(line: str) -> _Fence | None:

@@ -5,12 +5,10 @@ from collections.abc import Callable, Sequence
 from time import time_ns
 from typing import Protocol
 
+from lamella.adapters.files.state import make_state
 from lamella.adapters.sources.dataview.notes.records import FileState
 from lamella.core.artifacts.model import Kind
 from lamella.ports import NoteList
-
-# Some file systems write times in steps of two seconds: a file that was touched just now may change again within one.
-_UNSETTLED_NS = 2_000_000_000
 
 
 class NoteCatalog(Protocol):
@@ -41,9 +39,9 @@ class CatalogFiles:
             found = self._catalog.stat_file(path)
         except OSError:
             # A link to nothing, or a file that is just being removed: reading it says why.
-            return FileState(path=path, size=0, mtime_ns=0, is_settled=False)
-        settled = max(found.st_mtime_ns, found.st_ctime_ns) < now - _UNSETTLED_NS
-        return FileState(path=path, size=found.st_size, mtime_ns=found.st_mtime_ns, is_settled=settled)
+            return FileState(path=path, is_settled=False)
+        disk = make_state(found)
+        return FileState(path=path, disk=disk, is_settled=disk.is_settled(now))
 
     def read_text(self, path: str) -> str:
         return self._catalog.read_text(path)

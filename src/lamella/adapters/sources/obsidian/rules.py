@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 RULES_FILE = ".lamellaignore"
-_OBSIDIAN = ".obsidian/app.json"
-RULES_FILES = (RULES_FILE, _OBSIDIAN)
+# What Obsidian keeps of a vault.
+APP_SETTINGS = ".obsidian/app.json"
+RULES_FILES = (RULES_FILE, APP_SETTINGS)
 _LARGEST = 1_000_000
 _MOST_RULES = 1_000
 _LONGEST_RULE = 200
@@ -46,7 +47,7 @@ def read_rules(root: Path) -> IgnoreRules:
     """The rules of a vault; a file of rules that cannot be read is told."""
     told: list[str] = []
     lines = [line for line in _read(root / RULES_FILE, told).splitlines() if line.strip() and not line.startswith("#")]
-    excluded = [_make_filter(one, told) for one in _read_filters(root / _OBSIDIAN, told)]
+    excluded = [_make_filter(one, told) for one in _read_filters(root / APP_SETTINGS, told)]
     return IgnoreRules(
         spec=_make_spec(lines, told) if lines else None,
         excluded=tuple(one for one in excluded if one is not None),

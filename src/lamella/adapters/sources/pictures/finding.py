@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 from posixpath import basename, dirname, normpath
 from urllib.parse import unquote
 
+from lamella.adapters.sources.obsidian.rules import APP_SETTINGS
 from lamella.errors import BadInputError, SourceMissingError
 
-APP_SETTINGS = ".obsidian/app.json"
 _NAMED = 3
 
 

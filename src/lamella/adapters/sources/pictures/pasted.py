@@ -9,6 +9,7 @@ from lamella.adapters.sources.pictures.content import MAX_PICTURE_BYTES
 from lamella.errors import SourceTooLargeError, SourceUnreadableError
 
 PASTED = "The pasted picture"
+_PASTE_AGAIN = "Paste it once more, or attach the file itself."
 _HEAD = re.compile(r"data:([^,;]{0,100})((?:;[^,;]{0,100}){0,8}),", re.IGNORECASE)
 _BLANK = re.compile(rb"\s+")
 
@@ -35,6 +36,3 @@ def read_pasted(uri: str) -> bytes:
         return b64decode(letters + b"=" * (-len(letters) % 4), validate=True)
     except (Error, ValueError) as error:
         raise SourceUnreadableError(f"{PASTED} is not base64: {error}.", hint=_PASTE_AGAIN) from error
-
-
-_PASTE_AGAIN = "Paste it once more, or attach the file itself."

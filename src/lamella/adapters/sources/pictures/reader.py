@@ -8,10 +8,10 @@ from lamella.adapters.sources.pictures.pasted import PASTED, is_pasted, read_pas
 from lamella.core.artifacts.make import make_image
 from lamella.core.artifacts.model import Artifact
 from lamella.core.artifacts.wanted import Wanted
+from lamella.core.text.addresses import is_page
 from lamella.errors import NotAvailableError
 from lamella.ports import no_vault
 
-_WEB = ("http://", "https://")
 _LONGEST_NAME = 200
 
 
@@ -30,13 +30,12 @@ class PictureReader:
         if wanted.data is not None:
             name = wanted.title or wanted.name or "The picture"
             image = parse_image(wanted.data, media_type=wanted.media_type, name=name)
-            is_url = wanted.name.lower().startswith(_WEB)
-            place = {"url" if is_url else "path": wanted.name} if wanted.name else {}
+            place = {"url" if is_page(wanted.name) else "path": wanted.name} if wanted.name else {}
             return make_image(image, title=wanted.title, **place)
         if is_pasted(wanted.name):
             image = parse_image(read_pasted(wanted.name), media_type=None, name=wanted.title or PASTED)
             return make_image(image, title=wanted.title)
-        if wanted.name.lower().startswith(_WEB):
+        if is_page(wanted.name):
             image = parse_image(self._fetch(wanted.name), media_type=None, name=wanted.name[:_LONGEST_NAME])
             return make_image(image, title=wanted.title, url=wanted.name)
         image = parse_image(self._read_file(wanted.name), media_type=None, name=wanted.name)

@@ -56,7 +56,7 @@ def read_admission(allowed: Iterable[str]) -> Admission:
             if not name or any(mark in name for mark in "/:*@ ") or name.replace(".", "").isdigit():
                 raise SettingError(
                     f"private_addresses has {one!r}, which is neither a host nor a network.",
-                    hint='Write hosts and networks, as in ["wiki.home", "10.1.0.0/16", "127.0.0.1"].',
+                    hint="Write hosts and networks with commas between them, as in wiki.home, 10.1.0.0/16, 127.0.0.1.",
                 ) from error
             hosts.add(name)
     return Admission(hosts=frozenset(hosts), networks=tuple(networks))

@@ -10,6 +10,7 @@ from urllib.parse import urljoin, urlsplit
 import httpcore2
 from httpx2 import URL, InvalidURL, create_ssl_context
 
+from lamella.adapters.sources.cache.entry import TRY_AGAIN
 from lamella.adapters.sources.web.addresses import Admission, check_url
 from lamella.adapters.sources.web.inflating import ACCEPTED, inflate
 from lamella.adapters.sources.web.network import CheckedBackend, Deadline, Resolver, resolve_host
@@ -26,7 +27,6 @@ _REDIRECTS = (301, 302, 303, 307, 308)
 _UNCHANGED = 304
 _GONE = (404, 410)
 _CLOSED = (401, 402, 403, 407, 451)
-_AGAIN = "Refresh it to try again, or attach its text."
 _AGENT = "lamella (context engine; reads a page that its user attached)"
 _LARGE = "Attach a part of it as text. page_bytes allows more."
 
@@ -145,7 +145,7 @@ def check_status(answer: WebAnswer, url: str) -> None:
             f"{url} is not shown to everybody (status {status}).", hint="Copy its text from a browser, and attach that."
         )
     if not 200 <= status < 300:
-        raise SourceUnreachableError(f"{url} is answered with status {status}.", hint=_AGAIN)
+        raise SourceUnreachableError(f"{url} is answered with status {status}.", hint=TRY_AGAIN)
 
 
 def _describe() -> dict[str, str]:
@@ -173,11 +173,11 @@ def _told(url: str, limits: FetchLimits) -> Iterator[None]:
     except httpcore2.TimeoutException as error:
         raise SourceUnreachableError(
             f"{url} did not answer in time: {limits.seconds:g} s for all of it, {limits.silence:g} s without a byte.",
-            hint=_AGAIN,
+            hint=TRY_AGAIN,
         ) from error
     except httpcore2.UnsupportedProtocol as error:
         raise SourceRefusedError(f"{url[:80]} is not fetched: {error}.", hint="Check it.") from error
     except httpcore2.NetworkError as error:
-        raise SourceUnreachableError(f"{url} cannot be reached: {error}.", hint=_AGAIN) from error
+        raise SourceUnreachableError(f"{url} cannot be reached: {error}.", hint=TRY_AGAIN) from error
     except (httpcore2.ProtocolError, UnicodeError, ValueError) as error:
-        raise SourceUnreadableError(f"What answers at {url} does not speak HTTP: {error}.", hint=_AGAIN) from error
+        raise SourceUnreadableError(f"What answers at {url} does not speak HTTP: {error}.", hint=TRY_AGAIN) from error

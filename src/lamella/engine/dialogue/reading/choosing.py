@@ -7,7 +7,7 @@ the prompt stays as it is until somebody asks for another choice.
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from lamella.core.artifacts.blocks import render_block
-from lamella.core.artifacts.make import make_left_out
+from lamella.core.artifacts.make import LISTED, make_left_out
 from lamella.core.artifacts.model import Artifact, Kind, Policy
 from lamella.core.compaction.fitting import Rules
 from lamella.core.log.placement import Form
@@ -207,7 +207,7 @@ def _describe(
         f"{len(out):,} are left out"
     )
     heading = f"{said}; each can be attached by its path:" if out else f"{said}."
-    listed = make_left_out(kind, name=name, text="\n".join((heading, *(f"- {path}" for path in out))))
+    listed = make_left_out(kind, name=name, text="\n".join((heading, *(f"{LISTED}{path}" for path in out))))
     some = f": {', '.join(out[:_NAMED])}{f' and {len(out) - _NAMED:,} more' * (len(out) > _NAMED)}" if out else ""
     sent = [*full, *(replace(note, outlined=True) for note in short if not _stands_outlined(note, state))]
     told = f"{said}{some}. Not all of them fit; refresh chooses anew."

@@ -6,7 +6,6 @@ A command is checked and read when it is given: what was attached then is what i
 from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
-from lamella.core.artifacts.kinds import LATER_KIND
 from lamella.core.artifacts.model import Artifact, Kind, Policy
 from lamella.core.artifacts.wanted import Wanted
 from lamella.core.compaction.fitting import Rules
@@ -16,11 +15,16 @@ from lamella.core.prompt.state import State
 from lamella.core.values import replace
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.reading.choosing import choose_notes, find_brought, stands_whole
-from lamella.engine.dialogue.reading.moved import find_place
 from lamella.engine.dialogue.reading.pins import name_said
 from lamella.engine.dialogue.reading.turns import TurnReader, list_newest, settle_policies
 from lamella.engine.dialogue.reading.waiting import join_asks, tell_contradictions
-from lamella.engine.dialogue.reading.working_set import list_present, list_working_set, match_names, name_artifact
+from lamella.engine.dialogue.reading.working_set import (
+    list_present,
+    list_working_set,
+    match_names,
+    name_artifact,
+    want_again,
+)
 from lamella.engine.dialogue.world import World
 from lamella.errors import BadInputError, CallError
 from lamella.ports import Sources
@@ -211,18 +215,9 @@ def _stays_pinned(name: str, *, waits: Ask) -> CallError:
 
 def _read_anew(known: Artifact, sources: Sources) -> tuple[Artifact | None, str]:
     """What something says at its source now, none where that is what is known or cannot be had; and words on it."""
-    name = find_place(known.source) or known.source.url
-    if not known.source.read or name is None or known.kind is Kind.IMAGE:
+    wanted = replace(want_again(known), fresh=True)
+    if not known.source.read or not wanted.name or known.kind is Kind.IMAGE:
         return None, _GIVEN.format(name=name_artifact(known))
-    wanted = Wanted(
-        kind=LATER_KIND[known.kind],
-        name=name,
-        query=known.source.query,
-        title=known.title,
-        policy=known.policy,
-        via=known.source.via,
-        fresh=True,
-    )
     try:
         now = sources.read(wanted)
     except BadInputError as error:

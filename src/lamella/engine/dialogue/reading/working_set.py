@@ -3,9 +3,8 @@
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 
-from lamella.core.artifacts.ids import path_id
 from lamella.core.artifacts.kinds import KINDS, LATER_KIND
-from lamella.core.artifacts.model import Artifact, Kind, Policy, Source
+from lamella.core.artifacts.model import Artifact, Kind, Policy
 from lamella.core.artifacts.wanted import Wanted
 from lamella.core.log.terms import Attachments, Terms
 from lamella.core.log.turn import SystemParts
@@ -64,11 +63,6 @@ def match_names(name: str, artifacts: Iterable[Artifact]) -> list[str]:
     return [one.id for one in pictures if name in (one.source.path, one.title)]
 
 
-def name_wanted(attached: Artifact | Wanted) -> str:
-    """The id that something has, or will have once it is read; a picture's file, which means it as well."""
-    return attached.id if isinstance(attached, Artifact) else path_id(Source(path=attached.name), "")
-
-
 def _brings(name: str, artifact: Artifact) -> bool:
     """Whether something came with what has this name: a folder, with or without a slash behind it, or a tag."""
     brought = name_brought(artifact)
@@ -122,16 +116,21 @@ def follow_sources(state: State, sources: Sources, *, but: Collection[str]) -> t
     return changed, [*told, *moved.told]
 
 
-def _read_again(known: Artifact, sources: Sources, moved: MovedFiles) -> Artifact:
-    """The same file, where it stands now."""
-    wanted = Wanted(
+def want_again(known: Artifact) -> Wanted:
+    """What has to be read to have something as it is now at its source: the file where it stands, or the page."""
+    return Wanted(
         kind=LATER_KIND[known.kind],
-        name=find_place(known.source),
+        name=find_place(known.source) or known.source.url or "",
         query=known.source.query,
         title=known.title,
         policy=known.policy,
         via=known.source.via,
     )
+
+
+def _read_again(known: Artifact, sources: Sources, moved: MovedFiles) -> Artifact:
+    """The same file, where it stands now."""
+    wanted = want_again(known)
     try:
         return moved.rename(sources.read(wanted), known)
     except SourceMissingError:

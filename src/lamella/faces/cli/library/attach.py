@@ -12,7 +12,7 @@ from lamella.faces.cli.access import ChatName, JsonOption, StoreOption
 from lamella.faces.cli.chat.attaching import with_policy
 from lamella.faces.cli.chat.opening import VaultOption
 from lamella.faces.cli.library.doing import do
-from lamella.wiring import NamedFiles
+from lamella.wiring import open_files
 
 QuestionOption = Annotated[
     str | None,
@@ -50,11 +50,11 @@ def attach(
     find_policy(policy)
     if not names and not select:
         raise UsageError("Nothing is named that is to be attached.", hint="As in lamella attach garden note.md.")
-    files = NamedFiles(vault)
+    files = open_files(vault)
     found: list[Attachment] = [one for name in names or () for one in files.find(name.removeprefix("@"))]
     found += [files.select(name) for name in select or ()]
     attached = tuple(with_policy(one, policy).attachment() for one in found)
-    do(chat, lambda _: Ask(text=question or "", attach=attached), store=store, as_json=as_json, vault=vault)
+    do(chat, Ask(text=question or "", attach=attached), store=store, as_json=as_json, vault=vault)
 
 
 def refresh(
@@ -73,4 +73,4 @@ def refresh(
     lamella refresh garden --vault examples/vault
     """
     named = tuple(names or (EVERYTHING,))
-    do(chat, lambda _: Ask(text=question or "", refresh=named), store=store, as_json=as_json, vault=vault)
+    do(chat, Ask(text=question or "", refresh=named), store=store, as_json=as_json, vault=vault)

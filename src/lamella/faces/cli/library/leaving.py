@@ -24,7 +24,7 @@ def detach(
 
     lamella detach garden decisions/one-index.md
     """
-    do(chat, lambda _: Ask(text="", detach=tuple(names or (EVERYTHING,))), store=store, as_json=as_json)
+    do(chat, Ask(text="", detach=tuple(names or (EVERYTHING,))), store=store, as_json=as_json)
 
 
 def drop(
@@ -40,4 +40,4 @@ def drop(
 
     lamella drop garden decisions/one-index.md
     """
-    do(chat, lambda _: Ask(text="", drop=tuple(names)), store=store, as_json=as_json)
+    do(chat, Ask(text="", drop=tuple(names)), store=store, as_json=as_json)

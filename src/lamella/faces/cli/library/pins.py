@@ -18,7 +18,7 @@ def pin(*, chat: ChatName, names: _Names, as_json: JsonOption = False, store: St
 
     lamella pin garden decisions/one-index.md
     """
-    do(chat, lambda _: Ask(text="", pin=tuple(names)), store=store, as_json=as_json)
+    do(chat, Ask(text="", pin=tuple(names)), store=store, as_json=as_json)
 
 
 def unpin(*, chat: ChatName, names: _Names, as_json: JsonOption = False, store: StoreOption = None) -> None:
@@ -26,4 +26,4 @@ def unpin(*, chat: ChatName, names: _Names, as_json: JsonOption = False, store: 
 
     lamella unpin garden decisions/one-index.md
     """
-    do(chat, lambda _: Ask(text="", unpin=tuple(names)), store=store, as_json=as_json)
+    do(chat, Ask(text="", unpin=tuple(names)), store=store, as_json=as_json)

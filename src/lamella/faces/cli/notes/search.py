@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lamella.engine.checks import check_text
+from lamella.engine.notes import MOST_HITS
 from lamella.faces.cli.access import JsonOption
 from lamella.faces.cli.tables.hits import print_hits
 from lamella.faces.cli.terminal.lines import show_line, tell_count
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from lamella.holdings import IndexReport
 
 _SHOWN = 3
-_MOST = 1_000
 VaultFolder = Annotated[
     Path | None,
     typer.Option(
@@ -37,7 +37,7 @@ def search(
         ),
     ],
     vault: VaultFolder = None,
-    limit: Annotated[int, typer.Option(min=1, max=_MOST, help="How many passages to show at most.")] = 10,
+    limit: Annotated[int, typer.Option(min=1, max=MOST_HITS, help="How many passages to show at most.")] = 10,
     as_json: JsonOption = False,
 ) -> int:
     """Find passages in the notes of a vault, the best first, offline. Exit 1 if there are none.

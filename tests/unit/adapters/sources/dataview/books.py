@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from datetime import date
 
-from lamella.adapters.sources.dataview.answers import DataviewMemory, QueryAnswer, QueryDesk
+from lamella.adapters.files.state import DiskState
+from lamella.adapters.sources.dataview.answers import DataviewAnswers, DataviewMemory, QueryAnswer
 from lamella.adapters.sources.dataview.notes.records import FileState
 from lamella.errors import SourceUnreadableError
 
@@ -51,9 +52,13 @@ class TextFiles:
 
     def list_states(self) -> Sequence[FileState]:
         return [
-            FileState(path=path, size=len(text), mtime_ns=self.times.get(path, MOMENT), is_settled=self.is_settled)
+            FileState(path=path, disk=self._tell(path, text), is_settled=self.is_settled)
             for path, text in sorted(self.texts.items())
         ]
+
+    def _tell(self, path: str, text: str) -> DiskState:
+        time = self.times.get(path, MOMENT)
+        return DiskState(size=len(text), modified=time, changed=time, number=1, device=1)
 
     def read_text(self, path: str) -> str:
         self.reads.append(path)
@@ -65,12 +70,12 @@ class TextFiles:
         return self.left_out
 
 
-def open_desk(texts: Mapping[str, str] = BOOKS, *, today: date | None = TODAY) -> QueryDesk:
-    return QueryDesk(TextFiles(texts), DataviewMemory(), None if today is None else lambda: today)
+def open_answers(texts: Mapping[str, str] = BOOKS, *, today: date | None = TODAY) -> DataviewAnswers:
+    return DataviewAnswers(TextFiles(texts), DataviewMemory(), None if today is None else lambda: today)
 
 
 def ask(query: str, texts: Mapping[str, str] = BOOKS, *, path: str = "Home.md") -> QueryAnswer:
-    return open_desk(texts).answer(query, path=path)
+    return open_answers(texts).answer(query, path=path)
 
 
 def rows(query: str, texts: Mapping[str, str] = BOOKS, *, path: str = "Home.md") -> list[str]:

@@ -3,9 +3,9 @@
 from datetime import date
 
 import pytest
-from tests.unit.adapters.sources.dataview.books import BOOKS, TextFiles, ask, open_desk, rows
+from tests.unit.adapters.sources.dataview.books import BOOKS, TextFiles, ask, open_answers, rows
 
-from lamella.adapters.sources.dataview.answers import DataviewMemory, QueryDesk
+from lamella.adapters.sources.dataview.answers import DataviewAnswers, DataviewMemory
 
 D, E, U = "- [[Books/Dune]]", "- [[Books/Emma]]", "- [[Books/Unread/Ulysses]]"
 H, P, N = "- [[Home]]", "- [[People/Frank Herbert]]", "- [[daily/2026-11-15]]"
@@ -183,9 +183,9 @@ def test_an_answer_begins_with_the_number_of_its_rows() -> None:
 def test_the_day_is_told_by_whoever_asks_and_stands_in_the_answer() -> None:
     query = "TASK WHERE due < date(today)"
     assert ask(query).text.split("\n")[0] == "3 rows, asked on 2026-11-15"
-    refused = open_desk(today=None).answer(query, path="Home.md").refused
+    refused = open_answers(today=None).answer(query, path="Home.md").refused
     assert refused == "no day is known that date(today) could mean; write one out (line 1, column 18)."
-    assert open_desk(today=None).answer("LIST", path="Home.md").text == ask("LIST").text
+    assert open_answers(today=None).answer("LIST", path="Home.md").text == ask("LIST").text
 
 
 def test_a_query_in_no_note_of_the_vault_has_no_this() -> None:
@@ -201,20 +201,20 @@ def test_a_note_that_cannot_be_read_stops_no_query_and_is_named_where_it_was_sea
 
 
 def test_what_one_query_could_not_read_is_not_said_by_the_next() -> None:
-    desk = open_desk(BOOKS | {"Books/Broken.md": "\x00"})
+    desk = open_answers(BOOKS | {"Books/Broken.md": "\x00"})
     desk.answer("LIST", path="Home.md")
     assert desk.answer('LIST FROM "daily"', path="Home.md").text == f"1 row\n{N}"
 
 
 def test_answers_and_notes_are_kept_until_a_file_changes() -> None:
     files, memory = TextFiles(), DataviewMemory()
-    first = QueryDesk(files, memory).answer("LIST rating FROM #book", path="Home.md")
+    first = DataviewAnswers(files, memory).answer("LIST rating FROM #book", path="Home.md")
     read = len(files.reads)
-    assert QueryDesk(files, memory).answer("LIST rating FROM #book", path="Home.md") is first
+    assert DataviewAnswers(files, memory).answer("LIST rating FROM #book", path="Home.md") is first
     assert len(files.reads) == read == len(BOOKS)
     files.texts["Books/Emma.md"] = files.texts["Books/Emma.md"].replace("rating: 4", "rating: 3.5")
     files.times["Books/Emma.md"] = 1_800_000_000_000_000_000
-    assert f"{E}: 3.5" in QueryDesk(files, memory).answer("LIST rating FROM #book", path="Home.md").text
+    assert f"{E}: 3.5" in DataviewAnswers(files, memory).answer("LIST rating FROM #book", path="Home.md").text
     assert files.reads[read:] == ["Books/Emma.md"]
 
 
@@ -223,20 +223,20 @@ def test_nothing_is_kept_while_a_file_may_change_unseen() -> None:
     files.is_settled = False
     for rating in (4, 3):
         files.texts["Books/Emma.md"] = BOOKS["Books/Emma.md"].replace("rating: 4", f"rating: {rating}")
-        assert f"{E}: {rating}" in QueryDesk(files, memory).answer("LIST rating FROM #book", path="Home.md").text
+        assert f"{E}: {rating}" in DataviewAnswers(files, memory).answer("LIST rating FROM #book", path="Home.md").text
 
 
 def test_what_could_not_be_looked_at_is_said_where_everything_was_searched() -> None:
     files = TextFiles()
     files.left_out = ["attic cannot be read."]
-    desk = QueryDesk(files, DataviewMemory())
+    desk = DataviewAnswers(files, DataviewMemory())
     assert desk.answer("LIST FROM #person", path="Home.md").text.endswith("\nNot searched: attic cannot be read.")
     assert "attic" not in desk.answer('LIST FROM "Books"', path="Home.md").text
 
 
 def test_one_moment_is_one_state_of_the_vault() -> None:
     files = TextFiles()
-    desk = QueryDesk(files, DataviewMemory())
+    desk = DataviewAnswers(files, DataviewMemory())
     before = desk.answer("LIST", path="Home.md")
     files.texts["new.md"] = "new"
     assert desk.answer("LIST ", path="Home.md").text == before.text
@@ -245,5 +245,5 @@ def test_one_moment_is_one_state_of_the_vault() -> None:
 def test_another_day_is_another_answer() -> None:
     files, memory = TextFiles(), DataviewMemory()
     query = "TASK WHERE due = date(today)"
-    assert "think" in QueryDesk(files, memory, lambda: date(2026, 11, 16)).answer(query, path="a").text
-    assert "Lend" in QueryDesk(files, memory, lambda: date(2026, 11, 20)).answer(query, path="a").text
+    assert "think" in DataviewAnswers(files, memory, lambda: date(2026, 11, 16)).answer(query, path="a").text
+    assert "Lend" in DataviewAnswers(files, memory, lambda: date(2026, 11, 20)).answer(query, path="a").text

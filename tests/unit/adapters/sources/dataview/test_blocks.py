@@ -1,14 +1,14 @@
 """Queries in a note: each block stays, its answer stands under it, and nothing in an answer can end that."""
 
 import pytest
-from tests.unit.adapters.sources.dataview.books import open_desk
+from tests.unit.adapters.sources.dataview.books import open_answers
 
 from lamella.adapters.sources.dataview.answers import QueryAnswer
 from lamella.adapters.sources.dataview.blocks import MOST_BLOCKS, expand_queries
 
 
 def expand(text: str) -> str:
-    return expand_queries(text, lambda query: open_desk().answer(query, path="Home.md"))
+    return expand_queries(text, lambda query: open_answers().answer(query, path="Home.md"))
 
 
 def echo(text: str) -> str:

@@ -35,16 +35,27 @@ def test_states_are_what_the_disk_says_and_change_with_it(root: Path) -> None:
     files = CatalogFiles(Vault(root))
     before = {state.path: state for state in files.list_states()}
     assert list(before) == ["home.md", "one.md", "sub/one.md", "sub/two.md"]
-    assert before["one.md"].size == 2
+    assert before["one.md"].disk.size == 2
     os.utime(root / "one.md", ns=(5, 5))
     after = {state.path: state for state in files.list_states()}
-    assert (after["one.md"].mtime_ns, after["home.md"]) == (5, before["home.md"])
+    assert (after["one.md"].disk.modified, after["home.md"]) == (5, before["home.md"])
+
+
+def test_a_note_of_the_same_size_and_time_is_another_note_all_the_same(root: Path) -> None:
+    files = CatalogFiles(Vault(root))
+    [before] = [one for one in files.list_states() if one.path == "one.md"]
+    (root / "other.md").write_text("#b", encoding="utf-8")
+    os.utime(root / "other.md", ns=(before.disk.modified, before.disk.modified))
+    (root / "other.md").replace(root / "one.md")
+    [after] = [one for one in files.list_states() if one.path == "one.md"]
+    assert (after.disk.size, after.disk.modified) == (before.disk.size, before.disk.modified)
+    assert after != before
 
 
 def test_a_link_to_nothing_has_a_state_and_a_reason(root: Path) -> None:
     (root / "gone.md").symlink_to(root / "nowhere.md")
     (state,) = [one for one in CatalogFiles(Vault(root)).list_states() if one.path == "gone.md"]
-    assert (state.size, state.mtime_ns) == (0, 0)
+    assert (state.disk.size, state.disk.modified) == (0, 0)
     assert "Not searched: gone.md is a link to nothing." in read(Vault(root).look())
 
 

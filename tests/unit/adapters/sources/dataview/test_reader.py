@@ -1,7 +1,7 @@
 """A query that is attached becomes an artifact; one that is not answered is an error with a way out."""
 
 import pytest
-from tests.unit.adapters.sources.dataview.books import open_desk
+from tests.unit.adapters.sources.dataview.books import open_answers
 
 from lamella.adapters.sources.dataview.answers import QueryAnswer
 from lamella.adapters.sources.dataview.reader import QueryReader
@@ -11,7 +11,7 @@ from lamella.errors import ArtifactError, SourceUnreadableError
 
 
 def ask(query: str, path: str) -> QueryAnswer:
-    return open_desk().answer(query, path=path)
+    return open_answers().answer(query, path=path)
 
 
 def want(query: str | None, *, name: str = "Home.md") -> Wanted:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
+from lamella.adapters.files.state import DiskState
 from lamella.adapters.sources.dataview.language.spans import find_day
 from lamella.adapters.sources.dataview.language.values import FieldRecord, QueryLink, Value, find_field
 from lamella.adapters.sources.dataview.notes.tasks import TaskText
@@ -12,18 +13,19 @@ from lamella.adapters.sources.dataview.notes.texts import NoteText
 
 # The path that a link of a note leads to, or the link itself where it leads nowhere.
 Resolve = Callable[[str], str]
+# What a disk tells of a file that is gone.
+_GONE = DiskState(0, 0, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileState:
-    """A file as the disk tells it: as long as this is the same, so is its text, once it is settled.
+    """A note as the disk tells it: as long as this is the same, so is its text, once it is settled.
 
     ``is_settled`` is false of one that was written just now, and may be written again before its time is another.
     """
 
     path: str
-    size: int
-    mtime_ns: int
+    disk: DiskState = _GONE
     is_settled: bool = field(default=True, compare=False)
 
 
@@ -102,7 +104,7 @@ def _day(note: NoteRecord) -> Value:
 def _changed(note: NoteRecord) -> datetime | None:
     """When the file was written last, in UTC; nothing where a disk says what no calendar has."""
     try:
-        return datetime.fromtimestamp(note.state.mtime_ns // 1_000_000_000, UTC).replace(tzinfo=None)
+        return datetime.fromtimestamp(note.state.disk.modified // 1_000_000_000, UTC).replace(tzinfo=None)
     except (OverflowError, ValueError, OSError):
         return None
 
@@ -123,7 +125,7 @@ _FILE_FIELDS: Mapping[str, Callable[[NoteRecord], Value]] = {
     "folder": _folder,
     "ext": lambda note: PurePosixPath(note.state.path).suffix.removeprefix("."),
     "link": lambda note: QueryLink(path=note.state.path),
-    "size": lambda note: note.state.size,
+    "size": lambda note: note.state.disk.size,
     "mtime": _changed,
     "mday": _day_of_change,
     "day": _day,

@@ -49,7 +49,7 @@ class NoteShelf:
     @cached_property
     def digest(self) -> str:
         """What all files are, in one word: it is another as soon as one of them is."""
-        return hash_text("\n".join(f"{one.path}\0{one.size}\0{one.mtime_ns}" for one in self.states.values()))
+        return hash_text("\n".join(f"{one.path}\0{one.disk}" for one in self.states.values()))
 
     def note(self, path: str) -> NoteRecord | None:
         """The note at a path, if there is one."""
