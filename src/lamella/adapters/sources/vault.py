@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from posixpath import normpath
 
 from lamella.adapters.files.reading import read_plain
-from lamella.adapters.sources.inventory import Inventory, fold_name
+from lamella.adapters.sources.inventory import Inventory, fold_name, is_note
 from lamella.adapters.sources.markdown.tags import carries_tag
 from lamella.adapters.sources.obsidian.canvas import render_canvas
 from lamella.adapters.sources.obsidian.embeds import EmbedExpansion
@@ -65,7 +65,7 @@ class Vault:
         """All that can be read of the vault at one moment."""
         glance = self.glance()
         pictures = PictureReader(read_bytes=glance.read_bytes)
-        return Sources(readers={Medium.FILE: glance, Medium.PICTURE: pictures}, catalog=glance)
+        return Sources(readers={Medium.FILE: glance, Medium.CANVAS: glance, Medium.PICTURE: pictures}, catalog=glance)
 
     def glance(self) -> "Vault":
         """The vault at one moment: what was listed or searched once is not listed or searched again."""
@@ -87,7 +87,7 @@ class Vault:
     def _make(self, wanted: Wanted, path: str, file: Path) -> Artifact:
         text = _decode(_read_file(file, path), path)
         embedded: tuple[str, ...] = ()
-        if wanted.kind is Kind.CANVAS:
+        if KINDS[wanted.kind].medium is Medium.CANVAS:
             text = render_canvas(text, path)
         elif self._follows_embeds and KINDS[wanted.kind].embeds is not Embeds.NONE and "![" in text:
             expansion = EmbedExpansion(path, find=self.find_linked, read=self._read_embedded)
@@ -137,9 +137,9 @@ class Vault:
             plain = normpath(path.as_posix())
             if any(part.startswith(".") for part in plain.split("/")):
                 continue
-            exact = [name for name in (plain, f"{plain}.md") if kind_of_file(name) is Kind.NOTE and self.has_file(name)]
-            if exact:
-                return exact[:1]
+            exact = next((name for name in (plain, f"{plain}.md") if is_note(name) and self.has_file(name)), None)
+            if exact is not None:
+                return [exact]
         notes = self.find_note(target)
         near = [path for path in notes if PurePosixPath(path).parent == folder]
         return near if len(near) == 1 else notes
@@ -273,7 +273,7 @@ class Vault:
         try:
             # Most files are told apart by their size alone; one with embeds is as long as those.
             size = self._place(path).stat().st_size
-            whole = not artifact.source.embedded and artifact.kind is not Kind.CANVAS
+            whole = not artifact.source.embedded and KINDS[artifact.kind].medium is Medium.FILE
             if whole and not _may_have(size, artifact.text):
                 return False
             return self.read(Wanted(kind=artifact.kind, name=path)).hash == artifact.hash

@@ -45,10 +45,12 @@ class BlockForm(StrEnum):
 class Medium(StrEnum):
     """What has to be read to have an artifact of a kind: each is one reader's work.
 
-    A ``file`` is its own text. Folders and tags are looked up in a catalog. ``none``: its text always comes with it.
+    A ``file`` is its own text, and a ``canvas`` is told in words. Folders and tags are looked up in a catalog.
+    ``none``: its text always comes with it.
     """
 
     FILE = "file"
+    CANVAS = "canvas"
     PDF = "pdf"
     OFFICE = "office"
     PICTURE = "picture"
@@ -111,7 +113,7 @@ _ROWS = (
     KindSpec(kind=Kind.PDF, tag="pdf_context", group="Files", suffixes=(".pdf",), medium=Medium.PDF),
     KindSpec(kind=Kind.OFFICE, tag="office_context", group="Files", suffixes=(".docx", ".xlsx", ".pptx"),
              medium=Medium.OFFICE),
-    KindSpec(kind=Kind.CANVAS, tag="canvas_context", group="Files", suffixes=(".canvas",)),
+    KindSpec(kind=Kind.CANVAS, tag="canvas_context", group="Files", suffixes=(".canvas",), medium=Medium.CANVAS),
     KindSpec(kind=Kind.CODE, tag="code_context", group="Files", suffixes=_CODE),
     KindSpec(kind=Kind.URL, tag="url_content", group="URLs",
              id_rule=url_id, fields=_URL, medium=Medium.PAGE, trust=Trust.WEB, policy=Policy.SNAPSHOT),

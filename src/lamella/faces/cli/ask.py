@@ -93,9 +93,7 @@ def ask(
     find_policy(policy)
     text, piped = _read_question(question)
     check_text(text, "the question")
-    files = NamedFiles(vault)
-    active = [find_active(active_note, files)] if active_note else []
-    named = [*active, *_find(attach, select, files), *attach_named(text, files)]
+    named = [*_find(attach, select, NamedFiles(vault), active=active_note), *attach_named(text, NamedFiles(vault))]
     attached = [*(with_policy(one, policy) for one in named), *piped]
     asked = Ask(text=text, attach=tuple(one.attachment() for one in attached), detach=tuple(detach or ()))
     options = ChatOptions(
@@ -143,9 +141,12 @@ def _print_preview(turn: Turn, *, as_json: bool) -> None:
         print_turn(make_console(), turn)
 
 
-def _find(paths: Sequence[str] | None, lines: Sequence[str] | None, files: NamedFiles) -> list[Attachment]:
+def _find(
+    paths: Sequence[str] | None, lines: Sequence[str] | None, files: NamedFiles, *, active: str | None
+) -> list[Attachment]:
+    opened = [find_active(active, files)] if active else []
     whole = [found for path in paths or () for found in files.find(path)]
-    return [*whole, *(files.select(name) for name in lines or ())]
+    return [*opened, *whole, *(files.select(name) for name in lines or ())]
 
 
 def _read_question(question: str | None) -> tuple[str, list[Attachment]]:

@@ -71,7 +71,7 @@ def test_archives_name_their_groups_in_the_order_of_the_rows() -> None:
 
 def test_only_files_that_are_their_own_text_are_read_as_such() -> None:
     files = {kind for kind, row in KINDS.items() if row.medium is Medium.FILE}
-    assert files == {Kind.NOTE, Kind.ACTIVE_NOTE, Kind.CANVAS, Kind.CODE}
+    assert files == {Kind.NOTE, Kind.ACTIVE_NOTE, Kind.CODE}
 
 
 def test_pictures_are_sent_from_the_active_note_and_stay_links_in_others() -> None:

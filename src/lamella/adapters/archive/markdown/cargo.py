@@ -67,7 +67,7 @@ def list_all_refs(records: Iterable[Record]) -> Iterable[Ref]:
 
 def _is_file(ref: Ref) -> bool:
     # The text of a PDF or an office file is what some program made of it: another version may make another.
-    is_own_text = KINDS[ref.kind].medium is Medium.FILE
+    is_own_text = KINDS[ref.kind].medium in (Medium.FILE, Medium.CANVAS)
     return is_own_text and ref.path is not None and ref.policy is not Policy.SNAPSHOT
 
 

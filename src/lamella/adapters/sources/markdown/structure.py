@@ -91,7 +91,7 @@ class _EventWalk:
         if what in _LINKS:
             self._links += 1
             if self._links <= _DEEPEST_LINK:
-                self.found.marks.append(_make_link(what, value, start, end))
+                self.found.marks.append(_make_link(what, value, start=start, end=end))
         elif what not in _INLINE:
             self.found.spans.append(Span(what, start, end, self._depth))
             self._depth += 1
@@ -117,7 +117,7 @@ def _name(value: object) -> str:
     return value if isinstance(value, str) else next(iter(cast(_Data, value)))
 
 
-def _make_link(what: str, value: object, start: int, end: int) -> Mark:
+def _make_link(what: str, value: object, *, start: int, end: int) -> Mark:
     data = cast(_Nested, value)[what]
     is_wiki = isinstance(data["link_type"], dict)
     return Mark(what, start, end, target=None if is_wiki else str(data["dest_url"]))

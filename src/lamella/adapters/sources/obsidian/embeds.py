@@ -7,8 +7,7 @@ from dataclasses import replace
 from lamella.adapters.sources.markdown.model import NoteLink, ParsedNote
 from lamella.adapters.sources.markdown.note import parse_note
 from lamella.adapters.sources.markdown.sections import find_part
-from lamella.core.artifacts.kinds import kind_of_file
-from lamella.core.artifacts.model import Kind
+from lamella.core.artifacts.kinds import KINDS, Embeds, kind_of_file
 from lamella.core.text.content import escape_line
 from lamella.errors import BadInputError
 
@@ -39,21 +38,21 @@ class EmbedExpansion:
 
     def expand(self, text: str) -> str:
         """The text with its embeds, as far as they can be found and bounds allow; the rest stays as it is written."""
-        return self._expand(text, parse_note(text).embeds, self._path, 1)
+        return self._expand(text, parse_note(text).embeds, path=self._path, depth=1)
 
-    def _expand(self, text: str, embeds: Sequence[NoteLink], path: str, depth: int) -> str:
+    def _expand(self, text: str, embeds: Sequence[NoteLink], *, path: str, depth: int) -> str:
         parts: list[str] = []
         at = 0
         for embed in embeds:
             # What stands in the words of another embed was dealt with by that.
             if embed.start < at or not _names_note(embed):
                 continue
-            shown = self._show(embed, text[embed.start : embed.end], path, depth)
+            shown = self._show(embed, text[embed.start : embed.end], path=path, depth=depth)
             parts += (_break_frames(text[at : embed.start]), _on_lines(shown, text, embed))
             at = embed.end
         return "".join((*parts, _break_frames(text[at:])))
 
-    def _show(self, embed: NoteLink, written: str, path: str, depth: int) -> str:
+    def _show(self, embed: NoteLink, written: str, *, path: str, depth: int) -> str:
         paths = self._look_up(embed.target, path) if embed.target else (path,)
         if len(paths) != 1:
             return written if not paths else f"{written} ({_tell_several(embed.target, paths)})"
@@ -65,7 +64,7 @@ class EmbedExpansion:
         if len(self.sources) >= MOST_EMBEDS or self._left <= 0:
             return f"{written} (not embedded: there is too much in this note already)"
         try:
-            return self._embed(name, paths[0], embed, depth) or written
+            return self._embed(embed, name=name, path=paths[0], depth=depth) or written
         except BadInputError as error:
             return f"{written} (not embedded: {error.message})"
 
@@ -76,7 +75,7 @@ class EmbedExpansion:
             self._found[wanted] = self._find(target, path)
         return self._found.get(wanted, ())
 
-    def _embed(self, name: str, path: str, embed: NoteLink, depth: int) -> str:
+    def _embed(self, embed: NoteLink, *, name: str, path: str, depth: int) -> str:
         """What is embedded in its frame; nothing where the note has no such part."""
         text, note = self._open(path)
         place = find_part(note, embed.subpath, length=len(text)) if embed.subpath else (note.body_offset, len(text))
@@ -87,7 +86,7 @@ class EmbedExpansion:
         self._above.add(name)
         self.sources.append(name)
         inner = [_move(one, start) for one in note.embeds if start <= one.start and one.end <= end]
-        body = self._expand(text[start:end], inner, path, depth + 1)
+        body = self._expand(text[start:end], inner, path=path, depth=depth + 1)
         if embed.subpath.startswith("#^"):
             body = _BLOCK_NAME.sub("", body)
         return f"{_OPENING}path={_quote(name)}>\n{body.strip()}\n</embedded_note>"
@@ -101,7 +100,8 @@ class EmbedExpansion:
 
 def _names_note(embed: NoteLink) -> bool:
     """Whether a note is embedded, not a picture or another file; a dot in a name is not always an ending."""
-    return not embed.is_external and kind_of_file(embed.target) in (None, Kind.NOTE)
+    kind = kind_of_file(embed.target)
+    return not embed.is_external and (kind is None or KINDS[kind].embeds is not Embeds.NONE)
 
 
 def _move(embed: NoteLink, start: int) -> NoteLink:

@@ -65,15 +65,9 @@ def chat(
     drawn = at_terminal and not is_dumb() and not as_json
     out = sys.stdout
     output = JsonOutput(out) if as_json else _make_output(drawn=drawn)
+    given = read_given(system, settings)
     options = ChatOptions(
-        store=store,
-        chat=chat,
-        model=model,
-        vault=vault,
-        last=last,
-        answer=max_tokens,
-        sticky=True,
-        settings=read_given(system, settings),
+        store=store, chat=chat, model=model, vault=vault, last=last, answer=max_tokens, sticky=True, settings=given
     )
     # What programs read is all of stdout.
     words = redirect_stdout(sys.stderr) if as_json else nullcontext()

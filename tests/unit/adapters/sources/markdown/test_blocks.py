@@ -2,6 +2,7 @@
 
 import pytest
 
+from lamella.adapters.sources.markdown.blocks import find_blocks
 from lamella.adapters.sources.markdown.note import parse_note
 
 
@@ -33,3 +34,7 @@ from lamella.adapters.sources.markdown.note import parse_note
 )
 def test_a_name_belongs_to_the_block_it_ends_or_to_the_one_before_it(text: str, blocks: dict[str, str]) -> None:
     assert {name: text[start:end] for name, (start, end) in parse_note(text).blocks.items()} == blocks
+
+
+def test_a_text_without_blocks_has_no_named_ones() -> None:
+    assert find_blocks("a ^b", 0, []) == {}
