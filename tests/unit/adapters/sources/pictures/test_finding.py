@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from tests.unit.pictures import png
 
-from lamella.adapters.sources.pictures.finding import APP_SETTINGS, find_embedded, read_kept
+from lamella.adapters.sources.obsidian.rules import APP_SETTINGS
+from lamella.adapters.sources.pictures.finding import find_embedded, read_kept
 from lamella.adapters.sources.vault import Vault
 from lamella.errors import SourceMissingError, SourceUnreadableError
 
