@@ -8,9 +8,8 @@ from collections.abc import Callable, Hashable
 from pathlib import Path
 from threading import Lock
 from time import time_ns
-from typing import BinaryIO, Generic, TypeVar
+from typing import BinaryIO, Generic, NamedTuple, TypeVar
 
-from lamella.adapters.files.state import DiskState, make_state
 from lamella.errors import SourceTooLargeError
 
 # What a conversation may have as one file, and what settings may.
@@ -26,6 +25,8 @@ _OTHERS = (
 )
 # A pipe that takes another's place in between would be waited for when it is opened.
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
+# Some file systems write times in steps of two seconds: a file that was touched just now may change again within one.
+_UNSETTLED_NS = 2_000_000_000
 
 Value = TypeVar("Value")
 
@@ -84,6 +85,30 @@ def _too_large(name: str, size: str, *, limit: int, hint: str) -> SourceTooLarge
     return SourceTooLargeError(f"{name} has {size} bytes; Lamella reads files of up to {limit:,} bytes.", hint=hint)
 
 
+class DiskState(NamedTuple):
+    """A file as a disk tells it: as long as this is the same, so are its bytes, once it is settled. Times are in ns."""
+
+    size: int
+    modified: int
+    changed: int
+    number: int
+    device: int
+
+    def is_settled(self, now: int) -> bool:
+        """Whether the file was left alone for so long that whatever changes it from now on changes its state."""
+        return max(self.modified, self.changed) < now - _UNSETTLED_NS
+
+    @property
+    def lasting(self) -> tuple[int, int, int, int]:
+        """What is the same tomorrow: the number of a device may be another once the machine was started again."""
+        return self.size, self.modified, self.changed, self.number
+
+
+def make_state(found: os.stat_result) -> DiskState:
+    """The state that a disk told."""
+    return DiskState(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_dev)
+
+
 class FileMemory(Generic[Value]):
     """What was made of files. Of two states that look alike one is trusted only when the file was left alone for long.
 
@@ -103,14 +128,17 @@ class FileMemory(Generic[Value]):
     ) -> Value:
         """What was made of a file under a key, or is made now; ``keeps`` says of something new whether it is kept."""
         # Before it is made: whatever changes meanwhile has another state the next time.
-        state = _read_state(file)
+        try:
+            state = make_state(file.stat())
+        except OSError:
+            return make()
         with self._lock:
             kept = self._kept.get(key)
             if kept is not None and kept[0] == state:
                 self._kept.move_to_end(key)
                 return kept[1]
         value = make()
-        if state is not None and state.is_settled(self._now_ns()) and (keeps is None or keeps(value)):
+        if state.is_settled(self._now_ns()) and (keeps is None or keeps(value)):
             self._keep(key, state, value)
         return value
 
@@ -122,10 +150,3 @@ class FileMemory(Generic[Value]):
             while self._weight > self._limit:
                 _, (_, forgotten) = self._kept.popitem(last=False)
                 self._weight -= self._weigh(forgotten)
-
-
-def _read_state(file: Path) -> DiskState | None:
-    try:
-        return make_state(file.stat())
-    except OSError:
-        return None

@@ -7,7 +7,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
-from lamella.adapters.files.state import make_state
+from lamella.adapters.files.reading import make_state
 from lamella.adapters.sources.vault import Vault
 from lamella.attach import describe_file
 from lamella.core.artifacts.kinds import KINDS, Medium, kind_of_file

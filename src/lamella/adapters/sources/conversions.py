@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from lamella.adapters.files.state import make_state
+from lamella.adapters.files.reading import make_state
 from lamella.adapters.sources.cache.conversions import FILES, ConversionCache, Tell
 from lamella.adapters.sources.cache.entry import CacheEntry, PlaceEntry
 from lamella.adapters.sources.conversion.converter import Converter, miss_extra

@@ -8,6 +8,7 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import date
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
 
@@ -109,7 +110,7 @@ class Vault:
         file = self._find_plain(path)
         # What a note embeds or asks is looked for each time: it may have changed, gone or come.
         return self._memory.artifacts.get(
-            (file, wanted), file, lambda: self._make(wanted, path, file), keeps=lambda made: _is_alone(made.text)
+            (file, wanted), file, partial(self._make, wanted, path, file), keeps=_is_alone
         )
 
     def _make(self, wanted: Wanted, path: str, file: Path) -> Artifact:
@@ -117,7 +118,7 @@ class Vault:
         embedded: tuple[str, ...] = ()
         if wanted.kind is Kind.CANVAS:
             text = render_canvas(text, path)
-        elif KINDS[wanted.kind].embeds is not Embeds.NONE:
+        elif KINDS[wanted.kind].embeds is not Embeds.NONE and ASKS.search(text):
             text = self._answer_queries(text, path)
         if self._follows_embeds and KINDS[wanted.kind].embeds is not Embeds.NONE and "![" in text:
             expansion = EmbedExpansion(path, find=self.find_linked, read=self._read_embedded)
@@ -128,11 +129,11 @@ class Vault:
 
     def _read_embedded(self, path: str) -> str:
         text = self._memory.text(self._find_plain(path), lambda: normalise(self.read_text(path)))
-        return self._answer_queries(text, path)
+        return self._answer_queries(text, path) if ASKS.search(text) else text
 
     def _answer_queries(self, text: str, path: str) -> str:
         """A note's text with what its queries answer."""
-        return expand_queries(text, lambda query: self._ask(query, path)) if ASKS.search(text) else text
+        return expand_queries(text, lambda query: self._ask(query, path))
 
     def _ask(self, query: str, path: str) -> QueryAnswer:
         """What a query answers that stands in a note."""
@@ -330,9 +331,9 @@ class Vault:
         return f"Did you mean {', '.join(near)}?" if near else "Paths are relative to the vault folder."
 
 
-def _is_alone(text: str) -> bool:
-    """Whether a text has all that it says from one file."""
-    return "![" not in text and not ASKS.search(text)
+def _is_alone(made: Artifact) -> bool:
+    """Whether something has all that it says from one file."""
+    return "![" not in made.text and not ASKS.search(made.text)
 
 
 def _may_have(size: int, text: str) -> bool:

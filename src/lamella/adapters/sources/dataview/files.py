@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from time import time_ns
 from typing import Protocol
 
-from lamella.adapters.files.state import make_state
+from lamella.adapters.files.reading import make_state
 from lamella.adapters.sources.dataview.notes.records import FileState
 from lamella.core.artifacts.model import Kind
 from lamella.ports import NoteList

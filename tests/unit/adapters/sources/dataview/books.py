@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import date
 
-from lamella.adapters.files.state import DiskState
+from lamella.adapters.files.reading import DiskState
 from lamella.adapters.sources.dataview.answers import DataviewAnswers, DataviewMemory, QueryAnswer
 from lamella.adapters.sources.dataview.notes.records import FileState
 from lamella.errors import SourceUnreadableError

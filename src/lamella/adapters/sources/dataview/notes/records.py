@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
-from lamella.adapters.files.state import DiskState
+from lamella.adapters.files.reading import DiskState
 from lamella.adapters.sources.dataview.language.spans import find_day
 from lamella.adapters.sources.dataview.language.values import FieldRecord, QueryLink, Value, find_field
 from lamella.adapters.sources.dataview.notes.tasks import TaskText
