@@ -108,9 +108,7 @@ class Vault:
         path = self._name(wanted.name)
         file = self._find_plain(path)
         # What a note embeds or asks is looked for each time: it may have changed, gone or come.
-        return self._memory.artifacts.get(
-            (file, wanted), file, lambda: self._make(wanted, path, file), keeps=lambda made: _is_alone(made.text)
-        )
+        return self._memory.artifacts.get((file, wanted), file, lambda: self._make(wanted, path, file), keeps=_is_alone)
 
     def _make(self, wanted: Wanted, path: str, file: Path) -> Artifact:
         text = _decode(_read_file(file, path), path)
@@ -330,9 +328,9 @@ class Vault:
         return f"Did you mean {', '.join(near)}?" if near else "Paths are relative to the vault folder."
 
 
-def _is_alone(text: str) -> bool:
-    """Whether a text has all that it says from one file."""
-    return "![" not in text and not ASKS.search(text)
+def _is_alone(made: Artifact) -> bool:
+    """Whether a text has all that it says from one file. What was embedded is no longer seen by its mark."""
+    return not made.source.embedded and "![" not in made.text and not ASKS.search(made.text)
 
 
 def _may_have(size: int, text: str) -> bool:
