@@ -332,8 +332,8 @@ class Vault:
 
 
 def _is_alone(made: Artifact) -> bool:
-    """Whether something has all that it says from one file."""
-    return "![" not in made.text and not ASKS.search(made.text)
+    """Whether a text has all that it says from one file. What was embedded is no longer seen by its mark."""
+    return not made.source.embedded and "![" not in made.text and not ASKS.search(made.text)
 
 
 def _may_have(size: int, text: str) -> bool:

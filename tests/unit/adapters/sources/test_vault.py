@@ -3,10 +3,12 @@
 import subprocess
 import sys
 from pathlib import Path
+from time import time_ns
 
 import pytest
 from tests.unit.pictures import png
 
+from lamella.adapters.sources.recollection import Recollection
 from lamella.adapters.sources.vault import MAX_FILE_BYTES, Vault
 from lamella.core.artifacts.model import Kind, Policy
 from lamella.core.artifacts.wanted import Wanted
@@ -283,6 +285,17 @@ def test_a_change_of_what_is_embedded_changes_the_note_that_embeds_it(root: Path
     assert "changed" not in first
     assert "changed" in read(vault, "n.md")
     assert "came" in read(vault, "n.md")
+
+
+@pytest.mark.parametrize("embeds", ["![[b]]", "![[b]] ![[gone]]", "```dataview\nLIST\n```"])
+def test_what_a_note_draws_in_is_looked_at_again_however_long_all_of_it_lay_still(root: Path, embeds: str) -> None:
+    vault = Vault(root, memory=Recollection(now_ns=lambda: time_ns() + 60_000_000_000))
+    (root / "n.md").write_text(embeds, encoding="utf-8")
+    (root / "b.md").write_text("before", encoding="utf-8")
+    first = read(vault.glance(), "n.md")
+    assert read(vault.glance(), "n.md") == first
+    (root / "b.md").rename(root / "renamed.md")
+    assert read(vault.glance(), "n.md") != first
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,8 @@ _REDIRECTS = (301, 302, 303, 307, 308)
 _UNCHANGED = 304
 _GONE = (404, 410)
 _CLOSED = (401, 402, 403, 407, 451)
+# How the library begins to say that less came than was announced.
+_BROKEN_OFF = "peer closed connection"
 _AGENT = "lamella (context engine; reads a page that its user attached)"
 _LARGE = "Attach a part of it as text. page_bytes allows more."
 
@@ -180,4 +182,6 @@ def _told(url: str, limits: FetchLimits) -> Iterator[None]:
     except httpcore2.NetworkError as error:
         raise SourceUnreachableError(f"{url} cannot be reached: {error}.", hint=TRY_AGAIN) from error
     except (httpcore2.ProtocolError, UnicodeError, ValueError) as error:
+        if _BROKEN_OFF in str(error):
+            raise SourceUnreachableError(f"{url} broke off before its end: {error}.", hint=TRY_AGAIN) from error
         raise SourceUnreadableError(f"What answers at {url} does not speak HTTP: {error}.", hint=TRY_AGAIN) from error
