@@ -1,6 +1,7 @@
 """Retrieval: the index of a vault, opened where settings say."""
 
 from collections.abc import Sequence
+from functools import cache
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING
 from lamella.adapters.clocks.system import SystemClock
 from lamella.errors import CallError, SettingError, UsageError
 from lamella.settings.configuration import Origin
+from lamella.wiring.reading import open_conversions
 from lamella.wiring.services import Services, read_services
 
 if TYPE_CHECKING:
@@ -24,7 +26,8 @@ def open_notes(vault: Path, *, services: Services | None = None) -> "NoteIndex":
     from lamella.engine.notes import NoteIndex
 
     services = services or read_services()
-    look = open_sources(vault)
+    # What reads documents is made when the first of them is: most searches find nothing new to convert.
+    look = open_sources(vault, cache(lambda: open_conversions(services)))
     retriever = VaultIndex(place_index(vault, _find_folder(services)), vault=vault, look=look)
     return NoteIndex(retriever, file=retriever.file, clock=SystemClock())
 
