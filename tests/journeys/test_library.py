@@ -9,6 +9,7 @@ import pytest
 from tests.documents import make_pdf
 from tests.journeys.running import Ran, refusal, run, spawn
 from tests.unit.adapters.providers.secrets.test_formats import MADE
+from tests.unit.pictures import png
 
 from lamella import Note
 from lamella import open as open_engine
@@ -183,3 +184,21 @@ def test_a_paper_is_attached_by_its_path_where_no_vault_is_named(lamella: Run, t
     assert ran.exit == 0, ran.err
     [waits] = json.loads(ran.out)["waiting"]["attach"]
     assert (waits["kind"], waits["title"]) == ("pdf", "tides")
+
+
+def test_a_name_is_printed_whole_however_long_and_a_picture_by_its_file(lamella: Run, vault: Path) -> None:
+    long = f"{'a-long-name-' * 8}.md"
+    (vault / long).write_text("Text.\n", encoding="utf-8")
+    (vault / "map.png").write_bytes(png(8, 8))
+    ran = lamella("attach", "talk", long, "map.png", "--vault", str(vault))
+    assert "attached to the next turn: map.png, image" in ran.out
+    shown = lamella("show", "talk").out.splitlines()
+    assert any(line.startswith(f"{long}  note") for line in shown)
+
+
+def test_what_is_more_than_fits_is_said_when_it_is_attached(lamella: Run, vault: Path) -> None:
+    (vault / "huge.md").write_text("Words of it. " * 2_000, encoding="utf-8")
+    ran = lamella("attach", "talk", "huge.md", "--vault", str(vault))
+    assert ran.exit == 0
+    assert "note: That is more than fits." in ran.err
+    assert "more than fits" not in lamella("detach", "talk", "huge.md").err

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.documents import make_pdf
+from tests.documents import make_pdf, make_xlsx
 from tests.journeys.running import COMMAND, Ran, refusal, run, spawn
 from tests.unit.adapters.retrieval.vaults import write
 
@@ -185,11 +185,16 @@ def test_the_command_says_how_far_it_is_only_to_a_terminal(vault: Path) -> None:
     assert spawn("index", "--vault", str(vault), "--json").err == ""
 
 
-def test_what_papers_and_office_files_say_is_found_as_well(vault: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LAMELLA_CONVERSIONS", str(vault.parent / "conversions"))
-    write(vault, {"tides.pdf": make_pdf(["The harbour is closed for nine days."])})
+def test_the_words_of_pdf_and_office_files_are_found_at_both_doors(
+    vault: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAMELLA_CONVERSIONS", str(tmp_path / "conversions"))
+    write(
+        vault,
+        {"tides.pdf": make_pdf(["High water comes at noon."]), "quay.xlsx": make_xlsx({"Hours": [["Crane", "seven"]]})},
+    )
+    ran = search(vault, "water at noon")
+    assert ran.out.startswith(" 1. tides.pdf  Page 1")
+    assert "tides.pdf" not in ran.err
     with open_index(vault) as index:
-        [hit] = index.search("harbour")
-        assert hit.path == "tides.pdf"
-        assert "nine days" in hit.text
-        assert [path for path, _ in index.refresh().unread] == ["broken.md"]
+        assert [hit.path for hit in index.search("crane")] == ["quay.xlsx"]

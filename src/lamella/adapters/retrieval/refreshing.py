@@ -16,7 +16,7 @@ from lamella.adapters.retrieval.days import find_named_days
 from lamella.adapters.retrieval.files import FileSight, VaultFiles
 from lamella.adapters.retrieval.words import extend, is_indonesian
 from lamella.adapters.sources.inventory import fold_name
-from lamella.errors import LamellaError, NotAvailableError
+from lamella.errors import ExtraMissingError, LamellaError, NotAvailableError, SettingError
 from lamella.holdings import IndexReport
 
 Tell = Callable[[int, int], None]
@@ -121,8 +121,8 @@ class Refresher:
             if known is not None and known.hash == found.hash and known.fault is None:
                 return _FileEntry(path, state, found.hash, size=_LEAST)
             text = found.read()
-        except NotAvailableError as error:
-            # What reads it may be installed tomorrow, and the file does not change by that.
+        except (ExtraMissingError, NotAvailableError, SettingError) as error:
+            # What reads it may be installed or set up tomorrow, and the file does not change by that.
             return _FileEntry(path, state, b"", fault=error.message)
         except LamellaError as error:
             return _FileEntry(path, state, b"\0", fault=error.message, size=_LEAST)

@@ -48,7 +48,7 @@ class LibraryRow(Struct, frozen=True, kw_only=True):
 def list_library(
     preview: Callable[[Ask], TurnView], standing: tuple[State, Terms], *, leaving: Collection[str] = ()
 ) -> tuple[LibraryRow, ...]:
-    """Everything that is known, first seen first, then what waits for the next turn.
+    """Everything that is known, first seen first, then pictures, then what waits for the next turn.
 
     ``preview`` gives the turn that asking something would give, ``leaving`` is what is detached or dropped with it.
     """
@@ -59,11 +59,12 @@ def list_library(
     comes = {str(one.id): one for one in prompt.attached}
     bare = preview(Ask(text="", detach=tuple({**dict.fromkeys(held), **comes}))) if held or comes else turn
     now, then, cached = _weigh(prompt), _weigh(bare.envelope.prompt), _find_cached(turn)
-    known = {str(one.artifact.id): one.artifact for one in prompt.carried}
-    known |= {name: entry.artifact for name, entry in prompt.library.items()}
+    known = {name: entry.artifact for name, entry in prompt.library.items()}
+    known |= {str(one.artifact.id): one.artifact for one in prompt.carried}
     # What stays attached without going into the library, such as pictures, is sent again with each turn.
     known |= {str(one.id): one for one in state.apart.values() if one.id in now}
-    ages = {name: state.turns + int(state.waits) - entry.at for name, entry in prompt.library.items()}
+    asked = state.turns + int(state.waits)
+    ages = {name: asked - at for name, at in _find_turns(prompt, state).items()}
     return tuple(
         LibraryRow(
             id=name,
@@ -83,6 +84,17 @@ def list_library(
         )
         for name, artifact in {**known, **comes}.items()
     )
+
+
+def _find_turns(prompt: Prompt, state: State) -> dict[str, int]:
+    """The number of the turn that attached each artifact last; of what is in no library, that of its message."""
+    found = {name: entry.at for name, entry in prompt.library.items()}
+    for one in prompt.carried:
+        place = (one.place or "").partition(":")[2]
+        message = prompt.messages[int(place)] if place.isdecimal() else None
+        told = (past.number for past in state.talk.shown if past.sent == message)
+        found[one.artifact.id] = next(told, state.turns)
+    return found
 
 
 def _weigh(prompt: Prompt) -> dict[str, tuple[str, int]]:

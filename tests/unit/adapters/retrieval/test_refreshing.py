@@ -7,8 +7,15 @@ from pathlib import Path
 
 from tests.unit.adapters.retrieval.vaults import date, find, indexed, paths, write
 
+from lamella.adapters.retrieval.index import VaultIndex
 from lamella.adapters.retrieval.refreshing import Refresher
+from lamella.core.artifacts.kinds import Medium
+from lamella.core.artifacts.make import make_artifact
+from lamella.core.artifacts.model import Artifact, Kind, Source
+from lamella.core.artifacts.wanted import Wanted
+from lamella.errors import ExtraMissingError
 from lamella.holdings import IndexReport
+from lamella.ports import Sources
 
 NOTES = {"a.md": "alpha", "b/c.md": "beta", "d.txt": "gamma"}
 
@@ -128,3 +135,21 @@ def test_the_number_of_chunks_that_is_kept_is_true(tmp_path: Path) -> None:
             [(kept,)] = database.execute("SELECT value FROM facts WHERE name = 'chunks'")
             [(there,)] = database.execute("SELECT count(*) FROM chunks")
         assert int(kept) == there == 5
+
+
+def test_what_lacks_an_extra_is_tried_again_although_its_file_is_the_same(tmp_path: Path) -> None:
+    root = write(tmp_path / "v", {**NOTES, "paper.pdf": b"%PDF-1.4"})
+    installed = False
+
+    class Papers:
+        def read(self, wanted: Wanted) -> Artifact:
+            if not installed:
+                raise ExtraMissingError("The extra documents is missing.", hint="Install it.")
+            return make_artifact(Kind.PDF, text="A rare gamut.", source=Source(path=wanted.name))
+
+    index = VaultIndex(tmp_path / "i" / "index.db", vault=root, look=lambda: Sources(readers={Medium.PDF: Papers()}))
+    assert [path for path, _ in index.refresh().unread] == ["paper.pdf"]
+    installed = True
+    assert index.refresh().unread == ()
+    assert paths(index, "gamut") == ["paper.pdf"]
+    index.close()

@@ -92,3 +92,15 @@ def test_a_folder_says_what_was_left_out_of_it(tmp_path: Path, layout: str) -> N
     assert len(out) + len(found) - 1 == 20
     assert out[-1] == "docs/19.md"
     assert {row.form for name, row in found.items() if name != "docs"} == {"full", "preview"}
+
+
+def test_a_picture_stands_behind_what_is_in_the_library_and_is_as_old_as_its_message() -> None:
+    chat = Conversation(layout="in_place", model="openai:gpt-5", system="Be brief.")
+    chat.ask("One.", attach=[Note(path="a.md", text="Alpha.")])
+    chat.reply("Yes.")
+    chat.ask("See.", attach=[Picture(data=png(64, 64), media_type="image/png", title="map")])
+    assert [(name, row.age_turns) for name, row in rows(chat).items()] == [("a.md", 2), ("map", 1)]
+    chat.reply("Yes.")
+    chat.ask("And?")
+    chat.reply("Yes.")
+    assert [(name, row.age_turns) for name, row in rows(chat).items()] == [("a.md", 3), ("map", 2)]

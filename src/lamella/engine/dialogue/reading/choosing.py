@@ -197,14 +197,16 @@ def _describe(
     An outline that stands in the request already is not sent again.
     """
     full = [note for note in notes if note.id in whole or stands_whole(note, state)]
-    short = [note for note in notes if note.id in outlined]
+    here = {note.id for note in full}
+    short = [note for note in notes if note.id in outlined or (note.id not in here and _stands_outlined(note, state))]
     there = {note.id for note in (*full, *short)}
     out = [note.id for note in notes if note.id not in there]
     kind, name = find_brought(via) or (Kind.FOLDER, via)
     shown = name if name.strip("./") else "the vault"
     said = (
-        f"Of the {len(notes):,} notes of {shown}, {len(full):,} stand in full, {len(short):,} as their outlines, and "
-        f"{len(out):,} are left out"
+        f"Of the {len(notes):,} notes of {shown}, {len(full):,} {_agree(full, 'stands', 'stand')} in full, "
+        f"{len(short):,} as {_agree(short, 'its outline', 'their outlines')}, and "
+        f"{len(out):,} {_agree(out, 'is', 'are')} left out"
     )
     heading = f"{said}; each can be attached by its path:" if out else f"{said}."
     listed = make_left_out(kind, name=name, text="\n".join((heading, *(f"{LISTED}{path}" for path in out))))
@@ -212,6 +214,10 @@ def _describe(
     sent = [*full, *(replace(note, outlined=True) for note in short if not _stands_outlined(note, state))]
     told = f"{said}{some}. Not all of them fit; refresh chooses anew."
     return [*sorted(sent, key=lambda one: one.id), replace(listed, anew=any(note.anew for note in notes))], told
+
+
+def _agree(counted: Sequence[object], one: str, several: str) -> str:
+    return one if len(counted) == 1 else several
 
 
 def _rebuild(turn: Turn, chosen: Mapping[str, Sequence[Artifact]], warnings: tuple[str, ...]) -> Turn:

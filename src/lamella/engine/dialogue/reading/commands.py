@@ -36,6 +36,8 @@ _SAME = "{name} is as it was."
 _GIVEN = "{name} was given as a text and is not read anew; attach it again."
 _STAYS = "{name} stays as it is: {why}"
 _ANEW = "{name} was read anew; its new text goes with the next turn."
+# What answers a command and is over with it; the turn that comes later has nothing to say of it.
+_ANSWERS = (_SAME, _GIVEN, _ANEW)
 
 
 class CommandReader:
@@ -62,7 +64,7 @@ class CommandReader:
         unpin = tuple(self._find_pinned(name) for name in asked.unpin)
         undone = self._find_undone(pin, unpin)
         pin, unpin = (tuple(name for name in names if name not in undone) for names in (pin, unpin))
-        later = Ask(text="", earlier=read, detach=detach, drop=drop, pin=pin, unpin=unpin, warnings=told)
+        later = Ask(text="", earlier=read, detach=detach, drop=drop, pin=pin, unpin=unpin, warnings=self._keep(told))
         back = (*back, *more_back, *undone)
         joined = join_asks(self._waits, later, back=back)
         return later, back, (*told, *tell_contradictions(self._waits, joined, later))
@@ -118,6 +120,12 @@ class CommandReader:
                 changed += [] if now is None else [now]
                 told.append(said)
         return tuple(changed), tuple(folders.values()), told
+
+    def _keep(self, told: Sequence[str]) -> tuple[str, ...]:
+        """Those words that are said again with the turn."""
+        names = {name for one in self._list_known() for name in (str(one.id), name_artifact(one))}
+        over = {answer.format(name=name) for answer in _ANSWERS for name in names}
+        return tuple(line for line in told if line not in over)
 
     def _list_known(self) -> list[Artifact]:
         """What waits, and what is known beside it."""

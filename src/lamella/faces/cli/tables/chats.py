@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
-from lamella.faces.cli.terminal.console import make_console
+from lamella.faces.cli.terminal.console import print_table
 from lamella.faces.cli.terminal.lines import show_line, tell_time
 from lamella.views.stores import ChatBody
 
@@ -15,4 +15,4 @@ def print_chats(rows: Sequence[ChatBody], *, utc: bool = False) -> None:
     for row in rows:
         changed = tell_time(row["updated"], utc=utc)
         table.add_row(show_line(row["name"]), show_line(row["title"]), changed, f"{row['events']:,}")
-    make_console().print(table)
+    print_table(table)

@@ -8,7 +8,8 @@ from rich.table import Table
 from lamella import Turn
 from lamella.engine.dialogue.library import LibraryRow
 from lamella.engine.dialogue.reading.waiting import Commands
-from lamella.faces.cli.terminal.console import make_console
+from lamella.engine.dialogue.reading.working_set import name_artifact
+from lamella.faces.cli.terminal.console import print_table
 from lamella.faces.cli.terminal.lines import show_line, tell_count
 from lamella.faces.cli.terminal.telling import tell
 from lamella.views.amounts import plain
@@ -16,6 +17,10 @@ from lamella.views.library import find_amount, find_more
 
 _LEFT_OUT = 12
 _DIGITS = 6
+_TOO_MUCH = (
+    "That is more than fits. What may be is made smaller with the next question; where that is not enough, it is "
+    "refused, and all of this waits. Detach something, or attach lines or a heading of it."
+)
 
 
 def print_library(chat: str, rows: Sequence[LibraryRow], waits: Commands) -> None:
@@ -36,7 +41,7 @@ def print_library(chat: str, rows: Sequence[LibraryRow], waits: Commands) -> Non
             {True: "yes", False: "no", None: "unknown"}[row.cached],
             f"{row.saves:,}",
         )
-    make_console().print(table)
+    print_table(table)
     for line in (*_tell_left_out(rows), *tell_commands(waits)):
         tell(line)
 
@@ -64,6 +69,8 @@ def print_done(chat: str, waits: Commands, *, before: Turn, after: Turn) -> None
     lines = list(tell_commands(waits))
     tell("\n".join(lines) if lines else f"Nothing waits for the next turn of {show_line(chat)}.")
     tell(_tell_next(before, after))
+    if after.tokens.total > after.tokens.limit:
+        tell(f"note: {_TOO_MUCH}", err=True)
 
 
 def tell_commands(waits: Commands) -> Iterator[str]:
@@ -71,7 +78,7 @@ def tell_commands(waits: Commands) -> Iterator[str]:
     for one in waits.attach:
         tokens = f", {tell_count(waits.tokens[one.id], 'token')}" if one.id in waits.tokens else ""
         shown = " as its outline" if one.outlined else ""
-        yield f"attached to the next turn: {show_line(one.id)}, {one.kind}{shown}{tokens}"
+        yield f"attached to the next turn: {show_line(name_artifact(one))}, {one.kind}{shown}{tokens}"
     for names, done in (
         (waits.detach, "detached"),
         (waits.drop, "dropped"),

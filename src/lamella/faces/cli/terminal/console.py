@@ -6,8 +6,12 @@ from collections.abc import Iterator
 
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook
 from rich.segment import Segment
+from rich.table import Table
 
 from lamella.faces.cli.terminal.lines import show_lines
+
+# Wider than any line that is printed into a file.
+_WIDE = 100_000
 
 
 def make_console() -> Console:
@@ -20,6 +24,15 @@ def make_console() -> Console:
     )
     console.push_render_hook(_HarmlessPrinting())
     return console
+
+
+def print_table(table: Table) -> None:
+    """Print a table: its first column is never cut, since people name things by it, and only a terminal folds it."""
+    console = make_console()
+    table.columns[0].overflow = "fold"
+    if not console.is_terminal:
+        console.width = max(console.width, console.measure(table, options=console.options.update(width=_WIDE)).maximum)
+    console.print(table)
 
 
 class _HarmlessPrinting(RenderHook):

@@ -102,3 +102,15 @@ def test_how_something_came_says_what_brought_it() -> None:
     alone = make_artifact(Kind.NOTE, text="x", source=Source(path="a.md"))
     assert group_notes([alone]) == {}
     assert rank_by_words("b", [("a.md", "a"), ("b.md", "b")]) == ["b.md", "a.md"]
+
+
+def test_what_stands_as_its_outline_is_not_told_as_left_out_when_it_is_chosen_anew(vault: Path) -> None:
+    chat = talk(vault, "sticky")
+    first = chat.ask("What of subject17?", attach=[Folder(path="docs")])
+    chat.reply("Much.")
+    outlined = {name for name, form in attached(first) if form == "preview"}
+    chat.ask(f"And of {' '.join(f'subject{number}' for number in range(20, NOTES))}?")
+    chat.reply("Little.")
+    (listed,) = [one for one in chat.refresh("docs").attach if one.id == "docs"]
+    assert outlined
+    assert not [name for name in outlined if f"- {name}" in listed.text.split("\n")]

@@ -139,3 +139,10 @@ def test_a_snapshot_is_replaced_only_when_it_is_read_anew(vault: Path) -> None:
 def test_a_new_note_of_a_folder_comes_when_that_is_refreshed(chat: Conversation, vault: Path) -> None:
     (vault / "docs" / "d.md").write_text("Delta.", encoding="utf-8")
     assert [one.id for one in chat.refresh("docs").attach] == ["docs/d.md"]
+
+
+def test_what_only_answers_a_command_is_not_said_again_with_the_turn(chat: Conversation, vault: Path) -> None:
+    (vault / "docs" / "b.md").unlink()
+    said = chat.refresh("a.md", "docs/b.md").said
+    assert said[0] == "a.md is as it was."
+    assert [line for line in chat.ask("Hm?").envelope.warnings if line in said] == [*said[1:]]
