@@ -280,7 +280,7 @@ def test_a_working_folder_that_is_gone_has_no_project(machine: Machine) -> None:
     ("name", "value", "secret"),
     [
         ("LAMELLA_STORE", "postgresql://h/x?password=secretpw", "secretpw"),
-        ("LAMELLA_STORE", "postgresql://u:sec@ret/pw@h/x", "ret"),
+        ("LAMELLA_STORE", "postgresql://u:sec@r3t/pw@h/x", "r3t"),
         ("LAMELLA_MODEL", "openai-compatible:http://h?api_key=hidden#m", "hidden"),
     ],
 )
