@@ -1,12 +1,12 @@
 """One attachment in three languages: as the truth knows it, as the library takes it, as a transcript writes it."""
 
-import struct
 from base64 import b64encode
 from dataclasses import dataclass
 
 from tests.invariants.strategies import PAGE_KINDS, SELECTION_KINDS, TAGGED, Attach, Thing
 from tests.invariants.texts import Version, head_mark, normalised, tail_mark, write_text
 from tests.invariants.truth import Fact, digest, id_of
+from tests.unit.pictures import claim_size
 
 from lamella import (
     ActiveNote,
@@ -70,8 +70,8 @@ def raw_text(thing: Thing, version: Version) -> str:
 
 
 def png(width: int, height: int) -> bytes:
-    """The beginning of a PNG, which is all that counting needs; other sizes give other bytes."""
-    return b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sII", 13, b"IHDR", width + 1, height + 1) + b"\x08\x02\x00\x00\x00"
+    """A PNG that says that it has this size, plus one; other sizes give other bytes."""
+    return claim_size(width + 1, height + 1)
 
 
 def fact_of(item: Item) -> Fact:
