@@ -169,12 +169,11 @@ def test_a_picture_that_is_none_is_refused(tmp_path: Path, given: dict[str, obje
 
 
 def test_a_picture_file_is_known_by_its_bytes_and_not_by_its_ending(tmp_path: Path) -> None:
-    (tmp_path / "photo.jpg").write_bytes(png(2, 2))
     (tmp_path / "text.png").write_text("no picture", encoding="utf-8")
-    good = {**one_turn(attach=[{"kind": "image", "path": "photo.jpg"}]), "vault": "."}
-    parts = json.loads(replay(tmp_path, good).out)["turns"][0]["messages"][0]["content"]
-    assert [part.get("media_type") for part in parts if part["type"] == "image"] == ["image/png"]
-    for path in ("text.png", "notes.txt"):
-        (tmp_path / "notes.txt").write_bytes(png(2, 2))
-        ran = replay(tmp_path, {**one_turn(attach=[{"kind": "image", "path": path}]), "vault": "."})
-        assert "not a picture that models take" in refusal(ran, code="source_unreadable")
+    for path in ("photo.jpg", "notes.txt"):
+        (tmp_path / path).write_bytes(png(2, 2))
+        good = {**one_turn(attach=[{"kind": "image", "path": path}]), "vault": "."}
+        parts = json.loads(replay(tmp_path, good).out)["turns"][0]["messages"][0]["content"]
+        assert [part.get("media_type") for part in parts if part["type"] == "image"] == ["image/png"]
+    ran = replay(tmp_path, {**one_turn(attach=[{"kind": "image", "path": "text.png"}]), "vault": "."})
+    assert "not a picture that models take" in refusal(ran, code="source_unreadable")

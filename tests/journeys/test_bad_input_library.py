@@ -243,7 +243,7 @@ def test_files_that_cannot_be_read_leave_no_trace_either(tmp_path: Path, layout:
         Note(path="gone.md"),
         Note(path="../x.md"),
         Note(path="docs"),
-        Folder(path="docs"),
+        Folder(path="gone"),
     ]
     chat, other = (Conversation(layout=layout, vault=tmp_path) for _ in range(2))
     for one in failing:

@@ -72,6 +72,7 @@ TOP: Fields = {
     "attachments": (TEXT, True),
     "linger": (NUMBER, True),
     "cache_marks": (TEXT, True),
+    "secrets": (TEXT, True),
 }
 TURN: Fields = {
     "user": (TEXT, False),
@@ -101,6 +102,9 @@ ATTACHMENT: Fields = {
     "policy": (CHOICE, True),
     "data": (TEXT, True),
     "media_type": (TEXT, True),
+    "images": (LIST, False),
+    "outline": (SWITCH, False),
+    "anew": (SWITCH, False),
 }
 SYSTEM: Fields = dict.fromkeys(("base", "guidelines", "instructions", "project", "workflow", "memory"), (TEXT, True))
 TOOL: Fields = {"name": (TEXT, False), "arguments": (FREE, False), "output": (TEXT, False)}
