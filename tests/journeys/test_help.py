@@ -57,6 +57,8 @@ def test_every_example_in_help_runs(
             chat.ask(f"Bed {number} holds beans, and these are some words of it. " * 10)
             chat.reply("Noted. " * 20)
         chat.commit(chat.plan(to=0.02))
+        chat.ask("And what is decided?", attach=[lamella.Note(path="decisions/one-index.md", text="One index.")])
+        chat.reply("One index.")
     examples = dict.fromkeys(example for words in COMMANDS for example in find_examples(words))
     assert len(examples) >= 10
     failed = [(example, ran) for example in examples if (ran := spawn(*shlex.split(example)[1:])).exit]

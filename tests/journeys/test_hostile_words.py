@@ -32,6 +32,8 @@ COMMANDS: dict[str, list[list[str]]] = {
     "compact": [["compact", NAME, "--plan"], ["compact", NAME], ["compact", NAME, "--undo"], ["compact", HOSTILE]],
     # By its title it would be found, and what it says goes into a pipe as it is.
     "recall": [["recall", f"no {HOSTILE}", "x"]],
+    "search": [["search", HOSTILE, "--vault", "FOLDER"], ["search", "needle", "--vault", HOSTILE]],
+    "index": [["index", "--vault", "FOLDER"], ["index", "--vault", HOSTILE]],
     "attach": [["attach", NAME, HOSTILE], ["attach", HOSTILE, "x.md"]],
     "detach": [["detach", NAME], ["detach", NAME, HOSTILE]],
     "drop": [["drop", NAME, f"{HOSTILE}.md"], ["drop", NAME, HOSTILE]],
