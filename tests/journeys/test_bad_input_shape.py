@@ -7,7 +7,7 @@ import pytest
 from pydantic import BaseModel
 from tests.journeys.running import one_turn, refusal, replay
 
-from lamella.adapters.archive.attachments import AttachmentIn
+from lamella.adapters.archive.attachments import AttachmentIn, EmbeddedIn
 from lamella.adapters.archive.transcript import SystemIn, ToolDefinitionIn, ToolIn, Transcript, TurnIn
 
 NOTE = {"kind": "note", "path": "a.md", "text": "A"}
@@ -106,6 +106,7 @@ ATTACHMENT: Fields = {
     "outline": (SWITCH, False),
     "anew": (SWITCH, False),
 }
+EMBEDDED: Fields = {"data": (TEXT, False), "media_type": (TEXT, False)}
 SYSTEM: Fields = dict.fromkeys(("base", "guidelines", "instructions", "project", "workflow", "memory"), (TEXT, True))
 TOOL: Fields = {"name": (TEXT, False), "arguments": (FREE, False), "output": (TEXT, False)}
 DEFINITION: Fields = {"name": (NAME, False), "description": (TEXT, False), "parameters": (FREE, False)}
@@ -117,6 +118,10 @@ def in_top(**fields: object) -> dict[str, object]:
 
 def in_attachment(**fields: object) -> dict[str, object]:
     return one_turn(attach=[{**NOTE, **fields}])
+
+
+def in_embedded(**fields: object) -> dict[str, object]:
+    return in_attachment(images=[{"data": "", "media_type": "image/png", **fields}])
 
 
 def in_system(**fields: object) -> dict[str, object]:
@@ -139,6 +144,7 @@ LEVELS = [
     (Transcript, TOP, in_top, ""),
     (TurnIn, TURN, one_turn, "turns[0]."),
     (AttachmentIn, ATTACHMENT, in_attachment, "turns[0].attach[0]."),
+    (EmbeddedIn, EMBEDDED, in_embedded, "turns[0].attach[0].images[0]."),
     (SystemIn, SYSTEM, in_system, "system."),
     (SystemIn, SYSTEM, in_turn_system, "turns[0].system."),
     (ToolIn, TOOL, in_tool, "turns[0].tools[0]."),

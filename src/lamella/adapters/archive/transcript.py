@@ -17,7 +17,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, PydanticCustomError, from_json
 
-from lamella.adapters.archive.attachments import AttachmentIn, read_attachment
+from lamella.adapters.archive.attachments import AttachmentIn, EmbeddedIn, read_attachment
 from lamella.adapters.archive.strict_json import check_json, explain_broken, find_twice
 from lamella.adapters.files.reading import read_plain, read_stream
 from lamella.core.artifacts.make import make_tool_definition, make_tool_result
@@ -368,6 +368,7 @@ def _fields_at(location: Sequence[int | str]) -> list[str]:
     models: dict[str, type[BaseModel]] = {
         "turns": TurnIn,
         "attach": AttachmentIn,
+        "images": EmbeddedIn,
         "tools": ToolIn,
         "tool_definitions": ToolDefinitionIn,
         "rounds": RoundIn,
