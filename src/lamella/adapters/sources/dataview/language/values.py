@@ -4,6 +4,7 @@ Nothing is an error: every two values have an order, whatever they are, and a mi
 """
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -34,23 +35,26 @@ class QueryLink:
         return f"[[{target}|{self.shown}]]" if self.shown and self.shown != target else f"[[{target}]]"
 
 
-class FieldRecord:
+class FieldRecord(ABC):
     """Something with fields that are found when they are asked for: a note, its file, a task."""
 
+    @abstractmethod
     def find(self, name: str) -> "Value":
         """The field of a name; nothing where there is none."""
-        raise NotImplementedError
+        ...
 
+    @abstractmethod
     def place(self) -> tuple[str, int]:
         """Where it stands: a path, and a line."""
-        raise NotImplementedError
+        ...
 
     def order(self) -> tuple[object, ...]:
         return ("object", *self.place())
 
+    @abstractmethod
     def told(self) -> str:
         """What stands for it where a text is wanted."""
-        raise NotImplementedError
+        ...
 
 
 Value = (

@@ -11,6 +11,12 @@ class Row(FieldRecord):
     def find(self, name: str) -> Value:
         return {"a": 1, "this": 5}.get(name)
 
+    def place(self) -> tuple[str, int]:
+        return ("a.md", 1)
+
+    def told(self) -> str:
+        return "a"
+
 
 def scope(steps: int = 100) -> Scope:
     return Scope(row=Row(), this=None, resolve=str, allowance=Allowance(steps))
