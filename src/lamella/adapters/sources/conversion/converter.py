@@ -36,8 +36,9 @@ _LETTERS_OF_FAULT = 300
 class Converter:
     """Bytes to text, a process per conversion, a few at once."""
 
-    def __init__(self, limits: ConversionLimits | None = None) -> None:
+    def __init__(self, limits: ConversionLimits | None = None, *, worker: str = _WORKER) -> None:
         self.limits = limits or ConversionLimits()
+        self._worker = worker
         self._turns = BoundedSemaphore(_AT_ONCE)
 
     def version(self, form: FileForm) -> str:
@@ -67,7 +68,7 @@ class Converter:
             given.write(data)
             given.seek(0)
             child = subprocess.Popen(
-                [sys.executable, "-P", "-m", _WORKER, form, options],
+                [sys.executable, "-P", "-m", self._worker, form, options],
                 stdin=given,
                 stdout=answer,
                 stderr=complaint,
