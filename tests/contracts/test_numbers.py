@@ -31,8 +31,8 @@ LONE_PARTICIPLES = Bound(at_most=6, aim=6)
 NAMES_USED_TWICE = Bound(at_most=0, aim=0)
 NAMES_THAT_ONLY_TESTS_USE = Bound(at_most=0, aim=0)
 WALKS = {
-    ("send", "files"): Bound(at_most=59, aim=55),
-    ("send", "calls"): Bound(at_most=465, aim=400),
+    ("send", "files"): Bound(at_most=68, aim=55),
+    ("send", "calls"): Bound(at_most=500, aim=400),
     ("send", "changes"): Bound(at_most=135, aim=120),
     ("plan", "calls"): Bound(at_most=520, aim=500),
     ("ask_after_undo", "calls"): Bound(at_most=700, aim=700),

@@ -9,17 +9,16 @@ RUNNER = '''"""``terse``: the same answer, asked for in few words."""
 from collections.abc import AsyncGenerator
 
 from lamella.core.values import replace
-from lamella.engine.dialogue.ask import Ask
-from lamella.engine.sending.sending import Delivery, Event, SendingChat, send
-from lamella.engine.sending.tools import Toolbox
+from lamella.engine.sending.job import Job, carry_out
+from lamella.engine.sending.sending import Event
 
 
-def run_terse(
-    chat: SendingChat, asked: Ask, delivery: Delivery, *, toolbox: Toolbox | None, steps: int
-) -> AsyncGenerator[Event, None]:
-    """Ask for few words."""
-    brief = replace(asked, text=f"{asked.text} In few words.")
-    return send(chat, brief, delivery, toolbox=toolbox, steps=steps)
+def run_terse(job: Job) -> AsyncGenerator[Event, None]:
+    """Ask for few words; a turn that waits was asked so already."""
+    if job.asked is None:
+        return carry_out(job)
+    brief = replace(job.asked, text=f"{job.asked.text} In few words.")
+    return carry_out(replace(job, asked=brief))
 '''
 ASKING = """
 import asyncio

@@ -9,6 +9,7 @@ from lamella.attach import Attachment, Tool, ToolResult
 from lamella.core.log.call import Call
 from lamella.core.log.nodes import Told
 from lamella.core.log.receipt import Receipt
+from lamella.core.values import replace
 from lamella.engine.checks import check_answer, check_seconds, check_steps, check_text, check_time
 from lamella.engine.dialogue.proposal import Proposal
 from lamella.engine.dialogue.turn import TurnView, no_model
@@ -17,10 +18,11 @@ from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.marks import CompactionMark, find_marks
 from lamella.engine.keeping.stored import StoredChat
 from lamella.engine.script import play_script, read_script, write_script
+from lamella.engine.sending.job import Job, Runner, TurnLimits, find_runner, run_job
 from lamella.engine.sending.pool import ProviderPool
-from lamella.engine.sending.sending import Delivery, Event, Runner, answer
+from lamella.engine.sending.sending import Delivery, Event
 from lamella.engine.sending.tools import SECONDS, STEPS, Toolbox, ToolFunction
-from lamella.errors import CallError, NotAvailableError
+from lamella.errors import CallError
 
 NO_RUNNERS: Mapping[str, Runner] = MappingProxyType({})
 
@@ -58,7 +60,7 @@ class Chat(Discourse):
         pin: Sequence[str] = (),
         unpin: Sequence[str] = (),
         fold: bool = False,
-        runner: str = "chat",
+        runner: str | None = None,
         max_tokens: int | None = None,
         steps: int = STEPS,
         seconds: float = SECONDS,
@@ -68,15 +70,15 @@ class Chat(Discourse):
         Closing the iterator stops the model, and what it said until then is kept. An answer may have ``max_tokens``,
         1,024 if nothing is said; more than the request leaves of the window, if you say so much, is refused unsent.
         Tools that are functions are run here, in at most ``steps`` rounds and ``seconds`` a call; the chat remembers
-        them. In place of a text, a turn that ``edit``, ``regenerate`` or ``give`` gave is sent.
+        them. In place of a text, a turn that ``edit``, ``regenerate`` or ``give`` gave is sent. ``runner`` is the way
+        of answering, by default the one that settings name.
         """
-        if runner not in self._runners:
-            known = ", ".join(self._runners) or "none"
-            raise NotAvailableError(f"There is no runner {runner!r} here.", hint=f"Choose one of: {known}.")
+        find_runner(self._stored.runner if runner is None else runner, self._runners)
         equipped = tools is not None or self._toolbox is not None
-        toolbox = self._equip(tools, seconds=check_seconds(seconds)) if equipped else None
+        limits = TurnLimits(steps=check_steps(steps), call_seconds=check_seconds(seconds))
+        toolbox = self._equip(tools, seconds=limits.call_seconds) if equipped else None
         if isinstance(text, TurnView):
-            return self._alone(self._go_on(text, toolbox, max_tokens=max_tokens, steps=check_steps(steps)))
+            return self._alone(self._go_on(text, toolbox, max_tokens=max_tokens, limits=limits))
         asked = self._describe(
             text,
             attach=attach,
@@ -90,9 +92,10 @@ class Chat(Discourse):
             unpin=unpin,
             fold=fold,
         )
+        asked = asked if runner is None else replace(asked, runner=runner)
         post = self._find_post(self._stored.model_for(asked), max_tokens)
-        events = self._runners[runner](self._stored, asked, post, toolbox=toolbox, steps=check_steps(steps))
-        return self._alone(events)
+        job = Job(chat=self._stored, asked=asked, post=post, toolbox=toolbox, limits=limits)
+        return self._alone(run_job(job, self._runners, usual=self._stored.runner))
 
     def resume(
         self,
@@ -103,8 +106,9 @@ class Chat(Discourse):
         seconds: float = SECONDS,
     ) -> AsyncGenerator[Event, None]:
         """Go on with a turn that was left open: run the calls that wait for their results, then send it on."""
-        toolbox = self._equip(tools, seconds=check_seconds(seconds))
-        return self._alone(self._go_on(None, toolbox, max_tokens=max_tokens, steps=check_steps(steps)))
+        limits = TurnLimits(steps=check_steps(steps), call_seconds=check_seconds(seconds))
+        toolbox = self._equip(tools, seconds=limits.call_seconds)
+        return self._alone(self._go_on(None, toolbox, max_tokens=max_tokens, limits=limits))
 
     def _name_model(self, model: str) -> str:
         """A model that the program names may be sent to, whoever else names it later."""
@@ -114,14 +118,15 @@ class Chat(Discourse):
         return named
 
     async def _go_on(
-        self, turn: TurnView | None, toolbox: Toolbox | None, *, max_tokens: int | None, steps: int
+        self, turn: TurnView | None, toolbox: Toolbox | None, *, max_tokens: int | None, limits: TurnLimits
     ) -> AsyncGenerator[Event, None]:
         """Send a turn that waits, by default the one that does, with the calls that it was left with."""
         waits, calls = await self._find_pool().workers.run(lambda: (turn or self._stored.waiting(), self._stored.calls))
         if waits is None or waits.envelope.message_id != self._stored.head:
             raise CallError("This turn waits for no answer.", hint="Ask something, or regenerate the last answer.")
         post = self._find_post(waits.envelope.model, max_tokens)
-        events = answer(self._stored, waits, post, calls=calls, toolbox=toolbox, steps=steps)
+        job = Job(chat=self._stored, turn=waits, calls=tuple(calls), post=post, toolbox=toolbox, limits=limits)
+        events = run_job(job, self._runners, usual=self._stored.runner)
         async with aclosing(events):
             async for event in events:
                 yield event

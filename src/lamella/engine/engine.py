@@ -16,8 +16,8 @@ from lamella.engine.keeping.conversations import Conversations, Hit, ImportOutco
 from lamella.engine.keeping.copying import copy_store
 from lamella.engine.keeping.forking import fork_into
 from lamella.engine.keeping.names import find_erased
+from lamella.engine.sending.job import Runner
 from lamella.engine.sending.pool import ProviderPool
-from lamella.engine.sending.sending import Runner
 from lamella.errors import NotAvailableError
 from lamella.holdings import ChatListing, Damage, StoreStats
 from lamella.ports import Archive, Store

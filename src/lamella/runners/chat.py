@@ -2,13 +2,10 @@
 
 from collections.abc import AsyncGenerator
 
-from lamella.engine.dialogue.ask import Ask
-from lamella.engine.sending.sending import Delivery, Event, SendingChat, send
-from lamella.engine.sending.tools import Toolbox
+from lamella.engine.sending.job import Job, carry_out
+from lamella.engine.sending.sending import Event
 
 
-def run_chat(
-    chat: SendingChat, asked: Ask, delivery: Delivery, *, toolbox: Toolbox | None, steps: int
-) -> AsyncGenerator[Event, None]:
+def run_chat(job: Job) -> AsyncGenerator[Event, None]:
     """Ask, send, and record the answer, in as many rounds of tools as it takes."""
-    return send(chat, asked, delivery, toolbox=toolbox, steps=steps)
+    return carry_out(job)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from lamella.engine.sending.sending import Runner
+from lamella.engine.sending.job import Runner
 from lamella.runners.chat import run_chat
 
 RUNNERS: Mapping[str, Runner] = {

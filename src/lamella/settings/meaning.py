@@ -35,16 +35,18 @@ _ROOM = ("window", "reserve")
 _SHARES = ("warn", "target", "trigger", "hard")
 
 
-def make_rules(settings: Settings, world: "World", *, runner: str = "chat") -> Rules:
+def make_rules(settings: Settings, world: "World") -> Rules:
     """What settings mean for a conversation; raises if they contradict each other."""
     _check_model(settings)
     _check_history_turns(settings)
     _check_temperature(settings)
     _check_linger(settings)
+    check_runner(settings.runner)
     return Rules(
         measure=world.counter.measure(settings.model),
         place=place,
-        chain=make_compaction(settings.compaction, runner),
+        chain=make_compaction(settings.compaction, None),
+        chains={runner: make_compaction(settings.compaction, runner) for runner in settings.compaction.runners},
         budget=Budget(**{name: getattr(settings, name) for name in (*_ROOM, *_SHARES)}),
         secrets=_choose("secrets", settings.secrets, SecretRule),
     )
@@ -69,6 +71,7 @@ def find_faults(settings: Settings) -> Iterator[tuple[tuple[str, ...], LamellaEr
         ("secrets",): lambda: _choose("secrets", settings.secrets, SecretRule),
         ("linger",): lambda: _check_linger(settings),
         _SHARES: lambda: Budget(**{name: getattr(settings, name) for name in _SHARES}),
+        ("runner",): lambda: check_runner(settings.runner),
         ("compaction",): lambda: [make_compaction(settings.compaction, runner) for runner in RUNNERS],
     }
     for names, check in checks.items():
@@ -109,12 +112,18 @@ def _check_storage(settings: Settings) -> None:
         )
 
 
-def make_compaction(settings: CompactionSettings, runner: str) -> ChainRules:
+def check_runner(name: str) -> str:
+    """A way of answering that there is, by its name."""
+    if name not in RUNNERS:
+        raise SettingError(f"There is no runner {name!r}.", hint=f"Choose one of: {', '.join(RUNNERS)}.")
+    return name
+
+
+def make_compaction(settings: CompactionSettings, runner: str | None) -> ChainRules:
     """How the chain runs for a runner: its own settings where it has some, else those for all."""
-    unknown = sorted(set(settings.runners) - set(RUNNERS))
-    if unknown:
-        raise SettingError(f"There is no runner {unknown[0]!r}.", hint=f"Choose one of: {', '.join(RUNNERS)}.")
-    own = settings.runners.get(runner, ChainSettings())
+    for name in sorted(settings.runners):
+        check_runner(name)
+    own = settings.runners.get(runner or "", ChainSettings())
     steps = settings.steps if own.steps is None else own.steps
     words = settings.words if own.words is None else own.words
     every_kind = _kind_rules(settings.every_kind, own.every_kind)

@@ -88,6 +88,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     attachments: str = "turn"
     linger: int = 2
     cache_marks: str = "explicit"
+    runner: str = "chat"
     cache_storage: int = 0
     secrets: str = "warn"
     store: str = "sqlite:///~/.lamella/chats.db"

@@ -6,6 +6,7 @@ from lamella import Conversation, Note, Pdf
 from lamella.core.artifacts.model import Kind
 from lamella.core.compaction.rules import ChainRules, KindRules, SummaryRules
 from lamella.core.log.receipt import STEP_ORDER, StepName
+from lamella.core.log.terms import Terms
 from lamella.errors import SettingError
 from lamella.settings.meaning import make_rules
 from lamella.wiring import load_settings, open_world
@@ -14,7 +15,7 @@ LONG = "# Heading\n\n" + "long words " * 2_000
 
 
 def compaction(given: object, runner: str = "chat") -> ChainRules:
-    return make_rules(load_settings({"compaction": given}), open_world(None), runner=runner).chain
+    return make_rules(load_settings({"compaction": given}), open_world(None)).chain_for(Terms(runner=runner))
 
 
 def test_nothing_given_means_the_documented_chain() -> None:
@@ -105,3 +106,8 @@ def test_profiles_set_thresholds_and_what_is_given_wins() -> None:
     assert (budget.warn, budget.target, budget.trigger, budget.hard, budget.reserve) == (0.4, 0.5, 0.85, 0.95, 0)
     with pytest.raises(SettingError, match="no profile"):
         load_settings({"profile": "makalah"})
+
+
+def test_a_runner_that_there_is_not_is_refused() -> None:
+    with pytest.raises(SettingError, match="There is no runner 'jogger'"):
+        Conversation(runner="jogger")

@@ -175,6 +175,7 @@ class Transcript(BaseModel):
     attachments: str | None = None
     linger: int | None = None
     cache_marks: str | None = None
+    runner: str | None = None
     secrets: str | None = None
 
     @property

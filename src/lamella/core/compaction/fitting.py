@@ -1,6 +1,6 @@
 """Fitting a turn: asked as it is, or made smaller first; never over the hard threshold."""
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 
 from msgspec import Struct
 
@@ -13,7 +13,7 @@ from lamella.core.compaction.condensing import condense_turn
 from lamella.core.compaction.retelling import retell
 from lamella.core.compaction.rules import ChainRules
 from lamella.core.log.placement import Form
-from lamella.core.log.terms import History, SecretRule
+from lamella.core.log.terms import History, SecretRule, Terms
 from lamella.core.log.turn import Turn
 from lamella.core.prompt.advance import Planner, advance, waiting
 from lamella.core.prompt.envelope import Envelope
@@ -26,7 +26,8 @@ from lamella.errors import BudgetExceededError
 class Rules(Struct, frozen=True, kw_only=True):
     """What holds for every turn of a conversation beside its terms: its budget, how the chain runs, how it counts.
 
-    ``secrets`` says what becomes of text that looks like a secret.
+    ``secrets`` says what becomes of text that looks like a secret. ``chains`` are those of runners that have one of
+    their own, by name.
     """
 
     measure: Measure
@@ -34,6 +35,11 @@ class Rules(Struct, frozen=True, kw_only=True):
     budget: Budget = Budget()
     chain: ChainRules = ChainRules()
     secrets: SecretRule = SecretRule.WARN
+    chains: Mapping[str, ChainRules] = {}
+
+    def chain_for(self, terms: Terms) -> ChainRules:
+        """How the chain runs for a turn under these terms."""
+        return self.chains.get(terms.runner, self.chain)
 
 
 def fit_turn(
@@ -44,18 +50,17 @@ def fit_turn(
     Receipts that were committed before are applied to the state already. With needs, fetch those and fit again.
     """
     needs: tuple[SummaryNeed, ...] = ()
+    chain = rules.chain_for(turn.terms)
     # Once tools were called the question was sent: only a receipt may shrink what goes before it.
     was_sent = bool(turn.rounds)
     if summaries is not None and turn.terms.history is History.STRIP and not was_sent:
-        turn, needs = retell(state, turn, rules.measure, place=rules.place, chain=rules.chain, summaries=summaries)
+        turn, needs = retell(state, turn, rules.measure, place=rules.place, chain=chain, summaries=summaries)
     opened = advance(state, turn, rules.place, measure=rules.measure)
     if needs or not _must_shrink(opened, state, rules):
         return turn, opened, needs
     condensed = turn
     if not was_sent:
-        condensed, needs = condense_turn(
-            state, turn, opened, chain=rules.chain, budget=rules.budget, summaries=summaries
-        )
+        condensed, needs = condense_turn(state, turn, opened, chain=chain, budget=rules.budget, summaries=summaries)
     if needs:
         return turn, opened, needs
     if condensed is not turn:
@@ -65,7 +70,7 @@ def fit_turn(
     plan = plan_compaction(
         state,
         turn,
-        rules.chain,
+        chain,
         measure=rules.measure,
         place=rules.place,
         window=rules.budget.window,

@@ -79,7 +79,7 @@ class Terms(Struct, frozen=True, kw_only=True, gc=False):
     ``history_turns`` is how many turns a history mode shows, none for as many as it usually does; ``image_notes`` says
     what the library holds of notes that embed pictures; turns from before there was a choice leave a handle. Without a
     ``temperature`` the provider's own holds, as with the default ``reasoning_effort``. ``linger`` is for how many turns
-    something stays in the working set that is no longer attached.
+    something stays in the working set that is no longer attached. ``runner`` is the way of answering.
     """
 
     layout: Layout = Layout.LIBRARY
@@ -92,6 +92,7 @@ class Terms(Struct, frozen=True, kw_only=True, gc=False):
     attachments: Attachments = Attachments.TURN
     linger: int = 2
     cache_marks: CacheMarks = CacheMarks.EXPLICIT
+    runner: str = "chat"
 
 
 class Rewrite(StrEnum):

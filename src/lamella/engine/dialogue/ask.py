@@ -18,7 +18,8 @@ class Ask(Struct, frozen=True, kw_only=True):
     known already: they are attached once more, and never shrink again; or messages, by their ids or as ``turn:3`` and
     ``reply:3``, which no compaction takes out from then on. ``unpin`` takes that back. ``pinned`` are the messages that
     are so before that, none for those that were. ``earlier`` is what was attached before this was asked, as it was read
-    then, and ``warnings`` what is to be said of that. ``refresh`` names what is read anew.
+    then, and ``warnings`` what is to be said of that. ``refresh`` names what is read anew. ``runner`` is the way of
+    answering, none for the usual one.
     """
 
     text: str
@@ -36,6 +37,7 @@ class Ask(Struct, frozen=True, kw_only=True):
     earlier: tuple[Artifact, ...] = ()
     refresh: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    runner: str | None = None
 
 
 def ask_again(turn: Turn, *, text: str | None, model: str | None, system: Mapping[str, str]) -> Ask:
@@ -51,6 +53,7 @@ def ask_again(turn: Turn, *, text: str | None, model: str | None, system: Mappin
         detach=turn.detach,
         fold=turn.fold,
         pinned=turn.pinned,
+        runner=turn.terms.runner,
     )
 
 

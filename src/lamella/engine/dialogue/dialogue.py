@@ -178,7 +178,8 @@ class Dialogue:
         if isinstance(asked, Turn):
             return replace(asked, terms=self._terms, rewritten=rewritten)
         world, before = self._world, self._past.receipts
-        turn = read_turn(asked, state, world, terms=self._terms, rules=self._rules, receipts=before)
+        terms = self._terms if asked.runner is None else replace(self._terms, runner=asked.runner)
+        turn = read_turn(asked, state, world, terms=terms, rules=self._rules, receipts=before)
         if rewritten is None or before:
             return replace(turn, rewritten=rewritten) if rewritten else turn
         return self._accounts.mark_rewritten(turn, rewritten, state=state, place=self._rules.place)

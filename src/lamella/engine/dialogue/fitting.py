@@ -177,7 +177,7 @@ class Fitter:
             plan = plan_compaction(
                 state,
                 turn,
-                rules.chain,
+                rules.chain_for(turn.terms),
                 measure=rules.measure,
                 place=rules.place,
                 window=rules.budget.window,

@@ -63,6 +63,7 @@ class ProviderPool:
             patience=self._patience,
             answer=answer,
             window=window,
+            model=model,
             answered=partial(self._answered, model, named=model in self._named) if self._answered else None,
         )
 

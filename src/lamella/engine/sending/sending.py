@@ -111,7 +111,7 @@ class Delivery(Struct, frozen=True, kw_only=True):
 
     What is built, read and written down is done by ``workers``: it never holds up the loop of whoever sends. With a
     ``window``, a request that leaves less of it than the ``answer`` may have is not sent. ``answered`` is called when
-    something of an answer has come.
+    something of an answer has come. ``model`` is who is asked.
     """
 
     provider: ChatProvider
@@ -123,14 +123,7 @@ class Delivery(Struct, frozen=True, kw_only=True):
     answer: int = ANSWER
     window: int | None = None
     answered: Callable[[], None] | None = None
-
-
-class Runner(Protocol):
-    """A way of answering: what is asked becomes events, and the answer is written down."""
-
-    def __call__(
-        self, chat: "SendingChat", asked: Ask, delivery: Delivery, *, toolbox: Toolbox | None, steps: int
-    ) -> AsyncGenerator[Event, None]: ...
+    model: str = ""
 
 
 class SendingChat(Protocol):

@@ -12,7 +12,6 @@ from lamella import Turn
 from lamella.attach import Attachment, Unknown, find_policy
 from lamella.engine.checks import check_text
 from lamella.engine.dialogue.ask import Ask
-from lamella.engine.sending.sending import send
 from lamella.errors import SourceTooLargeError, TextError, UsageError
 from lamella.faces.cli.access import JsonOption, StoreOption
 from lamella.faces.cli.chat.attaching import attach_named, find_active, with_policy
@@ -137,7 +136,7 @@ def _answer(opened: OpenChat, asked: Ask, output: PlainOutput, *, as_json: bool)
 
 async def _send(opened: OpenChat, asked: Ask, output: PlainOutput) -> Turn:
     try:
-        turn = await follow(send(opened.stored, asked, opened.find_post()), output)
+        turn = await follow(opened.run(asked), output)
     finally:
         await opened.pool.close()
     assert turn is not None

@@ -1,13 +1,13 @@
 """Asking again from a script: another question in place of one that was asked, or another answer to it."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace
 
 from lamella import Turn
 from lamella.engine.checks import check_text
 from lamella.engine.keeping.stored import StoredChat
-from lamella.engine.sending.sending import Delivery, answer
+from lamella.engine.sending.sending import Event
 from lamella.errors import UntrustedError
 from lamella.faces.cli.access import opened_chat
 from lamella.faces.cli.chat.opening import ChatOptions, OpenChat, opened_to_talk, tell_demo
@@ -59,18 +59,17 @@ async def _follow(opened: OpenChat, open_turn: Callable[[StoredChat], Turn], out
     before = opened.stored.head
     turn = open_turn(opened.stored)
     try:
-        post = _find_post(opened, turn, before)
-        done = await follow(answer(opened.stored, turn, post), output)
+        done = await follow(_find_answer(opened, turn, before), output)
     finally:
         await opened.pool.close()
     assert done is not None
     return done
 
 
-def _find_post(opened: OpenChat, turn: Turn, before: str) -> Delivery:
-    """What sends the turn; a model of its own that nobody trusts leaves the conversation where it was."""
+def _find_answer(opened: OpenChat, turn: Turn, before: str) -> AsyncGenerator[Event, None]:
+    """The answer to the turn; a model of its own that nobody trusts leaves the conversation where it was."""
     try:
-        return opened.find_post(turn.envelope.model)
+        return opened.run(turn)
     except UntrustedError:
         opened.stored.switch(before)
         raise

@@ -32,6 +32,11 @@ class CommandedChat(ABC):
     _configured: ChatRules
     _read: tuple[Sequence[AttachmentEvent], Ask] | None = None
 
+    @property
+    def runner(self) -> str:
+        """How questions are answered where they do not say, as settings say."""
+        return self._configured.terms.runner
+
     @abstractmethod
     def preview(self, asked: Ask, *, at: datetime | None = None) -> TurnView: ...
 

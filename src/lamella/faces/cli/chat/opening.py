@@ -1,6 +1,6 @@
 """Opening a conversation to talk in: which one, with which model, over which notes."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -19,8 +19,9 @@ from lamella.engine.keeping.backend import Backend, ChatRules
 from lamella.engine.keeping.conversations import Conversations
 from lamella.engine.keeping.names import find_chat
 from lamella.engine.keeping.stored import StoredChat
+from lamella.engine.sending.job import Job, run_job
 from lamella.engine.sending.pool import ProviderPool
-from lamella.engine.sending.sending import Delivery
+from lamella.engine.sending.sending import Delivery, Event
 from lamella.errors import CallError, UntrustedError, UsageError
 from lamella.faces.cli.access import name_command
 from lamella.faces.cli.chat.input import PROMPT
@@ -29,6 +30,7 @@ from lamella.faces.cli.terminal.consent import go_on_trusted
 from lamella.faces.cli.terminal.lines import show_line, show_lines, tell_count
 from lamella.faces.cli.terminal.telling import tell
 from lamella.ports import TokenCounter
+from lamella.runners.registry import RUNNERS
 from lamella.views.answers import view_answer
 from lamella.views.chats import view_rounds
 from lamella.views.turns import cover_reported
@@ -134,6 +136,13 @@ class OpenChat:
             return find()
         except UntrustedError as refused:
             return go_on_trusted(refused, find)
+
+    def run(self, asked: Ask | Turn, *, model: str | None = None) -> AsyncGenerator[Event, None]:
+        """The events of the answer to what is asked, or to a turn that waits, by the runner that it is for."""
+        waits = None if isinstance(asked, Ask) else asked
+        post = self.find_post(model if waits is None else waits.envelope.model)
+        job = Job(chat=self.stored, asked=asked if isinstance(asked, Ask) else None, turn=waits, post=post)
+        return run_job(job, RUNNERS, usual=self.stored.runner)
 
     def view_answer(self, turn: Turn) -> dict[str, object]:
         """A turn that was answered, as data."""

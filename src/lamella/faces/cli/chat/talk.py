@@ -10,7 +10,7 @@ from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.reading.waiting import Commands
 from lamella.engine.dialogue.reading.working_set import follow_given, list_given
 from lamella.engine.keeping.stored import StoredChat
-from lamella.engine.sending.sending import Event, answer, send
+from lamella.engine.sending.sending import Event
 from lamella.errors import ConflictError, LamellaError
 from lamella.faces.cli.access import name_command
 from lamella.faces.cli.chat.attaching import attach_active, attach_named
@@ -110,9 +110,9 @@ class TerminalChat:
         self.failed = True
         try:
             asked = self._ask(text, say=True)
-            post = self._opened.find_post(self.stored.model_for(asked))
+            events = self._opened.run(asked, model=self.stored.model_for(asked))
             self._loose |= dict.fromkeys(list_given(asked.attach))
-            self._follow(send(self.stored, asked, post))
+            self._follow(events)
         except LamellaError as error:
             self.tell_failure(error)
 
@@ -120,7 +120,7 @@ class TerminalChat:
         """Ask a text in place of a question, with the same attachments; the old branch stays."""
         self.failed = True
         turn = self.stored.edit(message, check_text(text, "the message"), model=self._wished)
-        self._follow(answer(self.stored, turn, self._opened.find_post(turn.envelope.model)))
+        self._follow(self._opened.run(turn))
 
     def foresee(self, text: str) -> Turn:
         """What a message would send, with what waits for it and what it names."""
@@ -135,7 +135,7 @@ class TerminalChat:
         before = self.stored.head
         turn = self.stored.regenerate(message, model=self.model)
         try:
-            self._follow(answer(self.stored, turn, self._opened.find_post(turn.envelope.model)))
+            self._follow(self._opened.run(turn))
         finally:
             if self.stored.turns()[-1].reply is None and self.stored.head != before:
                 self.stored.switch(before)

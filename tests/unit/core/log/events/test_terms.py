@@ -28,6 +28,7 @@ OTHER = Terms(
     temperature=0.5,
     reasoning_effort=Effort.LOW,
     cache_marks=CacheMarks.AUTOMATIC,
+    runner="agent",
 )
 every_terms = st.builds(
     Terms,
@@ -41,6 +42,7 @@ every_terms = st.builds(
     temperature=st.none() | st.floats(0, 2),
     reasoning_effort=st.sampled_from(Effort),
     cache_marks=st.sampled_from(CacheMarks),
+    runner=st.sampled_from(["chat", "agent"]),
 )
 
 
