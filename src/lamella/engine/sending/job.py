@@ -15,6 +15,10 @@ from lamella.engine.sending.limits import TurnLimits
 from lamella.engine.sending.sending import Delivery, Event, SendingChat, answer, send
 from lamella.engine.sending.tools import Toolbox, Toolset
 from lamella.errors import NotAvailableError
+from lamella.holdings import ProjectFolder
+
+# How questions are answered where nobody says.
+USUAL_RUNNER = "chat"
 
 
 def _no_tools(_chat: SendingChat) -> Sequence[Tool]:
@@ -24,12 +28,13 @@ def _no_tools(_chat: SendingChat) -> Sequence[Tool]:
 class Workplace(Struct, frozen=True, kw_only=True):
     """What runners find where they work: the tools that come with it, and the notes of its vault, where it has one.
 
-    ``calls_tools`` tells whether a model can call tools by itself.
+    ``calls_tools`` tells whether a model can call tools by itself, ``look_at_project`` what its folder has now.
     """
 
     make_tools: Callable[[SendingChat], Sequence[Tool]] = _no_tools
     notes: NoteIndex | None = None
     calls_tools: Callable[[str], bool] = bool
+    look_at_project: Callable[[], ProjectFolder] | None = None
 
 
 class Job(Struct, frozen=True, kw_only=True):

@@ -17,7 +17,9 @@ import msgspec
 from msgspec import Struct
 
 from lamella.core.log.call import CacheUse, Call, Timing
+from lamella.core.log.nodes import Told
 from lamella.core.log.receipt import Receipt
+from lamella.core.log.terms import Terms
 from lamella.core.messages.delta import (
     Delta,
     ReasoningDelta,
@@ -30,6 +32,7 @@ from lamella.core.messages.delta import (
 )
 from lamella.core.messages.rounds import ToolOutput
 from lamella.core.messages.usage import Usage
+from lamella.core.prompt.state import State
 from lamella.core.values import replace
 from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.ask import Ask
@@ -143,6 +146,11 @@ class SendingChat(Protocol):
     def shrink_waiting(self, *, at: datetime | None = None) -> TurnView | None: ...
 
     def ledger(self) -> Sequence[Sequence[Call]]: ...
+
+    def turns(self, head: str | None = None) -> Sequence[Told]: ...
+
+    @property
+    def standing(self) -> tuple[State, Terms]: ...
 
 
 @dataclass(slots=True)

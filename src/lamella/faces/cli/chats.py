@@ -70,7 +70,7 @@ def show(
     # What lists do without is imported here: it takes long.
     from lamella.engine.keeping.conversations import Conversations
     from lamella.engine.keeping.marks import find_marks
-    from lamella.faces.cli.tables.said import GIVEN_UP, tell_said
+    from lamella.faces.cli.tables.said import tell_said, tell_waiting
     from lamella.views.chats import list_rounds, view_branch_said, view_rounds, view_said
 
     with opened_backend(store) as backend:
@@ -93,7 +93,7 @@ def show(
         for line in tell_said(view_said(told), marks, view_rounds(told, contents)):
             tell(line)
     if path and path[-1].pending:
-        tell(GIVEN_UP)
+        tell(tell_waiting(name_command("chats resume", found.name, store=store)))
     others = [name for name in log.branches() if name != (branch or log.head)]
     if others:
         tell(f"other branches: {', '.join(others)}")
@@ -273,6 +273,21 @@ def regenerate(
     from lamella.faces.cli.rewriting import answer_again  # only those who send need it
 
     answer_again(chat, message, model=model, answer_tokens=max_tokens, store=store, as_json=as_json)
+
+
+@chats.command()
+def resume(
+    *,
+    chat: ChatName,
+    vault: Annotated[Path | None, typer.Option(help="The folder of notes that its tools look in.")] = None,
+    max_tokens: _Answer = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Go on with a question that was left without an answer, by the runner it was asked with, and print the answer."""
+    from lamella.faces.cli.rewriting import go_on  # only those who send need it
+
+    go_on(chat, vault=vault, answer_tokens=max_tokens, store=store, as_json=as_json)
 
 
 @chats.command()
