@@ -92,7 +92,7 @@ def show(
     for told in path:
         for line in tell_said(view_said(told), marks, view_rounds(told, contents)):
             tell(line)
-    if path and path[-1].pending:
+    if branch is None and path and path[-1].open:
         tell(tell_waiting(name_command("chats resume", found.name, store=store)))
     others = [name for name in log.branches() if name != (branch or log.head)]
     if others:
