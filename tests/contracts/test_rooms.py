@@ -16,7 +16,7 @@ ROOMS = {
     "adapters": {"archive", "clocks", "files", "providers", "retrieval", "sources", "stores", "tokens", "tools"},
     "faces": {"cli", "mcp", "server"},
     "engine": {"dialogue", "keeping", "sending"},
-    "runners": set[str](),
+    "runners": {"rounds"},
     "settings": set[str](),
     "views": set[str](),
     "wiring": set[str](),
