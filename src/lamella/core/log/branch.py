@@ -46,13 +46,11 @@ def read_turns(
     before = committed.before
     turns: list[Turn] = []
     for one in told:
-        turn = read_message(one.message, contents, usual=usual)
+        turn = read_message(one.message, contents, usual=usual, reply=one.reply)
         if before and one.message.id in before:
             turn = replace(turn, receipts=read_receipts(before[one.message.id], contents))
         if one.reply is not None:
-            said = one.reply.event
-            rounds = read_rounds(one, contents) if one.reply.rounds else ()
-            turn = replace(turn, reply=said.text, reply_id=said.id, rounds=rounds)
+            turn = replace(turn, rounds=read_rounds(one, contents)) if one.reply.rounds else turn
         elif one.open:
             turn = replace(turn, rounds=read_rounds(one, contents)[: len(one.rounds)])
         turns.append(turn)
@@ -130,13 +128,15 @@ def read_receipts(events: Iterable[CompactionEvent], contents: Contents) -> tupl
         raise damaged("A compaction", error) from error
 
 
-def read_message(node: Node, contents: Contents, *, usual: Terms) -> Turn:
-    """The turn a message was asked with."""
+def read_message(node: Node, contents: Contents, *, usual: Terms, reply: Node | None = None) -> Turn:
+    """The turn a message was asked with, and answered with a reply."""
     question = node.event
     if isinstance(question, ReplyEvent):
         raise damaged(f"The message {node.id}", ValueError("it is a reply"))
+    said = None if reply is None else reply.event
     try:
-        return read_turn(question, _without(node.erased, contents) if node.erased else contents, usual=usual)
+        left = _without(node.erased, contents) if node.erased else contents
+        return read_turn(question, left, usual=usual, reply=said)
     except UNREADABLE as error:
         raise damaged(f"The message {node.id}", error) from error
 

@@ -318,8 +318,9 @@ class Log(Struct, dict=True):
                     self.asked.setdefault(name, before)
 
     def _place(self, node: Node) -> None:
-        said, followed = node.event, self._followed
-        if said.id not in self.nodes:
+        said, followed = node.event, vars(self).get("_followed")
+        # Who follows whom is asked only where branches part; until then nobody has to know it of thousands.
+        if followed is not None and said.id not in self.nodes:
             followed[said.parent] = (*followed.get(said.parent, ()), said.id)
         self.nodes[said.id] = node
 

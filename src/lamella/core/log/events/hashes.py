@@ -18,9 +18,9 @@ class ContentNamer(Protocol):
 
 def named_hashes(event: Event) -> tuple[str, ...]:
     """Every content hash that an event names; an erasure lists what is gone, and names it no more."""
-    if isinstance(event, MessageEvent) and event.is_plain:
-        # Most events of a long conversation.
-        return ()
+    if isinstance(event, MessageEvent):
+        # Most events of a long conversation, and most of those name none.
+        return () if event.is_plain else tuple(dict.fromkeys(event.hashes()))
     return tuple(dict.fromkeys(event.hashes())) if isinstance(event, ContentNamer) else ()
 
 
