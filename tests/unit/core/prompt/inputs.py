@@ -35,6 +35,8 @@ def sources(draw: st.DrawFn, kind: Kind) -> Source:
         return Source(url=draw(names), via=draw(st.none() | names))
     if kind is Kind.DATAVIEW:
         return Source(path=draw(names), query=draw(names))
+    if kind is Kind.PASSAGE:
+        return Source(path=draw(names), place=draw(st.none() | names))
     if kind is Kind.SELECTED_TEXT:
         return Source(path=draw(names), lines=draw(_LINES))
     return Source() if kind is Kind.UNKNOWN else Source(path=draw(names), via=draw(st.none() | names))
@@ -43,7 +45,8 @@ def sources(draw: st.DrawFn, kind: Kind) -> Source:
 @st.composite
 def artifacts(draw: st.DrawFn) -> Artifact:
     """What can be attached, of every kind."""
-    kinds = (*_FILES, *_PAGES, Kind.DATAVIEW, Kind.SELECTED_TEXT, Kind.WEB_SELECTION, Kind.UNKNOWN, Kind.IMAGE)
+    kinds = (*_FILES, *_PAGES, Kind.DATAVIEW, Kind.SELECTED_TEXT, Kind.WEB_SELECTION, Kind.PASSAGE)
+    kinds = (*kinds, Kind.UNKNOWN, Kind.IMAGE)
     kind = draw(st.sampled_from(kinds))
     if kind is Kind.IMAGE:
         return make_image(draw(images()), title=draw(texts), path=draw(st.none() | names))
