@@ -22,6 +22,7 @@ from lamella.engine.sending.job import Job, Runner, TurnLimits, find_runner, run
 from lamella.engine.sending.pool import ProviderPool
 from lamella.engine.sending.sending import Delivery, Event
 from lamella.engine.sending.tools import SECONDS, STEPS, Toolbox, ToolFunction
+from lamella.engine.sources import ReplySource, list_source_hashes, read_sources
 from lamella.errors import CallError
 
 NO_RUNNERS: Mapping[str, Runner] = MappingProxyType({})
@@ -220,6 +221,16 @@ class Chat(Discourse):
     def turns(self, head: str | None = None) -> Sequence[Told]:
         """The turns of a branch as they were said, by default of the active one."""
         return self._stored.turns(head)
+
+    def sources(self, message: str | None = None) -> Sequence[ReplySource]:
+        """What the numbers in a reply point to, by default in the last one: ``[^1]`` is the first.
+
+        A message is that reply or its question, on whatever branch it is.
+        """
+        told = self._stored.turns(None if message is None else check_text(message, "message"))[-1:]
+        hashes = [name for one in told for name in list_source_hashes(one)]
+        contents = self._backend.store.read_contents(self.id, hashes) if hashes else {}
+        return tuple(source for one in told for source in read_sources(one, contents))
 
     def branches(self) -> Sequence[str]:
         """Every branch by its last message; none is ever lost by editing, regenerating, deleting or forking."""

@@ -12,6 +12,7 @@ from lamella.core.artifacts.make import (
 )
 from lamella.core.artifacts.model import Artifact, Image, Kind, Policy, Source
 from lamella.core.log.events.imprint import Imprint
+from lamella.core.log.events.reply import CitedSource
 from lamella.core.log.terms import CarryForward, History, ImageNotes, Layout, Rewrite, Terms
 from lamella.core.log.turn import SystemParts, Turn
 
@@ -98,6 +99,7 @@ imprints = st.builds(
     referred=st.integers(0, 9),
     unparsed=st.integers(0, 9),
 )
+sources_cited = st.builds(CitedSource, id=names, place=texts, span=st.none() | st.tuples(st.just(0), st.integers(0, 9)))
 turns = st.builds(
     Turn,
     text=texts,
@@ -114,4 +116,5 @@ turns = st.builds(
     terms=terms,
     rewritten=st.sampled_from((None, *Rewrite)),
     warnings=st.lists(texts, max_size=2).map(tuple),
+    sources=st.lists(sources_cited, max_size=2).map(tuple),
 )

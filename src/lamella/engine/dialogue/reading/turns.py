@@ -264,6 +264,7 @@ def read_turn(
         fold=asked.fold,
         pinned=pinned,
         terms=terms,
+        sources=asked.sources,
         warnings=(*asked.warnings, *reader.warnings, *typed.warnings, *told, *said, *dict.fromkeys(sources.told)),
     )
     if any(one.source.via is not None for one in attached):
