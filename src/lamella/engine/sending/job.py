@@ -10,6 +10,7 @@ from lamella.core.messages.delta import ToolCall
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.notes import NoteIndex
+from lamella.engine.sending.editing import AnswerEditor
 from lamella.engine.sending.sending import Delivery, Event, SendingChat, answer, send
 from lamella.engine.sending.tools import SECONDS, STEPS, Toolbox
 from lamella.errors import NotAvailableError
@@ -40,7 +41,8 @@ class Workplace(Struct, frozen=True, kw_only=True):
 class Job(Struct, frozen=True, kw_only=True):
     """A question in its conversation, what sends it, the tools that the caller gave, and the place where it is done.
 
-    Without anything ``asked`` the ``turn`` goes on that waits, beginning with the ``calls`` that it was left with.
+    Without anything ``asked`` the ``turn`` goes on that waits, beginning with the ``calls`` that it was left with. What
+    the model says goes through the ``editor``, if there is one.
     """
 
     chat: SendingChat
@@ -51,6 +53,7 @@ class Job(Struct, frozen=True, kw_only=True):
     toolbox: Toolbox | None = None
     limits: TurnLimits = TurnLimits()
     place: Workplace = Workplace()
+    editor: AnswerEditor | None = None
 
 
 # A way of answering: a job becomes events, and the answer is written down.
@@ -59,11 +62,12 @@ Runner = Callable[[Job], AsyncGenerator[Event, None]]
 
 async def carry_out(job: Job) -> AsyncGenerator[Event, None]:
     """Ask what is asked, or go on with the turn that waits; send it, and record the answer: where every runner ends."""
+    toolbox, steps, editor = job.toolbox, job.limits.steps, job.editor
     if job.asked is not None:
-        events = send(job.chat, job.asked, job.post, toolbox=job.toolbox, steps=job.limits.steps)
+        events = send(job.chat, job.asked, job.post, toolbox=toolbox, steps=steps, editor=editor)
     else:
         assert job.turn is not None, "a job asks something, or goes on with a turn"
-        events = answer(job.chat, job.turn, job.post, calls=job.calls, toolbox=job.toolbox, steps=job.limits.steps)
+        events = answer(job.chat, job.turn, job.post, calls=job.calls, toolbox=toolbox, steps=steps, editor=editor)
     async with aclosing(events):
         async for event in events:
             yield event

@@ -36,6 +36,7 @@ from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.fitting import wait_apart
 from lamella.engine.dialogue.turn import TurnView, check_room, no_model
 from lamella.engine.sending.deltas import foresee, read_answer
+from lamella.engine.sending.editing import AnswerEditor
 from lamella.engine.sending.tools import STEPS, Toolbox
 from lamella.engine.workers import Workers
 from lamella.errors import (
@@ -152,6 +153,7 @@ class _Attempt:
     retries: int = 0
     shrunk: bool = False
     foreseen: CacheUse | None = None
+    editor: AnswerEditor | None = None
     # Those of the answer that was written down, which wait for what they give.
     calls: tuple[ToolCall, ...] = ()
 
@@ -161,14 +163,21 @@ class _Attempt:
 
 
 async def send(
-    chat: SendingChat, asked: Ask, post: Delivery, *, toolbox: Toolbox | None = None, steps: int = STEPS
+    chat: SendingChat,
+    asked: Ask,
+    post: Delivery,
+    *,
+    toolbox: Toolbox | None = None,
+    steps: int = STEPS,
+    editor: AnswerEditor | None = None,
 ) -> AsyncGenerator[Event, None]:
     """Ask, send, and record the answer. Closing the iterator stops the model and keeps what it said."""
     started = post.clock.now()
     turn = await wait_apart(lambda: chat.ask(asked, at=started), post.workers.run)
     built = (post.clock.now() - started).total_seconds()
     yield Event(kind=EventName.ENVELOPE, turn=turn)
-    async with aclosing(answer(chat, turn, post, built=built, toolbox=toolbox, steps=steps)) as events:
+    answering = answer(chat, turn, post, built=built, toolbox=toolbox, steps=steps, editor=editor)
+    async with aclosing(answering) as events:
         async for event in events:
             yield event
 
@@ -182,16 +191,18 @@ async def answer(
     calls: Sequence[ToolCall] = (),
     toolbox: Toolbox | None = None,
     steps: int = STEPS,
+    editor: AnswerEditor | None = None,
 ) -> AsyncGenerator[Event, None]:
     """Send a turn that was asked, and record its answer; with tools, in as many rounds as it takes, up to ``steps``.
 
     A turn that was left with ``calls`` begins with them. Calls that are the caller's to run leave it open. It stops
-    cleanly between any two rounds: what was called for and what came back is written down by then.
+    cleanly between any two rounds: what was called for and what came back is written down by then. What the model says
+    goes through the ``editor``, if there is one.
     """
     left = steps
     while True:
         if not calls:
-            sent = _Attempt(started=post.clock.now(), built=built)
+            sent = _Attempt(started=post.clock.now(), built=built, editor=editor)
             async with aclosing(_answer_once(chat, turn, sent, post=post)) as events:
                 async for event in events:
                     turn = event.turn or turn
@@ -295,16 +306,23 @@ async def _stream(turn: TurnView, sent: _Attempt, post: Delivery) -> AsyncGenera
         async for delta in deltas:
             if sent.first is None:
                 sent.first = (post.clock.now() - sent.started).total_seconds()
+            if sent.editor is not None and isinstance(delta, TextDelta):
+                delta = TextDelta(text=sent.editor.take(delta.text))
             sent.deltas.append(delta)
             event = _event(delta)
             if event is not None:
                 yield event
+    if sent.editor is not None:
+        rest = sent.editor.end(called=any(isinstance(delta, ToolCall) for delta in sent.deltas))
+        sent.deltas.append(TextDelta(text=rest))
+        if rest:
+            yield Event(kind=EventName.DELTA, text=rest)
 
 
 def _event(delta: Delta) -> Event | None:
     match delta:
         case TextDelta():
-            return Event(kind=EventName.DELTA, text=delta.text)
+            return Event(kind=EventName.DELTA, text=delta.text) if delta.text else None
         case ReasoningDelta():
             return Event(kind=EventName.REASONING, said=delta.text)
         case ToolCall():
@@ -342,6 +360,7 @@ async def _record(chat: SendingChat, turn: TurnView, sent: _Attempt, *, post: De
         retries=sent.retries,
         ended=ended,
         foreseen=sent.foreseen,
+        sources=sent.editor.sources if sent.editor is not None else (),
     )
 
     def write() -> None:
