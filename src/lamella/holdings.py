@@ -96,3 +96,18 @@ class IndexReport(Struct, frozen=True, kw_only=True):
     files: int
     unread: tuple[tuple[str, str], ...] = ()
     rebuilt: str | None = None
+
+
+class ProjectFolder(Struct, frozen=True, kw_only=True):
+    """A folder that conversations are about, at one moment: its sources and folders, each with when it last changed.
+
+    Times are seconds since 1970. ``instructions`` and ``memory`` are what its own files say; ``told`` is what is to be
+    said of those that could not be read.
+    """
+
+    name: str
+    sources: Mapping[str, float]
+    folders: Mapping[str, float] = {}
+    instructions: str = ""
+    memory: str = ""
+    told: tuple[str, ...] = ()

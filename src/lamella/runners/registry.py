@@ -3,8 +3,12 @@
 from collections.abc import Mapping
 
 from lamella.engine.sending.job import Runner
+from lamella.runners.agent import run_agent
 from lamella.runners.chat import run_chat
+from lamella.runners.project import run_project
 
 RUNNERS: Mapping[str, Runner] = {
     "chat": run_chat,
+    "agent": run_agent,
+    "project": run_project,
 }

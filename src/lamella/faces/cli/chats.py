@@ -72,7 +72,7 @@ def show(
     from lamella.engine.keeping.conversations import Conversations
     from lamella.engine.keeping.marks import find_marks
     from lamella.engine.sources import list_source_hashes, read_sources
-    from lamella.faces.cli.tables.said import GIVEN_UP, tell_said, tell_source
+    from lamella.faces.cli.tables.said import tell_said, tell_source, tell_waiting
     from lamella.views.chats import list_rounds, view_branch_said, view_rounds, view_said, view_sources
 
     with opened_backend(store) as backend:
@@ -99,7 +99,7 @@ def show(
         for source in view_sources(listed) if sources else ():
             tell("\n".join(tell_source(source)))
     if path and path[-1].pending:
-        tell(GIVEN_UP)
+        tell(tell_waiting(name_command("chats resume", found.name, store=store)))
     others = [name for name in log.branches() if name != (branch or log.head)]
     if others:
         tell(f"other branches: {', '.join(others)}")
@@ -279,6 +279,21 @@ def regenerate(
     from lamella.faces.cli.rewriting import answer_again  # only those who send need it
 
     answer_again(chat, message, model=model, answer_tokens=max_tokens, store=store, as_json=as_json)
+
+
+@chats.command()
+def resume(
+    *,
+    chat: ChatName,
+    vault: Annotated[Path | None, typer.Option(help="The folder of notes that its tools look in.")] = None,
+    max_tokens: _Answer = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Go on with a question that was left without an answer, by the runner it was asked with, and print the answer."""
+    from lamella.faces.cli.rewriting import go_on  # only those who send need it
+
+    go_on(chat, vault=vault, answer_tokens=max_tokens, store=store, as_json=as_json)
 
 
 @chats.command()

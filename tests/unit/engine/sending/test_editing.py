@@ -42,10 +42,11 @@ def run(
     chat: StoredChat, provider: ScriptedProvider, *, editor: AnswerEditor | None = None, stop_after: int | None = None
 ) -> list[Event]:
     async def collect() -> list[Event]:
-        at = Delivery(provider=provider, clock=Ticking(), sleep=Sleeping(), jitter=lambda: 0.5)
+        at = Delivery(
+            provider=provider, clock=Ticking(), sleep=Sleeping(), jitter=lambda: 0.5, editor=editor or Shouting()
+        )
         events: list[Event] = []
-        asked = send(chat, Ask(text="Well?"), at, editor=editor or Shouting(), toolbox=Toolbox())
-        async with aclosing(asked) as coming:
+        async with aclosing(send(chat, Ask(text="Well?"), at, toolbox=Toolbox())) as coming:
             async for event in coming:
                 events.append(event)
                 if stop_after is not None and len(events) == stop_after:

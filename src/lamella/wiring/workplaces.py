@@ -1,0 +1,23 @@
+"""Workplaces: what runners find where they work, over a vault if there is one."""
+
+from functools import partial
+from pathlib import Path
+
+from lamella.adapters.providers.places import calls_tools
+from lamella.engine.sending.job import Workplace
+from lamella.holdings import ProjectFolder
+from lamella.wiring.services import Services
+
+
+def open_workplace(vault: Path | None, *, services: Services) -> Workplace:
+    """A place to work in, over a vault if one is named. Nothing is read before a runner asks for it."""
+    return Workplace(
+        calls_tools=lambda model: calls_tools(model, services.models),
+        look_at_project=None if vault is None else partial(_look_at, vault),
+    )
+
+
+def _look_at(vault: Path) -> ProjectFolder:
+    from lamella.adapters.sources.project import look_at_project  # only those who work on one need it
+
+    return look_at_project(vault)
