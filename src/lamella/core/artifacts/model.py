@@ -9,6 +9,9 @@ from lamella.core.values import describe
 
 ArtifactId = NewType("ArtifactId", str)
 
+# How something came in that a search found, although it stands in the request already.
+FOUND = "search"
+
 
 class Kind(StrEnum):
     """What an artifact is; the registry in ``kinds`` says what follows from it."""

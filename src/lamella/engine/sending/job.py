@@ -2,13 +2,17 @@
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
+from datetime import datetime
 from inspect import getdoc
+from typing import Protocol
 
 from msgspec import Struct
 
 from lamella.attach import Tool
 from lamella.core.messages.delta import ToolCall
 from lamella.engine.dialogue.ask import Ask
+from lamella.engine.dialogue.reading.secrets import Leaving
+from lamella.engine.dialogue.reading.waiting import Commands
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.notes import NoteIndex
 from lamella.engine.sending.limits import TurnLimits
@@ -28,13 +32,31 @@ def _no_tools(_chat: SendingChat) -> Sequence[Tool]:
 class Workplace(Struct, frozen=True, kw_only=True):
     """What runners find where they work: the tools that come with it, and the notes of its vault, where it has one.
 
-    ``calls_tools`` tells whether a model can call tools by itself, ``look_at_project`` what its folder has now.
+    ``calls_tools`` tells whether a model can call tools by itself, ``look_at_project`` what its folder has now. The
+    notes are opened by whoever searches, and closed again.
     """
 
     make_tools: Callable[[SendingChat], Sequence[Tool]] = _no_tools
-    notes: NoteIndex | None = None
+    open_notes: Callable[[], NoteIndex] | None = None
     calls_tools: Callable[[str], bool] = bool
     look_at_project: Callable[[], ProjectFolder] | None = None
+
+
+class JobChat(SendingChat, Protocol):
+    """A conversation as runners look at it before they ask: what it would send, and what waits for the next question.
+
+    ``refuse_secrets`` raises where something that looks like one would leave, and settings refuse that.
+    """
+
+    @property
+    def window(self) -> int: ...
+
+    @property
+    def commands(self) -> Commands: ...
+
+    def preview(self, asked: Ask, *, at: datetime | None = None) -> TurnView: ...
+
+    def refuse_secrets(self, texts: Sequence[Leaving], *, model: str) -> None: ...
 
 
 class Job(Struct, frozen=True, kw_only=True):
@@ -44,7 +66,7 @@ class Job(Struct, frozen=True, kw_only=True):
     ``runners`` are all there are, for one that leaves a job to another.
     """
 
-    chat: SendingChat
+    chat: JobChat
     post: Delivery
     asked: Ask | None = None
     turn: TurnView | None = None

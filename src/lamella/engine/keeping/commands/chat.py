@@ -13,6 +13,7 @@ from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.dialogue import Dialogue
 from lamella.engine.dialogue.library import LibraryRow, list_library
 from lamella.engine.dialogue.reading.commands import CommandReader
+from lamella.engine.dialogue.reading.secrets import Leaving, refuse_secrets
 from lamella.engine.dialogue.reading.waiting import NOTHING_WAITS, Commands, describe_waiting, does_nothing, take_along
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.dialogue.world import World
@@ -89,6 +90,10 @@ class CommandedChat(ABC):
         """Everything attached so far, as it stands in the next request of the active branch."""
         leaving = {*self._waits.detach, *self._waits.drop}
         return list_library(lambda asked: self.preview(asked, at=at), self._running().standing, leaving=leaving)
+
+    def refuse_secrets(self, texts: Sequence[Leaving], *, model: str) -> None:
+        """Raises where something that looks like a secret would leave in these texts, and settings refuse that."""
+        refuse_secrets(texts, model=model, watch=self._world.secrets, rule=self._configured.rules.secrets)
 
     def _describe_commands(self, said: Sequence[str]) -> Commands:
         return describe_waiting(self._waits, self._configured.rules.measure.count, said=said)
