@@ -1,13 +1,13 @@
 """``agent``: the model looks things up by itself, round after round, and answers from what it found."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 
+from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.values import replace
 from lamella.engine.sending.job import Job, carry_out
 from lamella.engine.sending.sending import Event
-from lamella.engine.sending.tools import Toolbox
 from lamella.runners.chat import run_chat
-from lamella.runners.rounds.equipment import gather_tools, take_along
+from lamella.runners.rounds.equipment import gather_tools, list_told, take_along
 from lamella.runners.rounds.watch import CallWatch
 
 # They name no tool and no day, so that they are the same in every request.
@@ -30,15 +30,14 @@ def run_agent(job: Job) -> AsyncGenerator[Event, None]:
         return _leave_to_another(job)
     tools = gather_tools(job)
     watch = CallWatch(tools, job.turn)
-    return watch.follow(carry_out(prepare_agent(job, tools), tools=watch))
+    return watch.follow(carry_out(_prepare(job, list_told(job, tools)), tools=watch))
 
 
-def prepare_agent(job: Job, tools: Toolbox | None = None) -> Job:
-    """The job as the agent asks it: with its guidelines and its tools; a turn that waits was asked so already."""
-    tools = gather_tools(job) if tools is None else tools
-    if not tools.known:
+def _prepare(job: Job, told: Sequence[ToolDefinition]) -> Job:
+    """The job as the agent asks it, with its guidelines and its tools; a turn that waits was asked so already."""
+    if not told:
         return take_along(job, parts={}, warning="The agent has no tools here: name a vault, or give it tools.")
-    return take_along(job, parts={"guidelines": GUIDELINES}, tools=tools.known)
+    return take_along(job, parts={"guidelines": GUIDELINES}, tools=told)
 
 
 def _leave_to_another(job: Job) -> AsyncGenerator[Event, None]:

@@ -1,4 +1,4 @@
-"""``project``: a chat about a folder, whose sources the model knows by name, with instructions and memory of its own."""
+"""``project``: a chat about a folder: its sources by name, with instructions and memory of its own."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -11,18 +11,18 @@ from lamella.engine.sending.job import Job, carry_out
 from lamella.engine.sending.sending import Event, SendingChat
 from lamella.holdings import ProjectFolder
 from lamella.runners.manifest import write_changes, write_opening, write_project
-from lamella.runners.rounds.equipment import gather_tools, take_along
+from lamella.runners.rounds.equipment import gather_tools, list_told, take_along
 
 _NO_FOLDER = "There is no project here: name its folder as the vault."
 
 
 async def run_project(job: Job) -> AsyncGenerator[Event, None]:
     """A chat about a folder: its sources by name, its own instructions and memory, and what changed in it."""
-    tools = gather_tools(job) if job.place.calls_tools(job.post.model) else job.toolbox
+    tools = gather_tools(job) if job.place.calls_tools(job.post.model) else None
+    told = None if tools is None else list_told(job, tools)
     if job.asked is not None:
         # All of the folder is looked at, which holds up nobody else.
-        job = await job.post.workers.run(partial(_prepare, job))
-        job = take_along(job, parts={}, tools=None if tools is None else tools.known)
+        job = take_along(await job.post.workers.run(partial(_prepare, job)), parts={}, tools=told)
     async with aclosing(carry_out(job, tools=tools)) as events:
         async for event in events:
             yield event

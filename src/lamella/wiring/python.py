@@ -106,7 +106,7 @@ def open_engine(
         open_it if _runs_loop() else open_it(),
         pool,
         runners=RUNNERS,
-        place=open_workplace(check_folder(vault), services=services),
+        place=open_workplace(services, vault=check_folder(vault)),
         model=named,
         archive=open_archive(),
         open_store=open_store,

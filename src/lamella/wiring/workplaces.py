@@ -10,8 +10,8 @@ from lamella.holdings import ProjectFolder
 from lamella.wiring.services import Services
 
 
-def open_workplace(vault: Path | None, *, services: Services) -> Workplace:
-    """A place to work in, over a vault if one is named. Nothing is read before a runner asks for it."""
+def open_workplace(services: Services, *, vault: Path | None = None) -> Workplace:
+    """Where runners work, over the notes of a vault if there is one. What nobody uses is not opened."""
     return Workplace(
         open_notes=None if vault is None else partial(_open_notes, vault, services),
         calls_tools=lambda model: calls_tools(model, services.models),

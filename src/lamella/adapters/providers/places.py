@@ -27,11 +27,12 @@ def sees_pictures(model: str, book: ModelBook) -> bool:
 
 
 def calls_tools(model: str, book: ModelBook) -> bool:
-    """Whether a model calls tools by itself, as far as that is known: one of which nobody knows it is tried.
+    """Whether a model asks for tools by itself, as far as that is known: one of which nobody knows it is tried.
 
-    The templates of small models know no tools, so those in this process are told of none.
+    Models in this process are told of none, unless somebody says that theirs can.
     """
-    return not runs_here(model) and book.model(model).calls is not False
+    known = book.model(model).calls_tools
+    return not runs_here(model) if known is None else known
 
 
 def find_window(model: str, book: ModelBook) -> int | None:

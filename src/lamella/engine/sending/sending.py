@@ -72,6 +72,7 @@ class EventName(StrEnum):
     USAGE = "usage"
     RETRY = "retry"
     COMPACTION = "compaction"
+    NOTE = "note"
     DONE = "done"
 
 
@@ -185,6 +186,8 @@ async def send(
     built = (post.clock.now() - started).total_seconds()
     yield Event(kind=EventName.ENVELOPE, turn=turn)
     meter = TurnMeter(limits, clock=post.clock)
+    if limits.max_cost is not None and turn.cost is None:
+        yield Event(kind=EventName.NOTE, said=f"No price is known of {post.model}: max_cost holds nothing back.")
     async with aclosing(_answer(chat, turn, post, built=built, toolbox=toolbox, meter=meter)) as events:
         async for event in events:
             yield event

@@ -98,7 +98,7 @@ def show(
             tell(line)
         for source in view_sources(listed) if sources else ():
             tell("\n".join(tell_source(source)))
-    if path and path[-1].pending:
+    if branch is None and path and path[-1].open:
         tell(tell_waiting(name_command("chats resume", found.name, store=store)))
     others = [name for name in log.branches() if name != (branch or log.head)]
     if others:

@@ -16,6 +16,13 @@ def gather_tools(job: Job) -> Toolbox:
     return Toolbox(here, seconds=job.limits.call_seconds, before=job.toolbox)
 
 
+def list_told(job: Job, tools: Toolbox) -> tuple[ToolDefinition, ...]:
+    """What the model is told of, in an order that stays: the tools of the place, then what the caller gave."""
+    asked = None if job.asked is None else job.asked.tools
+    given = asked if asked is not None else () if job.toolbox is None else job.toolbox.known
+    return (*tools.definitions, *given)
+
+
 def take_along(
     job: Job, *, parts: Mapping[str, str], tools: Sequence[ToolDefinition] | None = None, warning: str = ""
 ) -> Job:

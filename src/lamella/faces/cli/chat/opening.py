@@ -238,7 +238,7 @@ def opened_to_talk(options: ChatOptions, progress: "Callable[[Progress], None]")
     backend = structs.replace(backend, configure=partial(_configure, backend.configure, usual)) if usual else backend
     try:
         pool = _open_pool(options, progress, services=services)
-        place = open_workplace(options.vault, services=services)
+        place = open_workplace(services, vault=options.vault)
         opener = ChatOpener(backend=backend, pool=pool, services=services, usual=usual, place=place)
         yield opener.open(options)
     finally:
@@ -280,8 +280,8 @@ def _tell_last(opened: OpenChat) -> str:
     last = opened.stored.turns()[-1]
     lines = show_lines(last.reply.text if last.reply else "").strip().splitlines()
     more = ["…"] if len(lines) > _GLANCE else []
-    rounds = view_rounds(last, {}) if last.reply is None else []
-    waits = [*(line for made in rounds[-1:] for line in tell_round(made)), tell_waiting("/resume")] if rounds else []
+    waits = [*tell_round(view_rounds(last, {})[-1])] if last.pending else []
+    waits += [tell_waiting("/resume")] if last.open else []
     return "\n".join((f"{PROMPT}{show_line(last.message.text)}", *lines[:_GLANCE], *more, *waits))
 
 

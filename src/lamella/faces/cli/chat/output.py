@@ -166,6 +166,8 @@ def _tell(event: Event, *, said: bool) -> Iterator[str]:
             yield from (f"warning: {show_line(warning)}" for warning in turn.envelope.warnings)
             if turn.compaction is not None:
                 yield f"compacted to make room: {tell_receipt(turn.compaction)}"
+        case Event(kind=EventName.NOTE):
+            yield f"note: {show_line(event.said)}"
         case Event(kind=EventName.RETRY):
             yield f"{show_line(event.said)} Trying again in {event.wait or 0:.1f} s."
         case Event(kind=EventName.COMPACTION, receipt=receipt) if receipt is not None:
