@@ -72,7 +72,7 @@ class NoteHit(Struct, frozen=True, kw_only=True):
     """A passage of a vault that a search found: the headings it stands below, its text, and why it was found.
 
     ``id`` is its path, headings and number: it stays as long as the passage stays where it is. The ``excerpt`` shows
-    where in the text the words are.
+    where in the text the words are, and ``number`` which of its file's passages it is, from 0.
     """
 
     id: str
@@ -83,6 +83,7 @@ class NoteHit(Struct, frozen=True, kw_only=True):
     excerpt: str
     score: float
     why: str
+    number: int = 0
 
 
 class IndexReport(Struct, frozen=True, kw_only=True):
@@ -96,3 +97,18 @@ class IndexReport(Struct, frozen=True, kw_only=True):
     files: int
     unread: tuple[tuple[str, str], ...] = ()
     rebuilt: str | None = None
+
+
+class ProjectFolder(Struct, frozen=True, kw_only=True):
+    """A folder that conversations are about, at one moment: its sources and folders, each with when it last changed.
+
+    Times are seconds since 1970. ``instructions`` and ``memory`` are what its own files say; ``told`` is what is to be
+    said of those that could not be read.
+    """
+
+    name: str
+    sources: Mapping[str, float]
+    folders: Mapping[str, float] = {}
+    instructions: str = ""
+    memory: str = ""
+    told: tuple[str, ...] = ()

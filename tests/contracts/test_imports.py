@@ -46,6 +46,7 @@ EXPORTS = [
     "Message",
     "Note",
     "Office",
+    "Passage",
     "Pdf",
     "Picture",
     "Proposal",

@@ -9,14 +9,14 @@ from threading import Lock
 from types import TracebackType
 from typing import Self, TypeVar
 
-from lamella.engine.chat import Chat
+from lamella.engine.chat import NO_PLACE, Chat
 from lamella.engine.checks import check_folder, check_text
 from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.conversations import Conversations, Hit, ImportOutcome
 from lamella.engine.keeping.copying import copy_store
 from lamella.engine.keeping.forking import fork_into
 from lamella.engine.keeping.names import find_erased
-from lamella.engine.sending.job import Runner
+from lamella.engine.sending.job import Runner, Workplace, list_runners
 from lamella.engine.sending.pool import ProviderPool
 from lamella.errors import NotAvailableError
 from lamella.holdings import ChatListing, Damage, StoreStats
@@ -39,6 +39,7 @@ class Engine:
         pool: ProviderPool,
         *,
         runners: Mapping[str, Runner],
+        place: Workplace = NO_PLACE,
         model: str | None = None,
         archive: Archive | None = None,
         open_store: Callable[[str], Store] | None = None,
@@ -48,6 +49,7 @@ class Engine:
         self._opening = Lock()
         self._pool = pool
         self._runners = runners
+        self._place = place
         self._archive = archive
         self._open_store = open_store
         self._fit = fit
@@ -73,7 +75,8 @@ class Engine:
         name = check_text(conversation, "conversation", may_be_empty=False)
         given = settings.get("model")
         self._pool.name(check_text(given, "model", may_be_empty=False) if isinstance(given, str) else None)
-        return Chat(self._backend, name, {**self._settings, **settings}, pool=self._pool, runners=self._runners)
+        given_here = {**self._settings, **settings}
+        return Chat(self._backend, name, given_here, pool=self._pool, runners=self._runners, place=self._place)
 
     async def conversation(self, conversation: str, **settings: object) -> Chat:
         """The same, for programs that send: the loop goes on while it is read."""
@@ -82,6 +85,10 @@ class Engine:
     def fit(self, model: str) -> Mapping[str, object]:
         """What suits a conversation that begins with a model, where nobody set it: its window and layout, by name."""
         return _there(self._fit, "models")(check_text(model, "model", may_be_empty=False))
+
+    def runners(self) -> Mapping[str, str]:
+        """The ways of answering by their names, each with what it does in a sentence."""
+        return list_runners(self._runners)
 
     def chats(self) -> Sequence[ChatListing]:
         """Every conversation, the last changed first."""

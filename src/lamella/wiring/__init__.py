@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         write_request,
     )
     from lamella.wiring.trust import FIELDS, add_trust, name_place, open_trust
+    from lamella.wiring.workplaces import open_workplace
     from lamella.wiring.worlds import open_dialogue, open_world
 
 __all__ = [
@@ -85,6 +86,7 @@ __all__ = [
     "open_provider",
     "open_sources",
     "open_trust",
+    "open_workplace",
     "open_world",
     "parse_transcript",
     "place_user_file",
@@ -139,6 +141,7 @@ if not TYPE_CHECKING:
             "write_request",
         ),
         "lamella.wiring.trust": ("FIELDS", "add_trust", "name_place", "open_trust"),
+        "lamella.wiring.workplaces": ("open_workplace",),
         "lamella.wiring.worlds": ("open_dialogue", "open_world"),
     }
     _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -26,6 +26,7 @@ from lamella.wiring.providers import fit_settings, open_pool
 from lamella.wiring.reading import open_files
 from lamella.wiring.services import read_services
 from lamella.wiring.stores import open_backend
+from lamella.wiring.workplaces import open_workplace
 from lamella.wiring.worlds import open_dialogue
 
 
@@ -105,6 +106,7 @@ def open_engine(
         open_it if _runs_loop() else open_it(),
         pool,
         runners=RUNNERS,
+        place=open_workplace(services, vault=check_folder(vault)),
         model=named,
         archive=open_archive(),
         open_store=open_store,

@@ -51,7 +51,7 @@ _USER, _REPLY = Voice.USER, Voice.REPLY
 
 # What a log folds to, and how snapshots of it are written. Whoever changes either raises the number, so that older
 # snapshots are not used; a golden file of each number holds this one to what it was.
-FORMAT = 7
+FORMAT = 8
 Change = DeleteEvent | ForkEvent | SwitchEvent | RenameEvent | ErasureEvent | SettingsEvent | StageEvent | SilentEvent
 
 
@@ -273,7 +273,8 @@ class Log(Struct, dict=True):
         same = self.nodes[reply.id]
         if not isinstance(same.event, ReplyEvent) or not isinstance(reply.event, ReplyEvent):
             return reply
-        event = replace(reply.event, calls=(*same.event.calls, *reply.event.calls))
+        sources = reply.event.sources or same.event.sources
+        event = replace(reply.event, calls=(*same.event.calls, *reply.event.calls), sources=sources)
         return replace(reply, event=event, rounds=same.rounds, erased=same.erased)
 
     def _go_round(self, event: CallsEvent | ResultsEvent) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec import Struct
 
 from lamella.core.log.events.message import EditEvent, MessageEvent
-from lamella.core.log.events.reply import ReplyEvent
+from lamella.core.log.events.reply import CitedSource, ReplyEvent
 from lamella.core.log.events.rounds import StoredRound
 from lamella.core.log.ids import Voice, message_id, name_result
 from lamella.errors import StoreDamagedError
@@ -72,6 +72,12 @@ class Told(Struct, frozen=True, kw_only=True, gc=False):
     def rounds(self) -> tuple[StoredRound, ...]:
         """The turn's tool rounds: each has its results."""
         return list_whole(self.open) if self.reply is None else self.reply.rounds
+
+    @property
+    def sources(self) -> tuple[CitedSource, ...]:
+        """What the numbers in the reply point to: the first is ``[^1]``, and so on."""
+        event = None if self.reply is None else self.reply.event
+        return event.sources if isinstance(event, ReplyEvent) else ()
 
     @property
     def pending(self) -> StoredRound | None:

@@ -2,8 +2,9 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from lamella.core.artifacts.kinds import KINDS
 from lamella.core.artifacts.make import make_image
-from lamella.core.artifacts.model import Artifact, Kind, Policy
+from lamella.core.artifacts.model import FOUND, Artifact, Kind, Policy
 from lamella.core.budget.counting import Measure
 from lamella.core.log.placement import Form
 from lamella.core.log.terms import Attachments, ImageNotes, Terms
@@ -157,7 +158,8 @@ def learn(
 ) -> Library:
     """What is known once turn number ``at`` is asked: new at the end, newer text at its first-seen place.
 
-    What is attached again stands in full again. ``held`` says that it stays attached until it is detached.
+    What is attached again stands in full again. ``held`` says that it stays attached until it is detached; what a
+    search found is held as it was.
     """
     if not attached:
         return library
@@ -167,8 +169,10 @@ def learn(
         if promotes(artifact):
             newest = _settle(artifact) if entry is None else _newest(entry.artifact, _settle(artifact))
             # What stays attached can be read, pictures or not; of what came as an outline that is what stays.
-            form = Form.PREVIEW if artifact.outlined else None if held else promoted_form(artifact, image_notes)
-            learnt[artifact.id] = LibraryEntry(artifact=newest, at=at, form=form, held=held)
+            found = KINDS[artifact.kind].part or artifact.source.via == FOUND
+            holds = (None if entry is None else entry.held) if found else held
+            form = Form.PREVIEW if artifact.outlined else None if holds else promoted_form(artifact, image_notes)
+            learnt[artifact.id] = LibraryEntry(artifact=newest, at=at, form=form, held=holds)
     return learnt
 
 

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from lamella.core.artifacts.model import Artifact, ToolDefinition
 from lamella.core.artifacts.wanted import Wanted
+from lamella.core.log.events.reply import CitedSource
 from lamella.core.log.turn import PART_NAMES, SystemParts, Turn
 from lamella.core.values import replace
 
@@ -19,7 +20,7 @@ class Ask(Struct, frozen=True, kw_only=True):
     ``reply:3``, which no compaction takes out from then on. ``unpin`` takes that back. ``pinned`` are the messages that
     are so before that, none for those that were. ``earlier`` is what was attached before this was asked, as it was read
     then, and ``warnings`` what is to be said of that. ``refresh`` names what is read anew. ``runner`` is the way of
-    answering, none for the usual one.
+    answering, none for the usual one. ``sources`` are what the numbers mean that an answer may cite.
     """
 
     text: str
@@ -38,6 +39,7 @@ class Ask(Struct, frozen=True, kw_only=True):
     refresh: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     runner: str | None = None
+    sources: tuple[CitedSource, ...] = ()
 
 
 def ask_again(turn: Turn, *, text: str | None, model: str | None, system: Mapping[str, str]) -> Ask:
@@ -54,6 +56,7 @@ def ask_again(turn: Turn, *, text: str | None, model: str | None, system: Mappin
         fold=turn.fold,
         pinned=turn.pinned,
         runner=turn.terms.runner,
+        sources=turn.sources,
     )
 
 

@@ -193,11 +193,11 @@ class Dialogue:
             raise CallError("There is no open turn to reply to.", hint="Ask first; each turn takes one reply.")
         prompt = waiting(self._state)
         if isinstance(given, str):
-            self._close(given, None, at=at)
-            return Reply(text=given, stop=StopReason.END)
+            self._close(said := Answer(reply=Reply(text=given, stop=StopReason.END)), None, at=at)
+            return said.reply
         call = self._accounts.judge(prompt, given, before=self._before.last, budget=self._rules.budget, at=at)
         if not given.reply.calls:
-            self._close(given.reply.text, call, at=at)
+            self._close(given, call, at=at)
             return given.reply
         self._open_round(reply := name_calls(given.reply), call, at=at)
         return reply
@@ -210,16 +210,16 @@ class Dialogue:
         self._accounts.note(call)
         self._pending = reply
 
-    def _close(self, text: str, call: Call | None, *, at: datetime | None) -> None:
+    def _close(self, given: Answer, call: Call | None, *, at: datetime | None) -> None:
         self._skip_round(at=at)
-        state, parent = answer(self._state, text), self._state.head
+        state, parent = answer(self._state, given.reply.text), self._state.head
         if self._journal is not None:
             # Those of the rounds were written down with them.
-            self._journal.write_reply(text, message=state.head, parent=parent, at=at, calls=[call] if call else [])
+            self._journal.write_reply(given, message=state.head, parent=parent, at=at, calls=[call] if call else [])
         if call is not None:
             self._accounts.note(call)
         self._accounts.end(waiting(self._state), self._past.turns[-1].imprint)
-        self._past.answer(text, message=state.head)
+        self._past.answer(given.reply.text, message=state.head)
         self._before = self._state = state
 
     def give(self, outputs: Sequence[ToolOutput], *, at: datetime | None = None) -> TurnView:
@@ -390,7 +390,7 @@ class Dialogue:
         if self._pending is not None:
             raise calls_wait("Calls of tools wait for what they give.", self._pending.calls)
         if self._state.waits:
-            self._close("", None, at=at)
+            self.reply("", at=at)
 
     def _after_stopping(self) -> "Dialogue":
         """The same dialogue once it stopped waiting, for a look at it: nothing is written down or changed."""

@@ -146,12 +146,14 @@ class _Copy:
     def _answer(self, told: Told) -> None:
         reply, question = told.reply, self._head
         text, at = ("", told.message.at) if reply is None else (reply.text, reply.at)
-        own = reply.event.calls if reply is not None and isinstance(reply.event, ReplyEvent) else ()
+        said = reply.event if reply is not None and isinstance(reply.event, ReplyEvent) else None
+        own, sources = ((), ()) if said is None else (said.calls, said.sources)
         old = message_id(self._conversation, parent=told.message.id, role=Voice.REPLY, text="")
         self._head = message_id(self._key, parent=question, role=Voice.REPLY, text=text)
         self._ids[old if reply is None else reply.id] = self._head
+        calls = map(read_call, own)
         self.parts.append(
-            write_reply(text, message_id=self._head, parent=question, at=at, calls=map(read_call, own)),
+            write_reply(text, message_id=self._head, parent=question, at=at, calls=calls, sources=sources)
         )
 
     def compact(self, receipts: Sequence[Receipt], *, at: str) -> None:

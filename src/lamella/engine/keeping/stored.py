@@ -145,7 +145,7 @@ class StoredChat(CommandedChat):
 
     def _with_lasting(self, asked: Ask) -> Ask:
         """What is asked, with what waits for it, under what holds although no turn of the branch says so."""
-        asked = self._take_commands(asked) if self._log.commands else asked
+        asked = self._take_along(asked)
         left = find_lasting(self._log) if self._is_left else self._log.left
         if self._settings.changed or not self._log.head or left is not NOTHING_SET:
             asked = self._settings.hold(asked, left, begins=not self._log.head)

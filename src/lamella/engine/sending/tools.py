@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, get_type_hints
+from typing import Any, Protocol, get_type_hints
 
 from lamella.attach import Tool
 from lamella.core.artifacts.make import make_tool_definition
@@ -22,12 +22,31 @@ STEPS = 8
 SECONDS = 60.0
 # What one result may have, in characters: more would leave no room for anything else in most windows.
 LONGEST = 200_000
+# How a tool says that it found nothing: what begins so brought nobody further.
+NOTHING_FOUND = "Nothing found"
+
+
+class Toolset(Protocol):
+    """What runs the calls of a turn."""
+
+    def leaves(self, calls: Sequence[ToolCall], told: Sequence[ToolDefinition]) -> bool:
+        """Whether some of these are the caller's to run, so that the turn waits."""
+        ...
+
+    async def run(self, calls: Sequence[ToolCall], told: Sequence[ToolDefinition]) -> tuple[ToolOutput, ...]:
+        """What the calls give, in their order."""
+        ...
+
+    def find_enough(self) -> str:
+        """Why the model is to answer now, in words; nothing as long as it may call."""
+        ...
 
 
 class Toolbox:
     """Tools as a program gave them. Those that came as functions are run here; the calls of others are the caller's.
 
-    ``definitions`` are of ``tools``. What a conversation was told of earlier is still run as ``before`` has it.
+    ``definitions`` are of ``tools``. What a conversation was told of earlier is still run as ``before`` has it, and is
+    ``known`` with them.
     """
 
     def __init__(
@@ -42,6 +61,10 @@ class Toolbox:
         # None stands for a tool whose calls are the caller's.
         self._runs: dict[str, _Run | None] = {} if before is None else dict(before._runs)
         self._runs.update({definition.name: run for definition, run in made})
+        known = {} if before is None else {definition.name: definition for definition in before.known}
+        self.known: tuple[ToolDefinition, ...] = tuple(
+            {**known, **{definition.name: definition for definition, _ in made}}.values()
+        )
         self._seconds = seconds
         names = [definition.name for definition in self.definitions]
         twice = sorted({name for name in names if names.count(name) > 1})
@@ -57,6 +80,10 @@ class Toolbox:
             message = f"The model calls {', '.join(lost)}, for which no function was given here; the turn waits."
             raise calls_wait(message, [call for call in calls if call.name in lost])
         return bool(left)
+
+    def find_enough(self) -> str:
+        """Nothing: who has plain tools may call them as long as the turn's limits allow."""
+        return ""
 
     async def run(self, calls: Sequence[ToolCall], told: Sequence[ToolDefinition]) -> tuple[ToolOutput, ...]:
         """What the calls give, all of them at once, in their order. One that fails is a failed result."""

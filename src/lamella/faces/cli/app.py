@@ -57,6 +57,7 @@ _SETTINGS = "Settings"
 COMMANDS: Mapping[str, tuple[str, str, str]] = {
     "chat": ("lamella.faces.cli.chat.command", "chat", _TALK),
     "ask": ("lamella.faces.cli.ask", "ask", _TALK),
+    "runners": ("lamella.faces.cli.runners", "runners", _TALK),
     "search": ("lamella.faces.cli.notes.search", "search", _NOTES),
     "index": ("lamella.faces.cli.notes.search", "index", _NOTES),
     "attach": ("lamella.faces.cli.library.attach", "attach", _KEPT),

@@ -8,17 +8,24 @@ from threading import RLock
 from lamella.core.log.events.attachment import AttachmentEvent
 from lamella.core.log.log import Log
 from lamella.core.log.records import Written
+from lamella.core.values import replace
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.dialogue import Dialogue
 from lamella.engine.dialogue.library import LibraryRow, list_library
 from lamella.engine.dialogue.reading.commands import CommandReader
+from lamella.engine.dialogue.reading.secrets import Leaving, refuse_secrets
 from lamella.engine.dialogue.reading.waiting import NOTHING_WAITS, Commands, describe_waiting, does_nothing, take_along
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.dialogue.world import World
 from lamella.engine.keeping.backend import ChatRules
 from lamella.engine.keeping.commands.events import list_command_hashes, read_commands, write_command
 from lamella.engine.keeping.counting import CountingBook
+from lamella.engine.keeping.last_turn import find_runner
 from lamella.engine.locking import one_at_a_time
+from lamella.engine.sending.limits import TurnLimits
+
+# The parts of L1 that a runner gives, which go with it.
+RUNNER_PARTS = ("guidelines", "project")
 
 
 @one_at_a_time(except_for=(), properties=("commands",))
@@ -36,6 +43,16 @@ class CommandedChat(ABC):
     def runner(self) -> str:
         """How questions are answered where they do not say, as settings say."""
         return self._configured.terms.runner
+
+    @property
+    def runner_before(self) -> str | None:
+        """How the last question is answered; none where nothing was asked yet."""
+        return find_runner(self._log)
+
+    @property
+    def limits(self) -> TurnLimits:
+        """How far a turn may go, as settings say."""
+        return self._configured.limits
 
     @abstractmethod
     def preview(self, asked: Ask, *, at: datetime | None = None) -> TurnView: ...
@@ -74,6 +91,10 @@ class CommandedChat(ABC):
         leaving = {*self._waits.detach, *self._waits.drop}
         return list_library(lambda asked: self.preview(asked, at=at), self._running().standing, leaving=leaving)
 
+    def refuse_secrets(self, texts: Sequence[Leaving], *, model: str) -> None:
+        """Raises where something that looks like a secret would leave in these texts, and settings refuse that."""
+        refuse_secrets(texts, model=model, watch=self._world.secrets, rule=self._configured.rules.secrets)
+
     def _describe_commands(self, said: Sequence[str]) -> Commands:
         return describe_waiting(self._waits, self._configured.rules.measure.count, said=said)
 
@@ -87,6 +108,12 @@ class CommandedChat(ABC):
             self._read = (events, read_commands(events, self._contents(list_command_hashes(events))))
         return self._read[1]
 
-    def _take_commands(self, asked: Ask) -> Ask:
-        """What is asked, with what waits for it."""
-        return take_along(self._waits, asked, self._running().standing[0])
+    def _take_along(self, asked: Ask) -> Ask:
+        """What is asked, with what waits for it, and without what another runner brought into the prompt."""
+        if self._log.commands:
+            asked = take_along(self._waits, asked, self._running().standing[0])
+        if self.runner_before in (None, asked.runner or self.runner):
+            return asked
+        usual = self._configured.parts(("system",))
+        parts = {name: usual.get(name, "") for name in RUNNER_PARTS}
+        return replace(asked, system={**parts, **asked.system}, tools=() if asked.tools is None else asked.tools)

@@ -7,7 +7,7 @@ from functools import partial
 from lamella.engine.dialogue.recalling import name_passage
 from lamella.errors import CallError, LamellaError, UsageError
 from lamella.faces.cli.chat.attaching import find_active
-from lamella.faces.cli.chat.commands import conversations, library
+from lamella.faces.cli.chat.commands import conversations, library, running
 from lamella.faces.cli.chat.commands.pasting import paste
 from lamella.faces.cli.chat.commands.setting import list_settings, set_or_show
 from lamella.faces.cli.chat.input import Arguments
@@ -253,6 +253,12 @@ COMMANDS = {
         Command(name="/strata", does="show the layers of each turn, or stop showing them", run=_strata),
         Command(name="/retry", does="have the last question answered again", run=_retry, asks=True),
         Command(
+            name="/resume",
+            does="go on with a question that was left without an answer",
+            run=running.resume,
+            asks=True,
+        ),
+        Command(
             name="/regenerate",
             takes="[ID]",
             does="have a question answered again",
@@ -289,6 +295,13 @@ COMMANDS = {
             does="show the model, or change it from the next message on",
             run=conversations.choose_model,
             known=conversations.list_known_models,
+        ),
+        Command(
+            name="/runner",
+            takes="[NAME]",
+            does="show the ways of answering, or choose one from the next message on",
+            run=running.choose_runner,
+            known=running.list_known_runners,
         ),
         Command(
             name="/new",
