@@ -122,6 +122,7 @@ _WANTED = {
     "parameters": "a dict",
     "run": "a function",
     "fresh": "True or False",
+    "seconds": "a number of seconds above 0",
 }
 
 
@@ -137,6 +138,8 @@ def _fits(field: Field[Any], value: object) -> bool:
             return callable(value)
         case "fresh":
             return isinstance(value, bool)
+        case "seconds":
+            return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
         case _:
             return isinstance(value, str)
 

@@ -89,6 +89,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     linger: int = 2
     cache_marks: str = "explicit"
     runner: str = "chat"
+    tool_output: int = 50_000
     cache_storage: int = 0
     secrets: str = "warn"
     store: str = "sqlite:///~/.lamella/chats.db"

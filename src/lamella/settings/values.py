@@ -12,6 +12,8 @@ from lamella.settings.model import PROFILES
 NEAR = 0.78
 # The most that any provider takes as a temperature; some take up to 1.
 HOTTEST = 2
+# Fewer characters of a result tell nothing, and the line that says how to read on has a hundred of its own.
+LEAST_OUTPUT = 500
 # Fewer letters than this are part of too many names to mean one.
 _LEAST = 3
 # The settings that are one of a few words.
@@ -35,6 +37,7 @@ _TAKES: Mapping[str, str] = {
     "store": "the URL of a store, such as sqlite:///chats.db",
     "model_facts": "the path of a file",
     "runner": "the name of a runner, a way of answering",
+    "tool_output": f"a whole number of characters from {LEAST_OUTPUT:,}",
     "secrets": f"one of: {', '.join(SecretRule)}",
     **dict.fromkeys(("index_folder", "conversions"), "the path of a folder"),
     "private_addresses": "hosts and networks with commas between them, such as wiki.home, 10.1.0.0/16",

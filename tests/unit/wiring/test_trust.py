@@ -17,6 +17,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "trust.md"
 NO_PLACES = {"profile", "layout", "carry_forward", "history", "model_facts", "reasoning_effort"} | {
     "attachments",
     "cache_marks",
+    "runner",
     "secrets",
     "image_notes",
     "instructions",
