@@ -18,13 +18,14 @@ from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.marks import CompactionMark, find_marks
 from lamella.engine.keeping.stored import StoredChat
 from lamella.engine.script import play_script, read_script, write_script
-from lamella.engine.sending.job import Job, Runner, TurnLimits, find_runner, run_job
+from lamella.engine.sending.job import Job, Runner, TurnLimits, Workplace, find_runner, run_job
 from lamella.engine.sending.pool import ProviderPool
 from lamella.engine.sending.sending import Delivery, Event
 from lamella.engine.sending.tools import SECONDS, STEPS, Toolbox, ToolFunction
 from lamella.errors import CallError
 
 NO_RUNNERS: Mapping[str, Runner] = MappingProxyType({})
+NO_PLACE = Workplace()
 
 
 class Chat(Discourse):
@@ -38,11 +39,13 @@ class Chat(Discourse):
         *,
         pool: ProviderPool | None = None,
         runners: Mapping[str, Runner] = NO_RUNNERS,
+        place: Workplace = NO_PLACE,
     ) -> None:
         self._backend = backend
         self._stored = StoredChat(backend, conversation, settings)
         self._pool = pool
         self._runners = runners
+        self._place = place
         self._sending = False
         super().__init__(self._stored, system=None)
 
@@ -94,7 +97,7 @@ class Chat(Discourse):
         )
         asked = asked if runner is None else replace(asked, runner=runner)
         post = self._find_post(self._stored.model_for(asked), max_tokens)
-        job = Job(chat=self._stored, asked=asked, post=post, toolbox=toolbox, limits=limits)
+        job = Job(chat=self._stored, asked=asked, post=post, toolbox=toolbox, limits=limits, place=self._place)
         return self._alone(run_job(job, self._runners, usual=self._stored.runner))
 
     def resume(
@@ -109,6 +112,10 @@ class Chat(Discourse):
         limits = TurnLimits(steps=check_steps(steps), call_seconds=check_seconds(seconds))
         toolbox = self._equip(tools, seconds=limits.call_seconds)
         return self._alone(self._go_on(None, toolbox, max_tokens=max_tokens, limits=limits))
+
+    def make_tools(self) -> Sequence[Tool]:
+        """The tools that come with the engine, made for this conversation."""
+        return self._place.make_tools(self._stored)
 
     def _name_model(self, model: str) -> str:
         """A model that the program names may be sent to, whoever else names it later."""
@@ -125,7 +132,15 @@ class Chat(Discourse):
         if waits is None or waits.envelope.message_id != self._stored.head:
             raise CallError("This turn waits for no answer.", hint="Ask something, or regenerate the last answer.")
         post = self._find_post(waits.envelope.model, max_tokens)
-        job = Job(chat=self._stored, turn=waits, calls=tuple(calls), post=post, toolbox=toolbox, limits=limits)
+        job = Job(
+            chat=self._stored,
+            turn=waits,
+            calls=tuple(calls),
+            post=post,
+            toolbox=toolbox,
+            limits=limits,
+            place=self._place,
+        )
         events = run_job(job, self._runners, usual=self._stored.runner)
         async with aclosing(events):
             async for event in events:

@@ -14,7 +14,7 @@ from lamella.core.text.content import encode_text
 from lamella.engine.dialogue.turn import check_length
 from lamella.engine.sending.sending import ANSWER, RetryPolicy
 from lamella.errors import ArtifactError, CallError, SettingError
-from lamella.ports import ChatProvider, Summarizer
+from lamella.ports import AllowWrite, ChatProvider, Summarizer
 
 _Takes = type | UnionType
 _Described = Attachment | ToolResult | Tool
@@ -160,6 +160,16 @@ def check_summarizer(summarizer: Summarizer | None) -> Summarizer | None:
             hint="Give an object with a method summarize(messages, *, max_tokens) that returns a text.",
         )
     return summarizer
+
+
+def check_allow(allow: AllowWrite | None) -> AllowWrite | None:
+    """Something that can be asked whether a note may be written, or none."""
+    if allow is not None and not callable(allow):
+        raise CallError(
+            f"allow is {_kind(allow)}, and no function.",
+            hint="Give a function that takes a NoteChange and returns True or False.",
+        )
+    return allow
 
 
 def check_provider(provider: ChatProvider | None) -> ChatProvider | None:

@@ -292,7 +292,7 @@ class Discourse:
     @property
     def recall_tool(self) -> Tool:
         """The same for the model: a tool to give in ``tools``, by which it reads what left its prompt."""
-        return make_recall_tool(self.recall, room=fit_answer(self._walker.standing[1].tool_output))
+        return make_recall_tool(self.recall, room=lambda: fit_answer(self._walker.standing[1].tool_output))
 
 
 def _check_names(names: Sequence[str], do: str) -> tuple[str, ...]:

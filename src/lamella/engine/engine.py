@@ -9,6 +9,7 @@ from threading import Lock
 from types import TracebackType
 from typing import Self, TypeVar
 
+from lamella.attach import Tool
 from lamella.engine.chat import Chat
 from lamella.engine.checks import check_folder, check_text
 from lamella.engine.keeping.backend import Backend
@@ -16,7 +17,7 @@ from lamella.engine.keeping.conversations import Conversations, Hit, ImportOutco
 from lamella.engine.keeping.copying import copy_store
 from lamella.engine.keeping.forking import fork_into
 from lamella.engine.keeping.names import find_erased
-from lamella.engine.sending.job import Runner
+from lamella.engine.sending.job import Runner, Workplace
 from lamella.engine.sending.pool import ProviderPool
 from lamella.errors import NotAvailableError
 from lamella.holdings import ChatListing, Damage, StoreStats
@@ -43,6 +44,8 @@ class Engine:
         archive: Archive | None = None,
         open_store: Callable[[str], Store] | None = None,
         fit: Callable[[str], Mapping[str, object]] | None = None,
+        place: Workplace | None = None,
+        restore: Callable[[str | None], tuple[str, bool]] | None = None,
     ) -> None:
         self._given = backend
         self._opening = Lock()
@@ -51,6 +54,8 @@ class Engine:
         self._archive = archive
         self._open_store = open_store
         self._fit = fit
+        self._place = place or Workplace()
+        self._restore = restore
         self._settings = {} if model is None else {"model": model}
         self._pool.name(model)
 
@@ -73,7 +78,8 @@ class Engine:
         name = check_text(conversation, "conversation", may_be_empty=False)
         given = settings.get("model")
         self._pool.name(check_text(given, "model", may_be_empty=False) if isinstance(given, str) else None)
-        return Chat(self._backend, name, {**self._settings, **settings}, pool=self._pool, runners=self._runners)
+        chosen = {**self._settings, **settings}
+        return Chat(self._backend, name, chosen, pool=self._pool, runners=self._runners, place=self._place)
 
     async def conversation(self, conversation: str, **settings: object) -> Chat:
         """The same, for programs that send: the loop goes on while it is read."""
@@ -82,6 +88,18 @@ class Engine:
     def fit(self, model: str) -> Mapping[str, object]:
         """What suits a conversation that begins with a model, where nobody set it: its window and layout, by name."""
         return _there(self._fit, "models")(check_text(model, "model", may_be_empty=False))
+
+    def tools(self, chat: Chat | None = None) -> Sequence[Tool]:
+        """The tools that come with this engine, by their names: ``chat.send(…, tools=engine.tools(chat))``.
+
+        Without a chat they are there to be looked at: what recalls reads one.
+        """
+        return self._place.make_tools(None) if chat is None else chat.make_tools()
+
+    def restore(self, note: str | None = None) -> tuple[str, bool]:
+        """Take back the last change that was written to a note of the vault, or to any: its path, and if it is gone."""
+        restore = _there(self._restore, "vault")
+        return restore(None if note is None else check_text(note, "note", may_be_empty=False))
 
     def chats(self) -> Sequence[ChatListing]:
         """Every conversation, the last changed first."""
@@ -171,6 +189,8 @@ class Engine:
     def close(self) -> None:
         """Close the store, once everything that is being written is written."""
         self._pool.workers.close()
+        if self._place.notes is not None:
+            self._place.notes.close()
         if isinstance(self._given, Backend):
             self._given.store.close()
 

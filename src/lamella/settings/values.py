@@ -20,6 +20,16 @@ _LEAST = 3
 CHOICES: Mapping[str, type[StrEnum]] = {
     term.name: term.type for term in fields(Terms) if isinstance(term.type, type) and issubclass(term.type, StrEnum)
 }
+
+
+class WriteRule(StrEnum):
+    """Whether models may write notes, from the laxest to the strictest."""
+
+    ALLOW = "allow"
+    ASK = "ask"
+    OFF = "off"
+
+
 _SHARE = "a share of the window between 0 and 1, with warn < target < trigger < hard"
 # What a type alone does not say.
 _TAKES: Mapping[str, str] = {
@@ -39,7 +49,9 @@ _TAKES: Mapping[str, str] = {
     "runner": "the name of a runner, a way of answering",
     "tool_output": f"a whole number of characters from {LEAST_OUTPUT:,}",
     "secrets": f"one of: {', '.join(SecretRule)}",
-    **dict.fromkeys(("index_folder", "conversions"), "the path of a folder"),
+    "note_writes": f"one of: {', '.join(WriteRule)}",
+    "web_search": "the address of a search engine that answers as SearXNG does",
+    **dict.fromkeys(("index_folder", "conversions", "note_backups"), "the path of a folder"),
     "private_addresses": "hosts and networks with commas between them, such as wiki.home, 10.1.0.0/16",
     "video_languages": "languages with commas between them, such as id, en",
 }

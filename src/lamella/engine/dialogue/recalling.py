@@ -67,12 +67,12 @@ def spell(text: str) -> str:
     return unicodedata.normalize("NFKC", text).casefold()
 
 
-def make_recall_tool(recall: Recall, *, room: int = ANSWER_CHARACTERS) -> Tool:
-    """Recalling as a tool that a model may call; it answers in at most so many characters."""
+def make_recall_tool(recall: Recall, *, room: Callable[[], int] = lambda: ANSWER_CHARACTERS) -> Tool:
+    """Recalling as a tool that a model may call; it answers in at most so many characters as ``room`` says then."""
 
     # On the loop, not beside it: what is searched belongs to whoever sends the turn.
     async def run(**arguments: object) -> str:
-        return answer_recall(arguments, recall, room=room)
+        return answer_recall(arguments, recall, room=room())
 
     return Tool(
         name="recall",

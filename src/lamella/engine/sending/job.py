@@ -22,19 +22,21 @@ class TurnLimits(Struct, frozen=True, kw_only=True):
     call_seconds: float = SECONDS
 
 
-def _no_tools(_chat: SendingChat) -> Sequence[Tool]:
+def _no_tools(_chat: SendingChat | None) -> Sequence[Tool]:
     return ()
 
 
 class Workplace(Struct, frozen=True, kw_only=True):
     """What runners find where they work: the tools that come with it, and the notes of its vault, where it has one.
 
-    ``calls_tools`` tells whether a model can call tools by itself.
+    ``make_tools`` gives those for a conversation; without one, those that there are, to be told of. ``calls_tools``
+    tells whether a model can call tools by itself, and ``writes`` whether notes may be written here at all.
     """
 
-    make_tools: Callable[[SendingChat], Sequence[Tool]] = _no_tools
+    make_tools: Callable[[SendingChat | None], Sequence[Tool]] = _no_tools
     notes: NoteIndex | None = None
     calls_tools: Callable[[str], bool] = bool
+    writes: bool = False
 
 
 class Job(Struct, frozen=True, kw_only=True):

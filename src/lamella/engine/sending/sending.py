@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from lamella.core.log.call import CacheUse, Timing
 from lamella.core.log.receipt import Receipt
+from lamella.core.log.terms import Terms
 from lamella.core.messages.delta import (
     Delta,
     ReasoningDelta,
@@ -30,6 +31,8 @@ from lamella.core.messages.delta import (
 )
 from lamella.core.messages.rounds import ToolOutput
 from lamella.core.messages.usage import Usage
+from lamella.core.prompt.state import State
+from lamella.core.search.index import Found
 from lamella.core.values import replace
 from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.ask import Ask
@@ -139,6 +142,11 @@ class SendingChat(Protocol):
     def give(self, outputs: Sequence[ToolOutput], *, at: datetime | None = None) -> TurnView: ...
 
     def shrink_waiting(self, *, at: datetime | None = None) -> TurnView | None: ...
+
+    def recall(self, query: str, *, limit: int = ...) -> Sequence[Found]: ...
+
+    @property
+    def standing(self) -> tuple[State, Terms]: ...
 
 
 @dataclass(slots=True)

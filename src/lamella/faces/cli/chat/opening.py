@@ -19,14 +19,14 @@ from lamella.engine.keeping.backend import Backend, ChatRules
 from lamella.engine.keeping.conversations import Conversations
 from lamella.engine.keeping.names import find_chat
 from lamella.engine.keeping.stored import StoredChat
-from lamella.engine.sending.job import Job, run_job
+from lamella.engine.sending.job import Job, Workplace, run_job
 from lamella.engine.sending.pool import ProviderPool
 from lamella.engine.sending.sending import Delivery, Event
 from lamella.errors import CallError, UntrustedError, UsageError
 from lamella.faces.cli.access import name_command
 from lamella.faces.cli.chat.input import PROMPT
 from lamella.faces.cli.tables.said import GIVEN_UP, tell_round
-from lamella.faces.cli.terminal.consent import go_on_trusted
+from lamella.faces.cli.terminal.consent import allow_write, can_ask, go_on_trusted
 from lamella.faces.cli.terminal.lines import show_line, show_lines, tell_count
 from lamella.faces.cli.terminal.telling import tell
 from lamella.ports import TokenCounter
@@ -42,6 +42,7 @@ from lamella.wiring import (
     fit_settings,
     open_backend,
     open_pool,
+    open_workplace,
     read_services,
 )
 
@@ -141,7 +142,8 @@ class OpenChat:
         """The events of the answer to what is asked, or to a turn that waits, by the runner that it is for."""
         waits = None if isinstance(asked, Ask) else asked
         post = self.find_post(model if waits is None else waits.envelope.model)
-        job = Job(chat=self.stored, asked=asked if isinstance(asked, Ask) else None, turn=waits, post=post)
+        wants = asked if isinstance(asked, Ask) else None
+        job = Job(chat=self.stored, asked=wants, turn=waits, post=post, place=self.opener.place)
         return run_job(job, RUNNERS, usual=self.stored.runner)
 
     def view_answer(self, turn: Turn) -> dict[str, object]:
@@ -173,6 +175,7 @@ class ChatOpener:
     pool: ProviderPool
     services: Services
     usual: Mapping[str, object]
+    place: Workplace
 
     @property
     def conversations(self) -> Conversations:
@@ -206,14 +209,23 @@ def opened_to_talk(options: ChatOptions, progress: "Callable[[Progress], None]")
     """A conversation to talk in, and its store as long as that takes."""
     services = read_services()
     backend = open_backend(options.store or None, services=services, vault=options.vault)
+    place: Workplace | None = None
     usual = _STICKY if options.sticky and not services.found.is_set("attachments") else {}
     backend = structs.replace(backend, configure=partial(_configure, backend.configure, usual)) if usual else backend
     try:
         pool = _open_pool(options, progress, services=services)
-        opened = ChatOpener(backend=backend, pool=pool, services=services, usual=usual).open(options)
-        yield opened
+        place = open_workplace(services, vault=options.vault, allow=allow_write if can_ask() else None)
+        opener = ChatOpener(backend=backend, pool=pool, services=services, usual=usual, place=place)
+        yield opener.open(options)
     finally:
+        _close_notes(place)
         backend.store.close()
+
+
+def _close_notes(place: Workplace | None) -> None:
+    """Give back the index of the notes, where somebody searched them."""
+    if place is not None and place.notes is not None:
+        place.notes.close()
 
 
 def _configure(configure: Configure, usual: Mapping[str, object], given: Mapping[str, object]) -> ChatRules:
