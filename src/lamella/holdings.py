@@ -1,4 +1,4 @@
-"""Holdings: what a store gives of its conversations, how one travels, and what an index gives of a vault."""
+"""Holdings: what a store gives of its conversations, how one travels, and what is found and changed in a vault."""
 
 from collections.abc import Mapping
 
@@ -112,3 +112,20 @@ class ProjectFolder(Struct, frozen=True, kw_only=True):
     instructions: str = ""
     memory: str = ""
     told: tuple[str, ...] = ()
+
+
+class NoteChange(Struct, frozen=True, kw_only=True):
+    """What would be written: the text of a note before, none where it is new, and after, and the difference.
+
+    ``diff`` is a unified diff for people, in which nothing is left out.
+    """
+
+    path: str
+    before: str | None
+    after: str
+    diff: str
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it changes nothing."""
+        return self.before == self.after

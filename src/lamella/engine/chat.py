@@ -158,6 +158,10 @@ class Chat(Discourse):
             return None
         return toolbox.known if tools is None else toolbox.definitions
 
+    def make_tools(self) -> Sequence[Tool]:
+        """The tools that come with the engine, made for this conversation."""
+        return self._place.make_tools(self._stored)
+
     def _name_model(self, model: str) -> str:
         """A model that the program names may be sent to, whoever else names it later."""
         named = super()._name_model(model)

@@ -16,7 +16,7 @@ from lamella.engine.dialogue.turn import check_length
 from lamella.engine.sending.limits import TurnLimits
 from lamella.engine.sending.sending import ANSWER, RetryPolicy
 from lamella.errors import ArtifactError, CallError, SettingError
-from lamella.ports import ChatProvider, Summarizer
+from lamella.ports import AllowWrite, ChatProvider, Summarizer
 
 _Takes = type | UnionType
 _Described = Attachment | ToolResult | Tool
@@ -124,6 +124,7 @@ _WANTED = {
     "parameters": "a dict",
     "run": "a function",
     "fresh": "True or False",
+    "seconds": "a number of seconds above 0",
 }
 
 
@@ -139,6 +140,8 @@ def _fits(field: Field[Any], value: object) -> bool:
             return callable(value)
         case "fresh":
             return isinstance(value, bool)
+        case "seconds":
+            return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
         case _:
             return isinstance(value, str)
 
@@ -159,6 +162,16 @@ def check_summarizer(summarizer: Summarizer | None) -> Summarizer | None:
             hint="Give an object with a method summarize(messages, *, max_tokens) that returns a text.",
         )
     return summarizer
+
+
+def check_allow(allow: AllowWrite | None) -> AllowWrite | None:
+    """Something that can be asked whether a note may be written, or none."""
+    if allow is not None and not callable(allow):
+        raise CallError(
+            f"allow is {_kind(allow)}, and no function.",
+            hint="Give a function that takes a NoteChange and returns True or False.",
+        )
+    return allow
 
 
 def check_provider(provider: ChatProvider | None) -> ChatProvider | None:

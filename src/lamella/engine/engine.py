@@ -9,6 +9,7 @@ from threading import Lock
 from types import TracebackType
 from typing import Self, TypeVar
 
+from lamella.attach import Tool
 from lamella.engine.chat import NO_PLACE, Chat
 from lamella.engine.checks import check_folder, check_text
 from lamella.engine.keeping.backend import Backend
@@ -44,6 +45,7 @@ class Engine:
         archive: Archive | None = None,
         open_store: Callable[[str], Store] | None = None,
         fit: Callable[[str], Mapping[str, object]] | None = None,
+        restore: Callable[[str | None], tuple[str, bool]] | None = None,
     ) -> None:
         self._given = backend
         self._opening = Lock()
@@ -53,6 +55,7 @@ class Engine:
         self._archive = archive
         self._open_store = open_store
         self._fit = fit
+        self._restore = restore
         self._settings = {} if model is None else {"model": model}
         self._pool.name(model)
 
@@ -89,6 +92,18 @@ class Engine:
     def runners(self) -> Mapping[str, str]:
         """The ways of answering by their names, each with what it does in a sentence."""
         return list_runners(self._runners)
+
+    def tools(self, chat: Chat | None = None) -> Sequence[Tool]:
+        """The tools that come with this engine, by their names: ``chat.send(…, tools=engine.tools(chat))``.
+
+        Without a chat they are there to be looked at: what recalls reads one.
+        """
+        return self._place.make_tools(None) if chat is None else chat.make_tools()
+
+    def restore(self, note: str | None = None) -> tuple[str, bool]:
+        """Take back the last change that was written to a note of the vault, or to any: its path, and if it is gone."""
+        restore = _there(self._restore, "vault")
+        return restore(None if note is None else check_text(note, "note", may_be_empty=False))
 
     def chats(self) -> Sequence[ChatListing]:
         """Every conversation, the last changed first."""
@@ -178,6 +193,8 @@ class Engine:
     def close(self) -> None:
         """Close the store, once everything that is being written is written."""
         self._pool.workers.close()
+        if self._place.notes is not None:
+            self._place.notes.close()
         if isinstance(self._given, Backend):
             self._given.store.close()
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         write_request,
     )
     from lamella.wiring.trust import FIELDS, add_trust, name_place, open_trust
-    from lamella.wiring.workplaces import open_workplace
+    from lamella.wiring.workplaces import open_workplace, open_writer
     from lamella.wiring.worlds import open_dialogue, open_world
 
 __all__ = [
@@ -88,6 +88,7 @@ __all__ = [
     "open_trust",
     "open_workplace",
     "open_world",
+    "open_writer",
     "parse_transcript",
     "place_user_file",
     "read_answer",
@@ -141,7 +142,7 @@ if not TYPE_CHECKING:
             "write_request",
         ),
         "lamella.wiring.trust": ("FIELDS", "add_trust", "name_place", "open_trust"),
-        "lamella.wiring.workplaces": ("open_workplace",),
+        "lamella.wiring.workplaces": ("open_workplace", "open_writer"),
         "lamella.wiring.worlds": ("open_dialogue", "open_world"),
     }
     _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -133,7 +133,7 @@ def read_message(node: Node, contents: Contents, *, usual: Terms, reply: Node | 
     question = node.event
     if isinstance(question, ReplyEvent):
         raise damaged(f"The message {node.id}", ValueError("it is a reply"))
-    said = None if reply is None else reply.event
+    said = reply.event if reply is not None and isinstance(reply.event, ReplyEvent) else None
     try:
         left = _without(node.erased, contents) if node.erased else contents
         return read_turn(question, left, usual=usual, reply=said)

@@ -205,7 +205,7 @@ def _find_missing(state: State, turn: Turn, attached: Sequence[Artifact]) -> tup
 def add_rounds(state: State, rounds: Sequence[ToolRound]) -> State:
     """The state whose waiting turn has had these rounds of tools, and no others."""
     prompt, stubbed = waiting(state), state.talk.stubbed
-    said = build_rounds(prompt.user.id, rounds, prompt.measure)
+    said = build_rounds(prompt.user.id, rounds, prompt.measure, shown=prompt.terms.tool_output)
     if stubbed:
         said = tuple(stub_result(one, prompt.measure) if one.id in stubbed else one for one in said)
     return replace(state, last=replace(prompt, rounds=said))

@@ -26,7 +26,7 @@ from lamella.errors import CallError, UntrustedError, UsageError
 from lamella.faces.cli.access import name_command
 from lamella.faces.cli.chat.input import PROMPT
 from lamella.faces.cli.tables.said import tell_round, tell_waiting
-from lamella.faces.cli.terminal.consent import go_on_trusted
+from lamella.faces.cli.terminal.consent import allow_write, can_ask, go_on_trusted
 from lamella.faces.cli.terminal.lines import show_line, show_lines, tell_count
 from lamella.faces.cli.terminal.telling import tell
 from lamella.ports import TokenCounter
@@ -234,15 +234,23 @@ def opened_to_talk(options: ChatOptions, progress: "Callable[[Progress], None]")
     """A conversation to talk in, and its store as long as that takes."""
     services = read_services()
     backend = open_backend(options.store or None, services=services, vault=options.vault)
+    place: Workplace | None = None
     usual = _STICKY if options.sticky and not services.found.is_set("attachments") else {}
     backend = structs.replace(backend, configure=partial(_configure, backend.configure, usual)) if usual else backend
     try:
         pool = _open_pool(options, progress, services=services)
-        place = open_workplace(services, vault=options.vault)
+        place = open_workplace(services, vault=options.vault, allow=allow_write if can_ask() else None)
         opener = ChatOpener(backend=backend, pool=pool, services=services, usual=usual, place=place)
         yield opener.open(options)
     finally:
+        _close_notes(place)
         backend.store.close()
+
+
+def _close_notes(place: Workplace | None) -> None:
+    """Give back the index of the notes, where somebody searched them."""
+    if place is not None and place.notes is not None:
+        place.notes.close()
 
 
 def _configure(configure: Configure, usual: Mapping[str, object], given: Mapping[str, object]) -> ChatRules:
