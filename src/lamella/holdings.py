@@ -1,6 +1,7 @@
-"""Holdings: what a store gives of its conversations, how one travels, and what an index gives of a vault."""
+"""Holdings: what stores give of conversations, how one travels, what an index gives of a vault, what is remembered."""
 
 from collections.abc import Mapping
+from enum import StrEnum
 
 from msgspec import Struct
 
@@ -96,3 +97,20 @@ class IndexReport(Struct, frozen=True, kw_only=True):
     files: int
     unread: tuple[tuple[str, str], ...] = ()
     rebuilt: str | None = None
+
+
+class FactKind(StrEnum):
+    """Who a remembered line is from: the user, a model that noted it, or a conversation that it tells of."""
+
+    SAVED = "saved"
+    NOTED = "noted"
+    RECENT = "recent"
+
+
+class Fact(Struct, frozen=True, kw_only=True):
+    """A line of the memory. Its ``id`` is made of its text; ``chat`` is the key of the conversation it tells of."""
+
+    id: str
+    kind: FactKind
+    text: str
+    chat: str = ""

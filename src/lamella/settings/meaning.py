@@ -19,7 +19,7 @@ from lamella.engine.checks import check_parts
 from lamella.errors import LamellaError, NotAvailableError, SettingError
 from lamella.runners.registry import RUNNERS
 from lamella.settings.model import ChainSettings, CompactionSettings, Settings
-from lamella.settings.values import CHOICES, HOTTEST, find_near
+from lamella.settings.values import CHOICES, HOTTEST, MemoryUse, find_near
 
 if TYPE_CHECKING:
     from lamella.engine.dialogue.world import World
@@ -69,6 +69,7 @@ def find_faults(settings: Settings) -> Iterator[tuple[tuple[str, ...], LamellaEr
         ("cache_storage",): lambda: _check_storage(settings),
         ("system",): lambda: check_parts(settings.system or ""),
         ("secrets",): lambda: _choose("secrets", settings.secrets, SecretRule),
+        ("memory",): lambda: _choose("memory", settings.memory, MemoryUse),
         ("linger",): lambda: _check_linger(settings),
         _SHARES: lambda: Budget(**{name: getattr(settings, name) for name in _SHARES}),
         ("runner",): lambda: check_runner(settings.runner),

@@ -89,6 +89,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     linger: int = 2
     cache_marks: str = "explicit"
     runner: str = "chat"
+    memory: str = "chat"
+    memory_folder: str | None = None
     cache_storage: int = 0
     secrets: str = "warn"
     store: str = "sqlite:///~/.lamella/chats.db"

@@ -14,6 +14,16 @@ NEAR = 0.78
 HOTTEST = 2
 # Fewer letters than this are part of too many names to mean one.
 _LEAST = 3
+
+
+class MemoryUse(StrEnum):
+    """Which conversations have the memory in their prompts: every one, those that people talk in, or none."""
+
+    ON = "on"
+    CHAT = "chat"
+    OFF = "off"
+
+
 # The settings that are one of a few words.
 CHOICES: Mapping[str, type[StrEnum]] = {
     term.name: term.type for term in fields(Terms) if isinstance(term.type, type) and issubclass(term.type, StrEnum)
@@ -34,9 +44,10 @@ _TAKES: Mapping[str, str] = {
     "cache_storage": "a whole number of requests that are expected in an hour, or 0",
     "store": "the URL of a store, such as sqlite:///chats.db",
     "model_facts": "the path of a file",
+    "memory": f"one of: {', '.join(MemoryUse)}",
     "runner": "the name of a runner, a way of answering",
     "secrets": f"one of: {', '.join(SecretRule)}",
-    **dict.fromkeys(("index_folder", "conversions"), "the path of a folder"),
+    **dict.fromkeys(("index_folder", "conversions", "memory_folder"), "the path of a folder"),
     "private_addresses": "hosts and networks with commas between them, such as wiki.home, 10.1.0.0/16",
     "video_languages": "languages with commas between them, such as id, en",
 }

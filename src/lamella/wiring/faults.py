@@ -8,8 +8,9 @@ from lamella.settings.meaning import find_faults
 from lamella.wiring.reading import find_reading_faults
 from lamella.wiring.services import Services
 
-# What a project's file may not say of a conversation, since it may be somebody else's: that a secret may leave unseen.
-OWN = ("secrets",)
+# What a project's file may not say of a conversation, since it may be somebody else's: that a secret may leave unseen,
+# and which memory of the user goes along.
+OWN = ("secrets", "memory", "memory_folder")
 
 
 def find_bad_settings(services: Services) -> list[LamellaError]:

@@ -13,6 +13,7 @@ from lamella.engine.checks import (
     check_patience,
     check_provider,
     check_summarizer,
+    check_switch,
     check_text,
 )
 from lamella.engine.discourse import Discourse
@@ -22,6 +23,7 @@ from lamella.ports import ChatProvider, Summarizer
 from lamella.runners.registry import RUNNERS
 from lamella.settings.system import read_parts
 from lamella.wiring.archives import open_archive
+from lamella.wiring.memory import find_part, open_memory
 from lamella.wiring.providers import fit_settings, open_pool
 from lamella.wiring.reading import open_files
 from lamella.wiring.services import read_services
@@ -82,12 +84,14 @@ def open_engine(
     provider: ChatProvider | None = None,
     patience: float | None = None,
     tries: int | None = None,
+    memory: bool | None = None,
 ) -> Engine:
     """Open a store of conversations: ``sqlite:///chats.db`` or ``postgresql://host/name``.
 
     ``model`` is what conversations are sent to, ``provider`` what sends, in place of the one that the model names.
     ``patience`` is how many seconds of silence are borne, and the longest wait that a provider may ask for (120);
-    ``tries`` is how often a request is sent before giving up (4).
+    ``tries`` is how often a request is sent before giving up (4). With ``memory`` conversations take up what is
+    remembered, and without they keep what they have; where neither is said, the setting says.
     """
     named = None if model is None else check_text(model, "model", may_be_empty=False)
     services = read_services()
@@ -99,6 +103,7 @@ def open_engine(
         vault=check_folder(vault),
         ledger=ledger,
         summarizer=check_summarizer(summarizer),
+        memory=find_part(services, wanted=check_switch(memory, "memory")),
     )
     return Engine(
         # A loop is not held up by a disk or a server: `async with` awaits what else is done here and now.
@@ -109,6 +114,7 @@ def open_engine(
         archive=open_archive(),
         open_store=open_store,
         fit=partial(fit_settings, begins=True, services=services),
+        memory=partial(open_memory, services=services),
     )
 
 
