@@ -236,6 +236,19 @@ class Chat(Discourse):
             self._pool.name(check_text(model, "model", may_be_empty=False))
         self._stored.set(settings)
 
+    @property
+    def memory(self) -> str:
+        """The memory as it stands in the prompt of this conversation."""
+        return self._stored.memory
+
+    def refresh_memory(self) -> str | None:
+        """Have the memory taken up with the next turn; what moves first by that, none if nothing does."""
+        return self._stored.refresh_memory()
+
+    def tell_talk(self) -> str:
+        """What was talked about, on one line; a summariser writes it, where there is one."""
+        return self._stored.tell_talk()[0]
+
     def ledger(self) -> Sequence[Sequence[Call]]:
         """For each turn of the active branch the model calls that were made for it."""
         return self._stored.ledger()

@@ -83,6 +83,13 @@ def check_parts(system: object) -> dict[str, str]:
     return {name: check_text(text, f"the system prompt's {name}") for name, text in parts.items()}
 
 
+def check_switch(value: object, name: str) -> bool | None:
+    """A yes or a no, or none where nobody says."""
+    if value is None or isinstance(value, bool):
+        return value
+    raise CallError(f"{name} is {_kind(value)}, neither True nor False.", hint=f"Give {name} a bool, or leave it out.")
+
+
 def check_time(at: object) -> datetime | None:
     """A time with its zone, within the calendar's ends, or none."""
     if at is None:

@@ -21,7 +21,7 @@ from lamella.engine.sending.limits import TurnLimits
 from lamella.errors import LamellaError, NotAvailableError, SettingError
 from lamella.runners.registry import RUNNERS
 from lamella.settings.model import ChainSettings, CompactionSettings, Settings
-from lamella.settings.values import CHOICES, HOTTEST, LEAST_OUTPUT, WriteRule, find_near
+from lamella.settings.values import CHOICES, HOTTEST, LEAST_OUTPUT, MemoryUse, WriteRule, find_near
 
 if TYPE_CHECKING:
     from lamella.engine.dialogue.world import World
@@ -74,6 +74,7 @@ def find_faults(settings: Settings) -> Iterator[tuple[tuple[str, ...], LamellaEr
         ("system",): lambda: check_parts(settings.system or ""),
         ("secrets",): lambda: _choose("secrets", settings.secrets, SecretRule),
         ("note_writes",): lambda: _choose("note_writes", settings.note_writes, WriteRule),
+        ("memory",): lambda: _choose("memory", settings.memory, MemoryUse),
         ("linger",): lambda: _check_linger(settings),
         ("tool_output",): lambda: _check_output(settings),
         _SHARES: lambda: Budget(**{name: getattr(settings, name) for name in _SHARES}),

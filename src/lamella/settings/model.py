@@ -94,6 +94,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     turn_tokens: _Tokens | None = None
     max_cost: float | None = None
     tool_output: int = 50_000
+    memory: str = "chat"
+    memory_folder: str | None = None
     cache_storage: int = 0
     secrets: str = "warn"
     note_writes: str = "ask"

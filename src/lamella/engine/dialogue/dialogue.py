@@ -145,6 +145,9 @@ class Dialogue:
         committed = self._past.receipts
         settled = apply_receipts(state, committed, turn.terms, measure=rules.measure) if committed else state
         turn, opened = self._fitter.fit(settled, turn, rules, path=self._past.path)
+        if turn.receipts and isinstance(asked, Ask) and asked.upon:
+            asked = replace(asked, system={**asked.system, **asked.upon}, upon={})
+            return self.ask(asked, at=at, rewritten=rewritten)
         receipt = turn.receipts[-1] if turn.receipts else None
         envelope = seal_request(opened, rules, before=state.last or self._before.last)
         entry, books = self._accounts.enter(envelope, at=at)
@@ -367,10 +370,7 @@ class Dialogue:
         return self._past.committed()
 
     def recall(self, query: str, *, limit: int = FOUND_AT_MOST, past: Past | None = None) -> Sequence[Found]:
-        """Originals of this branch that cannot be read off the request: the one that waits for its reply, or the next.
-
-        ``past`` is the past where it is known better than here.
-        """
+        """Originals of this branch that cannot be read off the request; ``past`` is where the past is known better."""
         return self._recaller.find(past or self._past, query, sent=self._look_ahead(), limit=limit)
 
     def why(self, name: str, *, erased: Collection[str] = ()) -> Reason:

@@ -48,6 +48,7 @@ from lamella.engine.keeping.lasting import ChatSettings
 from lamella.engine.keeping.messages import find_erased, miss_message
 from lamella.engine.keeping.titles import tell_title
 from lamella.engine.locking import one_at_a_time
+from lamella.engine.memory import MemoryWatch
 
 
 @one_at_a_time(except_for=("turns", "branches", "ledger", "model_for"), properties=("calls", "standing"))
@@ -63,6 +64,7 @@ class StoredChat(CommandedChat):
         self._kept = StoredLog(backend, conversation)
         self._settings = ChatSettings(backend.configure, settings or {})
         self._dialogue: Dialogue | None = None
+        self._memory = None if backend.memory is None else MemoryWatch(backend.memory)
         self.reload()
 
     @property
@@ -98,11 +100,6 @@ class StoredChat(CommandedChat):
     def version(self) -> int:
         return self._log.version
 
-    @property
-    def window(self) -> int:
-        """How many tokens fit, as settings say."""
-        return self._configured.rules.budget.window
-
     def turns(self, head: str | None = None) -> Sequence[Told]:
         """The turns of a branch as they were said, by default of the active one."""
         if head is not None and not (isinstance(head, str) and head in self._log.nodes):
@@ -119,6 +116,7 @@ class StoredChat(CommandedChat):
         dialogue = self._next_dialogue()
         turn = dialogue.ask(self._with_lasting(asked), at=at, rewritten=self._log.rewritten)
         self._dialogue, self._settings.changed = dialogue, {}
+        self._take_up_memory(due=False)
         return turn
 
     def _next_dialogue(self) -> Dialogue:
@@ -279,7 +277,9 @@ class StoredChat(CommandedChat):
         """Do what was planned, written down with its receipt."""
         if isinstance(planned, Proposal) and planned.receipt is not None and planned.receipt.parent != self._log.head:
             self._stop(planned.receipt.parent, at=at)
-        return self._running().commit(planned, at=at)
+        receipt = self._running().commit(planned, at=at)
+        self._take_up_memory(due=True)
+        return receipt
 
     def undo(self, receipt: str | None = None, *, at: datetime | None = None) -> Receipt:
         """Void a compaction, by default the last, and all after it on this branch."""

@@ -75,6 +75,7 @@ COMMANDS: Mapping[str, tuple[str, str, str]] = {
     "why": ("lamella.faces.cli.ledger", "why", _KEPT),
     "chats": ("lamella.faces.cli.chats", "chats", _KEPT),
     "store": ("lamella.faces.cli.store", "store_app", _KEPT),
+    "memory": ("lamella.faces.cli.memory.command", "memory_app", _KEPT),
     "replay": ("lamella.faces.cli.replay", "replay", _FILES),
     "request": ("lamella.faces.cli.request", "request", _FILES),
     "config": ("lamella.faces.cli.settings.config", "config_app", _SETTINGS),

@@ -39,6 +39,7 @@ from lamella.wiring import (
     Configuration,
     Services,
     configure_chat,
+    find_part,
     fit_settings,
     open_backend,
     open_pool,
@@ -233,7 +234,8 @@ class ChatOpener:
 def opened_to_talk(options: ChatOptions, progress: "Callable[[Progress], None]") -> Iterator[OpenChat]:
     """A conversation to talk in, and its store as long as that takes."""
     services = read_services()
-    backend = open_backend(options.store or None, services=services, vault=options.vault)
+    memory = find_part(services, talks=True)
+    backend = open_backend(options.store or None, services=services, vault=options.vault, memory=memory)
     place: Workplace | None = None
     usual = _STICKY if options.sticky and not services.found.is_set("attachments") else {}
     backend = structs.replace(backend, configure=partial(_configure, backend.configure, usual)) if usual else backend
