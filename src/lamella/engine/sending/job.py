@@ -10,6 +10,8 @@ from msgspec import Struct
 
 from lamella.attach import Tool
 from lamella.core.messages.delta import ToolCall
+from lamella.core.messages.request import Request
+from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.reading.secrets import Leaving
 from lamella.engine.dialogue.reading.waiting import Commands
@@ -23,6 +25,17 @@ from lamella.holdings import ProjectFolder
 
 # How questions are answered where nobody says.
 USUAL_RUNNER = "chat"
+
+
+class NotingChat(SendingChat, Protocol):
+    """A conversation that is told of model calls which are no answers of it; ``head`` is its last message."""
+
+    @property
+    def head(self) -> str: ...
+
+    def note_aside(
+        self, request: Request, given: Answer, *, purpose: str, after: str | None = None, at: datetime | None = None
+    ) -> None: ...
 
 
 def _no_tools(_chat: SendingChat | None) -> Sequence[Tool]:
@@ -44,7 +57,7 @@ class Workplace(Struct, frozen=True, kw_only=True):
     writes: bool = False
 
 
-class JobChat(SendingChat, Protocol):
+class JobChat(NotingChat, Protocol):
     """A conversation as runners look at it before they ask: what it would send, and what waits for the next question.
 
     ``refuse_secrets`` raises where something that looks like one would leave, and settings refuse that.

@@ -28,7 +28,7 @@ def referenced_artifacts(event: Event, artifact: str) -> tuple[str, ...]:
     """The hashes of everything an event holds of one artifact: its text, its pictures, instructions that draw it in.
 
     A picture is also found inside the notes that embed it. What tools gave back inside a turn is named by its place
-    there, so the log finds it: ``Log.find_results``.
+    there, so it is found by its message: ``find_results``.
     """
     if not isinstance(event, MessageEvent | AttachmentEvent):
         return ()
