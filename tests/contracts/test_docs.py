@@ -72,6 +72,8 @@ def test_every_setting_of_a_conversation_can_stand_in_a_transcript() -> None:
         "turn_seconds",
         "turn_tokens",
         "max_cost",
+        "memory",
+        "memory_folder",
         "private_addresses",
         "page_bytes",
         "page_seconds",

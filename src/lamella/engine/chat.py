@@ -27,6 +27,7 @@ from lamella.engine.sending.limits import TurnLimits
 from lamella.engine.sending.pool import ProviderPool
 from lamella.engine.sending.sending import Delivery, Event
 from lamella.engine.sending.tools import Toolbox, ToolFunction
+from lamella.engine.sources import ReplySource, list_source_hashes, read_sources
 from lamella.errors import CallError
 
 NO_RUNNERS: Mapping[str, Runner] = MappingProxyType({})
@@ -128,6 +129,10 @@ class Chat(Discourse):
             return None
         return toolbox.known if tools is None else toolbox.definitions
 
+    def make_tools(self) -> Sequence[Tool]:
+        """The tools that come with the engine, made for this conversation."""
+        return self._place.make_tools(self._stored)
+
     def _name_model(self, model: str) -> str:
         """A model that the program names may be sent to, whoever else names it later."""
         named = super()._name_model(model)
@@ -215,6 +220,19 @@ class Chat(Discourse):
             self._pool.name(check_text(model, "model", may_be_empty=False))
         self._stored.set(settings)
 
+    @property
+    def memory(self) -> str:
+        """The memory as it stands in the prompt of this conversation."""
+        return self._stored.memory
+
+    def refresh_memory(self) -> str | None:
+        """Have the memory taken up with the next turn; what moves first by that, none if nothing does."""
+        return self._stored.refresh_memory()
+
+    def tell_talk(self) -> str:
+        """What was talked about, on one line; a summariser writes it, where there is one."""
+        return self._stored.tell_talk()[0]
+
     def ledger(self) -> Sequence[Sequence[Call]]:
         """For each turn of the active branch the model calls that were made for it."""
         return self._stored.ledger()
@@ -260,6 +278,16 @@ class Chat(Discourse):
     def turns(self, head: str | None = None) -> Sequence[Told]:
         """The turns of a branch as they were said, by default of the active one."""
         return self._stored.turns(head)
+
+    def sources(self, message: str | None = None) -> Sequence[ReplySource]:
+        """What the numbers in a reply point to, by default in the last one: ``[^1]`` is the first.
+
+        A message is that reply or its question, on whatever branch it is.
+        """
+        told = self._stored.turns(None if message is None else check_text(message, "message"))[-1:]
+        hashes = [name for one in told for name in list_source_hashes(one)]
+        contents = self._backend.store.read_contents(self.id, hashes) if hashes else {}
+        return tuple(source for one in told for source in read_sources(one, contents))
 
     def branches(self) -> Sequence[str]:
         """Every branch by its last message; none is ever lost by editing, regenerating, deleting or forking."""

@@ -8,6 +8,7 @@ from lamella.core.log.events.codec import write_event
 from lamella.core.log.events.message import NOTHING_SET, TurnSetup, read_lasting
 from lamella.core.log.log import Log
 from lamella.core.log.records import Written
+from lamella.core.log.terms import SecretRule
 from lamella.core.log.turn import SystemParts
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.values import replace
@@ -18,6 +19,8 @@ from lamella.errors import LamellaError
 # Settings that give parts of the system prompt. A turn has them in its own words, so no event names them.
 PART_SETTINGS = ("system", "instructions", "instructions_file")
 _find_sampling = attrgetter("temperature", "reasoning_effort")
+# From the one that lets most leave to the one that lets least.
+_STRICTER = (SecretRule.OFF, SecretRule.WARN, SecretRule.REFUSE)
 
 
 class ChatSettings:
@@ -26,26 +29,33 @@ class ChatSettings:
     def __init__(self, configure: Callable[[Mapping[str, object]], ChatRules], given: Mapping[str, object]) -> None:
         self._configure = configure
         self.changed = dict(given)
+        # What was said of secrets here and now, which holds for as long as this is open.
+        self._secrets = given.get("secrets")
 
     def read(self, log: Log) -> ChatRules:
         """What settings come to: as written down, with those on top that are not written down yet."""
         written = log.settings
         self.changed = {name: value for name, value in self.changed.items() if written.get(name) != value}
         self._rules = self._configure(self.listed(log))
+        if self._secrets is None:
+            self._rules = _hold_secrets(self._rules, written.get("secrets"))
         return self._rules
 
     def listed(self, log: Log) -> dict[str, object]:
         """All of them by name."""
         # What an archive says of files to be read is somebody else's word.
-        return {**_without_parts(log.settings), **self.changed}
+        listed = {**_without_parts(log.settings), **self.changed}
+        listed.pop("secrets", None)
+        return listed if self._secrets is None else {**listed, "secrets": self._secrets}
 
     def set(self, settings: Mapping[str, object], log: Log) -> ChatRules:
         """What settings come to with these on top; if one of them is refused none is set."""
-        before, self.changed = self.changed, {**self.changed, **settings}
+        before, secrets = self.changed, self._secrets
+        self.changed, self._secrets = {**self.changed, **settings}, settings.get("secrets", self._secrets)
         try:
             return self.read(log)
         except LamellaError:
-            self.changed = before
+            self.changed, self._secrets = before, secrets
             raise
 
     def write(self, written: Written) -> Written:
@@ -87,6 +97,14 @@ class ChatSettings:
         given = {} if system is None else repeat_system(system)
         names = [name for name in PART_SETTINGS if name in self.changed]
         return {**given, **self._rules.parts(names)} if names else given
+
+
+def _hold_secrets(rules: ChatRules, written: object) -> ChatRules:
+    """What is written down makes a conversation stricter than one's own settings, never laxer: anybody may have."""
+    if written not in list(SecretRule):
+        return rules
+    stricter = max(SecretRule(str(written)), rules.rules.secrets, key=_STRICTER.index)
+    return replace(rules, rules=replace(rules.rules, secrets=stricter))
 
 
 def _without_parts(settings: Mapping[str, object]) -> dict[str, object]:

@@ -33,12 +33,14 @@ from lamella.core.messages.delta import (
 from lamella.core.messages.rounds import ToolOutput
 from lamella.core.messages.usage import Usage
 from lamella.core.prompt.state import State
+from lamella.core.search.index import Found
 from lamella.core.values import replace
 from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.fitting import wait_apart
 from lamella.engine.dialogue.turn import TurnView, check_room, no_model
 from lamella.engine.sending.deltas import foresee, read_answer
+from lamella.engine.sending.editing import AnswerEditor
 from lamella.engine.sending.limits import PATIENCE, TurnLimits, TurnMeter, count_rounds, refuse_calls
 from lamella.engine.sending.tools import Toolbox, Toolset
 from lamella.engine.workers import Workers
@@ -117,7 +119,7 @@ class Delivery(Struct, frozen=True, kw_only=True):
 
     What is built, read and written down is done by ``workers``: it never holds up the loop of whoever sends. With a
     ``window``, a request that leaves less of it than the ``answer`` may have is not sent. ``answered`` is called when
-    something of an answer has come. ``model`` is who is asked.
+    something of an answer has come. ``model`` is who is asked. What it says goes through the ``editor``.
     """
 
     provider: ChatProvider
@@ -130,6 +132,7 @@ class Delivery(Struct, frozen=True, kw_only=True):
     window: int | None = None
     answered: Callable[[], None] | None = None
     model: str = ""
+    editor: AnswerEditor | None = None
 
 
 class SendingChat(Protocol):
@@ -149,6 +152,7 @@ class SendingChat(Protocol):
     def ledger(self) -> Sequence[Sequence[Call]]: ...
 
     def turns(self, head: str | None = None) -> Sequence[Told]: ...
+    def recall(self, query: str, *, limit: int = ...) -> Sequence[Found]: ...
 
     @property
     def standing(self) -> tuple[State, Terms]: ...
@@ -329,16 +333,23 @@ async def _stream(turn: TurnView, sent: _Attempt, post: Delivery) -> AsyncGenera
         async for delta in deltas:
             if sent.first is None:
                 sent.first = (post.clock.now() - sent.started).total_seconds()
+            if post.editor is not None and isinstance(delta, TextDelta):
+                delta = TextDelta(text=post.editor.take(delta.text))
             sent.deltas.append(delta)
             event = _event(delta)
             if event is not None:
                 yield event
+    if post.editor is not None:
+        rest = post.editor.end(called=any(isinstance(delta, ToolCall) for delta in sent.deltas))
+        sent.deltas.append(TextDelta(text=rest))
+        if rest:
+            yield Event(kind=EventName.DELTA, text=rest)
 
 
 def _event(delta: Delta) -> Event | None:
     match delta:
         case TextDelta():
-            return Event(kind=EventName.DELTA, text=delta.text)
+            return Event(kind=EventName.DELTA, text=delta.text) if delta.text else None
         case ReasoningDelta():
             return Event(kind=EventName.REASONING, said=delta.text)
         case ToolCall():
@@ -377,6 +388,7 @@ async def _record(chat: SendingChat, turn: TurnView, sent: _Attempt, *, post: De
         retries=sent.retries,
         ended=ended,
         foreseen=sent.foreseen,
+        sources=post.editor.sources if post.editor is not None else (),
     )
 
     def write() -> None:

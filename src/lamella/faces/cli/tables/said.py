@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from lamella.engine.keeping.marks import CompactionMark
 from lamella.faces.cli.tables.receipts import tell_mark
 from lamella.faces.cli.terminal.lines import show_line, show_lines
-from lamella.views.chats import CallBody, RoundBody, SaidBody
+from lamella.views.chats import CallBody, RoundBody, SaidBody, SourceBody
 from lamella.views.words import cut_words
 
 _INDENT = " " * 18
@@ -35,6 +35,14 @@ def tell_round(made: RoundBody) -> list[str]:
     """What the model said before it called, each call, and what that gave."""
     said = [f"… {line}" for line in show_lines(made["text"]).splitlines()]
     return [*said, *(f"> {_tell_call(call)}" for call in made["calls"])]
+
+
+def tell_source(source: SourceBody) -> list[str]:
+    """What a number in a reply points to: where it stands, and below that the passage itself."""
+    place = " > ".join(filter(None, (source["path"] or source["id"], source["place"].replace("#", " > "))))
+    text = "erased since" if source["text"] is None else source["text"]
+    passage = [f"{_INDENT}  | {line}".rstrip() for line in show_lines(text).splitlines()]
+    return [f"{_INDENT}[^{source['number']}] {show_line(place)}", *passage]
 
 
 def _tell_call(call: CallBody) -> str:

@@ -80,6 +80,25 @@ def test_a_refused_turn_is_not_written_down_and_what_waits_still_waits(tmp_path:
         assert not any("looks like" in line for line in again.ask("Read.").envelope.warnings)
 
 
+@pytest.mark.parametrize(("written", "own", "said"), [("off", "warn", 1), ("warn", "off", 1), ("off", "off", 0)])
+def test_what_is_written_down_makes_it_stricter_than_ones_own_settings_never_laxer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, written: str, own: str, said: int
+) -> None:
+    monkeypatch.setenv("LAMELLA_SECRETS", own)
+    with lamella.open(f"sqlite:///{tmp_path / 'chats.db'}", model="openai:gpt-5") as engine:
+        engine.chat("keys", secrets=written).ask("Hello.")
+        # Whoever opens it later may have it from an archive of somebody else.
+        warnings = engine.chat("keys").ask("Read.", attach=[NOTE]).envelope.warnings
+        assert len([line for line in warnings if "looks like" in line]) == said
+
+
+def test_what_is_written_down_refuses_although_ones_own_settings_only_warn(tmp_path: Path) -> None:
+    with lamella.open(f"sqlite:///{tmp_path / 'chats.db'}", model="openai:gpt-5") as engine:
+        engine.chat("keys", secrets="refuse").ask("Hello.")
+        with pytest.raises(SecretError):
+            engine.chat("keys").ask("Read.", attach=[NOTE])
+
+
 def test_a_setting_that_is_none_of_the_three_is_refused() -> None:
     with pytest.raises(SettingError, match="There is no secrets 'maybe'"):
         Conversation(secrets="maybe")
