@@ -188,10 +188,12 @@ def test_what_it_says_when_it_cannot_call_is_the_answer_whatever_it_calls_for_be
     ids=["steps", "tokens", "money", "time"],
 )
 @pytest.mark.parametrize("where", ["given", "settings"])
-def test_a_turn_calls_no_further_than_its_limits(limit: dict[str, object], told: str, where: str) -> None:
+def test_a_turn_calls_no_further_than_its_limits(limit: dict[str, float], told: str, where: str) -> None:
     shelf = Shelf()
     speaker = Speaker(*(call(f"word{number}") for number in range(3)), "Enough.", "Enough.")
-    chat = open_chat(speaker, **(limit if where == "settings" else {}))
+    settings: dict[str, object] = {**limit} if where == "settings" else {}
+    chat = open_chat(speaker)
+    chat.set(**settings)
     found = outputs(send(chat, "When?", tools=[shelf.search_notes], **(limit if where == "given" else {})))
     assert told in " ".join(found)
     assert len(shelf.asked) < 3
