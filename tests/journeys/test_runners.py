@@ -273,3 +273,16 @@ def test_a_turn_left_with_calls_of_the_vaults_tools_goes_on_in_a_script(
     words = ("chats", "resume", "garden", "--vault", str(notes), "--store", url)
     resumed = spawn(*words, environment={**home, "LAMELLA_MODEL": model})
     assert (resumed.exit, resumed.out) == (0, "In May.\n")
+
+
+def test_a_question_in_a_script_tells_what_all_of_its_requests_came_to(
+    tmp_path: Path, home: Mapping[str, str], script: Callable[..., str]
+) -> None:
+    usage = {"plain": 100, "read": 0, "output": 10}
+    calls = [{"name": "time_range", "arguments": {"when": "last week"}}]
+    model = script({"calls": calls, "usage": usage}, {"text": "Then.", "usage": usage}, "Well.")
+    asked = spawn("ask", "When?", "--runner", "agent", "--model", model, environment=home)
+    assert (asked.exit, asked.out) == (0, "Then.\n")
+    assert asked.err.splitlines()[-1] == "2 requests for this question · 200 tokens in · 20 out"
+    plainly = spawn("ask", "When?", "--model", script("Then."), environment=home)
+    assert "requests for this question" not in plainly.err

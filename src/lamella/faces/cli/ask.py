@@ -30,7 +30,7 @@ from lamella.faces.cli.chat.opening import (
     tell_demo,
 )
 from lamella.faces.cli.chat.output import PlainOutput, follow
-from lamella.faces.cli.chat.status import tell_call, tell_end
+from lamella.faces.cli.chat.status import tell_call, tell_end, tell_requests
 from lamella.faces.cli.tables.replay import print_turn
 from lamella.faces.cli.terminal.console import make_console
 from lamella.faces.cli.terminal.telling import tell, tell_json
@@ -135,7 +135,7 @@ def _answer(opened: OpenChat, asked: Ask, output: PlainOutput, *, as_json: bool)
     call = turn.ledger.calls[-1]
     if as_json:
         tell_json(opened.view_answer(turn))
-    for line in (tell_end(call), tell_call(call)):
+    for line in (tell_end(call), tell_call(call), tell_requests(opened.stored)):
         if line:
             tell(line, err=True)
 
