@@ -1,7 +1,7 @@
 """``plus``: what a question needs is looked up first, and told with it; then one call answers."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -24,19 +24,18 @@ class Shed:
     def __init__(self) -> None:
         self.called: list[tuple[str, object]] = []
 
-    def make(self, name: str, output: str = "", **schema: object) -> Tool:
+    def make(self, name: str, output: str = "", *, schema: Mapping[str, object] = QUERY) -> Tool:
         def run(**arguments: object) -> str:
             self.called.append((name, arguments))
             if output == "boom":
                 raise RuntimeError("it broke")
             return output or f"{name} found it."
 
-        return Tool(name=name, description=f"Does {name}.", parameters=schema or QUERY, run=run)
+        return Tool(name=name, description=f"Does {name}.", parameters=schema, run=run)
 
     def all(self) -> list[Tool]:
-        return [self.make(name) for name in ("search_notes", "web_search", "write_note")] + [
-            self.make("remember", **FACT)
-        ]
+        looking = [self.make(name) for name in ("search_notes", "web_search", "write_note")]
+        return [*looking, self.make("remember", schema=FACT)]
 
 
 @pytest.fixture

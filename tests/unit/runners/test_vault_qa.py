@@ -277,7 +277,8 @@ def test_a_secret_in_the_question_is_not_told_to_a_model_on_the_way_where_that_i
 def test_transcripts_have_the_passages_as_they_were_sent(opened: Open) -> None:
     chat = opened(Speaker("12 euros.")).chat("garden")
     say(chat, "What do the seeds cost?")
-    (turn,) = chat.transcript()["turns"]  # type: ignore[misc]
+    turns = chat.transcript()["turns"]
+    assert isinstance(turns, list)
     assert {"kind": "passage", "path": "garden/beans.md", "place": "Beans#Costs", "text": "Seeds cost 12 euros."} in [
-        {name: value for name, value in one.items() if name != "title"} for one in turn["attach"]
+        {name: value for name, value in one.items() if name != "title"} for one in turns[0]["attach"]
     ]
