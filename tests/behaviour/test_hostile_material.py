@@ -74,11 +74,11 @@ def talk(vault: Path, *lines: Line | str, asked: list[NoteChange]) -> tuple[list
         async with lamella.open("memory:", vault=vault, model="scripted:x", provider=provider, allow=allow) as engine:
             chat = engine.chat("garden", layout="in_place")
             note = Note(path="seen.md", text=f"zebra {ORDER}")
-            async for _ in chat.send("Look at this.", attach=[note]):
+            async for _ in chat.send("@composer Look at this.", attach=[note]):
                 pass
             chat.drop("seen.md")
             given = []
-            async for event in chat.send("What of the zebra?", tools=engine.tools(chat)):
+            async for event in chat.send("@composer What of the zebra?", tools=engine.tools(chat)):
                 given += [event.output.output] if event.output is not None else []
             return given
 
@@ -100,7 +100,7 @@ def test_an_order_in_what_a_tool_brings_stays_in_its_message_and_runs_nothing(
     assert len(requests) == 3
     last = requests[-1].messages
     assert [message.role for message in last if given[0] in message.text] == [Role.TOOL]
-    assert [message.text for message in last if message.role is Role.USER][-1].endswith("What of the zebra?")
+    assert [message.text for message in last if message.role is Role.USER][-1].endswith("@composer What of the zebra?")
     assert asked == []
     assert (vault / "diary.md").read_text(encoding="utf-8") == "mine\n"
 
@@ -130,6 +130,6 @@ def test_a_note_that_is_attached_gives_no_orders_either(world: tuple[Path, str])
     asked: list[NoteChange] = []
     requests, _ = talk(vault, f"It says:\n{ORDER}", "Nothing.", asked=asked)
     (user,) = [message.text for message in requests[0].messages if message.role is Role.USER]
-    assert user.endswith("[User query]:\nLook at this.")
+    assert user.endswith("[User query]:\n@composer Look at this.")
     assert asked == []
     assert sorted(path.name for path in vault.iterdir())[-2:] == ["diary.md", "evil.md"]

@@ -22,16 +22,13 @@ def talk(
     *lines: Line | str,
     allow: Callable[[NoteChange], bool] | None = None,
     attach: tuple[Note, ...] = (),
+    text: str = "Write it. @composer",
     **settings: object,
 ) -> tuple[str, list[str]]:
-    """What was shown of the last answer, and what the next turn has of all of them."""
-    asked = ("Write it.", "And?")[: len(lines)]
+    """What was shown of the answer, and what the next turn has of it."""
 
     async def send() -> str:
-        shown = ""
-        for text in asked:
-            shown = "".join([event.text async for event in chat.send(text, attach=attach)])
-        return shown
+        return "".join([event.text async for event in chat.send(text, attach=attach)])
 
     provider = ScriptedProvider(*lines)
     with lamella.open("memory:", vault=vault, model="scripted:x", provider=provider, allow=allow) as engine:
@@ -89,6 +86,7 @@ def test_a_block_that_a_note_brought_along_is_a_quotation_even_where_all_writes_
     assert "beans.md: not written: what stands there was read, and is quoted." in shown
     assert list(vault.iterdir()) == []
     shown, _ = talk(vault, ANSWER)
+    assert "beans.md was made" in shown
     assert [path.name for path in vault.iterdir()] == ["beans.md"]
 
 
@@ -97,6 +95,23 @@ def test_a_block_in_a_fence_is_shown_and_asks_nobody(vault: Path) -> None:
     answer = f"The form is:\n```xml\n{BLOCK}\n```\n"
     shown, _ = talk(vault, answer, allow=lambda change: asked.append(change) or True)  # type: ignore[func-returns-value]
     assert (shown, asked) == (answer, [])
+
+
+def test_a_chat_writes_for_those_who_say_so_also_when_it_is_answered_again(vault: Path) -> None:
+    shown, _ = talk(vault, ANSWER, allow=lambda _change: True, text="How does one write?")
+    assert (shown, list(vault.iterdir())) == (ANSWER, [])
+
+    async def again() -> None:
+        async for _ in chat.send("Write it. @composer"):
+            pass
+        async for _ in chat.send(chat.regenerate()):
+            pass
+
+    provider = ScriptedProvider("No.", ANSWER)
+    with lamella.open("memory:", vault=vault, model="scripted:x", provider=provider, allow=lambda _: True) as engine:
+        chat = engine.chat("garden")
+        asyncio.run(again())
+    assert [path.name for path in vault.iterdir()] == ["beans.md"]
 
 
 def test_where_no_notes_are_written_an_answer_is_as_it_came(vault: Path, monkeypatch: pytest.MonkeyPatch) -> None:

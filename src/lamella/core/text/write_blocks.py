@@ -41,8 +41,8 @@ def _walk(text: str) -> Iterator[tuple[str, str, str]]:
         if block is None:
             at = stop
             continue
-        *found, at = block
-        yield found[0], found[1], found[2]
+        path, content, whole, at = block
+        yield path, content, whole
 
 
 def _find_line_end(text: str, at: int) -> int:

@@ -11,7 +11,7 @@ PARAMETERS = (
 
 
 def test_a_tool_tells_its_schema_and_gets_what_it_was_called_with() -> None:
-    tool = make_tool("look", "Look.", PARAMETERS, dict)
+    tool = make_tool("look", "Look.", parameters=PARAMETERS, run=dict)
     assert tool.parameters == {
         "type": "object",
         "properties": {
