@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from lamella.adapters.clocks.system import SystemClock
 from lamella.engine.sending.job import Workplace
+from lamella.settings.meaning import find_write_rule
 from lamella.settings.values import WriteRule
 from lamella.wiring.faults import OWN
 from lamella.wiring.services import Services
@@ -107,7 +108,7 @@ class ToolMaker:
         """Whether notes are written: as the user's own settings say. A conversation may be stricter, never laxer."""
         if self._root is None:
             return WriteRule.OFF
-        own = WriteRule(self._services.settings.note_writes)
+        own = find_write_rule(self._services.settings)
         written = getattr(chat, "settings", {}).get("note_writes")
         return max(own, WriteRule(written), key=list(WriteRule).index) if written in list(WriteRule) else own
 
