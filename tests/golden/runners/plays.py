@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.speaking import Speaker
+from tests.speaking import NO_PLAN, Speaker
 from tests.unit.engine.backends import Ticking, make_backend
 from tests.unit.pictures import png
 
@@ -46,11 +46,15 @@ PROJECT = ProjectFolder(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """Questions, each with what is attached to it, and what the model says to all of them, one line after the other."""
+    """Questions, each with what is attached to it, and what the model says to all of them, one line after the other.
+
+    ``aside`` is what it says to whatever is asked beside the conversation.
+    """
 
     questions: tuple[tuple[str, tuple[Attachment, ...]], ...]
     lines: tuple[Line | str, ...]
     equipped: bool = False
+    aside: str = NO_PLAN
 
 
 def _call(number: int, name: str, arguments: str) -> ToolCall:
@@ -81,6 +85,7 @@ SCENES = {
         questions=(("When are beans sown?", (_BEANS,)), ("Thanks. And peas?", ())),
         lines=(*_ROUNDS, "In May.", "In March."),
         equipped=True,
+        aside='[{"tool": "search_notes", "arguments": {"query": "beans"}}]',
     ),
     "images": Scene(
         questions=(("What is this?", (_PICTURE,)), ("And there?", (ActiveNote(path="beans.md", text="# Beans\n"),))),
@@ -137,7 +142,7 @@ def perform(play: Play) -> str:
 
 async def _perform(play: Play, place: Workplace) -> str:
     scene = SCENES[play.scene]
-    speaker = Speaker(*scene.lines)
+    speaker = Speaker(*scene.lines, aside=scene.aside)
     chat = StoredChat(make_backend(MemoryStore()), "golden", {"model": MODEL, "layout": play.layout, **_SYSTEM})
     post = Delivery(
         provider=speaker,  # type: ignore[arg-type]
