@@ -19,6 +19,7 @@ from lamella.engine.keeping.names import find_erased
 from lamella.engine.memory import make_remember
 from lamella.engine.sending.job import Runner
 from lamella.engine.sending.pool import ProviderPool
+from lamella.engine.sending.tools import ToolSource
 from lamella.errors import NotAvailableError
 from lamella.holdings import ChatListing, Damage, Fact, FactKind, StoreStats
 from lamella.ports import Archive, MemoryBook, Store
@@ -32,7 +33,7 @@ class Engine:
 
     ``archive`` reads and writes files, ``open_store`` opens other stores, and ``fit`` knows what suits a model. A
     backend that is yet to be opened is opened by ``async with``, or when it is first needed. ``memory`` opens what is
-    remembered beyond one conversation.
+    remembered beyond one conversation, ``servers`` have tools of others.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class Engine:
         open_store: Callable[[str], Store] | None = None,
         fit: Callable[[str], Mapping[str, object]] | None = None,
         memory: Callable[[], MemoryBook] | None = None,
+        servers: ToolSource | None = None,
     ) -> None:
         self._given = backend
         self._opening = Lock()
@@ -55,6 +57,7 @@ class Engine:
         self._open_store = open_store
         self._fit = fit
         self._open_memory = memory
+        self._servers = servers
         self._settings = {} if model is None else {"model": model}
         self._pool.name(model)
 
@@ -92,6 +95,11 @@ class Engine:
     def memory(self) -> MemoryBook:
         """What is remembered beyond one conversation: read it, add to it, take out of it."""
         return _there(self._open_memory, "memory")()
+
+    @property
+    def servers(self) -> ToolSource:
+        """The MCP servers that settings name: their tools, from servers that are started when they are wanted."""
+        return _there(self._servers, "servers")
 
     def remember(self, fact: str) -> str:
         """Note one lasting fact about the user or their work for later conversations, in one short sentence.
@@ -193,6 +201,8 @@ class Engine:
     def close(self) -> None:
         """Close the store, once everything that is being written is written."""
         self._pool.workers.close()
+        if self._servers is not None:
+            self._servers.close()
         if isinstance(self._given, Backend):
             self._given.store.close()
 

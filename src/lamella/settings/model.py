@@ -63,6 +63,20 @@ class CompactionSettings(ChainSettings, frozen=True, kw_only=True, forbid_unknow
     runners: dict[str, ChainSettings] = {}
 
 
+class ServerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An MCP server: a command that starts it, or the address that it is at.
+
+    ``env`` names the variables that it gets, ``token`` the one that has what an address wants to see.
+    """
+
+    command: str | None = None
+    args: list[str] = []
+    env: list[str] = []
+    url: str | None = None
+    token: str | None = None
+    seconds: float = 30
+
+
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Defaults of a conversation, by their types. What values mean is checked in ``meaning``."""
 
@@ -91,6 +105,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     runner: str = "chat"
     memory: str = "chat"
     memory_folder: str | None = None
+    mcp: dict[str, ServerSettings] = {}
     cache_storage: int = 0
     secrets: str = "warn"
     store: str = "sqlite:///~/.lamella/chats.db"

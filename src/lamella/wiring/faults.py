@@ -20,6 +20,7 @@ def find_bad_settings(services: Services) -> list[LamellaError]:
     checks: dict[str, Callable[[], object]] = {
         "store": lambda: locate_store(services.settings.store),
         "model_facts": lambda: services.own_models,
+        "mcp": lambda: _list_servers(services),
     }
     faults = list(find_faults(services.settings))
     faults += [((), error) for error in services.found.find_overreach(OWN)]
@@ -30,6 +31,12 @@ def find_bad_settings(services: Services) -> list[LamellaError]:
         except LamellaError as error:
             faults.append(((name,), error))
     return [tell_place(error, services.found.tell_places(names)) for names, error in faults]
+
+
+def _list_servers(services: Services) -> object:
+    from lamella.wiring.mcp import list_servers
+
+    return list_servers(services)
 
 
 def check_meaning(found: Configuration) -> None:

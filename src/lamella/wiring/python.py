@@ -23,6 +23,7 @@ from lamella.ports import ChatProvider, Summarizer
 from lamella.runners.registry import RUNNERS
 from lamella.settings.system import read_parts
 from lamella.wiring.archives import open_archive
+from lamella.wiring.mcp import open_servers
 from lamella.wiring.memory import find_part, open_memory
 from lamella.wiring.providers import fit_settings, open_pool
 from lamella.wiring.reading import open_files
@@ -115,6 +116,7 @@ def open_engine(
         open_store=open_store,
         fit=partial(fit_settings, begins=True, services=services),
         memory=partial(open_memory, services=services),
+        servers=open_servers(services),
     )
 
 

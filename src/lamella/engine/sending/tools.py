@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, get_type_hints
+from typing import Any, Protocol, get_type_hints
 
 from lamella.attach import Tool
 from lamella.core.artifacts.make import make_tool_definition
@@ -22,6 +22,20 @@ STEPS = 8
 SECONDS = 60.0
 # What one result may have, in characters: more would leave no room for anything else in most windows.
 LONGEST = 200_000
+
+
+class ToolSource(Protocol):
+    """Where tools come from that are not of this program, such as servers: listed when they are wanted, and kept."""
+
+    def tools(self) -> Sequence[Tool]:
+        """The same tools in the same order, until they are refreshed; may take as long as a server does."""
+        ...
+
+    def refresh(self) -> None:
+        """Have them listed anew when they are wanted next."""
+        ...
+
+    def close(self) -> None: ...
 
 
 class Toolbox:
