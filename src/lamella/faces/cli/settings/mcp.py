@@ -1,22 +1,18 @@
 """``lamella mcp``: the MCP servers that settings name, and whether they can be used."""
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
+from lamella.adapters.tools.mcp.servers import ServerReport
 from lamella.errors import UsageError
 from lamella.faces.cli.access import JsonOption
 from lamella.faces.cli.terminal.lines import show_line, tell_count
 from lamella.faces.cli.terminal.progress import told_if_slow
 from lamella.faces.cli.terminal.telling import tell, tell_json
 from lamella.views.words import cut_words
-from lamella.wiring import is_trusted, list_servers, open_servers, read_services
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from lamella.adapters.tools.mcp.servers import ServerReport
-    from lamella.wiring import Services
+from lamella.wiring import Services, is_trusted, list_servers, open_servers, read_services
 
 _GLANCE = 80
 
@@ -61,7 +57,7 @@ def check(
     return 1 if any(one.why for one in shown) else 0
 
 
-def _ask(services: "Services") -> "Sequence[ServerReport]":
+def _ask(services: Services) -> Sequence[ServerReport]:
     servers = open_servers(services)
     try:
         return servers.reports()
@@ -69,12 +65,12 @@ def _ask(services: "Services") -> "Sequence[ServerReport]":
         servers.close()
 
 
-def _view(report: "ServerReport") -> dict[str, object]:
+def _view(report: ServerReport) -> dict[str, object]:
     tools = [{"name": tool.name, "description": tool.description} for tool in report.tools]
     return {"name": report.name, "error": report.why, "tools": tools, "notes": list(report.said)}
 
 
-def _print(report: "ServerReport") -> None:
+def _print(report: ServerReport) -> None:
     tell(f"{report.name}: {show_line(report.why)}" if report.why else _tell_tools(report))
     for tool in report.tools:
         tell(f"  {tool.name}  {show_line(cut_words(tool.description.partition(chr(10))[0], _GLANCE))}")
@@ -82,5 +78,5 @@ def _print(report: "ServerReport") -> None:
         tell(f"  note: {show_line(line)}")
 
 
-def _tell_tools(report: "ServerReport") -> str:
+def _tell_tools(report: ServerReport) -> str:
     return f"{report.name}: {tell_count(len(report.tools), 'tool')}"

@@ -47,7 +47,7 @@ def find(servers: ToolServers, name: str) -> Tool:
 
 def call(tool: Tool, **arguments: object) -> str:
     assert tool.run is not None
-    given = asyncio.run(tool.run(**arguments))  # type: ignore[arg-type]
+    given: object = asyncio.run(tool.run(**arguments))  # type: ignore[arg-type]
     assert isinstance(given, str)
     return given
 
