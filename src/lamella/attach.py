@@ -25,6 +25,7 @@ __all__ = [
     "Folder",
     "Note",
     "Office",
+    "Passage",
     "Pdf",
     "Picture",
     "Selection",
@@ -212,6 +213,27 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """A part of a file that was found for a question; ``place`` tells it from others of the same file.
+
+    It is not attached for good: it stays readable for as many turns as `linger` says.
+    """
+
+    kind: ClassVar[Kind] = Kind.PASSAGE
+    path: str
+    text: str
+    place: str = ""
+    title: str = ""
+    policy: str | None = None
+
+    def attachment(self) -> Artifact:
+        source = Source(path=self.path, place=self.place or None)
+        return make_artifact(
+            self.kind, text=self.text, source=source, title=self.title, policy=find_policy(self.policy)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
     """A picture: its bytes, its path in the vault, or its address; a data URI is one, too. Its bytes say its type."""
 
@@ -267,18 +289,22 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """A tool the model may call, with the JSON schema of its parameters; ``run`` does what it is called for."""
+    """A tool the model may call, with the JSON schema of its parameters; ``run`` does what it is called for.
+
+    ``seconds`` is how long one call may take, by default as long as whoever runs it says.
+    """
 
     name: str
     description: str = ""
     parameters: Mapping[str, object] = field(default_factory=dict)
     run: Callable[..., object] | None = field(default=None, repr=False)
+    seconds: float | None = None
 
     def definition(self) -> ToolDefinition:
         return make_tool_definition(self.name, description=self.description, parameters=self.parameters)
 
 
-Attachment = _File | _Page | Folder | Tag | Dataview | Selection | Picture | Unknown
+Attachment = _File | _Page | Folder | Tag | Dataview | Selection | Passage | Picture | Unknown
 
 
 def describe_file(path: str) -> _File | Picture:

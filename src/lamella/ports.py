@@ -3,7 +3,7 @@
 Adapters satisfy them by shape. Core never sees a port: it gets values, and plain callables such as ``count``.
 """
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -29,6 +29,7 @@ from lamella.holdings import (
     Fact,
     FactKind,
     IndexReport,
+    NoteChange,
     NoteHit,
     StoreStats,
 )
@@ -128,6 +129,13 @@ def no_vault(name: str) -> SourceMissingError:
         f"{name} has no text, and there is no vault to read it from.",
         hint="Give the attachment its `text`, or name a `vault` folder.",
     )
+
+
+# Whether a change to a note may be written. Whoever is asked may take their time.
+AllowWrite = Callable[[NoteChange], bool | Awaitable[bool]]
+
+# Writes a fact down that is to be known in later conversations, and says what became of it.
+Remember = Callable[[str], str]
 
 
 class Retriever(Protocol):

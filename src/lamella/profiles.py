@@ -84,8 +84,9 @@ class ModelProfile(Struct, frozen=True, kw_only=True):
     One that ``caches_replies`` serves what the model itself said as well, without its being sent once before.
     ``order`` is that of the prefix.
     ``cached_content`` says whether caches can be made as objects of their own, and ``storage`` what keeping them costs,
-    in dollars per million tokens and hour. A model that ``sees`` takes pictures, as ``pictures`` say. ``reserve`` and
-    the shares are how the window is used with it, where somebody says so.
+    in dollars per million tokens and hour. A model that ``sees`` takes pictures, as ``pictures`` say; one that
+    ``calls_tools`` can be told of tools and asks for them by itself. ``reserve`` and the shares are how the window is
+    used with it, where somebody says so.
     """
 
     cache: CacheProfile = GENERIC_PROFILE
@@ -106,6 +107,7 @@ class ModelProfile(Struct, frozen=True, kw_only=True):
     cached_content: bool = False
     storage: Decimal | None = None
     sees: bool | None = None
+    calls_tools: bool | None = None
     pictures: PictureProfile = GENERIC_PICTURES
     reserve: int | None = None
     warn: float | None = None

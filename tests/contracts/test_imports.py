@@ -47,6 +47,7 @@ EXPORTS = [
     "Message",
     "Note",
     "Office",
+    "Passage",
     "Pdf",
     "Picture",
     "Proposal",

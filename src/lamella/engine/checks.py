@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import Field, fields
 from datetime import UTC, datetime
+from decimal import Decimal
 from os import PathLike
 from pathlib import Path
 from types import UnionType
@@ -12,9 +13,10 @@ from lamella.attach import Attachment, Tool, ToolResult
 from lamella.core.log.turn import PART_NAMES
 from lamella.core.text.content import encode_text
 from lamella.engine.dialogue.turn import check_length
+from lamella.engine.sending.limits import TurnLimits
 from lamella.engine.sending.sending import ANSWER, RetryPolicy
 from lamella.errors import ArtifactError, CallError, SettingError
-from lamella.ports import ChatProvider, Summarizer
+from lamella.ports import AllowWrite, ChatProvider, Summarizer
 
 _Takes = type | UnionType
 _Described = Attachment | ToolResult | Tool
@@ -129,6 +131,7 @@ _WANTED = {
     "parameters": "a dict",
     "run": "a function",
     "fresh": "True or False",
+    "seconds": "a number of seconds above 0",
 }
 
 
@@ -144,6 +147,8 @@ def _fits(field: Field[Any], value: object) -> bool:
             return callable(value)
         case "fresh":
             return isinstance(value, bool)
+        case "seconds":
+            return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
         case _:
             return isinstance(value, str)
 
@@ -164,6 +169,16 @@ def check_summarizer(summarizer: Summarizer | None) -> Summarizer | None:
             hint="Give an object with a method summarize(messages, *, max_tokens) that returns a text.",
         )
     return summarizer
+
+
+def check_allow(allow: AllowWrite | None) -> AllowWrite | None:
+    """Something that can be asked whether a note may be written, or none."""
+    if allow is not None and not callable(allow):
+        raise CallError(
+            f"allow is {_kind(allow)}, and no function.",
+            hint="Give a function that takes a NoteChange and returns True or False.",
+        )
+    return allow
 
 
 def check_provider(provider: ChatProvider | None) -> ChatProvider | None:
@@ -214,8 +229,35 @@ def check_steps(steps: int) -> int:
     return steps
 
 
+def check_limit(value: float | Decimal, name: str) -> Decimal:
+    """How many seconds or dollars a turn may take."""
+    known = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+    if not known or not 0 < value < float("inf"):
+        raise CallError(f"{name} is {value!r}.", hint="Give a number above 0, or leave it out.")
+    return Decimal(str(value))
+
+
 def check_seconds(seconds: float) -> float:
     """How long one call of a tool may take."""
     if not _is_duration(seconds):
         raise CallError(f"seconds is {seconds!r}.", hint="Give a number of seconds above 0, such as 30.")
     return float(seconds)
+
+
+def limit_turn(
+    usual: TurnLimits,
+    *,
+    steps: int | None,
+    seconds: float,
+    turn_seconds: float | None,
+    turn_tokens: int | None,
+    max_cost: float | Decimal | None,
+) -> TurnLimits:
+    """How far a turn may go: as usual, but for what is given; ``seconds`` are those of a call."""
+    return TurnLimits(
+        steps=usual.steps if steps is None else check_steps(steps),
+        call_seconds=check_seconds(seconds),
+        turn_seconds=usual.turn_seconds if turn_seconds is None else float(check_limit(turn_seconds, "turn_seconds")),
+        turn_tokens=usual.turn_tokens if turn_tokens is None else check_length(turn_tokens, "turn_tokens"),
+        max_cost=usual.max_cost if max_cost is None else check_limit(max_cost, "max_cost"),
+    )

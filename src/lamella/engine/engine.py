@@ -9,7 +9,8 @@ from threading import Lock
 from types import TracebackType
 from typing import Self, TypeVar
 
-from lamella.engine.chat import Chat
+from lamella.attach import Tool
+from lamella.engine.chat import NO_PLACE, Chat
 from lamella.engine.checks import check_folder, check_text
 from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.conversations import Conversations, Hit, ImportOutcome
@@ -17,7 +18,7 @@ from lamella.engine.keeping.copying import copy_store
 from lamella.engine.keeping.forking import fork_into
 from lamella.engine.keeping.names import find_erased
 from lamella.engine.memory import make_remember
-from lamella.engine.sending.job import Runner
+from lamella.engine.sending.job import Runner, Workplace, list_runners
 from lamella.engine.sending.pool import ProviderPool
 from lamella.engine.sending.tools import ToolSource
 from lamella.errors import NotAvailableError
@@ -33,7 +34,7 @@ class Engine:
 
     ``archive`` reads and writes files, ``open_store`` opens other stores, and ``fit`` knows what suits a model. A
     backend that is yet to be opened is opened by ``async with``, or when it is first needed. ``memory`` opens what is
-    remembered beyond one conversation, ``servers`` have tools of others.
+    remembered beyond one conversation.
     """
 
     def __init__(
@@ -42,22 +43,24 @@ class Engine:
         pool: ProviderPool,
         *,
         runners: Mapping[str, Runner],
+        place: Workplace = NO_PLACE,
         model: str | None = None,
         archive: Archive | None = None,
         open_store: Callable[[str], Store] | None = None,
         fit: Callable[[str], Mapping[str, object]] | None = None,
+        restore: Callable[[str | None], tuple[str, bool]] | None = None,
         memory: Callable[[], MemoryBook] | None = None,
-        servers: ToolSource | None = None,
     ) -> None:
         self._given = backend
         self._opening = Lock()
         self._pool = pool
         self._runners = runners
+        self._place = place
         self._archive = archive
         self._open_store = open_store
         self._fit = fit
+        self._restore = restore
         self._open_memory = memory
-        self._servers = servers
         self._settings = {} if model is None else {"model": model}
         self._pool.name(model)
 
@@ -81,7 +84,8 @@ class Engine:
         name = check_text(conversation, "conversation", may_be_empty=False)
         given = settings.get("model")
         self._pool.name(check_text(given, "model", may_be_empty=False) if isinstance(given, str) else None)
-        return Chat(self._backend, name, {**self._settings, **settings}, pool=self._pool, runners=self._runners)
+        given_here = {**self._settings, **settings}
+        return Chat(self._backend, name, given_here, pool=self._pool, runners=self._runners, place=self._place)
 
     async def conversation(self, conversation: str, **settings: object) -> Chat:
         """The same, for programs that send: the loop goes on while it is read."""
@@ -91,6 +95,22 @@ class Engine:
         """What suits a conversation that begins with a model, where nobody set it: its window and layout, by name."""
         return _there(self._fit, "models")(check_text(model, "model", may_be_empty=False))
 
+    def runners(self) -> Mapping[str, str]:
+        """The ways of answering by their names, each with what it does in a sentence."""
+        return list_runners(self._runners)
+
+    def tools(self, chat: Chat | None = None) -> Sequence[Tool]:
+        """The tools that come with this engine, by their names: ``chat.send(…, tools=engine.tools(chat))``.
+
+        Without a chat they are there to be looked at: what recalls reads one.
+        """
+        return self._place.make_tools(None) if chat is None else chat.make_tools()
+
+    def restore(self, note: str | None = None) -> tuple[str, bool]:
+        """Take back the last change that was written to a note of the vault, or to any: its path, and if it is gone."""
+        restore = _there(self._restore, "vault")
+        return restore(None if note is None else check_text(note, "note", may_be_empty=False))
+
     @property
     def memory(self) -> MemoryBook:
         """What is remembered beyond one conversation: read it, add to it, take out of it."""
@@ -99,7 +119,7 @@ class Engine:
     @property
     def servers(self) -> ToolSource:
         """The MCP servers that settings name: their tools, from servers that are started when they are wanted."""
-        return _there(self._servers, "servers")
+        return _there(self._place.servers, "servers")
 
     def remember(self, fact: str) -> str:
         """Note one lasting fact about the user or their work for later conversations, in one short sentence.
@@ -201,8 +221,10 @@ class Engine:
     def close(self) -> None:
         """Close the store, once everything that is being written is written."""
         self._pool.workers.close()
-        if self._servers is not None:
-            self._servers.close()
+        if self._place.servers is not None:
+            self._place.servers.close()
+        if self._place.notes is not None:
+            self._place.notes.close()
         if isinstance(self._given, Backend):
             self._given.store.close()
 

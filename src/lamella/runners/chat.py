@@ -7,5 +7,5 @@ from lamella.engine.sending.sending import Event
 
 
 def run_chat(job: Job) -> AsyncGenerator[Event, None]:
-    """Ask, send, and record the answer, in as many rounds of tools as it takes."""
+    """One question, one answer, from the talk and what is attached; with tools if the caller gives some."""
     return carry_out(job)

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         write_request,
     )
     from lamella.wiring.trust import FIELDS, add_trust, name_place, open_trust
+    from lamella.wiring.workplaces import open_workplace, open_writer
     from lamella.wiring.worlds import open_dialogue, open_world
 
 __all__ = [
@@ -93,7 +94,9 @@ __all__ = [
     "open_servers",
     "open_sources",
     "open_trust",
+    "open_workplace",
     "open_world",
+    "open_writer",
     "parse_transcript",
     "place_user_file",
     "read_answer",
@@ -149,6 +152,7 @@ if not TYPE_CHECKING:
             "write_request",
         ),
         "lamella.wiring.trust": ("FIELDS", "add_trust", "name_place", "open_trust"),
+        "lamella.wiring.workplaces": ("open_workplace", "open_writer"),
         "lamella.wiring.worlds": ("open_dialogue", "open_world"),
     }
     _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -37,7 +37,7 @@ def open_backend(
     """
     # Lists do without a backend, and all that a turn walks through takes long to import.
     from lamella.engine.keeping.backend import Backend, ChatRules
-    from lamella.settings.meaning import make_rules, make_terms
+    from lamella.settings.meaning import make_limits, make_rules, make_terms
     from lamella.settings.system import read_parts
     from lamella.wiring.faults import check_meaning
     from lamella.wiring.providers import configure_chat
@@ -52,7 +52,13 @@ def open_backend(
         found = configure_chat(given, services)
         check_meaning(found)
         rules, terms = make_rules(found.settings, world), make_terms(found.settings)
-        return ChatRules(rules=rules, terms=terms, model=found.settings.model, parts=partial(read_parts, found))
+        return ChatRules(
+            rules=rules,
+            terms=terms,
+            model=found.settings.model,
+            parts=partial(read_parts, found),
+            limits=make_limits(found.settings),
+        )
 
     store = open_store(find_store(url, services), create=create)
     return Backend(

@@ -17,12 +17,13 @@ PAGE = Path(__file__).parents[3] / "docs" / "trust.md"
 NO_PLACES = {"profile", "layout", "carry_forward", "history", "model_facts", "reasoning_effort"} | {
     "attachments",
     "cache_marks",
+    "runner",
+    "note_writes",
     "secrets",
     "image_notes",
     "instructions",
     "instructions_file",
     "video_languages",
-    "runner",
 }
 
 

@@ -9,12 +9,30 @@ from lamella.ports import ModelBook
 # The model that ships with Lamella and runs in this process: it needs no key and no server.
 DEMO_MODEL = "local"
 
-__all__ = ["DEMO_MODEL", "find_server_key", "find_window", "name_model", "name_provider", "runs_here", "sees_pictures"]
+__all__ = [
+    "DEMO_MODEL",
+    "calls_tools",
+    "find_server_key",
+    "find_window",
+    "name_model",
+    "name_provider",
+    "runs_here",
+    "sees_pictures",
+]
 
 
 def sees_pictures(model: str, book: ModelBook) -> bool:
     """Whether a model takes pictures, as far as that is known: one of which nobody knows it is tried."""
     return not runs_here(model) and book.model(model).sees is not False
+
+
+def calls_tools(model: str, book: ModelBook) -> bool:
+    """Whether a model asks for tools by itself, as far as that is known: one of which nobody knows it is tried.
+
+    Models in this process are told of none, unless somebody says that theirs can.
+    """
+    known = book.model(model).calls_tools
+    return not runs_here(model) if known is None else known
 
 
 def find_window(model: str, book: ModelBook) -> int | None:

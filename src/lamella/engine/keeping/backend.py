@@ -9,6 +9,7 @@ from lamella.core.log.terms import Terms
 from lamella.engine.dialogue.world import World
 from lamella.engine.keeping.checkpoints import EVENTS
 from lamella.engine.memory import MemoryPart
+from lamella.engine.sending.limits import TurnLimits
 from lamella.ports import Clock, Store
 
 
@@ -19,13 +20,14 @@ def _no_parts(_names: Collection[str]) -> Mapping[str, str]:
 class ChatRules(Struct, frozen=True, kw_only=True):
     """What settings come to: the rules and terms of a conversation, and the model it starts with.
 
-    ``parts`` reads those of the system prompt that settings of these names give.
+    ``parts`` reads those of the system prompt that settings of these names give. ``limits`` are how far a turn may go.
     """
 
     rules: Rules
     terms: Terms
     model: str | None = None
     parts: Callable[[Collection[str]], Mapping[str, str]] = _no_parts
+    limits: TurnLimits = TurnLimits()
 
 
 class Backend(Struct, frozen=True, kw_only=True):

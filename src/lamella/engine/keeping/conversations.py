@@ -13,7 +13,7 @@ from lamella.core.log.events.hashes import referenced_artifacts, retold_hashes
 from lamella.core.log.events.kinds import Event
 from lamella.core.log.ids import Voice
 from lamella.core.log.log import Log
-from lamella.core.log.nodes import damaged
+from lamella.core.log.nodes import damaged, find_results
 from lamella.core.log.records import Record, Written
 from lamella.engine.keeping.inspection import Inspection, fold_log
 from lamella.engine.keeping.messages import miss_message
@@ -213,9 +213,8 @@ class Conversations:
         which may tell of it.
         """
         records, log = self._load(conversation)
-        own = dict.fromkeys(
-            (*_find_contents(records, lambda event: referenced_artifacts(event, artifact)), *log.find_results(artifact))
-        )
+        given = find_results(log.nodes.values(), log.rounds, artifact)
+        own = dict.fromkeys((*_find_contents(records, lambda event: referenced_artifacts(event, artifact)), *given))
         if not own:
             name = self.name_of(conversation)
             raise CallError(

@@ -8,13 +8,12 @@ from threading import RLock
 from lamella.core.log.branch import (
     committed_hashes,
     path_hashes,
-    read_all_calls,
     read_message,
     read_pending,
     read_receipts,
     read_turns,
 )
-from lamella.core.log.call import Call, Cause
+from lamella.core.log.call import Cause
 from lamella.core.log.compactions import CompactionsInForce
 from lamella.core.log.events.changes import DeleteEvent, ForkEvent, RenameEvent, SwitchEvent
 from lamella.core.log.events.codec import write_event
@@ -41,6 +40,7 @@ from lamella.engine.dialogue.reasons import Reason
 from lamella.engine.dialogue.recalling import FOUND_AT_MOST
 from lamella.engine.dialogue.turn import TurnView, no_model
 from lamella.engine.keeping.backend import Backend
+from lamella.engine.keeping.commands.asides import AccountedChat
 from lamella.engine.keeping.commands.chat import CommandedChat
 from lamella.engine.keeping.journal import ChatJournal, StoredLog
 from lamella.engine.keeping.last_turn import find_lasting, find_model, find_sent, left_path, name_empty
@@ -51,8 +51,8 @@ from lamella.engine.locking import one_at_a_time
 from lamella.engine.memory import MemoryWatch
 
 
-@one_at_a_time(except_for=("turns", "branches", "ledger", "model_for"), properties=("calls", "standing"))
-class StoredChat(CommandedChat):
+@one_at_a_time(except_for=("turns", "branches", "model_for"), properties=("calls", "standing"))
+class StoredChat(CommandedChat, AccountedChat):
     """One conversation in a store. Opening it reads the log once; the last epoch is laid out on the first turn.
 
     Settings given by name are written down with the next event, so that the conversation goes on under them.
@@ -143,7 +143,7 @@ class StoredChat(CommandedChat):
 
     def _with_lasting(self, asked: Ask) -> Ask:
         """What is asked, with what waits for it, under what holds although no turn of the branch says so."""
-        asked = self._take_along(asked) if self._log.commands or self._memory else asked
+        asked = self._take_along(asked)
         left = find_lasting(self._log) if self._is_left else self._log.left
         if self._settings.changed or not self._log.head or left is not NOTHING_SET:
             asked = self._settings.hold(asked, left, begins=not self._log.head)
@@ -256,10 +256,6 @@ class StoredChat(CommandedChat):
         if model is None:
             raise no_model()
         return model
-
-    def ledger(self) -> Sequence[Sequence[Call]]:
-        """For each turn of the active branch the model calls that were made for it, answers left behind included."""
-        return read_all_calls(self._log.path(), tuple(self._log.nodes.values()))
 
     def preview(self, asked: Ask, *, at: datetime | None = None) -> TurnView:
         """The turn that asking this would give if nothing has to go for it. Nothing is written down."""

@@ -57,8 +57,11 @@ _SETTINGS = "Settings"
 COMMANDS: Mapping[str, tuple[str, str, str]] = {
     "chat": ("lamella.faces.cli.chat.command", "chat", _TALK),
     "ask": ("lamella.faces.cli.ask", "ask", _TALK),
+    "runners": ("lamella.faces.cli.runners", "runners", _TALK),
     "search": ("lamella.faces.cli.notes.search", "search", _NOTES),
     "index": ("lamella.faces.cli.notes.search", "index", _NOTES),
+    "tools": ("lamella.faces.cli.notes.tools", "tools", _NOTES),
+    "restore": ("lamella.faces.cli.notes.tools", "restore", _NOTES),
     "attach": ("lamella.faces.cli.library.attach", "attach", _KEPT),
     "detach": ("lamella.faces.cli.library.leaving", "detach", _KEPT),
     "drop": ("lamella.faces.cli.library.leaving", "drop", _KEPT),

@@ -98,6 +98,7 @@ class ModelIn(_ProfilePart):
     cached_content: bool | None = None
     storage: Decimal | None = Field(default=None, ge=0)
     sees: bool | None = None
+    calls_tools: bool | None = None
     pictures: PicturesIn | None = None
     reserve: int | None = Field(default=None, ge=0)
     warn: float | None = None

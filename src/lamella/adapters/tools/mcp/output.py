@@ -1,15 +1,12 @@
-"""What a call gave, in words for a model: texts as they are, pictures and other bytes told of, all of it bounded."""
+"""What a call gave, in words for a model: texts as they are, pictures and other bytes told of."""
 
 import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from lamella.adapters.tools.mcp.listing import clean_words
-from lamella.engine.sending.tools import LONGEST
 
 _LINE = 200
-# What is left of the longest output for the line that says how much is missing.
-_ROOM = LONGEST - 200
 
 
 class ToolServerError(Exception):
@@ -22,10 +19,7 @@ def tell_output(content: Iterable[Any], structured: object) -> str:
     if not text and structured is not None:
         text = json.dumps(structured, ensure_ascii=False)
     # A server may write halves of characters, which no request can have.
-    text = text.encode(errors="replace").decode()
-    if len(text) <= _ROOM:
-        return text or "(nothing)"
-    return f"{text[:_ROOM]}\n({len(text) - _ROOM:,} more characters are left out: ask for less.)"
+    return text.encode(errors="replace").decode() or "(nothing)"
 
 
 def _tell_blocks(content: Iterable[Any]) -> Iterator[str]:

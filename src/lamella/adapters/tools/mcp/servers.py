@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from threading import Lock
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 from lamella.adapters.tools.mcp.listing import ListedTool, check_tools
 from lamella.adapters.tools.mcp.output import ToolServerError
@@ -35,6 +36,9 @@ class ToolServers:
         self._lock = Lock()
         self._reports: Sequence[ServerReport] | None = None
         self._sessions: Mapping[str, ServerSession] = {}
+        self._refreshed = 0
+        # What each conversation took up, as long as that is open.
+        self._taken: WeakKeyDictionary[object, tuple[object, Sequence[Tool]]] = WeakKeyDictionary()
 
     def reports(self) -> Sequence[ServerReport]:
         """Each server with its tools as they were listed last; one that fails stops none of the others."""
@@ -58,11 +62,39 @@ class ToolServers:
             for tool in report.tools
         ]
 
+    def take(self, owner: object, mark: object) -> tuple[Sequence[Tool], Sequence[str]]:
+        """The tools for a conversation, listed anew for one that is new here or whose mark is another one.
+
+        With them comes, once, what is to be said of servers that cannot be used and of tools that are left out.
+        """
+        key = (self._refreshed, mark)
+        taken = self._taken.get(owner)
+        if taken is not None and taken[0] == key:
+            return taken[1], ()
+        if self._taken:
+            self._list_anew()
+        tools, reports = self.tools(), self.reports()
+        self._taken[owner] = (key, tools)
+        return tools, [line for one in reports for line in ((one.why,) if one.why else one.said)]
+
+    def check(self) -> None:
+        """Refuses servers that nobody said yes to. Nothing is started."""
+        self._find()
+
+    def _list_anew(self) -> None:
+        """Have servers that run say what they have now."""
+        with self._lock:
+            sessions = list(self._sessions.values())
+            if sessions and self._reports is not None:
+                seconds = max(2 * session.spec.seconds for session in sessions) + _SLACK
+                self._reports = self._thread.start(_report_all(sessions)).result(seconds)
+
     def refresh(self) -> None:
         """Have tools listed anew when they are wanted next, by servers started anew."""
         with self._lock:
             self._end()
             self._reports = None
+            self._refreshed += 1
 
     def close(self) -> None:
         """End every server."""
@@ -77,7 +109,7 @@ class ToolServers:
 
     async def _list(self, specs: Sequence[ServerSpec]) -> Sequence[ServerReport]:
         self._sessions = {spec.name: ServerSession(spec) for spec in specs}
-        return tuple(await asyncio.gather(*(_report(session) for session in self._sessions.values())))
+        return await _report_all(list(self._sessions.values()))
 
     def _make_run(self, server: str, own_name: str) -> Callable[..., object]:
         async def run(**arguments: object) -> str:
@@ -88,6 +120,10 @@ class ToolServers:
             return await asyncio.wrap_future(called)
 
         return run
+
+
+async def _report_all(sessions: Sequence[ServerSession]) -> Sequence[ServerReport]:
+    return tuple(await asyncio.gather(*(_report(session) for session in sessions)))
 
 
 async def _report(session: ServerSession) -> ServerReport:

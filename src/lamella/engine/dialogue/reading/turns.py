@@ -258,13 +258,15 @@ def read_turn(
         attached=attached,
         results=asked.results,
         system=system,
-        tools=asked.tools,
+        # What is told of already is not written down once more.
+        tools=None if asked.tools == state.tools and state.turns else asked.tools,
         model=asked.model or (state.model if state.terms is None else None),
         drop=drop,
         detach=detach,
         fold=asked.fold,
         pinned=pinned,
         terms=terms,
+        sources=asked.sources,
         warnings=(*asked.warnings, *reader.warnings, *typed.warnings, *told, *said, *dict.fromkeys(sources.told)),
     )
     if any(one.source.via is not None for one in attached):

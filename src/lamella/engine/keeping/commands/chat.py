@@ -9,20 +9,27 @@ from lamella.core.log.branch import read_time
 from lamella.core.log.events.attachment import AttachmentEvent
 from lamella.core.log.log import Log
 from lamella.core.log.records import Written
+from lamella.core.values import replace
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.dialogue import Dialogue
 from lamella.engine.dialogue.library import LibraryRow, list_library
 from lamella.engine.dialogue.reading.commands import CommandReader
+from lamella.engine.dialogue.reading.secrets import Leaving, refuse_secrets
 from lamella.engine.dialogue.reading.waiting import NOTHING_WAITS, Commands, describe_waiting, does_nothing, take_along
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.dialogue.world import World
 from lamella.engine.keeping.backend import ChatRules
 from lamella.engine.keeping.commands.events import list_command_hashes, read_commands, write_command
 from lamella.engine.keeping.counting import CountingBook
+from lamella.engine.keeping.last_turn import find_runner
 from lamella.engine.keeping.titles import tell_title
 from lamella.engine.locking import one_at_a_time
 from lamella.engine.memory import MemoryWatch, tell_talk
+from lamella.engine.sending.limits import TurnLimits
 from lamella.errors import CallError
+
+# The parts of L1 that a runner gives, which go with it.
+RUNNER_PARTS = ("guidelines", "project")
 
 
 @one_at_a_time(except_for=(), properties=("commands", "memory"))
@@ -41,6 +48,16 @@ class CommandedChat(ABC):
     def runner(self) -> str:
         """How questions are answered where they do not say, as settings say."""
         return self._configured.terms.runner
+
+    @property
+    def runner_before(self) -> str | None:
+        """How the last question is answered; none where nothing was asked yet."""
+        return find_runner(self._log)
+
+    @property
+    def limits(self) -> TurnLimits:
+        """How far a turn may go, as settings say."""
+        return self._configured.limits
 
     @property
     def window(self) -> int:
@@ -84,6 +101,10 @@ class CommandedChat(ABC):
         leaving = {*self._waits.detach, *self._waits.drop}
         return list_library(lambda asked: self.preview(asked, at=at), self._running().standing, leaving=leaving)
 
+    def refuse_secrets(self, texts: Sequence[Leaving], *, model: str) -> None:
+        """Raises where something that looks like a secret would leave in these texts, and settings refuse that."""
+        refuse_secrets(texts, model=model, watch=self._world.secrets, rule=self._configured.rules.secrets)
+
     def _describe_commands(self, said: Sequence[str]) -> Commands:
         return describe_waiting(self._waits, self._configured.rules.measure.count, said=said)
 
@@ -98,11 +119,16 @@ class CommandedChat(ABC):
         return self._read[1]
 
     def _take_along(self, asked: Ask) -> Ask:
-        """What is asked, with what waits for it, and with the memory where that is to be taken up."""
-        state = self._running().standing[0]
+        """What is asked, with what waits for it, without what another runner brought, with the memory if it is due."""
         if self._log.commands:
-            asked = take_along(self._waits, asked, state)
-        return asked if self._memory is None else self._memory.hold(asked, state, self._configured.rules)
+            asked = take_along(self._waits, asked, self._running().standing[0])
+        if self._memory is not None:
+            asked = self._memory.hold(asked, self._running().standing[0], self._configured.rules)
+        if self.runner_before in (None, asked.runner or self.runner):
+            return asked
+        usual = self._configured.parts(("system",))
+        parts = {name: usual.get(name, "") for name in RUNNER_PARTS}
+        return replace(asked, system={**parts, **asked.system}, tools=() if asked.tools is None else asked.tools)
 
     def _take_up_memory(self, *, due: bool) -> None:
         if self._memory is not None:

@@ -19,14 +19,15 @@ from lamella.engine.keeping.backend import Backend, ChatRules
 from lamella.engine.keeping.conversations import Conversations
 from lamella.engine.keeping.names import find_chat
 from lamella.engine.keeping.stored import StoredChat
-from lamella.engine.sending.job import Job, run_job
+from lamella.engine.memory import make_remember
+from lamella.engine.sending.job import USUAL_RUNNER, Job, Workplace, find_runner, list_runners, run_job
 from lamella.engine.sending.pool import ProviderPool
 from lamella.engine.sending.sending import Delivery, Event
 from lamella.errors import CallError, UntrustedError, UsageError
 from lamella.faces.cli.access import name_command
 from lamella.faces.cli.chat.input import PROMPT
-from lamella.faces.cli.tables.said import GIVEN_UP, tell_round
-from lamella.faces.cli.terminal.consent import go_on_trusted
+from lamella.faces.cli.tables.said import tell_round, tell_waiting
+from lamella.faces.cli.terminal.consent import allow_write, can_ask, go_on_trusted
 from lamella.faces.cli.terminal.lines import show_line, show_lines, tell_count
 from lamella.faces.cli.terminal.telling import tell
 from lamella.ports import TokenCounter
@@ -42,7 +43,9 @@ from lamella.wiring import (
     find_part,
     fit_settings,
     open_backend,
+    open_memory,
     open_pool,
+    open_workplace,
     read_services,
 )
 
@@ -81,6 +84,15 @@ SettingOption = Annotated[
 ActiveOption = Annotated[
     str | None,
     typer.Option("--active-note", metavar="PATH", help="The note that is open: its pictures are sent as well."),
+]
+RunnerOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="The way of answering, as `lamella runners` lists them.",
+        show_default=False,
+        autocompletion=lambda: [*list_runners(RUNNERS).items()],
+    ),
 ]
 AnswerOption = Annotated[
     int | None,
@@ -141,9 +153,38 @@ class OpenChat:
     def run(self, asked: Ask | Turn, *, model: str | None = None) -> AsyncGenerator[Event, None]:
         """The events of the answer to what is asked, or to a turn that waits, by the runner that it is for."""
         waits = None if isinstance(asked, Ask) else asked
-        post = self.find_post(model if waits is None else waits.envelope.model)
-        job = Job(chat=self.stored, asked=asked if isinstance(asked, Ask) else None, turn=waits, post=post)
-        return run_job(job, RUNNERS, usual=self.stored.runner)
+        if not isinstance(asked, Ask) or (asked.runner or self.stored.runner) != USUAL_RUNNER:
+            self.agree()
+        job = Job(
+            chat=self.stored,
+            asked=asked if isinstance(asked, Ask) else None,
+            turn=waits,
+            calls=() if waits is None else tuple(self.stored.calls),
+            post=self.find_post(model if waits is None else waits.envelope.model),
+            limits=self.stored.limits,
+            place=self.opener.place,
+            runners=RUNNERS,
+        )
+        return run_job(job, usual=self.stored.runner)
+
+    def agree(self) -> None:
+        """Have servers agreed to that only a project names, before their tools are wanted."""
+        servers = self.opener.place.servers
+        if servers is None:
+            return
+        try:
+            servers.check()
+        except UntrustedError as refused:
+            go_on_trusted(refused, servers.check)
+
+    def preview(self, asked: Ask) -> Turn:
+        """What asking this would send; what a runner other than ``chat`` brings along is known when it asks."""
+        runner = asked.runner or self.stored.runner
+        find_runner(runner, RUNNERS)
+        if runner != USUAL_RUNNER:
+            told = f"This is what {USUAL_RUNNER} would send: what {runner} brings along is not in it."
+            asked = structs.replace(asked, warnings=(*asked.warnings, told))
+        return self.stored.preview(asked, at=datetime.now(UTC))
 
     def view_answer(self, turn: Turn) -> dict[str, object]:
         """A turn that was answered, as data."""
@@ -174,6 +215,7 @@ class ChatOpener:
     pool: ProviderPool
     services: Services
     usual: Mapping[str, object]
+    place: Workplace
 
     @property
     def conversations(self) -> Conversations:
@@ -208,19 +250,52 @@ def opened_to_talk(options: ChatOptions, progress: "Callable[[Progress], None]")
     services = read_services()
     memory = find_part(services, talks=True)
     backend = open_backend(options.store or None, services=services, vault=options.vault, memory=memory)
+    place: Workplace | None = None
     usual = _STICKY if options.sticky and not services.found.is_set("attachments") else {}
     backend = structs.replace(backend, configure=partial(_configure, backend.configure, usual)) if usual else backend
     try:
         pool = _open_pool(options, progress, services=services)
-        opened = ChatOpener(backend=backend, pool=pool, services=services, usual=usual).open(options)
-        yield opened
+        place = open_workplace(
+            services,
+            vault=options.vault,
+            allow=allow_write if can_ask() else None,
+            remember=None if services.settings.memory == "off" else _make_remember(services),
+        )
+        opener = ChatOpener(backend=backend, pool=pool, services=services, usual=usual, place=place)
+        yield opener.open(options)
     finally:
+        _close_place(place)
         backend.store.close()
+
+
+def _make_remember(services: Services) -> Callable[[str], str]:
+    """What writes a fact down that a model wants remembered; whoever talks with it is told."""
+    book = open_memory(services=services)
+    undo = "lamella memory remove"
+    return make_remember(
+        book, lambda fact: tell(f"note: remembered: {show_line(fact.text)} (take it back: {undo} {fact.id})", err=True)
+    )
+
+
+def _close_place(place: Workplace | None) -> None:
+    """Give back the index of the notes, where somebody searched them, and end servers that were started."""
+    if place is not None and place.notes is not None:
+        place.notes.close()
+    if place is not None and place.servers is not None:
+        place.servers.close()
 
 
 def _configure(configure: Configure, usual: Mapping[str, object], given: Mapping[str, object]) -> ChatRules:
     """What the settings of a conversation come to; what was written down for it comes before what is usual here."""
     return configure({**usual, **given})
+
+
+def find_waiting(stored: StoredChat) -> Turn:
+    """The question that waits for its answer, with what its tools gave so far; an error if none does."""
+    turn = stored.waiting()
+    if turn is None:
+        raise CallError("No question waits for its answer.", hint="Ask something, or have the last one answered again.")
+    return turn
 
 
 def tell_demo(model: str) -> None:
@@ -245,7 +320,8 @@ def _tell_last(opened: OpenChat) -> str:
     last = opened.stored.turns()[-1]
     lines = show_lines(last.reply.text if last.reply else "").strip().splitlines()
     more = ["…"] if len(lines) > _GLANCE else []
-    waits = [*tell_round(view_rounds(last, {})[-1]), GIVEN_UP] if last.pending else []
+    waits = [*tell_round(view_rounds(last, {})[-1])] if last.pending else []
+    waits += [tell_waiting("/resume")] if last.open else []
     return "\n".join((f"{PROMPT}{show_line(last.message.text)}", *lines[:_GLANCE], *more, *waits))
 
 
