@@ -5,17 +5,20 @@ import socket
 import sys
 
 from mcp.server.mcpserver import Image, MCPServer
+from mcp_types import ToolAnnotations
+
+READS = ToolAnnotations(read_only_hint=True)
 
 
 def make_server() -> MCPServer:
     server = MCPServer("plain")
 
-    @server.tool()
+    @server.tool(annotations=READS)
     def add(a: int, b: int) -> str:
         """Add two numbers."""
         return str(a + b)
 
-    @server.tool()
+    @server.tool(annotations=READS)
     def draw() -> Image:
         """A picture."""
         return Image(data=b"\x89PNG" + b"0" * 26, format="png")

@@ -19,9 +19,9 @@ def tools_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """What the server lists, which the environment names as any setting may be."""
     file = tmp_path / "tools"
     file.write_text("look", encoding="utf-8")
-    table = {"it": {"command": sys.executable, "args": [str(SERVER), "changes"], "env": ["TOOLS_FILE"]}}
+    server = {"command": sys.executable, "args": [str(SERVER), "changes"], "env": ["TOOLS_FILE"], "writes": True}
     monkeypatch.setenv("TOOLS_FILE", str(file))
-    monkeypatch.setenv("LAMELLA_MCP", json.dumps(table))
+    monkeypatch.setenv("LAMELLA_MCP", json.dumps({"it": server}))
     return file
 
 

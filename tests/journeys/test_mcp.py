@@ -33,13 +33,14 @@ def test_where_no_server_is_named_that_is_said(here: Path) -> None:
 
 
 def test_servers_are_listed_without_being_started_and_tried_when_asked(here: Path) -> None:
-    servers = {"good": odd("plain"), "bad": odd("ends")}
+    servers = {"good": odd("plain", writes=True), "bad": odd("ends"), "shy": odd("plain")}
     listed = run(here, "mcp", "list", servers=servers)
-    assert [line.split(":")[0] for line in listed.out.splitlines()] == ["bad", "good"]
+    assert [line.split(":")[0] for line in listed.out.splitlines()] == ["bad", "good", "shy"]
     tried = run(here, "mcp", "check", servers=servers)
     assert tried.exit == 1
     assert "bad: The server bad could not be used" in tried.out
     assert "good: 3 tools\n  good__fail  [good]\n" in tried.out
+    assert "shy: 0 tools\n  note: shy: 3 of 3 tools may change something" in tried.out
     alone = run(here, "mcp", "check", "good", "--json", servers=servers)
     body = json.loads(alone.out)["servers"]
     assert (alone.exit, [one["name"] for one in body], body[0]["error"]) == (0, ["good"], None)
@@ -52,7 +53,7 @@ def test_a_project_names_a_server_and_the_user_says_yes_to_it_by_name(here: Path
     assert "(not trusted yet)" in run(here, "mcp", "list").out
     assert "names the MCP server theirs: " in refusal(run(here, "mcp", "check", "--json"), code="untrusted")
     assert run(here, "trust", "add", "mcp", "theirs").exit == 0
-    assert "theirs: 3 tools" in run(here, "mcp", "check").out
+    assert "theirs: 0 tools" in run(here, "mcp", "check").out
     assert run(here, "trust", "remove", "mcp", "theirs").exit == 0
     assert run(here, "mcp", "check").exit == 2
 

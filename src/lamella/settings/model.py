@@ -66,7 +66,8 @@ class CompactionSettings(ChainSettings, frozen=True, kw_only=True, forbid_unknow
 class ServerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An MCP server: a command that starts it, or the address that it is at.
 
-    ``env`` names the variables that it gets, ``token`` the one that has what an address wants to see.
+    ``env`` names the variables that it gets, ``token`` the one that has what an address wants to see. Unless it
+    ``writes``, those of its tools are left out that may change something.
     """
 
     command: str | None = None
@@ -75,6 +76,7 @@ class ServerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     url: str | None = None
     token: str | None = None
     seconds: float = 30
+    writes: bool = False
 
 
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -43,11 +43,12 @@ class NamedServer(Struct, frozen=True, kw_only=True):
     def place(self) -> str:
         """All that decides what is started and what it is given, on a line."""
         own = self.settings
+        may = " (may change things)" if own.writes else ""
         if own.url is not None:
-            return f"{self.name}: {own.url}{_tell_variables([own.token] if own.token else [])}"
+            return f"{self.name}: {own.url}{_tell_variables([own.token] if own.token else [])}{may}"
         command = shlex.join([own.command or "", *own.args])
         where = f" in {self.folder}" if self.folder else ""
-        return f"{self.name}: {command}{where}{_tell_variables(own.env)}"
+        return f"{self.name}: {command}{where}{_tell_variables(own.env)}{may}"
 
 
 def list_servers(services: Services) -> Sequence[NamedServer]:
@@ -99,7 +100,7 @@ def describe_server(server: NamedServer) -> "ServerSpec":
     own = server.settings
     if own.url is not None:
         token = _read_variable(own.token, server) if own.token else ""
-        return ServerSpec(name=server.name, url=own.url, token=token, seconds=own.seconds)
+        return ServerSpec(name=server.name, url=own.url, token=token, seconds=own.seconds, writes=own.writes)
     return ServerSpec(
         name=server.name,
         # Not as a path: ``./it`` would become ``it``, which is looked for elsewhere.
@@ -107,6 +108,7 @@ def describe_server(server: NamedServer) -> "ServerSpec":
         environment={name: _read_variable(name, server) for name in own.env},
         folder=None if server.folder is None else str(server.folder),
         seconds=own.seconds,
+        writes=own.writes,
     )
 
 

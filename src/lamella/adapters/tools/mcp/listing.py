@@ -32,16 +32,27 @@ class ListedTool(NamedTuple):
     parameters: Mapping[str, object]
 
 
-# A tool as its server tells it: name, description, schema.
-Told = tuple[str, str, object]
+# A tool as its server tells it: name, description, schema, and whether it only reads.
+Told = tuple[str, str, object, bool]
 
 
-def check_tools(server: str, told: Iterable[Told]) -> tuple[Sequence[ListedTool], Sequence[str]]:
-    """The tools of a server in the order of their names, and what is to be said of those that are left out."""
-    sorted_by_name = sorted(told, key=lambda one: one[0])
+def check_tools(
+    server: str, told: Iterable[Told], *, writes: bool = True
+) -> tuple[Sequence[ListedTool], Sequence[str]]:
+    """The tools of a server in the order of their names, and what is to be said of those that are left out.
+
+    Unless it ``writes``, those that may change something are.
+    """
+    listed = sorted(told, key=lambda one: one[0])
+    sorted_by_name = [one for one in listed if writes or one[3]]
     found: dict[str, ListedTool] = {}
     said: list[str] = []
-    for own_name, description, schema in sorted_by_name[:MOST_TOOLS]:
+    if len(sorted_by_name) < len(listed):
+        left = len(listed) - len(sorted_by_name)
+        said.append(
+            f"{server}: {left:,} of {len(listed):,} tools may change something, and its writes are not allowed."
+        )
+    for own_name, description, schema, _ in sorted_by_name[:MOST_TOOLS]:
         wrong = find_wrong(schema)
         name = name_tool(server, own_name, taken=found)
         if wrong is not None or own_name in {one.own_name for one in found.values()}:

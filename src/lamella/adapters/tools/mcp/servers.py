@@ -129,7 +129,7 @@ async def _report_all(sessions: Sequence[ServerSession]) -> Sequence[ServerRepor
 async def _report(session: ServerSession) -> ServerReport:
     make = partial(ServerReport, session.spec.name)
     try:
-        tools, said = check_tools(session.spec.name, await session.list_tools())
+        tools, said = check_tools(session.spec.name, await session.list_tools(), writes=session.spec.writes)
     except ToolServerError as error:
         return make(why=str(error))
     except LamellaError as error:

@@ -32,6 +32,7 @@ class ServerSpec(Struct, frozen=True, kw_only=True):
     url: str = ""
     token: str = ""
     seconds: float = 30
+    writes: bool = False
 
 
 class ServerSession:
@@ -128,11 +129,16 @@ async def _list_pages(client: "Client") -> list[Told]:
     cursor: str | None = None
     for _ in range(_PAGES):
         page = await client.list_tools(cursor=cursor, cache_mode="bypass")
-        told += [(tool.name, tool.description or "", tool.input_schema) for tool in page.tools]
+        told += [(tool.name, tool.description or "", tool.input_schema, _only_reads(tool)) for tool in page.tools]
         cursor = page.next_cursor
         if cursor is None or len(told) > _LISTED:
             break
     return told
+
+
+def _only_reads(tool: Any) -> bool:  # noqa: ANN401 - a model of the SDK's
+    """Whether a server says of a tool that it changes nothing; of one that says nothing nobody knows."""
+    return tool.annotations is not None and tool.annotations.read_only_hint is True
 
 
 @asynccontextmanager

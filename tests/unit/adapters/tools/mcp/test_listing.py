@@ -14,12 +14,12 @@ LEGAL = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 @given(st.lists(st.text(min_size=1), unique=True, max_size=30))
 def test_whatever_tools_are_called_their_names_are_legal_unique_and_in_order(own_names: list[str]) -> None:
-    tools, said = check_tools("it", [(name, "", OBJECT) for name in own_names])
+    tools, said = check_tools("it", [(name, "", OBJECT, True) for name in own_names])
     assert [tool.own_name for tool in tools] == sorted(own_names)
     assert len({tool.name for tool in tools}) == len(own_names)
     assert all(LEGAL.fullmatch(tool.name) for tool in tools)
     assert said == ()
-    assert check_tools("it", [(name, "", OBJECT) for name in reversed(own_names)])[0] == tools
+    assert check_tools("it", [(name, "", OBJECT, True) for name in reversed(own_names)])[0] == tools
 
 
 def test_a_plain_name_stays_and_others_end_in_digits() -> None:
@@ -47,7 +47,7 @@ def test_a_schema_that_is_none_is_told(schema: object, told: str) -> None:
 def test_a_sound_schema_stays_as_it_is() -> None:
     schema = {"type": "object", "properties": {"path": {"type": "string", "enum": ["a", "b"]}}, "required": ["path"]}
     assert find_wrong(schema) is None
-    assert check_tools("it", [("read", "Read.", schema)])[0][0].parameters == schema
+    assert check_tools("it", [("read", "Read.", schema, True)])[0][0].parameters == schema
 
 
 def test_words_keep_their_lines_and_lose_what_acts() -> None:

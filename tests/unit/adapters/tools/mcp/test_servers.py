@@ -22,11 +22,11 @@ ODD = str(PROGRAMS / "odd_tool_server.py")
 
 
 def sound(*, seconds: float = 20) -> ServerSpec:
-    return ServerSpec(name="it", command=(sys.executable, SOUND, "stdio"), seconds=seconds)
+    return ServerSpec(name="it", command=(sys.executable, SOUND, "stdio"), seconds=seconds, writes=True)
 
 
 def odd(mode: str, *, name: str = "it", seconds: float = 20, **more: str) -> ServerSpec:
-    return ServerSpec(name=name, command=(sys.executable, ODD, mode), seconds=seconds, environment=more)
+    return ServerSpec(name=name, command=(sys.executable, ODD, mode), seconds=seconds, environment=more, writes=True)
 
 
 @pytest.fixture
@@ -188,6 +188,10 @@ def test_a_server_at_an_address_is_asked_there(opened: list[ToolServers]) -> Non
         try:
             address = f"http://127.0.0.1:{process.stdout.readline().strip()}"
             servers = open_servers(opened, ServerSpec(name="web", url=f"{address}/mcp", token="secret"))
+            # Nobody said that it may change something: what it says to read alone is there.
+            assert names(servers) == ["web__add", "web__draw"]
+            (report,) = servers.reports()
+            assert report.said == ("web: 2 of 4 tools may change something, and its writes are not allowed.",)
             assert call(find(servers, "web__add"), a=20, b=3) == "23"
             assert "picture" in call(find(servers, "web__draw"))
             wrong = ServerSpec(name="wrong", url=f"{address}/nothing", token="secret", seconds=10)
