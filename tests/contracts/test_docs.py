@@ -55,7 +55,7 @@ from lamella.settings import PROFILES, CompactionSettings, KindSettings, Setting
 def test_every_setting_is_documented_with_its_variable_and_default() -> None:
     told = [[cell.strip("`") for cell in cells[:3]] for cells in rows(doc("settings.md"))]
     assert told == [
-        [field.name, f"LAMELLA_{field.name.upper()}", _default(field.default)] for field in structs.fields(Settings)
+        [name, f"LAMELLA_{name.upper()}", _default(getattr(Settings(), name))] for name in Settings.__struct_fields__
     ]
 
 
@@ -74,6 +74,7 @@ def test_every_setting_of_a_conversation_can_stand_in_a_transcript() -> None:
         "max_cost",
         "memory",
         "memory_folder",
+        "mcp",
         "private_addresses",
         "page_bytes",
         "page_seconds",

@@ -57,6 +57,13 @@ COMMANDS: dict[str, list[list[str]]] = {
     "trust list": [["trust", "list"]],
     "trust add": [["trust", "add", f"openai-compatible:http://127.0.0.1/{HOSTILE}#x"], ["trust", "add", HOSTILE]],
     "trust remove": [["trust", "remove", HOSTILE]],
+    "memory list": [["memory", "list"]],
+    "memory add": [["memory", "add", HOSTILE]],
+    "memory remove": [["memory", "remove", f"no {HOSTILE}"]],
+    "memory edit": [["memory", "edit", f"no {HOSTILE}", "x"]],
+    "memory keep": [["memory", "keep", NAME], ["memory", "keep", f"no {HOSTILE}"]],
+    "mcp list": [["mcp", "list"]],
+    "mcp check": [["mcp", "check", HOSTILE]],
     "store stats": [["store", "stats"]],
     "store verify": [["store", "verify"], ["store", "verify", HOSTILE]],
     "store copy": [["store", "copy", "--to", "COPY"], ["store", "copy", "--to", HOSTILE]],
@@ -84,6 +91,7 @@ def test_every_command_is_looked_at() -> None:
 @pytest.fixture
 def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LAMELLA_MEMORY_FOLDER", str(tmp_path / "memory"))
     return f"sqlite:///{tmp_path / 'chats.db'}"
 
 

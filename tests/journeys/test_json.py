@@ -10,6 +10,7 @@ from tests.journeys.running import Ran, run, spawn
 
 import lamella
 from lamella import Note
+from lamella.adapters.memory.files import MemoryFiles
 from lamella.faces.cli.app import make_command
 
 # Each command as it goes well, then as it fails. What is in capitals is given by the test.
@@ -43,6 +44,13 @@ COMMANDS: dict[str, tuple[list[str], list[str]]] = {
     "store stats": (["store", "stats"], ["store", "stats", "--store", "nowhere:"]),
     "store verify": (["store", "verify", "--repair"], ["store", "verify", "gone"]),
     "store copy": (["store", "copy", "--from", "STORE", "--to", "COPY"], ["store", "copy", "--from", "STORE"]),
+    "memory list": (["memory", "list"], ["memory", "list", "--gone"]),
+    "memory add": (["memory", "add", "Likes tea"], ["memory", "add", " "]),
+    "memory remove": (["memory", "remove", "bees"], ["memory", "remove", "gone"]),
+    "memory edit": (["memory", "edit", "bees", "Keeps hens"], ["memory", "edit", "gone", "Keeps hens"]),
+    "memory keep": (["memory", "keep", "demo"], ["memory", "keep", "gone"]),
+    "mcp list": (["mcp", "list"], ["mcp", "list", "--gone"]),
+    "mcp check": (["mcp", "check"], ["mcp", "check", "gone"]),
     "replay": (["replay", "demo", "--check"], ["replay", "gone.json"]),
     "request": (["request", "demo", "--provider", "anthropic"], ["request", "demo", "--provider", "gone"]),
     "completion": (["completion", "bash"], ["completion", "tcsh"]),
@@ -81,6 +89,8 @@ def given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     url = f"sqlite:///{tmp_path / 'chats.db'}"
     monkeypatch.setenv("LAMELLA_STORE", url)
+    monkeypatch.setenv("LAMELLA_MEMORY_FOLDER", str(tmp_path / "memory"))
+    MemoryFiles(tmp_path / "memory").add("Keeps bees")
     replies = tmp_path / "replies.json"
     replies.write_text(json.dumps(["Yes.", "No."]), encoding="utf-8")
     model = f"scripted:{replies}"

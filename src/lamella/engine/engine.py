@@ -20,6 +20,7 @@ from lamella.engine.keeping.names import find_erased
 from lamella.engine.memory import make_remember
 from lamella.engine.sending.job import Runner, Workplace, list_runners
 from lamella.engine.sending.pool import ProviderPool
+from lamella.engine.sending.tools import ToolSource
 from lamella.errors import NotAvailableError
 from lamella.holdings import ChatListing, Damage, Fact, FactKind, StoreStats
 from lamella.ports import Archive, MemoryBook, Store
@@ -114,6 +115,11 @@ class Engine:
     def memory(self) -> MemoryBook:
         """What is remembered beyond one conversation: read it, add to it, take out of it."""
         return _there(self._open_memory, "memory")()
+
+    @property
+    def servers(self) -> ToolSource:
+        """The MCP servers that settings name: their tools, from servers that are started when they are wanted."""
+        return _there(self._place.servers, "servers")
 
     def remember(self, fact: str) -> str:
         """Note one lasting fact about the user or their work for later conversations, in one short sentence.
@@ -215,6 +221,8 @@ class Engine:
     def close(self) -> None:
         """Close the store, once everything that is being written is written."""
         self._pool.workers.close()
+        if self._place.servers is not None:
+            self._place.servers.close()
         if self._place.notes is not None:
             self._place.notes.close()
         if isinstance(self._given, Backend):

@@ -32,7 +32,7 @@ _SHARE, _CHARS = 3, 3
 async def run_plus(job: Job) -> AsyncGenerator[Event, None]:
     """One answer, after what the question needs was looked up by the tools that a plan names."""
     if job.asked is not None:
-        tools = gather_tools(job)
+        job, tools = await gather_tools(job)
         planned, warnings = await _choose_calls(job, _list_runnable(tools))
         calls = [
             ToolCall(id=f"plan-{number}", name=name, arguments=canonical_json(arguments))

@@ -18,7 +18,9 @@ _NO_FOLDER = "There is no project here: name its folder as the vault."
 
 async def run_project(job: Job) -> AsyncGenerator[Event, None]:
     """A chat about a folder: its sources by name, its own instructions and memory, and what changed in it."""
-    tools = gather_tools(job) if job.place.calls_tools(job.post.model) else None
+    tools = None
+    if job.place.calls_tools(job.post.model):
+        job, tools = await gather_tools(job)
     told = None if tools is None else list_told(job, tools)
     if job.asked is not None:
         # All of the folder is looked at, which holds up nobody else.

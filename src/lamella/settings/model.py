@@ -63,6 +63,22 @@ class CompactionSettings(ChainSettings, frozen=True, kw_only=True, forbid_unknow
     runners: dict[str, ChainSettings] = {}
 
 
+class ServerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An MCP server: a command that starts it, or the address that it is at.
+
+    ``env`` names the variables that it gets, ``token`` the one that has what an address wants to see. Unless it
+    ``writes``, those of its tools are left out that may change something.
+    """
+
+    command: str | None = None
+    args: list[str] = []
+    env: list[str] = []
+    url: str | None = None
+    token: str | None = None
+    seconds: float = 30
+    writes: bool = False
+
+
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Defaults of a conversation, by their types. What values mean is checked in ``meaning``."""
 
@@ -96,6 +112,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tool_output: int = 50_000
     memory: str = "chat"
     memory_folder: str | None = None
+    mcp: dict[str, ServerSettings] = {}
     cache_storage: int = 0
     secrets: str = "warn"
     note_writes: str = "ask"

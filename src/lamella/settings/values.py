@@ -56,6 +56,7 @@ _TAKES: Mapping[str, str] = {
     "cache_storage": "a whole number of requests that are expected in an hour, or 0",
     "store": "the URL of a store, such as sqlite:///chats.db",
     "model_facts": "the path of a file",
+    "mcp": "a table of servers by name, each with a command or a url",
     "memory": f"one of: {', '.join(MemoryUse)}",
     "runner": "the name of a runner, a way of answering",
     "steps": "a whole number of rounds from 1",

@@ -15,7 +15,7 @@ from lamella.settings.trust import FILE, TrustBook
 from lamella.wiring.services import Services, read_services
 
 # The settings that name a place.
-FIELDS = ("model", "store", "web_search")
+FIELDS = ("model", "store", "web_search", "mcp")
 # What PostgreSQL's own library sends to whichever server it is led to.
 _PASSWORD = "PGPASSWORD"
 
@@ -38,6 +38,10 @@ def name_place(field: str, given: str) -> str:
 
     if field not in FIELDS:
         raise SettingError(f"{field} names no place.", hint=f"Settings that do: {', '.join(FIELDS)}.")
+    if field == "mcp":
+        from lamella.wiring.mcp import find_place
+
+        return find_place(given, read_services())
     place = (name_provider(given) if field == "model" else None) or _name(field, given, read_services())
     if place is None:
         raise SettingError(f"{given} needs no trust.", hint="Whoever names it, nothing leaves this process.")
@@ -82,6 +86,18 @@ def remember_model(model: str, *, named: bool, services: Services) -> None:
         place = _name("model", model, services)
         if place is not None and place in _list_own("model", (model,) if named else (), services):
             add_trust("model", place)
+
+
+def check_server(name: str, place: str, *, services: Services) -> None:
+    """Refuses an MCP server that only a project's file names, and that nobody said yes to."""
+    if open_trust().covers("mcp", place):
+        return
+    raise UntrustedError(
+        f"{services.found.files[Origin.PROJECT]} names the MCP server {place}, and you have not.",
+        hint=lambda door: f"If you trust it, {door.trust('mcp', name, place)}.",
+        field="mcp",
+        place=place,
+    )
 
 
 def _check(field: str, given: str, *, own: Sequence[str], services: Services) -> None:

@@ -12,6 +12,7 @@ from lamella.engine.sending.job import Workplace
 from lamella.settings.meaning import find_write_rule
 from lamella.settings.values import WriteRule
 from lamella.wiring.faults import OWN
+from lamella.wiring.mcp import open_servers
 from lamella.wiring.services import Services
 from lamella.wiring.trust import find_search
 
@@ -50,6 +51,7 @@ def open_workplace(
         calls_tools=partial(_calls_tools, services),
         look_at_project=None if vault is None else partial(_look_at, vault),
         writes=maker.find_rule(None) is not WriteRule.OFF,
+        servers=open_servers(services),
     )
 
 

@@ -9,6 +9,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from lamella.attach import Tool
+from lamella.core.log.receipt import Receipt
 from lamella.core.messages.delta import ToolCall
 from lamella.core.messages.request import Request
 from lamella.engine.dialogue.answer import Answer
@@ -19,7 +20,7 @@ from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.notes import NoteIndex
 from lamella.engine.sending.limits import TurnLimits
 from lamella.engine.sending.sending import Delivery, Event, SendingChat, answer, send
-from lamella.engine.sending.tools import Toolbox, Toolset
+from lamella.engine.sending.tools import Toolbox, Toolset, ToolSource
 from lamella.errors import NotAvailableError
 from lamella.holdings import ProjectFolder
 
@@ -47,7 +48,8 @@ class Workplace(Struct, frozen=True, kw_only=True):
 
     ``make_tools`` gives those for a conversation; without one, those that there are, to be told of. ``calls_tools``
     tells whether a model can call tools by itself, ``look_at_project`` what its folder has now, and ``writes`` whether
-    notes may be written here at all. The index of the notes is opened by whoever searches first.
+    notes may be written here at all. The index of the notes is opened by whoever searches first, and ``servers`` are
+    started by whoever wants their tools.
     """
 
     make_tools: Callable[[SendingChat | None], Sequence[Tool]] = _no_tools
@@ -55,6 +57,7 @@ class Workplace(Struct, frozen=True, kw_only=True):
     calls_tools: Callable[[str], bool] = bool
     look_at_project: Callable[[], ProjectFolder] | None = None
     writes: bool = False
+    servers: ToolSource | None = None
 
 
 class JobChat(NotingChat, Protocol):
@@ -70,6 +73,8 @@ class JobChat(NotingChat, Protocol):
     def commands(self) -> Commands: ...
 
     def preview(self, asked: Ask, *, at: datetime | None = None) -> TurnView: ...
+
+    def receipts(self) -> Sequence[Receipt]: ...
 
     def refuse_secrets(self, texts: Sequence[Leaving], *, model: str) -> None: ...
 

@@ -19,6 +19,7 @@ from lamella.engine.keeping.backend import Backend, ChatRules
 from lamella.engine.keeping.conversations import Conversations
 from lamella.engine.keeping.names import find_chat
 from lamella.engine.keeping.stored import StoredChat
+from lamella.engine.memory import make_remember
 from lamella.engine.sending.job import USUAL_RUNNER, Job, Workplace, find_runner, list_runners, run_job
 from lamella.engine.sending.pool import ProviderPool
 from lamella.engine.sending.sending import Delivery, Event
@@ -42,6 +43,7 @@ from lamella.wiring import (
     find_part,
     fit_settings,
     open_backend,
+    open_memory,
     open_pool,
     open_workplace,
     read_services,
@@ -151,6 +153,8 @@ class OpenChat:
     def run(self, asked: Ask | Turn, *, model: str | None = None) -> AsyncGenerator[Event, None]:
         """The events of the answer to what is asked, or to a turn that waits, by the runner that it is for."""
         waits = None if isinstance(asked, Ask) else asked
+        if not isinstance(asked, Ask) or (asked.runner or self.stored.runner) != USUAL_RUNNER:
+            self.agree()
         job = Job(
             chat=self.stored,
             asked=asked if isinstance(asked, Ask) else None,
@@ -162,6 +166,16 @@ class OpenChat:
             runners=RUNNERS,
         )
         return run_job(job, usual=self.stored.runner)
+
+    def agree(self) -> None:
+        """Have servers agreed to that only a project names, before their tools are wanted."""
+        servers = self.opener.place.servers
+        if servers is None:
+            return
+        try:
+            servers.check()
+        except UntrustedError as refused:
+            go_on_trusted(refused, servers.check)
 
     def preview(self, asked: Ask) -> Turn:
         """What asking this would send; what a runner other than ``chat`` brings along is known when it asks."""
@@ -241,18 +255,34 @@ def opened_to_talk(options: ChatOptions, progress: "Callable[[Progress], None]")
     backend = structs.replace(backend, configure=partial(_configure, backend.configure, usual)) if usual else backend
     try:
         pool = _open_pool(options, progress, services=services)
-        place = open_workplace(services, vault=options.vault, allow=allow_write if can_ask() else None)
+        place = open_workplace(
+            services,
+            vault=options.vault,
+            allow=allow_write if can_ask() else None,
+            remember=None if services.settings.memory == "off" else _make_remember(services),
+        )
         opener = ChatOpener(backend=backend, pool=pool, services=services, usual=usual, place=place)
         yield opener.open(options)
     finally:
-        _close_notes(place)
+        _close_place(place)
         backend.store.close()
 
 
-def _close_notes(place: Workplace | None) -> None:
-    """Give back the index of the notes, where somebody searched them."""
+def _make_remember(services: Services) -> Callable[[str], str]:
+    """What writes a fact down that a model wants remembered; whoever talks with it is told."""
+    book = open_memory(services=services)
+    undo = "lamella memory remove"
+    return make_remember(
+        book, lambda fact: tell(f"note: remembered: {show_line(fact.text)} (take it back: {undo} {fact.id})", err=True)
+    )
+
+
+def _close_place(place: Workplace | None) -> None:
+    """Give back the index of the notes, where somebody searched them, and end servers that were started."""
     if place is not None and place.notes is not None:
         place.notes.close()
+    if place is not None and place.servers is not None:
+        place.servers.close()
 
 
 def _configure(configure: Configure, usual: Mapping[str, object], given: Mapping[str, object]) -> ChatRules:

@@ -8,6 +8,7 @@ from lamella.engine.dialogue.recalling import name_passage
 from lamella.errors import CallError, LamellaError, UsageError
 from lamella.faces.cli.chat.attaching import find_active
 from lamella.faces.cli.chat.commands import conversations, library, remembering, running
+from lamella.faces.cli.chat.commands.equipping import show_tools
 from lamella.faces.cli.chat.commands.pasting import paste
 from lamella.faces.cli.chat.commands.setting import list_settings, set_or_show
 from lamella.faces.cli.chat.input import Arguments
@@ -249,6 +250,7 @@ COMMANDS = {
             run=remembering.remember,
             known=remembering.list_deeds,
         ),
+        Command(name="/tools", takes="[refresh]", does="show what the model may call, or list it anew", run=show_tools),
         Command(name="/ledger", does="show what each turn cost, and why", run=_ledger),
         Command(
             name="/set",
