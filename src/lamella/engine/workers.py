@@ -64,9 +64,11 @@ class Workers:
 
     def _submit(self, work: Callable[[], Result]) -> "_HandedWork[Result]":
         loop = asyncio.get_running_loop()
-        if self._box is None or self._box.loop is not loop:
-            self._box = _ReturnBox(loop)
-        handed = _HandedWork(work, self._box)
+        # Loops of other threads may come between: what is handed over here goes back here.
+        box = self._box
+        if box is None or box.loop is not loop:
+            box = self._box = _ReturnBox(loop)
+        handed = _HandedWork(work, box)
         self._queue.append(handed)
         with self._lock:
             starts = self._busy < _THREADS
