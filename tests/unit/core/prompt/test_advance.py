@@ -237,16 +237,16 @@ def test_turns_that_only_talk_are_told_together_as_each_of_them_would_be(odd: Tu
 @pytest.mark.parametrize(
     "under",
     [
-        {"attachments": Attachments.STICKY},
-        {"carry_forward": CarryForward.PREVIEW},
-        {"history": History.WINDOW, "history_turns": 2},
-        {"history": History.STRIP, "history_turns": 2},
+        Terms(attachments=Attachments.STICKY),
+        Terms(carry_forward=CarryForward.PREVIEW),
+        Terms(history=History.WINDOW, history_turns=2),
+        Terms(history=History.STRIP, history_turns=2),
     ],
-    ids=str,
+    ids=["sticky", "preview", "window", "strip"],
 )
 @BOTH
-def test_a_past_is_told_as_it_was_under_whatever_terms(terms: Terms, under: dict[str, object]) -> None:
-    other = replace(terms, **under)
+def test_a_past_is_told_as_it_was_under_whatever_terms(terms: Terms, under: Terms) -> None:
+    other = replace(under, layout=terms.layout)
     plain = [Turn(text=f"q{number}", reply=f"a{number}") for number in range(3)]
     brings = Turn(text="see", reply="yes", attached=(note("a.md", "A\n\n" + "long " * 2_000),))
     told = [(*plain, brings, *plain), (*plain, brings, *plain, brings)]
