@@ -1,6 +1,7 @@
 """Stores: conversations that last, at a URL or where settings say."""
 
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,7 +49,7 @@ def open_backend(
     # The day as people at this machine count it. A replay knows none: it says the same on any day.
     world = open_world(vault, services=services, summarizer=summarizer, today=lambda: clock.now().astimezone().date())
 
-    def configure(given: Mapping[str, object]) -> "ChatRules":
+    def read(given: Mapping[str, object]) -> "ChatRules":
         found = configure_chat(given, services)
         check_meaning(found)
         rules, terms = make_rules(found.settings, world), make_terms(found.settings)
@@ -59,6 +60,16 @@ def open_backend(
             parts=partial(read_parts, found),
             limits=make_limits(found.settings),
         )
+
+    last: tuple[Mapping[str, object], ChatRules] | None = None
+
+    def configure(given: Mapping[str, object]) -> "ChatRules":
+        # Of many conversations that are opened one after another most have the same settings of their own.
+        nonlocal last
+        known = last
+        if known is None or known[0] != given:
+            known = last = (deepcopy(dict(given)), read(given))
+        return known[1]
 
     store = open_store(find_store(url, services), create=create)
     return Backend(
