@@ -289,12 +289,16 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """A tool the model may call, with the JSON schema of its parameters; ``run`` does what it is called for."""
+    """A tool the model may call, with the JSON schema of its parameters; ``run`` does what it is called for.
+
+    ``seconds`` is how long one call may take, by default as long as whoever runs it says.
+    """
 
     name: str
     description: str = ""
     parameters: Mapping[str, object] = field(default_factory=dict)
     run: Callable[..., object] | None = field(default=None, repr=False)
+    seconds: float | None = None
 
     def definition(self) -> ToolDefinition:
         return make_tool_definition(self.name, description=self.description, parameters=self.parameters)

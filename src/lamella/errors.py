@@ -9,6 +9,7 @@ LamellaError
 │   ├── SecretError            secret_found        text that looks like a secret would leave this process
 │   ├── UntrustedError         untrusted           only somebody else's words name the place where something would go
 │   ├── CallError              bad_call            calls in an order that makes no sense
+│   ├── WriteRefusedError      write_refused       a note is not written: nobody allowed it, or it is not what it was
 │   ├── DivergedError          diverged            a conversation is there already, with another history
 │   ├── UsageError             bad_usage           the command line was given words it does not know
 │   ├── SourceMissingError     source_missing      a file, folder or tag is not there
@@ -138,6 +139,12 @@ class CallError(BadInputError):
     """Calls in an order that makes no sense, such as a reply to nothing."""
 
     code = "bad_call"
+
+
+class WriteRefusedError(BadInputError):
+    """A note is left as it is: nobody allowed the change, it changed meanwhile, or it is no place to write to."""
+
+    code = "write_refused"
 
 
 class DivergedError(BadInputError):

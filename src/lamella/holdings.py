@@ -1,6 +1,7 @@
-"""Holdings: what a store gives of its conversations, how one travels, and what an index gives of a vault."""
+"""Holdings: what a store gives of its conversations, how one travels, what is found and changed in a vault, memory."""
 
 from collections.abc import Mapping
+from enum import StrEnum
 
 from msgspec import Struct
 
@@ -112,3 +113,37 @@ class ProjectFolder(Struct, frozen=True, kw_only=True):
     instructions: str = ""
     memory: str = ""
     told: tuple[str, ...] = ()
+
+
+class NoteChange(Struct, frozen=True, kw_only=True):
+    """What would be written: the text of a note before, none where it is new, and after, and the difference.
+
+    ``diff`` is a unified diff for people, in which nothing is left out.
+    """
+
+    path: str
+    before: str | None
+    after: str
+    diff: str
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it changes nothing."""
+        return self.before == self.after
+
+
+class FactKind(StrEnum):
+    """Who a remembered line is from: the user, a model that noted it, or a conversation that it tells of."""
+
+    SAVED = "saved"
+    NOTED = "noted"
+    RECENT = "recent"
+
+
+class Fact(Struct, frozen=True, kw_only=True):
+    """A line of the memory. Its ``id`` is made of its text; ``chat`` is the key of the conversation it tells of."""
+
+    id: str
+    kind: FactKind
+    text: str
+    chat: str = ""

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from lamella.engine.notes import NoteIndex
     from lamella.engine.sources import ReplySource
-    from lamella.holdings import IndexReport, NoteHit
+    from lamella.holdings import IndexReport, NoteChange, NoteHit
     from lamella.wiring.retrieval import open_index
 
-__all__ = ["IndexReport", "NoteHit", "NoteIndex", "ReplySource", "open_index"]
+__all__ = ["IndexReport", "NoteChange", "NoteHit", "NoteIndex", "ReplySource", "open_index"]
 
 if not TYPE_CHECKING:
     _HOMES = {
         "IndexReport": "lamella.holdings",
+        "NoteChange": "lamella.holdings",
         "NoteHit": "lamella.holdings",
         "NoteIndex": "lamella.engine.notes",
         "ReplySource": "lamella.engine.sources",

@@ -32,6 +32,7 @@ EXPORTS = [
     "ErasedError",
     "Event",
     "EventName",
+    "Fact",
     "Folder",
     "Found",
     "Hit",

@@ -13,7 +13,9 @@ ROOMS = {
         "artifacts", "budget", "compaction", "ledger", "log", "messages", "planning", "prompt", "search", "text",
         "workflow",
     },
-    "adapters": {"archive", "clocks", "files", "providers", "retrieval", "sources", "stores", "tokens", "tools"},
+    "adapters": {
+        "archive", "clocks", "files", "memory", "providers", "retrieval", "sources", "stores", "tokens", "tools",
+    },
     "faces": {"cli", "mcp", "server"},
     "engine": {"dialogue", "keeping", "sending"},
     "runners": set[str](),

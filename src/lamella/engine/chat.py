@@ -158,6 +158,10 @@ class Chat(Discourse):
             return None
         return toolbox.known if tools is None else toolbox.definitions
 
+    def make_tools(self) -> Sequence[Tool]:
+        """The tools that come with the engine, made for this conversation."""
+        return self._place.make_tools(self._stored)
+
     def _name_model(self, model: str) -> str:
         """A model that the program names may be sent to, whoever else names it later."""
         named = super()._name_model(model)
@@ -231,6 +235,19 @@ class Chat(Discourse):
         if self._pool is not None and isinstance(model, str):
             self._pool.name(check_text(model, "model", may_be_empty=False))
         self._stored.set(settings)
+
+    @property
+    def memory(self) -> str:
+        """The memory as it stands in the prompt of this conversation."""
+        return self._stored.memory
+
+    def refresh_memory(self) -> str | None:
+        """Have the memory taken up with the next turn; what moves first by that, none if nothing does."""
+        return self._stored.refresh_memory()
+
+    def tell_talk(self) -> str:
+        """What was talked about, on one line; a summariser writes it, where there is one."""
+        return self._stored.tell_talk()[0]
 
     def ledger(self) -> Sequence[Sequence[Call]]:
         """For each turn of the active branch the model calls that were made for it."""

@@ -16,7 +16,7 @@ from lamella.engine.dialogue.turn import check_length
 from lamella.engine.sending.limits import TurnLimits
 from lamella.engine.sending.sending import ANSWER, RetryPolicy
 from lamella.errors import ArtifactError, CallError, SettingError
-from lamella.ports import ChatProvider, Summarizer
+from lamella.ports import AllowWrite, ChatProvider, Summarizer
 
 _Takes = type | UnionType
 _Described = Attachment | ToolResult | Tool
@@ -83,6 +83,13 @@ def check_parts(system: object) -> dict[str, str]:
     return {name: check_text(text, f"the system prompt's {name}") for name, text in parts.items()}
 
 
+def check_switch(value: object, name: str) -> bool | None:
+    """A yes or a no, or none where nobody says."""
+    if value is None or isinstance(value, bool):
+        return value
+    raise CallError(f"{name} is {_kind(value)}, neither True nor False.", hint=f"Give {name} a bool, or leave it out.")
+
+
 def check_time(at: object) -> datetime | None:
     """A time with its zone, within the calendar's ends, or none."""
     if at is None:
@@ -124,6 +131,7 @@ _WANTED = {
     "parameters": "a dict",
     "run": "a function",
     "fresh": "True or False",
+    "seconds": "a number of seconds above 0",
 }
 
 
@@ -139,6 +147,8 @@ def _fits(field: Field[Any], value: object) -> bool:
             return callable(value)
         case "fresh":
             return isinstance(value, bool)
+        case "seconds":
+            return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
         case _:
             return isinstance(value, str)
 
@@ -159,6 +169,16 @@ def check_summarizer(summarizer: Summarizer | None) -> Summarizer | None:
             hint="Give an object with a method summarize(messages, *, max_tokens) that returns a text.",
         )
     return summarizer
+
+
+def check_allow(allow: AllowWrite | None) -> AllowWrite | None:
+    """Something that can be asked whether a note may be written, or none."""
+    if allow is not None and not callable(allow):
+        raise CallError(
+            f"allow is {_kind(allow)}, and no function.",
+            hint="Give a function that takes a NoteChange and returns True or False.",
+        )
+    return allow
 
 
 def check_provider(provider: ChatProvider | None) -> ChatProvider | None:

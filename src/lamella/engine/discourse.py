@@ -22,7 +22,7 @@ from lamella.engine.dialogue.reading.commands import EVERYTHING
 from lamella.engine.dialogue.reading.waiting import Commands
 from lamella.engine.dialogue.reading.working_set import list_working_set
 from lamella.engine.dialogue.reasons import Reason
-from lamella.engine.dialogue.recalling import FOUND_AT_MOST, make_recall_tool
+from lamella.engine.dialogue.recalling import FOUND_AT_MOST, fit_answer, make_recall_tool
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.sending.tools import SECONDS, Toolbox, ToolFunction
 from lamella.errors import ArtifactError, CallError
@@ -292,7 +292,7 @@ class Discourse:
     @property
     def recall_tool(self) -> Tool:
         """The same for the model: a tool to give in ``tools``, by which it reads what left its prompt."""
-        return make_recall_tool(self.recall)
+        return make_recall_tool(self.recall, room=lambda: fit_answer(self._walker.standing[1].tool_output))
 
 
 def _check_names(names: Sequence[str], do: str) -> tuple[str, ...]:

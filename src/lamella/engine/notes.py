@@ -21,10 +21,14 @@ class NoteIndex:
     ``file`` is where the index is kept; the vault itself is only read.
     """
 
-    def __init__(self, retriever: Retriever, *, file: Path, clock: Clock) -> None:
-        self.file = file
+    def __init__(self, retriever: Retriever, *, file: Callable[[], Path], clock: Clock) -> None:
+        self._file = file
         self._retriever = retriever
         self._clock = clock
+
+    @property
+    def file(self) -> Path:
+        return self._file()
 
     def refresh(
         self,

@@ -21,7 +21,7 @@ from lamella.engine.sending.limits import TurnLimits
 from lamella.errors import LamellaError, NotAvailableError, SettingError
 from lamella.runners.registry import RUNNERS
 from lamella.settings.model import ChainSettings, CompactionSettings, Settings
-from lamella.settings.values import CHOICES, HOTTEST, find_near
+from lamella.settings.values import CHOICES, HOTTEST, LEAST_OUTPUT, MemoryUse, WriteRule, find_near
 
 if TYPE_CHECKING:
     from lamella.engine.dialogue.world import World
@@ -45,6 +45,7 @@ def make_rules(settings: Settings, world: "World") -> Rules:
     _check_temperature(settings)
     _check_linger(settings)
     check_runner(settings.runner)
+    _check_output(settings)
     return Rules(
         measure=world.counter.measure(settings.model),
         place=place,
@@ -72,7 +73,10 @@ def find_faults(settings: Settings) -> Iterator[tuple[tuple[str, ...], LamellaEr
         ("cache_storage",): lambda: _check_storage(settings),
         ("system",): lambda: check_parts(settings.system or ""),
         ("secrets",): lambda: _choose("secrets", settings.secrets, SecretRule),
+        ("note_writes",): lambda: _choose("note_writes", settings.note_writes, WriteRule),
+        ("memory",): lambda: _choose("memory", settings.memory, MemoryUse),
         ("linger",): lambda: _check_linger(settings),
+        ("tool_output",): lambda: _check_output(settings),
         _SHARES: lambda: Budget(**{name: getattr(settings, name) for name in _SHARES}),
         ("runner",): lambda: check_runner(settings.runner),
         ("steps", *_MOST): lambda: make_limits(settings),
@@ -106,6 +110,13 @@ def _check_temperature(settings: Settings) -> None:
 def _check_linger(settings: Settings) -> None:
     if settings.linger < 0:
         raise SettingError(f"linger is {settings.linger}.", hint="Give how many turns, or 0 for none.")
+
+
+def _check_output(settings: Settings) -> None:
+    if settings.tool_output < LEAST_OUTPUT:
+        raise SettingError(
+            f"tool_output is {settings.tool_output}.", hint=f"Give a number of characters from {LEAST_OUTPUT:,}."
+        )
 
 
 def _check_storage(settings: Settings) -> None:

@@ -93,8 +93,14 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     turn_seconds: float | None = 300
     turn_tokens: _Tokens | None = None
     max_cost: float | None = None
+    tool_output: int = 50_000
+    memory: str = "chat"
+    memory_folder: str | None = None
     cache_storage: int = 0
     secrets: str = "warn"
+    note_writes: str = "ask"
+    note_backups: str | None = None
+    web_search: str | None = None
     store: str = "sqlite:///~/.lamella/chats.db"
     model_facts: str | None = None
     index_folder: str | None = None

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from lamella.settings.model import NAMES
     from lamella.wiring.archives import open_archive
     from lamella.wiring.faults import find_bad_settings
+    from lamella.wiring.memory import find_part, open_memory
     from lamella.wiring.providers import (
         configure_chat,
         fit_settings,
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
         write_request,
     )
     from lamella.wiring.trust import FIELDS, add_trust, name_place, open_trust
-    from lamella.wiring.workplaces import open_workplace
+    from lamella.wiring.workplaces import open_workplace, open_writer
     from lamella.wiring.worlds import open_dialogue, open_world
 
 __all__ = [
@@ -63,6 +64,7 @@ __all__ = [
     "copy_conversations",
     "find_bad_settings",
     "find_misspelt",
+    "find_part",
     "find_script",
     "find_vault",
     "fit_settings",
@@ -81,6 +83,7 @@ __all__ = [
     "open_conversations",
     "open_dialogue",
     "open_files",
+    "open_memory",
     "open_notes",
     "open_pool",
     "open_provider",
@@ -88,6 +91,7 @@ __all__ = [
     "open_trust",
     "open_workplace",
     "open_world",
+    "open_writer",
     "parse_transcript",
     "place_user_file",
     "read_answer",
@@ -119,6 +123,7 @@ if not TYPE_CHECKING:
         "lamella.settings.model": ("NAMES",),
         "lamella.wiring.archives": ("open_archive",),
         "lamella.wiring.faults": ("find_bad_settings",),
+        "lamella.wiring.memory": ("find_part", "open_memory"),
         "lamella.wiring.providers": (
             "configure_chat",
             "fit_settings",
@@ -141,7 +146,7 @@ if not TYPE_CHECKING:
             "write_request",
         ),
         "lamella.wiring.trust": ("FIELDS", "add_trust", "name_place", "open_trust"),
-        "lamella.wiring.workplaces": ("open_workplace",),
+        "lamella.wiring.workplaces": ("open_workplace", "open_writer"),
         "lamella.wiring.worlds": ("open_dialogue", "open_world"),
     }
     _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -7,10 +7,11 @@ from lamella.settings.configuration import Configuration
 from lamella.settings.meaning import find_faults
 from lamella.wiring.reading import find_reading_faults
 from lamella.wiring.services import Services
+from lamella.wiring.trust import find_search
 
 # What a project's file may not say of a conversation, since it may be somebody else's: that a secret may leave unseen,
-# and how much may be spent.
-OWN = ("secrets", "turn_tokens", "max_cost")
+# that notes are written without a yes, where their copies go, how much may be spent, and which memory goes along.
+OWN = ("secrets", "note_writes", "note_backups", "turn_tokens", "max_cost", "memory", "memory_folder")
 
 
 def find_bad_settings(services: Services) -> list[LamellaError]:
@@ -20,6 +21,7 @@ def find_bad_settings(services: Services) -> list[LamellaError]:
     checks: dict[str, Callable[[], object]] = {
         "store": lambda: locate_store(services.settings.store),
         "model_facts": lambda: services.own_models,
+        "web_search": lambda: find_search(services),
     }
     faults = list(find_faults(services.settings))
     faults += [((), error) for error in services.found.find_overreach(OWN)]

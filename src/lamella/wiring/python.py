@@ -8,25 +8,28 @@ from os import PathLike
 from lamella.adapters.sources.naming import MentionOutcome
 from lamella.adapters.stores.opening import open_store
 from lamella.engine.checks import (
+    check_allow,
     check_folder,
     check_parts,
     check_patience,
     check_provider,
     check_summarizer,
+    check_switch,
     check_text,
 )
 from lamella.engine.discourse import Discourse
 from lamella.engine.engine import Engine
 from lamella.errors import CallError
-from lamella.ports import ChatProvider, Summarizer
+from lamella.ports import AllowWrite, ChatProvider, Summarizer
 from lamella.runners.registry import RUNNERS
 from lamella.settings.system import read_parts
 from lamella.wiring.archives import open_archive
+from lamella.wiring.memory import find_part, open_memory
 from lamella.wiring.providers import fit_settings, open_pool
 from lamella.wiring.reading import open_files
 from lamella.wiring.services import read_services
 from lamella.wiring.stores import open_backend
-from lamella.wiring.workplaces import open_workplace
+from lamella.wiring.workplaces import open_workplace, open_writer
 from lamella.wiring.worlds import open_dialogue
 
 
@@ -83,34 +86,42 @@ def open_engine(
     provider: ChatProvider | None = None,
     patience: float | None = None,
     tries: int | None = None,
+    allow: AllowWrite | None = None,
+    memory: bool | None = None,
 ) -> Engine:
     """Open a store of conversations: ``sqlite:///chats.db`` or ``postgresql://host/name``.
 
     ``model`` is what conversations are sent to, ``provider`` what sends, in place of the one that the model names.
     ``patience`` is how many seconds of silence are borne, and the longest wait that a provider may ask for (120);
-    ``tries`` is how often a request is sent before giving up (4).
+    ``tries`` is how often a request is sent before giving up (4). ``allow`` is asked with a ``NoteChange`` before a
+    model writes a note of the vault, and answers ``True`` or not, at once or awaited; without it no note is written.
+    With ``memory`` conversations take up what is remembered, and without they keep what they have; where neither is
+    said, the setting says.
     """
     named = None if model is None else check_text(model, "model", may_be_empty=False)
-    services = read_services()
+    services, folder = read_services(), check_folder(vault)
     pool = open_pool(check_provider(provider), services=services, patience=check_patience(patience, tries))
     open_it = partial(
         open_backend,
         check_text(url, "url"),
         services=services,
-        vault=check_folder(vault),
+        vault=folder,
         ledger=ledger,
         summarizer=check_summarizer(summarizer),
+        memory=find_part(services, wanted=check_switch(memory, "memory")),
     )
     return Engine(
         # A loop is not held up by a disk or a server: `async with` awaits what else is done here and now.
         open_it if _runs_loop() else open_it(),
         pool,
         runners=RUNNERS,
-        place=open_workplace(services, vault=check_folder(vault)),
         model=named,
         archive=open_archive(),
         open_store=open_store,
         fit=partial(fit_settings, begins=True, services=services),
+        place=open_workplace(services, vault=folder, allow=check_allow(allow)),
+        restore=None if folder is None else lambda note: open_writer(folder, services).restore(note),
+        memory=partial(open_memory, services=services),
     )
 
 

@@ -10,6 +10,7 @@ from lamella.errors import CallError, UsageError
 from lamella.wiring.services import Services, read_services
 
 if TYPE_CHECKING:
+    from lamella.adapters.retrieval.index import VaultIndex
     from lamella.engine.notes import NoteIndex
 
 _MARK = ".obsidian"
@@ -17,15 +18,29 @@ _MARK = ".obsidian"
 
 def open_notes(vault: Path, *, services: Services | None = None) -> "NoteIndex":
     """The notes of a vault, ready to be searched; an error if there is no such folder."""
+    from lamella.engine.notes import NoteIndex
+
+    retriever = _open_retriever(vault, services or read_services())
+    return NoteIndex(retriever, file=lambda: retriever.file, clock=SystemClock())
+
+
+def defer_notes(vault: Path, *, services: Services) -> "NoteIndex":
+    """The same, opened by whoever searches first."""
+    from lamella.adapters.retrieval.deferred import DeferredIndex
+    from lamella.adapters.retrieval.placing import place_index
+    from lamella.engine.notes import NoteIndex
+
+    retriever = DeferredIndex(lambda: _open_retriever(vault, services))
+    return NoteIndex(retriever, file=lambda: place_index(vault, _find_folder(services)), clock=SystemClock())
+
+
+def _open_retriever(vault: Path, services: Services) -> "VaultIndex":
     from lamella.adapters.retrieval.index import VaultIndex
     from lamella.adapters.retrieval.placing import place_index
     from lamella.adapters.sources.opening import open_sources
-    from lamella.engine.notes import NoteIndex
 
-    services = services or read_services()
     look = open_sources(vault, lambda: services.conversions)
-    retriever = VaultIndex(place_index(vault, _find_folder(services)), vault=vault, look=look)
-    return NoteIndex(retriever, file=retriever.file, clock=SystemClock())
+    return VaultIndex(place_index(vault, _find_folder(services)), vault=vault, look=look)
 
 
 def open_index(vault: str | PathLike[str]) -> "NoteIndex":

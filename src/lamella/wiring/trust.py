@@ -15,7 +15,7 @@ from lamella.settings.trust import FILE, TrustBook
 from lamella.wiring.services import Services, read_services
 
 # The settings that name a place.
-FIELDS = ("model", "store")
+FIELDS = ("model", "store", "web_search")
 # What PostgreSQL's own library sends to whichever server it is led to.
 _PASSWORD = "PGPASSWORD"
 
@@ -52,6 +52,16 @@ def find_store(url: str | None, services: Services) -> str:
     if services.found.origins["store"] is Origin.PROJECT:
         _check("store", store, own=(), services=services)
     return store
+
+
+def find_search(services: Services) -> str | None:
+    """Where the web is searched, if anywhere, unless only a project's file names that."""
+    address = services.settings.web_search
+    if not address:
+        return None
+    if services.found.origins["web_search"] is Origin.PROJECT:
+        _check("web_search", address, own=(), services=services)
+    return _name("web_search", address, services)
 
 
 def check_model(model: str, *, named: bool, services: Services) -> None:
@@ -100,6 +110,10 @@ def _name(field: str, given: str, services: Services, *, shipped: bool = False) 
         from lamella.adapters.stores.opening import name_store
 
         return name_store(given)
+    if field == "web_search":
+        from lamella.adapters.tools.web import place_search
+
+        return place_search(given)
     from lamella.adapters.providers.facts.models import BuiltInModels
     from lamella.adapters.providers.places import name_model
 

@@ -1,31 +1,185 @@
-"""Workplaces: what runners find where they work, over a vault if there is one."""
+"""Workplaces: what runners find where they work: the tools that are there, the notes of the vault, what models can."""
 
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import cached_property, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from lamella.adapters.providers.places import calls_tools
-from lamella.engine.notes import NoteIndex
+from lamella.adapters.clocks.system import SystemClock
 from lamella.engine.sending.job import Workplace
-from lamella.holdings import ProjectFolder
+from lamella.settings.values import WriteRule
 from lamella.wiring.services import Services
+from lamella.wiring.trust import find_search
+
+if TYPE_CHECKING:
+    from lamella.adapters.sources.vault import Vault
+    from lamella.adapters.tools.writing import WritePermit
+    from lamella.adapters.writing.writer import NoteWriter
+    from lamella.attach import Tool
+    from lamella.engine.notes import NoteIndex
+    from lamella.engine.sending.sending import SendingChat
+    from lamella.holdings import ProjectFolder
+    from lamella.ports import AllowWrite, Remember
+
+_BACKUPS = "backups"
 
 
-def open_workplace(services: Services, *, vault: Path | None = None) -> Workplace:
-    """Where runners work, over the notes of a vault if there is one. What nobody uses is not opened."""
+def open_workplace(
+    services: Services,
+    *,
+    vault: Path | None = None,
+    allow: "AllowWrite | None" = None,
+    remember: "Remember | None" = None,
+) -> Workplace:
+    """Where runners work, over the notes of a vault if there is one. What nobody uses is not opened.
+
+    ``allow`` is asked before a note is written; without it none is, unless the user's own settings allow it.
+    ``remember`` writes a fact down; without it there is no tool for that. A search engine that only a project's file
+    names is refused here.
+    """
+    find_search(services)
+    maker = ToolMaker(services, vault=vault, allow=allow, remember=remember)
     return Workplace(
-        open_notes=None if vault is None else partial(_open_notes, vault, services),
-        calls_tools=lambda model: calls_tools(model, services.models),
+        make_tools=maker.make,
+        notes=maker.notes,
+        calls_tools=partial(_calls_tools, services),
         look_at_project=None if vault is None else partial(_look_at, vault),
+        writes=maker.find_rule(None) is not WriteRule.OFF,
     )
 
 
-def _look_at(vault: Path) -> ProjectFolder:
+def open_writer(vault: Path, services: Services) -> "NoteWriter":
+    """What writes the notes of a vault, and takes back what it wrote."""
+    from lamella.adapters.sources.vault import Vault
+    from lamella.adapters.writing.backups import BackupFolder
+    from lamella.adapters.writing.writer import NoteWriter
+
+    # Whether there is such a folder is told as it is everywhere.
+    Vault(vault)
+    root = vault.resolve()
+    return NoteWriter(root, backups=lambda: BackupFolder(_place_backups(root, services)), now=_tell_now)
+
+
+class ToolMaker:
+    """Makes the tools of a job. The vault and the index that they share are opened by whoever needs them first."""
+
+    def __init__(
+        self,
+        services: Services,
+        *,
+        vault: Path | None,
+        allow: "AllowWrite | None",
+        remember: "Remember | None",
+    ) -> None:
+        self._services = services
+        self._root = vault
+        self._allow = allow
+        self._remember = remember
+
+    def make(self, chat: "SendingChat | None") -> "Sequence[Tool]":
+        """The tools that are there for a conversation; without one they are told of, and recall has nothing to read."""
+        from lamella.adapters.tools.registry import Equipment, make_tools
+
+        address = find_search(self._services)
+        return make_tools(
+            Equipment(
+                now=_tell_now,
+                vault=self._vault,
+                notes=self.notes,
+                conversions=lambda: self._services.conversions,
+                search=None if address is None else partial(_search, self._services, address),
+                recall=_make_recall(chat),
+                remember=self._remember,
+                permit=self._make_permit(chat),
+            )
+        )
+
+    def find_rule(self, chat: "SendingChat | None") -> WriteRule:
+        """Whether notes are written: as the user's own settings say. A conversation may be stricter, never laxer."""
+        if self._root is None:
+            return WriteRule.OFF
+        own = WriteRule(self._services.settings.note_writes)
+        written = getattr(chat, "settings", {}).get("note_writes")
+        return max(own, WriteRule(written), key=list(WriteRule).index) if written in list(WriteRule) else own
+
+    @cached_property
+    def notes(self) -> "NoteIndex | None":
+        if self._root is None:
+            return None
+        from lamella.wiring.retrieval import defer_notes
+
+        return defer_notes(self._root, services=self._services)
+
+    @cached_property
+    def _vault(self) -> "Vault | None":
+        if self._root is None:
+            return None
+        from lamella.adapters.sources.vault import Vault
+
+        return Vault(self._root, lambda: self._services.conversions, today=lambda: _tell_now().date())
+
+    def _make_permit(self, chat: "SendingChat | None") -> "WritePermit | None":
+        rule = self.find_rule(chat)
+        if rule is WriteRule.OFF or self._root is None:
+            return None
+        from lamella.adapters.tools.writing import WritePermit
+
+        writer = open_writer(self._root, self._services)
+        return WritePermit(writer=writer, allow=self._allow, asks=rule is WriteRule.ASK)
+
+
+def _make_recall(chat: "SendingChat | None") -> "Tool":
+    from lamella.engine.dialogue.recalling import fit_answer, make_recall_tool
+
+    if chat is None:
+        return replace(make_recall_tool(lambda _query, _limit: ()), run=None)
+    return make_recall_tool(
+        lambda query, limit: chat.recall(query, limit=limit),
+        room=lambda: fit_answer(chat.standing[1].tool_output),
+    )
+
+
+def _search(services: Services, address: str, query: str) -> list[tuple[str, str, str]]:
+    """Ask the search engine: where the user says, also on this machine; it leads nowhere else that is not public."""
+    from urllib.parse import urlsplit
+
+    from lamella.adapters.sources.web.addresses import Admission
+    from lamella.adapters.sources.web.fetching import Fetcher, FetchLimits
+    from lamella.adapters.tools.web import search_searx
+
+    settings = services.settings
+    limits = FetchLimits(size=settings.page_bytes, seconds=settings.page_seconds)
+    host = (urlsplit(address).hostname or "").lower().rstrip(".")
+    return search_searx(Fetcher(limits, admission=Admission(hosts=frozenset({host}))), address, query)
+
+
+def _look_at(vault: Path) -> "ProjectFolder":
     from lamella.adapters.sources.project import look_at_project  # only those who work on one need it
 
     return look_at_project(vault)
 
 
-def _open_notes(vault: Path, services: Services) -> NoteIndex:
-    from lamella.wiring.retrieval import open_notes  # only those who search need it
+def _calls_tools(services: Services, model: str) -> bool:
+    from lamella.adapters.providers.places import calls_tools
 
-    return open_notes(vault, services=services)
+    return calls_tools(model, services.models)
+
+
+def _place_backups(root: Path, services: Services) -> Path:
+    """The folder of a vault's backups: in the one that is set, or in what the system keeps for a user's data."""
+    from lamella.adapters.files.naming import find_real
+    from lamella.adapters.retrieval.placing import name_vault
+
+    given = services.settings.note_backups
+    if given:
+        return find_real(given) / name_vault(root)
+    from platformdirs import user_data_path
+
+    return user_data_path("lamella", appauthor=False) / _BACKUPS / name_vault(root)
+
+
+def _tell_now() -> datetime:
+    """This moment where this machine stands."""
+    return SystemClock().now().astimezone()

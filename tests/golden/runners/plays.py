@@ -133,13 +133,11 @@ def perform(play: Play) -> str:
     with TemporaryDirectory() as folder:
         for name, text in NOTES.items():
             (Path(folder) / name).write_text(text, encoding="utf-8")
-        place = Workplace(
-            make_tools=lambda _chat: _TOOLS,
-            open_notes=lambda: open_notes(Path(folder)),
-            look_at_project=lambda: PROJECT,
-            calls_tools=bool,
-        )
-        return asyncio.run(_perform(play, place))
+        with open_notes(Path(folder)) as notes:
+            place = Workplace(
+                make_tools=lambda _chat: _TOOLS, notes=notes, look_at_project=lambda: PROJECT, calls_tools=bool
+            )
+            return asyncio.run(_perform(play, place))
 
 
 async def _perform(play: Play, place: Workplace) -> str:

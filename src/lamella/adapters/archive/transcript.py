@@ -176,6 +176,7 @@ class Transcript(BaseModel):
     linger: int | None = None
     cache_marks: str | None = None
     runner: str | None = None
+    tool_output: int | None = None
     secrets: str | None = None
 
     @property

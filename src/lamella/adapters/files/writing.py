@@ -21,9 +21,9 @@ def make_folder(folder: Path) -> None:
     _sweep(folder)
 
 
-def write_new(path: Path, data: bytes) -> None:
+def write_new(path: Path, data: bytes, *, mode: int = PRIVATE_FILE) -> None:
     """Make a file that is not there yet; ``FileExistsError`` if there is one. Whoever is first has the name."""
-    with _drafted(path.parent, data, mode=PRIVATE_FILE) as draft:
+    with _drafted(path.parent, data, mode=mode) as draft:
         try:
             _link(draft, path)
         except FileExistsError:

@@ -14,11 +14,16 @@ _OTHER = re.compile(r"[^A-Za-z0-9_.-]+")
 
 def place_index(vault: Path, folder: str | None = None) -> Path:
     """The file of a vault's index, in the folder that is set or that the system keeps for what can be made again."""
+    return _place_folder(folder) / f"{name_vault(vault)}.db"
+
+
+def name_vault(vault: Path) -> str:
+    """What is kept of a vault is called so: its name, and a mark that no other has."""
     root = find_real(vault)
     name = _OTHER.sub("-", root.name).strip("-.")[:_NAME_CHARS] or "vault"
     # Two vaults of one name have two indexes, and a vault by two names has one.
     mark = sha256(str(root).encode(errors="surrogateescape")).hexdigest()[:_DIGITS]
-    return _place_folder(folder) / f"{name}-{mark}.db"
+    return f"{name}-{mark}"
 
 
 def _place_folder(folder: str | None) -> Path:

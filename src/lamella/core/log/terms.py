@@ -79,7 +79,8 @@ class Terms(Struct, frozen=True, kw_only=True, gc=False):
     ``history_turns`` is how many turns a history mode shows, none for as many as it usually does; ``image_notes`` says
     what the library holds of notes that embed pictures; turns from before there was a choice leave a handle. Without a
     ``temperature`` the provider's own holds, as with the default ``reasoning_effort``. ``linger`` is for how many turns
-    something stays in the working set that is no longer attached. ``runner`` is the way of answering.
+    something stays in the working set that is no longer attached. ``runner`` is the way of answering. ``tool_output``
+    is how many characters of what a tool gave are shown; turns from before there was a bound show all of it.
     """
 
     layout: Layout = Layout.LIBRARY
@@ -93,6 +94,7 @@ class Terms(Struct, frozen=True, kw_only=True, gc=False):
     linger: int = 2
     cache_marks: CacheMarks = CacheMarks.EXPLICIT
     runner: str = "chat"
+    tool_output: int | None = None
 
 
 class Rewrite(StrEnum):

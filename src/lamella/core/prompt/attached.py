@@ -198,9 +198,11 @@ def find_unseen(
     """Words on pictures that go to a model which does not see, or does not take them."""
     who = model or "This model"
     pictures = [artifact for artifact in attached if artifact.kind is Kind.IMAGE]
+    if not pictures:
+        return ()
     if not measure.sees:
         return tuple(f"{who} does not see pictures: {one.title} is sent as a line of words." for one in pictures)
-    refused = find_refused(pictures, standing=standing, measure=measure) if pictures else {}
+    refused = find_refused(pictures, standing=standing, measure=measure)
     return tuple(
         f"{one.title} is sent as a line of words to {who}: {refused[one.id]}." for one in pictures if one.id in refused
     )
@@ -208,10 +210,12 @@ def find_unseen(
 
 def find_leaving(library: Library, attached: Sequence[Artifact], *, image_notes: ImageNotes) -> tuple[str, ...]:
     """Words on what had its text in the library and has it no longer after this turn, because it embeds pictures."""
-    return tuple(
-        f"{artifact.id} embeds a picture now: it is sent with this turn, and the library has a handle of it after it."
+    leaving = [
+        artifact.id
         for artifact in attached
         if artifact.id in library
         and promoted_form(artifact, image_notes) is Form.HANDLE
         and library[artifact.id].form is not Form.HANDLE
-    )
+    ]
+    told = "embeds a picture now: it is sent with this turn, and the library has a handle of it after it."
+    return tuple([f"{name} {told}" for name in leaving]) if leaving else ()

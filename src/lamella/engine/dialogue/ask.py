@@ -20,7 +20,8 @@ class Ask(Struct, frozen=True, kw_only=True):
     ``reply:3``, which no compaction takes out from then on. ``unpin`` takes that back. ``pinned`` are the messages that
     are so before that, none for those that were. ``earlier`` is what was attached before this was asked, as it was read
     then, and ``warnings`` what is to be said of that. ``refresh`` names what is read anew. ``runner`` is the way of
-    answering, none for the usual one. ``sources`` are what the numbers mean that an answer may cite.
+    answering, none for the usual one. ``sources`` are what the numbers mean that an answer may cite. ``upon`` are parts
+    of the system prompt that wait for a compaction: they are taken up if this turn is compacted.
     """
 
     text: str
@@ -40,6 +41,7 @@ class Ask(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
     runner: str | None = None
     sources: tuple[CitedSource, ...] = ()
+    upon: Mapping[str, str] = {}
 
 
 def ask_again(turn: Turn, *, text: str | None, model: str | None, system: Mapping[str, str]) -> Ask:

@@ -13,6 +13,9 @@ from lamella.errors import CallError
 FOUND_AT_MOST = 5
 # What a tool may answer at once, in characters: an original of any length must not be what bursts the window.
 ANSWER_CHARACTERS = 20_000
+# What the line above a stretch has beside the name of its original, and how much of a name, which has the arguments of
+# a call in it.
+_BESIDE, _NAME = 100, 200
 # How many a model may ask for at once.
 _MOST = 20
 
@@ -26,6 +29,11 @@ _PARAMETERS: Mapping[str, object] = {
             "description": "Words, a path, a number or an id. What stands in double quotes must be there exactly.",
         },
         "limit": {"type": "integer", "minimum": 1, "maximum": _MOST, "description": "How many to give at most."},
+        "start": {
+            "type": "integer",
+            "minimum": 0,
+            "description": "Read the one that fits best from this character on, to go on with a long one.",
+        },
     },
     "required": ["query"],
 }
@@ -59,12 +67,12 @@ def spell(text: str) -> str:
     return unicodedata.normalize("NFKC", text).casefold()
 
 
-def make_recall_tool(recall: Recall) -> Tool:
-    """Recalling as a tool that a model may call."""
+def make_recall_tool(recall: Recall, *, room: Callable[[], int] = lambda: ANSWER_CHARACTERS) -> Tool:
+    """Recalling as a tool that a model may call; it answers in at most so many characters as ``room`` says then."""
 
     # On the loop, not beside it: what is searched belongs to whoever sends the turn.
     async def run(**arguments: object) -> str:
-        return answer_recall(arguments, recall)
+        return answer_recall(arguments, recall, room=room())
 
     return Tool(
         name="recall",
@@ -77,25 +85,45 @@ def make_recall_tool(recall: Recall) -> Tool:
     )
 
 
-def answer_recall(arguments: Mapping[str, object], recall: Recall) -> str:
+def fit_answer(shown: int | None) -> int:
+    """How long an answer may be where so much of a result is shown: one that is cut itself would lead in a circle."""
+    return ANSWER_CHARACTERS if shown is None else min(ANSWER_CHARACTERS, shown)
+
+
+def answer_recall(arguments: Mapping[str, object], recall: Recall, *, room: int = ANSWER_CHARACTERS) -> str:
     """What the tool answers to a call: each original word for word under its place, or why there is none."""
-    query, limit = arguments.get("query"), arguments.get("limit", FOUND_AT_MOST)
+    query, limit, start = arguments.get("query"), arguments.get("limit", FOUND_AT_MOST), arguments.get("start")
     if not isinstance(query, str):
         return "recall takes a query, which is a text."
+    if start is not None and (isinstance(start, bool) or not isinstance(start, int) or start < 0):
+        return f"start is {start!r}, and no character to begin at."
     try:
         # A model wrote it: more than it may ask for is what it may have, and what is no number is told.
-        found = recall(query, min(limit, _MOST) if isinstance(limit, int) else limit)  # type: ignore[arg-type]
+        wanted = limit if start is None else _MOST
+        found = recall(query, min(wanted, _MOST) if isinstance(wanted, int) else wanted)  # type: ignore[arg-type]
     except CallError as error:
         return f"{error.message} {error.hint}"
     if not found:
         return f"Nothing that left the prompt fits {query!r}. What was not found may still stand in the prompt itself."
-    return "\n\n".join(_tell(found))
+    if start is None:
+        return "\n\n".join(_tell(found, room))
+    # What was recalled before names the same id, and is not what is meant by it.
+    return _read_on(next((one for one in found if one.passage.title.startswith(query)), found[0]), start, room=room)
 
 
-def _tell(found: Sequence[Found]) -> list[str]:
+def _read_on(one: Found, start: int, *, room: int) -> str:
+    """A stretch of one original, and where the next begins."""
+    text, named = one.passage.text, name_passage(one)[:_NAME]
+    if start >= len(text):
+        return f"{named} has {len(text):,} characters; there is nothing from {start} on."
+    end = min(start + room - len(named) - _BESIDE, len(text))
+    more = f"; go on with start {end}" if end < len(text) else ", to its end"
+    return f"[{named}, characters {start} to {end} of {len(text)}{more}]\n{text[start:end]}"
+
+
+def _tell(found: Sequence[Found], room: int) -> list[str]:
     """The originals while there is room for them; of the rest, where the words stand."""
     told: list[str] = []
-    room = ANSWER_CHARACTERS
     for number, one in enumerate(found):
         if room <= 0:
             told.append(f"{len(found) - number:,} more were found. Ask with words that fewer of them have.")
@@ -104,7 +132,8 @@ def _tell(found: Sequence[Found]) -> list[str]:
         if len(text) <= room:
             told.append(f"[{name_passage(one)}, {len(text):,} characters]\n{text}")
         else:
-            told.append(f"[{name_passage(one)}, an excerpt of {len(text):,} characters]\n{one.excerpt}")
+            shown = f"an excerpt of {len(text):,} characters; start 0 reads it from its beginning"
+            told.append(f"[{name_passage(one)}, {shown}]\n{one.excerpt}")
         room -= len(told[-1])
     return told
 

@@ -68,6 +68,20 @@ class StoredLog:
         self._take(counted.records)
         self._checkpoints.keep(self.log)
 
+    def append_beside(self, written: Written) -> None:
+        """Write down what stands in nobody's way, after whatever others wrote, which is not looked at here."""
+        key, known = self.log.conversation, self.log.version
+        while True:
+            behind = len(self._store.load(key, after=known))
+            if not known + behind:
+                # Somebody began under its name: there is no conversation of this key to write it to.
+                return
+            try:
+                self._store.append(key, written, expected=known + behind)
+            except ConflictError:
+                continue
+            return
+
     def _take(self, records: Sequence[Record]) -> None:
         self.log.extend(records)
         self.book.learn([record.counts for record in records])

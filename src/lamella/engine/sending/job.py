@@ -10,6 +10,8 @@ from msgspec import Struct
 
 from lamella.attach import Tool
 from lamella.core.messages.delta import ToolCall
+from lamella.core.messages.request import Request
+from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.reading.secrets import Leaving
 from lamella.engine.dialogue.reading.waiting import Commands
@@ -25,24 +27,37 @@ from lamella.holdings import ProjectFolder
 USUAL_RUNNER = "chat"
 
 
-def _no_tools(_chat: SendingChat) -> Sequence[Tool]:
+class NotingChat(SendingChat, Protocol):
+    """A conversation that is told of model calls which are no answers of it; ``head`` is its last message."""
+
+    @property
+    def head(self) -> str: ...
+
+    def note_aside(
+        self, request: Request, given: Answer, *, purpose: str, after: str | None = None, at: datetime | None = None
+    ) -> None: ...
+
+
+def _no_tools(_chat: SendingChat | None) -> Sequence[Tool]:
     return ()
 
 
 class Workplace(Struct, frozen=True, kw_only=True):
     """What runners find where they work: the tools that come with it, and the notes of its vault, where it has one.
 
-    ``calls_tools`` tells whether a model can call tools by itself, ``look_at_project`` what its folder has now. The
-    notes are opened by whoever searches, and closed again.
+    ``make_tools`` gives those for a conversation; without one, those that there are, to be told of. ``calls_tools``
+    tells whether a model can call tools by itself, ``look_at_project`` what its folder has now, and ``writes`` whether
+    notes may be written here at all. The index of the notes is opened by whoever searches first.
     """
 
-    make_tools: Callable[[SendingChat], Sequence[Tool]] = _no_tools
-    open_notes: Callable[[], NoteIndex] | None = None
+    make_tools: Callable[[SendingChat | None], Sequence[Tool]] = _no_tools
+    notes: NoteIndex | None = None
     calls_tools: Callable[[str], bool] = bool
     look_at_project: Callable[[], ProjectFolder] | None = None
+    writes: bool = False
 
 
-class JobChat(SendingChat, Protocol):
+class JobChat(NotingChat, Protocol):
     """A conversation as runners look at it before they ask: what it would send, and what waits for the next question.
 
     ``refuse_secrets`` raises where something that looks like one would leave, and settings refuse that.

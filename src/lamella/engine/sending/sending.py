@@ -33,6 +33,7 @@ from lamella.core.messages.delta import (
 from lamella.core.messages.rounds import ToolOutput
 from lamella.core.messages.usage import Usage
 from lamella.core.prompt.state import State
+from lamella.core.search.index import Found
 from lamella.core.values import replace
 from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.ask import Ask
@@ -151,6 +152,7 @@ class SendingChat(Protocol):
     def ledger(self) -> Sequence[Sequence[Call]]: ...
 
     def turns(self, head: str | None = None) -> Sequence[Told]: ...
+    def recall(self, query: str, *, limit: int = ...) -> Sequence[Found]: ...
 
     @property
     def standing(self) -> tuple[State, Terms]: ...

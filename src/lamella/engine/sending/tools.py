@@ -1,9 +1,14 @@
-"""Tools that Python programs give: what the model is told of them, and running what it calls for."""
+"""Tools: what the model is told of them, and running what it calls for, within bounds of time and length."""
 
 import asyncio
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from contextvars import copy_context
+from functools import partial
+from math import inf
+from threading import Thread
 from typing import Any, Protocol, get_type_hints
 
 from lamella.attach import Tool
@@ -12,16 +17,18 @@ from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.messages.delta import ToolCall
 from lamella.core.messages.rounds import ToolOutput
 from lamella.engine.dialogue.rounds import calls_wait
+from lamella.engine.sending.outputs import tell_failure, write_output
 from lamella.errors import CallError, LamellaError
 
 ToolFunction = Callable[..., object]
-_Run = Callable[[str], Awaitable[str]]
+_Run = Callable[[str], Awaitable[object]]
+# A tool as it is run here, and how long a call of it may take, if that is its own affair. Without a run its calls are
+# the caller's.
+_Way = tuple[_Run | None, float | None]
 
 # How many rounds of tools a turn may take, and how many seconds one call, where nobody says.
 STEPS = 8
 SECONDS = 60.0
-# What one result may have, in characters: more would leave no room for anything else in most windows.
-LONGEST = 200_000
 # How a tool says that it found nothing: what begins so brought nobody further.
 NOTHING_FOUND = "Nothing found"
 
@@ -45,8 +52,8 @@ class Toolset(Protocol):
 class Toolbox:
     """Tools as a program gave them. Those that came as functions are run here; the calls of others are the caller's.
 
-    ``definitions`` are of ``tools``. What a conversation was told of earlier is still run as ``before`` has it, and is
-    ``known`` with them.
+    ``definitions`` are of ``tools``, by their names: in whichever order they were given, a request has them in one.
+    What a conversation was told of earlier is still run as ``before`` has it, and is ``known`` with them.
     """
 
     def __init__(
@@ -57,14 +64,12 @@ class Toolbox:
         before: "Toolbox | None" = None,
     ) -> None:
         made = [_describe(tool) for tool in tools]
-        self.definitions = tuple(definition for definition, _ in made)
-        # None stands for a tool whose calls are the caller's.
-        self._runs: dict[str, _Run | None] = {} if before is None else dict(before._runs)
-        self._runs.update({definition.name: run for definition, run in made})
+        self.definitions = tuple(sorted((definition for definition, _ in made), key=lambda one: one.name))
+        self._ways: dict[str, _Way] = {} if before is None else dict(before._ways)
+        self._ways.update({definition.name: way for definition, way in made})
         known = {} if before is None else {definition.name: definition for definition in before.known}
-        self.known: tuple[ToolDefinition, ...] = tuple(
-            {**known, **{definition.name: definition for definition, _ in made}}.values()
-        )
+        known |= {definition.name: definition for definition in self.definitions}
+        self.known: tuple[ToolDefinition, ...] = tuple(known[name] for name in sorted(known))
         self._seconds = seconds
         names = [definition.name for definition in self.definitions]
         twice = sorted({name for name in names if names.count(name) > 1})
@@ -74,8 +79,8 @@ class Toolbox:
     def leaves(self, calls: Sequence[ToolCall], told: Sequence[ToolDefinition]) -> bool:
         """Whether some of these are the caller's to run. Raises if one is of a tool that nobody gave here."""
         names = {definition.name for definition in told}
-        left = [call.name for call in calls if call.name in names and self._runs.get(call.name) is None]
-        lost = sorted({name for name in left if name not in self._runs})
+        left = [call.name for call in calls if call.name in names and self._find(call.name)[0] is None]
+        lost = sorted({name for name in left if name not in self._ways})
         if lost:
             message = f"The model calls {', '.join(lost)}, for which no function was given here; the turn waits."
             raise calls_wait(message, [call for call in calls if call.name in lost])
@@ -91,26 +96,30 @@ class Toolbox:
         return tuple(await asyncio.gather(*(self._run(call, names) for call in calls)))
 
     async def _run(self, call: ToolCall, names: Sequence[str]) -> ToolOutput:
-        run = self._runs.get(call.name) if call.name in names else None
+        run, own = self._find(call.name) if call.name in names else (None, None)
         if run is None:
             known = ", ".join(names) or "none"
             return ToolOutput(call=call.id, output=f"There is no tool {call.name}. Tools: {known}.", failed=True)
+        seconds = self._seconds if own is None else own
         try:
-            return await asyncio.wait_for(_finish(run, call), self._seconds)
+            return await asyncio.wait_for(_finish(run, call), None if seconds == inf else seconds)
         except TimeoutError:
-            return ToolOutput(call=call.id, output=f"No result within {self._seconds:g} seconds.", failed=True)
+            return ToolOutput(call=call.id, output=f"No result within {seconds:g} seconds.", failed=True)
+
+    def _find(self, name: str) -> _Way:
+        return self._ways.get(name, (None, None))
 
 
 async def _finish(run: _Run, call: ToolCall) -> ToolOutput:
     try:
-        return ToolOutput(call=call.id, output=check_output(await run(call.arguments)))
+        return ToolOutput(call=call.id, output=write_output(await run(call.arguments)))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a tool may fail in any way, and the model should know how
-        return ToolOutput(call=call.id, output=_tell(error), failed=True)
+        return ToolOutput(call=call.id, output=tell_failure(error), failed=True)
 
 
-def _describe(tool: Tool | ToolFunction) -> tuple[ToolDefinition, _Run | None]:
+def _describe(tool: Tool | ToolFunction) -> tuple[ToolDefinition, _Way]:
     if isinstance(tool, Tool):
-        return tool.definition(), None if tool.run is None else _make_run(tool.run, None)
+        return tool.definition(), (None if tool.run is None else _make_run(tool.run, None), tool.seconds)
     name = getattr(tool, "__name__", "")
     if not callable(tool) or not name.isidentifier():
         raise CallError(
@@ -131,7 +140,7 @@ def _describe(tool: Tool | ToolFunction) -> tuple[ToolDefinition, _Run | None]:
             f"The parameters of the tool {name} cannot be described: {type(error).__name__}.",
             hint="Use types that JSON has: str, int, float, bool, lists and dicts of them, Literal, Optional.",
         ) from error
-    return definition, _make_run(tool, model)
+    return definition, (_make_run(tool, model), None)
 
 
 def _make_model(function: ToolFunction, name: str) -> Any:  # noqa: ANN401 - a class made at run time
@@ -157,18 +166,48 @@ def _make_schema(model: Any) -> Mapping[str, object]:  # noqa: ANN401 - as above
 
 
 def _make_run(function: ToolFunction, model: Any) -> _Run:  # noqa: ANN401 - as above
-    async def run(arguments: str) -> str:
+    async def run(arguments: str) -> object:
         given = json.loads(arguments) if arguments.strip() else {}
         if not isinstance(given, dict):
             raise TypeError("the arguments are no JSON object")
         given = given if model is None else _check_arguments(given, model)
         if inspect.iscoroutinefunction(function):
-            return _as_text(await function(**given))
-        # A function that waits for something holds up nobody else.
-        result = await asyncio.to_thread(_call, function, given)
-        return _as_text(await result if inspect.isawaitable(result) else result)
+            return await function(**given)
+        result = await _run_apart(function, given)
+        return await result if inspect.isawaitable(result) else result
 
     return run
+
+
+async def _run_apart(function: ToolFunction, given: Mapping[str, object]) -> object:
+    """What a function gives that waits for something: it holds up nobody else, also if it never ends.
+
+    Its thread is one that no process waits for: a tool that hangs would keep the program from ending.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[object] = loop.create_future()
+    context = copy_context()
+
+    def work() -> None:
+        try:
+            tell = partial(_settle, done, context.run(_call, function, given), None)
+        except BaseException as error:  # noqa: BLE001 - whoever waits is told, whatever it was
+            tell = partial(_settle, done, None, error)
+        # Nobody waits any more where the loop is over.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(tell)
+
+    Thread(target=work, name="lamella-tool", daemon=True).start()
+    return await done
+
+
+def _settle(done: "asyncio.Future[object]", result: object, error: BaseException | None) -> None:
+    if done.done():
+        return
+    if error is None:
+        done.set_result(result)
+    else:
+        done.set_exception(error)
 
 
 def _call(function: ToolFunction, given: Mapping[str, object]) -> object:
@@ -189,24 +228,3 @@ def _check_arguments(given: Mapping[str, object], model: Any) -> dict[str, objec
         wrong = [f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {one['msg']}" for one in error.errors()]
         raise TypeError("; ".join(wrong)) from error
     return {name: getattr(checked, name) for name in type(checked).model_fields}
-
-
-def check_output(text: str) -> str:
-    """A result that can be sent and does not burst the window; the model is told what is wrong with another."""
-    if len(text) > LONGEST:
-        raise ValueError(f"the result has {len(text):,} characters, and at most {LONGEST:,} are taken; ask for less")
-    if any("\ud800" <= character <= "\udfff" for character in text):
-        raise ValueError("the result has half of a character in it")
-    return text
-
-
-def _tell(error: BaseException) -> str:
-    try:
-        return f"{type(error).__name__}: {error}".encode(errors="replace").decode()
-    except Exception:  # noqa: BLE001 - an error that cannot be told is named
-        return type(error).__name__
-
-
-def _as_text(value: object) -> str:
-    """What a tool gave, as the model reads it."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

@@ -3,7 +3,7 @@
 They stand by source, then by place, whatever their rank, which the list tells: so the same passages are the same bytes.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import partial
 
@@ -33,44 +33,41 @@ _BYTES = 3
 _NOTHING = "Nothing in the vault fits this question. Say so, and do not answer as if something there did."
 _LIST = "Sources of this message by number; the one of rank 1 fits the question best:"
 
-OpenNotes = Callable[[], NoteIndex]
 # A passage with its rank, from 1.
 Ranked = tuple[int, NoteHit]
 
 
-def check_vault(job: Job) -> OpenNotes:
-    """What opens the notes of a job's vault; an error where it has none."""
-    if job.place.open_notes is None:
+def check_vault(job: Job) -> NoteIndex:
+    """The notes of a job's vault; an error where it has none."""
+    if job.place.notes is None:
         raise SourceMissingError(
             "There is no vault to answer from.",
             hint=lambda door: f"Name a folder of notes with {door.option('vault')}, or choose the runner chat.",
         )
-    return job.place.open_notes
+    return job.place.notes
 
 
 async def find_passages(job: Job, question: str) -> Ask:
     """What is asked, with what the vault says of the question; an error where there is nothing to search."""
-    asked, open_notes = job.asked, check_vault(job)
+    asked, notes = job.asked, check_vault(job)
     assert asked is not None, "a turn that waits has what was found for it"
     now = job.post.clock.now().astimezone()
-    hits = await job.post.workers.run(partial(_search, open_notes, question, now=now))
+    hits = await job.post.workers.run(partial(_search, notes, question, now=now))
     found = fit_passages(hits, job.chat.window // _SHARE * _BYTES)
     whole = [*asked.attach, *job.chat.commands.attach]
     return attach_passages(asked, found, question=question, state=job.chat.standing[0], whole=name_files(whole))
 
 
-def _search(open_notes: OpenNotes, question: str, *, now: datetime) -> Sequence[NoteHit]:
-    with open_notes() as notes:
-        if not notes.refresh().files:
-            raise SourceMissingError(
-                "The vault has no notes to answer from.",
-                hint="Name a folder that has some, or choose the runner chat.",
-            )
-        hits = notes.search(question, limit=_MOST, now=now, refresh=False) if question.strip() else ()
-        # "What of #garden?" has words that nothing is found by, and asks for all that there is.
-        if not hits and (where := " ".join(list_filters(question))):
-            return notes.search(where, limit=_MOST, now=now, refresh=False)
-        return hits
+def _search(notes: NoteIndex, question: str, *, now: datetime) -> Sequence[NoteHit]:
+    if not notes.refresh().files:
+        raise SourceMissingError(
+            "The vault has no notes to answer from.", hint="Name a folder that has some, or choose the runner chat."
+        )
+    hits = notes.search(question, limit=_MOST, now=now, refresh=False) if question.strip() else ()
+    # "What of #garden?" has words that nothing is found by, and asks for all that there is.
+    if not hits and (where := " ".join(list_filters(question))):
+        return notes.search(where, limit=_MOST, now=now, refresh=False)
+    return hits
 
 
 def fit_passages(hits: Sequence[NoteHit], room: int) -> list[Ranked]:

@@ -182,7 +182,8 @@ def test_originals_too_long_for_one_answer_are_shown_in_part_with_their_length()
     told = answer_recall({"query": "zebra"}, chat.recall)
     assert len(told) < ANSWER_CHARACTERS
     assert [line for line in told.splitlines() if line.startswith("[turn")] == [
-        f"[turn 1, note {path}, an excerpt of {len(text):,} characters]" for path, text in texts.items()
+        f"[turn 1, note {path}, an excerpt of {len(text):,} characters; start 0 reads it from its beginning]"
+        for path, text in texts.items()
     ]
 
 

@@ -2,6 +2,11 @@
 
 import asyncio
 from collections.abc import Awaitable
+from contextvars import ContextVar
+from math import inf
+from threading import Event
+from threading import enumerate as enumerate_threads
+from time import monotonic
 
 from lamella import Tool
 from lamella.core.messages.delta import ToolCall
@@ -49,3 +54,35 @@ def test_a_tool_that_takes_too_long_is_told_so() -> None:
     assert run_once(Tool(name="wait", run=wait), seconds=0.05) == ToolOutput(
         call="c", output="No result within 0.05 seconds.", failed=True
     )
+
+
+def test_tools_stand_in_one_order_whatever_order_they_were_given_in() -> None:
+    tools = [Tool(name=name, run=Later()) for name in ("moon", "tides", "beans")]
+    orders = {tuple(one.name for one in Toolbox(given).definitions) for given in (tools, tools[::-1])}
+    assert orders == {("beans", "moon", "tides")}
+
+
+def test_a_tool_may_have_a_time_of_its_own() -> None:
+    async def wait() -> str:
+        await asyncio.sleep(0.2)
+        return "there"
+
+    assert run_once(Tool(name="wait", run=wait, seconds=0.05)).output == "No result within 0.05 seconds."
+    assert run_once(Tool(name="wait", run=wait, seconds=inf), seconds=0.05).output == "there"
+
+
+def test_a_function_that_never_ends_holds_up_neither_the_turn_nor_the_program() -> None:
+    never = Event()
+    started = monotonic()
+    output = run_once(Tool(name="hang", run=lambda: never.wait()), seconds=0.05)
+    assert output == ToolOutput(call="c", output="No result within 0.05 seconds.", failed=True)
+    # The loop is closed by now, and nobody waited for the thread.
+    assert monotonic() - started < 5
+    assert [thread.daemon for thread in enumerate_threads() if thread.name == "lamella-tool"] == [True]
+    never.set()
+
+
+def test_a_function_keeps_the_context_of_whoever_asked() -> None:
+    place = ContextVar("place", default="nowhere")
+    place.set("Graz")
+    assert run_once(Tool(name="where", run=lambda: place.get())).output == "Graz"

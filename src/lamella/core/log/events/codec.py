@@ -9,6 +9,7 @@ from msgspec import to_builtins
 from msgspec.json import Decoder
 
 from lamella.core.log.call import Call
+from lamella.core.log.events.aside import AsideEvent
 from lamella.core.log.events.call import store_call
 from lamella.core.log.events.changes import ErasureEvent, SettingsEvent, SilentEvent
 from lamella.core.log.events.compaction import gather_receipt, make_compaction
@@ -96,6 +97,11 @@ def write_results(outputs: Iterable[ToolOutput], *, parent: str, at: str) -> Wri
     """The event of what came back for the calls written last: one output for each of them."""
     event, contents = make_results(outputs, parent=parent)
     return write_event(event, at=at, contents=contents)
+
+
+def write_aside(call: Call, *, parent: str, at: str) -> Written:
+    """The event of a model call that gave no answer of the conversation."""
+    return write_event(AsideEvent(parent=parent, purpose=call.purpose, call=store_call(call)), at=at)
 
 
 def write_receipt(receipt: Receipt, *, at: str, before: str | None = None) -> Written:

@@ -15,7 +15,7 @@ from lamella.core.log.events.artifact import (
     store_artifact,
 )
 from lamella.core.log.events.imprint import Imprint
-from lamella.core.log.events.reply import CitedSource
+from lamella.core.log.events.reply import CitedSource, ReplyEvent
 from lamella.core.log.events.terms import GivenTerms, give_terms, leave_terms, settle_terms
 from lamella.core.log.terms import Rewrite, Terms
 from lamella.core.log.turn import SystemParts, Turn
@@ -158,10 +158,10 @@ def gather_turn(turn: Turn) -> dict[str, bytes]:
     return contents
 
 
-def read_turn(event: MessageEvent, contents: Contents, *, usual: Terms) -> Turn:
+def read_turn(event: MessageEvent, contents: Contents, *, usual: Terms, reply: ReplyEvent | None = None) -> Turn:
     """The turn an event describes; artifacts whose contents were erased are left out, and said.
 
-    ``usual`` are the terms of events that give none.
+    ``usual`` are the terms of events that give none, and ``reply`` is what it was answered with.
     """
     text = event.text
     # Most turns say nothing else; reading them is much of what opening a long conversation takes.
@@ -170,6 +170,8 @@ def read_turn(event: MessageEvent, contents: Contents, *, usual: Terms) -> Turn:
         typed=text if event.typed is None else event.typed,
         id=event.id or None,
         terms=settle_terms(event, usual),
+        reply=None if reply is None else reply.text,
+        reply_id=None if reply is None else reply.id,
         imprint=event.imprint,
     )
     if event.attached or event.results or event.warnings or event.sources:

@@ -15,14 +15,22 @@ from lamella.core.text.content import escape_line, hash_text
 from lamella.core.values import replace
 
 TOOL_KIND = "tool"
+# Of what a result shows, the part that its end has: what failed often says so last.
+_TAIL = 4
 
 
-def build_rounds(turn: str, rounds: Sequence[ToolRound], measure: Measure) -> tuple[Said, ...]:
-    """The messages of a turn's rounds, in order; ``turn`` is the id of the question that they belong to."""
-    return tuple(chain.from_iterable(_build(turn, number, one, measure=measure) for number, one in enumerate(rounds)))
+def build_rounds(
+    turn: str, rounds: Sequence[ToolRound], measure: Measure, *, shown: int | None = None
+) -> tuple[Said, ...]:
+    """The messages of a turn's rounds, in order; ``turn`` is the id of the question that they belong to.
+
+    ``shown`` is how many characters of a result stand in its message, by default all; the log has the rest.
+    """
+    built = (_build(turn, number, one, measure=measure, shown=shown) for number, one in enumerate(rounds))
+    return tuple(chain.from_iterable(built))
 
 
-def _build(turn: str, number: int, one: ToolRound, *, measure: Measure) -> Iterator[Said]:
+def _build(turn: str, number: int, one: ToolRound, *, measure: Measure, shown: int | None) -> Iterator[Said]:
     called = "".join(render_call(call) for call in one.calls)
     text = f"{one.text}\n{called}" if one.text else called
     tokens = weigh_calls(text, one.carried, measure, counted=one.tokens)
@@ -47,7 +55,7 @@ def _build(turn: str, number: int, one: ToolRound, *, measure: Measure) -> Itera
     calls = {call.id: call for call in one.calls}
     for at, output in enumerate(one.outputs):
         name = round_result_id(turn, place=(number, at), call=calls[output.call], output=output)
-        yield _result(name, output, measure)
+        yield _result(name, output, measure, shown=shown)
 
 
 def split_rounds(rounds: Iterable[Said]) -> list[tuple[Said, tuple[Said, ...]]]:
@@ -75,8 +83,10 @@ def weigh_calls(text: str, carried: NativeReply | None, measure: Measure, *, cou
     return max(said, whole if counted is None else min(whole, counted))
 
 
-def _result(name: str, output: ToolOutput, measure: Measure) -> Said:
-    text = output.output
+def _result(name: str, output: ToolOutput, measure: Measure, *, shown: int | None) -> Said:
+    whole = output.output
+    is_cut = shown is not None and len(whole) > shown
+    text = cut_output(whole, name, shown=shown) if is_cut and shown is not None else whole
     tokens = measure.count(text)
     return Said(
         message=Message(
@@ -89,7 +99,7 @@ def _result(name: str, output: ToolOutput, measure: Measure) -> Said:
         segment=Segment(
             id=name,
             kind=TOOL_KIND,
-            form=Form.FULL,
+            form=Form.PREVIEW if is_cut else Form.FULL,
             place=None,
             text=text,
             tokens=tokens,
@@ -99,6 +109,17 @@ def _result(name: str, output: ToolOutput, measure: Measure) -> Said:
     )
 
 
+def cut_output(text: str, name: str, *, shown: int) -> str:
+    """The beginning and the end of what a tool gave, and between them how much more there is and how to read on."""
+    tail = shown // _TAIL
+    head = shown - tail
+    more = (
+        f"<left_out>{len(text) - shown:,} of {len(text):,} characters. To read on, recall {escape_line(name)} with "
+        f"start {head}, or call the tool again for less.</left_out>"
+    )
+    return f"{text[:head]}\n{more}\n{text[len(text) - tail :]}"
+
+
 def render_call(call: ToolCall) -> str:
     """A call on a line of its own, as it is counted and shown."""
     return f"{escape_line(call.name)}({escape_line(call.arguments)})\n"
@@ -106,7 +127,8 @@ def render_call(call: ToolCall) -> str:
 
 def stub_result(said: Said, measure: Measure) -> Said:
     """A result as the words that say how to get it back; its message stays, since its call does."""
-    size = f"{len(said.segment.text):,} characters"
+    more = "more than " if said.segment.form is Form.PREVIEW else ""
+    size = f"{more}{len(said.segment.text):,} characters"
     name = escape_line(said.id)
     text = f"<left_out>{size} of output. Make the call again, or recall it by its id {name}.</left_out>\n"
     tokens = measure.count(text)

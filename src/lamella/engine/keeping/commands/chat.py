@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from threading import RLock
 
+from lamella.core.log.branch import read_time
 from lamella.core.log.events.attachment import AttachmentEvent
 from lamella.core.log.log import Log
 from lamella.core.log.records import Written
@@ -21,14 +22,17 @@ from lamella.engine.keeping.backend import ChatRules
 from lamella.engine.keeping.commands.events import list_command_hashes, read_commands, write_command
 from lamella.engine.keeping.counting import CountingBook
 from lamella.engine.keeping.last_turn import find_runner
+from lamella.engine.keeping.titles import tell_title
 from lamella.engine.locking import one_at_a_time
+from lamella.engine.memory import MemoryWatch, tell_talk
 from lamella.engine.sending.limits import TurnLimits
+from lamella.errors import CallError
 
 # The parts of L1 that a runner gives, which go with it.
 RUNNER_PARTS = ("guidelines", "project")
 
 
-@one_at_a_time(except_for=(), properties=("commands",))
+@one_at_a_time(except_for=(), properties=("commands", "memory"))
 class CommandedChat(ABC):
     """What a conversation in a store does between two questions: each command is written down when it is given."""
 
@@ -37,6 +41,7 @@ class CommandedChat(ABC):
     _book: CountingBook
     _world: World
     _configured: ChatRules
+    _memory: MemoryWatch | None
     _read: tuple[Sequence[AttachmentEvent], Ask] | None = None
 
     @property
@@ -53,6 +58,11 @@ class CommandedChat(ABC):
     def limits(self) -> TurnLimits:
         """How far a turn may go, as settings say."""
         return self._configured.limits
+
+    @property
+    def window(self) -> int:
+        """How many tokens fit, as settings say."""
+        return self._configured.rules.budget.window
 
     @abstractmethod
     def preview(self, asked: Ask, *, at: datetime | None = None) -> TurnView: ...
@@ -109,11 +119,41 @@ class CommandedChat(ABC):
         return self._read[1]
 
     def _take_along(self, asked: Ask) -> Ask:
-        """What is asked, with what waits for it, and without what another runner brought into the prompt."""
+        """What is asked, with what waits for it, without what another runner brought, with the memory if it is due."""
         if self._log.commands:
             asked = take_along(self._waits, asked, self._running().standing[0])
+        if self._memory is not None:
+            asked = self._memory.hold(asked, self._running().standing[0], self._configured.rules)
         if self.runner_before in (None, asked.runner or self.runner):
             return asked
         usual = self._configured.parts(("system",))
         parts = {name: usual.get(name, "") for name in RUNNER_PARTS}
         return replace(asked, system={**parts, **asked.system}, tools=() if asked.tools is None else asked.tools)
+
+    def _take_up_memory(self, *, due: bool) -> None:
+        if self._memory is not None:
+            self._memory.is_due = due
+
+    @property
+    def memory(self) -> str:
+        """The memory as the prompt has it."""
+        return self._running().standing[0].system.memory
+
+    def refresh_memory(self) -> str | None:
+        """Have the memory taken up with the next question; what moves first by that, none if nothing does."""
+        if self._memory is None:
+            raise CallError("This conversation takes up no memory.", hint="Set memory to on, and open it again.")
+        change = self._memory.find_change(self._running().standing[0], self._configured.rules)
+        self._memory.is_due = True
+        return change
+
+    def tell_talk(self) -> tuple[str, bool]:
+        """What was talked about, on one line, and whether a model wrote that: a summariser does, where there is one."""
+        state, told = self._running().standing[0], self._log.path()
+        return tell_talk(
+            tell_title(self._log),
+            state.talk.exchanges,
+            day=read_time(told[-1].message) if told else None,
+            measure=self._configured.rules.measure,
+            summarizer=self._world.summarizer,
+        )

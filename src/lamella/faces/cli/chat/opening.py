@@ -26,7 +26,7 @@ from lamella.errors import CallError, UntrustedError, UsageError
 from lamella.faces.cli.access import name_command
 from lamella.faces.cli.chat.input import PROMPT
 from lamella.faces.cli.tables.said import tell_round, tell_waiting
-from lamella.faces.cli.terminal.consent import go_on_trusted
+from lamella.faces.cli.terminal.consent import allow_write, can_ask, go_on_trusted
 from lamella.faces.cli.terminal.lines import show_line, show_lines, tell_count
 from lamella.faces.cli.terminal.telling import tell
 from lamella.ports import TokenCounter
@@ -39,6 +39,7 @@ from lamella.wiring import (
     Configuration,
     Services,
     configure_chat,
+    find_part,
     fit_settings,
     open_backend,
     open_pool,
@@ -233,16 +234,25 @@ class ChatOpener:
 def opened_to_talk(options: ChatOptions, progress: "Callable[[Progress], None]") -> Iterator[OpenChat]:
     """A conversation to talk in, and its store as long as that takes."""
     services = read_services()
-    backend = open_backend(options.store or None, services=services, vault=options.vault)
+    memory = find_part(services, talks=True)
+    backend = open_backend(options.store or None, services=services, vault=options.vault, memory=memory)
+    place: Workplace | None = None
     usual = _STICKY if options.sticky and not services.found.is_set("attachments") else {}
     backend = structs.replace(backend, configure=partial(_configure, backend.configure, usual)) if usual else backend
     try:
         pool = _open_pool(options, progress, services=services)
-        place = open_workplace(services, vault=options.vault)
+        place = open_workplace(services, vault=options.vault, allow=allow_write if can_ask() else None)
         opener = ChatOpener(backend=backend, pool=pool, services=services, usual=usual, place=place)
         yield opener.open(options)
     finally:
+        _close_notes(place)
         backend.store.close()
+
+
+def _close_notes(place: Workplace | None) -> None:
+    """Give back the index of the notes, where somebody searched them."""
+    if place is not None and place.notes is not None:
+        place.notes.close()
 
 
 def _configure(configure: Configure, usual: Mapping[str, object], given: Mapping[str, object]) -> ChatRules:

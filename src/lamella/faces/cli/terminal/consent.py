@@ -1,13 +1,17 @@
-"""Consent: a place that only somebody else's words name is used once the person at the terminal says yes to it."""
+"""Consent: what the person at the terminal says yes to: a place that only others name, a change to a note."""
 
 import sys
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from lamella.commands import write_command
 from lamella.errors import UntrustedError
+from lamella.faces.cli.terminal.keys import seen_keys
 from lamella.faces.cli.terminal.lines import show_line
-from lamella.faces.cli.terminal.telling import ask_yes, is_terminal, tell
+from lamella.faces.cli.terminal.telling import ask_yes, clear_status, is_terminal, tell
+
+if TYPE_CHECKING:
+    from lamella.holdings import NoteChange
 
 _Result = TypeVar("_Result")
 
@@ -27,9 +31,29 @@ def go_on_trusted(refused: UntrustedError, run: Callable[[], _Result]) -> _Resul
             refused = another
 
 
+def can_ask() -> bool:
+    """Whether somebody is there who reads a question and can answer it."""
+    return all(map(is_terminal, (sys.stdin, sys.stderr)))
+
+
+def allow_write(change: "NoteChange") -> bool:
+    """Show what would change in a note, and ask; whatever is no yes is a no, and so is Ctrl-C."""
+    import typer  # here wherever somebody is asked
+
+    clear_status()
+    tell(f"{'A new note' if change.before is None else 'A change'}: {show_line(change.path)}", err=True)
+    tell(change.diff.rstrip("\n"), err=True)
+    with seen_keys():
+        try:
+            return ask_yes(f"Write this to {change.path}?", err=True)
+        except typer.Abort:
+            tell("", err=True)
+            return False
+
+
 def _ask(refused: UntrustedError) -> bool:
     """Whether the person says yes, once and for good; through a pipe nobody is asked."""
-    if not all(map(is_terminal, (sys.stdin, sys.stderr))):
+    if not can_ask():
         return False
     tell(show_line(refused.message), err=True)
     if not ask_yes(f"Use {refused.place} from now on?", err=True):

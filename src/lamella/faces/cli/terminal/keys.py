@@ -14,12 +14,27 @@ _LOCAL_MODES = 3
 @contextmanager
 def unseen_keys() -> Iterator[None]:
     """Keys do not show meanwhile. The ^C that a terminal writes would move the cursor from where a line is redrawn."""
+    with _echoing(shown=False):
+        yield
+
+
+@contextmanager
+def seen_keys() -> Iterator[None]:
+    """Keys show again while a question is asked; what was typed before it was asked is no answer to it."""
+    with _echoing(shown=True):
+        if _is_ours():
+            termios.tcflush(sys.stdin, termios.TCIFLUSH)
+        yield
+
+
+@contextmanager
+def _echoing(*, shown: bool) -> Iterator[None]:
     if not _is_ours():
         yield
         return
     before = termios.tcgetattr(sys.stdin)
     after = before.copy()
-    after[_LOCAL_MODES] &= ~termios.ECHO
+    after[_LOCAL_MODES] = before[_LOCAL_MODES] | termios.ECHO if shown else before[_LOCAL_MODES] & ~termios.ECHO
     termios.tcsetattr(sys.stdin, termios.TCSANOW, after)
     try:
         yield

@@ -29,6 +29,7 @@ OTHER = Terms(
     reasoning_effort=Effort.LOW,
     cache_marks=CacheMarks.AUTOMATIC,
     runner="agent",
+    tool_output=9_000,
 )
 every_terms = st.builds(
     Terms,
