@@ -18,7 +18,7 @@ ROOMS = {
     },
     "faces": {"cli", "mcp", "server"},
     "engine": {"dialogue", "keeping", "sending"},
-    "runners": set[str](),
+    "runners": {"rounds"},
     "settings": set[str](),
     "views": set[str](),
     "wiring": set[str](),

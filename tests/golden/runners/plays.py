@@ -125,7 +125,7 @@ def every_play() -> Iterator[Play]:
         for scene in SCENES:
             for runner in () if scene == MIXED else RUNNERS:
                 yield Play(scene=scene, layout=layout, runners=(runner,))
-        yield Play(scene=MIXED, layout=layout, runners=(*RUNNERS, *reversed(RUNNERS)))
+        yield Play(scene=MIXED, layout=layout, runners=(*RUNNERS, *reversed(tuple(RUNNERS))))
 
 
 def perform(play: Play) -> str:
