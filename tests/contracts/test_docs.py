@@ -82,6 +82,9 @@ def test_every_setting_of_a_conversation_can_stand_in_a_transcript() -> None:
         "document_memory",
         "conversions",
         "conversions_bytes",
+        "note_writes",
+        "note_backups",
+        "web_search",
     }
     assert set(Settings.__struct_fields__) - of_the_machine <= set(Transcript.model_fields)
 

@@ -62,6 +62,11 @@ def make_terms(settings: Settings) -> Terms:
     return Terms(**{**values, **{name: _choose(name, values[name], choices) for name, choices in CHOICES.items()}})
 
 
+def find_write_rule(settings: Settings) -> WriteRule:
+    """Whether models may write notes."""
+    return _choose("note_writes", settings.note_writes, WriteRule)
+
+
 def find_faults(settings: Settings) -> Iterator[tuple[tuple[str, ...], LamellaError]]:
     """Whatever ``make_rules`` would refuse, each with the settings that it is about."""
     checks: dict[tuple[str, ...], Callable[[], object]] = {
@@ -73,7 +78,7 @@ def find_faults(settings: Settings) -> Iterator[tuple[tuple[str, ...], LamellaEr
         ("cache_storage",): lambda: _check_storage(settings),
         ("system",): lambda: check_parts(settings.system or ""),
         ("secrets",): lambda: _choose("secrets", settings.secrets, SecretRule),
-        ("note_writes",): lambda: _choose("note_writes", settings.note_writes, WriteRule),
+        ("note_writes",): lambda: find_write_rule(settings),
         ("memory",): lambda: _choose("memory", settings.memory, MemoryUse),
         ("linger",): lambda: _check_linger(settings),
         ("tool_output",): lambda: _check_output(settings),

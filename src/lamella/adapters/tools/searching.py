@@ -46,8 +46,8 @@ def make_search_tool(notes: NoteIndex, now: Callable[[], datetime]) -> Tool:
         "search_notes",
         "Search the user's notes, offline, and get the passages that fit best, each with its path and heading. "
         "Other words may find more.",
-        _PARAMETERS,
-        search,
+        parameters=_PARAMETERS,
+        run=search,
         seconds=_SECONDS,
     )
 
