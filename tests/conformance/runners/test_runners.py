@@ -127,8 +127,8 @@ def test_a_request_that_is_too_long_for_the_provider_is_made_smaller_once(
     smaller = [event.turn for event in events if event.kind == "compaction" and event.turn]
     assert len(smaller) == 1
     movements.append(smaller[0].prefix.movement)
-    before, after = (sum(len(one.text) for one in request.messages) for request in speaker.requests[-2:])
-    assert after < before
+    asked = next(event.turn for event in events if event.turn is not None)
+    assert smaller[0].tokens.total < asked.tokens.total
     assert replies(chat)[-1] == ANSWER.text
 
 

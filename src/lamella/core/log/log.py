@@ -38,6 +38,7 @@ from lamella.core.log.nodes import (
     check_place,
     damaged,
     derive_id,
+    join_replies,
     list_whole,
     name_messages,
 )
@@ -233,7 +234,9 @@ class Log(Struct, dict=True):
             reply = self._take_rounds(reply, list_whole(self.rounds[parent]))
         reply = replace(reply, asides=self.asides.pop(parent)) if parent in self.asides else reply
         self._stand(reply.event.id, parent)
-        self._add(self._with_earlier(reply) if reply.event.id in self.nodes else reply, follows=follows)
+        self._add(
+            join_replies(self.nodes[reply.event.id], reply) if reply.event.id in self.nodes else reply, follows=follows
+        )
         self.rounds.pop(parent, None)
 
     def _stand_aside(self, reply: Node) -> None:
@@ -241,7 +244,7 @@ class Log(Struct, dict=True):
         name, parent = reply.event.id, reply.event.parent
         check_place(reply, self.nodes)
         if name in self.nodes:
-            self._place(self._with_earlier(reply))
+            self._place(join_replies(self.nodes[name], reply))
             return
         # Whoever left the question left its rounds to the empty reply; those that are open are somebody else's.
         left = self.nodes.get(message_id(self.conversation, parent=parent, role=_REPLY, text=""))
@@ -265,19 +268,6 @@ class Log(Struct, dict=True):
         """A reply with the rounds of its question; what was erased of them stays so."""
         erased = set(list_hashes(rounds)).intersection(self.nodes[reply.parent].erased)
         return replace(reply, rounds=rounds, erased=tuple(sorted(erased)))
-
-    def _with_earlier(self, reply: Node) -> Node:
-        """The same answer given once more: it was called for once more.
-
-        What was asked after it was built on the rounds that it had then, so it keeps them.
-        """
-        same = self.nodes[reply.id]
-        if not isinstance(same.event, ReplyEvent) or not isinstance(reply.event, ReplyEvent):
-            return reply
-        sources = reply.event.sources or same.event.sources
-        event = replace(reply.event, calls=(*same.event.calls, *reply.event.calls), sources=sources)
-        asides = (*same.asides, *reply.asides)
-        return replace(reply, event=event, rounds=same.rounds, erased=same.erased, asides=asides)
 
     def _go_round(self, event: CallsEvent | ResultsEvent) -> None:
         """A round begins, or the last has its results. One before it that never got its own is over."""

@@ -9,6 +9,7 @@ from lamella.core.log.events.message import EditEvent, MessageEvent
 from lamella.core.log.events.reply import CitedSource, ReplyEvent
 from lamella.core.log.events.rounds import StoredRound
 from lamella.core.log.ids import Voice, message_id, name_result
+from lamella.core.values import replace
 from lamella.errors import StoreDamagedError
 
 # What reading an event that is not what it was can raise.
@@ -157,3 +158,16 @@ def check_place(node: Node, among: Mapping[str, Node]) -> None:
         raise ValueError(f"reply {node.id} answers no message")
     if (same.parent, same.role, same.text) != (node.parent, node.role, node.text):
         raise ValueError(f"message {node.id} is there already, and says something else")
+
+
+def join_replies(same: Node, reply: Node) -> Node:
+    """The same answer given once more: it was called for once more.
+
+    What was asked after it was built on the rounds that it had then, so it keeps them.
+    """
+    if not isinstance(same.event, ReplyEvent) or not isinstance(reply.event, ReplyEvent):
+        return reply
+    sources = reply.event.sources or same.event.sources
+    event = replace(reply.event, calls=(*same.event.calls, *reply.event.calls), sources=sources)
+    asides = (*same.asides, *reply.asides)
+    return replace(reply, event=event, rounds=same.rounds, erased=same.erased, asides=asides)

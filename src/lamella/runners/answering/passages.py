@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import partial
 
-from lamella.attach import Passage
+from lamella.attach import NotePassage
 from lamella.core.artifacts.ids import path_id
 from lamella.core.artifacts.kinds import KINDS
 from lamella.core.artifacts.make import make_tool_result
@@ -134,7 +134,7 @@ def _find_span(hit: NoteHit, whole: Artifact) -> tuple[int, int] | None:
 
 def _make_passage(hit: NoteHit) -> Artifact:
     place = hit.id.removeprefix(hit.path).removeprefix("#")
-    return Passage(path=hit.path, place=place, text=hit.text, title=hit.title).attachment()
+    return NotePassage(path=hit.path, place=place, text=hit.text, title=hit.title).attachment()
 
 
 def _list_sources(found: Sequence[Ranked], sources: Sequence[CitedSource]) -> str:

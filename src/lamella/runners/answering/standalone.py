@@ -42,7 +42,7 @@ async def make_standalone(job: Job) -> str:
     question = "\n".join((*talk, "", f"Question: {cut_words(typed, _LONGEST)}"))
     asked = [Message(role=Role.SYSTEM, pieces=(_TASK,)), Message(role=Role.USER, pieces=(question,))]
     try:
-        reply = await ask_aside(job, asked, answer=_ANSWER)
+        reply = await ask_aside(job, asked, answer=_ANSWER, purpose="question")
     except SecretError:
         raise
     except (ProviderError, BadInputError):
