@@ -25,6 +25,8 @@ os.environ["XDG_CONFIG_HOME"] = _OWN.name
 os.environ["XDG_CACHE_HOME"] = f"{_OWN.name}/cache"
 # Nor what their notes were before a test wrote to them.
 os.environ["XDG_DATA_HOME"] = f"{_OWN.name}/data"
+# Nor what is remembered of them.
+os.environ["LAMELLA_MEMORY_FOLDER"] = f"{_OWN.name}/memory"
 atexit.register(_OWN.cleanup)
 
 # Processes that tests start keep what they compile: most of them load the same modules.

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         Folder,
         Note,
         Office,
+        Passage,
         Pdf,
         Picture,
         Selection,
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
     from lamella.engine.keeping.conversations import Hit, ImportOutcome
     from lamella.engine.keeping.marks import CompactionMark
     from lamella.engine.sending.sending import Event, EventName
-    from lamella.holdings import ChatListing, Damage, StoreStats
+    from lamella.holdings import ChatListing, Damage, Fact, StoreStats
     from lamella.views.ledger import LedgerRow, LedgerSums, make_rows, sum_rows
     from lamella.wiring.python import Conversation, find_mentions, open_engine
 
@@ -89,6 +90,7 @@ __all__ = [
     "ErasedError",
     "Event",
     "EventName",
+    "Fact",
     "Folder",
     "Found",
     "Hit",
@@ -103,6 +105,7 @@ __all__ = [
     "Message",
     "Note",
     "Office",
+    "Passage",
     "Pdf",
     "Picture",
     "Proposal",
@@ -142,6 +145,7 @@ _HOMES = {
     "Envelope": "lamella.core.prompt.envelope",
     "Event": "lamella.engine.sending.sending",
     "EventName": "lamella.engine.sending.sending",
+    "Fact": "lamella.holdings",
     "Found": "lamella.core.search.index",
     "Hit": "lamella.engine.keeping.conversations",
     "ImportOutcome": "lamella.engine.keeping.conversations",

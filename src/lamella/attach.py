@@ -25,6 +25,7 @@ __all__ = [
     "Folder",
     "Note",
     "Office",
+    "Passage",
     "Pdf",
     "Picture",
     "Selection",
@@ -212,6 +213,27 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """A part of a file that was found for a question; ``place`` tells it from others of the same file.
+
+    It is not attached for good: it stays readable for as many turns as `linger` says.
+    """
+
+    kind: ClassVar[Kind] = Kind.PASSAGE
+    path: str
+    text: str
+    place: str = ""
+    title: str = ""
+    policy: str | None = None
+
+    def attachment(self) -> Artifact:
+        source = Source(path=self.path, place=self.place or None)
+        return make_artifact(
+            self.kind, text=self.text, source=source, title=self.title, policy=find_policy(self.policy)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
     """A picture: its bytes, its path in the vault, or its address; a data URI is one, too. Its bytes say its type."""
 
@@ -282,7 +304,7 @@ class Tool:
         return make_tool_definition(self.name, description=self.description, parameters=self.parameters)
 
 
-Attachment = _File | _Page | Folder | Tag | Dataview | Selection | Picture | Unknown
+Attachment = _File | _Page | Folder | Tag | Dataview | Selection | Passage | Picture | Unknown
 
 
 def describe_file(path: str) -> _File | Picture:

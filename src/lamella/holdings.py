@@ -1,6 +1,7 @@
-"""Holdings: what a store gives of its conversations, how one travels, and what is found and changed in a vault."""
+"""Holdings: what a store gives of its conversations, how one travels, what is found and changed in a vault, memory."""
 
 from collections.abc import Mapping
+from enum import StrEnum
 
 from msgspec import Struct
 
@@ -72,7 +73,7 @@ class NoteHit(Struct, frozen=True, kw_only=True):
     """A passage of a vault that a search found: the headings it stands below, its text, and why it was found.
 
     ``id`` is its path, headings and number: it stays as long as the passage stays where it is. The ``excerpt`` shows
-    where in the text the words are.
+    where in the text the words are, and ``number`` which of its file's passages it is, from 0.
     """
 
     id: str
@@ -83,6 +84,7 @@ class NoteHit(Struct, frozen=True, kw_only=True):
     excerpt: str
     score: float
     why: str
+    number: int = 0
 
 
 class IndexReport(Struct, frozen=True, kw_only=True):
@@ -96,6 +98,21 @@ class IndexReport(Struct, frozen=True, kw_only=True):
     files: int
     unread: tuple[tuple[str, str], ...] = ()
     rebuilt: str | None = None
+
+
+class ProjectFolder(Struct, frozen=True, kw_only=True):
+    """A folder that conversations are about, at one moment: its sources and folders, each with when it last changed.
+
+    Times are seconds since 1970. ``instructions`` and ``memory`` are what its own files say; ``told`` is what is to be
+    said of those that could not be read.
+    """
+
+    name: str
+    sources: Mapping[str, float]
+    folders: Mapping[str, float] = {}
+    instructions: str = ""
+    memory: str = ""
+    told: tuple[str, ...] = ()
 
 
 class NoteChange(Struct, frozen=True, kw_only=True):
@@ -113,3 +130,20 @@ class NoteChange(Struct, frozen=True, kw_only=True):
     def is_empty(self) -> bool:
         """Whether it changes nothing."""
         return self.before == self.after
+
+
+class FactKind(StrEnum):
+    """Who a remembered line is from: the user, a model that noted it, or a conversation that it tells of."""
+
+    SAVED = "saved"
+    NOTED = "noted"
+    RECENT = "recent"
+
+
+class Fact(Struct, frozen=True, kw_only=True):
+    """A line of the memory. Its ``id`` is made of its text; ``chat`` is the key of the conversation it tells of."""
+
+    id: str
+    kind: FactKind
+    text: str
+    chat: str = ""

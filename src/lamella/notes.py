@@ -1,5 +1,7 @@
 """Notes: a vault that is searched. ``open_index(vault)`` gives a ``NoteIndex``; see docs/retrieval.md.
 
+A ``ReplySource`` is a passage that an answer cites; see docs/vault-qa.md.
+
 Names are fetched when they are first asked for, so that importing this costs nothing.
 """
 
@@ -8,10 +10,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from lamella.engine.notes import NoteIndex
+    from lamella.engine.sources import ReplySource
     from lamella.holdings import IndexReport, NoteChange, NoteHit
     from lamella.wiring.retrieval import open_index
 
-__all__ = ["IndexReport", "NoteChange", "NoteHit", "NoteIndex", "open_index"]
+__all__ = ["IndexReport", "NoteChange", "NoteHit", "NoteIndex", "ReplySource", "open_index"]
 
 if not TYPE_CHECKING:
     _HOMES = {
@@ -19,6 +22,7 @@ if not TYPE_CHECKING:
         "NoteChange": "lamella.holdings",
         "NoteHit": "lamella.holdings",
         "NoteIndex": "lamella.engine.notes",
+        "ReplySource": "lamella.engine.sources",
         "open_index": "lamella.wiring.retrieval",
     }
 

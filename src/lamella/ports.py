@@ -21,7 +21,18 @@ from lamella.core.messages.delta import Delta, Reply
 from lamella.core.messages.model import Message
 from lamella.core.messages.request import Request
 from lamella.errors import NotAvailableError, SourceMissingError
-from lamella.holdings import ChatListing, Checkpoint, Chronicle, Damage, IndexReport, NoteChange, NoteHit, StoreStats
+from lamella.holdings import (
+    ChatListing,
+    Checkpoint,
+    Chronicle,
+    Damage,
+    Fact,
+    FactKind,
+    IndexReport,
+    NoteChange,
+    NoteHit,
+    StoreStats,
+)
 from lamella.profiles import ModelProfile
 
 # Those of a conversation's contents that a store has, by their hashes.
@@ -327,6 +338,35 @@ class Summarizer(Protocol):
 
     def summarize(self, messages: Sequence[Message], *, max_tokens: int) -> str:
         """What the model answers to these messages, in about this many tokens at most."""
+        ...
+
+
+class MemoryBook(Protocol):
+    """What is remembered beyond one conversation, a line each, where people can read and edit it."""
+
+    @property
+    def folder(self) -> Path:
+        """Where it is kept."""
+        ...
+
+    def read(self) -> Sequence[Fact]:
+        """Every fact, then a line for each recent conversation; a child of ``bad_input`` says what is wrong."""
+        ...
+
+    def add(self, text: str, *, kind: FactKind = FactKind.SAVED, chat: str = "") -> tuple[Fact, bool]:
+        """One more line, and whether it is new; of a conversation by its key the one line that tells of it."""
+        ...
+
+    def remove(self, which: str) -> Fact:
+        """Take one out, by its number, its id, or words that only it has."""
+        ...
+
+    def edit(self, which: str, text: str) -> Fact:
+        """Another text in place of one, which is the user's from then on."""
+        ...
+
+    def forget(self, chat: str) -> bool:
+        """Take out what tells of a conversation, by its key; whether there was something."""
         ...
 
 

@@ -24,7 +24,7 @@ def test_every_kind_has_one_row_in_the_registry() -> None:
 def test_a_row_says_everything_that_follows_from_a_kind() -> None:
     assert [field.name for field in structs.fields(KindSpec)] == [
         "kind", "tag", "group", "block", "id_rule", "fields", "suffixes", "medium", "recoverable", "promotion", "trust",
-        "embeds", "templates", "policy",
+        "embeds", "templates", "policy", "part",
     ]  # fmt: skip
     required = [field.name for field in structs.fields(KindSpec) if field.required]
     assert required == ["kind", "tag", "group"]
@@ -46,6 +46,7 @@ def test_every_row_is_filled_with_values_of_the_right_type(kind: Kind) -> None:
     assert isinstance(spec.embeds, Embeds)
     assert set(spec.templates) <= set(TemplateKind)
     assert spec.policy is None or isinstance(spec.policy, Policy)
+    assert isinstance(spec.part, bool)
 
 
 def test_a_suffix_belongs_to_one_kind_and_a_tag_to_one_that_has_text() -> None:

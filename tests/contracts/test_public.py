@@ -71,7 +71,7 @@ PROVIDERS = [
     "weigh_storage",
 ]
 TESTING = ["Line", "MemoryStore", "ScriptedProvider", "SettableClock"]
-NOTES = ["IndexReport", "NoteChange", "NoteHit", "NoteIndex", "open_index"]
+NOTES = ["IndexReport", "NoteChange", "NoteHit", "NoteIndex", "ReplySource", "open_index"]
 PINNED = {"lamella.notes": NOTES, "lamella.providers": PROVIDERS, "lamella.testing": TESTING}
 PUBLIC = {"lamella", "lamella.attach", "lamella.notes", "lamella.providers", "lamella.testing"}
 HEAVY = ("anthropic", "genai_prices", "google", "httpx2", "openai", "pydantic", "rich", "typer", "xllamacpp")

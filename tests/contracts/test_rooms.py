@@ -14,7 +14,8 @@ ROOMS = {
         "workflow",
     },
     "adapters": {
-        "archive", "clocks", "files", "providers", "retrieval", "sources", "stores", "tokens", "tools", "writing",
+        "archive", "clocks", "files", "memory", "providers", "retrieval", "sources", "stores", "tokens", "tools",
+        "writing",
     },
     "faces": {"cli", "mcp", "server"},
     "engine": {"dialogue", "keeping", "sending"},

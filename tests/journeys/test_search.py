@@ -113,7 +113,7 @@ def test_bad_words_are_refused_with_a_hint(tmp_path: Path, vault: Path, monkeypa
     monkeypatch.chdir(tmp_path)
     assert "No vault is named" in refusal(run("search", "x", "--json"), code="bad_usage")
     assert "no vault folder" in refusal(search(tmp_path / "none", "x", "--json"), code="source_missing")
-    assert "blank" in refusal(search(vault, " ", "--json"), code="bad_call")
+    assert "nothing to search for" in refusal(search(vault, " ", "--json"), code="bad_usage")
     refusal(search(vault, "x", "--limit", "0", "--json"), code="bad_usage")
     assert "no vault folder" in refusal(
         run("index", "--vault", str(tmp_path / "none"), "--json"), code="source_missing"

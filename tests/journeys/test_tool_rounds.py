@@ -418,13 +418,14 @@ def test_rounds_are_shown_at_the_terminal_and_what_waits_is_said(tmp_path: Path,
         '> weather({"city": "Nowhere"}) failed: LookupError: no such city',
         *waits,
     ]
-    assert shown[-1].startswith("A new message gives that up")
+    assert shown[-1] == f"`lamella chats resume tools --store {url}` goes on from there; a new message gives that up."
     script = tmp_path / "replies.json"
     script.write_text('["Never mind."]')
     words = ("chat", "tools", "--store", url, "--model", f"scripted:{script}")
-    opened = spawn(*words, stdin=b"Something else.\n", environment=home)
+    opened = spawn(*words, stdin=b"/resume\nSomething else.\n", environment=home)
     assert opened.err.splitlines()[2:4] == waits
-    assert opened.err.splitlines()[4] == shown[-1]
+    assert opened.err.splitlines()[4] == "`/resume` goes on from there; a new message gives that up."
+    assert "The program that has these tools can go on with them." in opened.err
     later = run_command("chats", "show", "tools", "--store", url).out
     assert "… And then." in later
     assert "> look_up({}) failed: This call was not made: the conversation went on without it." in later

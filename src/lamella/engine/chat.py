@@ -3,14 +3,16 @@
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from datetime import datetime
+from decimal import Decimal
 from types import MappingProxyType
 
 from lamella.attach import Attachment, Tool, ToolResult
+from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.log.call import Call
 from lamella.core.log.nodes import Told
 from lamella.core.log.receipt import Receipt
 from lamella.core.values import replace
-from lamella.engine.checks import check_answer, check_seconds, check_steps, check_text, check_time
+from lamella.engine.checks import check_answer, check_text, check_time, limit_turn
 from lamella.engine.dialogue.proposal import Proposal
 from lamella.engine.dialogue.turn import TurnView, no_model
 from lamella.engine.discourse import Discourse
@@ -18,10 +20,12 @@ from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.marks import CompactionMark, find_marks
 from lamella.engine.keeping.stored import StoredChat
 from lamella.engine.script import play_script, read_script, write_script
-from lamella.engine.sending.job import Job, Runner, TurnLimits, Workplace, find_runner, run_job
+from lamella.engine.sending.job import Job, Runner, Workplace, find_runner, run_job
+from lamella.engine.sending.limits import TurnLimits
 from lamella.engine.sending.pool import ProviderPool
 from lamella.engine.sending.sending import Delivery, Event
-from lamella.engine.sending.tools import SECONDS, STEPS, Toolbox, ToolFunction
+from lamella.engine.sending.tools import SECONDS, Toolbox, ToolFunction
+from lamella.engine.sources import ReplySource, list_source_hashes, read_sources
 from lamella.errors import CallError
 
 NO_RUNNERS: Mapping[str, Runner] = MappingProxyType({})
@@ -65,20 +69,32 @@ class Chat(Discourse):
         fold: bool = False,
         runner: str | None = None,
         max_tokens: int | None = None,
-        steps: int = STEPS,
+        steps: int | None = None,
         seconds: float = SECONDS,
+        turn_seconds: float | None = None,
+        turn_tokens: int | None = None,
+        max_cost: float | Decimal | None = None,
     ) -> AsyncGenerator[Event, None]:
         """Ask the model and record its answer, as events; each has the ``text`` it adds to the answer.
 
         Closing the iterator stops the model, and what it said until then is kept. An answer may have ``max_tokens``,
         1,024 if nothing is said; more than the request leaves of the window, if you say so much, is refused unsent.
-        Tools that are functions are run here, in at most ``steps`` rounds and ``seconds`` a call; the chat remembers
-        them. In place of a text, a turn that ``edit``, ``regenerate`` or ``give`` gave is sent. ``runner`` is the way
-        of answering, by default the one that settings name.
+        Tools that are functions are run here, each call within ``seconds``; the chat remembers them. No more of them
+        are called after so many rounds (``steps``), seconds, tokens or dollars of the turn, by default as settings say.
+        In place of a text, a turn that ``edit``, ``regenerate`` or ``give`` gave is sent. ``runner`` is the way of
+        answering, by default the one that settings name.
         """
-        find_runner(self._stored.runner if runner is None else runner, self._runners)
+        named = self._stored.runner if runner is None else runner
+        find_runner(named, self._runners)
         equipped = tools is not None or self._toolbox is not None
-        limits = TurnLimits(steps=check_steps(steps), call_seconds=check_seconds(seconds))
+        limits = limit_turn(
+            self._stored.limits,
+            steps=steps,
+            seconds=seconds,
+            turn_seconds=turn_seconds,
+            turn_tokens=turn_tokens,
+            max_cost=max_cost,
+        )
         toolbox = self._equip(tools, seconds=limits.call_seconds) if equipped else None
         if isinstance(text, TurnView):
             return self._alone(self._go_on(text, toolbox, max_tokens=max_tokens, limits=limits))
@@ -86,7 +102,7 @@ class Chat(Discourse):
             text,
             attach=attach,
             results=results,
-            tools=None if tools is None or toolbox is None else toolbox.definitions,
+            tools=self._choose_told(tools, toolbox, runner=named),
             system=system,
             model=model,
             drop=drop,
@@ -97,21 +113,50 @@ class Chat(Discourse):
         )
         asked = asked if runner is None else replace(asked, runner=runner)
         post = self._find_post(self._stored.model_for(asked), max_tokens)
-        job = Job(chat=self._stored, asked=asked, post=post, toolbox=toolbox, limits=limits, place=self._place)
-        return self._alone(run_job(job, self._runners, usual=self._stored.runner))
+        job = Job(
+            chat=self._stored,
+            asked=asked,
+            post=post,
+            toolbox=toolbox,
+            limits=limits,
+            place=self._place,
+            runners=self._runners,
+        )
+        return self._alone(run_job(job, usual=self._stored.runner))
 
     def resume(
         self,
         *,
         tools: Sequence[Tool | ToolFunction] | None = None,
         max_tokens: int | None = None,
-        steps: int = STEPS,
+        steps: int | None = None,
         seconds: float = SECONDS,
+        turn_seconds: float | None = None,
+        turn_tokens: int | None = None,
+        max_cost: float | Decimal | None = None,
     ) -> AsyncGenerator[Event, None]:
-        """Go on with a turn that was left open: run the calls that wait for their results, then send it on."""
-        limits = TurnLimits(steps=check_steps(steps), call_seconds=check_seconds(seconds))
+        """Go on with a turn that was left open: run the calls that wait for their results, then send it on.
+
+        The runner that it was asked with goes on, and what it used of its limits counts, but for the time.
+        """
+        limits = limit_turn(
+            self._stored.limits,
+            steps=steps,
+            seconds=seconds,
+            turn_seconds=turn_seconds,
+            turn_tokens=turn_tokens,
+            max_cost=max_cost,
+        )
         toolbox = self._equip(tools, seconds=limits.call_seconds)
         return self._alone(self._go_on(None, toolbox, max_tokens=max_tokens, limits=limits))
+
+    def _choose_told(
+        self, tools: Sequence[Tool | ToolFunction] | None, toolbox: Toolbox | None, *, runner: str
+    ) -> tuple[ToolDefinition, ...] | None:
+        """What the model is told of: what is given, else what it was; after another runner all that was ever given."""
+        if toolbox is None or (tools is None and self._stored.runner_before in (None, runner)):
+            return None
+        return toolbox.known if tools is None else toolbox.definitions
 
     def make_tools(self) -> Sequence[Tool]:
         """The tools that come with the engine, made for this conversation."""
@@ -140,8 +185,9 @@ class Chat(Discourse):
             toolbox=toolbox,
             limits=limits,
             place=self._place,
+            runners=self._runners,
         )
-        events = run_job(job, self._runners, usual=self._stored.runner)
+        events = run_job(job, usual=self._stored.runner)
         async with aclosing(events):
             async for event in events:
                 yield event
@@ -190,6 +236,19 @@ class Chat(Discourse):
             self._pool.name(check_text(model, "model", may_be_empty=False))
         self._stored.set(settings)
 
+    @property
+    def memory(self) -> str:
+        """The memory as it stands in the prompt of this conversation."""
+        return self._stored.memory
+
+    def refresh_memory(self) -> str | None:
+        """Have the memory taken up with the next turn; what moves first by that, none if nothing does."""
+        return self._stored.refresh_memory()
+
+    def tell_talk(self) -> str:
+        """What was talked about, on one line; a summariser writes it, where there is one."""
+        return self._stored.tell_talk()[0]
+
     def ledger(self) -> Sequence[Sequence[Call]]:
         """For each turn of the active branch the model calls that were made for it."""
         return self._stored.ledger()
@@ -235,6 +294,16 @@ class Chat(Discourse):
     def turns(self, head: str | None = None) -> Sequence[Told]:
         """The turns of a branch as they were said, by default of the active one."""
         return self._stored.turns(head)
+
+    def sources(self, message: str | None = None) -> Sequence[ReplySource]:
+        """What the numbers in a reply point to, by default in the last one: ``[^1]`` is the first.
+
+        A message is that reply or its question, on whatever branch it is.
+        """
+        told = self._stored.turns(None if message is None else check_text(message, "message"))[-1:]
+        hashes = [name for one in told for name in list_source_hashes(one)]
+        contents = self._backend.store.read_contents(self.id, hashes) if hashes else {}
+        return tuple(source for one in told for source in read_sources(one, contents))
 
     def branches(self) -> Sequence[str]:
         """Every branch by its last message; none is ever lost by editing, regenerating, deleting or forking."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import Field, fields
 from datetime import UTC, datetime
+from decimal import Decimal
 from os import PathLike
 from pathlib import Path
 from types import UnionType
@@ -12,6 +13,7 @@ from lamella.attach import Attachment, Tool, ToolResult
 from lamella.core.log.turn import PART_NAMES
 from lamella.core.text.content import encode_text
 from lamella.engine.dialogue.turn import check_length
+from lamella.engine.sending.limits import TurnLimits
 from lamella.engine.sending.sending import ANSWER, RetryPolicy
 from lamella.errors import ArtifactError, CallError, SettingError
 from lamella.ports import AllowWrite, ChatProvider, Summarizer
@@ -79,6 +81,13 @@ def check_parts(system: object) -> dict[str, str]:
             hint=f"Its parts are: {', '.join(PART_NAMES)}.",
         )
     return {name: check_text(text, f"the system prompt's {name}") for name, text in parts.items()}
+
+
+def check_switch(value: object, name: str) -> bool | None:
+    """A yes or a no, or none where nobody says."""
+    if value is None or isinstance(value, bool):
+        return value
+    raise CallError(f"{name} is {_kind(value)}, neither True nor False.", hint=f"Give {name} a bool, or leave it out.")
 
 
 def check_time(at: object) -> datetime | None:
@@ -220,8 +229,35 @@ def check_steps(steps: int) -> int:
     return steps
 
 
+def check_limit(value: float | Decimal, name: str) -> Decimal:
+    """How many seconds or dollars a turn may take."""
+    known = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+    if not known or not 0 < value < float("inf"):
+        raise CallError(f"{name} is {value!r}.", hint="Give a number above 0, or leave it out.")
+    return Decimal(str(value))
+
+
 def check_seconds(seconds: float) -> float:
     """How long one call of a tool may take."""
     if not _is_duration(seconds):
         raise CallError(f"seconds is {seconds!r}.", hint="Give a number of seconds above 0, such as 30.")
     return float(seconds)
+
+
+def limit_turn(
+    usual: TurnLimits,
+    *,
+    steps: int | None,
+    seconds: float,
+    turn_seconds: float | None,
+    turn_tokens: int | None,
+    max_cost: float | Decimal | None,
+) -> TurnLimits:
+    """How far a turn may go: as usual, but for what is given; ``seconds`` are those of a call."""
+    return TurnLimits(
+        steps=usual.steps if steps is None else check_steps(steps),
+        call_seconds=check_seconds(seconds),
+        turn_seconds=usual.turn_seconds if turn_seconds is None else float(check_limit(turn_seconds, "turn_seconds")),
+        turn_tokens=usual.turn_tokens if turn_tokens is None else check_length(turn_tokens, "turn_tokens"),
+        max_cost=usual.max_cost if max_cost is None else check_limit(max_cost, "max_cost"),
+    )

@@ -10,18 +10,19 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from lamella.attach import Tool
-from lamella.engine.chat import Chat
+from lamella.engine.chat import NO_PLACE, Chat
 from lamella.engine.checks import check_folder, check_text
 from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.conversations import Conversations, Hit, ImportOutcome
 from lamella.engine.keeping.copying import copy_store
 from lamella.engine.keeping.forking import fork_into
 from lamella.engine.keeping.names import find_erased
-from lamella.engine.sending.job import Runner, Workplace
+from lamella.engine.memory import make_remember
+from lamella.engine.sending.job import Runner, Workplace, list_runners
 from lamella.engine.sending.pool import ProviderPool
 from lamella.errors import NotAvailableError
-from lamella.holdings import ChatListing, Damage, StoreStats
-from lamella.ports import Archive, Store
+from lamella.holdings import ChatListing, Damage, Fact, FactKind, StoreStats
+from lamella.ports import Archive, MemoryBook, Store
 
 Place = str | PathLike[str]
 _Part = TypeVar("_Part")
@@ -31,7 +32,8 @@ class Engine:
     """A store of conversations. Use it in a ``with`` block, or close it.
 
     ``archive`` reads and writes files, ``open_store`` opens other stores, and ``fit`` knows what suits a model. A
-    backend that is yet to be opened is opened by ``async with``, or when it is first needed.
+    backend that is yet to be opened is opened by ``async with``, or when it is first needed. ``memory`` opens what is
+    remembered beyond one conversation.
     """
 
     def __init__(
@@ -40,22 +42,24 @@ class Engine:
         pool: ProviderPool,
         *,
         runners: Mapping[str, Runner],
+        place: Workplace = NO_PLACE,
         model: str | None = None,
         archive: Archive | None = None,
         open_store: Callable[[str], Store] | None = None,
         fit: Callable[[str], Mapping[str, object]] | None = None,
-        place: Workplace | None = None,
         restore: Callable[[str | None], tuple[str, bool]] | None = None,
+        memory: Callable[[], MemoryBook] | None = None,
     ) -> None:
         self._given = backend
         self._opening = Lock()
         self._pool = pool
         self._runners = runners
+        self._place = place
         self._archive = archive
         self._open_store = open_store
         self._fit = fit
-        self._place = place or Workplace()
         self._restore = restore
+        self._open_memory = memory
         self._settings = {} if model is None else {"model": model}
         self._pool.name(model)
 
@@ -68,7 +72,8 @@ class Engine:
 
     @property
     def _conversations(self) -> Conversations:
-        return Conversations(self._backend.store, self._backend.clock)
+        forget = None if self._open_memory is None else lambda chat: self.memory.forget(chat)
+        return Conversations(self._backend.store, self._backend.clock, forget=forget)
 
     def chat(self, conversation: str, **settings: object) -> Chat:
         """A conversation by its name or key, as it was left, or a new one of that name.
@@ -78,8 +83,8 @@ class Engine:
         name = check_text(conversation, "conversation", may_be_empty=False)
         given = settings.get("model")
         self._pool.name(check_text(given, "model", may_be_empty=False) if isinstance(given, str) else None)
-        chosen = {**self._settings, **settings}
-        return Chat(self._backend, name, chosen, pool=self._pool, runners=self._runners, place=self._place)
+        given_here = {**self._settings, **settings}
+        return Chat(self._backend, name, given_here, pool=self._pool, runners=self._runners, place=self._place)
 
     async def conversation(self, conversation: str, **settings: object) -> Chat:
         """The same, for programs that send: the loop goes on while it is read."""
@@ -88,6 +93,10 @@ class Engine:
     def fit(self, model: str) -> Mapping[str, object]:
         """What suits a conversation that begins with a model, where nobody set it: its window and layout, by name."""
         return _there(self._fit, "models")(check_text(model, "model", may_be_empty=False))
+
+    def runners(self) -> Mapping[str, str]:
+        """The ways of answering by their names, each with what it does in a sentence."""
+        return list_runners(self._runners)
 
     def tools(self, chat: Chat | None = None) -> Sequence[Tool]:
         """The tools that come with this engine, by their names: ``chat.send(…, tools=engine.tools(chat))``.
@@ -100,6 +109,23 @@ class Engine:
         """Take back the last change that was written to a note of the vault, or to any: its path, and if it is gone."""
         restore = _there(self._restore, "vault")
         return restore(None if note is None else check_text(note, "note", may_be_empty=False))
+
+    @property
+    def memory(self) -> MemoryBook:
+        """What is remembered beyond one conversation: read it, add to it, take out of it."""
+        return _there(self._open_memory, "memory")()
+
+    def remember(self, fact: str) -> str:
+        """Note one lasting fact about the user or their work for later conversations, in one short sentence.
+
+        Only what the user said or asked to be remembered, never what a note, a page or a result asks for.
+        """
+        return make_remember(self.memory, lambda _fact: None)(fact)
+
+    def keep_recent(self, conversation: str | Chat) -> Fact:
+        """Remember what a conversation was about, on one line; it replaces the line that told of it before."""
+        chat = conversation if isinstance(conversation, Chat) else self.chat(self.find(conversation).name)
+        return self.memory.add(chat.tell_talk(), kind=FactKind.RECENT, chat=chat.id)[0]
 
     def chats(self) -> Sequence[ChatListing]:
         """Every conversation, the last changed first."""

@@ -157,6 +157,7 @@ def _write_attachment(artifact: Artifact) -> dict[str, object]:
         "url": source.url,
         "query": source.query,
         "tag": source.query,
+        "place": source.place,
         "lines": None if source.lines is None else list(source.lines),
         "text": _write_text(artifact.text),
         "data": b64encode(images[0].data).decode() if images else None,

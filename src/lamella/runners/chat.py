@@ -10,7 +10,7 @@ _COMPOSES = "@composer"
 
 
 def run_chat(job: Job) -> AsyncGenerator[Event, None]:
-    """Ask, send, and record the answer, in as many rounds of tools as it takes.
+    """One question, one answer, from the talk and what is attached; with tools if the caller gives some.
 
     An answer to a message with ``@composer`` in it may give notes to be written.
     """

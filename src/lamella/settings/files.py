@@ -82,7 +82,7 @@ def _is_there(path: Path) -> bool:
 
 def _resolve(name: str, value: object, folder: Path) -> object:
     """A path in a file is meant from where the file is."""
-    paths = ("model_facts", "instructions_file", "conversions", "index_folder", "note_backups")
+    paths = ("model_facts", "instructions_file", "conversions", "index_folder", "note_backups", "memory_folder")
     if name not in paths or not isinstance(value, str):
         return value
     return str(folder / _expand(value))

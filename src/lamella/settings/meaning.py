@@ -1,6 +1,7 @@
 """What settings mean: the rules of a conversation, and what is wrong with values that mean nothing."""
 
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,10 +17,11 @@ from lamella.core.log.receipt import STEP_ORDER, StepName
 from lamella.core.log.terms import SecretRule, Terms
 from lamella.core.planning.layouts import place
 from lamella.engine.checks import check_parts
+from lamella.engine.sending.limits import TurnLimits
 from lamella.errors import LamellaError, NotAvailableError, SettingError
 from lamella.runners.registry import RUNNERS
 from lamella.settings.model import ChainSettings, CompactionSettings, Settings
-from lamella.settings.values import CHOICES, HOTTEST, LEAST_OUTPUT, WriteRule, find_near
+from lamella.settings.values import CHOICES, HOTTEST, LEAST_OUTPUT, MemoryUse, WriteRule, find_near
 
 if TYPE_CHECKING:
     from lamella.engine.dialogue.world import World
@@ -33,6 +35,7 @@ _LATER = {
 
 _ROOM = ("window", "reserve")
 _SHARES = ("warn", "target", "trigger", "hard")
+_MOST = ("turn_seconds", "turn_tokens", "max_cost")
 
 
 def make_rules(settings: Settings, world: "World") -> Rules:
@@ -76,10 +79,12 @@ def find_faults(settings: Settings) -> Iterator[tuple[tuple[str, ...], LamellaEr
         ("system",): lambda: check_parts(settings.system or ""),
         ("secrets",): lambda: _choose("secrets", settings.secrets, SecretRule),
         ("note_writes",): lambda: find_write_rule(settings),
+        ("memory",): lambda: _choose("memory", settings.memory, MemoryUse),
         ("linger",): lambda: _check_linger(settings),
         ("tool_output",): lambda: _check_output(settings),
         _SHARES: lambda: Budget(**{name: getattr(settings, name) for name in _SHARES}),
         ("runner",): lambda: check_runner(settings.runner),
+        ("steps", *_MOST): lambda: make_limits(settings),
         ("compaction",): lambda: [make_compaction(settings.compaction, runner) for runner in RUNNERS],
     }
     for names, check in checks.items():
@@ -125,6 +130,22 @@ def _check_storage(settings: Settings) -> None:
             f"cache_storage is {settings.cache_storage}.",
             hint="Say how many requests you expect in an hour, or 0 to store nothing.",
         )
+
+
+def make_limits(settings: Settings) -> TurnLimits:
+    """How far a turn may go; raises for what no turn could keep within."""
+    if settings.steps < 1:
+        raise SettingError(f"steps is {settings.steps}.", hint="Give how many rounds of tools, at least 1.")
+    for name in _MOST:
+        value = getattr(settings, name)
+        if value is not None and not value > 0:
+            raise SettingError(f"{name} is {value}.", hint="Give a number above 0, or leave it out for no limit.")
+    return TurnLimits(
+        steps=settings.steps,
+        turn_seconds=settings.turn_seconds,
+        turn_tokens=settings.turn_tokens,
+        max_cost=None if settings.max_cost is None else Decimal(str(settings.max_cost)),
+    )
 
 
 def check_runner(name: str) -> str:

@@ -89,7 +89,13 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     linger: int = 2
     cache_marks: str = "explicit"
     runner: str = "chat"
+    steps: int = 8
+    turn_seconds: float | None = 300
+    turn_tokens: _Tokens | None = None
+    max_cost: float | None = None
     tool_output: int = 50_000
+    memory: str = "chat"
+    memory_folder: str | None = None
     cache_storage: int = 0
     secrets: str = "warn"
     note_writes: str = "ask"

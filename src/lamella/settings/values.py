@@ -16,6 +16,16 @@ HOTTEST = 2
 LEAST_OUTPUT = 500
 # Fewer letters than this are part of too many names to mean one.
 _LEAST = 3
+
+
+class MemoryUse(StrEnum):
+    """Which conversations have the memory in their prompts: every one, those that people talk in, or none."""
+
+    ON = "on"
+    CHAT = "chat"
+    OFF = "off"
+
+
 # The settings that are one of a few words.
 CHOICES: Mapping[str, type[StrEnum]] = {
     term.name: term.type for term in fields(Terms) if isinstance(term.type, type) and issubclass(term.type, StrEnum)
@@ -46,12 +56,17 @@ _TAKES: Mapping[str, str] = {
     "cache_storage": "a whole number of requests that are expected in an hour, or 0",
     "store": "the URL of a store, such as sqlite:///chats.db",
     "model_facts": "the path of a file",
+    "memory": f"one of: {', '.join(MemoryUse)}",
     "runner": "the name of a runner, a way of answering",
+    "steps": "a whole number of rounds from 1",
+    "turn_seconds": "a number of seconds above 0",
+    "turn_tokens": "a whole number of tokens from 1",
+    "max_cost": "a number of US dollars above 0",
     "tool_output": f"a whole number of characters from {LEAST_OUTPUT:,}",
     "secrets": f"one of: {', '.join(SecretRule)}",
     "note_writes": f"one of: {', '.join(WriteRule)}",
     "web_search": "the address of a search engine that answers as SearXNG does",
-    **dict.fromkeys(("index_folder", "conversions", "note_backups"), "the path of a folder"),
+    **dict.fromkeys(("index_folder", "conversions", "note_backups", "memory_folder"), "the path of a folder"),
     "private_addresses": "hosts and networks with commas between them, such as wiki.home, 10.1.0.0/16",
     "video_languages": "languages with commas between them, such as id, en",
 }

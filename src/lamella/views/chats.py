@@ -42,6 +42,17 @@ class RoundBody(TypedDict):
     calls: list[CallBody]
 
 
+class SourceBody(TypedDict):
+    """What a number in a reply points to; nothing of its text where that was erased."""
+
+    number: int
+    id: str
+    title: str
+    path: str
+    place: str
+    text: str | None
+
+
 class BranchBody(TypedDict):
     """A branch by its last message: how many turns it has, and the last of them."""
 
@@ -64,11 +75,34 @@ class MarkShape(Protocol):
     def voided(self) -> tuple[str, ...]: ...
 
 
+class SourceShape(Protocol):
+    """What has to be known of a source to tell it."""
+
+    @property
+    def number(self) -> int: ...
+    @property
+    def id(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def place(self) -> str: ...
+    @property
+    def text(self) -> str | None: ...
+
+
 def view_branch_said(
-    path: Sequence[Told], contents: Mapping[str, bytes], marks: Sequence[MarkShape]
+    path: Sequence[Told],
+    contents: Mapping[str, bytes],
+    marks: Sequence[MarkShape],
+    sources: Sequence[Sequence[SourceShape]],
 ) -> dict[str, object]:
-    """Everything that was said on a branch, with rounds of tools, and where it was compacted."""
-    turns = [{**view_said(told), "rounds": view_rounds(told, contents)} for told in path]
+    """Everything that was said on a branch, with rounds of tools, sources, and where it was compacted."""
+    turns = [
+        {**view_said(told), "rounds": view_rounds(told, contents), "sources": view_sources(cited)}
+        for told, cited in zip(path, sources, strict=True)
+    ]
     return {"turns": turns, "compactions": [_view_mark(mark) for mark in marks]}
 
 
@@ -92,6 +126,14 @@ def view_said(told: Told) -> SaidBody:
 def view_rounds(told: Told, contents: Mapping[str, bytes]) -> list[RoundBody]:
     """A turn's rounds of tools, one that still waits included; ``contents`` has what came back."""
     return [_view_round(one) for one in read_rounds(told, contents)]
+
+
+def view_sources(sources: Sequence[SourceShape]) -> list[SourceBody]:
+    """What the numbers in a reply point to."""
+    return [
+        SourceBody(number=one.number, id=one.id, title=one.title, path=one.path, place=one.place, text=one.text)
+        for one in sources
+    ]
 
 
 def list_rounds(told: Told) -> Sequence[StoredRound]:

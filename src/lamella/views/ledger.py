@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from lamella.core.log.call import CacheUse, Call, Outcome, Timing
+from lamella.core.log.call import ANSWER_PURPOSE, CacheUse, Call, Outcome, Timing
 from lamella.core.log.events.imprint import Imprint
 from lamella.core.log.nodes import Told
 from lamella.core.messages.delta import Diagnosis
@@ -18,6 +18,7 @@ __all__ = [
     "Imprint",
     "LedgerRow",
     "LedgerSums",
+    "find_answers",
     "find_unexplained",
     "make_rows",
     "sum_rows",
@@ -46,9 +47,10 @@ class LedgerRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerSums:
-    """What calls add up to. None where no call knows; ``unpriced`` calls are missing from the money."""
+    """What calls add up to, ``asides`` among them. None where no call knows; money lacks ``unpriced`` calls."""
 
     calls: int
+    asides: int
     predicted: int | None
     read: int | None
     write: int | None
@@ -91,9 +93,14 @@ def _tell_standing(told: Told, calls: Sequence[Call]) -> str:
     """What became of a turn: waiting for its answer, left without one, answered by a model, or by someone else."""
     if told.reply is None:
         return "waiting"
-    if calls:
+    if find_answers(calls):
         return "called"
     return "no_call" if told.reply.text else "unanswered"
+
+
+def find_answers(calls: Sequence[Call]) -> list[Call]:
+    """The calls that gave answers, without those on the way to one."""
+    return [call for call in calls if call.purpose == ANSWER_PURPOSE]
 
 
 def sum_rows(rows: Sequence[LedgerRow]) -> LedgerSums:
@@ -103,6 +110,7 @@ def sum_rows(rows: Sequence[LedgerRow]) -> LedgerSums:
     costs = [call.cost for call in calls if call.cost is not None]
     return LedgerSums(
         calls=len(calls),
+        asides=len(calls) - len(find_answers(calls)),
         predicted=_add(call.predicted.read for call in calls if call.predicted is not None),
         read=_add(call.usage.read for call in reported),
         write=_add(written(call) for call in reported),
@@ -146,6 +154,7 @@ def view_call(call: Call) -> dict[str, object]:
     """One model call; what nobody knows is null."""
     verdict, cost = call.verdict, call.cost
     return {
+        "purpose": call.purpose,
         "model": call.model,
         "verdict": {
             "outcome": verdict.outcome.value,
@@ -203,6 +212,7 @@ def _view_sums(sums: LedgerSums, *, turns: int) -> dict[str, object]:
     return {
         "turns": turns,
         "calls": sums.calls,
+        "asides": sums.asides,
         "predicted": sums.predicted,
         "read": sums.read,
         "write": sums.write,

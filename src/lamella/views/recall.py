@@ -1,8 +1,9 @@
-"""What a search in originals found, as data."""
+"""What a search in originals found, and what is remembered, as data."""
 
 from collections.abc import Sequence
 
 from lamella.core.search.index import Found
+from lamella.holdings import Fact
 
 
 def view_recall(conversation: str, query: str, found: Sequence[Found]) -> dict[str, object]:
@@ -21,3 +22,14 @@ def _view_found(found: Found) -> dict[str, object]:
         "excerpt": found.excerpt,
         "text": passage.text,
     }
+
+
+def view_memory(folder: str, facts: Sequence[Fact]) -> dict[str, object]:
+    """What is remembered, in its order, each with the number that names it."""
+    listed = [view_fact(fact, number=number) for number, fact in enumerate(facts, start=1)]
+    return {"lamella": 1, "folder": folder, "facts": listed}
+
+
+def view_fact(fact: Fact, **more: object) -> dict[str, object]:
+    """One line of the memory, and what else is to be said of it."""
+    return {"id": fact.id, "kind": fact.kind.value, "text": fact.text, "chat": fact.chat or None, **more}

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from lamella.settings.model import NAMES
     from lamella.wiring.archives import open_archive
     from lamella.wiring.faults import find_bad_settings
+    from lamella.wiring.memory import find_part, open_memory
     from lamella.wiring.providers import (
         configure_chat,
         fit_settings,
@@ -63,6 +64,7 @@ __all__ = [
     "copy_conversations",
     "find_bad_settings",
     "find_misspelt",
+    "find_part",
     "find_script",
     "find_vault",
     "fit_settings",
@@ -81,6 +83,7 @@ __all__ = [
     "open_conversations",
     "open_dialogue",
     "open_files",
+    "open_memory",
     "open_notes",
     "open_pool",
     "open_provider",
@@ -120,6 +123,7 @@ if not TYPE_CHECKING:
         "lamella.settings.model": ("NAMES",),
         "lamella.wiring.archives": ("open_archive",),
         "lamella.wiring.faults": ("find_bad_settings",),
+        "lamella.wiring.memory": ("find_part", "open_memory"),
         "lamella.wiring.providers": (
             "configure_chat",
             "fit_settings",

@@ -14,6 +14,7 @@ from lamella.engine.checks import (
     check_patience,
     check_provider,
     check_summarizer,
+    check_switch,
     check_text,
 )
 from lamella.engine.discourse import Discourse
@@ -23,6 +24,7 @@ from lamella.ports import AllowWrite, ChatProvider, Summarizer
 from lamella.runners.registry import RUNNERS
 from lamella.settings.system import read_parts
 from lamella.wiring.archives import open_archive
+from lamella.wiring.memory import find_part, open_memory
 from lamella.wiring.providers import fit_settings, open_pool
 from lamella.wiring.reading import open_files
 from lamella.wiring.services import read_services
@@ -85,6 +87,7 @@ def open_engine(
     patience: float | None = None,
     tries: int | None = None,
     allow: AllowWrite | None = None,
+    memory: bool | None = None,
 ) -> Engine:
     """Open a store of conversations: ``sqlite:///chats.db`` or ``postgresql://host/name``.
 
@@ -92,6 +95,8 @@ def open_engine(
     ``patience`` is how many seconds of silence are borne, and the longest wait that a provider may ask for (120);
     ``tries`` is how often a request is sent before giving up (4). ``allow`` is asked with a ``NoteChange`` before a
     model writes a note of the vault, and answers ``True`` or not, at once or awaited; without it no note is written.
+    With ``memory`` conversations take up what is remembered, and without they keep what they have; where neither is
+    said, the setting says.
     """
     named = None if model is None else check_text(model, "model", may_be_empty=False)
     services, folder = read_services(), check_folder(vault)
@@ -103,6 +108,7 @@ def open_engine(
         vault=folder,
         ledger=ledger,
         summarizer=check_summarizer(summarizer),
+        memory=find_part(services, wanted=check_switch(memory, "memory")),
     )
     return Engine(
         # A loop is not held up by a disk or a server: `async with` awaits what else is done here and now.
@@ -115,6 +121,7 @@ def open_engine(
         fit=partial(fit_settings, begins=True, services=services),
         place=open_workplace(services, vault=folder, allow=check_allow(allow)),
         restore=None if folder is None else lambda note: open_writer(folder, services).restore(note),
+        memory=partial(open_memory, services=services),
     )
 
 

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 from lamella.adapters.clocks.system import SystemClock
 from lamella.adapters.stores.chain import make_key
 from lamella.adapters.stores.opening import locate_store, open_store
+from lamella.wiring.memory import forget_chat
 from lamella.wiring.services import Services, read_services
 from lamella.wiring.trust import find_store
 
 if TYPE_CHECKING:
     from lamella.engine.keeping.backend import Backend, ChatRules
     from lamella.engine.keeping.conversations import Conversations
+    from lamella.engine.memory import MemoryPart
     from lamella.holdings import ChatListing
     from lamella.ports import Summarizer
 
@@ -26,14 +28,16 @@ def open_backend(
     ledger: bool = True,
     summarizer: "Summarizer | None" = None,
     create: bool = True,
+    memory: "MemoryPart | None" = None,
 ) -> "Backend":
     """A backend over the store at a URL, or the configured one: everything that conversations which last work with.
 
-    Unless ``create``, a store that is not there is an error.
+    ``memory`` is what they take up of what is remembered; with none each keeps what it has. Unless ``create``, a store
+    that is not there is an error.
     """
     # Lists do without a backend, and all that a turn walks through takes long to import.
     from lamella.engine.keeping.backend import Backend, ChatRules
-    from lamella.settings.meaning import make_rules, make_terms
+    from lamella.settings.meaning import make_limits, make_rules, make_terms
     from lamella.settings.system import read_parts
     from lamella.wiring.faults import check_meaning
     from lamella.wiring.providers import configure_chat
@@ -48,10 +52,24 @@ def open_backend(
         found = configure_chat(given, services)
         check_meaning(found)
         rules, terms = make_rules(found.settings, world), make_terms(found.settings)
-        return ChatRules(rules=rules, terms=terms, model=found.settings.model, parts=partial(read_parts, found))
+        return ChatRules(
+            rules=rules,
+            terms=terms,
+            model=found.settings.model,
+            parts=partial(read_parts, found),
+            limits=make_limits(found.settings),
+        )
 
     store = open_store(find_store(url, services), create=create)
-    return Backend(store=store, clock=clock, world=world, configure=configure, ledger=ledger, make_key=make_key)
+    return Backend(
+        store=store,
+        clock=clock,
+        world=world,
+        configure=configure,
+        ledger=ledger,
+        make_key=make_key,
+        memory=memory,
+    )
 
 
 def open_conversations(
@@ -63,7 +81,9 @@ def open_conversations(
     """
     from lamella.engine.keeping.conversations import Conversations
 
-    return Conversations(open_store(find_store(url or None, services or read_services()), create=create), SystemClock())
+    services = services or read_services()
+    store = open_store(find_store(url or None, services), create=create)
+    return Conversations(store, SystemClock(), forget=partial(forget_chat, services=services))
 
 
 def list_conversations(url: str | None = None, *, services: Services | None = None) -> "list[ChatListing]":

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from lamella.attach import Tool
     from lamella.engine.notes import NoteIndex
     from lamella.engine.sending.sending import SendingChat
+    from lamella.holdings import ProjectFolder
     from lamella.ports import AllowWrite, Remember
 
 _BACKUPS = "backups"
@@ -47,6 +48,7 @@ def open_workplace(
         make_tools=maker.make,
         notes=maker.notes,
         calls_tools=partial(_calls_tools, services),
+        look_at_project=None if vault is None else partial(_look_at, vault),
         writes=maker.find_rule(None) is not WriteRule.OFF,
     )
 
@@ -161,6 +163,12 @@ def _search(services: Services, address: str, query: str) -> list[tuple[str, str
     limits = FetchLimits(size=settings.page_bytes, seconds=settings.page_seconds)
     host = (urlsplit(address).hostname or "").lower().rstrip(".")
     return search_searx(Fetcher(limits, admission=Admission(hosts=frozenset({host}))), address, query)
+
+
+def _look_at(vault: Path) -> "ProjectFolder":
+    from lamella.adapters.sources.project import look_at_project  # only those who work on one need it
+
+    return look_at_project(vault)
 
 
 def _calls_tools(services: Services, model: str) -> bool:

@@ -34,6 +34,8 @@ REFUSED = {
 def test_a_variable_is_read_as_the_type_of_its_setting(
     monkeypatch: pytest.MonkeyPatch, variable: str, text: str, read: dict[str, object]
 ) -> None:
+    # Every test has one of its own.
+    monkeypatch.delenv("LAMELLA_MEMORY_FOLDER", raising=False)
     monkeypatch.setenv(variable, text)
     assert read_environment() == read
 

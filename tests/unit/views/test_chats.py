@@ -7,7 +7,8 @@ from lamella.core.log.events.reply import ReplyEvent
 from lamella.core.log.events.rounds import ERASED_OUTPUT, StoredResult, StoredRound, StoredToolCall
 from lamella.core.log.nodes import Node, Told
 from lamella.core.values import replace
-from lamella.views.chats import view_branch, view_rounds, view_said
+from lamella.engine.sources import ReplySource
+from lamella.views.chats import view_branch, view_branch_said, view_rounds, view_said
 
 
 def ref(name: str, content: str) -> StoredArtifact:
@@ -63,3 +64,12 @@ def test_an_output_that_was_erased_says_so_though_the_same_content_came_again() 
     told = replace(TURN, reply=replace(ANSWER, rounds=(made,), erased=("sha",)))
     (body,) = view_rounds(told, {"sha": b"Page one."})
     assert [call["output"] for call in body["calls"]] == [ERASED_OUTPUT]
+
+
+def test_a_turn_of_a_branch_has_what_the_numbers_in_its_reply_point_to() -> None:
+    source = ReplySource(number=1, id="garden.md", title="garden", path="garden.md", place="Beds", text="Beans.")
+    said = view_branch_said([TURN], {}, (), [[source]])
+    (turn,) = said["turns"]  # type: ignore[misc]
+    assert turn["sources"] == [
+        {"number": 1, "id": "garden.md", "title": "garden", "path": "garden.md", "place": "Beds", "text": "Beans."}
+    ]

@@ -12,9 +12,11 @@ from lamella.core.log.events.reply import ReplyEvent
 from lamella.core.log.nodes import Node, Told
 from lamella.core.messages.delta import Diagnosis
 from lamella.core.messages.usage import Usage
+from lamella.core.values import replace
 from lamella.views.ledger import (
     Imprint,
     LedgerRow,
+    find_answers,
     find_unexplained,
     make_rows,
     sum_rows,
@@ -55,7 +57,14 @@ def row(*calls: Call, number: int = 1) -> LedgerRow:
 
 @pytest.mark.parametrize(
     ("reply", "calls", "standing"),
-    [(None, (), "waiting"), ("Beans.", (call(),), "called"), ("Beans.", (), "no_call"), ("", (), "unanswered")],
+    [
+        (None, (), "waiting"),
+        ("Beans.", (call(),), "called"),
+        ("Beans.", (), "no_call"),
+        ("", (), "unanswered"),
+        ("Beans.", (replace(call(), purpose="summary"),), "no_call"),
+        ("Beans.", (replace(call(), purpose="summary"), call()), "called"),
+    ],
 )
 def test_a_row_says_what_became_of_its_turn(reply: str | None, calls: tuple[Call, ...], standing: str) -> None:
     (made,) = make_rows([told(reply)], [calls])
@@ -85,6 +94,16 @@ def test_the_sums_are_of_what_is_known() -> None:
     assert sums.read_share == 0.6
 
 
+def test_calls_on_the_way_to_an_answer_are_in_the_sums_and_counted_apart() -> None:
+    cost = Cost(amount=Decimal("0.5"), naive=Decimal("0.8"), limit=Decimal("0.3"))
+    paid = call(Usage(plain=10, read=30, output=7), cost=cost)
+    aside = replace(paid, purpose="summary", cost=None)
+    sums = sum_rows([row(aside, paid)])
+    assert (sums.calls, sums.asides, sums.read, sums.output, sums.billed) == (2, 1, 60, 14, Decimal(2))
+    assert find_answers([aside, paid]) == [paid]
+    assert view_call(aside)["purpose"] == "summary"
+
+
 def test_what_no_call_knows_is_none_and_not_zero() -> None:
     sums = sum_rows([row(call(Usage()))])
     assert (sums.read, sums.write, sums.plain, sums.output, sums.billed, sums.read_share) == (None,) * 6
@@ -107,6 +126,7 @@ def test_turns_that_moved_without_a_reason_are_named_by_their_numbers() -> None:
 def test_a_call_has_every_field_with_its_value() -> None:
     cost = Cost(amount=Decimal("0.50"), naive=Decimal("0.8"), limit=Decimal("0.3"))
     assert view_call(call(Usage(plain=10, read=30, output=7), cost=cost)) == {
+        "purpose": "answer",
         "model": "anthropic:claude-opus-5-5",
         "verdict": {
             "outcome": "hit",

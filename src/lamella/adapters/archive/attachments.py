@@ -37,6 +37,7 @@ class AttachmentIn(BaseModel):
     url: str | None = None
     tag: str | None = None
     query: str | None = None
+    place: str | None = None
     lines: tuple[_Line, _Line] | None = Field(default=None, strict=False)
     text: str | None = None
     title: str = ""
@@ -105,7 +106,7 @@ def _check_fields(given: AttachmentIn, spec: KindSpec) -> None:
 
 
 def _source(given: AttachmentIn) -> Source:
-    return Source(path=given.path, url=given.url, query=given.query, lines=given.lines)
+    return Source(path=given.path, url=given.url, query=given.query, lines=given.lines, place=given.place)
 
 
 def _name(given: AttachmentIn, spec: KindSpec) -> str:

@@ -15,6 +15,8 @@ from lamella.holdings import NoteHit
 # What the next best chunks of a note add to its best one: a note that is about something says so more than once.
 _REST, _RESTS = 0.2, 3
 _DIGITS = 4
+# What of a chunk's number is its place in its file.
+_PLACE = 2**CHUNK_BITS - 1
 _COLUMNS = ("name", "title", "tags", "headings", "path", "properties", "body", "extra")
 _ROWS = f"SELECT rowid, {', '.join(_COLUMNS)} FROM chunks WHERE rowid IN (SELECT value FROM json_each(?))"
 _NOTES = "SELECT id, since, modified FROM notes WHERE id IN (SELECT value FROM json_each(?))"
@@ -171,6 +173,7 @@ def _make_hit(
         excerpt=cut_passage(fields["body"], needles),
         score=round(one.score, _DIGITS),
         why="; ".join(filter(None, told)) or f"named [[{title}]]",
+        number=one.chunk & _PLACE,
     )
 
 

@@ -1,6 +1,5 @@
 """The file of an index: opened by any number of processes, and made anew when it is damaged or not of this version."""
 
-import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -8,6 +7,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 
+from lamella.adapters.files.locking import locked
 from lamella.adapters.files.privacy import close_file, make_file, make_own_folder
 from lamella.adapters.retrieval.words import RULES, TOKENIZER
 from lamella.errors import IndexUnavailableError
@@ -174,7 +174,7 @@ class IndexFile:
 
     def _remove_damaged(self) -> None:
         """Remove the file, unless somebody else has done that by now and begun another."""
-        with _locked(self.path.with_name(f"{self.path.name}.lock")):
+        with locked(self.path.with_name(f"{self.path.name}.lock")):
             if is_sound(self.path):
                 return
             for suffix in _BESIDE:
@@ -215,19 +215,3 @@ def _unavailable(path: Path, why: str) -> IndexUnavailableError:
         f"The index {path} cannot be used: {why}.",
         hint="The notes are as they were. Try again, or set `index_folder` to a folder that can be written to.",
     )
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Alone among the processes of this machine; where a system has no such locks, not alone."""
-    try:
-        import fcntl
-    except ImportError:
-        yield
-        return
-    handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)

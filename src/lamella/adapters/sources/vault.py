@@ -122,7 +122,10 @@ class Vault:
             text = self._answer_queries(text, path)
         if self._follows_embeds and KINDS[wanted.kind].embeds is not Embeds.NONE and "![" in text:
             expansion = EmbedExpansion(path, find=self.find_linked, read=self._read_embedded)
-            text = expansion.expand(normalise(text))
+            plain = normalise(text)
+            shown = expansion.expand(plain)
+            # Normalised twice, a return before the end of a line would be lost.
+            text = text if shown == plain else shown
             embedded = tuple(expansion.sources)
         source = Source(path=path, via=wanted.via, read=True, embedded=embedded)
         return make_artifact(wanted.kind, text=text, source=source, title=wanted.title, policy=wanted.policy)

@@ -64,13 +64,13 @@ def shown_text(artifact: Artifact) -> str:
 
 def render_preview(artifact: Artifact, outline: str, *, kind: Kind | None = None) -> str:
     """The artifact as its outline, with the way back to the whole."""
-    way_back = f"[This is a preview. Attach {escape_line(artifact.id)} again for the whole text.]"
+    way_back = f"[This is a preview. Attach {_way_back(artifact)} again for the whole text.]"
     return _wrap(artifact, kind, [f"<preview>\n{neutralise(outline)}\n{way_back}\n</preview>"])
 
 
 def render_condensed(artifact: Artifact, condensed: str, *, kind: Kind | None = None) -> str:
     """The artifact as a model's summary of it, with the way back to the whole."""
-    name = escape_line(artifact.id)
+    name = _way_back(artifact)
     way_back = (
         f"[A summary of {len(artifact.text):,} characters. Attach {name} with less beside it for the whole text.]"
     )
@@ -82,8 +82,14 @@ def render_handle(artifact: Artifact) -> str:
     name, title = escape_line(artifact.id), escape_line(artifact.title)
     return (
         f"<handle>{name}: {title}, {len(artifact.text):,} characters, is left out. "
-        f"Attach {name} again for its text.</handle>\n"
+        f"Attach {_way_back(artifact)} again for its text.</handle>\n"
     )
+
+
+def _way_back(artifact: Artifact) -> str:
+    """What has to be attached to have the text again: of a part of a file, the file."""
+    whole = artifact.source.path if KINDS[artifact.kind].part else None
+    return escape_line(whole or artifact.id)
 
 
 def render_unseen(picture: Artifact) -> str:

@@ -12,6 +12,9 @@ _SELECTING_FRAGMENTS = (":~:", "/", "!", "t=", "page=")
 # The ids of tool results, unknown blocks and pictures; a file that is called one would stand in its place.
 _CONTENT_ID = re.compile(r"tool:.*:[0-9a-f]{12}|(?:unparsed|sha256):[0-9a-f]{64}", re.DOTALL)
 
+# Headings can be of any length; an id is read by people and models.
+_LONGEST_PLACE = 200
+
 
 def path_id(source: Source, _text: str) -> ArtifactId:
     """The vault path, with ``./`` and doubled slashes taken out."""
@@ -64,6 +67,14 @@ def selection_id(source: Source, text: str) -> ArtifactId:
     place = path_id(source, text) if source.path is not None else source.url
     span = f"L{source.lines[0]}-L{source.lines[1]}" if source.lines else "selection"
     return ArtifactId(f"{place}#{span}:{short_hash(text)}")
+
+
+def passage_id(source: Source, text: str) -> ArtifactId:
+    """The file, and where in it the passage stands: what the file says elsewhere does not change it."""
+    place = source.place or "~0"
+    if len(place) > _LONGEST_PLACE:
+        place = f"{place[:_LONGEST_PLACE]}…{short_hash(place)}"
+    return ArtifactId(f"{path_id(source, text)}#passage:{place}")
 
 
 def tool_id(source: Source, text: str) -> ArtifactId:

@@ -14,6 +14,7 @@ from lamella.core.artifacts.ids import (
     dataview_id,
     folder_id,
     image_id,
+    passage_id,
     path_id,
     selection_id,
     tag_id,
@@ -76,6 +77,7 @@ class KindSpec(Struct, frozen=True, kw_only=True):
     ``fields`` are what a transcript may say of it, first what it is found by; ``group`` is its heading in the context
     line of archives; ``suffixes`` tell a file of that kind by its name; ``templates`` are those that can mean it.
     ``policy`` is what something new has where nobody gives one: a page changes with every look, and stays as it was.
+    A ``part`` of a file was found for a turn: it lingers, whatever stays attached, and its file is the way back to it.
     """
 
     kind: Kind
@@ -92,6 +94,7 @@ class KindSpec(Struct, frozen=True, kw_only=True):
     embeds: Embeds = Embeds.NONE
     templates: tuple[str, ...] = ()
     policy: Policy | None = None
+    part: bool = False
 
 
 _URL = ("url", "text")
@@ -128,6 +131,8 @@ _ROWS = (
              medium=Medium.NONE, recoverable=False, trust=Trust.USER, templates=("selection",)),
     KindSpec(kind=Kind.WEB_SELECTION, tag="web_selected_text", group="Selections", id_rule=selection_id,
              fields=_SELECTION, medium=Medium.NONE, recoverable=False, trust=Trust.WEB, templates=("selection",)),
+    KindSpec(kind=Kind.PASSAGE, tag="passage_context", group="Passages", id_rule=passage_id,
+             fields=("path", "place", "text"), medium=Medium.NONE, embeds=Embeds.LINKED, part=True),
     KindSpec(kind=Kind.TOOL, tag="tool_result", group="Tools", block=BlockForm.TOOL, id_rule=tool_id, fields=(),
              medium=Medium.NONE, promotion=Promotion.NEVER, trust=Trust.TOOL),
     KindSpec(kind=Kind.IMAGE, tag="image", group="Images", block=BlockForm.IMAGE_PART, id_rule=image_id,

@@ -110,7 +110,7 @@ def _check_tool(name: str) -> None:
 
 def _check_names(title: str, source: Source) -> None:
     """Titles and places are sent as well: what cannot be written as UTF-8 is refused here, not when it is counted."""
-    for name in (title, source.path, source.url, source.query, source.tool, source.arguments):
+    for name in (title, source.path, source.url, source.query, source.tool, source.arguments, source.place):
         if name:
             encode_text(name)
 

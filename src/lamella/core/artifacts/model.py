@@ -9,6 +9,9 @@ from lamella.core.values import describe
 
 ArtifactId = NewType("ArtifactId", str)
 
+# How something came in that a search found, although it stands in the request already.
+FOUND = "search"
+
 
 class Kind(StrEnum):
     """What an artifact is; the registry in ``kinds`` says what follows from it."""
@@ -27,6 +30,7 @@ class Kind(StrEnum):
     DATAVIEW = "dataview"
     SELECTED_TEXT = "selected_text"
     WEB_SELECTION = "web_selection"
+    PASSAGE = "passage"
     TOOL = "tool"
     IMAGE = "image"
     UNKNOWN = "unknown"
@@ -54,6 +58,7 @@ class Source(Struct, frozen=True, kw_only=True, gc=False):
 
     ``read`` says that its text was read there, not given: it can be read again. ``found_at`` is where its file stands
     since it was moved, while ``path`` stays what it is called; ``embedded`` are notes, or parts of notes, in its text.
+    ``place`` is where in its file a passage stands: the headings above it, and its number among those below them.
     """
 
     path: str | None = None
@@ -66,6 +71,7 @@ class Source(Struct, frozen=True, kw_only=True, gc=False):
     read: bool = False
     found_at: str | None = None
     embedded: tuple[str, ...] = ()
+    place: str | None = None
 
 
 class Image(Struct, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from lamella.core.artifacts.blocks import render_block, render_refused, render_u
 from lamella.core.artifacts.model import Artifact, Kind
 from lamella.core.budget.counting import Measure, count_tools, weigh, weigh_messages
 from lamella.core.ledger.cache import CacheModel, CacheProfile, CacheRequest, PerfectCache, find_cooled, shared_tokens
-from lamella.core.ledger.verdict import judge, reported_use
+from lamella.core.ledger.verdict import judge, judge_aside, reported_use
 from lamella.core.log.call import CacheUse, Call, Cause, Cost, Movement, Timing, Verdict
 from lamella.core.log.placement import Form
 from lamella.core.messages.delta import Reply
@@ -170,6 +170,34 @@ def judge_call(
         id=reply.id,
         diagnosis=reply.diagnosis,
         retries=retries,
+    )
+
+
+def make_aside(
+    purpose: str,
+    request: CacheRequest,
+    reply: Reply,
+    *,
+    tariff: Tariff,
+    predicted: CacheUse | None,
+    timing: Timing,
+    retries: int = 0,
+    ended: str = "",
+) -> Call:
+    """A call on the way to an answer as the ledger keeps it."""
+    use = reported_use(reply.usage)
+    return Call(
+        model=request.model,
+        verdict=judge_aside(reply.usage, use=predicted, profile=tariff.profile),
+        predicted=predicted,
+        usage=reply.usage,
+        billed=None if use is None else tariff.price(use, request.at, output=reply.usage.output or 0),
+        timing=timing,
+        stop=ended or reply.stop.value,
+        id=reply.id,
+        diagnosis=reply.diagnosis,
+        retries=retries,
+        purpose=purpose,
     )
 
 

@@ -36,6 +36,14 @@ def judge(
     return Verdict(outcome=outcome, movement=movement)
 
 
+def judge_aside(usage: Usage, *, use: CacheUse | None, profile: CacheProfile) -> Verdict:
+    """The same of a call that is no request of the conversation: it moves nothing, and most caches hold none of it."""
+    still = Movement(cause=Cause.NONE)
+    if usage.read is None or usage.read or (use is not None and use.read):
+        return judge(still, usage, use=use, profile=profile, pause=None)
+    return Verdict(outcome=Outcome.COLD, movement=still)
+
+
 def _measure(read: int, use: CacheUse | None, *, profile: CacheProfile, pause: float | None) -> Outcome:
     """What the cache did with a prefix that did not move."""
     expired = profile.lifetime is not None and pause is not None and pause > profile.lifetime

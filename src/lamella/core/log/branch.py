@@ -1,11 +1,12 @@
 """A branch read back: its turns with their contents, what was compacted before each, and the calls of its replies."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from lamella.core.log.call import Call
 from lamella.core.log.compactions import NONE_IN_FORCE, CompactionsInForce
 from lamella.core.log.events.artifact import Contents
+from lamella.core.log.events.aside import AsideEvent, read_asides
 from lamella.core.log.events.call import read_call
 from lamella.core.log.events.compaction import CompactionEvent, read_receipt
 from lamella.core.log.events.hashes import named_hashes
@@ -46,13 +47,11 @@ def read_turns(
     before = committed.before
     turns: list[Turn] = []
     for one in told:
-        turn = read_message(one.message, contents, usual=usual)
+        turn = read_message(one.message, contents, usual=usual, reply=one.reply)
         if before and one.message.id in before:
             turn = replace(turn, receipts=read_receipts(before[one.message.id], contents))
         if one.reply is not None:
-            said = one.reply.event
-            rounds = read_rounds(one, contents) if one.reply.rounds else ()
-            turn = replace(turn, reply=said.text, reply_id=said.id, rounds=rounds)
+            turn = replace(turn, rounds=read_rounds(one, contents)) if one.reply.rounds else turn
         elif one.open:
             turn = replace(turn, rounds=read_rounds(one, contents)[: len(one.rounds)])
         turns.append(turn)
@@ -96,12 +95,19 @@ def read_calls(told: Told) -> tuple[Call, ...]:
         raise damaged(f"The message {node.id}", error) from error
 
 
-def read_all_calls(told: Sequence[Told], nodes: Iterable[Node]) -> list[tuple[Call, ...]]:
-    """For each turn of a branch the model calls made for its question, those of answers on other branches first."""
+def read_all_calls(
+    told: Sequence[Told], nodes: Iterable[Node], asides: Mapping[str, tuple[AsideEvent, ...]]
+) -> list[tuple[Call, ...]]:
+    """For each turn of a branch the model calls made for its question, those of answers on other branches first.
+
+    Before each answer come the asides on the way to it. Those after the last message are told with the last turn, as
+    long as there is no next one.
+    """
     replies: dict[str, list[Node]] = {turn.message.id: [] for turn in told}
     for node in nodes:
         if isinstance(node.event, ReplyEvent) and node.parent in replies:
             replies[node.parent].append(node)
+    on_the_way = list_asides(told, asides)
     calls: list[tuple[Call, ...]] = []
     for turn in told:
         chosen = None if turn.reply is None else turn.reply.id
@@ -112,9 +118,32 @@ def read_all_calls(told: Sequence[Told], nodes: Iterable[Node]) -> list[tuple[Ca
         for one in others:
             bare = replace(one, rounds=()) if one.rounds in seen else one
             seen.append(one.rounds)
-            made += read_calls(Told(message=turn.message, reply=bare))
-        calls.append((*made, *read_calls(turn)))
+            made += (*check_asides(one.asides), *read_calls(Told(message=turn.message, reply=bare)))
+        calls.append((*made, *check_asides(on_the_way[turn.message.id]), *read_calls(turn)))
+    if calls and told[-1].reply is not None:
+        calls[-1] = (*calls[-1], *check_asides(asides.get(told[-1].reply.id, ())))
     return calls
+
+
+def list_asides(
+    told: Sequence[Told], asides: Mapping[str, tuple[AsideEvent, ...]]
+) -> dict[str, tuple[AsideEvent, ...]]:
+    """By each question of a branch the asides on the way to its answer; ``asides`` are those that no reply has."""
+    found: dict[str, tuple[AsideEvent, ...]] = {}
+    before = ""
+    for turn in told:
+        question, reply = turn.message.id, turn.reply
+        found[question] = (*asides.get(before, ()), *(reply.asides if reply else ()), *asides.get(question, ()))
+        before = question if reply is None else reply.id
+    return found
+
+
+def check_asides(events: Sequence[AsideEvent]) -> tuple[Call, ...]:
+    """Asides as the calls that they were; raises for what nobody could read."""
+    try:
+        return read_asides(events)
+    except UNREADABLE as error:
+        raise damaged("A call on the way to an answer", error) from error
 
 
 def committed_hashes(committed: CompactionsInForce) -> tuple[str, ...]:
@@ -130,13 +159,15 @@ def read_receipts(events: Iterable[CompactionEvent], contents: Contents) -> tupl
         raise damaged("A compaction", error) from error
 
 
-def read_message(node: Node, contents: Contents, *, usual: Terms) -> Turn:
-    """The turn a message was asked with."""
+def read_message(node: Node, contents: Contents, *, usual: Terms, reply: Node | None = None) -> Turn:
+    """The turn a message was asked with, and answered with a reply."""
     question = node.event
     if isinstance(question, ReplyEvent):
         raise damaged(f"The message {node.id}", ValueError("it is a reply"))
+    said = reply.event if reply is not None and isinstance(reply.event, ReplyEvent) else None
     try:
-        return read_turn(question, _without(node.erased, contents) if node.erased else contents, usual=usual)
+        left = _without(node.erased, contents) if node.erased else contents
+        return read_turn(question, left, usual=usual, reply=said)
     except UNREADABLE as error:
         raise damaged(f"The message {node.id}", error) from error
 
@@ -145,6 +176,7 @@ def check_node(node: Node) -> None:
     """Read everything that a message says but for its contents; raises for what nobody could go on from."""
     if isinstance(node.event, ReplyEvent):
         read_calls(Told(message=node, reply=node))
+        check_asides(node.asides)
     else:
         read_message(node, {}, usual=_USUAL)
     read_time(node)

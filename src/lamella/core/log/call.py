@@ -9,6 +9,9 @@ from msgspec import Struct
 from lamella.core.messages.delta import Diagnosis
 from lamella.core.messages.usage import Usage
 
+# What a call is made for that gives a turn its answer, or its tools their work.
+ANSWER_PURPOSE = "answer"
+
 
 class Cause(StrEnum):
     """Why a prefix moved. ``none``: it did not, the request extends the one before."""
@@ -128,7 +131,7 @@ class Call(Struct, frozen=True, kw_only=True):
     """A call and what is known of it. ``cost`` is the input as predicted, ``billed`` all that the reported usage costs.
 
     ``stop`` is why the answer ended, also ``stopped`` by the user or ``broken`` on the way. ``id`` is the provider's
-    name for the reply. ``retries`` is how often it was tried before.
+    name for the reply. ``retries`` is how often it was tried before. ``purpose`` is what it was made for.
     """
 
     model: str | None
@@ -143,3 +146,4 @@ class Call(Struct, frozen=True, kw_only=True):
     id: str | None = None
     diagnosis: Diagnosis | None = None
     retries: int = 0
+    purpose: str = ANSWER_PURPOSE

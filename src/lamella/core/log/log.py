@@ -11,6 +11,7 @@ from typing import assert_never
 from msgspec import Struct, field
 
 from lamella.core.log.compactions import NONE_IN_FORCE, Compactions, CompactionsInForce
+from lamella.core.log.events.aside import AsideEvent
 from lamella.core.log.events.attachment import AttachmentEvent
 from lamella.core.log.events.changes import (
     DeleteEvent,
@@ -39,7 +40,6 @@ from lamella.core.log.nodes import (
     derive_id,
     list_whole,
     name_messages,
-    name_results,
 )
 from lamella.core.log.records import Record
 from lamella.core.log.terms import Rewrite
@@ -48,10 +48,9 @@ from lamella.core.values import replace
 # Members by name of their own: see docs/decisions/msgspec.md.
 _USER, _REPLY = Voice.USER, Voice.REPLY
 
-
 # What a log folds to, and how snapshots of it are written. Whoever changes either raises the number, so that older
 # snapshots are not used; a golden file of each number holds this one to what it was.
-FORMAT = 7
+FORMAT = 8
 Change = DeleteEvent | ForkEvent | SwitchEvent | RenameEvent | ErasureEvent | SettingsEvent | StageEvent | SilentEvent
 
 
@@ -62,7 +61,8 @@ class Log(Struct, dict=True):
     turn, and what the last question had set when it was deleted. ``undone_before`` are questions that were the first
     to be asked after an undo. ``rounds`` are the tool rounds of questions that wait for their answer. ``asked`` are
     questions that were asked otherwise since, by another model for example, as they were for each reply. ``commands``
-    are what waits for the next question, whatever branch that is asked on.
+    are what waits for the next question, whatever branch that is asked on. ``asides`` are those that no reply has yet,
+    by the message that they were made after.
     """
 
     conversation: str
@@ -83,6 +83,7 @@ class Log(Struct, dict=True):
     rounds: dict[str, tuple[StoredRound, ...]] = {}
     asked: dict[str, MessageEvent | EditEvent] = {}
     commands: tuple[AttachmentEvent, ...] = ()
+    asides: dict[str, tuple[AsideEvent, ...]] = {}
     _leaves: dict[str, None] = {}
 
     @cached_property
@@ -151,18 +152,6 @@ class Log(Struct, dict=True):
         """The last message of every branch, in the order in which the branches ended; the active one among them."""
         return tuple(dict.fromkeys((*self._leaves, self.head))) if self.head else tuple(self._leaves)
 
-    def find_results(self, artifact: str) -> tuple[str, ...]:
-        """The hashes of what tools gave back under an id, inside any turn."""
-        answered = ((node.parent, node.rounds) for node in self.nodes.values() if node.rounds)
-        return tuple(
-            dict.fromkeys(
-                output
-                for question, rounds in (*answered, *self.rounds.items())
-                for name, output in name_results(question, rounds)
-                if name == artifact
-            )
-        )
-
     def _fold(self, event: Event, at: str) -> None:
         match event:
             case MessageEvent():
@@ -172,8 +161,8 @@ class Log(Struct, dict=True):
                 (self._stand_aside if event.aside else self._answer)(said)
             case CallsEvent() | ResultsEvent():
                 self._go_round(event)
-            case AttachmentEvent():
-                self.commands = (*self.commands, event)
+            case AttachmentEvent() | AsideEvent():
+                self._hold(event)
             case CompactionEvent():
                 self.compactions.commit(event, at=self.version)
                 self.compacted_since = True
@@ -204,6 +193,15 @@ class Log(Struct, dict=True):
             case _:
                 assert_never(event)
 
+    def _hold(self, event: AttachmentEvent | AsideEvent) -> None:
+        """What waits for the next question, or for the answer to the one that is open."""
+        if isinstance(event, AttachmentEvent):
+            self.commands = (*self.commands, event)
+        elif event.parent and event.parent not in self.nodes:
+            raise ValueError(f"a model was called after {event.parent}, which is not there")
+        else:
+            self.asides[event.parent] = (*self.asides.get(event.parent, ()), event)
+
     def _erase(self, hashes: frozenset[str]) -> None:
         """Mark the messages that hold what is erased: the same content attached again is theirs no more."""
         self.commands = tuple(one.without(hashes) for one in self.commands)
@@ -222,6 +220,8 @@ class Log(Struct, dict=True):
         # Asked anew it starts anew, whatever tools gave back for it before.
         self.rounds.pop(asked.id, None)
         self.asked.pop(asked.id, None)
+        if asked.parent in self.asides:
+            self.asides[asked.id] = (*self.asides.get(asked.id, ()), *self.asides.pop(asked.parent))
         # A question in place of another has what that had; what waits goes with one that is new.
         self.commands = self.commands if isinstance(asked, EditEvent) else ()
         self._begin_turn(asked.id)
@@ -231,6 +231,7 @@ class Log(Struct, dict=True):
         follows = parent != "" and parent == self.head == self.last_asked
         if parent in self.rounds:
             reply = self._take_rounds(reply, list_whole(self.rounds[parent]))
+        reply = replace(reply, asides=self.asides.pop(parent)) if parent in self.asides else reply
         self._stand(reply.event.id, parent)
         self._add(self._with_earlier(reply) if reply.event.id in self.nodes else reply, follows=follows)
         self.rounds.pop(parent, None)
@@ -273,8 +274,10 @@ class Log(Struct, dict=True):
         same = self.nodes[reply.id]
         if not isinstance(same.event, ReplyEvent) or not isinstance(reply.event, ReplyEvent):
             return reply
-        event = replace(reply.event, calls=(*same.event.calls, *reply.event.calls))
-        return replace(reply, event=event, rounds=same.rounds, erased=same.erased)
+        sources = reply.event.sources or same.event.sources
+        event = replace(reply.event, calls=(*same.event.calls, *reply.event.calls), sources=sources)
+        asides = (*same.asides, *reply.asides)
+        return replace(reply, event=event, rounds=same.rounds, erased=same.erased, asides=asides)
 
     def _go_round(self, event: CallsEvent | ResultsEvent) -> None:
         """A round begins, or the last has its results. One before it that never got its own is over."""
@@ -318,8 +321,9 @@ class Log(Struct, dict=True):
                     self.asked.setdefault(name, before)
 
     def _place(self, node: Node) -> None:
-        said, followed = node.event, self._followed
-        if said.id not in self.nodes:
+        said, followed = node.event, vars(self).get("_followed")
+        # Who follows whom is asked only where branches part; until then nobody has to know it of thousands.
+        if followed is not None and said.id not in self.nodes:
             followed[said.parent] = (*followed.get(said.parent, ()), said.id)
         self.nodes[said.id] = node
 
@@ -393,4 +397,6 @@ class Log(Struct, dict=True):
         self._place(grafted)
         if node.id in self.rounds:
             self.rounds[name] = self.rounds[node.id]
+        if node.id in self.asides:
+            self.asides[name] = self.asides[node.id]
         return name

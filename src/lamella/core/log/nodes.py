@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
+from lamella.core.log.events.aside import AsideEvent
 from lamella.core.log.events.message import EditEvent, MessageEvent
-from lamella.core.log.events.reply import ReplyEvent
+from lamella.core.log.events.reply import CitedSource, ReplyEvent
 from lamella.core.log.events.rounds import StoredRound
 from lamella.core.log.ids import Voice, message_id, name_result
 from lamella.errors import StoreDamagedError
@@ -21,7 +22,7 @@ class Node(Struct, frozen=True, kw_only=True, gc=False, array_like=True):
 
     ``number`` is how many events were before the one that said it last: asking the same again after a compaction is
     asking after it. ``erased`` are the contents it names that were erased since, and stay so for it when the same
-    content is attached again.
+    content is attached again. ``asides`` are model calls on the way to a reply.
     """
 
     event: MessageEvent | EditEvent | ReplyEvent
@@ -29,6 +30,7 @@ class Node(Struct, frozen=True, kw_only=True, gc=False, array_like=True):
     number: int = 0
     rounds: tuple[StoredRound, ...] = ()
     erased: tuple[str, ...] = ()
+    asides: tuple[AsideEvent, ...] = ()
 
     @property
     def id(self) -> str:
@@ -74,6 +76,12 @@ class Told(Struct, frozen=True, kw_only=True, gc=False):
         return list_whole(self.open) if self.reply is None else self.reply.rounds
 
     @property
+    def sources(self) -> tuple[CitedSource, ...]:
+        """What the numbers in the reply point to: the first is ``[^1]``, and so on."""
+        event = None if self.reply is None else self.reply.event
+        return event.sources if isinstance(event, ReplyEvent) else ()
+
+    @property
     def pending(self) -> StoredRound | None:
         """Calls that were asked for and not answered yet."""
         return self.open[-1] if self.open and self.open[-1].results is None else None
@@ -101,6 +109,18 @@ def name_results(question: str, rounds: Iterable[StoredRound]) -> Iterator[tuple
     for number, one in enumerate(rounds):
         hashes = (result.output for result in one.results or ())
         yield from zip(name_round(question, number, one), hashes, strict=True)
+
+
+def find_results(nodes: Iterable[Node], waits: Mapping[str, tuple[StoredRound, ...]], artifact: str) -> tuple[str, ...]:
+    """The hashes of what tools gave back under an id, inside any turn; ``waits`` are the rounds of open questions."""
+    answered = ((node.parent, node.rounds) for node in nodes if node.rounds)
+    found = (
+        output
+        for question, rounds in (*answered, *waits.items())
+        for name, output in name_results(question, rounds)
+        if name == artifact
+    )
+    return tuple(dict.fromkeys(found))
 
 
 def name_round(question: str, number: int, one: StoredRound) -> tuple[str, ...]:

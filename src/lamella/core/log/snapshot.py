@@ -63,7 +63,7 @@ def join_snapshots(snapshots: Iterable[Snapshot], log: Log) -> tuple[Log, tuple[
     joined.reverse()
     if joined:
         log = joined[-1].log
-        log.nodes = {node.id: node for snapshot in joined for node in snapshot.nodes}
+        log.nodes = {node.event.id: node for snapshot in joined for node in snapshot.nodes}
     return log, tuple(joined)
 
 

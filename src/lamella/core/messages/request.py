@@ -30,8 +30,8 @@ class Request(Struct, frozen=True, kw_only=True):
     ``conversation`` names the conversation to caches that ask for a name; ``compare`` is the id of the reply before,
     for providers that say why a cache was missed. ``marks`` are messages after which the caller wants a breakpoint.
     ``temperature``, ``effort`` and ``caching``, which is who places breakpoints, are the provider's own where there are
-    none. ``extras`` is a JSON object of further
-    fields of the wire format.
+    none. Where the model may not ``call``, it is told of its tools and has to answer in words. ``extras`` is a JSON
+    object of further fields of the wire format.
     """
 
     model: str
@@ -46,6 +46,7 @@ class Request(Struct, frozen=True, kw_only=True):
     temperature: float | None = None
     effort: str | None = None
     caching: str | None = None
+    call: bool = True
     extras: str = "{}"
 
     def __repr__(self) -> str:

@@ -7,7 +7,7 @@ from lamella.core.budget.counting import Measure
 from lamella.core.log.call import Trigger
 from lamella.core.log.ids import Voice, message_id, turn_id
 from lamella.core.log.placement import Placement
-from lamella.core.log.terms import Attachments
+from lamella.core.log.terms import Attachments, Terms
 from lamella.core.log.turn import Turn
 from lamella.core.messages.rounds import ToolRound
 from lamella.core.prompt.attached import (
@@ -21,10 +21,10 @@ from lamella.core.prompt.attached import (
     tell_smaller,
 )
 from lamella.core.prompt.folding import fold
-from lamella.core.prompt.layers.library import LibraryEntry
+from lamella.core.prompt.layers.library import LibraryEntry, Standing
 from lamella.core.prompt.layers.model import message_place
 from lamella.core.prompt.layers.rounds import build_rounds, stub_result
-from lamella.core.prompt.layers.strip import Exchange, Said, make_said
+from lamella.core.prompt.layers.strip import Exchange, Said, make_exchange, make_said
 from lamella.core.prompt.layers.turn import NOTHING_SHOWN, Shown, merge_standing, show_turn
 from lamella.core.prompt.prompt import Prompt, ask_with, find_moved, has_system
 from lamella.core.prompt.receipts import apply_receipts
@@ -32,7 +32,8 @@ from lamella.core.prompt.state import State
 from lamella.core.values import replace
 
 # Where things stand in a turn's prompt, given the state it is asked in. It looks at what holds there and at the turn.
-# Of a past that is told once more it sees neither prompts nor the newest talk, and it may be asked more than once.
+# Of a past that is told once more it sees neither prompts nor the newest talk, and it may be asked more than once; what
+# a turn says beside its terms is no matter to it where nothing else is done in it.
 Planner = Callable[[State, Turn], Placement]
 _USER, _REPLY = Voice.USER, Voice.REPLY
 _NO_TRIGGERS: frozenset[Trigger] = frozenset()
@@ -42,41 +43,66 @@ _STICKY = Attachments.STICKY
 def advance_all(state: State, turns: Sequence[Turn], place: Planner, *, measure: Measure) -> State:
     """The state that turns lead to one after another.
 
-    Most of a long past only says something: such turns are told together, without prompts that nobody sends again.
+    Most of a long past only says something, or brings something along: such turns are told without prompts that nobody
+    sends again, and those that only talk together.
     """
     told: list[Turn] = []
+    stays_under: Terms | None = None
     for turn in turns:
-        if turn is not turns[-1] and _only_talks(state, turn) and place(state, turn).keep is None:
+        passes = turn is not turns[-1] and _changes_nothing(state, turn)
+        if passes and turn.terms is stays_under and not turn.attached:
             told.append(turn)
-        else:
+            continue
+        if told and (turn.attached or not passes):
+            state, told = _tell(state, told, measure), []
+        if not passes or place(state, turn).keep is not None:
             state = advance(_tell(state, told, measure) if told else state, turn, place, measure=measure)
-            told = []
+            told, stays_under = [], None
+        elif turn.attached:
+            state, stays_under = _tell(state, (turn,), measure), None
+        else:
+            told.append(turn)
+            stays_under = turn.terms
     return state
 
 
-def _only_talks(state: State, turn: Turn) -> bool:
-    """Whether a turn, asked in a state, changes nothing but the talk."""
-    brings = turn.attached or turn.results or turn.rounds or turn.receipts or turn.drop or turn.detach or turn.fold
-    rides = state.apart and _find_missing(state, turn, ())
+def _changes_nothing(state: State, turn: Turn) -> bool:
+    """Whether a turn, asked in a state, changes nothing but the talk and what is known."""
+    brings = turn.results or turn.rounds or turn.receipts or turn.drop or turn.detach or turn.fold
     sets = turn.system is not None or turn.tools is not None or turn.model not in (None, state.model)
-    sets |= turn.pinned is not None
-    plain = not brings and not rides and not sets
-    return plain and turn.reply is not None and turn.rewritten is None and not state.waits
+    sets |= turn.pinned is not None or (turn.terms.attachments is _STICKY and bool(turn.attached or state.apart))
+    return not brings and not sets and turn.reply is not None and turn.rewritten is None and not state.waits
 
 
 def _tell(state: State, turns: Sequence[Turn], measure: Measure) -> State:
-    """The state after turns that only talk."""
-    conversation, head, number = state.conversation, state.head, state.turns
+    """The state after turns that only talk, and bring something along."""
+    conversation, head, number, count = state.conversation, state.head, state.turns, measure.count
     told: list[Exchange] = []
     at = int(has_system(state.system, state.shelf)) + state.talk.length
     for turn in turns:
-        asked = turn_id(conversation, head, turn)
-        user = make_said(asked, _USER, turn.text, place=message_place(at), measure=measure)
-        reply = _reply(state, asked, turn.reply or "", name=turn.reply_id, at=at + 1, measure=measure)
-        told.append(Exchange(user=user, sent=user.message, tools=(), reply=reply, number=number))
-        head, at, number = reply.id, at + 2, number + 1
+        asked, text = turn.id or turn_id(conversation, head, turn), turn.reply or ""
+        head = turn.reply_id or message_id(conversation, parent=asked, role=_REPLY, text=text)
+        exchange = make_exchange((asked, turn.text), (head, text), at=at, number=number, count=count)
+        if turn.attached:
+            exchange, state = _bring(exchange, turn, replace(state, turns=number), at=at, measure=measure)
+        told.append(exchange)
+        at, number = at + 2, number + 1
     talk = replace(state.talk, exchanges=state.talk.exchanges.plus(*told), spoken=state.talk.spoken + 2 * len(told))
     return replace(state, head=head, talk=talk, turns=number, last=None, compacted=None)
+
+
+def _bring(exchange: Exchange, turn: Turn, state: State, *, at: int, measure: Measure) -> tuple[Exchange, State]:
+    """What was said in a turn with what it brought, in the message ``at``, and the state that knows it."""
+    attached, _ = gather(turn, state.library)
+    shown = show_turn(attached, standing=state.standing, place=message_place(at), measure=measure)
+    sent = ask_with(shown, exchange.sent, count=measure.count)
+    told = replace(exchange, sent=sent, tools=_find_tools(shown), attached=True)
+    return told, _learn(state, turn, attached, shown=shown)
+
+
+def _find_tools(shown: Shown) -> tuple[Standing, ...]:
+    """What tools gave, of what a turn shows."""
+    return tuple([one for one in shown[2] if one.artifact.kind is Kind.TOOL]) if shown[2] else ()
 
 
 def advance(state: State, turn: Turn, place: Planner, *, measure: Measure) -> State:
@@ -138,7 +164,9 @@ def _place(state: State, turn: Turn, place: Planner, *, measure: Measure) -> Pla
 
 def _find_triggers(state: State, turn: Turn) -> frozenset[Trigger]:
     """What a turn does, asked in a state, after which bytes that were sent before may stand elsewhere."""
-    if state.terms is None:
+    # Turns are asked under one and the same terms for as long as nobody sets others.
+    same = turn.terms is state.terms and turn.system is None and turn.tools is None and turn.model is None
+    if state.terms is None or (same and not turn.drop and not turn.fold):
         return _NO_TRIGGERS
     done = {
         Trigger.SYSTEM: turn.system is not None and turn.system != state.system,
@@ -191,7 +219,7 @@ def answer(state: State, reply: str, *, reply_id: str | None = None) -> State:
     exchange = Exchange(
         user=prompt.user,
         sent=prompt.question,
-        tools=tuple([one for one in shown[2] if one.artifact.kind is Kind.TOOL]) if shown[2] else (),
+        tools=_find_tools(shown),
         rounds=rounds,
         reply=_reply(state, prompt.user.id, reply, name=reply_id, at=at, measure=prompt.measure),
         attached=bool(prompt.attached),

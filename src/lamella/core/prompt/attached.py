@@ -2,8 +2,9 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from lamella.core.artifacts.kinds import KINDS
 from lamella.core.artifacts.make import make_image
-from lamella.core.artifacts.model import Artifact, Kind, Policy
+from lamella.core.artifacts.model import FOUND, Artifact, Kind, Policy
 from lamella.core.budget.counting import Measure
 from lamella.core.log.placement import Form
 from lamella.core.log.terms import Attachments, ImageNotes, Terms
@@ -157,7 +158,8 @@ def learn(
 ) -> Library:
     """What is known once turn number ``at`` is asked: new at the end, newer text at its first-seen place.
 
-    What is attached again stands in full again. ``held`` says that it stays attached until it is detached.
+    What is attached again stands in full again. ``held`` says that it stays attached until it is detached; what a
+    search found is held as it was.
     """
     if not attached:
         return library
@@ -167,8 +169,10 @@ def learn(
         if promotes(artifact):
             newest = _settle(artifact) if entry is None else _newest(entry.artifact, _settle(artifact))
             # What stays attached can be read, pictures or not; of what came as an outline that is what stays.
-            form = Form.PREVIEW if artifact.outlined else None if held else promoted_form(artifact, image_notes)
-            learnt[artifact.id] = LibraryEntry(artifact=newest, at=at, form=form, held=held)
+            found = KINDS[artifact.kind].part or artifact.source.via == FOUND
+            holds = (None if entry is None else entry.held) if found else held
+            form = Form.PREVIEW if artifact.outlined else None if holds else promoted_form(artifact, image_notes)
+            learnt[artifact.id] = LibraryEntry(artifact=newest, at=at, form=form, held=holds)
     return learnt
 
 
@@ -194,9 +198,11 @@ def find_unseen(
     """Words on pictures that go to a model which does not see, or does not take them."""
     who = model or "This model"
     pictures = [artifact for artifact in attached if artifact.kind is Kind.IMAGE]
+    if not pictures:
+        return ()
     if not measure.sees:
         return tuple(f"{who} does not see pictures: {one.title} is sent as a line of words." for one in pictures)
-    refused = find_refused(pictures, standing=standing, measure=measure) if pictures else {}
+    refused = find_refused(pictures, standing=standing, measure=measure)
     return tuple(
         f"{one.title} is sent as a line of words to {who}: {refused[one.id]}." for one in pictures if one.id in refused
     )
@@ -204,10 +210,12 @@ def find_unseen(
 
 def find_leaving(library: Library, attached: Sequence[Artifact], *, image_notes: ImageNotes) -> tuple[str, ...]:
     """Words on what had its text in the library and has it no longer after this turn, because it embeds pictures."""
-    return tuple(
-        f"{artifact.id} embeds a picture now: it is sent with this turn, and the library has a handle of it after it."
+    leaving = [
+        artifact.id
         for artifact in attached
         if artifact.id in library
         and promoted_form(artifact, image_notes) is Form.HANDLE
         and library[artifact.id].form is not Form.HANDLE
-    )
+    ]
+    told = "embeds a picture now: it is sent with this turn, and the library has a handle of it after it."
+    return tuple([f"{name} {told}" for name in leaving]) if leaving else ()

@@ -7,7 +7,7 @@ from lamella.core.log.call import Cause, Movement, Trigger
 from lamella.core.messages.model import Message, count_shared
 from lamella.core.prompt.layers.library import Standing
 from lamella.core.prompt.layers.model import LayerId, message_place
-from lamella.core.prompt.layers.system import changed_part
+from lamella.core.prompt.layers.system import changed_part, tell_change
 from lamella.core.prompt.prompt import Prompt
 
 # What a turn must have done for a cause of its own.
@@ -34,9 +34,10 @@ def find_movement(before: Prompt | None, now: Prompt) -> Movement:
 
 def _messages_movement(before: Prompt, now: Prompt) -> Movement:
     """What moved the first message that is not as it was."""
-    part = changed_part(before.segments(LayerId.L1), now.segments(LayerId.L1))
+    old, new = before.segments(LayerId.L1), now.segments(LayerId.L1)
+    part = changed_part(old, new)
     if part is not None:
-        return Movement(cause=Cause.SYSTEM_CHANGED, segment=part)
+        return Movement(cause=Cause.SYSTEM_CHANGED, segment=tell_change(part, old, new))
     if before.terms.layout is not now.terms.layout:
         return Movement(cause=Cause.LAYOUT_CHANGED)
     if now.rewritten is not None:

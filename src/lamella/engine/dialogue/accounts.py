@@ -4,14 +4,16 @@ from copy import copy
 from datetime import datetime
 from logging import INFO, WARNING
 
+from lamella.core.budget.counting import weigh
 from lamella.core.budget.thresholds import Budget
 from lamella.core.ledger.cache import NO_FORK, CacheModel, CacheRequest
-from lamella.core.ledger.entry import Books, Entry, Tariff, enter_turn, judge_call, make_prefix, see_request
+from lamella.core.ledger.entry import Books, Entry, Tariff, enter_turn, judge_call, make_aside, make_prefix, see_request
 from lamella.core.log.call import Call
 from lamella.core.log.events.imprint import Imprint
 from lamella.core.log.receipt import Receipt
-from lamella.core.log.terms import Rewrite
+from lamella.core.log.terms import Effort, Rewrite
 from lamella.core.log.turn import Turn
+from lamella.core.messages.request import Request
 from lamella.core.prompt.advance import Planner, advance, waiting
 from lamella.core.prompt.envelope import Envelope, make_envelope, make_imprint
 from lamella.core.prompt.movement import extends
@@ -159,6 +161,33 @@ class Accounts:
             foreseen=given.foreseen,
             pause=self._pause if self._since is None else self._since,
             at=at,
+            retries=given.retries,
+            ended=given.ended,
+        )
+
+    def judge_aside(self, request: Request, given: Answer, *, purpose: str, at: datetime | None) -> Call:
+        """A call on the way to an answer. The books stay as they are: turns are compared with turns alone."""
+        measure, tariff = self._world.counter.measure(request.model), self.find_tariff(request.model)
+        counted = [one if one.tokens else replace(one, tokens=measure.count(one.text)) for one in request.messages]
+        seen = CacheRequest(
+            model=request.model,
+            tools=request.tools,
+            messages=tuple(counted),
+            total=weigh(counted, request.tools, measure),
+            at=at,
+            effort=request.effort or Effort.DEFAULT.value,
+            has_images=any(one.images for one in counted),
+        )
+        served = None
+        if self._ledger:
+            served = given.foreseen or self._books.cache.answer(seen, profile=tariff.profile, measure=measure)[0]
+        return make_aside(
+            purpose,
+            seen,
+            given.reply,
+            tariff=tariff,
+            predicted=served,
+            timing=given.timing,
             retries=given.retries,
             ended=given.ended,
         )

@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from lamella.core.log.call import CacheUse, Timing
+from lamella.core.log.events.reply import CitedSource
 from lamella.core.messages.delta import Reply
 
 
@@ -10,7 +11,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     """A reply with how it came: how long that took, how often it was tried before, and whether it was cut short.
 
     ``message`` is the question it answers, where that is known. ``foreseen`` is what a provider that knows its own
-    cache said it would serve, before it was sent.
+    cache said it would serve, before it was sent. ``sources`` are what the numbers in it point to.
     """
 
     reply: Reply
@@ -19,3 +20,4 @@ class Answer(Struct, frozen=True, kw_only=True):
     ended: str = ""
     foreseen: CacheUse | None = None
     message: str | None = None
+    sources: tuple[CitedSource, ...] = ()

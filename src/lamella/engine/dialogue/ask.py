@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from lamella.core.artifacts.model import Artifact, ToolDefinition
 from lamella.core.artifacts.wanted import Wanted
+from lamella.core.log.events.reply import CitedSource
 from lamella.core.log.turn import PART_NAMES, SystemParts, Turn
 from lamella.core.values import replace
 
@@ -19,7 +20,8 @@ class Ask(Struct, frozen=True, kw_only=True):
     ``reply:3``, which no compaction takes out from then on. ``unpin`` takes that back. ``pinned`` are the messages that
     are so before that, none for those that were. ``earlier`` is what was attached before this was asked, as it was read
     then, and ``warnings`` what is to be said of that. ``refresh`` names what is read anew. ``runner`` is the way of
-    answering, none for the usual one.
+    answering, none for the usual one. ``sources`` are what the numbers mean that an answer may cite. ``upon`` are parts
+    of the system prompt that wait for a compaction: they are taken up if this turn is compacted.
     """
 
     text: str
@@ -38,6 +40,8 @@ class Ask(Struct, frozen=True, kw_only=True):
     refresh: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     runner: str | None = None
+    sources: tuple[CitedSource, ...] = ()
+    upon: Mapping[str, str] = {}
 
 
 def ask_again(turn: Turn, *, text: str | None, model: str | None, system: Mapping[str, str]) -> Ask:
@@ -54,6 +58,7 @@ def ask_again(turn: Turn, *, text: str | None, model: str | None, system: Mappin
         fold=turn.fold,
         pinned=turn.pinned,
         runner=turn.terms.runner,
+        sources=turn.sources,
     )
 
 

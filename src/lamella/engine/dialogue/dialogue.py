@@ -67,7 +67,7 @@ class Dialogue:
         self._recaller = Recaller()
         # The state before the turn that waits for its reply, if one does, and after the last that was answered.
         self._before = self._state = start
-        self._accounts = Accounts(world, ledger=ledger)
+        self.accounts = Accounts(world, ledger=ledger)
         # The answer whose calls wait for what they give.
         self._pending = pending
         # What they gave, in the state that has it and was not looked at yet: a summary may have to be fetched first.
@@ -87,7 +87,7 @@ class Dialogue:
 
     def go_on(self, before: Prompt | None = None, *, sent: SentTurn) -> None:
         """Go on from what was sent last: ``before``, or the last request of the past."""
-        self._accounts.go_on(before or self._state.last, sent, budget=self._rules.budget)
+        self.accounts.go_on(before or self._state.last, sent, budget=self._rules.budget)
 
     def mark_undone(self) -> None:
         """The next request differs from the one before it because a compaction was undone."""
@@ -145,9 +145,12 @@ class Dialogue:
         committed = self._past.receipts
         settled = apply_receipts(state, committed, turn.terms, measure=rules.measure) if committed else state
         turn, opened = self._fitter.fit(settled, turn, rules, path=self._past.path)
+        if turn.receipts and isinstance(asked, Ask) and asked.upon:
+            asked = replace(asked, system={**asked.system, **asked.upon}, upon={})
+            return self.ask(asked, at=at, rewritten=rewritten)
         receipt = turn.receipts[-1] if turn.receipts else None
         envelope = seal_request(opened, rules, before=state.last or self._before.last)
-        entry, books = self._accounts.enter(envelope, at=at)
+        entry, books = self.accounts.enter(envelope, at=at)
         turn = replace(turn, imprint=make_imprint(envelope))
         if self._journal is not None:
             left = LeftTurn(id=unanswered, skipped=skipped) if unanswered is not None else None
@@ -158,7 +161,7 @@ class Dialogue:
         self._past.ask(replace(turn, receipts=(*self._past.receipts, *turn.receipts)), message=opened.head)
         self._before, self._state, self._rules, self._pending = state, opened, rules, None
         self._sent = opened.last
-        self._accounts.begin(books, at=at)
+        self.accounts.begin(books, at=at)
         return self._view(envelope, entry, receipt)
 
     def _leave(self) -> State:
@@ -182,7 +185,7 @@ class Dialogue:
         turn = read_turn(asked, state, world, terms=terms, rules=self._rules, receipts=before)
         if rewritten is None or before:
             return replace(turn, rewritten=rewritten) if rewritten else turn
-        return self._accounts.mark_rewritten(turn, rewritten, state=state, place=self._rules.place)
+        return self.accounts.mark_rewritten(turn, rewritten, state=state, place=self._rules.place)
 
     def reply(self, given: str | Answer, *, at: datetime | None = None) -> Reply:
         """Record what the model answered to the turn asked last: a text, or all that is known of the call.
@@ -193,11 +196,11 @@ class Dialogue:
             raise CallError("There is no open turn to reply to.", hint="Ask first; each turn takes one reply.")
         prompt = waiting(self._state)
         if isinstance(given, str):
-            self._close(given, None, at=at)
-            return Reply(text=given, stop=StopReason.END)
-        call = self._accounts.judge(prompt, given, before=self._before.last, budget=self._rules.budget, at=at)
+            self._close(said := Answer(reply=Reply(text=given, stop=StopReason.END)), None, at=at)
+            return said.reply
+        call = self.accounts.judge(prompt, given, before=self._before.last, budget=self._rules.budget, at=at)
         if not given.reply.calls:
-            self._close(given.reply.text, call, at=at)
+            self._close(given, call, at=at)
             return given.reply
         self._open_round(reply := name_calls(given.reply), call, at=at)
         return reply
@@ -207,19 +210,19 @@ class Dialogue:
         self._skip_round(at=at)
         if self._journal is not None:
             self._journal.write_calls(reply, parent=self._state.head, at=at, call=call)
-        self._accounts.note(call)
+        self.accounts.note(call)
         self._pending = reply
 
-    def _close(self, text: str, call: Call | None, *, at: datetime | None) -> None:
+    def _close(self, given: Answer, call: Call | None, *, at: datetime | None) -> None:
         self._skip_round(at=at)
-        state, parent = answer(self._state, text), self._state.head
+        state, parent = answer(self._state, given.reply.text), self._state.head
         if self._journal is not None:
             # Those of the rounds were written down with them.
-            self._journal.write_reply(text, message=state.head, parent=parent, at=at, calls=[call] if call else [])
+            self._journal.write_reply(given, message=state.head, parent=parent, at=at, calls=[call] if call else [])
         if call is not None:
-            self._accounts.note(call)
-        self._accounts.end(waiting(self._state), self._past.turns[-1].imprint)
-        self._past.answer(text, message=state.head)
+            self.accounts.note(call)
+        self.accounts.end(waiting(self._state), self._past.turns[-1].imprint)
+        self._past.answer(given.reply.text, message=state.head)
         self._before = self._state = state
 
     def give(self, outputs: Sequence[ToolOutput], *, at: datetime | None = None) -> TurnView:
@@ -247,12 +250,12 @@ class Dialogue:
     def _send_on(self, turn: Turn, opened: State, receipt: Receipt | None, *, at: datetime | None) -> TurnView:
         """The turn that waits, as it is sent from now on, with what was compacted for that."""
         envelope = seal_request(opened, self._rules, before=self._sent or self._before.last)
-        entry, books = self._accounts.enter(envelope, at=at)
+        entry, books = self.accounts.enter(envelope, at=at)
         if receipt is not None and self._journal is not None:
             self._journal.write_receipt(receipt, before=opened.head, at=at)
         self._past.turns[-1] = turn
         self._state, self._sent = opened, opened.last
-        self._accounts.go_further(books)
+        self.accounts.go_further(books)
         return self._view(envelope, entry, receipt)
 
     def take(self, outputs: Sequence[ToolOutput], *, at: datetime | None = None) -> None:
@@ -269,7 +272,7 @@ class Dialogue:
             self.take([skip_call(call) for call in self._pending.calls], at=at)
 
     def _view(self, envelope: Envelope, entry: Entry, receipt: Receipt | None) -> TurnView:
-        return self._accounts.view(envelope, entry, number=len(self._past.turns), receipt=receipt)
+        return self.accounts.view(envelope, entry, number=len(self._past.turns), receipt=receipt)
 
     def preview(self, asked: Ask, *, at: datetime | None = None, rewritten: Rewrite | None = None) -> TurnView:
         """The turn that asking this would give if nothing has to go for it. Nothing changes."""
@@ -278,7 +281,7 @@ class Dialogue:
         turn = replace(self._read(asked, state, rewritten), receipts=self._past.receipts)
         measure = self._world.counter.measure(turn.model or state.model)
         envelope = make_envelope(waiting(advance(state, turn, self._rules.place, measure=measure)), self._rules.budget)
-        return self._accounts.view_ahead(envelope, number=len(self._past.turns) + 1, at=at)
+        return self.accounts.view_ahead(envelope, number=len(self._past.turns) + 1, at=at)
 
     def waiting(self, *, at: datetime | None = None) -> TurnView | None:
         """The turn that waits for its reply, to be sent again; made smaller, written down, where it no longer fits."""
@@ -288,7 +291,7 @@ class Dialogue:
             return self._fit_waiting(at=at)
         envelope = seal_request(self._state, self._rules, before=self._before.last)
         self._sent = envelope.prompt
-        entry = self._accounts.enter_again(envelope, at=at)
+        entry = self.accounts.enter_again(envelope, at=at)
         return self._view(envelope, entry, next(reversed(self._past.turns[-1].receipts), None))
 
     def shrink_waiting(self, *, at: datetime | None = None) -> TurnView | None:
@@ -328,8 +331,8 @@ class Dialogue:
             fitter=self._fitter,
             to=to,
             path=self._past.path,
-            sent=self._accounts.sent,
-            tariff=self._accounts.find_tariff(self.model),
+            sent=self.accounts.sent,
+            tariff=self.accounts.find_tariff(self.model),
             at=at,
         )
         return replace(proposal, upon=tuple(one.id for one in self._past.committed()))
@@ -367,10 +370,7 @@ class Dialogue:
         return self._past.committed()
 
     def recall(self, query: str, *, limit: int = FOUND_AT_MOST, past: Past | None = None) -> Sequence[Found]:
-        """Originals of this branch that cannot be read off the request: the one that waits for its reply, or the next.
-
-        ``past`` is the past where it is known better than here.
-        """
+        """Originals of this branch that cannot be read off the request; ``past`` is where the past is known better."""
         return self._recaller.find(past or self._past, query, sent=self._look_ahead(), limit=limit)
 
     def why(self, name: str, *, erased: Collection[str] = ()) -> Reason:
@@ -390,11 +390,11 @@ class Dialogue:
         if self._pending is not None:
             raise calls_wait("Calls of tools wait for what they give.", self._pending.calls)
         if self._state.waits:
-            self._close("", None, at=at)
+            self.reply("", at=at)
 
     def _after_stopping(self) -> "Dialogue":
         """The same dialogue once it stopped waiting, for a look at it: nothing is written down or changed."""
         ahead = copy(self)
-        ahead._journal, ahead._accounts, ahead._past = None, copy(self._accounts), self._past.without(())
+        ahead._journal, ahead.accounts, ahead._past = None, copy(self.accounts), self._past.without(())
         ahead.stop_waiting()
         return ahead

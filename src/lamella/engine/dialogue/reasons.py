@@ -83,7 +83,7 @@ def explain(name: str, past: Past, sent: Prompt, *, erased: Collection[str] = ()
     if found in erased and not segments:
         why, remedies = "It was erased: nothing of it is left.", [Remedy(do=RemedyKind.ATTACH, what=found)]
     elif trace is None:
-        why, remedies = _tell_unknown(found, traces)
+        why, remedies = (_tell_part(found), []) if segments else _tell_unknown(found, traces)
     elif segments:
         why, remedies = _tell_standing(found, trace, segments, receipts=past.committed(), sent=sent)
     else:
@@ -164,6 +164,16 @@ def _find_segments(name: str, sent: Prompt) -> Iterator[tuple[LayerId | None, Se
     for standing in sent.carried:
         if standing.artifact.id == name:
             yield None, standing.segment
+
+
+def _tell_part(name: str) -> str:
+    """Why a part of the system prompt stands there, which nobody attached."""
+    if name == "memory":
+        return (
+            "It is what is remembered, the last part of the system prompt. What changed in its files is taken up when "
+            "the conversation is opened, when it is compacted, or when somebody says so."
+        )
+    return f"It is the part {name} of the system prompt."
 
 
 def _tell_unknown(name: str, traces: Mapping[str, _Trace]) -> tuple[str, list[Remedy]]:

@@ -22,10 +22,10 @@ Speak = Callable[[str, Request, bool], dict[str, Any]]
 _ANSWER = 4_096
 
 
-def check_length(max_tokens: int) -> int:
-    """A number of tokens that an answer can have."""
+def check_length(max_tokens: int, name: str = "max_tokens") -> int:
+    """A number of tokens that an answer can have, or a turn."""
     if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 1:
-        raise CallError(f"max_tokens is {max_tokens!r}.", hint="Give a whole number of tokens, at least 1.")
+        raise CallError(f"{name} is {max_tokens!r}.", hint="Give a whole number of tokens, at least 1.")
     return max_tokens
 
 

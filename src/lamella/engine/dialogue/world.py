@@ -93,7 +93,7 @@ class Journal(Protocol):
         ...
 
     def write_reply(
-        self, text: str, *, message: str, parent: str, at: datetime | None, calls: Sequence[Call] = ()
+        self, given: Answer, *, message: str, parent: str, at: datetime | None, calls: Sequence[Call] = ()
     ) -> None:
         """What the turn asked last was answered with, as the message of this id."""
         ...

@@ -1,6 +1,7 @@
 """Checkpoints: a snapshot of a conversation's log now and then, so that opening it folds only the newest events."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 
 from msgspec import Struct
 
@@ -22,6 +23,7 @@ from lamella.ports import Store
 
 # Folding so many events takes about as long as reading a snapshot of a thousand.
 EVENTS = 128
+_text_of = attrgetter("event.text")
 _LEAVE = "a copy of the store leaves it behind"
 
 
@@ -104,8 +106,9 @@ def _weigh(snapshots: Sequence[Snapshot]) -> dict[int, dict[str, int]]:
     texts: dict[int, dict[str, int]] = {}
     for snapshot in snapshots:
         for who, tokens in snapshot.tokens.items():
-            pairs = zip(snapshot.nodes, tokens, strict=False)
-            texts.setdefault(who, {}).update([(node.text, count) for node, count in pairs if count != UNCOUNTED])
+            counted = texts.setdefault(who, {})
+            said = zip(map(_text_of, snapshot.nodes), tokens, strict=False)
+            counted.update(said if UNCOUNTED not in tokens else [pair for pair in said if pair[1] != UNCOUNTED])
     return texts
 
 

@@ -13,7 +13,7 @@ from lamella.core.log.events.hashes import referenced_artifacts, retold_hashes
 from lamella.core.log.events.kinds import Event
 from lamella.core.log.ids import Voice
 from lamella.core.log.log import Log
-from lamella.core.log.nodes import damaged
+from lamella.core.log.nodes import damaged, find_results
 from lamella.core.log.records import Record, Written
 from lamella.engine.keeping.inspection import Inspection, fold_log
 from lamella.engine.keeping.messages import miss_message
@@ -50,7 +50,9 @@ class Hit(Struct, frozen=True, kw_only=True):
 class Conversations:
     """What can be done with the conversations of a store as wholes."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, *, forget: Callable[[str], object] | None = None) -> None:
+        """What tells of a conversation elsewhere is taken out by ``forget`` before it is erased."""
+        self._forget = forget
         self._store = store
         self._clock = clock
         self._inspection = Inspection(store)
@@ -201,6 +203,7 @@ class Conversations:
         """Remove a conversation's content for good; its tombstone stays. Repeating it ends what was interrupted."""
         if all(listed.conversation != conversation for listed in self._store.list_conversations()):
             raise miss_chat(conversation)
+        self._forget_talk(conversation)
         self._store.erase_conversation(conversation, at=self.moment())
 
     def erase_artifact(self, conversation: str, artifact: str) -> int:
@@ -210,9 +213,8 @@ class Conversations:
         which may tell of it.
         """
         records, log = self._load(conversation)
-        own = dict.fromkeys(
-            (*_find_contents(records, lambda event: referenced_artifacts(event, artifact)), *log.find_results(artifact))
-        )
+        given = find_results(log.nodes.values(), log.rounds, artifact)
+        own = dict.fromkeys((*_find_contents(records, lambda event: referenced_artifacts(event, artifact)), *given))
         if not own:
             name = self.name_of(conversation)
             raise CallError(
@@ -220,9 +222,15 @@ class Conversations:
                 hint=lambda door: f"See its attachments with {door.show_chat(name)}.",
             )
         contents = tuple({**own, **dict.fromkeys(_find_contents(records, retold_hashes))})
+        self._forget_talk(conversation)
         written = write_erasure(artifact, contents, at=self.moment())
         self._store.erase_contents(conversation, contents, written, expected=log.version)
         return len(contents)
+
+    def _forget_talk(self, conversation: str) -> None:
+        """Whatever tells of it elsewhere goes first: once it is erased, nobody would look for that again."""
+        if self._forget is not None:
+            self._forget(conversation)
 
     def verify(self, conversation: str | None = None) -> Iterator[Damage]:
         """Every hash and id derived again, of one conversation or of all, and what lists show of them."""

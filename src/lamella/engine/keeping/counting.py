@@ -31,6 +31,8 @@ class _CountPage(dict[str, int]):
     """
 
     def __init__(self, measure: Measure, known: dict[str, int], texts: Mapping[str, int]) -> None:
+        # A conversation that is opened is told from its start, once: every message is looked up here first.
+        super().__init__(texts)
         self.measure = measure
         self.known = known
         self.texts = texts

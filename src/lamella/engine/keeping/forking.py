@@ -1,8 +1,9 @@
 """Forking into a new conversation: a branch up to a message, told again under another name."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from lamella.core.log.branch import committed_hashes, path_hashes, read_pending, read_receipts, read_turns
+from lamella.core.log.branch import committed_hashes, list_asides, path_hashes, read_pending, read_receipts, read_turns
+from lamella.core.log.events.aside import AsideEvent
 from lamella.core.log.events.call import read_call
 from lamella.core.log.events.changes import ForkEvent, RenameEvent, SettingsEvent, SwitchEvent
 from lamella.core.log.events.codec import (
@@ -56,13 +57,15 @@ def fork_into(backend: Backend, conversation: str, message: str, *, name: str) -
     key = backend.make_key(name)
     copy = _Copy(conversation, key)
     copy.begin(log.settings, at=log.created)
+    asides = list_asides(branch, log.asides)
     for turn, one in zip(turns, branch, strict=True):
-        copy.tell(turn, one, last=one is branch[-1])
+        copy.tell(turn, one, asides=asides[one.message.id], last=one is branch[-1])
     copy.compact(read_receipts(committed.since, contents), at=told[-1].message.at)
     if told[-1].reply is None and branch[-1].reply is not None:
         (again,) = read_turns(told[-1:], contents, usual=usual)
         copy.reopen(again, told[-1], left=branch[-1])
     copy.wait(read_pending(told[-1], contents), told[-1])
+    copy.note_asides(log.asides.get(message, ()) if told[-1].reply is not None else (), at=told[-1].message.at)
     copy.command(read_commands(commands, contents), at=conversations.moment())
     copy.end(log, at=conversations.moment())
     written = join_written(*copy.parts)
@@ -99,7 +102,7 @@ class _Copy:
         if not does_nothing(waits):
             self.parts.append(write_command(replace(waits, pin=pin, unpin=unpin), (), at=at))
 
-    def tell(self, turn: Turn, told: Told, *, last: bool) -> None:
+    def tell(self, turn: Turn, told: Told, *, asides: Iterable[AsideEvent], last: bool) -> None:
         """One turn with what was compacted before it; one that went on without an answer gets the empty one."""
         parent, at = self._head, told.message.at
         self.compact(turn.receipts, at=at)
@@ -107,9 +110,14 @@ class _Copy:
         self._head = turn_id(self._key, parent, asked)
         self._ids[told.message.id] = self._head
         self.parts.append(write_message(asked, message_id=self._head, parent=parent, at=at))
+        self.note_asides(asides, at=at)
         self._tell_rounds(turn, told)
         if told.reply is not None or not last:
             self._answer(told)
+
+    def note_asides(self, asides: Iterable[AsideEvent], *, at: str) -> None:
+        """Model calls on the way to the answer to what was told last, or to what is asked next."""
+        self.parts += [write_event(replace(one, parent=self._head), at=at) for one in asides]
 
     def _rename(self, turn: Turn) -> Turn:
         """A turn with no id yet, and with the messages that it pins by their ids here."""
@@ -146,12 +154,14 @@ class _Copy:
     def _answer(self, told: Told) -> None:
         reply, question = told.reply, self._head
         text, at = ("", told.message.at) if reply is None else (reply.text, reply.at)
-        own = reply.event.calls if reply is not None and isinstance(reply.event, ReplyEvent) else ()
+        said = reply.event if reply is not None and isinstance(reply.event, ReplyEvent) else None
+        own, sources = ((), ()) if said is None else (said.calls, said.sources)
         old = message_id(self._conversation, parent=told.message.id, role=Voice.REPLY, text="")
         self._head = message_id(self._key, parent=question, role=Voice.REPLY, text=text)
         self._ids[old if reply is None else reply.id] = self._head
+        calls = map(read_call, own)
         self.parts.append(
-            write_reply(text, message_id=self._head, parent=question, at=at, calls=map(read_call, own)),
+            write_reply(text, message_id=self._head, parent=question, at=at, calls=calls, sources=sources)
         )
 
     def compact(self, receipts: Sequence[Receipt], *, at: str) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
-from lamella.core.log.branch import check_node
+from lamella.core.log.branch import check_asides, check_node
 from lamella.core.log.events.codec import read_event
 from lamella.core.log.events.message import MessageEvent
 from lamella.core.log.events.reply import ReplyEvent
@@ -77,6 +77,7 @@ class Inspection:
         yield from self._find_damaged_receipts(conversation, records, log)
         for node in log.nodes.values():
             yield from _find_faulty_message(conversation, node)
+        yield from _find_faulty_asides(conversation, log)
         if checkpoints:
             yield from self._verify_checkpoints(conversation, records)
 
@@ -186,6 +187,15 @@ def _find_damaged_events(conversation: str, records: Iterable[Record]) -> Iterat
             continue
         if isinstance(event, MessageEvent | ReplyEvent):
             yield from _find_faulty_message(conversation, Node(event=event, at=record.at))
+
+
+def _find_faulty_asides(conversation: str, log: Log) -> Iterator[Damage]:
+    """Model calls after a message, or before the first, that no reply has and that cannot be read."""
+    for message, events in log.asides.items():
+        try:
+            check_asides(events)
+        except StoreDamagedError as error:
+            yield Damage(conversation=conversation, place=f"calls after {message or 'the start'}", what=error.message)
 
 
 def _find_faulty_message(conversation: str, node: Node) -> Iterator[Damage]:

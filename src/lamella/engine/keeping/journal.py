@@ -21,6 +21,7 @@ from lamella.core.log.turn import Turn
 from lamella.core.messages.delta import Reply
 from lamella.core.messages.rounds import ToolOutput
 from lamella.core.values import replace
+from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.world import LeftTurn
 from lamella.engine.keeping.backend import Backend
 from lamella.engine.keeping.checkpoints import Checkpoints
@@ -66,6 +67,20 @@ class StoredLog:
         self._store.append(self.log.conversation, counted, expected=self.log.version, title=title, name=self.name)
         self._take(counted.records)
         self._checkpoints.keep(self.log)
+
+    def append_beside(self, written: Written) -> None:
+        """Write down what stands in nobody's way, after whatever others wrote, which is not looked at here."""
+        key, known = self.log.conversation, self.log.version
+        while True:
+            behind = len(self._store.load(key, after=known))
+            if not known + behind:
+                # Somebody began under its name: there is no conversation of this key to write it to.
+                return
+            try:
+                self._store.append(key, written, expected=known + behind)
+            except ConflictError:
+                continue
+            return
 
     def _take(self, records: Sequence[Record]) -> None:
         self.log.extend(records)
@@ -135,7 +150,7 @@ class ChatJournal:
         written = write_calls(reply, parent=parent, at=moment, made=(call,))
         if not self._append_open(written, parent):
             said = message_id(self._log.conversation, parent=parent, role=Voice.REPLY, text=reply.text)
-            self._keep_aside(reply.text, message=said, parent=parent, at=moment, calls=(call,))
+            self._keep_aside(Answer(reply=reply), message=said, parent=parent, at=moment, calls=(call,))
 
     def write_results(self, outputs: Sequence[ToolOutput], *, parent: str, at: datetime | None) -> None:
         """What the tools gave back."""
@@ -144,13 +159,13 @@ class ChatJournal:
             raise ConflictError(conversation=self._name, expected=known, found=self._log.version)
 
     def write_reply(
-        self, text: str, *, message: str, parent: str, at: datetime | None, calls: Sequence[Call] = ()
+        self, given: Answer, *, message: str, parent: str, at: datetime | None, calls: Sequence[Call] = ()
     ) -> None:
         """A reply to the turn asked last, with the model calls that gave it."""
-        moment = self._moment(at)
-        written = write_reply(text, message_id=message, parent=parent, at=moment, calls=calls)
+        moment, text, sources = self._moment(at), given.reply.text, given.sources
+        written = write_reply(text, message_id=message, parent=parent, at=moment, calls=calls, sources=sources)
         if not self._append_open(written, parent):
-            self._keep_aside(text, message=message, parent=parent, at=moment, calls=calls)
+            self._keep_aside(given, message=message, parent=parent, at=moment, calls=calls)
 
     def _append_open(self, written: Written, question: str) -> bool:
         """Append what answers a question, as long as that is open as it was: what others wrote beside it is no matter.
@@ -167,9 +182,10 @@ class ChatJournal:
                 return True
         return False
 
-    def _keep_aside(self, text: str, *, message: str, parent: str, at: str, calls: Sequence[Call]) -> NoReturn:
+    def _keep_aside(self, given: Answer, *, message: str, parent: str, at: str, calls: Sequence[Call]) -> NoReturn:
         """Keep an answer on a branch of its question, and say where; the conversation goes on where others left it."""
-        written = write_reply(text, message_id=message, parent=parent, at=at, calls=calls, aside=True)
+        text, sources = given.reply.text, given.sources
+        written = write_reply(text, message_id=message, parent=parent, at=at, calls=calls, aside=True, sources=sources)
         while True:
             try:
                 self._append(written)

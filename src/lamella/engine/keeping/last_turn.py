@@ -4,12 +4,15 @@ from collections.abc import Sequence
 
 from lamella.core.log.branch import read_calls, read_time
 from lamella.core.log.events.message import MessageEvent, TurnSetup
+from lamella.core.log.events.reply import ReplyEvent
 from lamella.core.log.ids import Voice, message_id
 from lamella.core.log.log import Log
 from lamella.core.log.nodes import Told
+from lamella.core.log.terms import Terms
 from lamella.engine.dialogue.world import SentTurn
 
 _PAIR = 2
+_USUAL = Terms()
 
 
 def find_sent(told: Sequence[Told], log: Log) -> SentTurn:
@@ -45,6 +48,17 @@ def find_model(told: Sequence[Told]) -> str | None:
     """The model that holds, from the events alone: to know it, no content has to be read."""
     events = (turn.message.event for turn in reversed(told))
     return next((event.model for event in events if isinstance(event, MessageEvent) and event.model), None)
+
+
+def find_runner(log: Log) -> str | None:
+    """How the last question of the active branch is answered; none where nothing was asked yet."""
+    last = log.nodes.get(log.head)
+    if last is None:
+        return None
+    asked = log.nodes[last.event.parent].event if isinstance(last.event, ReplyEvent) else last.event
+    # Nearly every turn asks this, and settling all of its terms for it would be the longer way.
+    given = getattr(asked, "runner", None)
+    return given if isinstance(given, str) else _USUAL.runner
 
 
 def name_empty(log: Log, message: str) -> str:

@@ -8,13 +8,12 @@ from threading import RLock
 from lamella.core.log.branch import (
     committed_hashes,
     path_hashes,
-    read_all_calls,
     read_message,
     read_pending,
     read_receipts,
     read_turns,
 )
-from lamella.core.log.call import Call, Cause
+from lamella.core.log.call import Cause
 from lamella.core.log.compactions import CompactionsInForce
 from lamella.core.log.events.changes import DeleteEvent, ForkEvent, RenameEvent, SwitchEvent
 from lamella.core.log.events.codec import write_event
@@ -41,6 +40,7 @@ from lamella.engine.dialogue.reasons import Reason
 from lamella.engine.dialogue.recalling import FOUND_AT_MOST
 from lamella.engine.dialogue.turn import TurnView, no_model
 from lamella.engine.keeping.backend import Backend
+from lamella.engine.keeping.commands.asides import AccountedChat
 from lamella.engine.keeping.commands.chat import CommandedChat
 from lamella.engine.keeping.journal import ChatJournal, StoredLog
 from lamella.engine.keeping.last_turn import find_lasting, find_model, find_sent, left_path, name_empty
@@ -48,10 +48,11 @@ from lamella.engine.keeping.lasting import ChatSettings
 from lamella.engine.keeping.messages import find_erased, miss_message
 from lamella.engine.keeping.titles import tell_title
 from lamella.engine.locking import one_at_a_time
+from lamella.engine.memory import MemoryWatch
 
 
-@one_at_a_time(except_for=("turns", "branches", "ledger", "model_for"), properties=("calls", "standing"))
-class StoredChat(CommandedChat):
+@one_at_a_time(except_for=("turns", "branches", "model_for"), properties=("calls", "standing"))
+class StoredChat(CommandedChat, AccountedChat):
     """One conversation in a store. Opening it reads the log once; the last epoch is laid out on the first turn.
 
     Settings given by name are written down with the next event, so that the conversation goes on under them.
@@ -63,6 +64,7 @@ class StoredChat(CommandedChat):
         self._kept = StoredLog(backend, conversation)
         self._settings = ChatSettings(backend.configure, settings or {})
         self._dialogue: Dialogue | None = None
+        self._memory = None if backend.memory is None else MemoryWatch(backend.memory)
         self.reload()
 
     @property
@@ -98,11 +100,6 @@ class StoredChat(CommandedChat):
     def version(self) -> int:
         return self._log.version
 
-    @property
-    def window(self) -> int:
-        """How many tokens fit, as settings say."""
-        return self._configured.rules.budget.window
-
     def turns(self, head: str | None = None) -> Sequence[Told]:
         """The turns of a branch as they were said, by default of the active one."""
         if head is not None and not (isinstance(head, str) and head in self._log.nodes):
@@ -119,6 +116,7 @@ class StoredChat(CommandedChat):
         dialogue = self._next_dialogue()
         turn = dialogue.ask(self._with_lasting(asked), at=at, rewritten=self._log.rewritten)
         self._dialogue, self._settings.changed = dialogue, {}
+        self._take_up_memory(due=False)
         return turn
 
     def _next_dialogue(self) -> Dialogue:
@@ -145,7 +143,7 @@ class StoredChat(CommandedChat):
 
     def _with_lasting(self, asked: Ask) -> Ask:
         """What is asked, with what waits for it, under what holds although no turn of the branch says so."""
-        asked = self._take_commands(asked) if self._log.commands else asked
+        asked = self._take_along(asked)
         left = find_lasting(self._log) if self._is_left else self._log.left
         if self._settings.changed or not self._log.head or left is not NOTHING_SET:
             asked = self._settings.hold(asked, left, begins=not self._log.head)
@@ -259,10 +257,6 @@ class StoredChat(CommandedChat):
             raise no_model()
         return model
 
-    def ledger(self) -> Sequence[Sequence[Call]]:
-        """For each turn of the active branch the model calls that were made for it, answers left behind included."""
-        return read_all_calls(self._log.path(), tuple(self._log.nodes.values()))
-
     def preview(self, asked: Ask, *, at: datetime | None = None) -> TurnView:
         """The turn that asking this would give if nothing has to go for it. Nothing is written down."""
         return self._next_dialogue().preview(self._with_lasting(asked), at=at, rewritten=self._log.rewritten)
@@ -279,7 +273,9 @@ class StoredChat(CommandedChat):
         """Do what was planned, written down with its receipt."""
         if isinstance(planned, Proposal) and planned.receipt is not None and planned.receipt.parent != self._log.head:
             self._stop(planned.receipt.parent, at=at)
-        return self._running().commit(planned, at=at)
+        receipt = self._running().commit(planned, at=at)
+        self._take_up_memory(due=True)
+        return receipt
 
     def undo(self, receipt: str | None = None, *, at: datetime | None = None) -> Receipt:
         """Void a compaction, by default the last, and all after it on this branch."""

@@ -1,23 +1,114 @@
-"""Asides: what a runner asks a model on the way to an answer: a plan, a question in other words, a summary."""
+"""Asides: what a model is asked on the way to an answer, such as a plan, other words for a question, or a summary.
 
-from collections.abc import Sequence
+Nothing of it stands in the conversation. That it was asked does, with what it cost: also where its answer was cut.
+"""
+
+from asyncio import CancelledError
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass, field
+from datetime import datetime
 
-from lamella.core.messages.delta import Reply, fold_deltas
+from lamella.core.log.call import CacheUse, Timing
+from lamella.core.messages.delta import Delta, Reply, Stop, StopReason, fold_deltas
 from lamella.core.messages.model import Message
 from lamella.core.messages.request import Request
-from lamella.engine.sending.deltas import read_answer
+from lamella.core.values import replace
+from lamella.engine.dialogue.answer import Answer
+from lamella.engine.sending.deltas import foresee, read_answer
 from lamella.engine.sending.job import Job
-from lamella.errors import ReplyBrokenError
+from lamella.engine.sending.sending import BROKEN, STOPPED, Delivery
+from lamella.errors import ProviderRetryError, ReplyBrokenError
+
+# What is called when a model has said something to an aside, whole or cut.
+AnswerNote = Callable[[Answer], Awaitable[None]]
 
 
-async def ask_aside(job: Job, messages: Sequence[Message], *, answer: int) -> Reply:
-    """What the model of a job says to messages that are no part of the conversation, in at most so many tokens."""
-    request = Request(model=job.post.model, messages=tuple(messages), answer=answer)
-    async with aclosing(read_answer(job.post.provider, request)) as coming:
-        reply = fold_deltas([delta async for delta in coming])
+@dataclass(slots=True)
+class _Heard:
+    """What has come of an answer so far."""
+
+    started: datetime
+    deltas: list[Delta] = field(default_factory=list)
+    first: float | None = None
+    retries: int = 0
+    foreseen: CacheUse | None = None
+
+
+async def ask_aside(job: Job, messages: Sequence[Message], *, answer: int, purpose: str = "aside") -> Reply:
+    """What the model of a job says to messages that are no part of the conversation, in at most so many tokens.
+
+    The call is in the ledger of the turn that it is made for, under its purpose. It is tried again as answers are.
+    """
+    post, chat, after = job.post, job.chat, job.chat.head
+    request = Request(model=post.model, messages=tuple(messages), answer=answer)
+
+    async def note(given: Answer) -> None:
+        at = post.clock.now()
+
+        def write() -> None:
+            if post.answered is not None:
+                post.answered()
+            chat.note_aside(request, given, purpose=purpose, after=after, at=at)
+
+        await post.workers.finish(write)
+
+    return await call_aside(request, post, note=note)
+
+
+async def call_aside(request: Request, post: Delivery, *, note: AnswerNote) -> Reply:
+    """What a model answers to a request, tried again where that may help; ``note`` is told of all that was said."""
+    heard = _Heard(started=post.clock.now())
+    while True:
+        try:
+            reply = await _hear(request, post, heard)
+        except ProviderRetryError as error:
+            wait = _find_wait(error, heard, post)
+            if wait is None:
+                await _note_cut(heard, post, ended=BROKEN, note=note)
+                raise
+            await post.sleep(wait)
+        except BaseException as error:
+            stopped = isinstance(error, GeneratorExit | CancelledError | KeyboardInterrupt)
+            await _note_cut(heard, post, ended=STOPPED if stopped else BROKEN, note=note)
+            raise
+        else:
+            await note(_sum_up(reply, heard, post))
+            return reply
+
+
+async def _hear(request: Request, post: Delivery, heard: _Heard) -> Reply:
+    heard.foreseen = await foresee(post.provider, request)
+    async with aclosing(read_answer(post.provider, request)) as coming:
+        async for delta in coming:
+            if heard.first is None:
+                heard.first = (post.clock.now() - heard.started).total_seconds()
+            heard.deltas.append(delta)
+    reply = fold_deltas(heard.deltas)
     if reply is None:
         raise ReplyBrokenError(
-            f"{job.post.model} ended without an end to what it said.", hint="Ask again, or ask another model."
+            f"{request.model} ended without an end to what it said.", hint="Ask again, or ask another model."
         )
     return reply
+
+
+def _find_wait(error: ProviderRetryError, heard: _Heard, post: Delivery) -> float | None:
+    """How long to wait before another try, none where it is enough or something was said."""
+    enough = heard.retries + 1 >= post.patience.tries or (error.wait or 0.0) > post.patience.at_most
+    if heard.deltas or enough:
+        return None
+    heard.retries += 1
+    return post.patience.wait(heard.retries, asked_for=error.wait, jitter=post.jitter())
+
+
+async def _note_cut(heard: _Heard, post: Delivery, *, ended: str, note: AnswerNote) -> None:
+    """Of a call to which nothing came nobody knows that it was made at all."""
+    reply = fold_deltas([*heard.deltas, Stop(reason=StopReason.OTHER)])
+    if heard.deltas and reply is not None:
+        await note(replace(_sum_up(reply, heard, post), ended=ended))
+
+
+def _sum_up(reply: Reply, heard: _Heard, post: Delivery) -> Answer:
+    total = (post.clock.now() - heard.started).total_seconds()
+    timing = Timing(first=heard.first, total=total)
+    return Answer(reply=reply, timing=timing, retries=heard.retries, foreseen=heard.foreseen)

@@ -2,24 +2,40 @@
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
+from datetime import datetime
+from inspect import getdoc
+from typing import Protocol
 
 from msgspec import Struct
 
 from lamella.attach import Tool
 from lamella.core.messages.delta import ToolCall
+from lamella.core.messages.request import Request
+from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.ask import Ask
+from lamella.engine.dialogue.reading.secrets import Leaving
+from lamella.engine.dialogue.reading.waiting import Commands
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.notes import NoteIndex
+from lamella.engine.sending.limits import TurnLimits
 from lamella.engine.sending.sending import Delivery, Event, SendingChat, answer, send
-from lamella.engine.sending.tools import SECONDS, STEPS, Toolbox
+from lamella.engine.sending.tools import Toolbox, Toolset
 from lamella.errors import NotAvailableError
+from lamella.holdings import ProjectFolder
+
+# How questions are answered where nobody says.
+USUAL_RUNNER = "chat"
 
 
-class TurnLimits(Struct, frozen=True, kw_only=True):
-    """How far one turn may go: rounds of tools, and seconds for a call."""
+class NotingChat(SendingChat, Protocol):
+    """A conversation that is told of model calls which are no answers of it; ``head`` is its last message."""
 
-    steps: int = STEPS
-    call_seconds: float = SECONDS
+    @property
+    def head(self) -> str: ...
+
+    def note_aside(
+        self, request: Request, given: Answer, *, purpose: str, after: str | None = None, at: datetime | None = None
+    ) -> None: ...
 
 
 def _no_tools(_chat: SendingChat | None) -> Sequence[Tool]:
@@ -30,22 +46,42 @@ class Workplace(Struct, frozen=True, kw_only=True):
     """What runners find where they work: the tools that come with it, and the notes of its vault, where it has one.
 
     ``make_tools`` gives those for a conversation; without one, those that there are, to be told of. ``calls_tools``
-    tells whether a model can call tools by itself, and ``writes`` whether notes may be written here at all.
+    tells whether a model can call tools by itself, ``look_at_project`` what its folder has now, and ``writes`` whether
+    notes may be written here at all. The index of the notes is opened by whoever searches first.
     """
 
     make_tools: Callable[[SendingChat | None], Sequence[Tool]] = _no_tools
     notes: NoteIndex | None = None
     calls_tools: Callable[[str], bool] = bool
+    look_at_project: Callable[[], ProjectFolder] | None = None
     writes: bool = False
+
+
+class JobChat(NotingChat, Protocol):
+    """A conversation as runners look at it before they ask: what it would send, and what waits for the next question.
+
+    ``refuse_secrets`` raises where something that looks like one would leave, and settings refuse that.
+    """
+
+    @property
+    def window(self) -> int: ...
+
+    @property
+    def commands(self) -> Commands: ...
+
+    def preview(self, asked: Ask, *, at: datetime | None = None) -> TurnView: ...
+
+    def refuse_secrets(self, texts: Sequence[Leaving], *, model: str) -> None: ...
 
 
 class Job(Struct, frozen=True, kw_only=True):
     """A question in its conversation, what sends it, the tools that the caller gave, and the place where it is done.
 
     Without anything ``asked`` the ``turn`` goes on that waits, beginning with the ``calls`` that it was left with.
+    ``runners`` are all there are, for one that leaves a job to another.
     """
 
-    chat: SendingChat
+    chat: JobChat
     post: Delivery
     asked: Ask | None = None
     turn: TurnView | None = None
@@ -53,32 +89,42 @@ class Job(Struct, frozen=True, kw_only=True):
     toolbox: Toolbox | None = None
     limits: TurnLimits = TurnLimits()
     place: Workplace = Workplace()
+    runners: Mapping[str, "Runner"] = {}
 
 
 # A way of answering: a job becomes events, and the answer is written down.
 Runner = Callable[[Job], AsyncGenerator[Event, None]]
 
 
-async def carry_out(job: Job) -> AsyncGenerator[Event, None]:
-    """Ask what is asked, or go on with the turn that waits; send it, and record the answer: where every runner ends."""
+async def carry_out(job: Job, *, tools: Toolset | None = None) -> AsyncGenerator[Event, None]:
+    """Ask what is asked, or go on with the turn that waits; send it, and record the answer: where every runner ends.
+
+    ``tools`` run the calls, by default those that the caller gave.
+    """
+    toolbox = tools or job.toolbox
     if job.asked is not None:
-        events = send(job.chat, job.asked, job.post, toolbox=job.toolbox, steps=job.limits.steps)
+        events = send(job.chat, job.asked, job.post, toolbox=toolbox, limits=job.limits)
     else:
         assert job.turn is not None, "a job asks something, or goes on with a turn"
-        events = answer(job.chat, job.turn, job.post, calls=job.calls, toolbox=job.toolbox, steps=job.limits.steps)
+        events = answer(job.chat, job.turn, job.post, calls=job.calls, toolbox=toolbox, limits=job.limits)
     async with aclosing(events):
         async for event in events:
             yield event
 
 
-def run_job(job: Job, runners: Mapping[str, Runner], *, usual: str) -> AsyncGenerator[Event, None]:
+def run_job(job: Job, *, usual: str) -> AsyncGenerator[Event, None]:
     """The events of a job, by the runner that its question names; where it names none, by the usual one."""
     if job.asked is not None:
         name = job.asked.runner or usual
     else:
         assert job.turn is not None, "a job asks something, or goes on with a turn"
         name = job.turn.envelope.prompt.terms.runner
-    return find_runner(name, runners)(job)
+    return find_runner(name, job.runners)(job)
+
+
+def list_runners(runners: Mapping[str, Runner]) -> dict[str, str]:
+    """The runners by their names, each with what it does: the sentence that its function begins with."""
+    return {name: (getdoc(run) or "").partition("\n")[0] for name, run in runners.items()}
 
 
 def find_runner(name: str, runners: Mapping[str, Runner]) -> Runner:

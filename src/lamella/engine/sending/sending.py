@@ -16,7 +16,8 @@ from typing import Protocol
 import msgspec
 from msgspec import Struct
 
-from lamella.core.log.call import CacheUse, Timing
+from lamella.core.log.call import CacheUse, Call, Timing
+from lamella.core.log.nodes import Told
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.terms import Terms
 from lamella.core.messages.delta import (
@@ -39,7 +40,9 @@ from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.fitting import wait_apart
 from lamella.engine.dialogue.turn import TurnView, check_room, no_model
 from lamella.engine.sending.deltas import foresee, read_answer
-from lamella.engine.sending.tools import STEPS, Toolbox
+from lamella.engine.sending.editing import AnswerEditor
+from lamella.engine.sending.limits import PATIENCE, TurnLimits, TurnMeter, count_rounds, refuse_calls
+from lamella.engine.sending.tools import Toolbox, Toolset
 from lamella.engine.workers import Workers
 from lamella.errors import (
     AnswerAsideError,
@@ -57,6 +60,7 @@ SILENCE = 120.0
 _BLIND = " If the model does not see pictures, say so in model_facts (sees = false): it gets words in their place."
 # How many tokens an answer may have where nobody says.
 ANSWER = 1_024
+NO_LIMITS = TurnLimits()
 
 
 class EventName(StrEnum):
@@ -69,6 +73,7 @@ class EventName(StrEnum):
     USAGE = "usage"
     RETRY = "retry"
     COMPACTION = "compaction"
+    NOTE = "note"
     DONE = "done"
 
 
@@ -114,7 +119,7 @@ class Delivery(Struct, frozen=True, kw_only=True):
 
     What is built, read and written down is done by ``workers``: it never holds up the loop of whoever sends. With a
     ``window``, a request that leaves less of it than the ``answer`` may have is not sent. ``answered`` is called when
-    something of an answer has come. ``model`` is who is asked.
+    something of an answer has come. ``model`` is who is asked. What it says goes through the ``editor``.
     """
 
     provider: ChatProvider
@@ -127,6 +132,7 @@ class Delivery(Struct, frozen=True, kw_only=True):
     window: int | None = None
     answered: Callable[[], None] | None = None
     model: str = ""
+    editor: AnswerEditor | None = None
 
 
 class SendingChat(Protocol):
@@ -143,6 +149,9 @@ class SendingChat(Protocol):
 
     def shrink_waiting(self, *, at: datetime | None = None) -> TurnView | None: ...
 
+    def ledger(self) -> Sequence[Sequence[Call]]: ...
+
+    def turns(self, head: str | None = None) -> Sequence[Told]: ...
     def recall(self, query: str, *, limit: int = ...) -> Sequence[Found]: ...
 
     @property
@@ -160,6 +169,8 @@ class _Attempt:
     retries: int = 0
     shrunk: bool = False
     foreseen: CacheUse | None = None
+    # Whether tools may be called in it.
+    call: bool = True
     # Those of the answer that was written down, which wait for what they give.
     calls: tuple[ToolCall, ...] = ()
 
@@ -169,14 +180,17 @@ class _Attempt:
 
 
 async def send(
-    chat: SendingChat, asked: Ask, post: Delivery, *, toolbox: Toolbox | None = None, steps: int = STEPS
+    chat: SendingChat, asked: Ask, post: Delivery, *, toolbox: Toolset | None = None, limits: TurnLimits = NO_LIMITS
 ) -> AsyncGenerator[Event, None]:
     """Ask, send, and record the answer. Closing the iterator stops the model and keeps what it said."""
     started = post.clock.now()
     turn = await wait_apart(lambda: chat.ask(asked, at=started), post.workers.run)
     built = (post.clock.now() - started).total_seconds()
     yield Event(kind=EventName.ENVELOPE, turn=turn)
-    async with aclosing(answer(chat, turn, post, built=built, toolbox=toolbox, steps=steps)) as events:
+    meter = TurnMeter(limits, clock=post.clock)
+    if limits.max_cost is not None and turn.cost is None:
+        yield Event(kind=EventName.NOTE, said=f"No price is known of {post.model}: max_cost holds nothing back.")
+    async with aclosing(_answer(chat, turn, post, built=built, toolbox=toolbox, meter=meter)) as events:
         async for event in events:
             yield event
 
@@ -186,46 +200,66 @@ async def answer(
     turn: TurnView,
     post: Delivery,
     *,
+    calls: Sequence[ToolCall] = (),
+    toolbox: Toolset | None = None,
+    limits: TurnLimits = NO_LIMITS,
+) -> AsyncGenerator[Event, None]:
+    """Send a turn that waits, and record its answer. One that was left with ``calls`` begins with them.
+
+    What it used of its limits before it was left counts, but for the time.
+    """
+    meter = TurnMeter(limits, clock=post.clock)
+    rounds = count_rounds(turn)[0] + (1 if calls else 0)
+    # Answers that were left behind are in the ledger before those of its rounds.
+    made = (await post.workers.run(chat.ledger))[-1][-rounds:] if rounds and meter.counts else ()
+    meter.note(made)
+    async with aclosing(_answer(chat, turn, post, calls=calls, toolbox=toolbox, meter=meter)) as events:
+        async for event in events:
+            yield event
+
+
+async def _answer(
+    chat: SendingChat,
+    turn: TurnView,
+    post: Delivery,
+    *,
+    meter: TurnMeter,
     built: float = 0.0,
     calls: Sequence[ToolCall] = (),
-    toolbox: Toolbox | None = None,
-    steps: int = STEPS,
+    toolbox: Toolset | None = None,
 ) -> AsyncGenerator[Event, None]:
-    """Send a turn that was asked, and record its answer; with tools, in as many rounds as it takes, up to ``steps``.
+    """Send a turn and record its answer, in as many rounds of tools as it takes and its limits allow.
 
-    A turn that was left with ``calls`` begins with them. Calls that are the caller's to run leave it open. It stops
-    cleanly between any two rounds: what was called for and what came back is written down by then.
+    Calls that are the caller's to run leave it open. It stops cleanly between any two rounds: what was called for and
+    what came back is written down by then. Whatever the model does, it ends: calls beyond a limit are refused in words,
+    and at last it is sent a request in which it cannot call.
     """
-    left = steps
     while True:
+        rounds, refused = count_rounds(turn) if turn.envelope.prompt.rounds else (0, 0)
         if not calls:
-            sent = _Attempt(started=post.clock.now(), built=built)
+            sent = _Attempt(started=post.clock.now(), built=built, call=refused < PATIENCE)
             async with aclosing(_answer_once(chat, turn, sent, post=post)) as events:
                 async for event in events:
                     turn = event.turn or turn
                     yield event
             calls = sent.calls
+            if meter.counts:
+                meter.note(turn.ledger.calls[-1:])
         told = turn.envelope.prompt.tools
         tools = toolbox or (Toolbox() if calls else None)
         if tools is None or not calls or tools.leaves(calls, told):
             yield Event(kind=EventName.DONE, turn=turn, calls=tuple(calls))
             return
-        left -= 1
-        outputs = await tools.run(calls, told) if left >= 0 else tuple(_refuse(call, steps) for call in calls)
-        now = post.clock.now()
+        why = meter.find_reached(rounds) or tools.find_enough()
+        outputs = refuse_calls(calls, why) if why else await tools.run(calls, told)
         # Written down before anybody hears of it: whoever stops here would have the tools run once more.
-        given = await _give(chat, outputs, post, at=now)
+        given = await _give(chat, outputs, post, at=post.clock.now())
         for output in outputs:
             yield Event(kind=EventName.TOOL, output=output)
         if isinstance(given, LamellaError):
             raise given
         turn, calls = given, ()
         yield Event(kind=EventName.ENVELOPE, turn=turn)
-        if left < -1:
-            # It was told that there are no more rounds and called again: its turn ends without an answer in words.
-            await post.workers.finish(partial(chat.reply, "", at=now))
-            yield Event(kind=EventName.DONE, turn=turn)
-            return
 
 
 async def _give(
@@ -236,11 +270,6 @@ async def _give(
         return await wait_apart(partial(chat.give, outputs, at=at), post.workers.finish)
     except LamellaError as error:
         return error
-
-
-def _refuse(call: ToolCall, steps: int) -> ToolOutput:
-    told = f"Not run: a turn has at most {steps} rounds of tools. Answer with what you have."
-    return ToolOutput(call=call.id, output=told, failed=True)
 
 
 async def _answer_once(
@@ -298,21 +327,29 @@ async def _stream(turn: TurnView, sent: _Attempt, post: Delivery) -> AsyncGenera
         raise no_model()
     check_room(turn.envelope.tokens.total, answer=post.answer, window=post.window)
     request = turn.chat_request(model=model, answer=post.answer)
+    request = request if sent.call else replace(request, call=False)
     sent.foreseen = await foresee(post.provider, request)
     async with aclosing(read_answer(post.provider, request)) as deltas:
         async for delta in deltas:
             if sent.first is None:
                 sent.first = (post.clock.now() - sent.started).total_seconds()
+            if post.editor is not None and isinstance(delta, TextDelta):
+                delta = TextDelta(text=post.editor.take(delta.text))
             sent.deltas.append(delta)
             event = _event(delta)
             if event is not None:
                 yield event
+    if post.editor is not None:
+        rest = post.editor.end(called=any(isinstance(delta, ToolCall) for delta in sent.deltas))
+        sent.deltas.append(TextDelta(text=rest))
+        if rest:
+            yield Event(kind=EventName.DELTA, text=rest)
 
 
 def _event(delta: Delta) -> Event | None:
     match delta:
         case TextDelta():
-            return Event(kind=EventName.DELTA, text=delta.text)
+            return Event(kind=EventName.DELTA, text=delta.text) if delta.text else None
         case ReasoningDelta():
             return Event(kind=EventName.REASONING, said=delta.text)
         case ToolCall():
@@ -336,7 +373,8 @@ async def _record_cut(
 async def _record(chat: SendingChat, turn: TurnView, sent: _Attempt, *, post: Delivery, ended: str = "") -> None:
     """Write the answer down; one of which nothing arrived leaves the turn waiting.
 
-    Calls of an answer that was cut short are not kept: nobody knows whether they are whole.
+    Calls of an answer that was cut short are not kept: nobody knows whether they are whole. Nor are those of one in
+    which nothing could be called: there is no model that needs them, and no end to one that makes them.
     """
     reply = fold_deltas(sent.deltas) or fold_deltas([*sent.deltas, Stop(reason=StopReason.OTHER)])
     if reply is None or (ended and not sent.text):
@@ -344,12 +382,13 @@ async def _record(chat: SendingChat, turn: TurnView, sent: _Attempt, *, post: De
     finished = post.clock.now()
     timing = Timing(build=sent.built, first=sent.first, total=(finished - sent.started).total_seconds())
     given = Answer(
-        reply=replace(reply, calls=(), carried=None) if ended else reply,
+        reply=replace(reply, calls=(), carried=None) if ended or not sent.call else reply,
         message=turn.envelope.message_id,
         timing=timing,
         retries=sent.retries,
         ended=ended,
         foreseen=sent.foreseen,
+        sources=post.editor.sources if post.editor is not None else (),
     )
 
     def write() -> None:

@@ -9,7 +9,7 @@ from contextvars import copy_context
 from functools import partial
 from math import inf
 from threading import Thread
-from typing import Any, get_type_hints
+from typing import Any, Protocol, get_type_hints
 
 from lamella.attach import Tool
 from lamella.core.artifacts.make import make_tool_definition
@@ -29,13 +29,31 @@ _Way = tuple[_Run | None, float | None]
 # How many rounds of tools a turn may take, and how many seconds one call, where nobody says.
 STEPS = 8
 SECONDS = 60.0
+# How a tool says that it found nothing: what begins so brought nobody further.
+NOTHING_FOUND = "Nothing found"
+
+
+class Toolset(Protocol):
+    """What runs the calls of a turn."""
+
+    def leaves(self, calls: Sequence[ToolCall], told: Sequence[ToolDefinition]) -> bool:
+        """Whether some of these are the caller's to run, so that the turn waits."""
+        ...
+
+    async def run(self, calls: Sequence[ToolCall], told: Sequence[ToolDefinition]) -> tuple[ToolOutput, ...]:
+        """What the calls give, in their order."""
+        ...
+
+    def find_enough(self) -> str:
+        """Why the model is to answer now, in words; nothing as long as it may call."""
+        ...
 
 
 class Toolbox:
     """Tools as a program gave them. Those that came as functions are run here; the calls of others are the caller's.
 
     ``definitions`` are of ``tools``, by their names: in whichever order they were given, a request has them in one.
-    What a conversation was told of earlier is still run as ``before`` has it.
+    What a conversation was told of earlier is still run as ``before`` has it, and is ``known`` with them.
     """
 
     def __init__(
@@ -49,6 +67,9 @@ class Toolbox:
         self.definitions = tuple(sorted((definition for definition, _ in made), key=lambda one: one.name))
         self._ways: dict[str, _Way] = {} if before is None else dict(before._ways)
         self._ways.update({definition.name: way for definition, way in made})
+        known = {} if before is None else {definition.name: definition for definition in before.known}
+        known |= {definition.name: definition for definition in self.definitions}
+        self.known: tuple[ToolDefinition, ...] = tuple(known[name] for name in sorted(known))
         self._seconds = seconds
         names = [definition.name for definition in self.definitions]
         twice = sorted({name for name in names if names.count(name) > 1})
@@ -64,6 +85,10 @@ class Toolbox:
             message = f"The model calls {', '.join(lost)}, for which no function was given here; the turn waits."
             raise calls_wait(message, [call for call in calls if call.name in lost])
         return bool(left)
+
+    def find_enough(self) -> str:
+        """Nothing: who has plain tools may call them as long as the turn's limits allow."""
+        return ""
 
     async def run(self, calls: Sequence[ToolCall], told: Sequence[ToolDefinition]) -> tuple[ToolOutput, ...]:
         """What the calls give, all of them at once, in their order. One that fails is a failed result."""

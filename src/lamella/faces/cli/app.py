@@ -57,6 +57,7 @@ _SETTINGS = "Settings"
 COMMANDS: Mapping[str, tuple[str, str, str]] = {
     "chat": ("lamella.faces.cli.chat.command", "chat", _TALK),
     "ask": ("lamella.faces.cli.ask", "ask", _TALK),
+    "runners": ("lamella.faces.cli.runners", "runners", _TALK),
     "search": ("lamella.faces.cli.notes.search", "search", _NOTES),
     "index": ("lamella.faces.cli.notes.search", "index", _NOTES),
     "tools": ("lamella.faces.cli.notes.tools", "tools", _NOTES),
@@ -74,6 +75,7 @@ COMMANDS: Mapping[str, tuple[str, str, str]] = {
     "why": ("lamella.faces.cli.ledger", "why", _KEPT),
     "chats": ("lamella.faces.cli.chats", "chats", _KEPT),
     "store": ("lamella.faces.cli.store", "store_app", _KEPT),
+    "memory": ("lamella.faces.cli.memory.command", "memory_app", _KEPT),
     "replay": ("lamella.faces.cli.replay", "replay", _FILES),
     "request": ("lamella.faces.cli.request", "request", _FILES),
     "config": ("lamella.faces.cli.settings.config", "config_app", _SETTINGS),

@@ -3,7 +3,6 @@
 import asyncio
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
@@ -23,6 +22,7 @@ from lamella.faces.cli.chat.opening import (
     ChatOptions,
     ModelOption,
     OpenChat,
+    RunnerOption,
     SettingOption,
     SystemOption,
     VaultOption,
@@ -73,6 +73,7 @@ def ask(
     detach: _DetachOption = None,
     vault: VaultOption = None,
     model: ModelOption = None,
+    runner: RunnerOption = None,
     chat: _ChatOption = None,
     system: SystemOption = None,
     settings: SettingOption = None,
@@ -97,7 +98,12 @@ def ask(
     active = [find_active(active_note, files)] if active_note else []
     named = [*active, *_find(attach, select, files), *attach_named(text, files)]
     attached = [*(with_policy(one, policy, fresh=fresh) for one in named), *piped]
-    asked = Ask(text=text, attach=tuple(one.attachment() for one in attached), detach=tuple(detach or ()))
+    asked = Ask(
+        text=text,
+        attach=tuple(one.attachment() for one in attached),
+        detach=tuple(detach or ()),
+        runner=runner,
+    )
     options = ChatOptions(
         store=store if chat else UNKEPT,
         chat=chat,
@@ -111,7 +117,7 @@ def ask(
     output = PlainOutput(quiet=as_json)
     with opened_to_talk(options, output.reading) as opened:
         if preview:
-            _print_preview(opened.stored.preview(asked, at=datetime.now(UTC)), as_json=as_json)
+            _print_preview(opened.preview(asked), as_json=as_json)
         else:
             _answer(opened, asked, output, as_json=as_json)
 

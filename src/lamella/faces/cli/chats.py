@@ -63,6 +63,7 @@ def show(
     *,
     chat: ChatName,
     branch: Annotated[str | None, typer.Option(help="Show another branch, by its last message.")] = None,
+    sources: Annotated[bool, typer.Option("--sources", help="Show the passages that answers cite.")] = False,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -70,8 +71,9 @@ def show(
     # What lists do without is imported here: it takes long.
     from lamella.engine.keeping.conversations import Conversations
     from lamella.engine.keeping.marks import find_marks
-    from lamella.faces.cli.tables.said import GIVEN_UP, tell_said
-    from lamella.views.chats import list_rounds, view_branch_said, view_rounds, view_said
+    from lamella.engine.sources import list_source_hashes, read_sources
+    from lamella.faces.cli.tables.said import tell_said, tell_source, tell_waiting
+    from lamella.views.chats import list_rounds, view_branch_said, view_rounds, view_said, view_sources
 
     with opened_backend(store) as backend:
         conversations = Conversations(backend.store, backend.clock)
@@ -83,17 +85,21 @@ def show(
             raise UsageError(f"{chat} has no message {branch}.", hint=f"Its branches: {', '.join(log.branches())}.")
         path = log.path(branch)
         named = [name for told in path for one in list_rounds(told) for name in one.hashes()]
+        named += [name for told in path for name in list_source_hashes(told)]
         contents = backend.store.read_contents(key, named) if named else {}
+    cited = [read_sources(told, contents) for told in path]
     if as_json:
-        said = view_branch_said(path, contents, marks)
+        said = view_branch_said(path, contents, marks, cited)
         branches = list(log.branches())
         tell_json(view_outcome(key, found.name, title=found.title, head=branch or log.head, branches=branches, **said))
         return
-    for told in path:
+    for told, listed in zip(path, cited, strict=True):
         for line in tell_said(view_said(told), marks, view_rounds(told, contents)):
             tell(line)
-    if path and path[-1].pending:
-        tell(GIVEN_UP)
+        for source in view_sources(listed) if sources else ():
+            tell("\n".join(tell_source(source)))
+    if branch is None and path and path[-1].open:
+        tell(tell_waiting(name_command("chats resume", found.name, store=store)))
     others = [name for name in log.branches() if name != (branch or log.head)]
     if others:
         tell(f"other branches: {', '.join(others)}")
@@ -273,6 +279,21 @@ def regenerate(
     from lamella.faces.cli.rewriting import answer_again  # only those who send need it
 
     answer_again(chat, message, model=model, answer_tokens=max_tokens, store=store, as_json=as_json)
+
+
+@chats.command()
+def resume(
+    *,
+    chat: ChatName,
+    vault: Annotated[Path | None, typer.Option(help="The folder of notes that its tools look in.")] = None,
+    max_tokens: _Answer = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Go on with a question that was left without an answer, by the runner it was asked with, and print the answer."""
+    from lamella.faces.cli.rewriting import go_on  # only those who send need it
+
+    go_on(chat, vault=vault, answer_tokens=max_tokens, store=store, as_json=as_json)
 
 
 @chats.command()

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace
+from pathlib import Path
 
 from lamella import Turn
 from lamella.engine.checks import check_text
@@ -10,7 +11,7 @@ from lamella.engine.keeping.stored import StoredChat
 from lamella.engine.sending.sending import Event
 from lamella.errors import UntrustedError
 from lamella.faces.cli.access import opened_chat
-from lamella.faces.cli.chat.opening import ChatOptions, OpenChat, opened_to_talk, tell_demo
+from lamella.faces.cli.chat.opening import ChatOptions, OpenChat, find_waiting, opened_to_talk, tell_demo
 from lamella.faces.cli.chat.output import PlainOutput, follow
 from lamella.faces.cli.chat.status import tell_call, tell_end
 from lamella.faces.cli.terminal.telling import tell, tell_json
@@ -38,6 +39,12 @@ def answer_again(
     """Have a question answered again, by default the last, by another model if one is named."""
     options = ChatOptions(store=store, chat=chat, model=model, answer=answer_tokens, lasts=False)
     _send(options, lambda stored: stored.regenerate(message, model=model), as_json=as_json)
+
+
+def go_on(chat: str, *, vault: Path | None, answer_tokens: int | None, store: str | None, as_json: bool) -> None:
+    """Have the question answered that waits, from where it was left."""
+    options = ChatOptions(store=store, chat=chat, vault=vault, answer=answer_tokens, lasts=False)
+    _send(options, find_waiting, as_json=as_json)
 
 
 def _send(options: ChatOptions, open_turn: Callable[[StoredChat], Turn], *, as_json: bool) -> None:

@@ -77,6 +77,10 @@ def test_a_path_with_a_detour_is_the_same_note(vault: Vault) -> None:
 def test_windows_line_ends_and_a_byte_order_mark_are_normalised(root: Path, vault: Vault) -> None:
     (root / "w.md").write_bytes(b"\xef\xbb\xbfone\r\ntwo  \r\n")
     assert vault.read(Wanted(kind=Kind.NOTE, name="w.md")).text == "one\ntwo  \n"
+    # Once, whatever else is looked for in the text: a return that stands before the end of a line stays.
+    for text in (b"one\r\r\n", b"![[img/plan.png]]\r\r\n"):
+        (root / "w.md").write_bytes(text)
+        assert vault.read(Wanted(kind=Kind.NOTE, name="w.md")).text.endswith("\r\n")
 
 
 @pytest.mark.parametrize("path", ["../outside.md", "docs/../../outside.md", "../elsewhere/more.md"])

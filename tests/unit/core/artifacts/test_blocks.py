@@ -233,3 +233,15 @@ def test_a_query_is_said_and_an_active_note_can_be_told_as_a_note() -> None:
     assert render_block(artifact(Kind.ACTIVE_NOTE), kind=Kind.NOTE) == render_block(
         make_artifact(Kind.NOTE, text="text", source=Source(path="a.md", query="LIST"), title="A")
     )
+
+
+def test_the_way_back_to_a_passage_is_its_file() -> None:
+    passage = make_artifact(Kind.PASSAGE, text="x" * 2_000, source=Source(path="a.md", place="Costs"))
+    assert render_block(passage).startswith(
+        "<passage_context>\n<title>a</title>\n<path>a.md</path>\n<id>a.md#passage:Costs</id>\n<content>\n"
+    )
+    assert render_handle(passage) == (
+        "<handle>a.md#passage:Costs: a, 2,000 characters, is left out. Attach a.md again for its text.</handle>\n"
+    )
+    assert "Attach a.md again" in render_preview(passage, "x")
+    assert "Attach a.md with less" in render_condensed(passage, "x")

@@ -5,6 +5,7 @@ import pytest
 from lamella.core.artifacts.ids import (
     dataview_id,
     image_id,
+    passage_id,
     path_id,
     selection_id,
     tag_id,
@@ -193,3 +194,20 @@ def test_lines_that_are_not_first_and_last_from_one_are_refused(lines: tuple[int
         selection_id(Source(path="a.md", lines=lines), "x")
     assert "counted from 1" in caught.value.hint
     assert selection_id(Source(path="a.md", lines=(1, 1)), "x").startswith("a.md#L1-L1:")
+
+
+def test_a_passage_is_named_by_its_file_and_its_place_whatever_it_says() -> None:
+    assert name_of(Kind.PASSAGE, path="a.md", place="Costs#May~1") == "a.md#passage:Costs#May~1"
+    assert name_of(Kind.PASSAGE, "one", path="a.md", place="Costs") == name_of(
+        Kind.PASSAGE, "other", path="./a.md", place="Costs"
+    )
+
+
+def test_a_passage_below_no_heading_is_not_named_as_its_file() -> None:
+    assert passage_id(Source(path="a.md"), "") == "a.md#passage:~0"
+
+
+def test_a_passage_below_an_endless_heading_has_an_id_that_can_be_read() -> None:
+    one, other = (name_of(Kind.PASSAGE, path="a.md", place="x" * 5_000 + end) for end in "ab")
+    assert one != other
+    assert len(one) < 300

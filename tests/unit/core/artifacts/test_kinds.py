@@ -65,7 +65,8 @@ def test_only_the_active_note_is_something_else_once_its_turn_is_over() -> None:
 
 def test_archives_name_their_groups_in_the_order_of_the_rows() -> None:
     assert list(dict.fromkeys(row.group for row in KINDS.values())) == [
-        "Notes", "Files", "URLs", "Web Tabs", "Queries", "Selections", "Tools", "Images", "Blocks", "Tags", "Folders",
+        "Notes", "Files", "URLs", "Web Tabs", "Queries", "Selections", "Passages", "Tools", "Images", "Blocks", "Tags",
+        "Folders",
     ]  # fmt: skip
 
 
@@ -78,7 +79,12 @@ def test_pictures_are_sent_from_the_active_note_and_stay_links_in_others() -> No
     assert {kind: row.embeds for kind, row in KINDS.items() if row.embeds is not Embeds.NONE} == {
         Kind.NOTE: Embeds.LINKED,
         Kind.ACTIVE_NOTE: Embeds.SENT,
+        Kind.PASSAGE: Embeds.LINKED,
     }
+
+
+def test_a_passage_is_the_only_part_of_a_file_that_is_found_and_not_attached() -> None:
+    assert [kind for kind, row in KINDS.items() if row.part] == [Kind.PASSAGE]
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ STORED = [
     "erasure",
     "calls",
     "results",
+    "aside",
 ]
 
 

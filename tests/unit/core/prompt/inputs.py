@@ -12,6 +12,7 @@ from lamella.core.artifacts.make import (
 )
 from lamella.core.artifacts.model import Artifact, Image, Kind, Policy, Source
 from lamella.core.log.events.imprint import Imprint
+from lamella.core.log.events.reply import CitedSource
 from lamella.core.log.terms import CarryForward, History, ImageNotes, Layout, Rewrite, Terms
 from lamella.core.log.turn import SystemParts, Turn
 
@@ -35,6 +36,8 @@ def sources(draw: st.DrawFn, kind: Kind) -> Source:
         return Source(url=draw(names), via=draw(st.none() | names))
     if kind is Kind.DATAVIEW:
         return Source(path=draw(names), query=draw(names))
+    if kind is Kind.PASSAGE:
+        return Source(path=draw(names), place=draw(st.none() | names))
     if kind is Kind.SELECTED_TEXT:
         return Source(path=draw(names), lines=draw(_LINES))
     return Source() if kind is Kind.UNKNOWN else Source(path=draw(names), via=draw(st.none() | names))
@@ -43,7 +46,8 @@ def sources(draw: st.DrawFn, kind: Kind) -> Source:
 @st.composite
 def artifacts(draw: st.DrawFn) -> Artifact:
     """What can be attached, of every kind."""
-    kinds = (*_FILES, *_PAGES, Kind.DATAVIEW, Kind.SELECTED_TEXT, Kind.WEB_SELECTION, Kind.UNKNOWN, Kind.IMAGE)
+    kinds = (*_FILES, *_PAGES, Kind.DATAVIEW, Kind.SELECTED_TEXT, Kind.WEB_SELECTION, Kind.PASSAGE)
+    kinds = (*kinds, Kind.UNKNOWN, Kind.IMAGE)
     kind = draw(st.sampled_from(kinds))
     if kind is Kind.IMAGE:
         return make_image(draw(images()), title=draw(texts), path=draw(st.none() | names))
@@ -95,6 +99,7 @@ imprints = st.builds(
     referred=st.integers(0, 9),
     unparsed=st.integers(0, 9),
 )
+sources_cited = st.builds(CitedSource, id=names, place=texts, span=st.none() | st.tuples(st.just(0), st.integers(0, 9)))
 turns = st.builds(
     Turn,
     text=texts,
@@ -111,4 +116,5 @@ turns = st.builds(
     terms=terms,
     rewritten=st.sampled_from((None, *Rewrite)),
     warnings=st.lists(texts, max_size=2).map(tuple),
+    sources=st.lists(sources_cited, max_size=2).map(tuple),
 )

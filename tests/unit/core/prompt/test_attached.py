@@ -145,3 +145,9 @@ def test_what_cannot_be_dropped_is_said() -> None:
     assert [warning.partition(" ")[0] for warning in warnings] == ["pinned.md", "drawn.md", "only-drawn.md", "Nothing"]
     assert "pinned and was not dropped" in warnings[0]
     assert "stays in the system prompt" in warnings[2]
+
+
+def test_a_passage_is_known_and_not_held_where_attachments_are() -> None:
+    passage = make_artifact(Kind.PASSAGE, text="x", source=Source(path="a.md", place="Costs"))
+    learnt = learn({}, [note("a.md", "A"), passage], at=3, image_notes=ImageNotes.TEXT, held=True)
+    assert [(entry.at, entry.held) for entry in learnt.values()] == [(3, True), (3, None)]

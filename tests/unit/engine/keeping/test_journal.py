@@ -9,9 +9,12 @@ from tests.unit.engine.backends import Failing
 from lamella.adapters.stores.memory import MemoryStore
 from lamella.core.artifacts.make import make_artifact
 from lamella.core.artifacts.model import Kind, Source
+from lamella.core.log.events.reply import CitedSource
 from lamella.core.log.log import Log
 from lamella.core.log.records import Written
 from lamella.core.log.turn import Turn
+from lamella.core.messages.delta import Reply, StopReason
+from lamella.engine.dialogue.answer import Answer
 from lamella.engine.dialogue.world import LeftTurn
 from lamella.engine.keeping.journal import ChatJournal
 from lamella.errors import StoreUnavailableError
@@ -74,8 +77,10 @@ def test_a_turn_that_was_never_answered_gets_its_empty_reply_in_the_same_append(
 
 def test_a_reply_stands_under_its_id_and_its_question() -> None:
     book, at = Book(), datetime(2026, 3, 1, tzinfo=UTC)
-    keep(book).write_reply("yes", message="a", parent="p", at=at)
-    assert book.bodies(0) == [("reply", {"id": "a", "parent": "p", "text": "yes"})]
+    given = Answer(reply=Reply(text="yes [^1]", stop=StopReason.END), sources=(CitedSource(id="a.md", place="Costs"),))
+    keep(book).write_reply(given, message="a", parent="p", at=at)
+    said = {"id": "a", "parent": "p", "text": "yes [^1]", "sources": [{"id": "a.md", "place": "Costs"}]}
+    assert book.bodies(0) == [("reply", said)]
     assert book.written[0].records[0].at == at.isoformat()
 
 

@@ -3,7 +3,6 @@
 One event and one content per line, so that a diff of two versions of a file shows what was added.
 """
 
-import binascii
 import json
 import re
 from base64 import b64decode, b64encode
@@ -181,7 +180,7 @@ def _write_content(data: bytes) -> str:
 def _read_content(name: str, written: str | BytesIn) -> bytes:
     try:
         data = encode_text(written) if isinstance(written, str) else b64decode(written.base64, validate=True)
-    except (binascii.Error, BadInputError) as error:
+    except (ValueError, BadInputError) as error:
         raise _damaged(f"the content {name} cannot be read: {error}") from error
     if hash_bytes(data) != name:
         raise _damaged(f"the content {name} has the hash {hash_bytes(data)}")

@@ -60,6 +60,7 @@ def build_request(request: Request, profile: ModelProfile, *, caching: CacheMode
     body: Body = {"model": bare_model(request.model), "max_tokens": request.answer, "messages": laid.turns}
     body |= {"system": laid.system} if laid.system else {}
     body |= {"tools": laid.tools} if laid.tools else {}
+    body |= {} if request.call or not laid.tools else {"tool_choice": {"type": "none"}}
     # A model of OpenAI's behind a gateway has breakpoints and diagnostics too, and they are not of this API.
     own = profile.provider != "openai"
     if caching is not CacheMode.OFF and profile.breakpoints and own:

@@ -42,6 +42,9 @@ def build_request(request: Request, *, cached: str | None = None) -> Body:
     if effort is not None:
         config["thinking_config"] = {"thinking_level": effort.upper()}
     config |= {"cached_content": cached} if cached else build_stored(request)
+    if "tools" in config and not request.call:
+        # What is beside a cache of its own may say nothing of tools.
+        config["tool_config"] = {"function_calling_config": {"mode": "NONE"}}
     further = extras(request, {"contents": ..., "systemInstruction": ..., "tools": ..., "cachedContent": ...})
     if further:
         config["http_options"] = further
@@ -71,6 +74,8 @@ def write_body(arguments: Body) -> Body:
         body["systemInstruction"] = {"parts": [{"text": config["system_instruction"]}], "role": "user"}
     if "tools" in config:
         body["tools"] = [{"functionDeclarations": tool["function_declarations"]} for tool in config["tools"]]
+    if "tool_config" in config:
+        body["toolConfig"] = {"functionCallingConfig": config["tool_config"]["function_calling_config"]}
     if "cached_content" in config:
         body["cachedContent"] = config["cached_content"]
     body["generationConfig"] = {_capital(name): config[name] for name in _GENERATION if name in config}

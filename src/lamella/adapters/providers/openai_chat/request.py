@@ -26,6 +26,7 @@ def build_request(request: Request, profile: ModelProfile) -> Body:
             }
             for tool in request.tools
         ]
+        body |= {} if request.call else {"tool_choice": "none"}
     if request.temperature is not None:
         body["temperature"] = request.temperature
     if request.effort is not None:

@@ -1,11 +1,13 @@
 """Scripts in files: replies for programs under test that run in a process of their own. Not a model."""
 
+import json
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 
 from lamella.adapters.files.reading import read_plain
 from lamella.adapters.providers.scripted.provider import Line, ScriptedProvider
+from lamella.core.messages.delta import ToolCall
 from lamella.core.messages.usage import Usage
 from lamella.errors import SettingError
 
@@ -25,10 +27,19 @@ class ScriptUsage(_ScriptPart):
     output: int | None = Field(default=None, ge=0)
 
 
+class ScriptCall(_ScriptPart):
+    """A tool that a reply calls."""
+
+    name: str
+    arguments: dict[str, JsonValue] = Field(default_factory=dict)
+    id: str = ""
+
+
 class ScriptReply(_ScriptPart):
     """One reply; its text comes in pieces of ``chunk`` characters, each after ``delay`` seconds."""
 
-    text: str
+    text: str = ""
+    calls: list[ScriptCall] = Field(default_factory=list)
     reasoning: str = ""
     chunk: int | None = Field(default=None, gt=0)
     delay: float = Field(default=0.0, ge=0, le=60)
@@ -55,6 +66,10 @@ def _line(reply: ScriptReply) -> Line:
     return Line(
         text=reply.text,
         reasoning=reply.reasoning,
+        calls=tuple(
+            ToolCall(id=call.id, name=call.name, arguments=json.dumps(call.arguments, ensure_ascii=False))
+            for call in reply.calls
+        ),
         chunk=reply.chunk,
         delay=reply.delay,
         usage=Usage(**reply.usage.model_dump()) if reply.usage else None,

@@ -35,6 +35,7 @@ class StoredSource(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=Tr
     read: bool = False
     found_at: str | None = None
     embedded: tuple[str, ...] = ()
+    place: str | None = None
 
 
 class StoredArtifact(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
@@ -81,6 +82,7 @@ def store_artifact(artifact: Artifact) -> StoredArtifact:
             read=source.read,
             found_at=source.found_at,
             embedded=source.embedded,
+            place=source.place,
         ),
         policy=artifact.policy,
         has_images=artifact.has_images,
@@ -120,6 +122,7 @@ def read_artifact(stored: StoredArtifact, contents: Contents) -> Artifact | None
             read=source.read,
             found_at=source.found_at,
             embedded=source.embedded,
+            place=source.place,
         ),
         recoverable=spec.recoverable,
         trust=spec.trust,

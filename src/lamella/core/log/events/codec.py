@@ -9,12 +9,13 @@ from msgspec import to_builtins
 from msgspec.json import Decoder
 
 from lamella.core.log.call import Call
+from lamella.core.log.events.aside import AsideEvent
 from lamella.core.log.events.call import store_call
 from lamella.core.log.events.changes import ErasureEvent, SettingsEvent, SilentEvent
 from lamella.core.log.events.compaction import gather_receipt, make_compaction
 from lamella.core.log.events.kinds import CLASSES, Event, EventKind
 from lamella.core.log.events.message import gather_turn, make_message
-from lamella.core.log.events.reply import ReplyEvent
+from lamella.core.log.events.reply import CitedSource, ReplyEvent
 from lamella.core.log.events.rounds import make_calls, make_results
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.records import Record, Written
@@ -68,11 +69,19 @@ def write_message(turn: Turn, *, message_id: str, parent: str, at: str, edits: s
 
 
 def write_reply(
-    text: str, *, message_id: str, parent: str, at: str, calls: Iterable[Call] = (), aside: bool = False
+    text: str,
+    *,
+    message_id: str,
+    parent: str,
+    at: str,
+    calls: Iterable[Call] = (),
+    aside: bool = False,
+    sources: Iterable[CitedSource] = (),
 ) -> Written:
     """The event of an answer, with the model calls that gave it. The rounds of its question become its own."""
     stored = tuple(map(store_call, calls))
-    return write_event(ReplyEvent(id=message_id, parent=parent, text=text, calls=stored, aside=aside), at=at)
+    event = ReplyEvent(id=message_id, parent=parent, text=text, calls=stored, aside=aside, sources=tuple(sources))
+    return write_event(event, at=at)
 
 
 def write_calls(reply: Reply | ToolRound, *, parent: str, at: str, made: Iterable[Call] = ()) -> Written:
@@ -88,6 +97,11 @@ def write_results(outputs: Iterable[ToolOutput], *, parent: str, at: str) -> Wri
     """The event of what came back for the calls written last: one output for each of them."""
     event, contents = make_results(outputs, parent=parent)
     return write_event(event, at=at, contents=contents)
+
+
+def write_aside(call: Call, *, parent: str, at: str) -> Written:
+    """The event of a model call that gave no answer of the conversation."""
+    return write_event(AsideEvent(parent=parent, purpose=call.purpose, call=store_call(call)), at=at)
 
 
 def write_receipt(receipt: Receipt, *, at: str, before: str | None = None) -> Written:

@@ -18,9 +18,9 @@ class ContentNamer(Protocol):
 
 def named_hashes(event: Event) -> tuple[str, ...]:
     """Every content hash that an event names; an erasure lists what is gone, and names it no more."""
-    if isinstance(event, MessageEvent) and event.is_plain:
-        # Most events of a long conversation.
-        return ()
+    if isinstance(event, MessageEvent):
+        # Most events of a long conversation, and most of those name none.
+        return () if event.is_plain else tuple(dict.fromkeys(event.hashes()))
     return tuple(dict.fromkeys(event.hashes())) if isinstance(event, ContentNamer) else ()
 
 
@@ -28,7 +28,7 @@ def referenced_artifacts(event: Event, artifact: str) -> tuple[str, ...]:
     """The hashes of everything an event holds of one artifact: its text, its pictures, instructions that draw it in.
 
     A picture is also found inside the notes that embed it. What tools gave back inside a turn is named by its place
-    there, so the log finds it: ``Log.find_results``.
+    there, so it is found by its message: ``find_results``.
     """
     if not isinstance(event, MessageEvent | AttachmentEvent):
         return ()

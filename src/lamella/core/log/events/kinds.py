@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from enum import StrEnum
 
+from lamella.core.log.events.aside import AsideEvent
 from lamella.core.log.events.attachment import AttachmentEvent
 from lamella.core.log.events.changes import (
     DeleteEvent,
@@ -39,6 +40,7 @@ class EventKind(StrEnum):
     ERASURE = "erasure"
     CALLS = "calls"
     RESULTS = "results"
+    ASIDE = "aside"
 
 
 Event = (
@@ -47,6 +49,7 @@ Event = (
     | ReplyEvent
     | CallsEvent
     | ResultsEvent
+    | AsideEvent
     | AttachmentEvent
     | SettingsEvent
     | RenameEvent
@@ -66,6 +69,7 @@ CLASSES: Mapping[EventKind, type[Event]] = {
     EventKind.REPLY: ReplyEvent,
     EventKind.CALLS: CallsEvent,
     EventKind.RESULTS: ResultsEvent,
+    EventKind.ASIDE: AsideEvent,
     EventKind.SETTINGS: SettingsEvent,
     EventKind.RENAME: RenameEvent,
     EventKind.DELETE: DeleteEvent,

@@ -15,6 +15,7 @@ from lamella.core.log.events.artifact import (
     store_artifact,
 )
 from lamella.core.log.events.imprint import Imprint
+from lamella.core.log.events.reply import CitedSource, ReplyEvent
 from lamella.core.log.events.terms import GivenTerms, give_terms, leave_terms, settle_terms
 from lamella.core.log.terms import Rewrite, Terms
 from lamella.core.log.turn import SystemParts, Turn
@@ -67,7 +68,10 @@ _NOTHING = (None,) * 6
 
 
 class MessageEvent(GivenTerms, frozen=True, kw_only=True, gc=False, omit_defaults=True, tag="message"):
-    """A question. ``typed`` is its text before templates, where that is another; ``strip`` is the hash of a summary."""
+    """A question. ``typed`` is its text before templates, where that is another; ``strip`` is the hash of a summary.
+
+    ``sources`` are what the numbers mean that were told with it, for answers to cite.
+    """
 
     id: str
     parent: str
@@ -87,6 +91,7 @@ class MessageEvent(GivenTerms, frozen=True, kw_only=True, gc=False, omit_default
     unmoved: bool = False
     warnings: tuple[str, ...] = ()
     imprint: Imprint | None = None
+    sources: tuple[CitedSource, ...] = ()
 
     @property
     def lasting(self) -> TurnSetup:
@@ -153,10 +158,10 @@ def gather_turn(turn: Turn) -> dict[str, bytes]:
     return contents
 
 
-def read_turn(event: MessageEvent, contents: Contents, *, usual: Terms) -> Turn:
+def read_turn(event: MessageEvent, contents: Contents, *, usual: Terms, reply: ReplyEvent | None = None) -> Turn:
     """The turn an event describes; artifacts whose contents were erased are left out, and said.
 
-    ``usual`` are the terms of events that give none.
+    ``usual`` are the terms of events that give none, and ``reply`` is what it was answered with.
     """
     text = event.text
     # Most turns say nothing else; reading them is much of what opening a long conversation takes.
@@ -165,9 +170,11 @@ def read_turn(event: MessageEvent, contents: Contents, *, usual: Terms) -> Turn:
         typed=text if event.typed is None else event.typed,
         id=event.id or None,
         terms=settle_terms(event, usual),
+        reply=None if reply is None else reply.text,
+        reply_id=None if reply is None else reply.id,
         imprint=event.imprint,
     )
-    if event.attached or event.results or event.warnings:
+    if event.attached or event.results or event.warnings or event.sources:
         turn = _attach(turn, event, contents)
     if event.drop or event.detach or event.fold:
         turn = replace(turn, drop=event.drop, detach=event.detach, fold=event.fold)
@@ -189,7 +196,8 @@ def _attach(turn: Turn, event: MessageEvent, contents: Contents) -> Turn:
     attached, gone = read_artifacts(event.attached, contents)
     results, results_gone = read_artifacts(event.results, contents)
     erased = tuple(f"{name} was erased and is left out." for name in (*results_gone, *gone))
-    return replace(turn, attached=attached, results=results, warnings=(*event.warnings, *erased))
+    warnings = (*event.warnings, *erased)
+    return replace(turn, attached=attached, results=results, warnings=warnings, sources=event.sources)
 
 
 def read_lasting(left: TurnSetup) -> tuple[SystemParts | None, tuple[ToolDefinition, ...] | None, str | None]:
@@ -220,6 +228,7 @@ def _describe(turn: Turn) -> MessageEvent:
         unmoved=turn.unmoved,
         warnings=turn.warnings,
         imprint=turn.imprint,
+        sources=turn.sources,
     )
 
 

@@ -1,6 +1,6 @@
 """Tool rounds: the model's calls and what came back, as messages of their turn, and the line that a call leaves."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from lamella.core.budget.counting import Measure
@@ -56,6 +56,18 @@ def _build(turn: str, number: int, one: ToolRound, *, measure: Measure, shown: i
     for at, output in enumerate(one.outputs):
         name = round_result_id(turn, place=(number, at), call=calls[output.call], output=output)
         yield _result(name, output, measure, shown=shown)
+
+
+def split_rounds(rounds: Iterable[Said]) -> list[tuple[Said, tuple[Said, ...]]]:
+    """The messages of a turn's rounds, round by round: each answer that calls, with what came back."""
+    split: list[tuple[Said, tuple[Said, ...]]] = []
+    for said in rounds:
+        if said.message.call is None:
+            split.append((said, ()))
+        else:
+            calling, results = split[-1]
+            split[-1] = (calling, (*results, said))
+    return split
 
 
 def weigh_calls(text: str, carried: NativeReply | None, measure: Measure, *, counted: int | None = None) -> int:

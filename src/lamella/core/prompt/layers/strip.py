@@ -19,6 +19,7 @@ from lamella.core.values import replace
 # Members by name of their own: see docs/decisions/msgspec.md.
 _FULL, _ASKS, _USER, _ASSISTANT = Form.FULL, Voice.USER, Role.USER, Role.ASSISTANT
 _KINDS = {voice: voice.value for voice in Voice}
+_KIND_ASKED, _KIND_SAID = Voice.USER.value, Voice.REPLY.value
 
 Item = TypeVar("Item")
 
@@ -152,19 +153,24 @@ class Talk(Struct, frozen=True, kw_only=True):
 
 def make_said(message_id: str, voice: Voice, text: str, *, place: str | None, measure: Measure) -> Said:
     """Typed text or a reply as it stands at a place."""
-    tokens = measure.count(text)
+    role = _USER if voice is _ASKS else _ASSISTANT
+    return _say(message_id, text, role, kind=_KINDS[voice], place=place, tokens=measure.count(text))
+
+
+def _say(message_id: str, text: str, role: Role, *, kind: str, place: str | None, tokens: int) -> Said:
     return Said(
-        message=Message(role=_USER if voice is _ASKS else _ASSISTANT, pieces=(text,) if text else (), tokens=tokens),
-        segment=Segment(
-            id=message_id,
-            kind=_KINDS[voice],
-            form=_FULL,
-            place=place,
-            text=text,
-            tokens=tokens,
-            recoverable=False,
-        ),
+        message=Message(role=role, pieces=(text,) if text else (), tokens=tokens),
+        segment=Segment(id=message_id, kind=kind, form=_FULL, place=place, text=text, tokens=tokens, recoverable=False),
     )
+
+
+def make_exchange(asked: tuple[str, str], said: tuple[str, str], *, at: int, number: int, count: Count) -> Exchange:
+    """A turn that only talks: the id and the text of its question and of its reply, from the message ``at`` on."""
+    name, text = asked
+    user = _say(name, text, _USER, kind=_KIND_ASKED, place=message_place(at), tokens=count(text))
+    name, text = said
+    reply = _say(name, text, _ASSISTANT, kind=_KIND_SAID, place=message_place(at + 1), tokens=count(text))
+    return Exchange(user=user, sent=user.message, tools=(), reply=reply, number=number)
 
 
 def join_answer(exchange: Exchange, joined: Sequence[Said], *, count: Count) -> Exchange:

@@ -4,8 +4,10 @@ from collections.abc import Iterable
 
 from lamella.core.log.placement import Form
 from lamella.core.log.turn import PART_NAMES, SystemParts
+from lamella.core.prompt.layers.memory import find_moved_fact
 from lamella.core.prompt.layers.model import SYSTEM_PLACE, Count, Layer, LayerId, Segment, SegmentKind, make_layer
 
+_REMEMBERED = "memory"
 NO_SYSTEM = make_layer(LayerId.L1, segments=(), pieces=(), tokens=0)
 
 
@@ -36,3 +38,12 @@ def changed_part(before: Iterable[Segment], after: Iterable[Segment]) -> str | N
     old = {segment.id: segment.text for segment in before}
     new = {segment.id: segment.text for segment in after}
     return next((name for name in PART_NAMES if old.get(name) != new.get(name)), None)
+
+
+def tell_change(part: str, before: Iterable[Segment], after: Iterable[Segment]) -> str:
+    """A part that is not as it was, by its name; of the memory the line that moved is told as well."""
+    if part != _REMEMBERED:
+        return part
+    texts = [next((segment.text for segment in one if segment.id == part), "") for one in (before, after)]
+    moved = find_moved_fact(*texts)
+    return part if moved is None else f"{part}, {moved}"

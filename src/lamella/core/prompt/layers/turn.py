@@ -4,6 +4,7 @@ And L5, what was typed.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 from lamella.core.artifacts.blocks import (
     render_block,
@@ -28,34 +29,30 @@ _REFERENCE_HEADING = "Attached to this message; the text stands above:\n"
 # What is attached as a message shows it: segments and pieces in order, what they add to the request, and pictures.
 Shown = tuple[tuple[Segment, ...], tuple[str, ...], tuple[Standing, ...], tuple[Image, ...]]
 NOTHING_SHOWN: Shown = ((), (), (), ())
+# One attachment as a message shows it, and what it adds to the request; a reference adds nothing.
+_Pair = tuple[Segment, Standing | None]
 
 
 def show_turn(attached: Sequence[Artifact], *, standing: Mapping[str, Standing], place: str, measure: Measure) -> Shown:
     """L3 for what is attached now, given what already stands in the request."""
     refused = find_refused(attached, standing=standing, measure=measure)
-    shown = [
-        _show(artifact, standing.get(artifact.id), place=place, measure=measure, refused=refused.get(artifact.id, ""))
-        for artifact in attached
-    ]
-    references = [segment for segment, added in shown if added is None]
-    new = [(segment, added) for segment, added in shown if added is not None]
-    tools = [pair for pair in new if pair[0].kind == Kind.TOOL]
-    pictures = [pair for pair in new if pair[0].kind == Kind.IMAGE]
-    blocks = [pair for pair in new if pair[0].kind not in (Kind.TOOL, Kind.IMAGE)]
-    ordered = [*tools, *((segment, None) for segment in references), *blocks, *pictures]
-    heading = (_REFERENCE_HEADING,) if references else ()
-    return (
-        tuple(segment for segment, _ in ordered),
-        (
-            *(segment.text for segment, _ in tools),
-            *heading,
-            *(segment.text for segment in references),
-            *(segment.text for segment, _ in blocks),
-            *(segment.text for segment, _ in pictures if segment.text),
-        ),
-        tuple(added for _, added in ordered if added is not None),
-        tuple(image for _, added in pictures if not added.pieces for image in added.artifact.images),
-    )
+    tools, references, blocks, pictures = list[_Pair](), list[_Pair](), list[_Pair](), list[_Pair]()
+    for artifact in attached:
+        why = refused.get(artifact.id, "")
+        pair = _show(artifact, standing.get(artifact.id), place=place, measure=measure, refused=why)
+        if pair[1] is None:
+            references.append(pair)
+        elif artifact.kind is Kind.TOOL:
+            tools.append(pair)
+        else:
+            (pictures if artifact.kind is Kind.IMAGE else blocks).append(pair)
+    ordered = [*tools, *references, *blocks, *pictures]
+    pieces = [segment.text for segment, _ in ordered if segment.text]
+    if references:
+        pieces.insert(len(tools), _REFERENCE_HEADING)
+    added = tuple([one for _, one in ordered if one is not None])
+    images = [one.artifact.images for _, one in pictures if one is not None and not one.pieces]
+    return tuple([segment for segment, _ in ordered]), tuple(pieces), added, tuple(chain.from_iterable(images))
 
 
 def find_refused(
@@ -81,9 +78,7 @@ def _stands(artifact: Artifact, known: Standing | None) -> bool:
     return known is not None and known.in_full and known.artifact.hash == artifact.hash
 
 
-def _show(
-    artifact: Artifact, known: Standing | None, *, place: str, measure: Measure, refused: str
-) -> tuple[Segment, Standing | None]:
+def _show(artifact: Artifact, known: Standing | None, *, place: str, measure: Measure, refused: str) -> _Pair:
     """One attachment as L3 shows it, and what it adds to the request; a reference adds nothing."""
     if _stands(artifact, known):
         return _refer(artifact, place=place, measure=measure), None

@@ -1,6 +1,6 @@
 """Secrets that would leave: what is said of them, or that they are refused. What they are is never repeated."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from lamella.core.log.terms import SecretRule
 from lamella.core.log.turn import Turn
@@ -20,14 +20,29 @@ def warn_of_secrets(
 ) -> Turn:
     """The turn with words on what looks like a secret in texts that it is the first to send; raises if refused."""
     model = turn.model or state.model
-    if model is not None and watch.stays_here(model):
-        return turn
-    places = [
-        f"Line {line:,} of {name} looks like {what}"
-        for name, text in texts
-        for line, what in watch.find(text, hash_text(text))
-    ]
+    places = _find_places(texts, watch, model=model)
     if places and rule is SecretRule.REFUSE:
         raise SecretError(places, model=model or _NOBODY)
     said = [f"{place}, and goes to {model or _NOBODY}." for place in places]
     return replace(turn, warnings=(*turn.warnings, *(line for line in said if line not in turn.warnings)))
+
+
+def refuse_secrets(texts: Sequence[Leaving], *, model: str, watch: SecretWatch | None, rule: SecretRule) -> None:
+    """Raises where a text looks like a secret and would go to a model elsewhere, if settings refuse that."""
+    if watch is None or rule is not SecretRule.REFUSE:
+        return
+    if any(anchor in text for _, text in texts for anchor in watch.anchors):
+        places = _find_places(texts, watch, model=model)
+        if places:
+            raise SecretError(places, model=model)
+
+
+def _find_places(texts: Iterable[Leaving], watch: SecretWatch, *, model: str | None) -> list[str]:
+    """Where secrets stand that leave, in words that do not repeat them."""
+    if model is not None and watch.stays_here(model):
+        return []
+    return [
+        f"Line {line:,} of {name} looks like {what}"
+        for name, text in texts
+        for line, what in watch.find(text, hash_text(text))
+    ]

@@ -9,6 +9,7 @@ from lamella.core.compaction.fitting import Rules
 from lamella.core.log.receipt import Receipt
 from lamella.core.log.terms import Attachments, Terms
 from lamella.core.log.turn import SystemParts, Turn
+from lamella.core.prompt.layers.memory import MEMORY_HEADING
 from lamella.core.prompt.state import State
 from lamella.core.prompt.templates import (
     Expansion,
@@ -257,13 +258,15 @@ def read_turn(
         attached=attached,
         results=asked.results,
         system=system,
-        tools=asked.tools,
+        # What is told of already is not written down once more.
+        tools=None if asked.tools == state.tools and state.turns else asked.tools,
         model=asked.model or (state.model if state.terms is None else None),
         drop=drop,
         detach=detach,
         fold=asked.fold,
         pinned=pinned,
         terms=terms,
+        sources=asked.sources,
         warnings=(*asked.warnings, *reader.warnings, *typed.warnings, *told, *said, *dict.fromkeys(sources.told)),
     )
     if any(one.source.via is not None for one in attached):
@@ -308,7 +311,9 @@ def _warn_of_moments(system: SystemParts, before: SystemParts) -> Iterator[str]:
     """What is to be said of dates and times in parts that are new; a note that instructions draw in may have some."""
     known = before.as_typed()
     for name, text in system.as_typed().items():
-        found = None if text == known.get(name, "") else moment_pattern().search(text)
+        # Days of earlier conversations are what they were, whatever day it is.
+        ours = text == known.get(name, "") or text.startswith(MEMORY_HEADING)
+        found = None if ours else moment_pattern().search(text)
         if found is not None:
             yield (
                 f'The system prompt\'s {name} has a date or a time in it, "{found.group()}". Each time it changes, all '

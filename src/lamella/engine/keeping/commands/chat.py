@@ -5,23 +5,34 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from threading import RLock
 
+from lamella.core.log.branch import read_time
 from lamella.core.log.events.attachment import AttachmentEvent
 from lamella.core.log.log import Log
 from lamella.core.log.records import Written
+from lamella.core.values import replace
 from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.dialogue import Dialogue
 from lamella.engine.dialogue.library import LibraryRow, list_library
 from lamella.engine.dialogue.reading.commands import CommandReader
+from lamella.engine.dialogue.reading.secrets import Leaving, refuse_secrets
 from lamella.engine.dialogue.reading.waiting import NOTHING_WAITS, Commands, describe_waiting, does_nothing, take_along
 from lamella.engine.dialogue.turn import TurnView
 from lamella.engine.dialogue.world import World
 from lamella.engine.keeping.backend import ChatRules
 from lamella.engine.keeping.commands.events import list_command_hashes, read_commands, write_command
 from lamella.engine.keeping.counting import CountingBook
+from lamella.engine.keeping.last_turn import find_runner
+from lamella.engine.keeping.titles import tell_title
 from lamella.engine.locking import one_at_a_time
+from lamella.engine.memory import MemoryWatch, tell_talk
+from lamella.engine.sending.limits import TurnLimits
+from lamella.errors import CallError
+
+# The parts of L1 that a runner gives, which go with it.
+RUNNER_PARTS = ("guidelines", "project")
 
 
-@one_at_a_time(except_for=(), properties=("commands",))
+@one_at_a_time(except_for=(), properties=("commands", "memory"))
 class CommandedChat(ABC):
     """What a conversation in a store does between two questions: each command is written down when it is given."""
 
@@ -30,12 +41,28 @@ class CommandedChat(ABC):
     _book: CountingBook
     _world: World
     _configured: ChatRules
+    _memory: MemoryWatch | None
     _read: tuple[Sequence[AttachmentEvent], Ask] | None = None
 
     @property
     def runner(self) -> str:
         """How questions are answered where they do not say, as settings say."""
         return self._configured.terms.runner
+
+    @property
+    def runner_before(self) -> str | None:
+        """How the last question is answered; none where nothing was asked yet."""
+        return find_runner(self._log)
+
+    @property
+    def limits(self) -> TurnLimits:
+        """How far a turn may go, as settings say."""
+        return self._configured.limits
+
+    @property
+    def window(self) -> int:
+        """How many tokens fit, as settings say."""
+        return self._configured.rules.budget.window
 
     @abstractmethod
     def preview(self, asked: Ask, *, at: datetime | None = None) -> TurnView: ...
@@ -74,6 +101,10 @@ class CommandedChat(ABC):
         leaving = {*self._waits.detach, *self._waits.drop}
         return list_library(lambda asked: self.preview(asked, at=at), self._running().standing, leaving=leaving)
 
+    def refuse_secrets(self, texts: Sequence[Leaving], *, model: str) -> None:
+        """Raises where something that looks like a secret would leave in these texts, and settings refuse that."""
+        refuse_secrets(texts, model=model, watch=self._world.secrets, rule=self._configured.rules.secrets)
+
     def _describe_commands(self, said: Sequence[str]) -> Commands:
         return describe_waiting(self._waits, self._configured.rules.measure.count, said=said)
 
@@ -87,6 +118,42 @@ class CommandedChat(ABC):
             self._read = (events, read_commands(events, self._contents(list_command_hashes(events))))
         return self._read[1]
 
-    def _take_commands(self, asked: Ask) -> Ask:
-        """What is asked, with what waits for it."""
-        return take_along(self._waits, asked, self._running().standing[0])
+    def _take_along(self, asked: Ask) -> Ask:
+        """What is asked, with what waits for it, without what another runner brought, with the memory if it is due."""
+        if self._log.commands:
+            asked = take_along(self._waits, asked, self._running().standing[0])
+        if self._memory is not None:
+            asked = self._memory.hold(asked, self._running().standing[0], self._configured.rules)
+        if self.runner_before in (None, asked.runner or self.runner):
+            return asked
+        usual = self._configured.parts(("system",))
+        parts = {name: usual.get(name, "") for name in RUNNER_PARTS}
+        return replace(asked, system={**parts, **asked.system}, tools=() if asked.tools is None else asked.tools)
+
+    def _take_up_memory(self, *, due: bool) -> None:
+        if self._memory is not None:
+            self._memory.is_due = due
+
+    @property
+    def memory(self) -> str:
+        """The memory as the prompt has it."""
+        return self._running().standing[0].system.memory
+
+    def refresh_memory(self) -> str | None:
+        """Have the memory taken up with the next question; what moves first by that, none if nothing does."""
+        if self._memory is None:
+            raise CallError("This conversation takes up no memory.", hint="Set memory to on, and open it again.")
+        change = self._memory.find_change(self._running().standing[0], self._configured.rules)
+        self._memory.is_due = True
+        return change
+
+    def tell_talk(self) -> tuple[str, bool]:
+        """What was talked about, on one line, and whether a model wrote that: a summariser does, where there is one."""
+        state, told = self._running().standing[0], self._log.path()
+        return tell_talk(
+            tell_title(self._log),
+            state.talk.exchanges,
+            day=read_time(told[-1].message) if told else None,
+            measure=self._configured.rules.measure,
+            summarizer=self._world.summarizer,
+        )

@@ -17,6 +17,7 @@ from lamella.faces.cli.chat.opening import (
     AnswerOption,
     ChatOptions,
     ModelOption,
+    RunnerOption,
     SettingOption,
     SystemOption,
     VaultOption,
@@ -45,6 +46,7 @@ def chat(
     chat: _NameArgument = None,
     vault: VaultOption = None,
     model: ModelOption = None,
+    runner: RunnerOption = None,
     active_note: ActiveOption = None,
     last: _LastOption = False,
     strata: _StrataOption = False,
@@ -65,26 +67,26 @@ def chat(
     drawn = at_terminal and not is_dumb() and not as_json
     out = sys.stdout
     output = JsonOutput(out) if as_json else _make_output(drawn=drawn)
-    given = read_given(system, settings)
+    given = read_given(system, settings, runner=runner)
     options = ChatOptions(
         store=store, chat=chat, model=model, vault=vault, last=last, answer=max_tokens, sticky=True, settings=given
     )
     # What programs read is all of stdout.
     words = redirect_stdout(sys.stderr) if as_json else nullcontext()
-    with words, opened_to_talk(options, output.reading) as opened, asyncio.Runner() as runner:
+    with words, opened_to_talk(options, output.reading) as opened, asyncio.Runner() as loop:
         files = open_files(vault)
-        talk = TerminalChat(opened, runner, output=output, files=files, strata=strata, by_hand=by_hand)
+        talk = TerminalChat(opened, loop, output=output, files=files, strata=strata, by_hand=by_hand)
         talk.active = find_active(active_note, files).path if active_note else ""
         talk.introduce()
         try:
             plain = LineInput(talk.tell_attached) if at_terminal else PipedInput()
-            _talk(talk, _make_input(talk, runner) if drawn else plain, at_terminal=at_terminal, drawn=drawn)
+            _talk(talk, _make_input(talk, loop) if drawn else plain, at_terminal=at_terminal, drawn=drawn)
         except (BrokenPipeError, SystemExit):
             # Nobody reads the answers any more: what is left is not sent. Rich leaves a closed pipe with SystemExit.
             discard_stdout(out)
             talk.failed = True
         finally:
-            _leave(talk, runner, options)
+            _leave(talk, loop, options)
     return 1 if talk.failed and not at_terminal else 0
 
 

@@ -19,13 +19,13 @@ from lamella.engine.keeping.backend import Backend, ChatRules
 from lamella.engine.keeping.conversations import Conversations
 from lamella.engine.keeping.names import find_chat
 from lamella.engine.keeping.stored import StoredChat
-from lamella.engine.sending.job import Job, Workplace, run_job
+from lamella.engine.sending.job import USUAL_RUNNER, Job, Workplace, find_runner, list_runners, run_job
 from lamella.engine.sending.pool import ProviderPool
 from lamella.engine.sending.sending import Delivery, Event
 from lamella.errors import CallError, UntrustedError, UsageError
 from lamella.faces.cli.access import name_command
 from lamella.faces.cli.chat.input import PROMPT
-from lamella.faces.cli.tables.said import GIVEN_UP, tell_round
+from lamella.faces.cli.tables.said import tell_round, tell_waiting
 from lamella.faces.cli.terminal.consent import allow_write, can_ask, go_on_trusted
 from lamella.faces.cli.terminal.lines import show_line, show_lines, tell_count
 from lamella.faces.cli.terminal.telling import tell
@@ -39,6 +39,7 @@ from lamella.wiring import (
     Configuration,
     Services,
     configure_chat,
+    find_part,
     fit_settings,
     open_backend,
     open_pool,
@@ -81,6 +82,15 @@ SettingOption = Annotated[
 ActiveOption = Annotated[
     str | None,
     typer.Option("--active-note", metavar="PATH", help="The note that is open: its pictures are sent as well."),
+]
+RunnerOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="The way of answering, as `lamella runners` lists them.",
+        show_default=False,
+        autocompletion=lambda: [*list_runners(RUNNERS).items()],
+    ),
 ]
 AnswerOption = Annotated[
     int | None,
@@ -141,10 +151,26 @@ class OpenChat:
     def run(self, asked: Ask | Turn, *, model: str | None = None) -> AsyncGenerator[Event, None]:
         """The events of the answer to what is asked, or to a turn that waits, by the runner that it is for."""
         waits = None if isinstance(asked, Ask) else asked
-        post = self.find_post(model if waits is None else waits.envelope.model)
-        wants = asked if isinstance(asked, Ask) else None
-        job = Job(chat=self.stored, asked=wants, turn=waits, post=post, place=self.opener.place)
-        return run_job(job, RUNNERS, usual=self.stored.runner)
+        job = Job(
+            chat=self.stored,
+            asked=asked if isinstance(asked, Ask) else None,
+            turn=waits,
+            calls=() if waits is None else tuple(self.stored.calls),
+            post=self.find_post(model if waits is None else waits.envelope.model),
+            limits=self.stored.limits,
+            place=self.opener.place,
+            runners=RUNNERS,
+        )
+        return run_job(job, usual=self.stored.runner)
+
+    def preview(self, asked: Ask) -> Turn:
+        """What asking this would send; what a runner other than ``chat`` brings along is known when it asks."""
+        runner = asked.runner or self.stored.runner
+        find_runner(runner, RUNNERS)
+        if runner != USUAL_RUNNER:
+            told = f"This is what {USUAL_RUNNER} would send: what {runner} brings along is not in it."
+            asked = structs.replace(asked, warnings=(*asked.warnings, told))
+        return self.stored.preview(asked, at=datetime.now(UTC))
 
     def view_answer(self, turn: Turn) -> dict[str, object]:
         """A turn that was answered, as data."""
@@ -208,7 +234,8 @@ class ChatOpener:
 def opened_to_talk(options: ChatOptions, progress: "Callable[[Progress], None]") -> Iterator[OpenChat]:
     """A conversation to talk in, and its store as long as that takes."""
     services = read_services()
-    backend = open_backend(options.store or None, services=services, vault=options.vault)
+    memory = find_part(services, talks=True)
+    backend = open_backend(options.store or None, services=services, vault=options.vault, memory=memory)
     place: Workplace | None = None
     usual = _STICKY if options.sticky and not services.found.is_set("attachments") else {}
     backend = structs.replace(backend, configure=partial(_configure, backend.configure, usual)) if usual else backend
@@ -233,6 +260,14 @@ def _configure(configure: Configure, usual: Mapping[str, object], given: Mapping
     return configure({**usual, **given})
 
 
+def find_waiting(stored: StoredChat) -> Turn:
+    """The question that waits for its answer, with what its tools gave so far; an error if none does."""
+    turn = stored.waiting()
+    if turn is None:
+        raise CallError("No question waits for its answer.", hint="Ask something, or have the last one answered again.")
+    return turn
+
+
 def tell_demo(model: str) -> None:
     """Say what the demo model is, if that is the one."""
     if model == DEMO_MODEL:
@@ -255,7 +290,8 @@ def _tell_last(opened: OpenChat) -> str:
     last = opened.stored.turns()[-1]
     lines = show_lines(last.reply.text if last.reply else "").strip().splitlines()
     more = ["…"] if len(lines) > _GLANCE else []
-    waits = [*tell_round(view_rounds(last, {})[-1]), GIVEN_UP] if last.pending else []
+    waits = [*tell_round(view_rounds(last, {})[-1])] if last.pending else []
+    waits += [tell_waiting("/resume")] if last.open else []
     return "\n".join((f"{PROMPT}{show_line(last.message.text)}", *lines[:_GLANCE], *more, *waits))
 
 

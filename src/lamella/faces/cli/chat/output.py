@@ -1,5 +1,6 @@
 """Showing an answer while it comes: its text on stdout, everything else on stderr."""
 
+from collections import deque
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Protocol, TextIO
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol, TextIO
 from lamella import Turn
 from lamella.engine.sending.sending import Event, EventName
 from lamella.faces.cli.tables.receipts import tell_receipt
+from lamella.faces.cli.tables.said import tell_called, tell_given
 from lamella.faces.cli.terminal.keys import unseen_keys
 from lamella.faces.cli.terminal.lines import show_line
 from lamella.faces.cli.terminal.signals import ended_by_signals
@@ -14,6 +16,7 @@ from lamella.faces.cli.terminal.telling import clear_status, draw_status, tell, 
 
 if TYPE_CHECKING:
     from lamella.adapters.providers.local.provider import Progress
+    from lamella.providers import ToolCall
 
 
 class Output(Protocol):
@@ -100,42 +103,77 @@ class JsonOutput(PlainOutput):
 async def follow(events: AsyncGenerator[Event, None], output: Output) -> Turn | None:
     """Show what happens, to the end, and give the turn as it was sent at last; what ends the process stops it."""
     turn = None
+    shown = _EventDisplay(output)
     with unseen_keys(), ended_by_signals():
         output.begin()
         try:
             async with aclosing(events):
                 async for event in events:
                     turn = event.turn or turn
-                    _show(event, output)
+                    shown.show(event)
         finally:
             output.end()
     return turn
 
 
-def _show(event: Event, output: Output) -> None:
-    match event.kind:
-        case EventName.DELTA:
-            output.more(event.text)
-        case EventName.REASONING:
-            output.thinking()
-        case _:
-            for line in _tell(event):
-                tell(line, err=True)
+class _EventDisplay:
+    """Shows events as they come; of a result it knows which call it answers."""
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        # Those whose results have not come, which come in their order; ids may be mended on the way.
+        self._calls: deque[ToolCall] = deque()
+        self._said = False
+        # A turn is sent on after every round, each time with the warnings it was asked with.
+        self._told: dict[str, None] = {}
+
+    def show(self, event: Event) -> None:
+        match event.kind:
+            case EventName.DELTA:
+                self._said = self._said or bool(event.text.strip())
+                self._output.more(event.text)
+            case EventName.REASONING:
+                self._output.thinking()
+            case EventName.TOOL:
+                self._show_tool(event)
+            case _:
+                for line in _tell(event, said=self._said):
+                    if line not in self._told:
+                        tell(line, err=True)
+                    self._told[line] = None
+
+    def _show_tool(self, event: Event) -> None:
+        """A call, or what it gave: a line for people, all of it for programs."""
+        call, output = event.call, event.output
+        if call is not None:
+            self._calls.append(call)
+            tell(f"→ {tell_called(call.name, call.arguments)}", err=True)
+            self._output.report("call", {"id": call.id, "name": call.name, "arguments": call.arguments})
+        elif output is not None:
+            name = show_line(self._calls.popleft().name if self._calls else output.call)
+            tell(f"← {name} {tell_given(output.output, failed=output.failed)}", err=True)
+            given = {"id": output.call, "output": output.output, "failed": output.failed}
+            self._output.report("result", given)
+            # What the model says next is another piece of its answer, on lines of its own.
+            self._output.end()
+            self._said = False
 
 
-def _tell(event: Event) -> Iterator[str]:
+def _tell(event: Event, *, said: bool) -> Iterator[str]:
     """What people should know of an event that is not the answer."""
     match event:
         case Event(kind=EventName.ENVELOPE, turn=turn) if turn is not None:
             yield from (f"warning: {show_line(warning)}" for warning in turn.envelope.warnings)
             if turn.compaction is not None:
                 yield f"compacted to make room: {tell_receipt(turn.compaction)}"
-        case Event(kind=EventName.TOOL, call=call) if call is not None:
-            yield f"the model asks for the tool {show_line(call.name)}, which nobody offers here"
+        case Event(kind=EventName.NOTE):
+            yield f"note: {show_line(event.said)}"
         case Event(kind=EventName.RETRY):
             yield f"{show_line(event.said)} Trying again in {event.wait or 0:.1f} s."
         case Event(kind=EventName.COMPACTION, receipt=receipt) if receipt is not None:
             yield f"{show_line(event.said)} Compacted: {tell_receipt(receipt)}"
+        case Event(kind=EventName.DONE, turn=turn) if turn is not None and turn.envelope.prompt.rounds and not said:
+            yield "The model gave no answer in words. What its tools gave is kept; /retry asks again."
 
 
 def tell_progress(progress: "Progress") -> str:

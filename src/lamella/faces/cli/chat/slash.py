@@ -7,7 +7,7 @@ from functools import partial
 from lamella.engine.dialogue.recalling import name_passage
 from lamella.errors import CallError, LamellaError, UsageError
 from lamella.faces.cli.chat.attaching import find_active
-from lamella.faces.cli.chat.commands import conversations, library
+from lamella.faces.cli.chat.commands import conversations, library, remembering, running
 from lamella.faces.cli.chat.commands.pasting import paste
 from lamella.faces.cli.chat.commands.setting import list_settings, set_or_show
 from lamella.faces.cli.chat.input import Arguments
@@ -242,6 +242,13 @@ COMMANDS = {
         Command(name="/compact", takes="[SHARE]", does="make room, down to a share of what fits", run=_compact),
         Command(name="/undo", does="take the last compaction back", run=_undo),
         Command(name="/recall", takes="WORDS", does="find what left the prompt", run=_recall),
+        Command(
+            name="/memory",
+            takes="[DO [TEXT]]",
+            does="show what is remembered, or add, remove, edit, keep (this talk) or refresh",
+            run=remembering.remember,
+            known=remembering.list_deeds,
+        ),
         Command(name="/ledger", does="show what each turn cost, and why", run=_ledger),
         Command(
             name="/set",
@@ -252,6 +259,12 @@ COMMANDS = {
         ),
         Command(name="/strata", does="show the layers of each turn, or stop showing them", run=_strata),
         Command(name="/retry", does="have the last question answered again", run=_retry, asks=True),
+        Command(
+            name="/resume",
+            does="go on with a question that was left without an answer",
+            run=running.resume,
+            asks=True,
+        ),
         Command(
             name="/regenerate",
             takes="[ID]",
@@ -289,6 +302,13 @@ COMMANDS = {
             does="show the model, or change it from the next message on",
             run=conversations.choose_model,
             known=conversations.list_known_models,
+        ),
+        Command(
+            name="/runner",
+            takes="[NAME]",
+            does="show the ways of answering, or choose one from the next message on",
+            run=running.choose_runner,
+            known=running.list_known_runners,
         ),
         Command(
             name="/new",

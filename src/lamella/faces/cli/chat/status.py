@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from decimal import Decimal
 
 from lamella.engine.keeping.stored import StoredChat
+from lamella.engine.sending.job import USUAL_RUNNER
 from lamella.faces.cli.terminal.lines import show_line
 from lamella.views.amounts import plain
-from lamella.views.ledger import Call, make_rows, sum_rows
+from lamella.views.ledger import Call, find_answers, make_rows, sum_rows
 
 # Keyed by why an answer ended, in the words of docs/ledger.md.
 _ENDS: Mapping[str, str] = {
@@ -40,15 +41,17 @@ def tell_end(call: Call) -> str:
 
 
 def tell_standing(stored: StoredChat, model: str) -> str:
-    """The share of the window in use, what of the last turn was cached, the cost so far, the model."""
+    """The share of the window in use, what of the last turn was cached, the cost so far, the model, another runner."""
     rows = make_rows(stored.turns(), stored.ledger())
-    last = next((row.calls[-1] for row in reversed(rows) if row.calls), None)
+    answers = find_answers([call for row in rows for call in row.calls])
+    last = answers[-1] if answers else None
     told = [_tell_window(stored)]
     if last is not None:
         rate = last.usage.hit_rate
         told.append("cached: unknown" if rate is None else f"{rate:.0%} of the last turn cached")
         told.append(_tell_cost(sum_rows(rows).billed))
-    return " · ".join((*told, show_line(model)))
+    runner = () if stored.runner == USUAL_RUNNER else (show_line(stored.runner),)
+    return " · ".join((*told, show_line(model), *runner))
 
 
 def _tell_window(stored: StoredChat) -> str:

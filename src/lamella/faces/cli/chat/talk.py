@@ -2,7 +2,6 @@
 
 from asyncio import Runner
 from collections.abc import AsyncGenerator
-from datetime import UTC, datetime
 
 from lamella import Turn
 from lamella.engine.checks import check_text
@@ -10,6 +9,7 @@ from lamella.engine.dialogue.ask import Ask
 from lamella.engine.dialogue.reading.waiting import Commands
 from lamella.engine.dialogue.reading.working_set import follow_given, list_given
 from lamella.engine.keeping.stored import StoredChat
+from lamella.engine.sending.job import USUAL_RUNNER
 from lamella.engine.sending.sending import Event
 from lamella.errors import ConflictError, LamellaError
 from lamella.faces.cli.access import name_command
@@ -24,7 +24,7 @@ from lamella.faces.cli.chat.commands.working_set import (
     tell_names,
     tell_waiting,
 )
-from lamella.faces.cli.chat.opening import OpenChat, greet
+from lamella.faces.cli.chat.opening import OpenChat, find_waiting, greet
 from lamella.faces.cli.chat.output import Output, follow
 from lamella.faces.cli.chat.status import tell_end, tell_standing
 from lamella.faces.cli.chat.strata import print_strata
@@ -124,7 +124,7 @@ class TerminalChat:
 
     def foresee(self, text: str) -> Turn:
         """What a message would send, with what waits for it and what it names."""
-        return self.stored.preview(self._ask(text), at=datetime.now(UTC))
+        return self._opened.preview(self._ask(text))
 
     def say_again(self, message: str | None = None) -> None:
         """Have a question answered again by the model that the status line names.
@@ -140,6 +140,11 @@ class TerminalChat:
             if self.stored.turns()[-1].reply is None and self.stored.head != before:
                 self.stored.switch(before)
 
+    def go_on(self) -> None:
+        """Have the question answered that was left without an answer, from where it was left."""
+        self.failed = True
+        self._follow(self._opened.run(find_waiting(self.stored)))
+
     def tell_failure(self, error: LamellaError) -> None:
         """Two lines, as every failure is told; where somebody else wrote first, that is loaded."""
         if isinstance(error, ConflictError):
@@ -150,7 +155,7 @@ class TerminalChat:
 
     def warm(self) -> None:
         """Have what waits for the next message read in, where the model can do that ahead."""
-        if self._by_hand:
+        if self._by_hand and self.stored.runner == USUAL_RUNNER:
             self._warmup.begin(self._ask(""))
 
     def leave(self) -> None:
@@ -249,4 +254,6 @@ class TerminalChat:
         told = self.stored.turns()
         if told and told[-1].reply is not None:
             return "Stopped. What was said is kept; /retry asks again."
+        if told and told[-1].open:
+            return "Stopped between two rounds of tools. /resume goes on from there; another message gives that up."
         return "Stopped before a word came. The question is kept: /retry asks it again, another message leaves it."

@@ -7,6 +7,7 @@ import typer
 
 from lamella.engine.checks import check_text
 from lamella.engine.notes import MOST_HITS
+from lamella.errors import UsageError
 from lamella.faces.cli.access import JsonOption
 from lamella.faces.cli.tables.hits import print_hits
 from lamella.faces.cli.terminal.lines import show_line, tell_count
@@ -44,7 +45,9 @@ def search(
 
     lamella search "what is decided" --vault examples/vault
     """
-    wanted, folder = check_text(query, "query", may_be_empty=False), find_vault(vault)
+    wanted, folder = check_text(query, "query"), find_vault(vault)
+    if not wanted.strip():
+        raise UsageError("There is nothing to search for.", hint='Give words, as in lamella search "what is decided".')
     with open_notes(folder) as notes:
         report = _refresh(notes, folder)
         _tell_trouble(report, shown=_SHOWN)

@@ -9,7 +9,16 @@ from rich.text import Text
 from lamella.faces.cli.terminal.console import make_console
 from lamella.faces.cli.terminal.lines import show_line, tell_count
 from lamella.views.amounts import plain
-from lamella.views.ledger import Call, Imprint, LedgerRow, LedgerSums, find_unexplained, sum_rows, written
+from lamella.views.ledger import (
+    Call,
+    Imprint,
+    LedgerRow,
+    LedgerSums,
+    find_answers,
+    find_unexplained,
+    sum_rows,
+    written,
+)
 
 _BAR = 28
 _CACHED, _SENT = "█", "░"
@@ -55,7 +64,7 @@ def _print_row(console: Console, row: LedgerRow, largest: int) -> None:
     shown = show_line(typed if len(typed) <= _TYPED_SHOWN else typed[: _TYPED_SHOWN - 1] + "…")
     console.print()
     console.print(Text(f"turn {row.number}  ", style="bold").append(shown, style="default"))
-    if not row.calls:
+    if not find_answers(row.calls):
         console.print(Text(f"  {_NO_CALL[row.standing]}", style="dim"))
     for call in row.calls:
         for line in _call_lines(call, largest):
@@ -72,7 +81,8 @@ def _call_lines(call: Call, largest: int) -> Iterator[Text]:
     yield _line("verdict", show_line(str(call.verdict)), style=_COLOURS.get(call.verdict.outcome, "default"))
     if call.diagnosis is not None:
         yield _line("provider", f"says: {show_line(call.diagnosis.reason or call.diagnosis.verdict)}")
-    yield _line("layers", " · ".join(f"{name} {tokens:,}" for name, tokens in call.by_layer.items() if tokens))
+    if call.by_layer:
+        yield _line("layers", " · ".join(f"{name} {tokens:,}" for name, tokens in call.by_layer.items() if tokens))
     yield _line("money", _money(call))
     yield _line("time", _time(call))
 
@@ -94,7 +104,8 @@ def _bar(call: Call, largest: int) -> Text:
     length = min(_BAR, -(-prompt * _BAR // largest)) if largest else 0
     filled = min(length, round(length * (call.usage.read or 0) / prompt)) if prompt else 0
     bar = Text(f"  {_CACHED * filled}{_SENT * (length - filled)}{' ' * (_BAR - length)}")
-    return bar.append(f"{prompt:>8,}  {show_line(call.model or 'no model')}")
+    purpose = "" if find_answers([call]) else f", {show_line(call.purpose)}"
+    return bar.append(f"{prompt:>8,}  {show_line(call.model or 'no model')}{purpose}")
 
 
 def _prompt(call: Call) -> int:
@@ -147,7 +158,8 @@ def _count(count: int | None) -> str:
 
 def _sums(sums: LedgerSums, *, turns: int) -> Text:
     line = Text(tell_count(turns, "turn"), style="bold")
-    line.append(f" · {tell_count(sums.calls, 'call')}", style="default")
+    asides = f", {sums.asides:,} of them on the way to an answer" if sums.asides else ""
+    line.append(f" · {tell_count(sums.calls, 'call')}{asides}", style="default")
     if not sums.calls:
         return line
     share = "" if sums.read_share is None else f" ({sums.read_share:.0%} of the input)"

@@ -5,13 +5,17 @@ from collections.abc import Sequence
 from lamella.engine.keeping.marks import CompactionMark
 from lamella.faces.cli.tables.receipts import tell_mark
 from lamella.faces.cli.terminal.lines import show_line, show_lines
-from lamella.views.chats import CallBody, RoundBody, SaidBody
+from lamella.views.chats import CallBody, RoundBody, SaidBody, SourceBody
 from lamella.views.words import cut_words
 
 _INDENT = " " * 18
 # Of a call and of what it gave, in characters: enough to know which it is.
 _GLANCE = 100
-GIVEN_UP = "A new message gives that up; the program that has these tools can go on with them."
+
+
+def tell_waiting(resume: str) -> str:
+    """What becomes of a question that was left between two rounds of tools; ``resume`` goes on with it."""
+    return f"`{resume}` goes on from there; a new message gives that up."
 
 
 def tell_said(said: SaidBody, marks: Sequence[CompactionMark], rounds: Sequence[RoundBody] = ()) -> list[str]:
@@ -33,12 +37,29 @@ def tell_round(made: RoundBody) -> list[str]:
     return [*said, *(f"> {_tell_call(call)}" for call in made["calls"])]
 
 
+def tell_source(source: SourceBody) -> list[str]:
+    """What a number in a reply points to: where it stands, and below that the passage itself."""
+    place = " > ".join(filter(None, (source["path"] or source["id"], source["place"].replace("#", " > "))))
+    text = "erased since" if source["text"] is None else source["text"]
+    passage = [f"{_INDENT}  | {line}".rstrip() for line in show_lines(text).splitlines()]
+    return [f"{_INDENT}[^{source['number']}] {show_line(place)}", *passage]
+
+
 def _tell_call(call: CallBody) -> str:
-    called = f"{call['name']}({cut_words(call['arguments'], _GLANCE)})"
+    called = tell_called(call["name"], call["arguments"])
     if call["output"] is None:
-        return f"{show_line(called)} waits for its result"
-    gave = show_line(cut_words(call["output"], _GLANCE))
-    return f"{show_line(called)} {'failed' if call['failed'] else 'gave'}: {gave}"
+        return f"{called} waits for its result"
+    return f"{called} {tell_given(call['output'], failed=call['failed'])}"
+
+
+def tell_called(name: str, arguments: str) -> str:
+    """A call on a line."""
+    return show_line(f"{name}({cut_words(arguments, _GLANCE)})")
+
+
+def tell_given(output: str, *, failed: bool) -> str:
+    """What came back, on the same line."""
+    return f"{'failed' if failed else 'gave'}: {show_line(cut_words(output, _GLANCE))}"
 
 
 def _tell_marks(message: str, marks: Sequence[CompactionMark]) -> list[str]:

@@ -70,6 +70,8 @@ def test_bytes_that_are_no_text_ride_as_base64() -> None:
     comment = inside(render(chronicle))
     assert "iVBOR/8A" in comment
     assert parse_comment(comment)[0] == chronicle
+    for wrong in ("iVBOR\ufeff8A", "iVBOR*8A"):
+        assert "cannot be read" in damaged(comment.replace("iVBOR/8A", wrong))
 
 
 def test_a_body_that_is_not_canonical_comes_back_as_it_was() -> None:

@@ -85,7 +85,7 @@ def test_what_was_recorded_is_read_and_written_again_as_it_was(name: str) -> Non
 
 def test_every_kind_that_is_written_was_recorded_or_came_later() -> None:
     kinds = {EventKind(told["kind"]) for told in RECORDED.values()}
-    later = {EventKind.ATTACHMENT, EventKind.CALLS, EventKind.RESULTS, EventKind.STAGE}
+    later = {EventKind.ASIDE, EventKind.ATTACHMENT, EventKind.CALLS, EventKind.RESULTS, EventKind.STAGE}
     assert {kind for kind, made in CLASSES.items() if made is not SilentEvent} == kinds | later
     assert set(CLASSES) == set(EventKind)
 
@@ -135,6 +135,7 @@ WRONG: dict[EventKind, list[tuple[str, str]]] = {
     EventKind.ERASURE: [('{"artifact":3}', "artifact")],
     EventKind.STAGE: [("[]", "object")],
     EventKind.ATTACHMENT: [("[]", "object"), ('{"attached":[{"id":"a.md"}]}', "kind"), ('{"drop":"a"}', "drop")],
+    EventKind.ASIDE: [('{"parent":"m","purpose":"planner"}', "`call`"), ('{"parent":"m","purpose":3}', "purpose")],
     EventKind.FOLD: [("3", "object")],
 }
 

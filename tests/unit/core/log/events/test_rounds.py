@@ -21,6 +21,7 @@ from lamella.core.log.events.rounds import (
 )
 from lamella.core.log.ids import round_result_id
 from lamella.core.log.log import Log
+from lamella.core.log.nodes import find_results
 from lamella.core.log.snapshot import Snapshot, join_snapshots, make_snapshot, read_snapshot, write_snapshot
 from lamella.core.log.terms import Terms
 from lamella.core.messages.delta import NativeReply, Reply, StopReason, ToolCall
@@ -278,8 +279,9 @@ def test_an_output_that_was_erased_says_so_and_its_call_stays(scribe: Scribe) ->
         call=ToolCall(id="one", name="one", arguments='{"of":"one"}'),
         output=ToolOutput(call="one", output="secret"),
     )
-    assert scribe.log.find_results(name) == (hash_text("secret"),)
-    assert scribe.log.find_results("tool:one:other") == ()
+    nodes, waits = scribe.log.nodes.values(), scribe.log.rounds
+    assert find_results(nodes, waits, name) == (hash_text("secret"),)
+    assert find_results(nodes, waits, "tool:one:other") == ()
     scribe.write(write_erasure(name, [hash_text("secret"), hash_text("[]")], at=AT))
     (turn,) = read_turns(scribe.log.path(), scribe.contents, usual=Terms())
     assert [one.output for one in turn.rounds[0].outputs] == [ERASED_OUTPUT, "2"]

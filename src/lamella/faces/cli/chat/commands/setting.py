@@ -21,6 +21,8 @@ _ELSEWHERE = {
     "model_facts": "It is a setting of lamella.toml or of the environment.",
     "index_folder": "It is a setting of lamella.toml or of the environment.",
     "cache_storage": "It is a setting of lamella.toml or of the environment.",
+    "memory": "It is a setting of lamella.toml or of the environment.",
+    "memory_folder": "It is a setting of lamella.toml or of the environment.",
     **dict.fromkeys(
         (
             "private_addresses",
@@ -40,9 +42,10 @@ _EXAMPLE = "As in --set temperature=0.2."
 _LISTED = f"Settings are: {', '.join(name for name in NAMES if name not in _ELSEWHERE)}."
 
 
-def read_given(system: str | None, words: Iterable[str] | None) -> dict[str, object]:
-    """Settings by name, from ``--system`` and from words such as ``temperature=0.2``."""
+def read_given(system: str | None, words: Iterable[str] | None, *, runner: str | None = None) -> dict[str, object]:
+    """Settings by name, from ``--system`` and ``--runner``, and from words such as ``temperature=0.2``."""
     found: dict[str, object] = {} if system is None else {"system": check_text(system, "the system prompt")}
+    found |= {} if runner is None else {"runner": runner}
     for one in words or ():
         typed, equals, text = one.partition("=")
         name = typed.strip()

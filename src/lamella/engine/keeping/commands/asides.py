@@ -1,0 +1,56 @@
+"""Asides of a stored conversation: model calls on the way to an answer, written down; and the ledger of all calls."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from datetime import datetime
+from threading import RLock
+
+from lamella.core.log.branch import read_all_calls
+from lamella.core.log.call import Call
+from lamella.core.log.events.codec import write_aside
+from lamella.core.log.log import Log
+from lamella.core.log.records import Written
+from lamella.core.messages.request import Request
+from lamella.engine.dialogue.answer import Answer
+from lamella.engine.dialogue.dialogue import Dialogue
+from lamella.engine.keeping.journal import StoredLog
+from lamella.engine.locking import one_at_a_time
+from lamella.errors import ConflictError
+
+
+@one_at_a_time(except_for=("ledger",))
+class AccountedChat(ABC):
+    """What a conversation in a store came to: every call to a model that was made for it."""
+
+    lock: RLock
+    _log: Log
+    _kept: StoredLog
+
+    @abstractmethod
+    def _running(self) -> Dialogue: ...
+
+    @abstractmethod
+    def _moment(self, at: datetime | None) -> str: ...
+
+    @abstractmethod
+    def _append(self, written: Written, *, title: str | None = None) -> None: ...
+
+    def note_aside(
+        self, request: Request, given: Answer, *, purpose: str, after: str | None = None, at: datetime | None = None
+    ) -> None:
+        """Write down a model call that is no answer, made when ``after`` was the last message, by default what is now.
+
+        If others went on with the conversation meanwhile it is written down all the same: it was paid for. What is
+        being done here still finds that they did.
+        """
+        parent = after if after is not None and (not after or after in self._log.nodes) else self._log.head
+        call = self._running().accounts.judge_aside(request, given, purpose=purpose, at=at)
+        written = write_aside(call, parent=parent, at=self._moment(at))
+        try:
+            self._append(written)
+        except ConflictError:
+            self._kept.append_beside(written)
+
+    def ledger(self) -> Sequence[Sequence[Call]]:
+        """For each turn of the active branch the model calls that were made for it, answers left behind included."""
+        return read_all_calls(self._log.path(), tuple(self._log.nodes.values()), self._log.asides)

@@ -1,0 +1,80 @@
+"""Limits: how far one turn may go, and what it has used of that. One that is reached ends the calls, not the turn."""
+
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+
+from msgspec import Struct
+
+from lamella.core.log.call import Call
+from lamella.core.messages.delta import ToolCall
+from lamella.core.messages.rounds import ToolOutput
+from lamella.core.prompt.layers.rounds import split_rounds
+from lamella.engine.dialogue.turn import TurnView
+from lamella.engine.sending.tools import SECONDS, STEPS
+from lamella.ports import Clock
+
+# How often calls are refused in words before the model is sent a request in which it cannot call.
+PATIENCE = 2
+_REFUSED = "Not run: "
+
+
+class TurnLimits(Struct, frozen=True, kw_only=True):
+    """How far one turn may go: rounds of tools, seconds of a call and of all of it, tokens and dollars of its requests.
+
+    None is no limit. They are looked at between two rounds: what is under way is not cut off.
+    """
+
+    steps: int = STEPS
+    call_seconds: float = SECONDS
+    turn_seconds: float | None = None
+    turn_tokens: int | None = None
+    max_cost: Decimal | None = None
+
+
+class TurnMeter:
+    """What a turn has used of its limits. Where it ``counts``, it is told of each request that was answered."""
+
+    def __init__(self, limits: TurnLimits, *, clock: Clock) -> None:
+        self._limits = limits
+        self.counts = limits.turn_tokens is not None or limits.max_cost is not None
+        self._clock = clock
+        self._started = clock.now()
+        self._tokens = 0
+        self._cost = Decimal(0)
+
+    def note(self, calls: Iterable[Call]) -> None:
+        """Requests of the turn that were answered; of those without a price nobody knows what they cost."""
+        for call in calls:
+            self._tokens += (call.usage.prompt or 0) + (call.usage.output or 0)
+            self._cost += call.billed or 0
+
+    def find_reached(self, rounds: int) -> str:
+        """The limit that a turn of so many rounds has reached, in words; nothing while it has reached none."""
+        limits = self._limits
+        seconds = (self._clock.now() - self._started).total_seconds()
+        if rounds >= limits.steps:
+            return f"a turn has at most {limits.steps} rounds of tools"
+        if limits.turn_seconds is not None and seconds >= limits.turn_seconds:
+            return f"a turn calls tools for at most {limits.turn_seconds:g} seconds"
+        if limits.turn_tokens is not None and self._tokens >= limits.turn_tokens:
+            return f"a turn has at most {limits.turn_tokens:,} tokens, and {self._tokens:,} were used"
+        if limits.max_cost is not None and self._cost >= limits.max_cost:
+            return f"a turn costs at most ${limits.max_cost:f}, and ${self._cost:f} were spent"
+        return ""
+
+
+def refuse_calls(calls: Sequence[ToolCall], why: str) -> tuple[ToolOutput, ...]:
+    """What calls are told that are not run, because the model is to answer now."""
+    told = f"{_REFUSED}{why}. Answer with what you have."
+    return tuple(ToolOutput(call=call.id, output=told, failed=True) for call in calls)
+
+
+def count_rounds(turn: TurnView) -> tuple[int, int]:
+    """How many rounds of tools a turn has had, and how many of them, the last ones, were refused."""
+    rounds = split_rounds(turn.envelope.prompt.rounds)
+    refused = 0
+    for _, results in reversed(rounds):
+        if not all(result.message.failed and result.text.startswith(_REFUSED) for result in results):
+            break
+        refused += 1
+    return len(rounds), refused

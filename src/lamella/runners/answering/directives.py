@@ -1,0 +1,46 @@
+"""Directives: words in a typed message that say which tool is to be used, such as ``@vault``."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from lamella.core.artifacts.model import ToolDefinition
+from lamella.core.text.fences import walk_lines
+from lamella.runners.answering.plans import PlannedCall, find_main_argument
+
+# The tool that each of them is for, by the name that it has here.
+TOOLS: Mapping[str, str] = {
+    "vault": "search_notes",
+    "web": "web_search",
+    "websearch": "web_search",
+    "memory": "remember",
+}
+_DIRECTIVE = re.compile(rf"(?<![\w@/.`])@({'|'.join(TOOLS)})(?![\w/.`-])", re.IGNORECASE)
+_CODE = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)")
+
+
+def find_forced(typed: str) -> tuple[str, ...]:
+    """The directives of a message, each once, as they are known here; what stands in code is none."""
+    found = (
+        match[1].lower()
+        for line, is_code in walk_lines(typed)
+        if "@" in line and not is_code
+        for match in _DIRECTIVE.finditer(_CODE.sub("", line))
+    )
+    return tuple(dict.fromkeys(found))
+
+
+def force_calls(typed: str, told: Sequence[ToolDefinition]) -> tuple[list[PlannedCall], list[str]]:
+    """The calls that a message forces, with its words, and what is to be said of directives whose tool is not there."""
+    by_name = {tool.name: tool for tool in told}
+    words = " ".join(_DIRECTIVE.sub(" ", typed).split())
+    calls: dict[str, PlannedCall] = {}
+    said: list[str] = []
+    for directive in find_forced(typed):
+        tool = by_name.get(TOOLS[directive])
+        if tool is None:
+            said.append(f"@{directive} does nothing: there is no {TOOLS[directive]} here.")
+        elif not words:
+            said.append(f"@{directive} does nothing: there are no words with it.")
+        else:
+            calls.setdefault(tool.name, (tool.name, {find_main_argument(tool): words}))
+    return list(calls.values()), said

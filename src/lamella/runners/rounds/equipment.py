@@ -1,0 +1,38 @@
+"""Equipment: the tools that a turn may call, and what a runner has a question take along."""
+
+from collections.abc import Mapping, Sequence
+
+from lamella.core.artifacts.model import ToolDefinition
+from lamella.core.values import replace
+from lamella.engine.sending.job import Job
+from lamella.engine.sending.tools import Toolbox
+
+
+def gather_tools(job: Job) -> Toolbox:
+    """The tools of the place and those that the caller gave; of two with one name the caller's."""
+    given = () if job.toolbox is None else job.toolbox.known
+    names = {definition.name for definition in given}
+    here = [tool for tool in job.place.make_tools(job.chat) if tool.name not in names]
+    return Toolbox(here, seconds=job.limits.call_seconds, before=job.toolbox)
+
+
+def list_told(job: Job, tools: Toolbox) -> tuple[ToolDefinition, ...]:
+    """What the model is told of, in an order that stays: the tools of the place, then what the caller gave."""
+    asked = None if job.asked is None else job.asked.tools
+    given = asked if asked is not None else () if job.toolbox is None else job.toolbox.known
+    return (*tools.definitions, *given)
+
+
+def take_along(
+    job: Job, *, parts: Mapping[str, str], tools: Sequence[ToolDefinition] | None = None, warning: str = ""
+) -> Job:
+    """The job whose question has these parts of L1 and may call these tools, with what is to be said of that.
+
+    What the question itself says of them comes first. A turn that waits is as it was asked.
+    """
+    asked = job.asked
+    if asked is None:
+        return job
+    warnings = (*asked.warnings, warning) if warning else asked.warnings
+    told = asked.tools if tools is None else tuple(tools)
+    return replace(job, asked=replace(asked, system={**parts, **asked.system}, tools=told, warnings=warnings))

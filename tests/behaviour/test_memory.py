@@ -1,0 +1,258 @@
+"""When a conversation takes up what is remembered: opened, compacted or asked to, and at no other time."""
+
+from pathlib import Path
+
+import pytest
+from tests.unit.engine.backends import make_backend
+
+import lamella
+from lamella import Chat, Turn
+from lamella.adapters.memory.files import FACTS, MemoryFiles
+from lamella.adapters.stores.memory import MemoryStore
+from lamella.core.log.call import Cause
+from lamella.core.values import replace
+from lamella.engine.keeping.backend import Backend
+from lamella.engine.memory import make_part, no_part
+from lamella.holdings import FactKind
+
+LONG = "A long answer about beans. " * 60
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> MemoryFiles:
+    return MemoryFiles(tmp_path / "memory")
+
+
+class Talk:
+    """Conversations of one store over one memory, opened anew when a test says so."""
+
+    def __init__(self, book: MemoryFiles, **settings: object) -> None:
+        self.backend: Backend = replace(make_backend(MemoryStore()), memory=make_part(book))
+        self._settings = {"layout": "in_place", **settings}
+        self.chat = self.open()
+
+    def open(self) -> Chat:
+        self.chat = Chat(self.backend, "chat", dict(self._settings))
+        return self.chat
+
+    def say(self, text: str, answer: str = "Yes.", **asked: object) -> Turn:
+        turn = self.chat.ask(text, **asked)  # type: ignore[arg-type]
+        self.chat.reply(answer)
+        return turn
+
+
+def moved(turn: Turn) -> str:
+    return str(turn.prefix.movement)
+
+
+def test_a_new_conversation_has_what_is_remembered_as_the_last_part_of_its_system_prompt(book: MemoryFiles) -> None:
+    book.add("My garden is in Graz.")
+    turn = Talk(book).say("Hello", system="You are terse.")
+    assert turn.messages[0].text.startswith("You are terse.\n\n## Memory\n\n")
+    assert turn.messages[0].text.endswith("- My garden is in Graz.")
+
+
+def test_what_changes_in_the_middle_waits_until_the_conversation_is_opened_again_and_is_taken_up_once(
+    book: MemoryFiles,
+) -> None:
+    talk = Talk(book)
+    first = talk.say("One")
+    book.add("Likes tea")
+    assert moved(talk.say("Two")) == "none"
+    talk.open()
+    third, fourth = talk.say("Three"), talk.say("Four")
+    assert (moved(third), moved(fourth)) == ("system_changed(memory, new: Likes tea)", "none")
+    assert (first.messages[0].role, third.messages[0].text == fourth.messages[0].text) == ("user", True)
+    book.remove("1")
+    talk.open()
+    assert moved(talk.say("Five")) == "system_changed(memory, gone: Likes tea)"
+
+
+def test_live_and_reopened_send_the_same_bytes(book: MemoryFiles) -> None:
+    book.add("Likes tea")
+    live, reopened = Talk(book), Talk(book)
+    for question in ("One", "Two", "Three"):
+        reopened.open()
+        assert [m.text for m in live.say(question).messages] == [m.text for m in reopened.say(question).messages]
+
+
+def test_what_was_sent_is_read_from_the_log_whatever_the_files_say_by_then(book: MemoryFiles) -> None:
+    book.add("Likes tea")
+    talk = Talk(book)
+    sent = talk.say("One").messages
+    book.edit("1", "Likes coffee")
+    assert [turn.messages for turn in talk.open().replay()] == [sent]
+
+
+def test_on_request_it_is_taken_up_with_the_next_turn(book: MemoryFiles) -> None:
+    talk = Talk(book)
+    talk.say("One")
+    assert talk.chat.refresh_memory() is None
+    book.add("Likes tea")
+    assert (talk.chat.refresh_memory(), talk.chat.memory) == ("new: Likes tea", "")
+    assert moved(talk.say("Two")) == "system_changed(memory, new: Likes tea)"
+    assert "Likes tea" in talk.chat.memory
+
+
+def test_a_preview_shows_it_and_takes_nothing_up(book: MemoryFiles) -> None:
+    book.add("Likes tea")
+    talk = Talk(book)
+    ahead = talk.chat.preview("One").messages
+    assert (ahead, talk.chat.memory) == (talk.chat.preview("One").messages, "")
+    assert talk.say("One").messages == ahead
+
+
+def test_a_compaction_by_hand_takes_it_up_with_the_turn_after_it(book: MemoryFiles) -> None:
+    talk = Talk(book)
+    for number in range(4):
+        talk.say(f"Question {number}", LONG)
+    book.add("Likes tea")
+    assert talk.chat.compact(0.001) is not None
+    turn = talk.say("Next")
+    assert moved(turn) == "system_changed(memory, new: Likes tea)"
+    assert moved(talk.say("And then")) == "none"
+
+
+def test_a_turn_that_is_compacted_by_itself_takes_it_up_and_a_warm_one_does_not(book: MemoryFiles) -> None:
+    talk = Talk(book, window=3_000, reserve=200)
+    talk.say("Begin")
+    book.add("Likes tea")
+    turns: list[Turn] = []
+    while not turns or turns[-1].compaction is None:
+        turns.append(talk.say(f"Question {len(turns)}", LONG))
+    assert len(turns) > 2
+    assert {moved(turn) for turn in turns[:-1]} == {"none"}
+    assert moved(turns[-1]) == "system_changed(memory, new: Likes tea)"
+    assert [m.text for m in talk.open().preview("x").messages[:1]] == [turns[-1].messages[0].text]
+
+
+def test_a_fold_that_somebody_asks_for_takes_it_up(book: MemoryFiles) -> None:
+    talk = Talk(book)
+    talk.say("One")
+    book.add("Likes tea")
+    assert moved(talk.say("Two", fold=True)) == "system_changed(memory, new: Likes tea)"
+
+
+def test_nothing_but_the_memory_moves_when_it_changes(book: MemoryFiles) -> None:
+    talk = Talk(book, layout="library")
+    before = talk.say("One", system={"base": "Base.", "instructions": "Be kind."})
+    book.add("Likes tea")
+    talk.open()
+    after = talk.say("Two")
+    assert after.messages[0].text.startswith(before.messages[0].text + "\n\n## Memory")
+    assert after.prefix.movement.cause is Cause.SYSTEM_CHANGED
+
+
+@pytest.mark.parametrize("data", [b"- caf\xe9", b"x" * 300_000])
+def test_a_file_that_cannot_be_read_is_said_once_and_the_conversation_goes_on(book: MemoryFiles, data: bytes) -> None:
+    book.add("Likes tea")
+    talk = Talk(book)
+    talk.say("One")
+    (book.folder / FACTS).write_bytes(data)
+    talk.open()
+    second, third = talk.say("Two"), talk.say("Three")
+    told = [line for line in second.envelope.warnings if line.startswith("The memory stays as it is")]
+    assert (len(told), moved(second), moved(third)) == (1, "none", "none")
+    assert "Likes tea" in third.messages[0].text
+    assert third.envelope.warnings == ()
+
+
+def test_switched_off_it_leaves_the_prompt(book: MemoryFiles) -> None:
+    book.add("Likes tea")
+    talk = Talk(book)
+    talk.say("One")
+    talk.backend = replace(talk.backend, memory=no_part)
+    talk.open()
+    assert moved(talk.say("Two")) == "system_changed(memory, gone: Likes tea)"
+    assert talk.chat.memory == ""
+
+
+def test_where_nobody_wants_it_a_conversation_keeps_what_it_has(book: MemoryFiles) -> None:
+    book.add("Likes tea")
+    talk = Talk(book)
+    talk.say("One")
+    book.add("Likes coffee")
+    talk.backend = replace(talk.backend, memory=None)
+    talk.open()
+    assert moved(talk.say("Two")) == "none"
+    with pytest.raises(lamella.BadInputError, match="takes up no memory"):
+        talk.chat.refresh_memory()
+
+
+def test_a_memory_that_a_program_gives_in_its_own_words_is_that_programs(book: MemoryFiles) -> None:
+    book.add("Likes tea")
+    talk = Talk(book)
+    talk.say("One", system={"memory": "The user is Ada."})
+    talk.open()
+    assert moved(talk.say("Two")) == "none"
+    assert talk.chat.memory == "The user is Ada."
+
+
+def test_a_conversation_is_not_told_what_it_was_about_itself(book: MemoryFiles) -> None:
+    talk = Talk(book)
+    talk.say("When are beans sown?")
+    book.add(talk.chat.tell_talk(), kind=FactKind.RECENT, chat=talk.chat.id)
+    book.add("Tides", kind=FactKind.RECENT, chat="another")
+    talk.open()
+    talk.say("Two")
+    assert ("Tides" in talk.chat.memory, "beans" in talk.chat.memory) == (True, False)
+
+
+def test_a_day_in_what_is_remembered_is_no_clock_and_is_not_warned_of(book: MemoryFiles) -> None:
+    book.add("Was born on 1980-03-02")
+    assert Talk(book).say("One").envelope.warnings == ()
+
+
+def test_a_small_window_gets_a_small_memory_that_says_what_is_missing(book: MemoryFiles) -> None:
+    for number in range(60):
+        book.add(f"Fact number {number} about the garden and the beans in it")
+    talk = Talk(book, window=4_000, reserve=400)
+    turn = talk.say("One")
+    assert turn.tokens.by_layer["L1_SYSTEM"] < 300
+    assert "older lines are left out" in turn.messages[0].text
+    assert "Fact number 59 " in turn.messages[0].text
+
+
+def test_why_tells_of_the_memory(book: MemoryFiles) -> None:
+    book.add("Likes tea")
+    talk = Talk(book)
+    talk.say("One", system="Be terse.")
+    assert "taken up when" in talk.chat.why("memory").why
+    assert (talk.chat.why("memory").in_prompt, talk.chat.why("base").why) == (
+        True,
+        "It is the part base of the system prompt.",
+    )
+
+
+def test_python_opens_edits_and_erases_it(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'chats.db'}"
+    with lamella.open(url, memory=True) as engine:
+        for fact in engine.memory.read():
+            engine.memory.remove(fact.id)
+        engine.memory.add("Likes tea")
+        assert engine.remember("Owns a boat").startswith("Remembered.")
+        chat = engine.chat("garden")
+        turn = chat.ask("When are beans sown?")
+        assert "- Likes tea" in turn.messages[0].text
+        assert "not by the user; notes, and no instructions:\n- Owns a boat" in turn.messages[0].text
+        chat.reply("In May.")
+        kept = engine.keep_recent("garden")
+        assert kept.text.endswith("When are beans sown?")
+        assert engine.keep_recent(chat) == kept
+        assert [fact.kind.value for fact in engine.memory.read()] == ["saved", "noted", "recent"]
+        engine.erase("garden")
+        assert [fact.text for fact in engine.memory.read()] == ["Likes tea", "Owns a boat"]
+        for fact in engine.memory.read():
+            engine.memory.remove(fact.id)
+    with pytest.raises(lamella.BadInputError, match="neither True nor False"):
+        lamella.open(url, memory="yes")  # type: ignore[arg-type]
+
+
+def test_erasing_an_artifact_takes_out_what_tells_of_its_conversation(tmp_path: Path) -> None:
+    with lamella.open(f"sqlite:///{tmp_path / 'chats.db'}") as engine:
+        chat = engine.chat("garden")
+        chat.ask("What is planned?", attach=[lamella.Note(path="plan.md", text="Beans.")])
+        chat.reply("Beans.")
+        engine.keep_recent(chat)
+        engine.erase_artifact(chat, "plan.md")
+        assert [fact for fact in engine.memory.read() if fact.chat == chat.id] == []

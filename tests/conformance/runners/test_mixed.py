@@ -1,0 +1,84 @@
+"""Runners mixed in one conversation, which is opened anew in the middle: what each brought goes with it."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+from tests.conformance.runners.conftest import Open, collect
+from tests.speaking import Speaker
+
+from lamella import Chat, Note
+from lamella.core.log.call import Movement
+from lamella.providers import ToolCall
+from lamella.runners.registry import RUNNERS
+from lamella.testing import Line
+
+NOTE = Note(path="plan.md", text="# Plan\n\nDig before the frost.\n")
+
+
+def search(query: str) -> str:
+    """Searches the shed."""
+    return f"Of {query} there are two."
+
+
+def ask_all(
+    chat: Chat, runners: Sequence[str], movements: list[Movement], *, first: int = 0
+) -> list[list[dict[str, object]]]:
+    """What the first request of each runner's turn is; questions are numbered on from the first."""
+    sent = []
+    for number, runner in enumerate(runners, start=first):
+        events = collect(chat.send(f"Question {number}?", runner=runner, attach=[NOTE]), movements)
+        turn = next(event.turn for event in events if event.turn is not None)
+        sent.append([message.to_dict() for message in turn.messages])
+    return sent
+
+
+@pytest.mark.moves_prefix(reason="each runner has guidelines and tools of its own")
+@pytest.mark.parametrize("layout", ["library", "in_place"])
+def test_a_mixed_conversation_that_is_opened_anew_in_the_middle_sends_the_same(
+    opened: Open, layout: str, movements: list[Movement]
+) -> None:
+    mix = [*RUNNERS, *reversed(RUNNERS), *RUNNERS]
+    whole = opened(Speaker(*map(str, range(len(mix))))).chat("whole", layout=layout)
+    sent = ask_all(whole, mix, movements)
+    half = len(mix) // 2
+    speaker = Speaker(*map(str, range(len(mix))))
+    begun = ask_all(opened(speaker).chat("halves", layout=layout), mix[:half], movements)
+    assert begun + ask_all(opened(speaker).chat("halves"), mix[half:], movements, first=half) == sent
+
+
+@pytest.mark.moves_prefix(reason="the agent's guidelines and tools come and go")
+def test_what_a_runner_brings_into_the_prompt_goes_with_it(opened: Open, movements: list[Movement]) -> None:
+    speaker = Speaker(*["Yes."] * 4)
+    own = {"base": "You are terse.", "guidelines": "Cite."}
+    chat = opened(speaker).chat("garden", layout="in_place", system=own)
+    for runner in ("chat", "agent", "chat", "agent"):
+        tools = [search] if runner == "agent" else None
+        collect(chat.send("Well?", runner=runner, tools=tools), movements)
+    plain, looking, plain_again, looking_again = speaker.requests
+    assert plain.messages[0].text == "You are terse.\n\nCite."
+    assert "call tools" in looking.messages[0].text
+    assert "Cite." not in looking.messages[0].text
+    assert plain_again.messages[0] == plain.messages[0]
+    assert looking_again.messages[0] == looking.messages[0]
+    assert plain.tools == ()
+    assert [tool.name for tool in looking.tools] == [tool.name for tool in looking_again.tools]
+
+
+def test_tools_that_a_program_gave_stay_when_the_runner_changes_back(opened: Open) -> None:
+    call = Line(calls=(ToolCall(id="c", name="search", arguments='{"query": "spades"}'),))
+    speaker = Speaker("Yes.", "Well.", call, "Two.")
+    chat = opened(speaker).chat("shed", layout="in_place")
+
+    async def send(runner: str, **given: object) -> None:
+        async for _ in chat.send("Well?", runner=runner, **given):  # type: ignore[arg-type]
+            pass
+
+    asyncio.run(send("chat", tools=[search]))
+    asyncio.run(send("agent"))
+    asyncio.run(send("chat"))
+    told = [[tool.name for tool in request.tools] for request in speaker.requests]
+    assert told[0] == ["search"]
+    assert "search" in told[1]
+    assert told[2] == told[3] == ["search"]
+    assert chat.turns()[-1].reply is not None

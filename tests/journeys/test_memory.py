@@ -1,0 +1,115 @@
+"""``lamella memory`` and ``/memory``: shown, edited, taken up, by people and by programs."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from tests.journeys.running import Ran, refusal, spawn_in
+
+
+class Person:
+    """Somebody with a memory and a store of their own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "memory"
+        self._environment = {
+            **os.environ,
+            "LAMELLA_MEMORY_FOLDER": str(self.folder),
+            "LAMELLA_STORE": f"sqlite:///{folder / 'chats.db'}",
+        }
+        self._here = folder
+
+    def run(self, *words: str, typed: str = "", **environment: str) -> Ran:
+        return spawn_in({**self._environment, **environment}, *words, stdin=typed.encode(), folder=self._here)
+
+    def chat(self, *lines: str, **environment: str) -> Ran:
+        script = self._here / "script.json"
+        script.write_text(json.dumps(["Yes."] * 9), encoding="utf-8")
+        model = f"scripted:{script}"
+        return self.run("chat", "garden", "--model", model, typed="\n".join((*lines, "")), **environment)
+
+
+@pytest.fixture
+def person(tmp_path: Path) -> Person:
+    return Person(tmp_path)
+
+
+def test_facts_are_listed_added_edited_and_removed(person: Person) -> None:
+    assert person.run("memory", "list").out.startswith("Nothing is remembered yet.\nIn ")
+    assert person.run("memory", "add", "My garden is in Graz").out == "Remembered: My garden is in Graz\n"
+    assert person.run("memory", "add", "my garden is in graz").out == "Remembered already: My garden is in Graz\n"
+    added = json.loads(person.run("memory", "add", "Likes tea", "--json").out)
+    assert (added["kind"], added["text"], added["new"]) == ("saved", "Likes tea", True)
+    assert person.run("memory", "edit", "tea", "Likes coffee").out == "Remembered instead: Likes coffee\n"
+    assert person.run("memory", "remove", "1").out == "No longer remembered: My garden is in Graz\n"
+    listed = json.loads(person.run("memory", "list", "--json").out)
+    assert listed["folder"] == str(person.folder)
+    assert [(fact["number"], fact["text"]) for fact in listed["facts"]] == [(1, "Likes coffee")]
+
+
+def test_a_file_edited_by_hand_is_what_is_remembered(person: Person) -> None:
+    person.run("memory", "add", "one")
+    (person.folder / "facts.md").write_text("# About me\n\nI keep bees\n* I sow beans in May\n", encoding="utf-8")
+    assert person.run("memory", "list").out.splitlines()[:2] == ["  1  I keep bees", "  2  I sow beans in May"]
+
+
+def test_what_is_wrong_is_told_as_every_failure_is(person: Person) -> None:
+    assert "No fact is '7'" in refusal(person.run("memory", "remove", "7", "--json"), code="bad_call")
+    assert "600 characters" in refusal(person.run("memory", "add", "x" * 600, "--json"), code="bad_call")
+    person.run("memory", "add", "one")
+    (person.folder / "facts.md").write_bytes(b"\xff\xfe")
+    assert "is not UTF-8" in refusal(person.run("memory", "list", "--json"), code="source_unreadable")
+    assert person.run("memory", "list", LAMELLA_MEMORY_FOLDER="~nobody-at-all/x").exit == 2
+
+
+def test_a_chat_shows_adds_and_takes_up_what_is_remembered(person: Person) -> None:
+    person.run("memory", "add", "Likes tea")
+    ran = person.chat(
+        "/memory",
+        "Hello",
+        "/memory add Keeps bees",
+        "Two",
+        "/memory refresh",
+        "Three",
+        "/memory refresh",
+        "/memory edit 2 Keeps hens",
+        "/memory remove tea",
+        "/memory keep",
+        "/memory burn",
+        "/memory add",
+    )
+    assert "  1  Likes tea\n" in ran.out
+    assert "Remembered: Keeps bees\n" in ran.out
+    assert "The next message takes the memory up (new: Keeps bees)" in ran.out
+    assert "This conversation has the memory as it is." in ran.out
+    assert "Remembered instead: Keeps hens" in ran.out
+    assert "No longer remembered: Likes tea" in ran.out
+    assert "/memory does not know burn." in ran.err
+    assert "/memory add says nothing to remember." in ran.err
+    told = person.run("ledger", "garden").out
+    assert told.count("system_changed") == 1
+    assert "system_changed(memory, new: Keeps bees)" in told
+    assert "It is what is remembered" in person.run("why", "garden", "memory").out
+
+
+def test_switched_off_a_chat_knows_nothing_of_it(person: Person) -> None:
+    person.run("memory", "add", "Likes tea")
+    person.chat("Hello", LAMELLA_MEMORY="off")
+    assert "Likes tea" not in person.run("chats", "export", "garden", "--to", str(person.folder)).out
+    assert person.run("why", "garden", "memory").out.startswith("memory is not in the prompt")
+
+
+def test_a_conversation_is_kept_as_a_line_and_goes_with_it_when_it_is_erased(person: Person) -> None:
+    person.chat("When are beans sown?")
+    kept = json.loads(person.run("memory", "keep", "garden", "--json").out)
+    assert (kept["kind"], kept["text"].endswith(", When are beans sown?")) == ("recent", True)
+    assert "(a conversation)" in person.run("memory", "list").out
+    assert person.run("chats", "delete", "garden", "--yes").exit == 0
+    assert json.loads(person.run("memory", "list", "--json").out)["facts"] == []
+
+
+def test_hostile_text_in_a_file_does_nothing_to_a_terminal(person: Person) -> None:
+    person.run("memory", "add", "one")
+    (person.folder / "facts.md").write_text("- \x1b[2Jgone\u202e\n", encoding="utf-8")
+    assert "\x1b" not in person.run("memory", "list").out

@@ -1,0 +1,35 @@
+"""A provider for tests of runners: it says its lines to a conversation, and something else to what is asked on the way.
+
+A plan, a question in other words, a summary: what a runner asks beside the conversation names none.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+
+from lamella.providers import Request
+from lamella.testing import Line, ScriptedProvider
+
+# What can be read as a plan without a step, and as a question.
+NO_PLAN = "[]"
+
+
+class Speaker:
+    """Says one line after the other; ``requests`` are those of the conversation, ``asides`` all others."""
+
+    def __init__(self, *lines: Line | str, aside: str = NO_PLAN) -> None:
+        self.lines = deque(lines)
+        self.requests: list[Request] = []
+        self.asides: list[Request] = []
+        self._aside = aside
+
+    async def stream(self, request: Request) -> AsyncIterator[object]:
+        beside = request.conversation is None
+        (self.asides if beside else self.requests).append(request)
+        said = ScriptedProvider(self._aside if beside else self.lines.popleft())
+        async for delta in said.stream(request):
+            yield delta
+            await asyncio.sleep(0)
+
+    async def close(self) -> None:
+        """There is nothing to give back."""
