@@ -9,6 +9,7 @@ from lamella.engine.sending.sending import Event
 from lamella.runners.chat import run_chat
 from lamella.runners.rounds.equipment import gather_tools, list_told, take_along
 from lamella.runners.rounds.watch import CallWatch
+from lamella.runners.write_blocks import with_write_blocks
 
 # They name no tool and no day, so that they are the same in every request.
 GUIDELINES = (
@@ -30,7 +31,7 @@ def run_agent(job: Job) -> AsyncGenerator[Event, None]:
         return _leave_to_another(job)
     tools = gather_tools(job)
     watch = CallWatch(tools, job.turn)
-    return watch.follow(carry_out(_prepare(job, list_told(job, tools)), tools=watch))
+    return watch.follow(carry_out(_prepare(with_write_blocks(job), list_told(job, tools)), tools=watch))
 
 
 def _prepare(job: Job, told: Sequence[ToolDefinition]) -> Job:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from lamella.settings.model import NAMES
     from lamella.wiring.archives import open_archive
     from lamella.wiring.faults import find_bad_settings
-    from lamella.wiring.memory import find_part, open_memory
+    from lamella.wiring.memory import find_part, open_memory, open_remember
     from lamella.wiring.providers import (
         configure_chat,
         fit_settings,
@@ -87,6 +87,7 @@ __all__ = [
     "open_notes",
     "open_pool",
     "open_provider",
+    "open_remember",
     "open_sources",
     "open_trust",
     "open_workplace",
@@ -123,7 +124,7 @@ if not TYPE_CHECKING:
         "lamella.settings.model": ("NAMES",),
         "lamella.wiring.archives": ("open_archive",),
         "lamella.wiring.faults": ("find_bad_settings",),
-        "lamella.wiring.memory": ("find_part", "open_memory"),
+        "lamella.wiring.memory": ("find_part", "open_memory", "open_remember"),
         "lamella.wiring.providers": (
             "configure_chat",
             "fit_settings",

@@ -43,12 +43,14 @@ from lamella.wiring import (
     fit_settings,
     open_backend,
     open_pool,
+    open_remember,
     open_workplace,
     read_services,
 )
 
 if TYPE_CHECKING:
     from lamella.adapters.providers.local.provider import Progress
+    from lamella.holdings import Fact
 
 DEMO_TOLD = (
     "local is a demo model (SmolLM2, 135 million parameters) that runs in this process, offline. "
@@ -241,12 +243,22 @@ def opened_to_talk(options: ChatOptions, progress: "Callable[[Progress], None]")
     backend = structs.replace(backend, configure=partial(_configure, backend.configure, usual)) if usual else backend
     try:
         pool = _open_pool(options, progress, services=services)
-        place = open_workplace(services, vault=options.vault, allow=allow_write if can_ask() else None)
+        place = open_workplace(
+            services,
+            vault=options.vault,
+            allow=allow_write if can_ask() else None,
+            remember=open_remember(services, memory, told=_tell_noted),
+        )
         opener = ChatOpener(backend=backend, pool=pool, services=services, usual=usual, place=place)
         yield opener.open(options)
     finally:
         _close_notes(place)
         backend.store.close()
+
+
+def _tell_noted(fact: "Fact") -> None:
+    """Say what a model noted, and how to take it out again."""
+    tell(f"remembered: {show_line(fact.text)}. `lamella memory remove` takes it out.", err=True)
 
 
 def _close_notes(place: Workplace | None) -> None:
