@@ -19,7 +19,7 @@ ROOMS = {
     },
     "faces": {"cli", "mcp", "server"},
     "engine": {"dialogue", "keeping", "sending"},
-    "runners": set[str](),
+    "runners": {"answering", "rounds"},
     "settings": set[str](),
     "views": set[str](),
     "wiring": set[str](),

@@ -11,6 +11,7 @@ from lamella.adapters.tools.schema import Arguments, ToolParameter, make_tool
 from lamella.adapters.tools.stretches import START, cut_stretch
 from lamella.attach import Tool, describe_page
 from lamella.core.artifacts.wanted import Wanted
+from lamella.engine.sending.tools import NOTHING_FOUND
 from lamella.errors import SettingError, SourceUnreadableError
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def make_web_search_tool(search: Callable[[str], Sequence[tuple[str, str, str]]]
             raise ValueError("query is blank")
         found = search(query)[:limit]
         if not found:
-            return f"The web search found nothing for {query[:200]!r}."
+            return f"{NOTHING_FOUND} on the web for {query[:200]!r}."
         return "\n\n".join(
             f"[{number}] {title}\n{url}\n{words}".rstrip() for number, (title, url, words) in enumerate(found, start=1)
         )
