@@ -34,6 +34,8 @@ COMMANDS: dict[str, list[list[str]]] = {
     "recall": [["recall", f"no {HOSTILE}", "x"]],
     "search": [["search", HOSTILE, "--vault", "FOLDER"], ["search", "needle", "--vault", HOSTILE]],
     "index": [["index", "--vault", "FOLDER"], ["index", "--vault", HOSTILE]],
+    "tools": [["tools", "--vault", "FOLDER"], ["tools", "--vault", HOSTILE]],
+    "restore": [["restore", HOSTILE, "--vault", "FOLDER"], ["restore", "--vault", HOSTILE]],
     "attach": [["attach", NAME, HOSTILE], ["attach", HOSTILE, "x.md"]],
     "detach": [["detach", NAME], ["detach", NAME, HOSTILE]],
     "drop": [["drop", NAME, f"{HOSTILE}.md"], ["drop", NAME, HOSTILE]],

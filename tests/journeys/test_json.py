@@ -12,6 +12,7 @@ import lamella
 from lamella import Note
 from lamella.adapters.memory.files import MemoryFiles
 from lamella.faces.cli.app import make_command
+from lamella.wiring import open_writer, read_services
 
 # Each command as it goes well, then as it fails. What is in capitals is given by the test.
 COMMANDS: dict[str, tuple[list[str], list[str]]] = {
@@ -40,6 +41,8 @@ COMMANDS: dict[str, tuple[list[str], list[str]]] = {
     "chats delete": (["chats", "delete", "demo", "--yes"], ["chats", "delete", "demo"]),
     "search": (["search", "beans", "--vault", "NOTES"], ["search", " ", "--vault", "NOTES"]),
     "index": (["index", "--vault", "NOTES"], ["index", "--vault", "gone"]),
+    "tools": (["tools", "--vault", "NOTES"], ["tools", "--vault", "gone"]),
+    "restore": (["restore", "--vault", "NOTES"], ["restore", "gone.md", "--vault", "NOTES"]),
     "store migrate": (["store", "migrate"], ["store", "migrate", "--store", "nowhere:"]),
     "store stats": (["store", "stats"], ["store", "stats", "--store", "nowhere:"]),
     "store verify": (["store", "verify", "--repair"], ["store", "verify", "gone"]),
@@ -111,6 +114,8 @@ def given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "plan.md").write_text("Beans.", encoding="utf-8")
     monkeypatch.setenv("LAMELLA_INDEX_FOLDER", str(tmp_path / "indexes"))
+    writer = open_writer(tmp_path / "notes", read_services())
+    writer.write(writer.plan_write("beans.md", "Sow in May.\n"))
     ran = run("chats", "export", "second", "--to", str(tmp_path / "archives"))
     assert run("trust", "add", "model", "openai").exit == 0
     assert run("trust", "add", "model", model).exit == 0

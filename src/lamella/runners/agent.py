@@ -10,6 +10,7 @@ from lamella.engine.sending.sending import Event
 from lamella.runners.chat import run_chat
 from lamella.runners.rounds.equipment import gather_tools, list_told, take_along
 from lamella.runners.rounds.watch import CallWatch
+from lamella.runners.write_blocks import with_write_blocks
 
 # They name no tool and no day, so that they are the same in every request.
 GUIDELINES = (
@@ -30,7 +31,7 @@ async def run_agent(job: Job) -> AsyncGenerator[Event, None]:
     if job.place.calls_tools(job.post.model):
         job, tools = await gather_tools(job)
         watch = CallWatch(tools, job.turn)
-        events = watch.follow(carry_out(_prepare(job, list_told(job, tools)), tools=watch))
+        events = watch.follow(carry_out(_prepare(with_write_blocks(job), list_told(job, tools)), tools=watch))
     else:
         events = _leave_to_another(job)
     async with aclosing(events):

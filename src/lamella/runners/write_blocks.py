@@ -21,17 +21,25 @@ from lamella.engine.sending.tools import Toolbox
 from lamella.ports import ChatProvider
 
 _TOOL = "write_note"
+# What a message says whose answer is to be written. It stays in the message, for the model to read.
+_COMPOSES = "@composer"
 _MARKS = re.compile(r"[\W_]+")
 _CUT = "Not written: the answer was cut short, and what it has of notes may not be all of it."
 _QUOTED = "not written: what stands there was read, and is quoted."
 
 
 def with_write_blocks(job: Job) -> Job:
-    """The same job, whose answers may hold blocks that are written; as it is where no notes are written."""
-    if not job.place.writes:
+    """The same job, whose answer may hold blocks that are written, where the message asks for that; else as it is."""
+    if not job.place.writes or _COMPOSES not in _find_typed(job):
         return job
     provider = WriteBlockProvider(job.post.provider, lambda: job.place.make_tools(job.chat))
     return replace(job, post=replace(job.post, provider=provider))
+
+
+def _find_typed(job: Job) -> str:
+    if job.asked is not None:
+        return job.asked.text
+    return "" if job.turn is None else job.turn.envelope.prompt.user.message.text
 
 
 class WriteBlockProvider:

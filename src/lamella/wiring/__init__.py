@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from lamella.wiring.archives import open_archive
     from lamella.wiring.faults import find_bad_settings
     from lamella.wiring.mcp import describe_server, is_trusted, list_servers, open_servers
-    from lamella.wiring.memory import find_part, open_memory
+    from lamella.wiring.memory import find_part, open_memory, open_remember
     from lamella.wiring.providers import (
         configure_chat,
         fit_settings,
@@ -91,6 +91,7 @@ __all__ = [
     "open_notes",
     "open_pool",
     "open_provider",
+    "open_remember",
     "open_servers",
     "open_sources",
     "open_trust",
@@ -129,7 +130,7 @@ if not TYPE_CHECKING:
         "lamella.wiring.archives": ("open_archive",),
         "lamella.wiring.faults": ("find_bad_settings",),
         "lamella.wiring.mcp": ("describe_server", "is_trusted", "list_servers", "open_servers"),
-        "lamella.wiring.memory": ("find_part", "open_memory"),
+        "lamella.wiring.memory": ("find_part", "open_memory", "open_remember"),
         "lamella.wiring.providers": (
             "configure_chat",
             "fit_settings",

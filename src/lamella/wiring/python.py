@@ -24,7 +24,7 @@ from lamella.ports import AllowWrite, ChatProvider, Summarizer
 from lamella.runners.registry import RUNNERS
 from lamella.settings.system import read_parts
 from lamella.wiring.archives import open_archive
-from lamella.wiring.memory import find_part, open_memory
+from lamella.wiring.memory import find_part, open_memory, open_remember
 from lamella.wiring.providers import fit_settings, open_pool
 from lamella.wiring.reading import open_files
 from lamella.wiring.services import read_services
@@ -100,6 +100,7 @@ def open_engine(
     """
     named = None if model is None else check_text(model, "model", may_be_empty=False)
     services, folder = read_services(), check_folder(vault)
+    part = find_part(services, wanted=check_switch(memory, "memory"))
     pool = open_pool(check_provider(provider), services=services, patience=check_patience(patience, tries))
     open_it = partial(
         open_backend,
@@ -108,7 +109,7 @@ def open_engine(
         vault=folder,
         ledger=ledger,
         summarizer=check_summarizer(summarizer),
-        memory=find_part(services, wanted=check_switch(memory, "memory")),
+        memory=part,
     )
     return Engine(
         # A loop is not held up by a disk or a server: `async with` awaits what else is done here and now.
@@ -119,7 +120,7 @@ def open_engine(
         archive=open_archive(),
         open_store=open_store,
         fit=partial(fit_settings, begins=True, services=services),
-        place=open_workplace(services, vault=folder, allow=check_allow(allow)),
+        place=open_workplace(services, vault=folder, allow=check_allow(allow), remember=open_remember(services, part)),
         restore=None if folder is None else lambda note: open_writer(folder, services).restore(note),
         memory=partial(open_memory, services=services),
     )

@@ -11,7 +11,6 @@ from lamella.adapters.clocks.system import SystemClock
 from lamella.engine.sending.job import Workplace
 from lamella.settings.meaning import find_write_rule
 from lamella.settings.values import WriteRule
-from lamella.wiring.faults import OWN
 from lamella.wiring.mcp import open_servers
 from lamella.wiring.services import Services
 from lamella.wiring.trust import find_search
@@ -27,6 +26,8 @@ if TYPE_CHECKING:
     from lamella.ports import AllowWrite, Remember
 
 _BACKUPS = "backups"
+# What only the user says of writing; a conversation refuses these as well, and more.
+_OWN = ("note_writes", "note_backups")
 
 
 def open_workplace(
@@ -70,7 +71,7 @@ def open_writer(vault: Path, services: Services) -> "NoteWriter":
 
 def _check_own(services: Services) -> None:
     """Refuses what somebody else's project says about writing, whichever way this was come to."""
-    for overreach in services.found.find_overreach(OWN):
+    for overreach in services.found.find_overreach(_OWN):
         raise overreach
 
 

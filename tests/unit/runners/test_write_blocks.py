@@ -63,6 +63,18 @@ def test_without_a_yes_nothing_is_written_and_that_is_told(
     assert list(vault.iterdir()) == []
 
 
+@pytest.mark.parametrize("runner", ["chat", "agent", "project"])
+def test_every_runner_that_answers_in_words_of_its_own_writes_blocks(vault: Path, runner: str) -> None:
+    shown, _ = talk(vault, ANSWER, allow=lambda _change: True, runner=runner)
+    assert shown.endswith("beans.md was made. A backup is kept; the user can take it back.")
+    assert (vault / "beans.md").read_text(encoding="utf-8") == "# Beans\n"
+
+
+def test_an_answer_after_a_plan_writes_blocks_too(vault: Path) -> None:
+    shown, _ = talk(vault, "[]", ANSWER, allow=lambda _change: True, runner="plus")
+    assert shown.endswith("beans.md was made. A backup is kept; the user can take it back.")
+
+
 def test_each_block_is_asked_about_by_itself(vault: Path) -> None:
     both = f"{BLOCK}\n{BLOCK.replace('beans', 'peas')}"
     shown, _ = talk(vault, both, allow=lambda change: change.path == "peas.md")

@@ -144,3 +144,17 @@ def test_an_engine_lists_its_tools_and_gives_those_of_a_chat_to_be_sent(tmp_path
 def test_a_function_is_what_says_yes() -> None:
     with pytest.raises(LamellaError, match="no function"):
         lamella.open("memory:", allow=True)  # type: ignore[arg-type]
+
+
+def test_a_memory_that_conversations_have_in_their_prompts_brings_its_tool(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAMELLA_MEMORY_FOLDER", str(tmp_path / "memory"))
+    with lamella.open("memory:") as engine:
+        assert "remember" not in [tool.name for tool in engine.tools()]
+    with lamella.open("memory:", memory=True) as engine:
+        (tool,) = [tool for tool in engine.tools() if tool.name == "remember"]
+        assert not (tmp_path / "memory").exists()
+        assert tool.run is not None
+        assert str(tool.run(fact="The garden lies north.")).startswith("Remembered.")
+        assert [fact.text for fact in engine.memory.read()] == ["The garden lies north."]

@@ -19,7 +19,6 @@ from lamella.engine.keeping.backend import Backend, ChatRules
 from lamella.engine.keeping.conversations import Conversations
 from lamella.engine.keeping.names import find_chat
 from lamella.engine.keeping.stored import StoredChat
-from lamella.engine.memory import make_remember
 from lamella.engine.sending.job import USUAL_RUNNER, Job, Workplace, find_runner, list_runners, run_job
 from lamella.engine.sending.pool import ProviderPool
 from lamella.engine.sending.sending import Delivery, Event
@@ -43,14 +42,15 @@ from lamella.wiring import (
     find_part,
     fit_settings,
     open_backend,
-    open_memory,
     open_pool,
+    open_remember,
     open_workplace,
     read_services,
 )
 
 if TYPE_CHECKING:
     from lamella.adapters.providers.local.provider import Progress
+    from lamella.holdings import Fact
 
 DEMO_TOLD = (
     "local is a demo model (SmolLM2, 135 million parameters) that runs in this process, offline. "
@@ -259,7 +259,7 @@ def opened_to_talk(options: ChatOptions, progress: "Callable[[Progress], None]")
             services,
             vault=options.vault,
             allow=allow_write if can_ask() else None,
-            remember=None if services.settings.memory == "off" else _make_remember(services),
+            remember=open_remember(services, memory, told=_tell_noted),
         )
         opener = ChatOpener(backend=backend, pool=pool, services=services, usual=usual, place=place)
         yield opener.open(options)
@@ -268,13 +268,10 @@ def opened_to_talk(options: ChatOptions, progress: "Callable[[Progress], None]")
         backend.store.close()
 
 
-def _make_remember(services: Services) -> Callable[[str], str]:
-    """What writes a fact down that a model wants remembered; whoever talks with it is told."""
-    book = open_memory(services=services)
-    undo = "lamella memory remove"
-    return make_remember(
-        book, lambda fact: tell(f"note: remembered: {show_line(fact.text)} (take it back: {undo} {fact.id})", err=True)
-    )
+def _tell_noted(fact: "Fact") -> None:
+    """Say what a model noted, and how to take it out again."""
+    undo = f"lamella memory remove {fact.id}"
+    tell(f"note: remembered: {show_line(fact.text)} (take it back: {undo})", err=True)
 
 
 def _close_place(place: Workplace | None) -> None:

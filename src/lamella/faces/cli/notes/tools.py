@@ -36,10 +36,7 @@ def restore(
     vault: VaultFolder = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Take back the last change that a model wrote to a note. Once more takes back the one before.
-
-    lamella restore garden/beans.md --vault examples/vault
-    """
+    """Take back the last change that a model wrote to a note of the vault. Once more takes back the one before."""
     path, gone = open_writer(find_vault(vault), read_services()).restore(note)
     did = "was taken away; its text is kept with the backups" if gone else "is as it was before"
     tell_done(f"{show_line(path)} {did}.", {"lamella": 1, "path": path, "removed": gone}, as_json=as_json)
